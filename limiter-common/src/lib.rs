@@ -1,0 +1,3 @@
+//! The decision core.
+#![no_std]
+pub mod limit;

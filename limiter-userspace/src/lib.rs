@@ -1,0 +1,4 @@
+//! Everything the `limiter` command is made of.
+
+pub mod config;
+pub mod policy;

@@ -1,0 +1,2 @@
+//! The `limiter` command.
+fn main() {}
