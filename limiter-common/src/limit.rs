@@ -3,7 +3,7 @@
 /// How many limits one policy may hold.
 ///
 /// A packet's matching limits are kept as the bits of one `u64` while it is decided on.
-pub const MAX_LIMITS: usize = 64;
+pub const MAX_LIMITS: u32 = 64;
 
 /// How many interned ids exist, 0 (which names nothing) included.
 pub const MAX_LIMIT_IDS: usize = 256;

@@ -1,26 +1,52 @@
-//! The XDP program.
-#![feature(core_intrinsics)]
-#![allow(internal_features)]
+//! The XDP program: the decision core over kernel maps, and one match from reason to action.
+//!
+//! Everything that decides is in `limiter-common`; here are only the three things that the
+//! kernel gives (the frame's bytes, the clock, the maps) and what is counted.
+
 #![no_std]
 #![no_main]
+#![feature(core_intrinsics)]
+#![expect(
+    internal_features,
+    reason = "compare-and-swap: core's stable atomics do not compile for BPF"
+)]
 
-use aya_ebpf::{bindings::xdp_action, btf_maps::LruHashMap, macros::{btf_map, xdp}, programs::XdpContext};
+mod buckets;
+mod clock;
+mod counters;
+mod frame;
+mod globals;
+mod log;
+mod tables;
 
-#[btf_map]
-static BUCKETS: LruHashMap<[u8; 20], u64, 1024> = LruHashMap::new();
+use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
+use limiter_common::{decide::decide, reason::Action};
 
-/// Entry.
+/// Decides on every frame of the interface it is attached to.
 #[xdp]
-pub fn limiter(_ctx: XdpContext) -> u32 {
-    let k = [0u8; 20];
-    if let Some(v) = BUCKETS.get_ptr_mut(&k) {
-        let old = unsafe { *v };
-        let _ = unsafe { core::intrinsics::atomic_cxchg::<u64, {core::intrinsics::AtomicOrdering::SeqCst}, {core::intrinsics::AtomicOrdering::SeqCst}>(v, old, old + 1) };
+fn limiter(context: XdpContext) -> u32 {
+    let frame = frame::XdpFrame::new(&context);
+    let verdict = decide(
+        &frame,
+        &clock::KernelClock,
+        &tables::MapTables,
+        &buckets::HashBuckets,
+    );
+    counters::count(&frame, &verdict);
+    log::verdict(&context, &verdict);
+    match verdict.reason.action() {
+        Action::Pass => xdp_action::XDP_PASS,
+        Action::Drop => xdp_action::XDP_DROP,
     }
-    xdp_action::XDP_PASS
 }
 
+/// Nothing here panics, and BPF could not unwind: the loop never survives the linker.
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}
 }
+
+/// Some helpers are open to programs under a GPL-compatible licence only.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

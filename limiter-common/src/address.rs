@@ -1,0 +1,113 @@
+//! Source addresses of both families, masked and compared the same way.
+
+/// The address family; the numbers are the IP version's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Family {
+    /// IPv4.
+    V4 = 4,
+    /// IPv6.
+    V6 = 6,
+}
+
+/// An IPv4 or IPv6 address, left-aligned in 128 bits, in host byte order.
+///
+/// The family is part of the address: an IPv6 packet from `::ffff:192.0.2.1` must not be
+/// able to spend the budget of 192.0.2.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// The family.
+    pub family: Family,
+    /// The leading 64 bits; of an IPv4 address the upper half of them.
+    pub high: u64,
+    /// The trailing 64 bits; 0 for IPv4.
+    pub low: u64,
+}
+
+impl Address {
+    /// An IPv4 address from its four bytes in network order.
+    #[must_use]
+    #[inline(always)]
+    pub const fn v4(bytes: [u8; 4]) -> Self {
+        Self {
+            family: Family::V4,
+            high: (u32::from_be_bytes(bytes) as u64) << 32,
+            low: 0,
+        }
+    }
+
+    /// An IPv6 address from its sixteen bytes in network order, in two halves.
+    #[must_use]
+    #[inline(always)]
+    pub const fn v6(high: [u8; 8], low: [u8; 8]) -> Self {
+        Self {
+            family: Family::V6,
+            high: u64::from_be_bytes(high),
+            low: u64::from_be_bytes(low),
+        }
+    }
+
+    /// The address with all but the first `prefix_length` bits cleared.
+    #[must_use]
+    #[inline(always)]
+    pub const fn masked(self, prefix_length: u8) -> Self {
+        let (high, low) = if prefix_length >= 64 {
+            (u64::MAX, leading_ones(prefix_length - 64))
+        } else {
+            (leading_ones(prefix_length), 0)
+        };
+        Self {
+            family: self.family,
+            high: self.high & high,
+            low: self.low & low,
+        }
+    }
+
+    /// Whether this address sorts at or after the one of the same family given by halves.
+    #[must_use]
+    #[inline(always)]
+    pub const fn at_or_after(self, high: u64, low: u64) -> bool {
+        self.high > high || (self.high == high && self.low >= low)
+    }
+}
+
+/// A word whose first `count` bits are set; `count` above 64 counts as 64.
+#[inline(always)]
+const fn leading_ones(count: u8) -> u64 {
+    if count == 0 {
+        0
+    } else if count >= 64 {
+        u64::MAX
+    } else {
+        u64::MAX << (64 - count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_both_families_alike() {
+        let v4 = Address::v4([192, 0, 2, 77]);
+        assert_eq!(v4.masked(24), Address::v4([192, 0, 2, 0]));
+        assert_eq!(v4.masked(32), v4);
+        assert_eq!(v4.masked(0), Address::v4([0; 4]));
+
+        let v6 = Address::v6([0x20, 1, 0xd, 0xb8, 0, 1, 0, 2], [3; 8]);
+        assert_eq!(
+            v6.masked(48),
+            Address::v6([0x20, 1, 0xd, 0xb8, 0, 1, 0, 0], [0; 8])
+        );
+        assert_eq!(v6.masked(64).low, 0);
+        assert_eq!(v6.masked(65).low, 0);
+        assert_eq!(v6.masked(72).low, 3 << 56);
+        assert_eq!(v6.masked(128), v6);
+    }
+
+    #[test]
+    fn a_mapped_address_is_not_the_ipv4_address() {
+        let mapped = Address::v6([0; 8], [0, 0, 0xff, 0xff, 192, 0, 2, 1]);
+        assert_ne!(mapped, Address::v4([192, 0, 2, 1]));
+    }
+}

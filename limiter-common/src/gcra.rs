@@ -1,0 +1,197 @@
+//! The generic cell rate algorithm on a theoretical arrival time (TAT): arithmetic alone.
+//!
+//! The source of the formulas is Boulder's `ratelimits/gcra.go`, which the operator knows:
+//! `t = max(now, TAT)`, `new = t + cost × emission interval`, allowed when
+//! `new ≤ now + burst offset`.
+//!
+//! # Ticks
+//!
+//! Boulder counts in nanoseconds and truncates `period / count` once, when a limit is
+//! loaded. That is exact enough when the interval is long or divides evenly, and is what
+//! happens here then: one tick is one nanosecond. Otherwise (1 GB/s in bytes is one token a
+//! nanosecond; 300 MB/s would be truncated by a tenth) the bucket counts in ticks that
+//! divide the emission interval evenly, and it is the clock that is converted, by a
+//! 128-bit fixed-point product. No token is ever rounded.
+
+use crate::ratio::Ratio;
+
+/// The longest a bucket may take to refill, in ticks: leaves the sum of a time and a burst
+/// offset room in 64 bits for over a century of uptime.
+pub const MAX_BURST_OFFSET: u64 = 1 << 62;
+
+/// The most tokens that may be added each nanosecond: with this many ticks a nanosecond,
+/// 64 bits of them last nine years of uptime, at over 500 Gbit/s in bytes.
+pub const MAX_TOKENS_PER_NS: u64 = 64;
+
+/// From this emission interval on (in nanoseconds) truncating it to whole nanoseconds is
+/// below one part in a million, and Boulder's own arithmetic is kept.
+#[cfg(not(target_arch = "bpf"))]
+const LONG_EMISSION_INTERVAL: u64 = 1_000_000;
+
+/// A limit's parameters as the datapath computes with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Gcra {
+    /// Ticks after which one token is added; not 0.
+    pub emission_interval: u64,
+    /// Tokens a full bucket holds.
+    pub burst: u64,
+    /// Ticks from empty to full: burst × emission interval.
+    pub burst_offset: u64,
+    /// Converts a time in nanoseconds to ticks.
+    pub ticks_per_ns: Ratio,
+    /// Converts a duration in ticks to nanoseconds.
+    pub ns_per_tick: Ratio,
+}
+
+/// Why a spend was denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// Too few tokens; as many would be there after this many ticks.
+    Wait(u64),
+    /// More tokens than a full bucket holds: never.
+    LargerThanBurst,
+}
+
+/// What a bucket holds, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Whole tokens left.
+    pub remaining: u64,
+    /// Nanoseconds until one token can be spent.
+    pub retry_in_ns: u64,
+    /// Nanoseconds until the bucket is full.
+    pub reset_in_ns: u64,
+}
+
+impl Gcra {
+    /// The parameters of a limit of `burst` tokens, refilled by `count` tokens every
+    /// `period_ns` nanoseconds.
+    ///
+    /// `None` when one of them is 0, when more than [`MAX_TOKENS_PER_NS`] would be added
+    /// each nanosecond, or when the burst offset would exceed [`MAX_BURST_OFFSET`].
+    #[cfg(not(target_arch = "bpf"))]
+    #[must_use]
+    pub const fn new(burst: u64, count: u64, period_ns: u64) -> Option<Self> {
+        if burst == 0
+            || count == 0
+            || period_ns == 0
+            || count.div_ceil(period_ns) > MAX_TOKENS_PER_NS
+        {
+            return None;
+        }
+        let even = period_ns.is_multiple_of(count);
+        let (emission_interval, ticks_per_ns, ns_per_tick) =
+            if even || period_ns / count >= LONG_EMISSION_INTERVAL {
+                (period_ns / count, Ratio::ONE, Ratio::ONE)
+            } else {
+                // The smallest number of ticks a token that makes a tick no longer than a
+                // nanosecond. At most twice the period, so the product fits.
+                let ticks_per_token = period_ns.div_ceil(count);
+                let ticks_per_period = count * ticks_per_token;
+                match (
+                    Ratio::new(ticks_per_period, period_ns),
+                    Ratio::new(period_ns, ticks_per_period),
+                ) {
+                    (Some(ticks), Some(ns)) => (ticks_per_token, ticks, ns),
+                    _ => return None,
+                }
+            };
+        match emission_interval.checked_mul(burst) {
+            Some(burst_offset) if burst_offset <= MAX_BURST_OFFSET => Some(Self {
+                emission_interval,
+                burst,
+                burst_offset,
+                ticks_per_ns,
+                ns_per_tick,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The time `now_ns` in this limit's ticks.
+    #[must_use]
+    #[inline(always)]
+    pub const fn ticks(&self, now_ns: u64) -> u64 {
+        self.ticks_per_ns.scale(now_ns)
+    }
+
+    /// A duration in this limit's ticks as nanoseconds, rounded down.
+    #[must_use]
+    #[inline(always)]
+    pub const fn ns(&self, ticks: u64) -> u64 {
+        self.ns_per_tick.scale(ticks)
+    }
+
+    /// Spends `cost` tokens at `now` ticks from a bucket whose TAT is `tat` (`None`: no
+    /// bucket, that is, a full one): the new TAT, or why not.
+    ///
+    /// The invariant: over any interval, what is spent is at most burst + interval /
+    /// emission interval.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`]; the bucket must then be left as it is.
+    #[inline(always)]
+    pub const fn spend(&self, now: u64, tat: Option<u64>, cost: u64) -> Result<u64, Denied> {
+        // Bounds the product below: cost × emission interval ≤ burst offset.
+        if cost > self.burst {
+            return Err(Denied::LargerThanBurst);
+        }
+        let full_again = start(now, tat).saturating_add(cost.wrapping_mul(self.emission_interval));
+        let latest = now.saturating_add(self.burst_offset);
+        if full_again > latest {
+            Err(Denied::Wait(full_again - latest))
+        } else {
+            Ok(full_again)
+        }
+    }
+
+    /// Gives `cost` tokens back at `now` ticks: the new TAT, or `None` when the bucket is
+    /// full already. A bucket is never filled above its burst.
+    #[must_use]
+    #[inline(always)]
+    pub const fn refund(&self, now: u64, tat: Option<u64>, cost: u64) -> Option<u64> {
+        match tat {
+            Some(tat) if tat > now => {
+                let lower = tat.saturating_sub(cost.wrapping_mul(self.emission_interval));
+                Some(if lower > now { lower } else { now })
+            }
+            _ => None,
+        }
+    }
+
+    /// What the bucket holds at `now` ticks. Changes nothing.
+    #[must_use]
+    pub const fn level(&self, now: u64, tat: Option<u64>) -> Level {
+        let debt = start(now, tat) - now;
+        let credit = self.burst_offset.saturating_sub(debt);
+        let missing = self
+            .emission_interval
+            .saturating_add(debt)
+            .saturating_sub(self.burst_offset);
+        Level {
+            remaining: match credit.checked_div(self.emission_interval) {
+                Some(tokens) => tokens,
+                None => 0,
+            },
+            retry_in_ns: self.ns_rounded_up(missing),
+            reset_in_ns: self.ns_rounded_up(debt),
+        }
+    }
+
+    /// Waiting this long is enough: a tick may be shorter than a nanosecond.
+    const fn ns_rounded_up(&self, ticks: u64) -> u64 {
+        let ns = self.ns(ticks);
+        if self.ticks(ns) < ticks { ns + 1 } else { ns }
+    }
+}
+
+/// The time from which a spend counts: a bucket in credit starts full.
+#[inline(always)]
+const fn start(now: u64, tat: Option<u64>) -> u64 {
+    match tat {
+        Some(tat) if tat > now => tat,
+        _ => now,
+    }
+}

@@ -1,0 +1,34 @@
+//! IPv4 (RFC 791).
+
+use super::{Frame, Payload};
+use crate::{address::Address, reason::Reason};
+
+const MIN_HEADER: usize = 20;
+/// The offset field of a fragment, without the flags above it.
+const FRAGMENT_OFFSET: u16 = 0x1fff;
+
+#[inline(always)]
+pub(super) fn parse<F: Frame>(frame: &F, offset: usize) -> Result<(Address, Payload), Reason> {
+    let Some(header) = frame.load::<MIN_HEADER>(offset) else {
+        return Err(Reason::MalformedIpv4);
+    };
+    let header_length = usize::from(header[0] & 0x0f) * 4;
+    let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    if header[0] >> 4 != 4
+        || header_length < MIN_HEADER
+        || total_length < header_length
+        || offset + total_length > frame.length()
+    {
+        return Err(Reason::MalformedIpv4);
+    }
+    let fragment = u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_OFFSET;
+    Ok((
+        Address::v4([header[12], header[13], header[14], header[15]]),
+        Payload {
+            protocol: header[9],
+            offset: offset + header_length,
+            end: offset + total_length,
+            later_fragment: fragment != 0,
+        },
+    ))
+}

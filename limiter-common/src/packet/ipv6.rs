@@ -1,0 +1,82 @@
+//! IPv6 (RFC 8200) and its extension headers.
+
+use super::{Frame, Payload};
+use crate::{address::Address, reason::Reason};
+
+const HEADER: usize = 40;
+/// More extension headers than this in one packet serve no one but an attacker.
+const MAX_EXTENSIONS: u32 = 8;
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION: u8 = 60;
+
+/// The offset field of a fragment header, without the flags below it.
+const FRAGMENT_OFFSET: u16 = 0xfff8;
+
+#[inline(always)]
+pub(super) fn parse<F: Frame>(frame: &F, offset: usize) -> Result<(Address, Payload), Reason> {
+    let Some(start) = frame.load::<8>(offset) else {
+        return Err(Reason::MalformedIpv6);
+    };
+    let (Some(high), Some(low), Some(_)) = (
+        frame.load::<8>(offset + 8),
+        frame.load::<8>(offset + 16),
+        frame.load::<16>(offset + 24),
+    ) else {
+        return Err(Reason::MalformedIpv6);
+    };
+    let end = offset + HEADER + usize::from(u16::from_be_bytes([start[4], start[5]]));
+    if start[0] >> 4 != 6 || end > frame.length() {
+        return Err(Reason::MalformedIpv6);
+    }
+    let payload = skip_extensions(
+        frame,
+        Payload {
+            protocol: start[6],
+            offset: offset + HEADER,
+            end,
+            later_fragment: false,
+        },
+    )?;
+    Ok((Address::v6(high, low), payload))
+}
+
+/// The payload behind the extension headers.
+#[inline(always)]
+fn skip_extensions<F: Frame>(frame: &F, mut payload: Payload) -> Result<Payload, Reason> {
+    let mut extensions = 0;
+    while !payload.later_fragment
+        && matches!(
+            payload.protocol,
+            HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION
+        )
+    {
+        if extensions == MAX_EXTENSIONS {
+            return Err(Reason::MalformedIpv6);
+        }
+        extensions += 1;
+        let Some(header) = frame.load::<4>(payload.offset) else {
+            return Err(Reason::MalformedIpv6);
+        };
+        let units = usize::from(header[1]);
+        let length = match payload.protocol {
+            FRAGMENT => {
+                let offset = u16::from_be_bytes([header[2], header[3]]) & FRAGMENT_OFFSET;
+                payload.later_fragment = offset != 0;
+                8
+            }
+            // RFC 4302: in units of four bytes, less two.
+            AUTHENTICATION => (units + 2) * 4,
+            _ => (units + 1) * 8,
+        };
+        payload.protocol = header[0];
+        payload.offset += length;
+        if payload.offset > payload.end {
+            return Err(Reason::MalformedIpv6);
+        }
+    }
+    Ok(payload)
+}

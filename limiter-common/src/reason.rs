@@ -1,0 +1,106 @@
+//! The table of reasons: the one vocabulary of counters, metrics, replay, logs and docs.
+
+/// What is done to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Hand it to the network stack.
+    Pass,
+    /// Drop it before the network stack sees it.
+    Drop,
+}
+
+impl Action {
+    /// The action's name in metrics and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($variant:ident $name:literal $action:ident $meaning:literal,)+) => {
+        /// Why a packet passed or was dropped: each packet has exactly one reason.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u32)]
+        pub enum Reason {
+            $(#[doc = $meaning] $variant,)+
+        }
+
+        impl Reason {
+            /// Every reason, in the order of its number.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The name in metrics, JSON and logs.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// What is done to a packet for this reason.
+            #[must_use]
+            #[inline(always)]
+            pub const fn action(self) -> Action {
+                match self {
+                    $(Self::$variant => Action::$action,)+
+                }
+            }
+
+            /// One sentence for people.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $meaning,)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    WithinLimits "within_limits" Pass
+        "Every matching limit had the tokens; all were charged.",
+    Unlimited "unlimited" Pass
+        "An IP packet that no configured limit matches.",
+    NotIp "not_ip" Pass
+        "Neither IPv4 nor IPv6 (ARP, LLDP, …), or under more than two VLAN tags.",
+    OverLimit "over_limit" Drop
+        "A matching limit had too few tokens; nothing was charged.",
+    LargerThanBurst "larger_than_burst" Drop
+        "The packet costs more than a full bucket of a matching limit holds.",
+    Contended "contended" Drop
+        "Other CPUs changed the bucket on every attempt to charge it; nothing was charged.",
+    BucketUnavailable "bucket_unavailable" Drop
+        "The kernel could not give memory for a new bucket; nothing was charged.",
+    MalformedEthernet "malformed_ethernet" Drop
+        "The frame is shorter than an Ethernet header.",
+    MalformedVlan "malformed_vlan" Drop
+        "The frame ends inside a VLAN tag.",
+    MalformedIpv4 "malformed_ipv4" Drop
+        "The IPv4 header is cut short or contradicts itself or the frame's length.",
+    MalformedIpv6 "malformed_ipv6" Drop
+        "An IPv6 header is cut short or contradicts itself or the frame's length.",
+    MalformedTcp "malformed_tcp" Drop
+        "The TCP header is cut short or contradicts the packet's length.",
+}
+
+/// How many reasons there are.
+pub const REASON_COUNT: usize = Reason::ALL.len();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_the_table_and_names_are_unique() {
+        for (number, reason) in Reason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, number);
+            let namesakes = Reason::ALL.iter().filter(|r| r.name() == reason.name());
+            assert_eq!(namesakes.count(), 1, "{}", reason.name());
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Counters: a set for each CPU, so that counting costs no locked instruction.
+
+use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
+use limiter_common::{
+    counters::{LIMIT_COUNTERS, LimitTraffic, REASON_COUNTERS, Traffic},
+    decide::Verdict,
+    limit::MAX_LIMITS,
+    packet::Frame,
+    policy::Tables,
+    reason::{Action, REASON_COUNT},
+};
+
+use crate::{frame::XdpFrame, globals, tables::MapTables};
+
+#[btf_map]
+static REASON_TRAFFIC: PerCpuArray<Traffic, REASON_COUNTERS> = PerCpuArray::new();
+
+#[btf_map]
+static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, LIMIT_COUNTERS> = PerCpuArray::new();
+
+/// Counts a frame under its reason, and under the limits that passed or dropped it.
+#[inline(always)]
+pub(crate) fn count(frame: &XdpFrame, verdict: &Verdict) {
+    let length = frame.length() as u64;
+    let index = globals::INTERFACE.load() * REASON_COUNT as u32 + verdict.reason as u32;
+    if let Some(counter) = REASON_TRAFFIC.get_ptr_mut(index) {
+        // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
+        unsafe { (*counter).add(length) };
+    }
+    match verdict.reason.action() {
+        Action::Pass => {
+            for slot in 0..MAX_LIMITS {
+                if slot >= MapTables.limit_count() {
+                    break;
+                }
+                if verdict.matched & (1u64 << (slot & 63)) != 0 {
+                    of_limit(slot, |traffic| traffic.passed.add(length));
+                }
+            }
+        }
+        Action::Drop => {
+            if let Some(slot) = verdict.denied_by {
+                of_limit(slot, |traffic| traffic.dropped.add(length));
+            }
+        }
+    }
+}
+
+/// Changes the counters of the limit in a slot of the policy.
+#[inline(always)]
+fn of_limit(slot: u32, change: impl FnOnce(&mut LimitTraffic)) {
+    if let Some(limit) = MapTables.limit(slot)
+        && let Some(counter) = LIMIT_TRAFFIC.get_ptr_mut(u32::from(limit.id))
+    {
+        // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
+        change(unsafe { &mut *counter });
+    }
+}
