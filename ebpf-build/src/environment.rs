@@ -1,0 +1,92 @@
+//! What a cargo inside a cargo must not inherit.
+
+use std::{env, process::Command};
+
+/// Of cargo's variables, what the user sets for every cargo: where it keeps things, and how it
+/// reaches registries.
+const KEPT: [&str; 5] = [
+    "CARGO_HOME",
+    "CARGO_HTTP_",
+    "CARGO_NET_",
+    "CARGO_REGISTR",
+    "CARGO_TERM_",
+];
+
+/// Prefixes of what the outer cargo, clippy and rustup tell the programs that they start: the
+/// host's compiler, its wrapper, flags and target.
+const LEAKS: [&str; 7] = [
+    "CARGO",
+    "CLIPPY_",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "RUSTC",
+    "RUSTDOC",
+    "RUSTFLAGS",
+];
+
+/// Variables that cargo sets for build scripts, and rustup's choice of a toolchain.
+const NAMED: [&str; 9] = [
+    "DEBUG",
+    "HOST",
+    "NUM_JOBS",
+    "OPT_LEVEL",
+    "OUT_DIR",
+    "PROFILE",
+    "RUSTUP_TOOLCHAIN",
+    "RUST_RECURSION_COUNT",
+    "TARGET",
+];
+
+/// Removes from a command's environment what an outer cargo left there.
+pub(crate) fn clean(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(leaks) {
+            command.env_remove(name);
+        }
+    }
+}
+
+fn leaks(name: &str) -> bool {
+    let starts = |prefix: &&str| name.starts_with(*prefix);
+    (LEAKS.iter().any(starts) && !KEPT.iter().any(starts)) || NAMED.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_the_outer_build_and_keeps_the_user() {
+        let gone = [
+            "CARGO",
+            "CARGO_BUILD_TARGET",
+            "CARGO_CFG_TARGET_ARCH",
+            "CARGO_ENCODED_RUSTFLAGS",
+            "CARGO_MAKEFLAGS",
+            "CARGO_MANIFEST_DIR",
+            "CARGO_TARGET_DIR",
+            "CLIPPY_ARGS",
+            "OUT_DIR",
+            "RUSTC",
+            "RUSTC_WORKSPACE_WRAPPER",
+            "RUSTC_WRAPPER",
+            "RUSTDOCFLAGS",
+            "RUSTFLAGS",
+            "RUSTUP_TOOLCHAIN",
+            "TARGET",
+        ];
+        let kept = [
+            "CARGO_HOME",
+            "CARGO_HTTP_PROXY",
+            "CARGO_NET_OFFLINE",
+            "CARGO_REGISTRIES_MIRROR_INDEX",
+            "CARGO_TERM_COLOR",
+            "HOME",
+            "PATH",
+            "RUST_BACKTRACE",
+            "RUSTUP_HOME",
+        ];
+        assert_eq!(gone.into_iter().find(|name| !leaks(name)), None);
+        assert_eq!(kept.into_iter().find(|name| leaks(name)), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! What can go wrong, each in one line that says what to do.
+
+use std::{io, path::PathBuf};
+
+use crate::toolchain::Missing;
+
+/// Why there is no object.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine cannot build for BPF.
+    #[error("no eBPF toolchain: {0}: run `cargo xtask setup`")]
+    NoToolchain(#[from] Missing),
+    /// A program of the toolchain did not start.
+    #[error("cannot run {}: {source}", program.display())]
+    Spawn {
+        /// What was to be run.
+        program: PathBuf,
+        /// Why it was not.
+        source: io::Error,
+    },
+    /// Cargo ran and failed.
+    #[error("`cargo {command}` failed for limiter-ebpf: correct what it reports above")]
+    Cargo {
+        /// The command: `build` or `clippy`.
+        command: &'static str,
+    },
+    /// A file of the output could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,177 @@
+//! Builds the objects.
+
+use std::{
+    env, fs,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{error::Error, places::Places, toolchain::Toolchain};
+
+/// The two builds of the same source.
+#[derive(Debug, Clone)]
+pub struct Objects {
+    /// What runs by default. Any loader takes it.
+    pub plain: PathBuf,
+    /// With aya-log's statements compiled in. Their ring buffer is a legacy map definition,
+    /// which libbpf and bpftool refuse, so this one is for aya alone.
+    pub log: PathBuf,
+}
+
+/// Builds the workspace's XDP program.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    toolchain: Toolchain,
+    workspace: PathBuf,
+    target_dir: PathBuf,
+}
+
+impl Builder {
+    /// Finds a toolchain for the workspace at that path.
+    pub fn new(workspace: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            toolchain: Toolchain::find(&Places::of_this_process())?,
+            workspace: workspace.to_path_buf(),
+            target_dir: target_dir(
+                workspace,
+                env::var_os("CARGO_TARGET_DIR").map(PathBuf::from),
+            ),
+        })
+    }
+
+    /// The toolchain that builds.
+    #[must_use]
+    pub fn toolchain(&self) -> &Toolchain {
+        &self.toolchain
+    }
+
+    /// Where cargo keeps what it builds for BPF: beside what the outer cargo builds and not in
+    /// it, for that one holds its directory's lock while a build script waits for us.
+    #[must_use]
+    pub fn target_dir(&self) -> &Path {
+        &self.target_dir
+    }
+
+    /// Builds both objects into a directory, as `limiter.o` and `limiter-log.o`.
+    pub fn build(&self, directory: &Path) -> Result<Objects, Error> {
+        let objects = Objects {
+            plain: directory.join("limiter.o"),
+            log: directory.join("limiter-log.o"),
+        };
+        // Both builds leave their object under one name, and a second builder of this
+        // workspace may be at work: its `log` object must not be taken for our plain one.
+        let lock = self.lock()?;
+        self.build_one(&[], &objects.plain)?;
+        self.build_one(&["--features", "log"], &objects.log)?;
+        drop(lock);
+        Ok(objects)
+    }
+
+    /// Runs clippy over both variants of the program, for the target that they are built for.
+    pub fn clippy(&self) -> Result<(), Error> {
+        for features in [&[][..], &["--features", "log"]] {
+            let mut cargo = self.cargo("clippy");
+            cargo.args(features).args(["--", "-D", "warnings"]);
+            run(cargo, "clippy")?;
+        }
+        Ok(())
+    }
+
+    fn build_one(&self, features: &[&str], object: &Path) -> Result<(), Error> {
+        let mut cargo = self.cargo("build");
+        cargo.args(features);
+        run(cargo, "build")?;
+        let built = self
+            .target_dir
+            .join(target(&build_endian()))
+            .join("release/limiter");
+        fs::copy(&built, object)
+            .map(drop)
+            .map_err(|source| write_error(object, source))
+    }
+
+    fn cargo(&self, command: &str) -> Command {
+        let mut cargo = self.toolchain.cargo();
+        cargo
+            .current_dir(&self.workspace)
+            .args([command, "--package", "limiter-ebpf", "--release"])
+            .args(["--target", target(&build_endian())])
+            .args(["-Z", "build-std=core", "--target-dir"])
+            .arg(&self.target_dir);
+        cargo
+    }
+
+    fn lock(&self) -> Result<File, Error> {
+        let path = self.target_dir.join("objects.lock");
+        fs::create_dir_all(&self.target_dir)
+            .and_then(|()| File::create(&path))
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(|source| write_error(&path, source))
+    }
+}
+
+fn target_dir(workspace: &Path, set_by_user: Option<PathBuf>) -> PathBuf {
+    workspace
+        .join(set_by_user.unwrap_or_else(|| PathBuf::from("target")))
+        .join("ebpf")
+}
+
+/// Byte order of the machine that the object will run on: of the target in a build script, else
+/// our own.
+fn build_endian() -> String {
+    let own = if cfg!(target_endian = "big") {
+        "big"
+    } else {
+        "little"
+    };
+    env::var("CARGO_CFG_TARGET_ENDIAN").unwrap_or_else(|_| own.to_owned())
+}
+
+fn target(endian: &str) -> &'static str {
+    if endian == "big" {
+        "bpfeb-unknown-none"
+    } else {
+        "bpfel-unknown-none"
+    }
+}
+
+fn run(mut command: Command, name: &'static str) -> Result<(), Error> {
+    // A build script's output is an order to cargo: what its child prints must not be one.
+    let status = command.stdout(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Error::Cargo { command: name }),
+        Err(source) => Err(Error::Spawn {
+            program: PathBuf::from(command.get_program()),
+            source,
+        }),
+    }
+}
+
+fn write_error(path: &Path, source: io::Error) -> Error {
+    Error::Write {
+        path: path.to_path_buf(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_beside_the_outer_build() {
+        let dir = |set: Option<&str>| target_dir(Path::new("/w"), set.map(PathBuf::from));
+        assert_eq!(dir(None), Path::new("/w/target/ebpf"));
+        assert_eq!(dir(Some("elsewhere")), Path::new("/w/elsewhere/ebpf"));
+        assert_eq!(dir(Some("/t")), Path::new("/t/ebpf"));
+    }
+
+    #[test]
+    fn the_target_has_the_byte_order_of_its_machine() {
+        assert_eq!(target("little"), "bpfel-unknown-none");
+        assert_eq!(target("big"), "bpfeb-unknown-none");
+    }
+}

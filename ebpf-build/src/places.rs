@@ -1,0 +1,53 @@
+//! Where programs are looked for.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// The directories that are searched for programs.
+#[derive(Debug, Clone)]
+pub struct Places {
+    path: Vec<PathBuf>,
+    system: PathBuf,
+}
+
+impl Places {
+    /// The search path of this process, cargo's own directory for installed programs, and the
+    /// distribution's.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        let mut path: Vec<PathBuf> = env::var_os("PATH")
+            .map(|path| env::split_paths(&path).collect())
+            .unwrap_or_default();
+        path.extend(cargo_home().map(|home| home.join("bin")));
+        Self::new(path, PathBuf::from("/usr/bin"))
+    }
+
+    /// `path` is searched in order; `system` is where the distribution puts its compiler.
+    #[must_use]
+    pub fn new(path: Vec<PathBuf>, system: PathBuf) -> Self {
+        Self { path, system }
+    }
+
+    /// The first file of that name.
+    #[must_use]
+    pub fn find(&self, program: &str) -> Option<PathBuf> {
+        self.path
+            .iter()
+            .map(|directory| directory.join(program))
+            .find(|file| file.is_file())
+    }
+
+    /// The distribution's directory of programs.
+    #[must_use]
+    pub fn system(&self) -> &Path {
+        &self.system
+    }
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| env::home_dir().map(|home| home.join(".cargo")))
+}

@@ -1,0 +1,74 @@
+//! What rustup has installed.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// An installed toolchain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Installed {
+    pub(crate) name: String,
+    pub(crate) sysroot: PathBuf,
+}
+
+/// Asks rustup for its toolchains; none if it does not answer.
+pub(crate) fn toolchains(rustup: &Path) -> Vec<Installed> {
+    Command::new(rustup)
+        .args(["toolchain", "list", "--verbose"])
+        .output()
+        .ok()
+        .filter(|output| output.status.success())
+        .map(|output| parse(&String::from_utf8_lossy(&output.stdout)))
+        .unwrap_or_default()
+}
+
+/// A line is a name, notes in brackets if any, and an absolute path, which may hold spaces.
+fn parse(list: &str) -> Vec<Installed> {
+    list.lines()
+        .filter_map(|line| {
+            let name = line.split_whitespace().next()?;
+            let path = &line[line.find('/')?..];
+            Some(Installed {
+                name: name.to_owned(),
+                sysroot: PathBuf::from(path.trim_end()),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_rustup_lists() {
+        let cases: &[(&str, &[(&str, &str)])] = &[
+            ("", &[]),
+            ("no installed toolchains\n", &[]),
+            (
+                "stable-x86_64-unknown-linux-gnu (active, default) /home/a/stable\n\
+                 nightly-x86_64-unknown-linux-gnu /home/a/nightly\n",
+                &[
+                    ("stable-x86_64-unknown-linux-gnu", "/home/a/stable"),
+                    ("nightly-x86_64-unknown-linux-gnu", "/home/a/nightly"),
+                ],
+            ),
+            // Before rustup 1.28: a tab, and the note without a comma.
+            (
+                "nightly-2026-01-01 (default)\t/home/a b/nightly\n",
+                &[("nightly-2026-01-01", "/home/a b/nightly")],
+            ),
+        ];
+        for (list, expected) in cases {
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(name, sysroot)| Installed {
+                    name: (*name).to_owned(),
+                    sysroot: PathBuf::from(sysroot),
+                })
+                .collect();
+            assert_eq!(parse(list), expected, "{list:?}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A compiler and a linker, ready to run.
+
+use std::{
+    env,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    compiler::{self, Compiler, Origin},
+    environment, linker,
+    places::Places,
+};
+
+/// What every build for BPF is given:
+///
+/// * debug information and `--btf`, because maps are described to the kernel in BTF;
+/// * the third version of the instruction set, the first to have compare-and-exchange.
+const FLAGS: [&str; 3] = ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Ctarget-cpu=v3"];
+
+/// Everything that building for BPF takes.
+#[derive(Debug, Clone)]
+pub struct Toolchain {
+    /// The compiler.
+    pub compiler: Compiler,
+    /// The linker's file.
+    pub linker: PathBuf,
+}
+
+/// Which parts of a toolchain a machine does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// No compiler comes with its library's source.
+    pub compiler: bool,
+    /// There is no bpf-linker.
+    pub linker: bool,
+}
+
+impl std::error::Error for Missing {}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.compiler {
+            write!(
+                f,
+                "neither a rustup nightly nor a system rustc (Rust {} or later) has its library's source",
+                env!("CARGO_PKG_RUST_VERSION")
+            )?;
+        }
+        if self.compiler && self.linker {
+            write!(f, ", and ")?;
+        }
+        if self.linker {
+            write!(f, "{} is not installed", linker::NAME)?;
+        }
+        Ok(())
+    }
+}
+
+impl Toolchain {
+    /// Looks for a compiler and a linker.
+    pub fn find(places: &Places) -> Result<Self, Missing> {
+        match (compiler::find(places), linker::find(places)) {
+            (Some(compiler), Some(linker)) => Ok(Self { compiler, linker }),
+            (compiler, linker) => Err(Missing {
+                compiler: compiler.is_none(),
+                linker: linker.is_none(),
+            }),
+        }
+    }
+
+    /// This toolchain's cargo, called by its full name and told which rustc to take: rustup's
+    /// stand-ins for both are often earlier on the search path.
+    pub(crate) fn cargo(&self) -> Command {
+        let bin = &self.compiler.bin;
+        let mut cargo = Command::new(bin.join("cargo"));
+        environment::clean(&mut cargo);
+        cargo
+            .env("RUSTC", bin.join("rustc"))
+            .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"))
+            .env("PATH", self.search_path());
+        match &self.compiler.origin {
+            // A release that may use `-Z build-std` and the compiler's intrinsics.
+            Origin::Distribution => cargo.env("RUSTC_BOOTSTRAP", "1"),
+            // A bpf-linker built without an LLVM of its own takes the compiler's.
+            Origin::Rustup(_) => cargo.env("LD_LIBRARY_PATH", self.library_path()),
+        };
+        cargo
+    }
+
+    /// Cargo finds `cargo-clippy` on it, and rustc bpf-linker.
+    fn search_path(&self) -> OsString {
+        let own = [Some(self.compiler.bin.as_path()), self.linker.parent()];
+        before(own.into_iter().flatten(), "PATH")
+    }
+
+    fn library_path(&self) -> OsString {
+        let lib = self.compiler.bin.with_file_name("lib");
+        before([lib.as_path()].into_iter(), "LD_LIBRARY_PATH")
+    }
+}
+
+/// The directories, and after them those that the variable has.
+fn before<'a>(directories: impl Iterator<Item = &'a Path>, variable: &str) -> OsString {
+    let inherited = env::var_os(variable).unwrap_or_default();
+    let all = directories
+        .map(Path::to_path_buf)
+        .chain(env::split_paths(&inherited));
+    // Only a directory with a colon in its name fails to join, and it could not be searched.
+    env::join_paths(all).unwrap_or(inherited)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_missing() {
+        let places = Places::new(Vec::new(), PathBuf::from("/nonexistent"));
+        let missing = Toolchain::find(&places).unwrap_err();
+        assert_eq!(
+            missing,
+            Missing {
+                compiler: true,
+                linker: true
+            }
+        );
+        let message = crate::Error::from(missing).to_string();
+        assert!(message.starts_with("no eBPF toolchain: neither a rustup nightly"));
+        assert!(
+            message.ends_with(", and bpf-linker is not installed: run `cargo xtask setup`"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn cargo_is_called_by_its_full_name() {
+        let toolchain = Toolchain {
+            compiler: Compiler {
+                origin: Origin::Distribution,
+                bin: PathBuf::from("/usr/bin"),
+            },
+            linker: PathBuf::from("/home/a/.cargo/bin/bpf-linker"),
+        };
+        let cargo = toolchain.cargo();
+        assert_eq!(cargo.get_program(), "/usr/bin/cargo");
+        let path = cargo
+            .get_envs()
+            .find_map(|(name, value)| (name == "PATH").then_some(value?))
+            .unwrap();
+        let path = path.to_str().unwrap();
+        assert!(path.starts_with("/usr/bin:/home/a/.cargo/bin"), "{path}");
+    }
+}
