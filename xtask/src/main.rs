@@ -1,2 +1,57 @@
-//! Tasks.
-fn main() {}
+//! The workspace's own tasks: `cargo xtask --help`.
+
+mod build_ebpf;
+mod command;
+mod demo;
+mod object;
+mod privileges;
+mod run;
+mod setup;
+mod test;
+mod test_results;
+mod workspace;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// The workspace's own tasks.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what is missing to build, test and run; nothing if all is there.
+    Setup,
+    /// Build the XDP program's objects and describe them.
+    BuildEbpf {
+        /// Describe them in JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run every check and test there is (as root: the kernel takes part).
+    Test,
+    /// Build the daemon and run it; without arguments, run the demonstration.
+    Run {
+        /// What to pass to `limiter run`.
+        #[arg(last = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().task {
+        Task::Setup => setup::run(),
+        Task::BuildEbpf { json } => build_ebpf::run(json),
+        Task::Test => test::run(),
+        Task::Run { arguments } => run::run(&arguments),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

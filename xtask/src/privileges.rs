@@ -1,0 +1,75 @@
+//! Whether this process can do what the kernel and namespace tests do.
+
+use std::{io, thread};
+
+use anyhow::{Result, bail};
+
+/// Fails, with the reason, if tests that need the kernel could not work.
+pub(crate) fn check() -> Result<()> {
+    // SAFETY: takes nothing, touches no memory and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        bail!("the tests load BPF programs and make network namespaces: run as root");
+    }
+    if let Err(error) = create_map() {
+        bail!(
+            "the kernel refuses to create a BPF map ({error}): run with CAP_BPF and a locked-memory limit that allows it, outside a container's seccomp filter"
+        );
+    }
+    if let Err(error) = unshare_network() {
+        bail!(
+            "the kernel refuses a new network namespace ({error}): run with CAP_SYS_ADMIN and with namespaces enabled"
+        );
+    }
+    Ok(())
+}
+
+/// The members of `union bpf_attr` that `BPF_MAP_CREATE` cannot do without (linux/bpf.h).
+#[repr(C)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+}
+
+fn create_map() -> io::Result<()> {
+    const BPF_MAP_CREATE: libc::c_long = 0;
+    const BPF_MAP_TYPE_ARRAY: u32 = 2;
+    let attributes = MapCreate {
+        map_type: BPF_MAP_TYPE_ARRAY,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 1,
+        map_flags: 0,
+    };
+    // SAFETY: the kernel reads as many bytes as it is told `attributes` has, and only during
+    // the call.
+    let map = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_CREATE,
+            &raw const attributes,
+            size_of::<MapCreate>(),
+        )
+    };
+    // The descriptor is left to the process's end: this runs once.
+    if map < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// In a thread of its own: only that one moves to the new namespace, and it ends at once.
+fn unshare_network() -> io::Result<()> {
+    let unshared = thread::spawn(|| {
+        // SAFETY: takes flags only; a new network namespace invalidates no memory.
+        match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    });
+    unshared
+        .join()
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that tried it panicked")))
+}

@@ -1,0 +1,174 @@
+//! From what is on a machine to what has to be run there.
+
+use ebpf_build::compiler::Origin;
+
+use super::machine::{Machine, Need};
+
+/// The compiler for BPF where the distribution has none.
+pub(super) const NIGHTLY: &str =
+    "rustup toolchain install nightly --profile minimal --component rust-src,clippy";
+
+/// Linked with Debian's LLVM, whose version is that of Debian's rustc.
+const LINKER: &str = "LLVM_PREFIX=\"$(llvm-config-22 --prefix)\" cargo install bpf-linker \
+     --version 0.13.0 --locked --no-default-features --features llvm-22";
+
+const LINKER_PACKAGES: [&str; 5] = [
+    "gcc",
+    "libc6-dev",
+    "libzstd-dev",
+    "llvm-22-dev",
+    "zlib1g-dev",
+];
+
+const COMPILER_PACKAGES: [&str; 4] = ["cargo-web", "rust-web-clippy", "rust-web-src", "rustc-web"];
+
+/// Something to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    /// What it brings.
+    pub(super) brings: String,
+    /// What a shell is to run: the same text is shown to people who have to do it.
+    pub(super) shell: String,
+    /// Whether only root on Debian can do it.
+    pub(super) needs_apt: bool,
+}
+
+impl Step {
+    fn of_user(brings: &str, shell: &str) -> Self {
+        Self {
+            brings: brings.to_owned(),
+            shell: shell.to_owned(),
+            needs_apt: false,
+        }
+    }
+}
+
+/// The steps that bring what is missing, in order; none if nothing is.
+pub(super) fn plan(machine: &Machine) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let packages = packages(machine);
+    if !packages.is_empty() {
+        steps.push(install_packages(&packages));
+    }
+    if machine.lacks(Need::BpfLinker) {
+        steps.push(Step::of_user("bpf-linker", LINKER));
+    }
+    if let Some(Origin::Rustup(name)) = origin(machine)
+        && machine.lacks(Need::BpfClippy)
+    {
+        let shell = format!("rustup component add clippy --toolchain {name}");
+        steps.push(Step::of_user("clippy for BPF", &shell));
+    }
+    if machine.lacks(Need::Components) {
+        let shell = "rustup component add rustfmt clippy";
+        steps.push(Step::of_user("rustfmt and clippy", shell));
+    }
+    steps
+}
+
+fn origin(machine: &Machine) -> Option<&Origin> {
+    machine.compiler.as_ref().map(|found| &found.origin)
+}
+
+fn packages(machine: &Machine) -> Vec<&'static str> {
+    let mut packages = Vec::new();
+    match origin(machine) {
+        None => packages.extend(COMPILER_PACKAGES),
+        Some(Origin::Distribution) if machine.lacks(Need::BpfClippy) => {
+            packages.push("rust-web-clippy");
+        }
+        Some(_) => {}
+    }
+    for need in &machine.lacks {
+        packages.extend_from_slice(packages_of(*need));
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
+/// What the distribution has for a need. Components come from rustup, and clippy from where its
+/// compiler does.
+fn packages_of(need: Need) -> &'static [&'static str] {
+    match need {
+        Need::BpfLinker => &LINKER_PACKAGES,
+        Need::Ip => &["iproute2"],
+        Need::Bpftool => &["bpftool"],
+        Need::CCompiler => &["gcc"],
+        Need::CLibrary => &["libc6-dev"],
+        Need::BpfClippy | Need::Components => &[],
+    }
+}
+
+/// Waits for another apt instead of failing, and rather fails than removes a package: Debian's
+/// `rustc` and `rustc-web` exclude each other.
+fn install_packages(packages: &[&str]) -> Step {
+    let packages = packages.join(" ");
+    Step {
+        shell: format!(
+            "apt-get -o DPkg::Lock::Timeout=300 update && \
+             DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y \
+             --no-remove --no-install-recommends {packages}"
+        ),
+        brings: packages,
+        needs_apt: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use ebpf_build::compiler::Compiler;
+
+    use super::*;
+
+    fn brought(origin: Option<Origin>, lacks: &[Need]) -> Vec<String> {
+        let machine = Machine {
+            compiler: origin.map(|origin| Compiler {
+                origin,
+                bin: PathBuf::from("/usr/bin"),
+            }),
+            lacks: lacks.to_vec(),
+        };
+        plan(&machine).into_iter().map(|step| step.brings).collect()
+    }
+
+    #[test]
+    fn brings_what_is_missing_and_no_more() {
+        let debian = Some(Origin::Distribution);
+        let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
+        let cases: [(Option<Origin>, &[Need], &[&str]); 8] = [
+            (debian.clone(), &[], &[]),
+            (nightly.clone(), &[], &[]),
+            (
+                None,
+                &[Need::BpfClippy],
+                &["cargo-web rust-web-clippy rust-web-src rustc-web"],
+            ),
+            (
+                debian.clone(),
+                &[Need::BpfLinker, Need::CCompiler],
+                &[
+                    "gcc libc6-dev libzstd-dev llvm-22-dev zlib1g-dev",
+                    "bpf-linker",
+                ],
+            ),
+            (
+                debian.clone(),
+                &[Need::Ip, Need::Bpftool],
+                &["bpftool iproute2"],
+            ),
+            (debian.clone(), &[Need::BpfClippy], &["rust-web-clippy"]),
+            (nightly, &[Need::BpfClippy], &["clippy for BPF"]),
+            (debian, &[Need::Components], &["rustfmt and clippy"]),
+        ];
+        for (origin, lacks, expected) in cases {
+            assert_eq!(
+                brought(origin.clone(), lacks),
+                expected,
+                "{origin:?} {lacks:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `cargo xtask test`
+
+use std::{
+    io::{self, BufReader, IsTerminal as _},
+    process::{Command, ExitCode, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use comfy_table::{Table, presets};
+use ebpf_build::Builder;
+
+use crate::{
+    command::{self, shown},
+    privileges, setup,
+    test_results::TestResults,
+    workspace,
+};
+
+/// A step that has run.
+struct Outcome {
+    name: &'static str,
+    passed: bool,
+    time: Duration,
+}
+
+/// Runs every step, also after one has failed.
+pub(crate) fn run() -> Result<ExitCode> {
+    // First, so that nobody waits for a build to learn it. A test is never skipped for want of
+    // rights.
+    privileges::check()?;
+    setup::ensure()?;
+
+    let mut results = TestResults::default();
+    let outcomes = [
+        step("format", || succeeds(&mut format())),
+        step("clippy (host)", || succeeds(&mut clippy())),
+        step("clippy (BPF)", || {
+            Ok(Builder::new(workspace::root())?.clippy()?)
+        }),
+        step("tests", || {
+            results = tests()?;
+            anyhow::ensure!(results.failed == 0, "{results}");
+            Ok(())
+        }),
+    ];
+
+    println!("\n{}\n", summary(&outcomes));
+    println!("{results}");
+    if outcomes.iter().all(|outcome| outcome.passed) {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+fn format() -> Command {
+    let mut cargo = command::cargo("fmt");
+    cargo.args(["--all", "--check"]);
+    cargo
+}
+
+fn clippy() -> Command {
+    let mut cargo = command::cargo("clippy");
+    cargo
+        .args(["--workspace", "--exclude", "limiter-ebpf", "--all-targets"])
+        .args(["--", "-D", "warnings"]);
+    cargo
+}
+
+fn tests() -> Result<TestResults> {
+    let mut cargo = command::cargo("test");
+    cargo
+        .args(["--workspace", "--exclude", "limiter-ebpf", "--no-fail-fast"])
+        .stdout(Stdio::piped());
+    let cannot_run = format!("cannot run {}", shown(&cargo));
+    let mut child = cargo.spawn().context(cannot_run)?;
+    let output = child.stdout.take().context("cargo test has no output")?;
+    let mut results = TestResults::of_stream(BufReader::new(output), io::stdout())?;
+    let status = child.wait()?;
+    // Tests that do not compile, or a harness that crashed, leave no line to count.
+    if !status.success() && results.failed == 0 {
+        results.failed = 1;
+    }
+    Ok(results)
+}
+
+fn succeeds(command: &mut Command) -> Result<()> {
+    command::succeed(command)
+}
+
+/// Runs one step under a heading.
+fn step(name: &'static str, run: impl FnOnce() -> Result<()>) -> Outcome {
+    println!("\n{}", heading(name));
+    let start = Instant::now();
+    let result = run();
+    if let Err(error) = &result {
+        eprintln!("error: {error:#}");
+    }
+    Outcome {
+        name,
+        passed: result.is_ok(),
+        time: start.elapsed(),
+    }
+}
+
+fn heading(name: &str) -> String {
+    if io::stdout().is_terminal() {
+        format!("\x1b[1m== {name}\x1b[0m")
+    } else {
+        format!("== {name}")
+    }
+}
+
+fn summary(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    for outcome in outcomes {
+        table.add_row([
+            if outcome.passed { "ok" } else { "FAILED" }.to_owned(),
+            outcome.name.to_owned(),
+            format!("{:.1} s", outcome.time.as_secs_f64()),
+        ]);
+    }
+    table.trim_fmt()
+}
