@@ -1,0 +1,222 @@
+//! YAML as a tree in which everything knows its place.
+//!
+//! serde's derived shapes stop at the first error and forget where a value stood; a tree with
+//! positions lets every error of a file be reported at once.
+
+use std::{borrow::Cow, fmt};
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_yaml::{
+    DefaultMessageFormatter, DuplicateKeyPolicy, Error, Localizer, Location, NonFiniteFloatPolicy,
+    Options, Spanned,
+};
+
+use super::diagnostics::Position;
+
+/// Nodes and parser events of one file: room for two million overrides, and an end to what a
+/// file of 64 MiB could unfold to in memory.
+const MAX_NODES: usize = 16_000_000;
+
+/// One YAML value.
+#[derive(Debug)]
+pub(super) struct Node<'a> {
+    /// What it is.
+    pub(super) value: Value<'a>,
+    /// Where it stands; for what an alias brings in, where the alias stands.
+    pub(super) at: Position,
+    /// A scalar's bytes in the file, quotes included.
+    written: Option<(usize, usize)>,
+}
+
+/// What a YAML value is.
+#[derive(Debug)]
+pub(super) enum Value<'a> {
+    /// `~`, `null` or nothing at all.
+    Null,
+    /// `true`, `off`, and the other spellings of YAML 1.1.
+    Boolean,
+    /// A whole number.
+    Unsigned(u64),
+    /// Another number: negative, with decimals, too large.
+    OtherNumber,
+    /// Text, without its quotes.
+    Text(Cow<'a, str>),
+    /// A list.
+    Sequence(Vec<Node<'a>>),
+    /// Names and values, in the file's order; a name may occur twice.
+    Mapping(Vec<(Node<'a>, Node<'a>)>),
+}
+
+impl<'a> Node<'a> {
+    /// The document in `text`.
+    ///
+    /// # Errors
+    ///
+    /// The first error of syntax.
+    pub(super) fn parse(text: &'a str) -> Result<Self, SyntaxError> {
+        serde_yaml::from_str_with_options(text, options()).map_err(|error| SyntaxError::new(&error))
+    }
+
+    /// A scalar as it is to be read: text without its quotes, all else as it is written in
+    /// `source`, the text this node was parsed from. `None` for lists and mappings.
+    pub(super) fn scalar<'n>(&'n self, source: &'n str) -> Option<&'n str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Sequence(_) | Value::Mapping(_) => None,
+            Value::Null | Value::Boolean | Value::Unsigned(_) | Value::OtherNumber => {
+                let (start, length) = self.written?;
+                source.get(start..start.checked_add(length)?)
+            }
+        }
+    }
+}
+
+/// Why a text is not one YAML document.
+#[derive(Debug)]
+pub(super) struct SyntaxError {
+    /// Where, if known.
+    pub(super) at: Option<Position>,
+    /// What is wrong, on one line.
+    pub(super) message: String,
+}
+
+impl SyntaxError {
+    fn new(error: &Error) -> Self {
+        let message = match error {
+            Error::MultipleDocuments { .. } => {
+                "a second YAML document starts here, a file may have only one".to_owned()
+            }
+            Error::RecursiveReferencesRequireWeakTypes { .. } => {
+                "invalid YAML: an alias may not stand inside the value it refers to".to_owned()
+            }
+            Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } => {
+                format!("YAML beyond all measure: {}", render(error))
+            }
+            _ => format!("invalid YAML: {}", render(error)),
+        };
+        Self {
+            at: error.location().as_ref().and_then(position),
+            message,
+        }
+    }
+}
+
+/// The library's message, without the place it appends.
+fn render(error: &Error) -> String {
+    struct WithoutPlace;
+    impl Localizer for WithoutPlace {
+        fn attach_location<'b>(&self, base: Cow<'b, str>, _: Location) -> Cow<'b, str> {
+            base
+        }
+    }
+    error.render_with_formatter(&DefaultMessageFormatter.with_localizer(&WithoutPlace))
+}
+
+fn position(location: &Location) -> Option<Position> {
+    let position = Position {
+        line: location.line(),
+        column: location.column(),
+    };
+    (position.line > 0).then_some(position)
+}
+
+/// The library's protection against deep nesting and alias bombs stays as it is; there is
+/// only more room for long lists.
+fn options() -> Options {
+    serde_yaml::options! {
+        budget: serde_yaml::budget! {
+            max_nodes: MAX_NODES,
+            max_events: 2 * MAX_NODES,
+        },
+        emit_comments: false,
+        with_snippet: false,
+        // For a mapping that is read as such it means: pass all of them on. Reader reports
+        // the second one, with the place of the first.
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+    }
+}
+
+impl<'de> Deserialize<'de> for Node<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Value<'de>>::deserialize(deserializer)?;
+        let span = spanned.defined.span();
+        Ok(Self {
+            value: spanned.value,
+            at: Position {
+                line: spanned.referenced.line(),
+                column: spanned.referenced.column(),
+            },
+            written: span
+                .byte_offset()
+                .zip(span.byte_len())
+                .and_then(|(offset, length)| {
+                    Some((usize::try_from(offset).ok()?, usize::try_from(length).ok()?))
+                }),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Value<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any YAML value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Value::Boolean)
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Value::Unsigned(value))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Value::OtherNumber)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Value::OtherNumber)
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Value::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Value::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Value::Text(Cow::Owned(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Sequence(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = access.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Value::Mapping(entries))
+    }
+}

@@ -1,0 +1,193 @@
+//! Reading a tree of nodes without stopping at the first error.
+
+use std::collections::HashMap;
+
+use super::{
+    diagnostics::{FileNumber, Position, Problems},
+    nearest,
+    node::{Node, Value},
+};
+
+/// Reads the nodes of one file and notes what is wrong with them.
+///
+/// Its methods return `None` when what they look for is not there in a form that can be used;
+/// they have then noted why.
+pub(super) struct Reader<'n, 'p> {
+    source: &'n str,
+    file: FileNumber,
+    problems: &'p mut Problems,
+}
+
+/// A name in a mapping.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name<'n> {
+    /// The name.
+    pub(super) text: &'n str,
+    /// Where it stands.
+    pub(super) at: Position,
+}
+
+/// The fields of a mapping whose names are all known, each there at most once.
+pub(super) struct Fields<'n>(Vec<(Name<'n>, &'n Node<'n>)>);
+
+impl<'n> Fields<'n> {
+    /// A field's value; `None`: the field is absent.
+    pub(super) fn get(&self, name: &str) -> Option<&'n Node<'n>> {
+        self.0
+            .iter()
+            .find(|(field, _)| field.text == name)
+            .map(|(_, value)| *value)
+    }
+}
+
+impl<'n, 'p> Reader<'n, 'p> {
+    /// A reader of the nodes that were parsed from `source`, the text of `file`.
+    pub(super) fn new(source: &'n str, file: FileNumber, problems: &'p mut Problems) -> Self {
+        Self {
+            source,
+            file,
+            problems,
+        }
+    }
+
+    /// Where the errors of all files are noted.
+    pub(super) fn problems(&mut self) -> &mut Problems {
+        self.problems
+    }
+
+    /// Notes an error.
+    pub(super) fn error(&mut self, at: Position, message: impl Into<String>) {
+        self.problems.note(self.file, Some(at), message.into());
+    }
+
+    /// Notes that a value is not of the kind that belongs there.
+    pub(super) fn unexpected(&mut self, node: &'n Node<'n>, expected: &str) {
+        let found = self.describe(node);
+        self.error(node.at, format!("expected {expected}, found {found}"));
+    }
+
+    /// A scalar as it is written, text without its quotes; `None` for lists and mappings.
+    pub(super) fn scalar(&self, node: &'n Node<'n>) -> Option<&'n str> {
+        node.scalar(self.source)
+    }
+
+    /// The text of a field: any scalar, as it is written, but for an absent one.
+    pub(super) fn text(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n str> {
+        let text = match node.value {
+            Value::Null => None,
+            _ => self.scalar(node),
+        };
+        if text.is_none() {
+            self.unexpected(node, expected);
+        }
+        text
+    }
+
+    /// A whole number above 0, at most `i64::MAX` as in Boulder.
+    pub(super) fn positive(&mut self, node: &'n Node<'n>, name: &str) -> Option<u64> {
+        const MAX: u64 = i64::MAX.unsigned_abs();
+        let written = self.scalar(node).unwrap_or_default();
+        let must = match &node.value {
+            Value::Unsigned(value @ 1..=MAX) => return Some(*value),
+            Value::Unsigned(0) => "must be > 0".to_owned(),
+            Value::Unsigned(_) => format!("must be at most {MAX}"),
+            Value::OtherNumber => wrong_number(written, MAX),
+            Value::Text(text) if text.parse::<u64>().is_ok() => {
+                self.error(
+                    node.at,
+                    format!("invalid {name} '{text}', must be a number without quotes"),
+                );
+                return None;
+            }
+            _ => {
+                self.unexpected(node, "a whole number");
+                return None;
+            }
+        };
+        self.error(node.at, format!("invalid {name} '{written}', {must}"));
+        None
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n [Node<'n>]> {
+        if let Value::Sequence(items) = &node.value {
+            Some(items)
+        } else {
+            self.unexpected(node, expected);
+            None
+        }
+    }
+
+    /// The entries of a mapping whose names are the operator's; those that cannot be used (a
+    /// second one of a name, a name that is no text) are noted and left out.
+    pub(super) fn entries(
+        &mut self,
+        node: &'n Node<'n>,
+        expected: &str,
+    ) -> Option<Vec<(Name<'n>, &'n Node<'n>)>> {
+        let Value::Mapping(entries) = &node.value else {
+            self.unexpected(node, expected);
+            return None;
+        };
+        let mut first: HashMap<&str, Position> = HashMap::with_capacity(entries.len());
+        let mut usable = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let Some(text) = self.text(key, "a name") else {
+                continue;
+            };
+            if let Some(first) = first.get(text) {
+                let message = format!("duplicate '{text}', first at {first}");
+                self.error(key.at, message);
+                continue;
+            }
+            first.insert(text, key.at);
+            usable.push((Name { text, at: key.at }, value));
+        }
+        Some(usable)
+    }
+
+    /// The entries of a mapping whose names must be among `known`.
+    pub(super) fn fields(
+        &mut self,
+        node: &'n Node<'n>,
+        expected: &str,
+        known: &[&str],
+    ) -> Option<Fields<'n>> {
+        let mut entries = self.entries(node, expected)?;
+        entries.retain(|(name, _)| {
+            let is_known = known.contains(&name.text);
+            if !is_known {
+                self.error(name.at, nearest::unknown("field", name.text, known));
+            }
+            is_known
+        });
+        Some(Fields(entries))
+    }
+
+    fn describe(&self, node: &'n Node<'n>) -> String {
+        let written = self.scalar(node).unwrap_or_default();
+        match &node.value {
+            Value::Null => "nothing".to_owned(),
+            Value::Boolean => format!("the boolean '{written}'"),
+            Value::Unsigned(_) | Value::OtherNumber => format!("the number '{written}'"),
+            Value::Text(text) => format!("the text '{text}'"),
+            Value::Sequence(_) => "a list".to_owned(),
+            Value::Mapping(_) => "a mapping".to_owned(),
+        }
+    }
+}
+
+/// What a number that is neither 0 nor a positive whole number in range must be instead.
+fn wrong_number(written: &str, max: u64) -> String {
+    let digits = written.bytes().all(|byte| byte.is_ascii_digit());
+    if written.starts_with('-') {
+        "must be > 0".to_owned()
+    } else if digits && written.starts_with('0') {
+        // YAML 1.1 reads them as octal, YAML 1.2 as decimal.
+        "must be written without leading zeros".to_owned()
+    } else if digits {
+        format!("must be at most {max}")
+    } else {
+        "must be a whole number, in digits".to_owned()
+    }
+}

@@ -1,0 +1,183 @@
+//! The sections that are not limits: `interfaces`, `mode`, `buckets`, `metrics`.
+
+use std::{
+    collections::HashMap,
+    net::{Ipv4Addr, SocketAddr},
+};
+
+use clap::ValueEnum;
+
+use super::{
+    nearest,
+    node::{Node, Value},
+    reader::Reader,
+};
+
+/// How the program is attached to an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum AttachMode {
+    /// In the driver where it can, in the kernel's network stack where it cannot.
+    #[default]
+    Auto,
+    /// In the driver, or not at all.
+    Native,
+    /// In the kernel's network stack: slower, works with every driver.
+    Generic,
+}
+
+impl AttachMode {
+    /// Every mode, by its name in configuration files.
+    const ALL: [(&'static str, Self); 3] = [
+        ("auto", Self::Auto),
+        ("native", Self::Native),
+        ("generic", Self::Generic),
+    ];
+}
+
+/// Where the state of limits is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buckets {
+    /// How many buckets there may be at once, of all limits together.
+    pub capacity: u32,
+}
+
+impl Buckets {
+    /// Below this, a handful of clients would push each other out.
+    const LEAST: u32 = 1024;
+    /// Above this, the kernel's map would take over 8 GB.
+    const MOST: u32 = 64 * 1024 * 1024;
+}
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self {
+            capacity: 1024 * 1024,
+        }
+    }
+}
+
+/// Where Prometheus finds the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// The address to serve them on; `None`: nowhere.
+    pub listen: Option<SocketAddr>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 9470))),
+        }
+    }
+}
+
+/// Reads `interfaces`.
+pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
+    let Some(items) = reader.items(node, "a list of interface names") else {
+        return Vec::new();
+    };
+    if items.is_empty() {
+        reader.error(
+            node.at,
+            "no interfaces: name at least one, or leave the section out",
+        );
+    }
+    let mut first = HashMap::new();
+    let mut names = Vec::new();
+    for item in items {
+        let Some(name) = reader.text(item, "an interface's name") else {
+            continue;
+        };
+        if !is_interface_name(name) {
+            reader.error(
+                item.at,
+                format!(
+                    "invalid interface '{name}', expected 1 to 15 bytes without '/', ':' or \
+                     white space, such as 'eth0'"
+                ),
+            );
+        } else if let Some(first) = first.get(name) {
+            let message = format!("duplicate interface '{name}', first at {first}");
+            reader.error(item.at, message);
+        } else {
+            first.insert(name, item.at);
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// The kernel's rule: `dev_valid_name` in net/core/dev.c, IFNAMSIZ is 16 with its NUL.
+fn is_interface_name(name: &str) -> bool {
+    (1..16).contains(&name.len())
+        && !matches!(name, "." | "..")
+        && !name
+            .chars()
+            .any(|character| matches!(character, '/' | ':') || character.is_whitespace())
+}
+
+/// Reads `mode`.
+pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> AttachMode {
+    let names = AttachMode::ALL.map(|(name, _)| name);
+    let Some(text) = reader.text(node, "auto, native or generic") else {
+        return AttachMode::default();
+    };
+    match AttachMode::ALL.iter().find(|(name, _)| *name == text) {
+        Some((_, mode)) => *mode,
+        None => {
+            reader.error(node.at, nearest::unknown("mode", text, &names));
+            AttachMode::default()
+        }
+    }
+}
+
+/// Reads `buckets`.
+pub(super) fn read_buckets<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Buckets {
+    let mut buckets = Buckets::default();
+    let Some(fields) = reader.fields(node, "a map with 'capacity'", &["capacity"]) else {
+        return buckets;
+    };
+    if let Some(node) = fields.get("capacity")
+        && let Some(capacity) = reader.positive(node, "capacity")
+    {
+        let (least, most) = (Buckets::LEAST, Buckets::MOST);
+        match u32::try_from(capacity) {
+            Ok(capacity) if (least..=most).contains(&capacity) => buckets.capacity = capacity,
+            _ => reader.error(
+                node.at,
+                format!("invalid capacity '{capacity}', must be from {least} to {most}"),
+            ),
+        }
+    }
+    buckets
+}
+
+/// Reads `metrics`.
+pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Metrics {
+    const EXPECTED: &str = "an address and port, such as '127.0.0.1:9470', or 'off'";
+    let mut metrics = Metrics::default();
+    let Some(fields) = reader.fields(node, "a map with 'listen'", &["listen"]) else {
+        return metrics;
+    };
+    let Some(node) = fields.get("listen") else {
+        return metrics;
+    };
+    let Some(text) = reader.text(node, EXPECTED) else {
+        return metrics;
+    };
+    if text == "off" {
+        metrics.listen = None;
+    } else if let Ok(address) = text.parse() {
+        metrics.listen = Some(address);
+    } else if let Value::Boolean = node.value {
+        reader.unexpected(node, EXPECTED);
+    } else {
+        let port = text.strip_prefix(':').unwrap_or(text);
+        let hint = match port.parse::<u16>() {
+            Ok(port) => format!("did you mean '127.0.0.1:{port}'?"),
+            Err(_) => format!("expected {EXPECTED}"),
+        };
+        reader.error(node.at, format!("invalid listen '{text}', {hint}"));
+    }
+    metrics
+}
