@@ -14,7 +14,7 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
 
 /// The name that `name` is most likely a misspelling of: at most a third of its letters
 /// differ. Case does not count.
-fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     /// Longer than any known name by far; the distance takes quadratic time.
     const LONGEST: usize = 100;
     if name.len() > LONGEST {

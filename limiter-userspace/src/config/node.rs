@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::{
     DefaultMessageFormatter, DuplicateKeyPolicy, Error, Localizer, Location, NonFiniteFloatPolicy,
-    Options, Spanned,
+    Options, Spanned, budget::BudgetBreach,
 };
 
 use super::diagnostics::Position;
@@ -16,6 +16,10 @@ use super::diagnostics::Position;
 /// Nodes and parser events of one file: room for two million overrides, and an end to what a
 /// file of 64 MiB could unfold to in memory.
 const MAX_NODES: usize = 16_000_000;
+
+/// How deep values may nest; an override's comment is six deep. Reading them recurses, with
+/// frames that let 64 levels overflow a thread's stack in a debug build.
+const MAX_DEPTH: usize = 16;
 
 /// One YAML value.
 #[derive(Debug)]
@@ -82,22 +86,37 @@ pub(super) struct SyntaxError {
 
 impl SyntaxError {
     fn new(error: &Error) -> Self {
-        let message = match error {
-            Error::MultipleDocuments { .. } => {
-                "a second YAML document starts here, a file may have only one".to_owned()
-            }
-            Error::RecursiveReferencesRequireWeakTypes { .. } => {
-                "invalid YAML: an alias may not stand inside the value it refers to".to_owned()
-            }
-            Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } => {
-                format!("YAML beyond all measure: {}", render(error))
-            }
-            _ => format!("invalid YAML: {}", render(error)),
-        };
         Self {
             at: error.location().as_ref().and_then(position),
-            message,
+            message: explain(error),
         }
+    }
+}
+
+fn explain(error: &Error) -> String {
+    match error {
+        // Wraps what went wrong in a value that an alias brought in; the place is the alias's.
+        Error::AliasError { error, .. } => explain(error),
+        Error::MultipleDocuments { .. } => {
+            "a second YAML document starts here, a file may have only one".to_owned()
+        }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            "invalid YAML: an alias may not stand inside the value it refers to".to_owned()
+        }
+        Error::Budget {
+            breach: BudgetBreach::Depth { .. },
+            ..
+        } => format!("invalid YAML: nested more than {MAX_DEPTH} deep"),
+        Error::Budget {
+            breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. },
+            ..
+        } => format!("too large: more than {MAX_NODES} values"),
+        Error::Budget { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            "invalid YAML: too many aliases, or aliases that unfold to too much".to_owned()
+        }
+        _ => format!("invalid YAML: {}", render(error)),
     }
 }
 
@@ -120,11 +139,12 @@ fn position(location: &Location) -> Option<Position> {
     (position.line > 0).then_some(position)
 }
 
-/// The library's protection against deep nesting and alias bombs stays as it is; there is
-/// only more room for long lists.
+/// The library's protection against alias bombs stays as it is, the one against deep nesting
+/// is tighter; there is more room for long lists.
 fn options() -> Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! {
+            max_depth: MAX_DEPTH,
             max_nodes: MAX_NODES,
             max_events: 2 * MAX_NODES,
         },

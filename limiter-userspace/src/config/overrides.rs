@@ -138,7 +138,9 @@ impl Collected {
             };
             let rate = rate::read(reader, &fields, name.at, limit.map(|limit| limit.cost));
             let Some(ids) = fields.get(IDS) else {
-                reader.error(name.at, format!("missing field '{IDS}'"));
+                if fields.is_missing(IDS) {
+                    reader.error(name.at, format!("missing field '{IDS}'"));
+                }
                 continue;
             };
             self.read_ids(reader, limit, ids, rate);
@@ -232,7 +234,9 @@ fn written_id<'n>(reader: &mut Reader<'n, '_>, item: &'n Node<'n>) -> Option<Wri
         .get(COMMENT)
         .and_then(|node| reader.text(node, "a comment"));
     let Some(node) = fields.get(ID) else {
-        reader.error(item.at, format!("missing field '{ID}'"));
+        if fields.is_missing(ID) {
+            reader.error(item.at, format!("missing field '{ID}'"));
+        }
         return None;
     };
     Some(WrittenId {

@@ -34,7 +34,7 @@ pub(super) fn read<'n>(
 ) -> Option<Rate> {
     let missing: Vec<String> = FIELDS
         .iter()
-        .filter(|name| fields.get(name).is_none())
+        .filter(|name| fields.is_missing(name))
         .map(|name| format!("'{name}'"))
         .collect();
     match missing.as_slice() {

@@ -28,15 +28,24 @@ pub(super) struct Name<'n> {
 }
 
 /// The fields of a mapping whose names are all known, each there at most once.
-pub(super) struct Fields<'n>(Vec<(Name<'n>, &'n Node<'n>)>);
+pub(super) struct Fields<'n> {
+    present: Vec<(Name<'n>, &'n Node<'n>)>,
+    /// The known names that unknown ones were taken for.
+    misspelt: Vec<&'static str>,
+}
 
 impl<'n> Fields<'n> {
     /// A field's value; `None`: the field is absent.
     pub(super) fn get(&self, name: &str) -> Option<&'n Node<'n>> {
-        self.0
+        self.present
             .iter()
             .find(|(field, _)| field.text == name)
             .map(|(_, value)| *value)
+    }
+
+    /// Whether a field is absent and not merely misspelt, which was noted already.
+    pub(super) fn is_missing(&self, name: &str) -> bool {
+        self.get(name).is_none() && !self.misspelt.contains(&name)
     }
 }
 
@@ -151,17 +160,19 @@ impl<'n, 'p> Reader<'n, 'p> {
         &mut self,
         node: &'n Node<'n>,
         expected: &str,
-        known: &[&str],
+        known: &[&'static str],
     ) -> Option<Fields<'n>> {
-        let mut entries = self.entries(node, expected)?;
-        entries.retain(|(name, _)| {
+        let mut present = self.entries(node, expected)?;
+        let mut misspelt = Vec::new();
+        present.retain(|(name, _)| {
             let is_known = known.contains(&name.text);
             if !is_known {
                 self.error(name.at, nearest::unknown("field", name.text, known));
+                misspelt.extend(nearest::nearest(name.text, known));
             }
             is_known
         });
-        Some(Fields(entries))
+        Some(Fields { present, misspelt })
     }
 
     fn describe(&self, node: &'n Node<'n>) -> String {
@@ -172,6 +183,7 @@ impl<'n, 'p> Reader<'n, 'p> {
             Value::Unsigned(_) | Value::OtherNumber => format!("the number '{written}'"),
             Value::Text(text) => format!("the text '{text}'"),
             Value::Sequence(_) => "a list".to_owned(),
+            Value::Mapping(entries) if entries.is_empty() => "an empty mapping".to_owned(),
             Value::Mapping(_) => "a mapping".to_owned(),
         }
     }

@@ -122,13 +122,11 @@ pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> 
     let Some(text) = reader.text(node, "auto, native or generic") else {
         return AttachMode::default();
     };
-    match AttachMode::ALL.iter().find(|(name, _)| *name == text) {
-        Some((_, mode)) => *mode,
-        None => {
-            reader.error(node.at, nearest::unknown("mode", text, &names));
-            AttachMode::default()
-        }
+    let found = AttachMode::ALL.iter().find(|(name, _)| *name == text);
+    if found.is_none() {
+        reader.error(node.at, nearest::unknown("mode", text, &names));
     }
+    found.map(|(_, mode)| *mode).unwrap_or_default()
 }
 
 /// Reads `buckets`.
