@@ -1,1 +1,43 @@
-//! Test namespaces.
+//! Network namespaces and traffic for the tests and the demonstration.
+//!
+//! A [`Pair`] is two anonymous network namespaces joined by a veth pair: `client0` on one
+//! side, `server0` on the other. Nothing but what the caller sends is on the wire: no
+//! neighbour discovery, no router solicitation, no multicast report. The namespaces live as
+//! long as their file descriptors, so nothing is left behind however the process ends.
+//!
+//! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte
+//! ([`RawSender`] with [`Frame`]); [`UdpSink`], [`Listener`] and [`RawSink`] count what
+//! arrives, per source address. What a [`Load`] does is bounded in count and in time.
+//!
+//! What must not exist here: an interface, an address or a packet outside the namespaces.
+
+mod clock;
+mod connector;
+mod counter;
+mod frame;
+mod link;
+mod listener;
+mod load;
+mod namespace;
+mod packet_socket;
+mod pair;
+mod raw_sender;
+mod raw_sink;
+mod socket;
+mod tally;
+mod udp_sink;
+mod udp_source;
+
+pub use clock::monotonic_ns;
+pub use connector::{Attempts, Connector};
+pub use frame::{Frame, Tag};
+pub use link::{CLIENT_MAC, SERVER_MAC};
+pub use listener::Listener;
+pub use load::{Load, Progress, Sent};
+pub use namespace::Namespace;
+pub use pair::{CLIENT_INTERFACE, Pair, SERVER_INTERFACE};
+pub use raw_sender::RawSender;
+pub use raw_sink::RawSink;
+pub use tally::{Count, Tally};
+pub use udp_sink::UdpSink;
+pub use udp_source::UdpSource;

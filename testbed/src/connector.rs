@@ -1,0 +1,105 @@
+//! Tries new TCP connections.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::{IpAddr, SocketAddr},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use socket2::{Domain, Socket, Type};
+
+use crate::{
+    load::{Load, Progress, Sent},
+    namespace::Namespace,
+};
+
+/// How long an attempt may take. Less than the second after which the kernel would send the
+/// SYN once more, so one attempt is one SYN.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Tries TCP connections from one address of a namespace to one socket address.
+#[derive(Debug)]
+pub struct Connector {
+    namespace: Namespace,
+    source: IpAddr,
+    destination: SocketAddr,
+    progress: Progress,
+}
+
+/// What came of a load of attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempts {
+    /// How many SYN were sent, one each, and when.
+    pub sent: Sent,
+    /// How many of them became connections.
+    pub established: u64,
+}
+
+impl Connector {
+    /// A connector from an address of the namespace.
+    #[must_use]
+    pub fn new(namespace: &Namespace, source: IpAddr, destination: SocketAddr) -> Self {
+        Self {
+            namespace: namespace.clone(),
+            source,
+            destination,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Follows, and ends, what [`Connector::connect`] does on another thread.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Tries connections as the load says, without waiting for one before the next; each is
+    /// given up half a second after it was tried. Each holds a file descriptor for that time.
+    pub fn connect(&self, load: Load) -> Result<Attempts> {
+        self.namespace.enter(|| {
+            let mut pending = VecDeque::new();
+            let mut established = 0;
+            let sent = load
+                .drive(&self.progress, |_| {
+                    established += settle(&mut pending, Instant::now());
+                    pending.push_back((Instant::now(), self.attempt()?));
+                    Ok(())
+                })
+                .with_context(|| format!("cannot connect to {}", self.destination))?;
+            // Early enough for the last SYN, which has the whole time to be answered.
+            while let Some((begun, _)) = pending.front() {
+                thread::sleep((*begun + PATIENCE).saturating_duration_since(Instant::now()));
+                established += settle(&mut pending, Instant::now());
+            }
+            Ok(Attempts { sent, established })
+        })
+    }
+
+    fn attempt(&self) -> io::Result<Socket> {
+        let socket = Socket::new(Domain::for_address(self.destination), Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        // Reset on close: no port is held back for a connection that was.
+        socket.set_linger(Some(Duration::ZERO))?;
+        socket.bind(&SocketAddr::from((self.source, 0)).into())?;
+        match socket.connect(&self.destination.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+            _ => Ok(socket),
+        }
+    }
+}
+
+/// Closes the attempts whose time is over, and counts those that became connections.
+fn settle(pending: &mut VecDeque<(Instant, Socket)>, now: Instant) -> u64 {
+    let mut established = 0;
+    while let Some((_, socket)) = pending.pop_front_if(|(begun, _)| now >= *begun + PATIENCE) {
+        established += u64::from(match socket.take_error() {
+            // The server has reset it already: it was a connection.
+            Ok(Some(error)) => error.kind() == io::ErrorKind::ConnectionReset,
+            Ok(None) | Err(_) => socket.peer_addr().is_ok(),
+        });
+    }
+    established
+}

@@ -1,0 +1,122 @@
+//! A network namespace without a name.
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    os::unix::process::{CommandExt as _, parent_id},
+    panic,
+    process::{Command, Stdio},
+    sync::Arc,
+    thread,
+};
+
+use anyhow::{Context as _, Result, bail};
+use nix::{
+    sched::{CloneFlags, setns, unshare},
+    sys::{prctl, signal::Signal},
+};
+
+/// A network namespace held only by a file descriptor: the kernel takes it down, with all
+/// that is in it, when the last descriptor, socket and process of it are gone.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    handle: Arc<File>,
+}
+
+impl Namespace {
+    /// A new namespace, with nothing in it but a loopback interface, which is up.
+    pub fn new() -> Result<Self> {
+        // unshare moves the calling thread, so a thread of its own, that ends here.
+        let handle = on_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            File::open("/proc/thread-self/ns/net")
+        })
+        .context("cannot make a network namespace: it takes root (CAP_SYS_ADMIN)")?;
+        let namespace = Self {
+            handle: Arc::new(handle),
+        };
+        namespace.ip(&["link", "set", "lo", "up"])?;
+        Ok(namespace)
+    }
+
+    /// A command that will run inside, and die with the thread that starts it: start it from
+    /// a thread that lives long enough. /sys stays the one of the caller's namespace.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let handle = Arc::clone(&self.handle);
+        let parent = std::process::id();
+        let mut command = Command::new(program);
+        let enter = move || {
+            prctl::set_pdeathsig(Signal::SIGKILL)?;
+            // The parent may have ended before the line above.
+            if parent_id() != parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            Ok(setns(&*handle, CloneFlags::CLONE_NEWNET)?)
+        };
+        // SAFETY: between fork and exec only async-signal-safe calls are made: prctl, getppid
+        // and setns, none of which allocates or takes a lock.
+        unsafe { command.pre_exec(enter) };
+        command
+    }
+
+    /// Runs a closure on a thread inside the namespace. Sockets made there stay of that
+    /// namespace, wherever they are used later; so do paths opened below /proc/thread-self/net
+    /// and /proc/sys/net.
+    pub fn enter<T: Send>(&self, inside: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        on_thread(|| {
+            setns(&*self.handle, CloneFlags::CLONE_NEWNET)
+                .context("cannot enter a network namespace: it takes root (CAP_SYS_ADMIN)")?;
+            inside()
+        })
+    }
+
+    /// Runs `ip` with the arguments inside, and returns what it prints.
+    pub fn ip(&self, arguments: &[&str]) -> Result<String> {
+        self.run_ip(arguments, "")
+            .with_context(|| format!("`ip {}` fails", arguments.join(" ")))
+    }
+
+    /// Runs many `ip` commands inside, one a line, up to the first that fails.
+    pub fn ip_batch(&self, commands: &str) -> Result<()> {
+        self.run_ip(&["-batch", "-"], commands)
+            .with_context(|| format!("one of these `ip` commands fails:\n{commands}"))?;
+        Ok(())
+    }
+
+    /// A path by which other processes find the namespace while this one lives.
+    #[must_use]
+    pub fn path(&self) -> String {
+        use std::os::fd::AsRawFd as _;
+        format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            self.handle.as_raw_fd()
+        )
+    }
+
+    fn run_ip(&self, arguments: &[&str], input: &str) -> Result<String> {
+        let mut child = self
+            .command("ip")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot run `ip` in a namespace: install iproute2, run as root")?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // If `ip` has ended already, its own message says more than a broken pipe.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let output = child.wait_with_output().context("cannot wait for `ip`")?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let outcome = thread::scope(|scope| scope.spawn(work).join());
+    outcome.unwrap_or_else(|panic| panic::resume_unwind(panic))
+}

@@ -1,0 +1,99 @@
+//! Two namespaces joined by a veth pair.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use ipnet::IpNet;
+
+use crate::{
+    link::{CLIENT_MAC, End, SERVER_MAC},
+    namespace::Namespace,
+};
+
+/// The name of the client's end.
+pub const CLIENT_INTERFACE: &str = "client0";
+
+/// The name of the server's end: where the limiter attaches.
+pub const SERVER_INTERFACE: &str = "server0";
+
+/// Two namespaces joined by a veth pair, both ends up and reachable from each other.
+#[derive(Debug)]
+pub struct Pair {
+    /// Where traffic comes from, through [`CLIENT_INTERFACE`].
+    pub client: Namespace,
+    /// Where traffic goes to, through [`SERVER_INTERFACE`].
+    pub server: Namespace,
+}
+
+impl Pair {
+    /// Makes the two namespaces and gives each end its addresses. The addresses of one end
+    /// are reachable from the other whether or not their prefixes cover each other.
+    pub fn new(client_addresses: &[IpNet], server_addresses: &[IpNet]) -> Result<Self> {
+        let pair = Self {
+            client: Namespace::new()?,
+            server: Namespace::new()?,
+        };
+        pair.client.ip(&[
+            "link",
+            "add",
+            CLIENT_INTERFACE,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            SERVER_INTERFACE,
+            "netns",
+            &pair.server.path(),
+        ])?;
+        let client = End {
+            namespace: &pair.client,
+            interface: CLIENT_INTERFACE,
+            mac: CLIENT_MAC,
+            addresses: client_addresses,
+        };
+        let server = End {
+            namespace: &pair.server,
+            interface: SERVER_INTERFACE,
+            mac: SERVER_MAC,
+            addresses: server_addresses,
+        };
+        server.bring_up(&client)?;
+        client.bring_up(&server)?;
+        Ok(pair)
+    }
+
+    /// Frames from the client that the veth pair itself lost, its ring being full: they never
+    /// reached the limiter. Senders try those again where the kernel says so (since 6.6).
+    pub fn lost(&self) -> Result<u64> {
+        let devices = self.client.enter(|| {
+            fs::read_to_string("/proc/thread-self/net/dev").context("cannot read net/dev")
+        })?;
+        transmit_drops(&devices, CLIENT_INTERFACE)
+            .with_context(|| format!("{CLIENT_INTERFACE} is not in net/dev"))
+    }
+}
+
+/// The column "drop" of "Transmit": the twelfth, eight of "Receive" come before.
+fn transmit_drops(devices: &str, interface: &str) -> Option<u64> {
+    devices
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))
+        .find_map(|columns| columns.split_whitespace().nth(11)?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_transmit_drops_of_an_interface() {
+        let devices = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:       0       0    0    1    0     0          0         0        0       0    0    2    0     0       0          0
+client0:    600      10    0    3    0     0          0         0      600      10    0   44    0     0       0          0
+";
+        assert_eq!(transmit_drops(devices, "client0"), Some(44));
+        assert_eq!(transmit_drops(devices, "client"), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Sends frames as they are.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use socket2::Socket;
+
+use crate::{
+    load::{Load, Progress, Sent},
+    namespace::Namespace,
+    packet_socket::{self, Traffic},
+};
+
+/// However many frames: what does not go out within this time is an error.
+const TIME_LIMIT: Duration = Duration::from_mins(1);
+
+/// Puts frames on the wire through a packet socket: whatever their bytes say.
+#[derive(Debug)]
+pub struct RawSender {
+    socket: Socket,
+    progress: Progress,
+}
+
+impl RawSender {
+    /// Through an interface of a namespace.
+    pub fn new(namespace: &Namespace, interface: &str) -> Result<Self> {
+        Ok(Self {
+            socket: packet_socket::open(namespace, interface, Traffic::Nothing)?,
+            progress: Progress::default(),
+        })
+    }
+
+    /// Follows, and ends, what is sent on another thread.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Sends each frame once, as fast as the wire takes them.
+    pub fn send_frames(&self, frames: &[Vec<u8>]) -> Result<Sent> {
+        let all = frames.len() as u64;
+        let sent = self.send(Load::saturating(TIME_LIMIT).at_most(all), frames)?;
+        ensure!(
+            sent.packets == all,
+            "only {} of {all} frames went out",
+            sent.packets
+        );
+        Ok(sent)
+    }
+
+    /// Sends frames as the load says, over again from the first when they are at an end.
+    pub fn send(&self, load: Load, frames: &[Vec<u8>]) -> Result<Sent> {
+        ensure!(!frames.is_empty(), "there is no frame to send");
+        let mut cycle = frames.iter().cycle().peekable();
+        load.drive(&self.progress, |_| {
+            if let Some(frame) = cycle.peek() {
+                self.socket.send(frame)?;
+                cycle.next();
+            }
+            Ok(())
+        })
+        .context("cannot send a frame")
+    }
+}

@@ -1,0 +1,55 @@
+//! Counts the frames that arrive.
+
+use std::{io::Read as _, net::IpAddr};
+
+use anyhow::Result;
+use etherparse::{LaxNetSlice, LaxSlicedPacket};
+
+use crate::{
+    counter::Counter,
+    namespace::Namespace,
+    packet_socket::{self, Traffic},
+    socket,
+    tally::Tally,
+};
+
+/// Counts every frame that gets past XDP on an interface, per source address, whatever the
+/// network stack then does with it. The kernel takes the outermost VLAN tag out of a frame
+/// before it shows it: its four bytes are not counted.
+#[derive(Debug)]
+pub struct RawSink {
+    counter: Counter,
+}
+
+impl RawSink {
+    /// Starts to count what arrives on an interface of a namespace.
+    pub fn new(namespace: &Namespace, interface: &str) -> Result<Self> {
+        let packets = packet_socket::open(namespace, interface, Traffic::Everything)?;
+        socket::ignore_outgoing(&packets)?;
+        let mut frame = vec![0; 1 << 16];
+        let counter = Counter::start(packets, move |mut packets| {
+            let bytes = packets.read(&mut frame)?;
+            Ok((source(&frame[..bytes]), bytes))
+        })?;
+        Ok(Self { counter })
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn so_far(&self) -> Tally {
+        self.counter.so_far()
+    }
+
+    /// What was counted, once all that has arrived is read.
+    pub fn finish(self) -> Result<Tally> {
+        self.counter.finish()
+    }
+}
+
+fn source(frame: &[u8]) -> Option<IpAddr> {
+    match LaxSlicedPacket::from_ethernet(frame).ok()?.net? {
+        LaxNetSlice::Ipv4(ip) => Some(ip.header().source_addr().into()),
+        LaxNetSlice::Ipv6(ip) => Some(ip.header().source_addr().into()),
+        LaxNetSlice::Arp(_) => None,
+    }
+}

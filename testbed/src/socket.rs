@@ -1,0 +1,68 @@
+//! What the counting sockets have in common.
+
+use std::{io, os::fd::AsRawFd as _, time::Duration};
+
+use anyhow::{Context as _, Result};
+use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
+use socket2::Socket;
+
+/// Enough for a hundred thousand small packets; only root may ask for so much.
+const RECEIVE_BUFFER: usize = 256 << 20;
+
+/// How long a receiver waits before it looks whether it is to end.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// What SO_MEMINFO returns: SK_MEMINFO_VARS numbers, by linux/sock_diag.h.
+type MemoryInformation = [u32; 9];
+
+/// Where the drops are in it: SK_MEMINFO_DROPS.
+const DROPS: usize = 8;
+
+/// Makes a socket lose nothing and give up waiting in time.
+pub(crate) fn prepare(socket: &Socket) -> Result<()> {
+    setsockopt(socket, RcvBufForce, &RECEIVE_BUFFER).context("cannot enlarge a receive buffer")?;
+    socket
+        .set_read_timeout(Some(PATIENCE))
+        .context("cannot set a time limit on a socket")
+}
+
+/// How many packets a socket dropped.
+pub(crate) fn drops(socket: &Socket) -> Result<u64> {
+    let mut information = MemoryInformation::default();
+    let mut length = libc::socklen_t::try_from(size_of::<MemoryInformation>())?;
+    // SAFETY: the kernel writes at most `length` bytes, which is what the numbers occupy, and
+    // any bytes are valid numbers.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            (&raw mut information).cast(),
+            &raw mut length,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error()).context("cannot ask a socket for its drops");
+    }
+    Ok(u64::from(information[DROPS]))
+}
+
+/// Makes a packet socket pass over what the host itself sends.
+pub(crate) fn ignore_outgoing(socket: &Socket) -> Result<()> {
+    let on: libc::c_int = 1;
+    let length = libc::socklen_t::try_from(size_of_val(&on))?;
+    // SAFETY: the kernel reads `length` bytes, which is what the number occupies.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_IGNORE_OUTGOING,
+            (&raw const on).cast(),
+            length,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error()).context("cannot ignore what the host sends");
+    }
+    Ok(())
+}
