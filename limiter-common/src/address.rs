@@ -1,5 +1,7 @@
 //! Source addresses of both families, masked and compared the same way.
 
+use core::net::IpAddr;
+
 /// The address family; the numbers are the IP version's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -68,6 +70,19 @@ impl Address {
     #[inline(always)]
     pub const fn at_or_after(self, high: u64, low: u64) -> bool {
         self.high > high || (self.high == high && self.low >= low)
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::v4(address.octets()),
+            IpAddr::V6(address) => {
+                let [high @ .., _, _, _, _, _, _, _, _] = address.octets();
+                let [_, _, _, _, _, _, _, _, low @ ..] = address.octets();
+                Self::v6(high, low)
+            }
+        }
     }
 }
 

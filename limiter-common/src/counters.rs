@@ -3,13 +3,13 @@
 use crate::{limit::MAX_LIMIT_IDS, reason::REASON_COUNT};
 
 /// How many interfaces one daemon serves at most: each has its own block of reason counters.
-pub const MAX_INTERFACES: usize = 64;
+pub const MAX_INTERFACES: u32 = 64;
 
 /// How many reason counters there are: a block of [`REASON_COUNT`] for each interface.
-pub const REASON_COUNTERS: usize = MAX_INTERFACES * REASON_COUNT;
+pub const REASON_COUNTERS: u32 = MAX_INTERFACES * REASON_COUNT;
 
 /// How many limit counters there are: one for each interned id.
-pub const LIMIT_COUNTERS: usize = MAX_LIMIT_IDS;
+pub const LIMIT_COUNTERS: u32 = MAX_LIMIT_IDS;
 
 /// Packets and their bytes, from the Ethernet header on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 pub const MAX_LIMITS: u32 = 64;
 
 /// How many interned ids exist, 0 (which names nothing) included.
-pub const MAX_LIMIT_IDS: usize = 256;
+pub const MAX_LIMIT_IDS: u32 = 256;
 
 /// The interned id of a limit: what its name is everywhere but in files and on screens.
 ///

@@ -89,7 +89,11 @@ reasons! {
 }
 
 /// How many reasons there are.
-pub const REASON_COUNT: usize = Reason::ALL.len();
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the table above has a few dozen rows"
+)]
+pub const REASON_COUNT: u32 = Reason::ALL.len() as u32;
 
 #[cfg(test)]
 mod tests {

@@ -13,16 +13,16 @@ use limiter_common::{
 use crate::{frame::XdpFrame, globals, tables::MapTables};
 
 #[btf_map]
-static REASON_TRAFFIC: PerCpuArray<Traffic, REASON_COUNTERS> = PerCpuArray::new();
+static REASON_TRAFFIC: PerCpuArray<Traffic, { REASON_COUNTERS as usize }> = PerCpuArray::new();
 
 #[btf_map]
-static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, LIMIT_COUNTERS> = PerCpuArray::new();
+static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, { LIMIT_COUNTERS as usize }> = PerCpuArray::new();
 
 /// Counts a frame under its reason, and under the limits that passed or dropped it.
 #[inline(always)]
 pub(crate) fn count(frame: &XdpFrame, verdict: &Verdict) {
     let length = frame.length() as u64;
-    let index = globals::INTERFACE.load() * REASON_COUNT as u32 + verdict.reason as u32;
+    let index = globals::INTERFACE.load() * REASON_COUNT + verdict.reason as u32;
     if let Some(counter) = REASON_TRAFFIC.get_ptr_mut(index) {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         unsafe { (*counter).add(length) };

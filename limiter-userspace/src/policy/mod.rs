@@ -1,7 +1,11 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
+mod compile;
+
 use ipnet::IpNet;
 use limiter_common::limit::{Cost, IdFormat, LimitId};
+
+pub use self::compile::{CompileError, CompiledPolicy};
 
 /// How fast a bucket refills and how much it holds, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,4 +52,23 @@ pub struct Limit {
 pub struct Policy {
     /// The limits.
     pub limits: Vec<Limit>,
+}
+
+impl Policy {
+    /// How many overrides all limits have together.
+    #[must_use]
+    pub fn override_count(&self) -> usize {
+        self.limits.iter().map(|limit| limit.overrides.len()).sum()
+    }
+}
+
+impl Limit {
+    /// The override that holds for an address: of several prefixes the longest.
+    #[must_use]
+    pub fn override_of(&self, address: std::net::IpAddr) -> Option<&Override> {
+        self.overrides
+            .iter()
+            .filter(|other| other.id.contains(&address))
+            .max_by_key(|other| other.id.prefix_len())
+    }
 }

@@ -195,3 +195,6 @@ const fn start(now: u64, tat: Option<u64>) -> u64 {
         _ => now,
     }
 }
+
+#[cfg(test)]
+mod tests;

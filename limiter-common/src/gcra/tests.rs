@@ -1,0 +1,184 @@
+//! Tables and properties of the arithmetic.
+
+extern crate std;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+
+/// Boulder's worked example, corrected: 20 per second, burst 20.
+#[test]
+fn worked_example() {
+    let gcra = Gcra::new(20, 20, SECOND).unwrap();
+    assert_eq!(gcra.emission_interval, 50 * MS);
+    assert_eq!(gcra.burst_offset, SECOND);
+    let start = 1_000 * SECOND;
+    let mut tat = None;
+    let mut spend = |at_ms: u64| {
+        let now = start + at_ms * MS;
+        let spent = gcra.spend(now, tat, 1);
+        if let Ok(new) = spent {
+            tat = Some(new);
+        }
+        (spent.is_ok(), gcra.level(now, tat))
+    };
+    let level = |remaining, retry_ms, reset_ms| Level {
+        remaining,
+        retry_in_ns: retry_ms * MS,
+        reset_in_ns: reset_ms * MS,
+    };
+    assert_eq!(spend(0), (true, level(19, 0, 50)));
+    assert_eq!(spend(5), (true, level(18, 0, 95)));
+    for request in 0..18 {
+        assert!(spend(5 + request * 44 / 17).0, "request {}", request + 3);
+    }
+    assert_eq!(spend(49), (false, level(0, 1, 951)));
+    assert_eq!(spend(50), (true, level(0, 50, 1_000)));
+}
+
+#[test]
+fn emission_interval_is_truncated_as_boulder_does() {
+    let gcra = Gcra::new(3, 3, SECOND).unwrap();
+    assert_eq!(gcra.emission_interval, 333_333_333);
+    assert_eq!(gcra.burst_offset, 999_999_999);
+}
+
+#[test]
+fn a_missing_bucket_and_one_in_credit_are_full() {
+    let gcra = Gcra::new(5, 1, SECOND).unwrap();
+    let full = Level {
+        remaining: 5,
+        retry_in_ns: 0,
+        reset_in_ns: 0,
+    };
+    assert_eq!(gcra.level(7 * SECOND, None), full);
+    assert_eq!(gcra.level(7 * SECOND, Some(6 * SECOND)), full);
+    assert_eq!(gcra.spend(7 * SECOND, Some(SECOND), 1), Ok(8 * SECOND));
+}
+
+#[test]
+fn refunds_never_overfill() {
+    let gcra = Gcra::new(5, 1, SECOND).unwrap();
+    let now = 100 * SECOND;
+    let check = |tat: Option<u64>, cost, expected| {
+        assert_eq!(gcra.refund(now, tat, cost), expected, "{tat:?} {cost}");
+    };
+    check(None, 1, None);
+    check(Some(now), 1, None);
+    check(Some(now - SECOND), 1, None);
+    check(Some(now + 3 * SECOND), 1, Some(now + 2 * SECOND));
+    check(Some(now + 3 * SECOND), 9, Some(now));
+}
+
+#[test]
+fn more_than_a_full_bucket_never_passes() {
+    let gcra = Gcra::new(1514, 1_000_000, SECOND).unwrap();
+    assert_eq!(gcra.spend(SECOND, None, 1515), Err(Denied::LargerThanBurst));
+    assert!(gcra.spend(SECOND, None, 1514).is_ok());
+}
+
+#[test]
+fn rates_that_no_bucket_can_count_are_refused() {
+    let check = |burst, count, period, accepted| {
+        assert_eq!(
+            Gcra::new(burst, count, period).is_some(),
+            accepted,
+            "{burst} {count} {period}"
+        );
+    };
+    check(0, 1, 1, false);
+    check(1, 0, 1, false);
+    check(1, 1, 0, false);
+    check(1, 64, 1, true);
+    check(1, 65, 1, false);
+    // 400 Gbit/s in bytes.
+    check(10_000_000, 50_000_000_000, SECOND, true);
+    // One in 30 days, and the burst of it that 2^62 ns hold.
+    check(1_779, 1, 30 * 86_400 * SECOND, true);
+    check(1_780, 1, 30 * 86_400 * SECOND, false);
+    check(u64::MAX, u64::MAX, u64::MAX, false);
+}
+
+proptest! {
+    /// The invariant, against exact rational arithmetic, for any rate that is configurable
+    /// and any sequence of times (the clock also steps back by microseconds) and costs:
+    /// over every interval, admitted ≤ burst + interval / emission interval.
+    #[test]
+    fn never_admits_more_than_burst_and_refill(
+        count in 1u64..60_000_000_000,
+        period_s in 1u64..100,
+        burst in 1u64..100_000,
+        uptime in 0u64..10 * 365 * 86_400 * SECOND,
+        packets in prop::collection::vec((0u64..2_000_000, 1u64..3000, 0u64..5_000), 1..60),
+    ) {
+        let period = period_s * SECOND;
+        let gcra = Gcra::new(burst, count, period);
+        prop_assume!(gcra.is_some());
+        let gcra = gcra.unwrap();
+        // What is admitted is held against the rate in force: Boulder's truncated interval
+        // where it is used, else the configured one to the last bit.
+        let (per, ticks) = if gcra.ticks_per_ns == Ratio::ONE {
+            (gcra.emission_interval, 1)
+        } else {
+            (period, count)
+        };
+        let mut now = uptime;
+        let mut tat = None;
+        let mut admitted: std::vec::Vec<(u64, u64)> = std::vec::Vec::new();
+        for (step, cost, back) in packets {
+            now += step;
+            let seen = now - back.min(now);
+            if let Ok(new) = gcra.spend(gcra.ticks(seen), tat, cost) {
+                tat = Some(new);
+                admitted.push((seen, cost));
+            }
+        }
+        for from in 0..admitted.len() {
+            let first = admitted[from..].iter().map(|(at, _)| *at).min().unwrap();
+            let mut total = 0u128;
+            for (at, cost) in &admitted[from..] {
+                total += u128::from(*cost);
+                let last = admitted[from..].iter().map(|(at, _)| *at).max().unwrap().max(*at);
+                // One nanosecond: the times themselves are truncated to it.
+                let refill = u128::from(last - first + 1) * u128::from(ticks);
+                prop_assert!(
+                    total.saturating_sub(burst.into()) * u128::from(per) <= refill,
+                    "{} admitted in {} ns", total, last - first
+                );
+            }
+        }
+    }
+
+    /// What is denied passes after the wait that was told, and not a nanosecond earlier.
+    #[test]
+    fn retry_in_is_exact(
+        count in 1u64..60_000_000_000, burst in 1u64..1_000_000, now in SECOND..1 << 57,
+    ) {
+        let gcra = Gcra::new(burst, count, SECOND);
+        prop_assume!(gcra.is_some());
+        let gcra = gcra.unwrap();
+        let empty = gcra.spend(gcra.ticks(now), None, burst).ok();
+        let level = gcra.level(gcra.ticks(now), empty);
+        prop_assert_eq!(level.remaining, 0);
+        let passes = |at: u64| gcra.spend(gcra.ticks(at), empty, 1).is_ok();
+        prop_assert!(passes(now + level.retry_in_ns + 1));
+        prop_assert!(level.retry_in_ns < 2 || !passes(now + level.retry_in_ns - 2));
+    }
+
+    /// No state, however wild, and no time makes the arithmetic panic or admit too much.
+    #[test]
+    fn any_state_is_safe(now: u64, tat: Option<u64>, cost: u64) {
+        let gcra = Gcra::new(10, 1, 30 * 86_400 * SECOND).unwrap();
+        if let Ok(new) = gcra.spend(now, tat, cost) {
+            prop_assert!(new <= now.saturating_add(gcra.burst_offset));
+            prop_assert!(new >= now);
+        }
+        if let Some(new) = gcra.refund(now, tat, cost) {
+            prop_assert!(new >= now);
+        }
+        let _ = gcra.level(now, tat);
+    }
+}

@@ -1,0 +1,99 @@
+//! What can go wrong between the policy and the interface.
+
+use std::{io, path::PathBuf};
+
+use aya::{EbpfError, maps::MapError, programs::ProgramError};
+use limiter_common::counters::MAX_INTERFACES;
+use thiserror::Error;
+
+/// The datapath could not be started or read; nothing is left attached.
+#[derive(Debug, Error)]
+pub enum DatapathError {
+    /// More interfaces than blocks of counters.
+    #[error("{0} interfaces are given, but at most {MAX_INTERFACES} can be served")]
+    TooManyInterfaces(usize),
+    /// The kernel did not make a filesystem for the shared maps.
+    #[error("cannot make a BPF filesystem for the maps that the interfaces share: {0}")]
+    Filesystem(#[source] io::Error),
+    /// The kernel refused the object or its maps.
+    #[error("the kernel refused the maps of the XDP program: {}", chain(.0))]
+    Load(#[source] EbpfError),
+    /// The object lacks something that this binary expects of it.
+    #[error("the XDP program has no {0}: the object does not belong to this binary")]
+    Missing(&'static str),
+    /// The verifier refused the program.
+    #[error("the kernel refused the XDP program: {}", chain(.0))]
+    Verify(#[source] ProgramError),
+    /// A map could not be read or written.
+    #[error("cannot access the map {map}: {}", chain(.source))]
+    Map {
+        /// The map's name.
+        map: &'static str,
+        /// What the kernel said.
+        source: MapError,
+    },
+    /// The interface has a program already.
+    #[error(
+        "{interface} already has the XDP program {program}: detach it first \
+         (ip link set dev {interface} xdp off), or stop what attached it"
+    )]
+    Occupied {
+        /// The interface.
+        interface: String,
+        /// The other program's name and id, as far as they are known.
+        program: String,
+    },
+    /// The driver has no native XDP.
+    #[error(
+        "{interface} cannot run XDP in native mode ({reason}): use `--mode generic`, or \
+         `--mode auto` to fall back to it"
+    )]
+    NoNativeMode {
+        /// The interface.
+        interface: String,
+        /// What the kernel said.
+        reason: io::Error,
+    },
+    /// The kernel did not attach the program for another cause.
+    #[error("cannot attach to {interface} in {mode} mode: {}", chain(.source))]
+    Attach {
+        /// The interface.
+        interface: String,
+        /// The mode that was tried.
+        mode: &'static str,
+        /// What the kernel said.
+        source: ProgramError,
+    },
+    /// A file of the kernel could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// An error and its causes on one line: aya's own texts often name only the step. Of a
+/// verifier's log, which has many lines, the last that says something.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = one_line(&error.to_string());
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = one_line(&error.to_string());
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    match (lines.next(), lines.next_back()) {
+        (Some(first), Some(last)) => format!("{} … {}", first.trim(), last.trim()),
+        (Some(only), None) => only.trim().to_owned(),
+        (None, _) => String::new(),
+    }
+}

@@ -1,0 +1,156 @@
+//! One instance of the XDP program in the kernel, with the tables of one policy.
+
+use std::path::Path;
+
+use aya::{
+    Ebpf, EbpfLoader, Pod,
+    maps::Array,
+    programs::{TestRun, TestRunOptions, Xdp},
+};
+use limiter_common::{policy::Tables, reason::Action};
+
+use super::{
+    DatapathError, Settings,
+    maps::{self, SharedMaps},
+    object::{OBJECT, OBJECT_WITH_LOG},
+    pod::InMap,
+};
+use crate::policy::CompiledPolicy;
+
+/// The program's name in the object.
+const PROGRAM: &str = "limiter";
+
+/// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
+const XDP_DROP: u32 = 1;
+const XDP_PASS: u32 = 2;
+
+/// Where the program takes the time from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clocking {
+    /// The kernel's monotonic clock.
+    Kernel,
+    /// What [`Instance::test`] is given.
+    Test,
+}
+
+/// Which verdicts the program logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogLevel {
+    /// None: the program has no log statements.
+    #[default]
+    Off,
+    /// Every one.
+    Verdicts,
+}
+
+/// A loaded program.
+pub struct Instance {
+    ebpf: Ebpf,
+}
+
+impl Instance {
+    /// Loads the program for the interface in `slot`.
+    ///
+    /// With `shared`, buckets and counters are those of the other instances that were loaded
+    /// with the same directory; without, they are its own.
+    pub fn load(
+        policy: &CompiledPolicy,
+        slot: u32,
+        settings: Settings,
+        clocking: Clocking,
+        shared: Option<&Path>,
+    ) -> Result<Self, DatapathError> {
+        let (limit_count, range_count_v4, range_count_v6) = (
+            policy.limit_count(),
+            policy.range_count(limiter_common::address::Family::V4),
+            policy.range_count(limiter_common::address::Family::V6),
+        );
+        let test_clock = u8::from(clocking == Clocking::Test);
+        let mut loader = EbpfLoader::new();
+        loader
+            .override_global("INTERFACE", &slot, true)
+            .override_global("LIMIT_COUNT", &limit_count, true)
+            .override_global("RANGE_COUNT_V4", &range_count_v4, true)
+            .override_global("RANGE_COUNT_V6", &range_count_v6, true)
+            .override_global("TEST_CLOCK_ENABLED", &test_clock, true)
+            .map_max_entries("BUCKETS", settings.bucket_capacity)
+            .map_max_entries("RANGES_V4", entries(policy.ranges_v4.len()))
+            .map_max_entries("RANGES_V6", entries(policy.ranges_v6.len()))
+            .map_max_entries("CLASSES", entries(policy.classes.len()))
+            .map_max_entries("OVERRIDES", entries(policy.overrides.len()));
+        if let Some(directory) = shared {
+            for name in maps::SHARED {
+                loader.map_pin_path(name, directory.join(name));
+            }
+        }
+        let object = match settings.log {
+            LogLevel::Off => OBJECT,
+            LogLevel::Verdicts => OBJECT_WITH_LOG,
+        };
+        let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
+        write(&mut ebpf, "LIMITS", &policy.limits, InMap)?;
+        write(&mut ebpf, "RANGES_V4", &policy.ranges_v4, InMap)?;
+        write(&mut ebpf, "RANGES_V6", &policy.ranges_v6, InMap)?;
+        write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
+        write(&mut ebpf, "OVERRIDES", &policy.overrides, InMap)?;
+        let mut instance = Self { ebpf };
+        instance.program()?.load().map_err(DatapathError::Verify)?;
+        Ok(instance)
+    }
+
+    /// The program.
+    pub(super) fn program(&mut self) -> Result<&mut Xdp, DatapathError> {
+        self.ebpf
+            .program_mut(PROGRAM)
+            .and_then(|program| program.try_into().ok())
+            .ok_or(DatapathError::Missing("program `limiter`"))
+    }
+
+    /// The object's maps and programs, for the logger.
+    pub fn ebpf_mut(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
+    }
+
+    /// The buckets and counters of this instance, when it was loaded without `shared`.
+    pub fn take_maps(&mut self) -> Result<SharedMaps, DatapathError> {
+        SharedMaps::take(&mut self.ebpf)
+    }
+
+    /// Runs the program once on a frame at a time of its clock, which must be
+    /// [`Clocking::Test`], by `BPF_PROG_TEST_RUN`.
+    pub fn test(&mut self, now_ns: u64, frame: &[u8]) -> Result<Action, DatapathError> {
+        write(&mut self.ebpf, "TEST_CLOCK", &[now_ns], |now| now)?;
+        let mut options = TestRunOptions::new();
+        options.data_in = Some(frame);
+        let result = self
+            .program()?
+            .test_run(options)
+            .map_err(DatapathError::Verify)?;
+        match result.return_value {
+            XDP_PASS => Ok(Action::Pass),
+            XDP_DROP => Ok(Action::Drop),
+            _ => Err(DatapathError::Missing("action but pass and drop")),
+        }
+    }
+}
+
+/// An array has at least one entry.
+fn entries(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX).max(1)
+}
+
+/// Writes a whole array.
+fn write<T: Copy, P: Pod>(
+    ebpf: &mut Ebpf,
+    map: &'static str,
+    values: &[T],
+    in_map: impl Fn(T) -> P,
+) -> Result<(), DatapathError> {
+    let error = |source| DatapathError::Map { map, source };
+    let array = ebpf.map_mut(map).ok_or(DatapathError::Missing(map))?;
+    let mut array = Array::<_, P>::try_from(array).map_err(error)?;
+    for (index, value) in (0..).zip(values) {
+        array.set(index, in_map(*value), 0).map_err(error)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Network interfaces, as the kernel tells of them over netlink.
+
+use std::ffi::CStr;
+
+use aya::programs::loaded_programs;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkXdp};
+use thiserror::Error;
+
+use super::DatapathError;
+
+/// An interface that exists.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its index.
+    pub index: u32,
+    /// The largest network packet it carries, in bytes, without the Ethernet header.
+    pub mtu: u32,
+}
+
+/// An interface cannot be used.
+#[derive(Debug, Error)]
+pub enum InterfaceError {
+    /// There is none of that name.
+    #[error("no interface is named '{name}'; there are: {others}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        others: String,
+    },
+    /// The kernel did not answer.
+    #[error("cannot ask the kernel for its interfaces: {0}")]
+    Netlink(String),
+    /// It has an XDP program.
+    #[error(transparent)]
+    Occupied(#[from] DatapathError),
+}
+
+/// Finds the interfaces by name and makes sure that none has an XDP program.
+pub async fn find_free(names: &[String]) -> Result<Vec<Interface>, InterfaceError> {
+    let netlink = |error: &dyn std::fmt::Display| InterfaceError::Netlink(error.to_string());
+    let (connection, handle, _) = rtnetlink::new_connection().map_err(|error| netlink(&error))?;
+    let connection = tokio::spawn(connection);
+    let mut links = handle.link().get().execute();
+    let mut found = Vec::new();
+    loop {
+        use futures_util::TryStreamExt;
+        match links.try_next().await {
+            Ok(Some(link)) => found.push(Found::from(&link)),
+            Ok(None) => break,
+            Err(error) => return Err(netlink(&error)),
+        }
+    }
+    connection.abort();
+
+    names
+        .iter()
+        .map(|name| {
+            let Some(found) = found.iter().find(|found| found.interface.name == *name) else {
+                let others = found.iter().map(|found| found.interface.name.as_str());
+                return Err(InterfaceError::Unknown {
+                    name: name.clone(),
+                    others: others.collect::<Vec<_>>().join(", "),
+                });
+            };
+            match found.xdp_program {
+                None => Ok(found.interface.clone()),
+                Some(id) => Err(DatapathError::Occupied {
+                    interface: name.clone(),
+                    program: describe_program(id),
+                }
+                .into()),
+            }
+        })
+        .collect()
+}
+
+struct Found {
+    interface: Interface,
+    xdp_program: Option<u32>,
+}
+
+impl From<&rtnetlink::packet_route::link::LinkMessage> for Found {
+    fn from(link: &rtnetlink::packet_route::link::LinkMessage) -> Self {
+        let mut found = Self {
+            interface: Interface {
+                name: String::new(),
+                index: link.header.index,
+                mtu: 0,
+            },
+            xdp_program: None,
+        };
+        for attribute in &link.attributes {
+            match attribute {
+                LinkAttribute::IfName(name) => found.interface.name.clone_from(name),
+                LinkAttribute::Mtu(mtu) => found.interface.mtu = *mtu,
+                LinkAttribute::Xdp(attributes) => {
+                    found.xdp_program = attributes.iter().find_map(|attribute| match attribute {
+                        LinkXdp::ProgId(id)
+                        | LinkXdp::DrvProgId(id)
+                        | LinkXdp::SkbProgId(id)
+                        | LinkXdp::HwProgId(id)
+                            if *id != 0 =>
+                        {
+                            Some(*id)
+                        }
+                        _ => None,
+                    });
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// The name and the id of a program in the kernel.
+fn describe_program(id: u32) -> String {
+    let name = loaded_programs()
+        .filter_map(Result::ok)
+        .find(|program| program.id() == id)
+        .and_then(|program| program.name_as_str().map(str::to_owned))
+        .unwrap_or_default();
+    format!("'{name}' (id {id})")
+}
+
+/// The name of the interface with an index; `None`: there is none.
+#[must_use]
+pub fn name_of(index: u32) -> Option<String> {
+    let mut name = [0; libc::IF_NAMESIZE];
+    // SAFETY: the buffer has the IF_NAMESIZE bytes that the call may write.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
+    if found.is_null() {
+        return None;
+    }
+    // SAFETY: the call succeeded, so the buffer holds a C string.
+    Some(
+        unsafe { CStr::from_ptr(name.as_ptr()) }
+            .to_string_lossy()
+            .into_owned(),
+    )
+}

@@ -1,0 +1,168 @@
+//! The datapath: the XDP program in the kernel, attached to interfaces, and what it holds.
+//!
+//! Each interface has an instance of the program of its own, so that what it differs in is
+//! a constant to the verifier. The instances share the buckets and the counters; the tables
+//! of a policy belong to the instances that were loaded with it. That is how one policy
+//! replaces another: new instances are loaded beside the old ones and take over their links.
+
+mod attach;
+mod error;
+mod instance;
+pub mod interface;
+mod maps;
+mod object;
+mod pod;
+pub mod preflight;
+mod shared;
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use limiter_common::{
+    address::Address,
+    bucket::BucketKey,
+    counters::{LimitTraffic, MAX_INTERFACES, Traffic},
+    gcra::{Gcra, Level},
+    limit::LimitId,
+    policy::{classify, parameters},
+    reason::Reason,
+};
+
+pub use self::{
+    attach::{AttachedMode, Attachment},
+    error::DatapathError,
+    instance::{Clocking, Instance, LogLevel},
+    object::{OBJECT, OBJECT_WITH_LOG},
+};
+use self::{interface::Interface, maps::SharedMaps, shared::SharedDirectory};
+use crate::{config::AttachMode, policy::CompiledPolicy};
+
+/// What an instance is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How many buckets fit.
+    pub bucket_capacity: u32,
+    /// Whether each verdict is logged.
+    pub log: LogLevel,
+}
+
+/// The running datapath. Dropping it detaches every program.
+pub struct Datapath {
+    policy: CompiledPolicy,
+    attachments: Vec<Attachment>,
+    maps: SharedMaps,
+    /// Unpins the shared maps when it goes.
+    _directory: SharedDirectory,
+}
+
+/// What one limit has for one address.
+#[derive(Clone, Copy, Debug)]
+pub struct Holding {
+    /// The slot of the limit in the policy.
+    pub slot: u32,
+    /// How many leading bits of the address name the bucket.
+    pub prefix_length: u8,
+    /// The parameters that hold for the address.
+    pub gcra: Gcra,
+    /// What the bucket holds.
+    pub level: Level,
+}
+
+impl Datapath {
+    /// Loads the policy and attaches it to every interface, or to none.
+    pub fn start(
+        policy: CompiledPolicy,
+        interfaces: &[Interface],
+        mode: AttachMode,
+        settings: Settings,
+    ) -> Result<Self, DatapathError> {
+        if interfaces.len() > MAX_INTERFACES as usize {
+            return Err(DatapathError::TooManyInterfaces(interfaces.len()));
+        }
+        let directory = SharedDirectory::new()?;
+        let mut attachments = Vec::with_capacity(interfaces.len());
+        for (slot, interface) in (0..).zip(interfaces) {
+            let instance = Instance::load(
+                &policy,
+                slot,
+                settings,
+                Clocking::Kernel,
+                Some(directory.path()),
+            )?;
+            attachments.push(Attachment::new(instance, interface, slot, mode)?);
+        }
+        let maps = SharedMaps::open(directory.path())?;
+        Ok(Self {
+            policy,
+            attachments,
+            maps,
+            _directory: directory,
+        })
+    }
+
+    /// The interfaces it is attached to.
+    #[must_use]
+    pub fn attachments(&self) -> &[Attachment] {
+        &self.attachments
+    }
+
+    /// The interfaces it is attached to, to take their logs.
+    pub fn attachments_mut(&mut self) -> &mut [Attachment] {
+        &mut self.attachments
+    }
+
+    /// What was counted under a reason on one interface.
+    pub fn reason_traffic(
+        &self,
+        attachment: &Attachment,
+        reason: Reason,
+    ) -> Result<Traffic, DatapathError> {
+        self.maps.reason_traffic(attachment.slot, reason)
+    }
+
+    /// What was counted for a limit on all interfaces.
+    pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
+        self.maps.limit_traffic(limit)
+    }
+
+    /// What every limit that applies to an address has for it now. Charges nothing.
+    pub fn holdings(&self, source: IpAddr) -> Result<Vec<Holding>, DatapathError> {
+        let now = monotonic_now();
+        let source = Address::from(source);
+        let class = classify(&self.policy, source);
+        let mut holdings = Vec::new();
+        for (slot, limit) in (0..).zip(&self.policy.limits) {
+            let (Some(prefix_length), Some(gcra)) = (
+                limit.prefix_length(source.family),
+                parameters(&self.policy, limit, class, slot),
+            ) else {
+                continue;
+            };
+            let key = BucketKey::new(LimitId(limit.id), source, prefix_length);
+            holdings.push(Holding {
+                slot,
+                prefix_length,
+                gcra: *gcra,
+                level: gcra.level(gcra.ticks(now), self.maps.bucket(&key)?),
+            });
+        }
+        Ok(holdings)
+    }
+}
+
+/// The clock that the kernel program reads, in nanoseconds: `CLOCK_MONOTONIC`.
+fn monotonic_now() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a timespec of our own; the clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// The time of day, for people.
+#[must_use]
+pub fn wall_clock_now() -> Timestamp {
+    Timestamp::now()
+}

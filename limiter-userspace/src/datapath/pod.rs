@@ -1,0 +1,40 @@
+//! The core's types as the bytes of map keys and values.
+
+use aya::Pod;
+use limiter_common::{
+    bucket::BucketKey,
+    counters::{LimitTraffic, Traffic},
+    gcra::Gcra,
+    policy::{Class, LimitEntry, Range},
+};
+
+/// A type of the core in a map. The core itself knows of no maps.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct InMap<T: Copy + 'static>(pub(super) T);
+
+/// Types whose every byte is defined and of which every bit pattern is a value.
+trait PlainBytes: Copy + 'static {}
+
+impl PlainBytes for BucketKey {}
+impl PlainBytes for Class {}
+impl PlainBytes for Gcra {}
+impl PlainBytes for LimitEntry {}
+impl PlainBytes for LimitTraffic {}
+impl PlainBytes for Range {}
+impl PlainBytes for Traffic {}
+
+// SAFETY: `repr(transparent)` over a type that is `repr(C)`, made of integers alone, and has
+// no padding: that is what `PlainBytes` is given for.
+unsafe impl<T: PlainBytes> Pod for InMap<T> {}
+
+const _: () = {
+    assert!(size_of::<Gcra>() == 3 * 8 + 2 * 16, "no padding");
+    assert!(
+        size_of::<LimitEntry>() == 8 + size_of::<Gcra>(),
+        "no padding"
+    );
+    assert!(size_of::<Range>() == 24, "no padding");
+    assert!(size_of::<Class>() == 16, "no padding");
+    assert!(size_of::<LimitTraffic>() == 32, "no padding");
+};

@@ -1,0 +1,168 @@
+//! What must be there before anything is loaded: told by name, not by an error number.
+
+use std::{fs, path::Path};
+
+use thiserror::Error;
+
+/// The machine or the process lacks something.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum PreflightError {
+    /// The process may not load or attach programs.
+    #[error(
+        "not allowed to load and attach XDP programs: missing {0}; run as root (sudo limiter …)"
+    )]
+    Capabilities(String),
+    /// A feature came with a later kernel.
+    #[error("this kernel ({running}) is too old: {feature} needs Linux {since}")]
+    TooOld {
+        /// The release that runs.
+        running: String,
+        /// What is missing.
+        feature: &'static str,
+        /// Since which release it is there.
+        since: &'static str,
+    },
+    /// The kernel tells no types.
+    #[error(
+        "this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): use a kernel built with \
+         CONFIG_DEBUG_INFO_BTF=y (distributions' since Linux 5.4)"
+    )]
+    NoBtf,
+    /// The file that tells could not be read.
+    #[error("cannot read {path}: {error}")]
+    Read {
+        /// The file.
+        path: &'static str,
+        /// What the kernel said.
+        error: String,
+    },
+}
+
+/// What the datapath needs of the kernel, and since which release it is there.
+pub const FEATURES: [(&str, Release, &str); 5] = [
+    ("bounded loops in BPF programs", Release(5, 3), "5.3"),
+    (
+        "BPF maps shared through a detached mount (fsopen)",
+        Release(5, 2),
+        "5.2",
+    ),
+    ("XDP attachment by a BPF link", Release(5, 9), "5.9"),
+    (
+        "memory accounting of BPF maps without RLIMIT_MEMLOCK",
+        Release(5, 11),
+        "5.11",
+    ),
+    (
+        "atomic compare-and-exchange in BPF programs",
+        Release(5, 12),
+        "5.12",
+    ),
+];
+
+/// A kernel release: its first two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(u32, u32);
+
+impl Release {
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+        Some(Self(
+            numbers.next()?.parse().ok()?,
+            numbers.next()?.parse().ok()?,
+        ))
+    }
+}
+
+/// The capabilities that are needed, and their bits (linux/capability.h).
+const CAPABILITIES: [(&str, u32); 2] = [("CAP_NET_ADMIN", 12), ("CAP_SYS_ADMIN", 21)];
+
+/// Checks everything.
+pub fn check() -> Result<(), PreflightError> {
+    check_capabilities(&read("/proc/self/status")?)?;
+    check_release(read("/proc/sys/kernel/osrelease")?.trim())?;
+    if Path::new("/sys/kernel/btf/vmlinux").exists() {
+        Ok(())
+    } else {
+        Err(PreflightError::NoBtf)
+    }
+}
+
+fn read(path: &'static str) -> Result<String, PreflightError> {
+    fs::read_to_string(path).map_err(|error| PreflightError::Read {
+        path,
+        error: error.to_string(),
+    })
+}
+
+fn check_capabilities(status: &str) -> Result<(), PreflightError> {
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+        .unwrap_or(0);
+    let missing: Vec<_> = CAPABILITIES
+        .iter()
+        .filter(|(_, bit)| effective & (1 << bit) == 0)
+        .map(|(name, _)| *name)
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(PreflightError::Capabilities(missing.join(", ")))
+    }
+}
+
+fn check_release(running: &str) -> Result<(), PreflightError> {
+    let Some(release) = Release::parse(running) else {
+        return Ok(());
+    };
+    let newest_missing = FEATURES
+        .iter()
+        .filter(|(_, since, _)| release < *since)
+        .max_by_key(|(_, since, _)| *since);
+    match newest_missing {
+        None => Ok(()),
+        Some((feature, _, since)) => Err(PreflightError::TooOld {
+            running: running.to_owned(),
+            feature,
+            since,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_kernels_are_told_the_feature_that_needs_the_newest() {
+        let check = |running: &str, since: Option<&str>| {
+            let told = match check_release(running) {
+                Ok(()) => None,
+                Err(PreflightError::TooOld { since, .. }) => Some(since),
+                Err(error) => panic!("{running}: {error}"),
+            };
+            assert_eq!(told, since, "{running}");
+        };
+        check("6.18.44-custom", None);
+        check("5.12.0", None);
+        check("5.11.22-100.fc32.x86_64", Some("5.12"));
+        check("5.4.0-42-generic", Some("5.12"));
+        check("4.19.0-27-amd64", Some("5.12"));
+        check("2.6.78", Some("5.12"));
+    }
+
+    #[test]
+    fn missing_capabilities_are_named() {
+        let check = |bits: &str, expected: Result<(), &str>| {
+            let expected = expected.map_err(|names| PreflightError::Capabilities(names.to_owned()));
+            assert_eq!(
+                check_capabilities(&format!("Name:\tx\nCapEff:\t{bits}\n")),
+                expected
+            );
+        };
+        check("000001ffffffffff", Ok(()));
+        check("0000000000001000", Err("CAP_SYS_ADMIN"));
+        check("0000000000000000", Err("CAP_NET_ADMIN, CAP_SYS_ADMIN"));
+    }
+}

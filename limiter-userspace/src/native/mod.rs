@@ -1,0 +1,61 @@
+//! The decision core's seams over plain memory: what the kernel does, without a kernel.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use limiter_common::{
+    bucket::{BucketKey, BucketStore, Updated},
+    decide::Clock,
+    packet::Frame,
+};
+
+/// A frame in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct BytesFrame<'a>(pub &'a [u8]);
+
+impl Frame for BytesFrame<'_> {
+    fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.0.get(offset..)?.first_chunk().copied()
+    }
+}
+
+/// A clock that stands at one time, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedClock(pub u64);
+
+impl Clock for FixedClock {
+    fn now(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Buckets without a capacity.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBuckets(RefCell<HashMap<BucketKey, u64>>);
+
+impl MemoryBuckets {
+    /// Every bucket and its state.
+    #[must_use]
+    pub fn into_states(self) -> HashMap<BucketKey, u64> {
+        self.0.into_inner()
+    }
+}
+
+impl BucketStore for MemoryBuckets {
+    fn read(&self, key: &BucketKey) -> Option<u64> {
+        self.0.borrow().get(key).copied()
+    }
+
+    fn update(&self, key: &BucketKey, change: impl Fn(Option<u64>) -> Option<u64>) -> Updated {
+        match change(self.read(key)) {
+            Some(wanted) => {
+                self.0.borrow_mut().insert(*key, wanted);
+                Updated::Stored
+            }
+            None => Updated::Declined,
+        }
+    }
+}
