@@ -1,6 +1,6 @@
 //! Buckets: their keys, and the seam behind which they are stored.
 
-use crate::{address::Address, limit::LimitId};
+use crate::{address::Address, gcra::Change, limit::LimitId};
 
 /// Names one bucket: the limit, and whose budget of that limit.
 ///
@@ -40,10 +40,11 @@ impl BucketKey {
 }
 
 /// How often a store tries to change a bucket that other CPUs keep changing.
-pub const ATTEMPTS: u32 = 16;
+pub const ATTEMPTS: u32 = 32;
 
 /// How an update of a bucket ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Updated {
     /// The state that was asked for is stored.
     Stored,
@@ -64,6 +65,5 @@ pub trait BucketStore {
 
     /// Replaces the state of the bucket by what `change` makes of it, in one atomic step:
     /// when another CPU changes it in between, `change` is asked again with the new state.
-    /// `change` returns `None` to leave the bucket alone.
-    fn update(&self, key: &BucketKey, change: impl Fn(Option<u64>) -> Option<u64>) -> Updated;
+    fn update(&self, key: &BucketKey, change: &Change) -> Updated;
 }

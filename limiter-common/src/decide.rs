@@ -8,8 +8,9 @@
 //! be denied that would have passed; none passes that would have been denied.
 
 use crate::{
+    address::{Address, Family},
     bucket::{BucketKey, BucketStore, Updated},
-    gcra::{Denied, Gcra},
+    gcra::{Change, Gcra, LargerThanBurst, Wait},
     limit::{LimitId, MAX_LIMITS},
     packet::{self, Facts, Frame},
     policy::{Class, Tables, classify, parameters},
@@ -30,10 +31,12 @@ pub struct Verdict {
     /// The slots of the limits that matched, as bits. When the packet passed, all of them
     /// were charged; when it was dropped, none.
     pub matched: u64,
-    /// The slot of the limit that dropped the packet: of several that denied, the one to
-    /// wait for longest.
-    pub denied_by: Option<u32>,
+    /// The slot of the limit that dropped the packet, or [`NO_SLOT`].
+    denied_by: u32,
 }
+
+/// In place of a slot: none. Not an `Option`, whose undefined half LLVM may move about.
+const NO_SLOT: u32 = u32::MAX;
 
 impl Verdict {
     #[inline(always)]
@@ -41,7 +44,19 @@ impl Verdict {
         Self {
             reason,
             matched: 0,
-            denied_by: None,
+            denied_by: NO_SLOT,
+        }
+    }
+
+    /// The slot of the limit that dropped the packet: of several that denied, the one to
+    /// wait for longest.
+    #[must_use]
+    #[inline(always)]
+    pub const fn denied_by(&self) -> Option<u32> {
+        if self.denied_by == NO_SLOT {
+            None
+        } else {
+            Some(self.denied_by)
         }
     }
 }
@@ -55,9 +70,30 @@ where
     T: Tables,
     B: BucketStore,
 {
-    match packet::parse(frame) {
-        Ok(facts) => decide_packet(&facts, clock, tables, buckets),
+    let mut facts = Facts::NONE;
+    match packet::parse(frame, &mut facts) {
+        Ok(()) => decide_packet(&forget_path(&facts, tables), clock, tables, buckets),
         Err(reason) => Verdict::without_limits(reason),
+    }
+}
+
+/// The facts, without the path through the parser by which they came: the verifier then
+/// walks the rest once, and not once for each kind of frame.
+#[inline(always)]
+fn forget_path<T: Tables>(facts: &Facts, tables: &T) -> Facts {
+    let family = if tables.opaque(facts.source.family as u64) == Family::V6 as u64 {
+        Family::V6
+    } else {
+        Family::V4
+    };
+    Facts {
+        source: Address {
+            family,
+            high: facts.source.high,
+            low: tables.opaque(facts.source.low),
+        },
+        length: facts.length,
+        opens_connection: tables.opaque(facts.opens_connection.into()) != 0,
     }
 }
 
@@ -65,7 +101,7 @@ where
 struct Charge<'a> {
     key: BucketKey,
     gcra: &'a Gcra,
-    cost: u64,
+    spend: Result<Change, LargerThanBurst>,
 }
 
 /// What the limit in `slot` wants of the packet; `None`: nothing, it does not match.
@@ -75,6 +111,7 @@ fn charge<'a, T: Tables>(
     facts: &Facts,
     class: Class,
     slot: u32,
+    now: u64,
 ) -> Option<Charge<'a>> {
     let limit = tables.limit(slot)?;
     let prefix_length = limit.prefix_length(facts.source.family)?;
@@ -83,7 +120,7 @@ fn charge<'a, T: Tables>(
     Some(Charge {
         key: BucketKey::new(LimitId(limit.id), facts.source, prefix_length),
         gcra,
-        cost,
+        spend: gcra.spend(gcra.ticks(now), cost),
     })
 }
 
@@ -102,100 +139,114 @@ where
     let now = clock.now();
 
     let mut matched = 0;
-    let mut strictest = Strictest::NONE;
+    let mut strictest = Strictest::default();
     for_each_slot(limits, |slot| {
-        if let Some(charge) = charge(tables, facts, class, slot) {
-            matched |= 1u64 << (slot & 63);
-            let tat = buckets.read(&charge.key);
-            let spent = charge.gcra.spend(charge.gcra.ticks(now), tat, charge.cost);
-            if let Err(denied) = spent {
-                strictest.consider(slot, denied, charge.gcra);
-            }
+        if let Some(charge) = charge(tables, facts, class, slot, now) {
+            matched = tables.opaque(matched | bit(slot));
+            let strictness = match charge.spend {
+                Err(LargerThanBurst) => NEVER,
+                Ok(spend) => match spend.apply(buckets.read(&charge.key)) {
+                    Ok(_) => return true,
+                    Err(Wait(ticks)) => charge.gcra.ns(ticks) + 1,
+                },
+            };
+            strictest.consider(tables, slot, strictness);
         }
         true
     });
-    let denied = |reason, slot| Verdict {
-        reason,
-        matched,
-        denied_by: Some(slot),
-    };
     if matched == 0 {
         return Verdict::without_limits(Reason::Unlimited);
     }
-    if let Some(reason) = strictest.reason {
+    let denied = |reason, slot| Verdict {
+        reason,
+        matched,
+        denied_by: slot,
+    };
+    if let Some(reason) = strictest.reason() {
         return denied(reason, strictest.slot);
     }
 
-    let mut charged = 0;
-    let mut refusal = None;
+    let mut refusal = Reason::WithinLimits;
+    let mut refused_by = limits;
     for_each_slot(limits, |slot| {
-        let Some(charge) = charge(tables, facts, class, slot) else {
+        let Some(Charge {
+            key,
+            spend: Ok(spend),
+            ..
+        }) = charge(tables, facts, class, slot, now)
+        else {
             return true;
         };
-        let ticks = charge.gcra.ticks(now);
-        let spend = |tat| charge.gcra.spend(ticks, tat, charge.cost).ok();
-        let reason = match buckets.update(&charge.key, spend) {
-            Updated::Stored => {
-                charged |= 1u64 << (slot & 63);
-                return true;
-            }
+        refusal = match buckets.update(&key, &spend) {
+            Updated::Stored => return true,
             Updated::Declined => Reason::OverLimit,
             Updated::Contended => Reason::Contended,
             Updated::Unavailable => Reason::BucketUnavailable,
         };
-        refusal = Some((reason, slot));
+        refused_by = slot;
         false
     });
-    let Some((reason, slot)) = refusal else {
+    if matches!(refusal, Reason::WithinLimits) {
         return Verdict {
             reason: Reason::WithinLimits,
             matched,
-            denied_by: None,
+            denied_by: NO_SLOT,
         };
-    };
+    }
+    let refused_by = tables.opaque(refused_by.into()) as u32;
     for_each_slot(limits, |slot| {
-        if charged & (1u64 << (slot & 63)) != 0
-            && let Some(charge) = charge(tables, facts, class, slot)
+        if slot >= refused_by {
+            return false;
+        }
+        if let Some(Charge {
+            key,
+            spend: Ok(spend),
+            ..
+        }) = charge(tables, facts, class, slot, now)
         {
-            let ticks = charge.gcra.ticks(now);
             // A refund that fails leaves the bucket charged too much, never too little.
-            buckets.update(&charge.key, |tat| {
-                charge.gcra.refund(ticks, tat, charge.cost)
-            });
+            buckets.update(&key, &spend.undone());
         }
         true
     });
-    denied(reason, slot)
+    denied(refusal, refused_by)
 }
 
 /// The strictest denial so far.
+#[derive(Default)]
 struct Strictest {
-    reason: Option<Reason>,
+    /// 0: none. [`NEVER`]: the packet can never pass. Else 1 more than the nanoseconds to
+    /// wait.
+    strictness: u64,
     slot: u32,
-    wait_ns: u64,
 }
 
-impl Strictest {
-    const NONE: Self = Self {
-        reason: None,
-        slot: 0,
-        wait_ns: 0,
-    };
+/// The strictness of a denial that no waiting ends.
+const NEVER: u64 = u64::MAX;
 
+impl Strictest {
     #[inline(always)]
-    fn consider(&mut self, slot: u32, denied: Denied, gcra: &Gcra) {
-        let (reason, wait_ns) = match denied {
-            Denied::Wait(ticks) => (Reason::OverLimit, gcra.ns(ticks)),
-            Denied::LargerThanBurst => (Reason::LargerThanBurst, u64::MAX),
-        };
-        if self.reason.is_none() || wait_ns > self.wait_ns {
-            *self = Self {
-                reason: Some(reason),
-                slot,
-                wait_ns,
-            };
+    fn consider<T: Tables>(&mut self, tables: &T, slot: u32, strictness: u64) {
+        if strictness > self.strictness {
+            self.strictness = tables.opaque(strictness);
+            self.slot = tables.opaque(slot.into()) as u32;
         }
     }
+
+    #[inline(always)]
+    const fn reason(&self) -> Option<Reason> {
+        match self.strictness {
+            0 => None,
+            NEVER => Some(Reason::LargerThanBurst),
+            _ => Some(Reason::OverLimit),
+        }
+    }
+}
+
+/// The bit of a slot.
+#[inline(always)]
+const fn bit(slot: u32) -> u64 {
+    1 << (slot & 63)
 }
 
 /// Calls `step` for the slots from 0 to `limits`, until it returns false.

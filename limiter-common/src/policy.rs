@@ -172,6 +172,17 @@ pub trait Tables {
     fn class(&self, index: u32) -> Option<&Class>;
     /// An override's parameters.
     fn override_at(&self, index: u32) -> Option<&Gcra>;
+
+    /// The value itself, of which the kernel's verifier forgets what it knows.
+    ///
+    /// The verifier follows each known value through the program: bits gathered in a loop
+    /// over the limits would make it walk every subset of them. Natively there is nothing
+    /// to forget.
+    #[must_use]
+    #[inline(always)]
+    fn opaque(&self, value: u64) -> u64 {
+        value
+    }
 }
 
 /// The class of an address: a binary search for the last range that starts at or before it.

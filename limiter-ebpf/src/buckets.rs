@@ -3,7 +3,10 @@
 use core::intrinsics::{AtomicOrdering, atomic_cxchg};
 
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
-use limiter_common::bucket::{ATTEMPTS, BucketKey, BucketStore, Updated};
+use limiter_common::{
+    bucket::{ATTEMPTS, BucketKey, BucketStore, Updated},
+    gcra::Change,
+};
 
 /// The loader sets the capacity.
 #[btf_map]
@@ -18,36 +21,58 @@ impl BucketStore for HashBuckets {
     #[inline(always)]
     fn read(&self, key: &BucketKey) -> Option<u64> {
         let state = BUCKETS.get_ptr_mut(key)?;
-        // SAFETY: the map's element is 8 aligned bytes that stay mapped while the program
-        // runs. Volatile, because other CPUs write it.
+        // SAFETY: as in `limiter_update_bucket`.
         Some(unsafe { state.read_volatile() })
     }
 
     #[inline(always)]
-    fn update(&self, key: &BucketKey, change: impl Fn(Option<u64>) -> Option<u64>) -> Updated {
-        for _ in 0..ATTEMPTS {
-            if let Some(state) = BUCKETS.get_ptr_mut(key) {
-                // SAFETY: as in `read`.
-                let seen = unsafe { state.read_volatile() };
-                let Some(wanted) = change(Some(seen)) else {
-                    return Updated::Declined;
-                };
-                if compare_and_swap(state, seen, wanted) {
-                    return Updated::Stored;
-                }
-            } else {
-                let Some(wanted) = change(None) else {
-                    return Updated::Declined;
-                };
-                match BUCKETS.insert(key, wanted, u64::from(BPF_NOEXIST)) {
-                    Ok(()) => return Updated::Stored,
-                    Err(ALREADY_THERE) => {}
-                    Err(_) => return Updated::Unavailable,
-                }
+    fn update(&self, key: &BucketKey, change: &Change) -> Updated {
+        match limiter_update_bucket(key, change) {
+            STORED => Updated::Stored,
+            DECLINED => Updated::Declined,
+            CONTENDED => Updated::Contended,
+            _ => Updated::Unavailable,
+        }
+    }
+}
+
+const STORED: u32 = Updated::Stored as u32;
+const DECLINED: u32 = Updated::Declined as u32;
+const CONTENDED: u32 = Updated::Contended as u32;
+const UNAVAILABLE: u32 = Updated::Unavailable as u32;
+
+/// [`HashBuckets::update`], returning an [`Updated`] as its number.
+///
+/// A global function of the BPF object: the verifier walks it once, for any arguments, and
+/// not once for each limit and attempt.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_update_bucket(key: *const BucketKey, change: *const Change) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
+    let (Some(key), Some(change)) = (unsafe { key.as_ref() }, unsafe { change.as_ref() }) else {
+        return UNAVAILABLE;
+    };
+    for _ in 0..ATTEMPTS {
+        let state = BUCKETS.get_ptr_mut(key);
+        // SAFETY: the map's element is 8 aligned bytes that stay mapped while the program
+        // runs. Volatile, because other CPUs write it.
+        let seen = state.map(|state| unsafe { state.read_volatile() });
+        let Ok(wanted) = change.apply(seen) else {
+            return DECLINED;
+        };
+        if let (Some(state), Some(seen)) = (state, seen) {
+            if compare_and_swap(state, seen, wanted) {
+                return STORED;
+            }
+        } else {
+            match BUCKETS.insert(key, wanted, u64::from(BPF_NOEXIST)) {
+                Ok(()) => return STORED,
+                Err(ALREADY_THERE) => {}
+                Err(_) => return UNAVAILABLE,
             }
         }
-        Updated::Contended
     }
+    CONTENDED
 }
 
 /// Stores `wanted` if the word still holds `seen`.

@@ -39,7 +39,7 @@ pub(crate) fn count(frame: &XdpFrame, verdict: &Verdict) {
             }
         }
         Action::Drop => {
-            if let Some(slot) = verdict.denied_by {
+            if let Some(slot) = verdict.denied_by() {
                 of_limit(slot, |traffic| traffic.dropped.add(length));
             }
         }

@@ -1,6 +1,10 @@
 //! Everything the `limiter` command is made of.
 
+pub mod cli;
 pub mod config;
+pub mod control;
+pub mod daemon;
 pub mod datapath;
+pub mod metrics;
 pub mod native;
 pub mod policy;

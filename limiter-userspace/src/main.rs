@@ -1,2 +1,10 @@
 //! The `limiter` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use limiter_userspace::cli::Cli;
+
+fn main() -> ExitCode {
+    Cli::parse().execute()
+}

@@ -13,6 +13,9 @@
 //! divide the emission interval evenly, and it is the clock that is converted, by a
 //! 128-bit fixed-point product. No token is ever rounded.
 
+mod change;
+
+pub use self::change::Change;
 use crate::ratio::Ratio;
 
 /// The longest a bucket may take to refill, in ticks: leaves the sum of a time and a burst
@@ -44,14 +47,13 @@ pub struct Gcra {
     pub ns_per_tick: Ratio,
 }
 
-/// Why a spend was denied.
+/// Too few tokens; as many would be there after this many ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denied {
-    /// Too few tokens; as many would be there after this many ticks.
-    Wait(u64),
-    /// More tokens than a full bucket holds: never.
-    LargerThanBurst,
-}
+pub struct Wait(pub u64);
+
+/// More tokens than a full bucket holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LargerThanBurst;
 
 /// What a bucket holds, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,48 +125,34 @@ impl Gcra {
         self.ns_per_tick.scale(ticks)
     }
 
-    /// Spends `cost` tokens at `now` ticks from a bucket whose TAT is `tat` (`None`: no
-    /// bucket, that is, a full one): the new TAT, or why not.
+    /// Prepares to spend `cost` tokens at `now` ticks.
     ///
     /// The invariant: over any interval, what is spent is at most burst + interval /
     /// emission interval.
     ///
     /// # Errors
     ///
-    /// [`Denied`]; the bucket must then be left as it is.
+    /// [`LargerThanBurst`]: no waiting will make it pass.
     #[inline(always)]
-    pub const fn spend(&self, now: u64, tat: Option<u64>, cost: u64) -> Result<u64, Denied> {
+    pub const fn spend(&self, now: u64, cost: u64) -> Result<Change, LargerThanBurst> {
         // Bounds the product below: cost × emission interval ≤ burst offset.
         if cost > self.burst {
-            return Err(Denied::LargerThanBurst);
+            return Err(LargerThanBurst);
         }
-        let full_again = start(now, tat).saturating_add(cost.wrapping_mul(self.emission_interval));
-        let latest = now.saturating_add(self.burst_offset);
-        if full_again > latest {
-            Err(Denied::Wait(full_again - latest))
-        } else {
-            Ok(full_again)
-        }
-    }
-
-    /// Gives `cost` tokens back at `now` ticks: the new TAT, or `None` when the bucket is
-    /// full already. A bucket is never filled above its burst.
-    #[must_use]
-    #[inline(always)]
-    pub const fn refund(&self, now: u64, tat: Option<u64>, cost: u64) -> Option<u64> {
-        match tat {
-            Some(tat) if tat > now => {
-                let lower = tat.saturating_sub(cost.wrapping_mul(self.emission_interval));
-                Some(if lower > now { lower } else { now })
-            }
-            _ => None,
-        }
+        Ok(Change::spend(
+            now,
+            cost.wrapping_mul(self.emission_interval),
+            now.saturating_add(self.burst_offset),
+        ))
     }
 
     /// What the bucket holds at `now` ticks. Changes nothing.
     #[must_use]
     pub const fn level(&self, now: u64, tat: Option<u64>) -> Level {
-        let debt = start(now, tat) - now;
+        let debt = match tat {
+            Some(tat) => tat.saturating_sub(now),
+            None => 0,
+        };
         let credit = self.burst_offset.saturating_sub(debt);
         let missing = self
             .emission_interval
@@ -184,15 +172,6 @@ impl Gcra {
     const fn ns_rounded_up(&self, ticks: u64) -> u64 {
         let ns = self.ns(ticks);
         if self.ticks(ns) < ticks { ns + 1 } else { ns }
-    }
-}
-
-/// The time from which a spend counts: a bucket in credit starts full.
-#[inline(always)]
-const fn start(now: u64, tat: Option<u64>) -> u64 {
-    match tat {
-        Some(tat) if tat > now => tat,
-        _ => now,
     }
 }
 

@@ -6,6 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Spends at once from a bucket in a known state.
+fn spend(gcra: &Gcra, now: u64, tat: Option<u64>, cost: u64) -> Option<u64> {
+    gcra.spend(now, cost).ok()?.apply(tat).ok()
+}
+
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 
@@ -17,26 +22,26 @@ fn worked_example() {
     assert_eq!(gcra.burst_offset, SECOND);
     let start = 1_000 * SECOND;
     let mut tat = None;
-    let mut spend = |at_ms: u64| {
+    let mut spend_at = |at_ms: u64| {
         let now = start + at_ms * MS;
-        let spent = gcra.spend(now, tat, 1);
-        if let Ok(new) = spent {
+        let spent = spend(&gcra, now, tat, 1);
+        if let Some(new) = spent {
             tat = Some(new);
         }
-        (spent.is_ok(), gcra.level(now, tat))
+        (spent.is_some(), gcra.level(now, tat))
     };
     let level = |remaining, retry_ms, reset_ms| Level {
         remaining,
         retry_in_ns: retry_ms * MS,
         reset_in_ns: reset_ms * MS,
     };
-    assert_eq!(spend(0), (true, level(19, 0, 50)));
-    assert_eq!(spend(5), (true, level(18, 0, 95)));
+    assert_eq!(spend_at(0), (true, level(19, 0, 50)));
+    assert_eq!(spend_at(5), (true, level(18, 0, 95)));
     for request in 0..18 {
-        assert!(spend(5 + request * 44 / 17).0, "request {}", request + 3);
+        assert!(spend_at(5 + request * 44 / 17).0, "request {}", request + 3);
     }
-    assert_eq!(spend(49), (false, level(0, 1, 951)));
-    assert_eq!(spend(50), (true, level(0, 50, 1_000)));
+    assert_eq!(spend_at(49), (false, level(0, 1, 951)));
+    assert_eq!(spend_at(50), (true, level(0, 50, 1_000)));
 }
 
 #[test]
@@ -56,28 +61,29 @@ fn a_missing_bucket_and_one_in_credit_are_full() {
     };
     assert_eq!(gcra.level(7 * SECOND, None), full);
     assert_eq!(gcra.level(7 * SECOND, Some(6 * SECOND)), full);
-    assert_eq!(gcra.spend(7 * SECOND, Some(SECOND), 1), Ok(8 * SECOND));
+    assert_eq!(spend(&gcra, 7 * SECOND, Some(SECOND), 1), Some(8 * SECOND));
 }
 
 #[test]
 fn refunds_never_overfill() {
     let gcra = Gcra::new(5, 1, SECOND).unwrap();
     let now = 100 * SECOND;
-    let check = |tat: Option<u64>, cost, expected| {
-        assert_eq!(gcra.refund(now, tat, cost), expected, "{tat:?} {cost}");
+    let check = |tat: Option<u64>, cost, expected: u64| {
+        let refund = gcra.spend(now, cost).unwrap().undone();
+        assert_eq!(refund.apply(tat), Ok(expected), "{tat:?} {cost}");
     };
-    check(None, 1, None);
-    check(Some(now), 1, None);
-    check(Some(now - SECOND), 1, None);
-    check(Some(now + 3 * SECOND), 1, Some(now + 2 * SECOND));
-    check(Some(now + 3 * SECOND), 9, Some(now));
+    check(None, 1, now);
+    check(Some(now), 1, now);
+    check(Some(now - SECOND), 1, now);
+    check(Some(now + 3 * SECOND), 1, now + 2 * SECOND);
+    check(Some(now + 3 * SECOND), 5, now);
 }
 
 #[test]
 fn more_than_a_full_bucket_never_passes() {
     let gcra = Gcra::new(1514, 1_000_000, SECOND).unwrap();
-    assert_eq!(gcra.spend(SECOND, None, 1515), Err(Denied::LargerThanBurst));
-    assert!(gcra.spend(SECOND, None, 1514).is_ok());
+    assert_eq!(gcra.spend(SECOND, 1515), Err(LargerThanBurst));
+    assert!(spend(&gcra, SECOND, None, 1514).is_some());
 }
 
 #[test]
@@ -131,7 +137,7 @@ proptest! {
         for (step, cost, back) in packets {
             now += step;
             let seen = now - back.min(now);
-            if let Ok(new) = gcra.spend(gcra.ticks(seen), tat, cost) {
+            if let Some(new) = spend(&gcra, gcra.ticks(seen), tat, cost) {
                 tat = Some(new);
                 admitted.push((seen, cost));
             }
@@ -160,10 +166,10 @@ proptest! {
         let gcra = Gcra::new(burst, count, SECOND);
         prop_assume!(gcra.is_some());
         let gcra = gcra.unwrap();
-        let empty = gcra.spend(gcra.ticks(now), None, burst).ok();
+        let empty = spend(&gcra, gcra.ticks(now), None, burst);
         let level = gcra.level(gcra.ticks(now), empty);
         prop_assert_eq!(level.remaining, 0);
-        let passes = |at: u64| gcra.spend(gcra.ticks(at), empty, 1).is_ok();
+        let passes = |at: u64| spend(&gcra, gcra.ticks(at), empty, 1).is_some();
         prop_assert!(passes(now + level.retry_in_ns + 1));
         prop_assert!(level.retry_in_ns < 2 || !passes(now + level.retry_in_ns - 2));
     }
@@ -172,12 +178,12 @@ proptest! {
     #[test]
     fn any_state_is_safe(now: u64, tat: Option<u64>, cost: u64) {
         let gcra = Gcra::new(10, 1, 30 * 86_400 * SECOND).unwrap();
-        if let Ok(new) = gcra.spend(now, tat, cost) {
-            prop_assert!(new <= now.saturating_add(gcra.burst_offset));
-            prop_assert!(new >= now);
-        }
-        if let Some(new) = gcra.refund(now, tat, cost) {
-            prop_assert!(new >= now);
+        if let Ok(change) = gcra.spend(now, cost) {
+            if let Ok(new) = change.apply(tat) {
+                prop_assert!(new <= now.saturating_add(gcra.burst_offset));
+                prop_assert!(new >= now);
+            }
+            prop_assert!(change.undone().apply(tat).is_ok_and(|new| new >= now));
         }
         let _ = gcra.level(now, tat);
     }

@@ -7,8 +7,14 @@ const MIN_HEADER: usize = 20;
 /// The offset field of a fragment, without the flags above it.
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 
+/// The source, and the payload behind the header, at whose offset the header is.
 #[inline(always)]
-pub(super) fn parse<F: Frame>(frame: &F, offset: usize) -> Result<(Address, Payload), Reason> {
+pub(super) fn parse<F: Frame>(
+    frame: &F,
+    source: &mut Address,
+    payload: &mut Payload,
+) -> Result<(), Reason> {
+    let offset = payload.offset;
     let Some(header) = frame.load::<MIN_HEADER>(offset) else {
         return Err(Reason::MalformedIpv4);
     };
@@ -22,13 +28,12 @@ pub(super) fn parse<F: Frame>(frame: &F, offset: usize) -> Result<(Address, Payl
         return Err(Reason::MalformedIpv4);
     }
     let fragment = u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_OFFSET;
-    Ok((
-        Address::v4([header[12], header[13], header[14], header[15]]),
-        Payload {
-            protocol: header[9],
-            offset: offset + header_length,
-            end: offset + total_length,
-            later_fragment: fragment != 0,
-        },
-    ))
+    *source = Address::v4([header[12], header[13], header[14], header[15]]);
+    *payload = Payload {
+        protocol: header[9],
+        offset: offset + header_length,
+        end: offset + total_length,
+        later_fragment: fragment != 0,
+    };
+    Ok(())
 }

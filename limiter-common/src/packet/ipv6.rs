@@ -16,8 +16,14 @@ const DESTINATION: u8 = 60;
 /// The offset field of a fragment header, without the flags below it.
 const FRAGMENT_OFFSET: u16 = 0xfff8;
 
+/// The source, and the payload behind all headers, at whose offset the first header is.
 #[inline(always)]
-pub(super) fn parse<F: Frame>(frame: &F, offset: usize) -> Result<(Address, Payload), Reason> {
+pub(super) fn parse<F: Frame>(
+    frame: &F,
+    source: &mut Address,
+    payload: &mut Payload,
+) -> Result<(), Reason> {
+    let offset = payload.offset;
     let Some(start) = frame.load::<8>(offset) else {
         return Err(Reason::MalformedIpv6);
     };
@@ -32,21 +38,19 @@ pub(super) fn parse<F: Frame>(frame: &F, offset: usize) -> Result<(Address, Payl
     if start[0] >> 4 != 6 || end > frame.length() {
         return Err(Reason::MalformedIpv6);
     }
-    let payload = skip_extensions(
-        frame,
-        Payload {
-            protocol: start[6],
-            offset: offset + HEADER,
-            end,
-            later_fragment: false,
-        },
-    )?;
-    Ok((Address::v6(high, low), payload))
+    *source = Address::v6(high, low);
+    *payload = Payload {
+        protocol: start[6],
+        offset: offset + HEADER,
+        end,
+        later_fragment: false,
+    };
+    skip_extensions(frame, payload)
 }
 
-/// The payload behind the extension headers.
+/// Moves on to the payload behind the extension headers.
 #[inline(always)]
-fn skip_extensions<F: Frame>(frame: &F, mut payload: Payload) -> Result<Payload, Reason> {
+fn skip_extensions<F: Frame>(frame: &F, payload: &mut Payload) -> Result<(), Reason> {
     let mut extensions = 0;
     while !payload.later_fragment
         && matches!(
@@ -78,5 +82,5 @@ fn skip_extensions<F: Frame>(frame: &F, mut payload: Payload) -> Result<Payload,
             return Err(Reason::MalformedIpv6);
         }
     }
-    Ok(payload)
+    Ok(())
 }

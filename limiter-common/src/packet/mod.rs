@@ -40,28 +40,46 @@ struct Payload {
     later_fragment: bool,
 }
 
+impl Payload {
+    const NONE: Self = Self {
+        protocol: 0,
+        offset: 0,
+        end: 0,
+        later_fragment: false,
+    };
+}
+
 const PROTOCOL_TCP: u8 = 6;
 
-/// The facts of an IP packet.
+impl Facts {
+    /// Of no packet.
+    pub const NONE: Self = Self {
+        source: Address::v4([0; 4]),
+        length: 0,
+        opens_connection: false,
+    };
+}
+
+/// Finds the facts of an IP packet.
+///
+/// Results are written through references that hold a value before: what a `Result` leaves
+/// undefined on the other path, LLVM may still move about, and the verifier refuses that.
 ///
 /// # Errors
 ///
 /// The reason for everything else: not IP, or malformed.
 #[inline(always)]
-pub fn parse<F: Frame>(frame: &F) -> Result<Facts, Reason> {
-    let (network, offset) = ethernet::parse(frame)?;
-    let (source, payload) = match network {
-        ethernet::Network::Ipv4 => ipv4::parse(frame, offset)?,
-        ethernet::Network::Ipv6 => ipv6::parse(frame, offset)?,
-    };
-    let opens_connection = payload.protocol == PROTOCOL_TCP
+pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
+    let mut payload = Payload::NONE;
+    facts.length = frame.length() as u64;
+    match ethernet::parse(frame, &mut payload.offset)? {
+        ethernet::Network::Ipv4 => ipv4::parse(frame, &mut facts.source, &mut payload)?,
+        ethernet::Network::Ipv6 => ipv6::parse(frame, &mut facts.source, &mut payload)?,
+    }
+    facts.opens_connection = payload.protocol == PROTOCOL_TCP
         && !payload.later_fragment
         && tcp::opens_connection(frame, payload)?;
-    Ok(Facts {
-        source,
-        length: frame.length() as u64,
-        opens_connection,
-    })
+    Ok(())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod attach;
 mod error;
 mod instance;
 pub mod interface;
+pub mod log;
 mod maps;
 mod object;
 mod pod;

@@ -5,6 +5,7 @@ use std::{cell::RefCell, collections::HashMap};
 use limiter_common::{
     bucket::{BucketKey, BucketStore, Updated},
     decide::Clock,
+    gcra::Change,
     packet::Frame,
 };
 
@@ -49,13 +50,13 @@ impl BucketStore for MemoryBuckets {
         self.0.borrow().get(key).copied()
     }
 
-    fn update(&self, key: &BucketKey, change: impl Fn(Option<u64>) -> Option<u64>) -> Updated {
-        match change(self.read(key)) {
-            Some(wanted) => {
+    fn update(&self, key: &BucketKey, change: &Change) -> Updated {
+        match change.apply(self.read(key)) {
+            Ok(wanted) => {
                 self.0.borrow_mut().insert(*key, wanted);
                 Updated::Stored
             }
-            None => Updated::Declined,
+            Err(_) => Updated::Declined,
         }
     }
 }

@@ -1,0 +1,97 @@
+//! Numbers and tables for people.
+
+use comfy_table::{CellAlignment, Table, presets::NOTHING};
+
+/// A table with a header; the columns at `right` hold numbers and line up on the right.
+pub(super) fn table<const N: usize, const R: usize>(
+    header: [&str; N],
+    right: [usize; R],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(header).add_rows(rows);
+    for index in right {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// A count with its thousands apart: `1 048 576`.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A duration in its largest fitting unit, with three significant digits: `3.2 ms`, `30 days`.
+pub(super) fn duration(ns: u64) -> String {
+    const UNITS: [(u64, &str); 6] = [
+        (86_400_000_000_000, "days"),
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "min"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "µs"),
+    ];
+    let Some((length, unit)) = UNITS.iter().find(|(length, _)| ns >= *length) else {
+        return format!("{ns} ns");
+    };
+    let (whole, rest) = (ns / length, ns % length);
+    let places = match whole {
+        0..10 => 2,
+        10..100 => 1,
+        _ => 0,
+    };
+    // No more digits than fit: the rest times 100 stays far below 2^64.
+    let fraction = match places {
+        2 => format!(".{:02}", rest * 100 / length),
+        1 => format!(".{}", rest * 10 / length),
+        _ => String::new(),
+    };
+    let number = format!("{whole}{fraction}");
+    let number = if fraction.is_empty() {
+        number.as_str()
+    } else {
+        number.trim_end_matches('0').trim_end_matches('.')
+    };
+    format!("{number} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_in_their_unit() {
+        let check = |ns, text: &str| assert_eq!(duration(ns), text);
+        check(0, "0 ns");
+        check(999, "999 ns");
+        check(50_000_000, "50 ms");
+        check(3_217_000, "3.21 ms");
+        check(999_999_999, "999 ms");
+        check(1_000_000_000, "1 s");
+        check(61_500_000_000, "1.02 min");
+        check(200 * 60_000_000_000, "3.33 h");
+        check(30 * 86_400_000_000_000, "30 days");
+    }
+
+    #[test]
+    fn counts_in_thousands() {
+        let check = |number, text: &str| assert_eq!(count(number), text);
+        check(0, "0");
+        check(999, "999");
+        check(1_000, "1 000");
+        check(1_048_576, "1 048 576");
+    }
+}

@@ -1,0 +1,95 @@
+//! The command line's side of the control channel.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use thiserror::Error;
+
+use super::protocol::{Answer, MAX_LINE, Request, VERSION, Versioned};
+
+/// How long the daemon may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The daemon did not do what was asked.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// Nobody listens.
+    #[error(
+        "no limiter is running (nobody answers at {0}): start one with \
+         `limiter run -c FILE -i INTERFACE`, or name its socket with --socket"
+    )]
+    NotRunning(PathBuf),
+    /// The socket is root's.
+    #[error("not allowed to open {0}: run as root (sudo limiter …)")]
+    Forbidden(PathBuf),
+    /// The conversation broke off.
+    #[error("the daemon at {path} did not answer: {source}")]
+    Broken {
+        /// The socket.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The other side is another version, or no limiter at all.
+    #[error(
+        "the daemon at {path} does not speak version {VERSION} of the control protocol: {reason}"
+    )]
+    Foreign {
+        /// The socket.
+        path: PathBuf,
+        /// What was wrong with the answer.
+        reason: String,
+    },
+    /// The daemon says why not.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Asks the daemon that listens at `socket`.
+pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
+    let stream = UnixStream::connect(socket).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            ClientError::NotRunning(socket.to_owned())
+        }
+        io::ErrorKind::PermissionDenied => ClientError::Forbidden(socket.to_owned()),
+        _ => broken(socket)(source),
+    })?;
+    let line = converse(&stream, request).map_err(broken(socket))?;
+    let foreign = |reason: String| ClientError::Foreign {
+        path: socket.to_owned(),
+        reason,
+    };
+    let answer: Versioned<Answer> =
+        serde_json::from_str(&line).map_err(|error| foreign(error.to_string()))?;
+    match answer.body {
+        Answer::Error(text) => Err(ClientError::Refused(text)),
+        _ if answer.version != VERSION => Err(foreign(format!(
+            "it answered in version {}",
+            answer.version
+        ))),
+        body => Ok(body),
+    }
+}
+
+fn converse(mut stream: &UnixStream, request: Request) -> io::Result<String> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_string(&Versioned::new(request))?;
+    line.push('\n');
+    stream.write_all(line.as_bytes())?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(MAX_LINE)).read_line(&mut answer)?;
+    Ok(answer)
+}
+
+fn broken(path: &Path) -> impl Fn(io::Error) -> ClientError {
+    let path = path.to_owned();
+    move |source| ClientError::Broken {
+        path: path.clone(),
+        source,
+    }
+}

@@ -1,0 +1,141 @@
+//! What the command line and the daemon say to each other.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The version of the protocol; a daemon answers no other.
+pub const VERSION: u32 = 1;
+
+/// The longest line either side reads, in bytes.
+pub const MAX_LINE: u64 = 1 << 20;
+
+/// A request or an answer, under its version.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Versioned<T> {
+    /// The sender's [`VERSION`].
+    pub version: u32,
+    /// What is said.
+    #[serde(flatten)]
+    pub body: T,
+}
+
+impl<T> Versioned<T> {
+    /// Under this build's version.
+    pub const fn new(body: T) -> Self {
+        Self {
+            version: VERSION,
+            body,
+        }
+    }
+}
+
+/// What is asked of the daemon.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case")]
+pub enum Request {
+    /// What is enforced, where, and what was counted.
+    Status,
+    /// Which limits apply to an address, and what its buckets hold.
+    Explain {
+        /// The address.
+        address: IpAddr,
+    },
+}
+
+/// What the daemon answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "answer", content = "content", rename_all = "kebab-case")]
+pub enum Answer {
+    /// To [`Request::Status`].
+    Status(Status),
+    /// To [`Request::Explain`].
+    Explanation(Explanation),
+    /// It could not be done; one line.
+    Error(String),
+}
+
+/// What is enforced, where, and what was counted.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// The interfaces.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// The policy.
+    pub policy: PolicyStatus,
+    /// Packets by reason, over all interfaces.
+    pub reasons: BTreeMap<String, u64>,
+    /// What each limit did.
+    pub limits: BTreeMap<String, LimitStatus>,
+}
+
+/// One interface.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct InterfaceStatus {
+    /// Its name.
+    pub name: String,
+    /// `native` or `generic`.
+    pub mode: String,
+    /// Whether the program is on it now; an interface may vanish.
+    pub attached: bool,
+    /// When the program was attached.
+    pub since: Timestamp,
+    /// Why native mode was not had, when it was wished for.
+    pub fell_back: Option<String>,
+}
+
+/// The policy in force.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PolicyStatus {
+    /// Counts the policies this daemon has loaded, from 1.
+    pub generation: u64,
+    /// How many limits it has.
+    pub limits: usize,
+    /// How many overrides they have.
+    pub overrides: usize,
+}
+
+/// What one limit did to the packets it matched.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct LimitStatus {
+    /// Packets charged and passed.
+    pub passed_packets: u64,
+    /// Bytes of those.
+    pub passed_bytes: u64,
+    /// Packets dropped by this limit.
+    pub dropped_packets: u64,
+    /// Bytes of those.
+    pub dropped_bytes: u64,
+}
+
+/// Which limits apply to an address, and what its buckets hold.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The address.
+    pub address: IpAddr,
+    /// The limits that apply, in the order of their ids.
+    pub limits: Vec<LimitExplanation>,
+}
+
+/// What one limit has for the address.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LimitExplanation {
+    /// The limit's name.
+    pub limit: String,
+    /// Whose budget: the address or the range that names the bucket.
+    pub id: String,
+    /// `default`, or `override` and its id.
+    pub source: String,
+    /// Tokens a full bucket holds.
+    pub burst: u64,
+    /// Tokens added every period.
+    pub count: u64,
+    /// The period in nanoseconds.
+    pub period_ns: u64,
+    /// Whole tokens left.
+    pub remaining: u64,
+    /// Nanoseconds until one token can be spent.
+    pub retry_in_ns: u64,
+    /// Nanoseconds until the bucket is full.
+    pub reset_in_ns: u64,
+}

@@ -1,0 +1,165 @@
+//! The daemon's side of the control channel.
+
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use thiserror::Error;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{UnixListener, UnixStream},
+    time::timeout,
+};
+use tracing::debug;
+
+use super::protocol::{Answer, MAX_LINE, Request, VERSION, Versioned};
+
+/// How long a client may take to state its request and to read the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The socket could not be made.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// Another daemon answers there.
+    #[error(
+        "another limiter is running already (it answers at {0}): stop it first, or give this \
+         one a socket of its own with --socket"
+    )]
+    AlreadyRunning(PathBuf),
+    /// The system refused.
+    #[error("cannot listen at {path}: {source}")]
+    Listen {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A listening control socket; its file goes with it.
+pub struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Server {
+    /// Listens at `path`, for root alone. A socket that nobody answers at is replaced.
+    pub async fn bind(path: &Path) -> Result<Self, ServerError> {
+        if UnixStream::connect(path).await.is_ok() {
+            return Err(ServerError::AlreadyRunning(path.to_owned()));
+        }
+        bind(path).map_err(|source| ServerError::Listen {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// Answers requests, one a connection, until it is dropped.
+    pub async fn serve(&self, answer: impl Fn(Request) -> Answer) {
+        loop {
+            let served = match self.listener.accept().await {
+                Ok((stream, _)) => timeout(PATIENCE, serve_one(stream, &answer)).await,
+                Err(error) => {
+                    // Out of descriptors, most likely: do not spin on it.
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    Ok(Err(error))
+                }
+            };
+            if let Ok(Err(error)) = served {
+                debug!("control connection: {error}");
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nothing is lost where it is gone already.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn bind(path: &Path) -> io::Result<Server> {
+    if let Some(directory) = path.parent()
+        && !directory.as_os_str().is_empty()
+    {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(directory)?;
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Bound under another name first: at no moment can anyone else open the socket.
+    let unfinished = path.with_extension("unfinished");
+    let _ = fs::remove_file(&unfinished);
+    let listener = UnixListener::bind(&unfinished)?;
+    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&unfinished, path)?;
+    Ok(Server {
+        listener,
+        path: path.to_owned(),
+    })
+}
+
+async fn serve_one(mut stream: UnixStream, answer: impl Fn(Request) -> Answer) -> io::Result<()> {
+    // The file's mode says it already; a socket handed to another process does not.
+    if stream.peer_cred()?.uid() != 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut line = String::new();
+    BufReader::new((&mut stream).take(MAX_LINE))
+        .read_line(&mut line)
+        .await?;
+    let answer = match parse(&line) {
+        Ok(request) => answer(request),
+        Err(error) => Answer::Error(error),
+    };
+    let mut line = serde_json::to_string(&Versioned::new(answer))?;
+    line.push('\n');
+    stream.write_all(line.as_bytes()).await
+}
+
+fn parse(line: &str) -> Result<Request, String> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let refused = |error: serde_json::Error| format!("not a request: {error}");
+    // The version first: what another one means by the rest is not known.
+    let Version { version } = serde_json::from_str(line).map_err(refused)?;
+    if version != VERSION {
+        return Err(format!(
+            "the request is in version {version} of the control protocol, this daemon speaks \
+             {VERSION}: use the `limiter` command that the daemon was installed with"
+        ));
+    }
+    let request: Versioned<Request> = serde_json::from_str(line).map_err(refused)?;
+    Ok(request.body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_in_another_version_are_told_so() {
+        assert!(matches!(
+            parse(r#"{"version":1,"command":"status"}"#),
+            Ok(Request::Status)
+        ));
+        assert!(matches!(
+            parse(r#"{"version":1,"command":"explain","address":"::1"}"#),
+            Ok(Request::Explain { .. })
+        ));
+        let refused = |line: &str| parse(line).unwrap_err();
+        assert!(refused(r#"{"version":2,"command":"unheard-of"}"#).contains("version 2"));
+        assert!(refused(r#"{"version":1,"command":"unheard-of"}"#).contains("not a request"));
+        assert!(refused("GET / HTTP/1.1").contains("not a request"));
+    }
+}

@@ -1,0 +1,110 @@
+//! Answers to the requests that come over the control channel.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use ipnet::IpNet;
+use limiter_common::{counters::LimitTraffic, reason::Reason};
+
+use super::Daemon;
+use crate::{
+    control::protocol::{
+        Answer, Explanation, InterfaceStatus, LimitExplanation, LimitStatus, PolicyStatus, Request,
+        Status,
+    },
+    datapath::{DatapathError, Holding},
+};
+
+pub(super) fn answer(daemon: &Daemon, request: Request) -> Answer {
+    let answer = match request {
+        Request::Status => status(daemon).map(Answer::Status),
+        Request::Explain { address } => explain(daemon, address).map(Answer::Explanation),
+    };
+    answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
+}
+
+fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
+    let attachments = daemon.datapath.attachments();
+    let mut reasons = BTreeMap::new();
+    for reason in Reason::ALL {
+        let mut packets = 0;
+        for attachment in attachments {
+            packets += daemon.datapath.reason_traffic(attachment, *reason)?.packets;
+        }
+        reasons.insert(reason.name().to_owned(), packets);
+    }
+    let mut limits = BTreeMap::new();
+    for limit in &daemon.policy.limits {
+        let traffic = daemon.datapath.limit_traffic(limit.id)?;
+        limits.insert(limit.name.clone(), traffic.into());
+    }
+    Ok(Status {
+        interfaces: attachments
+            .iter()
+            .map(|attachment| InterfaceStatus {
+                name: attachment.interface.clone(),
+                mode: attachment.mode.name().to_owned(),
+                attached: attachment.exists(),
+                since: attachment.since,
+                fell_back: attachment.fell_back.clone(),
+            })
+            .collect(),
+        policy: PolicyStatus {
+            generation: daemon.generation,
+            limits: daemon.policy.limits.len(),
+            overrides: daemon.policy.override_count(),
+        },
+        reasons,
+        limits,
+    })
+}
+
+impl From<LimitTraffic> for LimitStatus {
+    fn from(traffic: LimitTraffic) -> Self {
+        Self {
+            passed_packets: traffic.passed.packets,
+            passed_bytes: traffic.passed.bytes,
+            dropped_packets: traffic.dropped.packets,
+            dropped_bytes: traffic.dropped.bytes,
+        }
+    }
+}
+
+fn explain(daemon: &Daemon, address: IpAddr) -> Result<Explanation, DatapathError> {
+    let holdings = daemon.datapath.holdings(address)?;
+    let limits = holdings
+        .iter()
+        .filter_map(|holding| explain_limit(daemon, address, holding));
+    Ok(Explanation {
+        address,
+        limits: limits.collect(),
+    })
+}
+
+fn explain_limit(daemon: &Daemon, address: IpAddr, holding: &Holding) -> Option<LimitExplanation> {
+    let limit = daemon.policy.limits.get(holding.slot as usize)?;
+    let (source, rate) = match limit.override_of(address) {
+        Some(other) => (format!("override {}", id(other.id)), other.rate),
+        None => ("default".to_owned(), limit.default?),
+    };
+    let range = IpNet::new(address, holding.prefix_length).ok()?.trunc();
+    Some(LimitExplanation {
+        limit: limit.name.clone(),
+        id: id(range),
+        source,
+        burst: rate.burst,
+        count: rate.count,
+        period_ns: rate.period_ns,
+        remaining: holding.level.remaining,
+        retry_in_ns: holding.level.retry_in_ns,
+        reset_in_ns: holding.level.reset_in_ns,
+    })
+}
+
+/// An id as configuration files have it: a single address without its prefix length.
+fn id(prefix: IpNet) -> String {
+    if prefix.prefix_len() == prefix.max_prefix_len() {
+        prefix.addr().to_string()
+    } else {
+        prefix.to_string()
+    }
+}

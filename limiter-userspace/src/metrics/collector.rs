@@ -1,0 +1,149 @@
+//! Reads the kernel's counters at each scrape.
+
+use std::{fmt, sync::Arc};
+
+use limiter_common::{
+    counters::{LimitTraffic, Traffic},
+    reason::{Action, Reason},
+};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+use crate::daemon::Daemon;
+
+/// The daemon's counters as metrics.
+pub(super) struct DaemonCollector(pub(super) Arc<Daemon>);
+
+impl fmt::Debug for DaemonCollector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("DaemonCollector")
+    }
+}
+
+/// One number of a family, under its labels.
+type Row<const N: usize> = ([(&'static str, String); N], u64);
+
+impl Collector for DaemonCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let daemon = &*self.0;
+        let by_reason = by_reason(daemon)?;
+        let by_limit = by_limit(daemon)?;
+        let packets = |traffic: &Traffic| traffic.packets;
+        let bytes = |traffic: &Traffic| traffic.bytes;
+        counters(
+            &mut encoder,
+            "limiter_packets",
+            "Packets by interface, verdict and reason",
+            &numbers(&by_reason, packets),
+        )?;
+        counters(
+            &mut encoder,
+            "limiter_bytes",
+            "Bytes of those packets, from the Ethernet header on",
+            &numbers(&by_reason, bytes),
+        )?;
+        counters(
+            &mut encoder,
+            "limiter_limit_packets",
+            "Packets that each limit passed or dropped",
+            &numbers(&by_limit, packets),
+        )?;
+        counters(
+            &mut encoder,
+            "limiter_limit_bytes",
+            "Bytes of those packets, from the Ethernet header on",
+            &numbers(&by_limit, bytes),
+        )?;
+
+        let overrides: Vec<Row<1>> = daemon
+            .policy
+            .limits
+            .iter()
+            .map(|limit| {
+                (
+                    [("limit", limit.name.clone())],
+                    limit.overrides.len() as u64,
+                )
+            })
+            .collect();
+        let mut family = encoder.encode_descriptor(
+            "limiter_overrides_active",
+            "Overrides in force by limit",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (labels, number) in overrides {
+            ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX))
+                .encode(family.encode_family(&labels)?)?;
+        }
+        let loaded_at = ConstGauge::new(daemon.loaded_at.as_second());
+        loaded_at.encode(encoder.encode_descriptor(
+            "limiter_policy_loaded_timestamp_seconds",
+            "When the policy in force was loaded, in seconds since 1970",
+            None,
+            MetricType::Gauge,
+        )?)
+    }
+}
+
+fn by_reason(daemon: &Daemon) -> Result<Vec<([(&'static str, String); 3], Traffic)>, fmt::Error> {
+    let mut rows = Vec::new();
+    for attachment in daemon.datapath.attachments() {
+        for reason in Reason::ALL {
+            let traffic = daemon
+                .datapath
+                .reason_traffic(attachment, *reason)
+                .map_err(|_| fmt::Error)?;
+            let labels = [
+                ("interface", attachment.interface.clone()),
+                ("verdict", reason.action().name().to_owned()),
+                ("reason", reason.name().to_owned()),
+            ];
+            rows.push((labels, traffic));
+        }
+    }
+    Ok(rows)
+}
+
+fn by_limit(daemon: &Daemon) -> Result<Vec<([(&'static str, String); 2], Traffic)>, fmt::Error> {
+    let mut rows = Vec::new();
+    for limit in &daemon.policy.limits {
+        let LimitTraffic { passed, dropped } = daemon
+            .datapath
+            .limit_traffic(limit.id)
+            .map_err(|_| fmt::Error)?;
+        for (decision, traffic) in [(Action::Pass, passed), (Action::Drop, dropped)] {
+            let labels = [
+                ("limit", limit.name.clone()),
+                ("decision", decision.name().to_owned()),
+            ];
+            rows.push((labels, traffic));
+        }
+    }
+    Ok(rows)
+}
+
+fn numbers<const N: usize>(
+    rows: &[([(&'static str, String); N], Traffic)],
+    number: impl Fn(&Traffic) -> u64,
+) -> Vec<Row<N>> {
+    rows.iter()
+        .map(|(labels, traffic)| (labels.clone(), number(traffic)))
+        .collect()
+}
+
+fn counters<const N: usize>(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    rows: &[Row<N>],
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, number) in rows {
+        ConstCounter::new(*number).encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}
