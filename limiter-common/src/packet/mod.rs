@@ -81,6 +81,3 @@ pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
         && tcp::opens_connection(frame, payload)?;
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -33,9 +33,10 @@ pub use self::{
     attach::{AttachedMode, Attachment},
     error::DatapathError,
     instance::{Clocking, Instance, LogLevel},
+    maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
 };
-use self::{interface::Interface, maps::SharedMaps, shared::SharedDirectory};
+use self::{interface::Interface, shared::SharedDirectory};
 use crate::{config::AttachMode, policy::CompiledPolicy};
 
 /// What an instance is made from.

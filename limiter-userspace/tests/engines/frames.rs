@@ -1,0 +1,323 @@
+//! What happens to each kind of frame.
+
+use anyhow::Result;
+use limiter_common::{
+    limit::BUILT_IN,
+    reason::Reason::{
+        self, LargerThanBurst, MalformedEthernet, MalformedIpv4, MalformedIpv6, MalformedTcp,
+        MalformedVlan, NotIp, OverLimit, Unlimited, WithinLimits,
+    },
+};
+use limiter_userspace::{
+    native::{BytesFrame, FixedClock, MemoryBuckets},
+    policy::{CompiledPolicy, Limit, Rate},
+};
+use testbed::{Frame, Tag};
+
+use crate::engine::{Engines, policy};
+
+/// Where the network header of an untagged frame starts.
+const IP: usize = 14;
+
+fn v4() -> Result<Frame> {
+    Ok(Frame::new("192.0.2.1".parse()?, "192.0.2.2".parse()?))
+}
+
+fn v6() -> Result<Frame> {
+    Ok(Frame::new(
+        "2001:db8:1::1".parse()?,
+        "2001:db8:2::1".parse()?,
+    ))
+}
+
+fn limit(name: &str, burst: u64) -> Limit {
+    let built_in = BUILT_IN
+        .iter()
+        .find(|limit| limit.name == name)
+        .expect("a built-in limit");
+    Limit {
+        name: name.to_owned(),
+        id: built_in.id,
+        id_format: built_in.id_format,
+        cost: built_in.cost,
+        default: Some(Rate {
+            burst,
+            count: 1,
+            period_ns: 3_600_000_000_000,
+        }),
+        overrides: Vec::new(),
+    }
+}
+
+fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    change(&mut frame);
+    frame
+}
+
+/// An IPv6 frame whose payload starts with the given extension headers, the rest being TCP.
+fn with_extensions(first: u8, extensions: &[u8]) -> Result<Vec<u8>> {
+    Ok(changed(v6()?.tcp_syn(1, 2, 0)?, |frame| {
+        frame[IP + 6] = first;
+        let length = u16::from_be_bytes([frame[IP + 4], frame[IP + 5]]);
+        let length = length + u16::try_from(extensions.len()).expect("a short header");
+        frame[IP + 4..IP + 6].copy_from_slice(&length.to_be_bytes());
+        frame.splice(IP + 40..IP + 40, extensions.iter().copied());
+    }))
+}
+
+/// Each row: what it is, the frame, and its reason when it is the first of its source and
+/// when it comes again with the bucket empty.
+#[test]
+fn each_kind_of_frame() -> Result<()> {
+    let mut engines = Engines::new(&policy([
+        limit("PacketsPerIPAddress", 1),
+        limit("PacketsPerIPv6Range", 1),
+    ]))?;
+    let limited = [WithinLimits, OverLimit];
+    let always = |reason: Reason| [reason, reason];
+    let tag = Tag::Customer;
+    let rows: Vec<(&str, Vec<u8>, [Reason; 2])> = vec![
+        ("IPv4", v4()?.udp(1, 2, b"x")?, limited),
+        ("IPv6", v6()?.udp(1, 2, b"x")?, limited),
+        ("no payload", v4()?.udp(1, 2, b"")?, limited),
+        ("802.1Q", v4()?.tagged(tag(5)).udp(1, 2, b"x")?, limited),
+        (
+            "802.1ad over 802.1Q",
+            v4()?
+                .tagged(Tag::Service(7))
+                .tagged(tag(5))
+                .udp(1, 2, b"x")?,
+            limited,
+        ),
+        (
+            "802.1ad over 802.1Q, IPv6",
+            v6()?
+                .tagged(Tag::Service(7))
+                .tagged(tag(5))
+                .udp(1, 2, b"x")?,
+            limited,
+        ),
+        (
+            "three tags",
+            v4()?
+                .tagged(tag(1))
+                .tagged(tag(2))
+                .tagged(tag(3))
+                .udp(1, 2, b"x")?,
+            always(NotIp),
+        ),
+        (
+            "a tag cut short",
+            v4()?.tagged(tag(5)).udp(1, 2, b"x")?[..17].to_vec(),
+            always(MalformedVlan),
+        ),
+        (
+            "ARP",
+            changed(vec![0; 42], |frame| frame[12..14].copy_from_slice(&[8, 6])),
+            always(NotIp),
+        ),
+        (
+            "an Ethernet header alone",
+            changed(vec![0; 14], |f| f[12] = 8),
+            always(MalformedIpv4),
+        ),
+        (
+            "IPv4 with options",
+            changed(v4()?.udp(1, 2, b"x")?, |frame| {
+                frame[IP] = 0x46;
+                frame[IP + 3] += 4;
+                frame.splice(IP + 20..IP + 20, [1, 1, 1, 0]);
+            }),
+            limited,
+        ),
+        (
+            "IPv4 padded to the shortest frame",
+            changed(v4()?.udp(1, 2, b"x")?, |frame| frame.resize(60, 0)),
+            limited,
+        ),
+        (
+            "IPv4 header cut short",
+            v4()?.udp(1, 2, b"x")?[..IP + 19].to_vec(),
+            always(MalformedIpv4),
+        ),
+        (
+            "IPv4 that says it is version 6",
+            changed(v4()?.udp(1, 2, b"x")?, |frame| frame[IP] = 0x65),
+            always(MalformedIpv4),
+        ),
+        (
+            "IPv4 with a header of 16 bytes",
+            changed(v4()?.udp(1, 2, b"x")?, |frame| frame[IP] = 0x44),
+            always(MalformedIpv4),
+        ),
+        (
+            "IPv4 with a header beyond its end",
+            changed(v4()?.udp(1, 2, b"x")?, |frame| frame[IP] = 0x4f),
+            always(MalformedIpv4),
+        ),
+        (
+            "IPv4 longer than its frame",
+            changed(v4()?.udp(1, 2, b"x")?, |frame| frame[IP + 2] = 0x10),
+            always(MalformedIpv4),
+        ),
+        (
+            "IPv4, a later fragment of TCP",
+            changed(v4()?.tcp_syn(1, 2, 0)?, |frame| {
+                frame[IP + 7] = 1;
+                // Not a TCP header at all: it is the middle of a segment.
+                frame[IP + 20..].fill(0);
+            }),
+            limited,
+        ),
+        (
+            "TCP with a header beyond the packet",
+            changed(v4()?.tcp_syn(1, 2, 0)?, |frame| frame[IP + 20 + 12] = 0xf0),
+            always(MalformedTcp),
+        ),
+        (
+            "TCP with a header of 16 bytes",
+            changed(v4()?.tcp_syn(1, 2, 0)?, |frame| frame[IP + 20 + 12] = 0x40),
+            always(MalformedTcp),
+        ),
+        (
+            "a first fragment that ends inside the TCP header",
+            changed(v4()?.tcp_syn(1, 2, 0)?, |frame| {
+                frame[IP + 3] = 28;
+                frame[IP + 6] = 0x20;
+                frame.truncate(IP + 28);
+            }),
+            always(MalformedTcp),
+        ),
+        (
+            "IPv6 header cut short",
+            v6()?.udp(1, 2, b"x")?[..IP + 39].to_vec(),
+            always(MalformedIpv6),
+        ),
+        (
+            "IPv6 that says it is version 4",
+            changed(v6()?.udp(1, 2, b"x")?, |frame| frame[IP] = 0x40),
+            always(MalformedIpv6),
+        ),
+        (
+            "IPv6 longer than its frame",
+            changed(v6()?.udp(1, 2, b"x")?, |frame| frame[IP + 4] = 0x10),
+            always(MalformedIpv6),
+        ),
+        (
+            "IPv6, hop-by-hop and destination options",
+            with_extensions(0, &[60, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4, 0, 0, 0, 0])?,
+            limited,
+        ),
+        (
+            "IPv6, authentication header",
+            with_extensions(51, &[6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])?,
+            limited,
+        ),
+        (
+            "IPv6, a later fragment of TCP",
+            changed(with_extensions(44, &[6, 0, 0, 8, 0, 0, 0, 1])?, |frame| {
+                frame[IP + 48..].fill(0);
+            }),
+            limited,
+        ),
+        (
+            "IPv6, an extension header beyond the packet",
+            with_extensions(0, &[6, 200, 1, 4, 0, 0, 0, 0])?,
+            always(MalformedIpv6),
+        ),
+        (
+            "IPv6, nine extension headers",
+            with_extensions(60, &[[60, 0, 1, 4, 0, 0, 0, 0]; 9].concat())?,
+            always(MalformedIpv6),
+        ),
+    ];
+    for (hour, (what, frame, reasons)) in (0..).zip(rows) {
+        for reason in reasons {
+            // An hour and more between the rows: each finds its bucket full.
+            let at = hour * 3_700_000_000_000;
+            assert_eq!(engines.judge(at, &frame), reason, "{what}");
+        }
+    }
+    engines.assert_same_state();
+    Ok(())
+}
+
+/// Shorter than the kernel hands to any program, so natively alone.
+#[test]
+fn less_than_an_ethernet_header() -> Result<()> {
+    let tables = CompiledPolicy::new(&policy([limit("PacketsPerIPAddress", 1)]))?;
+    let verdict = limiter_common::decide::decide(
+        &BytesFrame(&[0; 13]),
+        &FixedClock(0),
+        &tables,
+        &MemoryBuckets::default(),
+    );
+    assert_eq!(verdict.reason, MalformedEthernet);
+    Ok(())
+}
+
+/// What a limit does not count, it does not limit.
+#[test]
+fn limits_match_what_they_count() -> Result<()> {
+    let check = |name: &str, burst, frame: &[u8], expected: [Reason; 2]| -> Result<()> {
+        let mut engines = Engines::new(&policy([limit(name, burst)]))?;
+        for reason in expected {
+            assert_eq!(engines.judge(0, frame), reason, "{name}");
+        }
+        engines.assert_same_state();
+        Ok(())
+    };
+    let limited = [WithinLimits, OverLimit];
+    let (udp4, udp6) = (v4()?.udp(1, 2, b"x")?, v6()?.udp(1, 2, b"x")?);
+    let (syn4, syn6) = (v4()?.tcp_syn(1, 2, 0)?, v6()?.tcp_syn(1, 2, 0)?);
+    let syn_ack = changed(syn4.clone(), |frame| frame[IP + 20 + 13] = 0x12);
+    let extended = with_extensions(0, &[6, 0, 1, 4, 0, 0, 0, 0])?;
+    check("PacketsPerIPv4Range", 1, &udp4, limited)?;
+    check("PacketsPerIPv4Range", 1, &udp6, [Unlimited; 2])?;
+    check("PacketsPerIPv6Range", 1, &udp6, limited)?;
+    check("PacketsPerIPv6Range", 1, &udp4, [Unlimited; 2])?;
+    check("NewConnectionsPerIPAddress", 1, &syn4, limited)?;
+    check("NewConnectionsPerIPAddress", 1, &syn6, limited)?;
+    check("NewConnectionsPerIPAddress", 1, &extended, limited)?;
+    check("NewConnectionsPerIPAddress", 1, &syn_ack, [Unlimited; 2])?;
+    check("NewConnectionsPerIPAddress", 1, &udp4, [Unlimited; 2])?;
+    check("NewConnectionsPerIPv6Range", 1, &syn6, limited)?;
+    check("NewConnectionsPerIPv4Range", 1, &syn4, limited)?;
+    let bytes = udp4.len() as u64;
+    check("BytesPerIPAddress", bytes * 2 - 1, &udp4, limited)?;
+    check("BytesPerIPAddress", bytes * 2, &udp4, [WithinLimits; 2])?;
+    check("BytesPerIPAddress", bytes - 1, &udp4, [LargerThanBurst; 2])?;
+    check("BytesPerIPv4Range", bytes, &udp4, limited)?;
+    check("BytesPerIPv6Range", udp6.len() as u64, &udp6, limited)?;
+    Ok(())
+}
+
+/// One denial, and nothing is charged anywhere.
+#[test]
+fn all_or_nothing() -> Result<()> {
+    let mut engines = Engines::new(&policy([
+        limit("PacketsPerIPAddress", 3),
+        limit("PacketsPerIPv6Range", 4),
+    ]))?;
+    let from = |host: u16| -> Result<Vec<u8>> {
+        let source = format!("2001:db8:1:{host}::1").parse()?;
+        Frame::new(source, "2001:db8:2::1".parse()?).udp(1, 2, b"x")
+    };
+    let (one, other) = (from(1)?, from(2)?);
+    let mut check = |frame: &[u8], reason| assert_eq!(engines.judge(0, frame), reason);
+    // The address's own limit ends it at three, which leaves the range one token…
+    for _ in 0..3 {
+        check(&one, WithinLimits);
+    }
+    for _ in 0..5 {
+        check(&one, OverLimit);
+    }
+    // …for another address of the same /48.
+    check(&other, WithinLimits);
+    check(&other, OverLimit);
+    // Which has two tokens left of its own: the denials took none.
+    engines.assert_same_state();
+    let buckets = engines.maps().buckets()?;
+    assert_eq!(buckets.len(), 3, "two addresses and one range");
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! The decision core natively and in the kernel: the same frames at the same times must get
+//! the same verdicts and leave the same buckets.
+//!
+//! The kernel runs the program that the daemon loads, by `BPF_PROG_TEST_RUN`, with a clock
+//! that the test sets. Needs root.
+
+mod differential;
+mod engine;
+mod frames;
+mod object;
+mod worked_example;
