@@ -193,7 +193,7 @@ where
             denied_by: NO_SLOT,
         };
     }
-    let refused_by = tables.opaque(refused_by.into()) as u32;
+    let refused_by = (tables.opaque(refused_by.into()) & 63) as u32;
     for_each_slot(limits, |slot| {
         if slot >= refused_by {
             return false;
@@ -229,7 +229,7 @@ impl Strictest {
     fn consider<T: Tables>(&mut self, tables: &T, slot: u32, strictness: u64) {
         if strictness > self.strictness {
             self.strictness = tables.opaque(strictness);
-            self.slot = tables.opaque(slot.into()) as u32;
+            self.slot = (tables.opaque(slot.into()) & 63) as u32;
         }
     }
 

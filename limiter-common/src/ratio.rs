@@ -78,7 +78,7 @@ mod tests {
             let ratio = Ratio {
                 whole: 0,
                 fraction_high: (fraction >> 32) as u32,
-                fraction_low: fraction as u32,
+                fraction_low: (fraction & 0xffff_ffff) as u32,
             };
             prop_assert_eq!(
                 u128::from(ratio.scale(value)),

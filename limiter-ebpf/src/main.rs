@@ -24,6 +24,10 @@ use limiter_common::{decide::decide, reason::Action};
 
 /// Decides on every frame of the interface it is attached to.
 #[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
 fn limiter(context: XdpContext) -> u32 {
     let frame = frame::XdpFrame::new(&context);
     let verdict = decide(

@@ -180,10 +180,11 @@ mod tests {
         fn a_sum_of_terms_is_the_sum(
             terms in prop::collection::vec((0u64..1_000_000, 0..UNITS.len()), 1..5),
         ) {
-            let text: String = terms
+            let text = terms
                 .iter()
                 .map(|(value, unit)| format!("{value}{}", UNITS[*unit].0))
-                .collect();
+                .collect::<Vec<_>>()
+                .concat();
             let sum: u64 = terms.iter().map(|(value, unit)| value * UNITS[*unit].1).sum();
             let expected = if sum == 0 { Err(InvalidDuration::NotPositive) } else { Ok(sum) };
             prop_assert_eq!(parse(&text), expected);

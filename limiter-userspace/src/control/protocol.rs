@@ -32,7 +32,7 @@ impl<T> Versioned<T> {
 }
 
 /// What is asked of the daemon.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Request {
     /// What is enforced, where, and what was counted.

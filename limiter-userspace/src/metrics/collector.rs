@@ -23,8 +23,8 @@ impl fmt::Debug for DaemonCollector {
     }
 }
 
-/// One number of a family, under its labels.
-type Row<const N: usize> = ([(&'static str, String); N], u64);
+/// Something under its labels.
+type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
 
 impl Collector for DaemonCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
@@ -58,7 +58,7 @@ impl Collector for DaemonCollector {
             &numbers(&by_limit, bytes),
         )?;
 
-        let overrides: Vec<Row<1>> = daemon
+        let overrides: Vec<Labelled<1, u64>> = daemon
             .policy
             .limits
             .iter()
@@ -89,7 +89,7 @@ impl Collector for DaemonCollector {
     }
 }
 
-fn by_reason(daemon: &Daemon) -> Result<Vec<([(&'static str, String); 3], Traffic)>, fmt::Error> {
+fn by_reason(daemon: &Daemon) -> Result<Vec<Labelled<3, Traffic>>, fmt::Error> {
     let mut rows = Vec::new();
     for attachment in daemon.datapath.attachments() {
         for reason in Reason::ALL {
@@ -108,7 +108,7 @@ fn by_reason(daemon: &Daemon) -> Result<Vec<([(&'static str, String); 3], Traffi
     Ok(rows)
 }
 
-fn by_limit(daemon: &Daemon) -> Result<Vec<([(&'static str, String); 2], Traffic)>, fmt::Error> {
+fn by_limit(daemon: &Daemon) -> Result<Vec<Labelled<2, Traffic>>, fmt::Error> {
     let mut rows = Vec::new();
     for limit in &daemon.policy.limits {
         let LimitTraffic { passed, dropped } = daemon
@@ -127,9 +127,9 @@ fn by_limit(daemon: &Daemon) -> Result<Vec<([(&'static str, String); 2], Traffic
 }
 
 fn numbers<const N: usize>(
-    rows: &[([(&'static str, String); N], Traffic)],
+    rows: &[Labelled<N, Traffic>],
     number: impl Fn(&Traffic) -> u64,
-) -> Vec<Row<N>> {
+) -> Vec<Labelled<N, u64>> {
     rows.iter()
         .map(|(labels, traffic)| (labels.clone(), number(traffic)))
         .collect()
@@ -139,7 +139,7 @@ fn counters<const N: usize>(
     encoder: &mut DescriptorEncoder,
     name: &str,
     help: &str,
-    rows: &[Row<N>],
+    rows: &[Labelled<N, u64>],
 ) -> fmt::Result {
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for (labels, number) in rows {

@@ -69,25 +69,27 @@ impl Rate {
         format!("{{burst: {burst}, count: {per_second}, period: 1s}}")
     }
 
-    /// The most that may be admitted between two times in nanoseconds.
-    fn most(self, from_ns: u64, to_ns: u64) -> f64 {
-        let seconds = to_ns.saturating_sub(from_ns) as f64 / 1e9;
-        self.burst as f64 + seconds * self.per_second as f64
+    /// The most that may be admitted between two times in nanoseconds: the tokens of the
+    /// bucket and those added meanwhile, a last one in part.
+    fn most(self, from_ns: u64, to_ns: u64) -> u64 {
+        let added = to_ns.saturating_sub(from_ns) * self.per_second / 1_000_000_000;
+        self.burst + added
     }
 }
 
 /// Holds what was admitted of a saturating client against the limit: `sent` is when the
-/// client began and ended, `arrived` when the last packet reached the server.
+/// client began and ended, `arrived` when the last packet reached the server; packets cost
+/// `grain` tokens each.
 #[track_caller]
 fn assert_exact(rate: Rate, admitted: u64, sent: (u64, u64), arrived: u64, grain: u64) {
     let most = rate.most(sent.0, arrived);
     assert!(
-        admitted as f64 <= most,
+        admitted <= most,
         "{admitted} admitted, at most {most} allowed ({rate:?})"
     );
-    let least = rate.most(sent.0, sent.1) * 0.99 - grain as f64;
+    let least = rate.most(sent.0, sent.1) * 99 / 100 - grain;
     assert!(
-        admitted as f64 >= least,
+        admitted >= least,
         "{admitted} admitted, at least {least} expected ({rate:?})"
     );
 }

@@ -65,29 +65,48 @@ fn with_extensions(first: u8, extensions: &[u8]) -> Result<Vec<u8>> {
     }))
 }
 
-/// Each row: what it is, the frame, and its reason when it is the first of its source and
-/// when it comes again with the bucket empty.
+/// A kind of frame: what it is, its bytes, and the reasons of the first and the second of
+/// them when there is one token.
+type Row = (&'static str, Vec<u8>, [Reason; 2]);
+
+const LIMITED: [Reason; 2] = [WithinLimits, OverLimit];
+
+const fn always(reason: Reason) -> [Reason; 2] {
+    [reason, reason]
+}
+
 #[test]
 fn each_kind_of_frame() -> Result<()> {
     let mut engines = Engines::new(&policy([
         limit("PacketsPerIPAddress", 1),
         limit("PacketsPerIPv6Range", 1),
     ]))?;
-    let limited = [WithinLimits, OverLimit];
-    let always = |reason: Reason| [reason, reason];
+    let rows = [ethernet_rows()?, ipv4_rows()?, tcp_rows()?, ipv6_rows()?].concat();
+    for (hour, (what, frame, reasons)) in (0..).zip(rows) {
+        for reason in reasons {
+            // An hour and more between the rows: each finds its bucket full.
+            let at = hour * 3_700_000_000_000;
+            assert_eq!(engines.judge(at, &frame), reason, "{what}");
+        }
+    }
+    engines.assert_same_state();
+    Ok(())
+}
+
+fn ethernet_rows() -> Result<Vec<Row>> {
     let tag = Tag::Customer;
-    let rows: Vec<(&str, Vec<u8>, [Reason; 2])> = vec![
-        ("IPv4", v4()?.udp(1, 2, b"x")?, limited),
-        ("IPv6", v6()?.udp(1, 2, b"x")?, limited),
-        ("no payload", v4()?.udp(1, 2, b"")?, limited),
-        ("802.1Q", v4()?.tagged(tag(5)).udp(1, 2, b"x")?, limited),
+    Ok(vec![
+        ("IPv4", v4()?.udp(1, 2, b"x")?, LIMITED),
+        ("IPv6", v6()?.udp(1, 2, b"x")?, LIMITED),
+        ("no payload", v4()?.udp(1, 2, b"")?, LIMITED),
+        ("802.1Q", v4()?.tagged(tag(5)).udp(1, 2, b"x")?, LIMITED),
         (
             "802.1ad over 802.1Q",
             v4()?
                 .tagged(Tag::Service(7))
                 .tagged(tag(5))
                 .udp(1, 2, b"x")?,
-            limited,
+            LIMITED,
         ),
         (
             "802.1ad over 802.1Q, IPv6",
@@ -95,7 +114,7 @@ fn each_kind_of_frame() -> Result<()> {
                 .tagged(Tag::Service(7))
                 .tagged(tag(5))
                 .udp(1, 2, b"x")?,
-            limited,
+            LIMITED,
         ),
         (
             "three tags",
@@ -121,6 +140,11 @@ fn each_kind_of_frame() -> Result<()> {
             changed(vec![0; 14], |f| f[12] = 8),
             always(MalformedIpv4),
         ),
+    ])
+}
+
+fn ipv4_rows() -> Result<Vec<Row>> {
+    Ok(vec![
         (
             "IPv4 with options",
             changed(v4()?.udp(1, 2, b"x")?, |frame| {
@@ -128,12 +152,12 @@ fn each_kind_of_frame() -> Result<()> {
                 frame[IP + 3] += 4;
                 frame.splice(IP + 20..IP + 20, [1, 1, 1, 0]);
             }),
-            limited,
+            LIMITED,
         ),
         (
             "IPv4 padded to the shortest frame",
             changed(v4()?.udp(1, 2, b"x")?, |frame| frame.resize(60, 0)),
-            limited,
+            LIMITED,
         ),
         (
             "IPv4 header cut short",
@@ -167,8 +191,13 @@ fn each_kind_of_frame() -> Result<()> {
                 // Not a TCP header at all: it is the middle of a segment.
                 frame[IP + 20..].fill(0);
             }),
-            limited,
+            LIMITED,
         ),
+    ])
+}
+
+fn tcp_rows() -> Result<Vec<Row>> {
+    Ok(vec![
         (
             "TCP with a header beyond the packet",
             changed(v4()?.tcp_syn(1, 2, 0)?, |frame| frame[IP + 20 + 12] = 0xf0),
@@ -188,6 +217,11 @@ fn each_kind_of_frame() -> Result<()> {
             }),
             always(MalformedTcp),
         ),
+    ])
+}
+
+fn ipv6_rows() -> Result<Vec<Row>> {
+    Ok(vec![
         (
             "IPv6 header cut short",
             v6()?.udp(1, 2, b"x")?[..IP + 39].to_vec(),
@@ -206,19 +240,19 @@ fn each_kind_of_frame() -> Result<()> {
         (
             "IPv6, hop-by-hop and destination options",
             with_extensions(0, &[60, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4, 0, 0, 0, 0])?,
-            limited,
+            LIMITED,
         ),
         (
             "IPv6, authentication header",
             with_extensions(51, &[6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])?,
-            limited,
+            LIMITED,
         ),
         (
             "IPv6, a later fragment of TCP",
             changed(with_extensions(44, &[6, 0, 0, 8, 0, 0, 0, 1])?, |frame| {
                 frame[IP + 48..].fill(0);
             }),
-            limited,
+            LIMITED,
         ),
         (
             "IPv6, an extension header beyond the packet",
@@ -230,16 +264,7 @@ fn each_kind_of_frame() -> Result<()> {
             with_extensions(60, &[[60, 0, 1, 4, 0, 0, 0, 0]; 9].concat())?,
             always(MalformedIpv6),
         ),
-    ];
-    for (hour, (what, frame, reasons)) in (0..).zip(rows) {
-        for reason in reasons {
-            // An hour and more between the rows: each finds its bucket full.
-            let at = hour * 3_700_000_000_000;
-            assert_eq!(engines.judge(at, &frame), reason, "{what}");
-        }
-    }
-    engines.assert_same_state();
-    Ok(())
+    ])
 }
 
 /// Shorter than the kernel hands to any program, so natively alone.
@@ -267,28 +292,27 @@ fn limits_match_what_they_count() -> Result<()> {
         engines.assert_same_state();
         Ok(())
     };
-    let limited = [WithinLimits, OverLimit];
     let (udp4, udp6) = (v4()?.udp(1, 2, b"x")?, v6()?.udp(1, 2, b"x")?);
     let (syn4, syn6) = (v4()?.tcp_syn(1, 2, 0)?, v6()?.tcp_syn(1, 2, 0)?);
     let syn_ack = changed(syn4.clone(), |frame| frame[IP + 20 + 13] = 0x12);
     let extended = with_extensions(0, &[6, 0, 1, 4, 0, 0, 0, 0])?;
-    check("PacketsPerIPv4Range", 1, &udp4, limited)?;
+    check("PacketsPerIPv4Range", 1, &udp4, LIMITED)?;
     check("PacketsPerIPv4Range", 1, &udp6, [Unlimited; 2])?;
-    check("PacketsPerIPv6Range", 1, &udp6, limited)?;
+    check("PacketsPerIPv6Range", 1, &udp6, LIMITED)?;
     check("PacketsPerIPv6Range", 1, &udp4, [Unlimited; 2])?;
-    check("NewConnectionsPerIPAddress", 1, &syn4, limited)?;
-    check("NewConnectionsPerIPAddress", 1, &syn6, limited)?;
-    check("NewConnectionsPerIPAddress", 1, &extended, limited)?;
+    check("NewConnectionsPerIPAddress", 1, &syn4, LIMITED)?;
+    check("NewConnectionsPerIPAddress", 1, &syn6, LIMITED)?;
+    check("NewConnectionsPerIPAddress", 1, &extended, LIMITED)?;
     check("NewConnectionsPerIPAddress", 1, &syn_ack, [Unlimited; 2])?;
     check("NewConnectionsPerIPAddress", 1, &udp4, [Unlimited; 2])?;
-    check("NewConnectionsPerIPv6Range", 1, &syn6, limited)?;
-    check("NewConnectionsPerIPv4Range", 1, &syn4, limited)?;
+    check("NewConnectionsPerIPv6Range", 1, &syn6, LIMITED)?;
+    check("NewConnectionsPerIPv4Range", 1, &syn4, LIMITED)?;
     let bytes = udp4.len() as u64;
-    check("BytesPerIPAddress", bytes * 2 - 1, &udp4, limited)?;
+    check("BytesPerIPAddress", bytes * 2 - 1, &udp4, LIMITED)?;
     check("BytesPerIPAddress", bytes * 2, &udp4, [WithinLimits; 2])?;
     check("BytesPerIPAddress", bytes - 1, &udp4, [LargerThanBurst; 2])?;
-    check("BytesPerIPv4Range", bytes, &udp4, limited)?;
-    check("BytesPerIPv6Range", udp6.len() as u64, &udp6, limited)?;
+    check("BytesPerIPv4Range", bytes, &udp4, LIMITED)?;
+    check("BytesPerIPv6Range", udp6.len() as u64, &udp6, LIMITED)?;
     Ok(())
 }
 
