@@ -1,13 +1,62 @@
 //! The demonstration that `cargo xtask run` shows.
+//!
+//! Two network namespaces joined by a veth pair, the daemon on one end, clients on the other:
+//! one keeps within its limit, one floods, one has an override, four share an IPv6 /48. Every
+//! client's packets are counted on both sides of the limiter.
+
+mod clients;
+mod daemon;
+mod interrupt;
+mod live;
+mod summary;
+mod traffic;
+mod verdict;
 
 use std::{path::Path, process::ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use testbed::Pair;
 
-/// Shows the limiter at work.
+use self::{daemon::Daemon, interrupt::Interrupt, summary::summarise};
+
+/// What a shell reports of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Shows the limiter at work. Succeeds if every client got what it should.
 pub(crate) fn run(limiter: &Path) -> Result<ExitCode> {
-    bail!(
-        "there is no demonstration yet: run `{} run` with a configuration instead",
-        limiter.display()
-    )
+    let interrupt = Interrupt::watch()?;
+    let pair = Pair::new(&clients::addresses(), &clients::server_addresses())?;
+    let mut daemon = Daemon::start(limiter, &pair.server)?;
+    daemon.wait(&interrupt)?;
+    println!("The limiter runs on one end of a veth pair; seven clients send to it for 10 s.");
+    let Some(report) = traffic::run(&pair, &mut daemon, &interrupt)? else {
+        daemon.stop()?;
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    let summary = summarise(&report.outcomes)?;
+    let status = daemon.status()?;
+    daemon.stop()?;
+
+    println!("{}\n", summary.table);
+    if report.lost > 0 {
+        println!(
+            "{} packets were lost outside the limiter: this machine is too busy for exact numbers.\n",
+            report.lost
+        );
+    }
+    println!("limiter status:\n{}", status.trim_end());
+    println!("\n{}", conclusion(summary.good));
+    Ok(if summary.good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn conclusion(good: bool) -> &'static str {
+    if good {
+        "✓ Every client got what it should."
+    } else {
+        "✗ Not every client got what it should."
+    }
 }

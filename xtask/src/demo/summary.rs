@@ -1,0 +1,122 @@
+//! What each client got, and whether it should have.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use comfy_table::{Cell, Color, Table};
+
+use super::{
+    clients::{self, ADDRESS_LIMIT, CLIENTS, RANGE_LIMIT, Role},
+    daemon::Budget,
+    live::{new_table, number},
+    traffic::Outcome,
+    verdict::{Allowance, Expectation, Window, judge},
+};
+
+/// The summary for the screen, and whether every client got what it should.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub(super) table: Table,
+    pub(super) good: bool,
+}
+
+/// Sums up what became of [`CLIENTS`], in their order.
+pub(super) fn summarise(outcomes: &[Outcome]) -> Result<Summary> {
+    let mut summary = Summary {
+        table: new_table([
+            "client", "sent", "passed", "dropped", "at most", "explain", "verdict",
+        ]),
+        good: true,
+    };
+    let clients = || CLIENTS.iter().zip(outcomes);
+    for (client, outcome) in clients().filter(|(client, _)| client.role != Role::Shared) {
+        let name = format!("{} {}", client.address, client.role.description());
+        summary.add(&name, expectation(client.role), ADDRESS_LIMIT, outcome)?;
+    }
+    let shared: Vec<_> = clients()
+        .filter(|(client, _)| client.role == Role::Shared)
+        .collect();
+    let range = clients::range().context("no client is in a range")?;
+    let together = together(
+        &shared
+            .iter()
+            .map(|(_, outcome)| *outcome)
+            .collect::<Vec<_>>(),
+    )?;
+    summary.add(
+        &format!("{range} together"),
+        Expectation::ItsLimit,
+        RANGE_LIMIT,
+        &together,
+    )?;
+    for (client, outcome) in shared {
+        let name = format!("  {}", client.address);
+        summary.add(&name, expectation(client.role), ADDRESS_LIMIT, outcome)?;
+    }
+    Ok(summary)
+}
+
+impl Summary {
+    fn add(
+        &mut self,
+        name: &str,
+        expectation: Expectation,
+        limit: &str,
+        outcome: &Outcome,
+    ) -> Result<()> {
+        let budget = outcome
+            .budgets
+            .iter()
+            .find(|budget| budget.limit == limit)
+            .with_context(|| format!("explain names no {limit} for {name}"))?;
+        let allowance = Allowance::new(budget, outcome.window);
+        let verdict = judge(expectation, outcome.sent, outcome.passed, allowance);
+        self.good &= verdict.is_ok();
+        self.table.add_row([
+            Cell::new(name),
+            number(outcome.sent),
+            number(outcome.passed),
+            number(outcome.sent.saturating_sub(outcome.passed)),
+            number(allowance.most()),
+            Cell::new(explained(budget)),
+            match verdict {
+                Ok(why) => Cell::new(format!("✓ {why}")).fg(Color::Green),
+                Err(why) => Cell::new(format!("✗ {why}")).fg(Color::Red),
+            },
+        ]);
+        Ok(())
+    }
+}
+
+fn expectation(role: Role) -> Expectation {
+    match role {
+        Role::Within | Role::Override => Expectation::Everything,
+        Role::Flood => Expectation::ItsLimit,
+        Role::Shared => Expectation::WithinItsLimit,
+    }
+}
+
+/// The outcomes as one; what explain says of a limit they share is the same for all.
+fn together(outcomes: &[&Outcome]) -> Result<Outcome> {
+    let windows = outcomes.iter().map(|outcome| outcome.window);
+    Ok(Outcome {
+        sent: outcomes.iter().map(|outcome| outcome.sent).sum(),
+        passed: outcomes.iter().map(|outcome| outcome.passed).sum(),
+        window: windows.reduce(Window::union).context("no outcome")?,
+        budgets: outcomes
+            .first()
+            .map(|outcome| outcome.budgets.clone())
+            .unwrap_or_default(),
+    })
+}
+
+fn explained(budget: &Budget) -> String {
+    match budget.retry_in_ns {
+        0 => format!("{} left", budget.remaining),
+        retry => format!(
+            "{} left, retry in {:.1?}",
+            budget.remaining,
+            Duration::from_nanos(retry)
+        ),
+    }
+}

@@ -1,0 +1,154 @@
+//! Sends what the clients send, and watches it.
+
+use std::{
+    array,
+    num::NonZeroU32,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use testbed::{Load, Pair, Progress, Sent, UdpSink, UdpSource};
+
+use super::{
+    clients::{self, CLIENTS},
+    daemon::{Budget, Daemon},
+    interrupt::Interrupt,
+    live::{Counts, Live, TICK},
+    verdict::Window,
+};
+
+const DURATION: Duration = Duration::from_secs(10);
+
+/// How long before the end to ask for explanations: while the buckets are still in use.
+const EXPLAIN_EARLY: Duration = Duration::from_millis(300);
+
+/// A small DNS answer's size, say.
+const PAYLOAD_LENGTH: usize = 64;
+
+/// What became of one client's packets.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) sent: u64,
+    pub(super) passed: u64,
+    pub(super) window: Window,
+    /// What explain said of the client when the traffic came to its end.
+    pub(super) budgets: Vec<Budget>,
+}
+
+/// What became of all of it.
+#[derive(Debug)]
+pub(super) struct Report {
+    /// In the order of [`CLIENTS`].
+    pub(super) outcomes: Vec<Outcome>,
+    /// Packets lost outside the limiter: then the outcomes are not exact.
+    pub(super) lost: u64,
+}
+
+/// Runs all clients at once; nothing if the user ends it early.
+pub(super) fn run(
+    pair: &Pair,
+    daemon: &mut Daemon,
+    interrupt: &Interrupt,
+) -> Result<Option<Report>> {
+    let sink = UdpSink::new(&pair.server, clients::port())?;
+    let sources = CLIENTS
+        .iter()
+        .map(|client| UdpSource::new(&pair.client, client.address, client.destination()))
+        .collect::<Result<Vec<_>>>()?;
+    let progress: Vec<Progress> = sources.iter().map(UdpSource::progress).collect();
+
+    let (watched, sent) = thread::scope(|scope| {
+        let sending: Vec<_> = CLIENTS
+            .iter()
+            .zip(&sources)
+            .map(|(client, source)| {
+                scope.spawn(|| {
+                    let rate = NonZeroU32::new(client.per_second).context("a rate of zero")?;
+                    source.send(Load::steady(rate, DURATION), PAYLOAD_LENGTH)
+                })
+            })
+            .collect();
+        let watched = watch(&sink, &progress, daemon, interrupt);
+        if !matches!(watched, Ok(Some(_))) {
+            progress.iter().for_each(Progress::stop);
+        }
+        let sent: Result<Vec<Sent>> = sending
+            .into_iter()
+            .map(|thread| thread.join().ok().context("a sending thread panicked")?)
+            .collect();
+        (watched, sent)
+    });
+    let Some(explanations) = watched? else {
+        return Ok(None);
+    };
+
+    let tally = sink.finish()?;
+    let outcomes = CLIENTS
+        .iter()
+        .zip(sent?)
+        .zip(explanations)
+        .map(|((client, sent), budgets)| {
+            let passed = tally.of(client.address);
+            Outcome {
+                sent: sent.packets,
+                passed: passed.packets,
+                window: Window {
+                    first: sent.first_ns,
+                    sent: sent.last_ns,
+                    received: passed.last_ns,
+                },
+                budgets,
+            }
+        })
+        .collect();
+    let lost = tally.lost + pair.lost()?;
+    Ok(Some(Report { outcomes, lost }))
+}
+
+/// Shows the traffic until it comes to its end, and then asks what there is to say of each
+/// client; nothing if the user ends it early.
+fn watch(
+    sink: &UdpSink,
+    progress: &[Progress],
+    daemon: &mut Daemon,
+    interrupt: &Interrupt,
+) -> Result<Option<Vec<Vec<Budget>>>> {
+    let start = Instant::now();
+    let mut live = Live::new()?;
+    let mut explanations = None;
+    while start.elapsed() < DURATION {
+        if interrupt.seen() {
+            live.end();
+            return Ok(None);
+        }
+        daemon.check()?;
+        live.show(&counts(sink, progress));
+        if explanations.is_none() && start.elapsed() + EXPLAIN_EARLY >= DURATION {
+            explanations = Some(explain(daemon)?);
+        }
+        thread::sleep(TICK);
+    }
+    live.show(&counts(sink, progress));
+    live.end();
+    match explanations {
+        Some(explanations) => Ok(Some(explanations)),
+        // The machine was so busy that it slept through the last moments.
+        None => Ok(Some(explain(daemon)?)),
+    }
+}
+
+fn explain(daemon: &Daemon) -> Result<Vec<Vec<Budget>>> {
+    CLIENTS
+        .iter()
+        .map(|client| daemon.explain(client.address))
+        .collect()
+}
+
+fn counts(sink: &UdpSink, progress: &[Progress]) -> Counts {
+    let tally = sink.so_far();
+    array::from_fn(|client| {
+        let passed = tally.of(CLIENTS[client].address).packets;
+        (progress[client].sent(), passed)
+    })
+}

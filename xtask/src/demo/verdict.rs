@@ -1,0 +1,196 @@
+//! What a client should have got, and whether it did.
+
+use std::ops::RangeInclusive;
+
+use super::daemon::Budget;
+
+/// The least a saturated limit lets through, in percent of what it may.
+const LEAST_PERCENT: u64 = 99;
+
+/// What a client should get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expectation {
+    /// All it sends.
+    Everything,
+    /// All its limit allows, and not one packet more.
+    ItsLimit,
+    /// Not more than its limit allows; another limit decides how much less.
+    WithinItsLimit,
+}
+
+/// When packets came, in nanoseconds of CLOCK_MONOTONIC.
+///
+/// When exactly the datapath saw the first and the last packet is not known: not before the
+/// first was sent, and the last that passed not after it was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    /// Just before the first packet was sent.
+    pub(super) first: u64,
+    /// Just after the last packet was sent.
+    pub(super) sent: u64,
+    /// Just after the last packet that passed was received.
+    pub(super) received: u64,
+}
+
+impl Window {
+    /// The window of both together.
+    pub(super) fn union(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            sent: self.sent.max(other.sent),
+            received: self.received.max(other.received),
+        }
+    }
+
+    fn shortest_ns(self) -> u64 {
+        self.sent.saturating_sub(self.first)
+    }
+
+    fn longest_ns(self) -> u64 {
+        let last = self.received.max(self.sent);
+        last.saturating_sub(self.first)
+    }
+}
+
+/// What a limit could let through at most in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Allowance {
+    shortest: u64,
+    longest: u64,
+}
+
+impl Allowance {
+    pub(super) fn new(budget: &Budget, window: Window) -> Self {
+        Self {
+            shortest: most(budget, window.shortest_ns()),
+            longest: most(budget, window.longest_ns()),
+        }
+    }
+
+    /// The bound that must hold.
+    pub(super) fn most(self) -> u64 {
+        self.longest
+    }
+
+    fn saturated(self) -> RangeInclusive<u64> {
+        (self.shortest * LEAST_PERCENT).div_ceil(100)..=self.longest
+    }
+}
+
+/// A full bucket at the start and one packet more each emission interval.
+fn most(budget: &Budget, elapsed_ns: u64) -> u64 {
+    let refilled =
+        u128::from(elapsed_ns) * u128::from(budget.count) / u128::from(budget.period_ns.max(1));
+    budget
+        .burst
+        .saturating_add(u64::try_from(refilled).unwrap_or(u64::MAX))
+}
+
+/// What to say of a client that got what it should, or what is wrong.
+pub(super) fn judge(
+    expectation: Expectation,
+    sent: u64,
+    passed: u64,
+    allowance: Allowance,
+) -> Result<String, String> {
+    if passed > allowance.most() {
+        return Err(format!("{} more than allowed", passed - allowance.most()));
+    }
+    match expectation {
+        Expectation::Everything if passed == sent => Ok("all passed".to_owned()),
+        Expectation::Everything => Err(format!("{} missing", sent.abs_diff(passed))),
+        Expectation::WithinItsLimit => Ok("within its limit".to_owned()),
+        Expectation::ItsLimit => {
+            let expected = allowance.saturated();
+            if expected.contains(&passed) {
+                Ok("all the limit allows".to_owned())
+            } else {
+                Err(format!("less than {}", expected.start()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn budget(burst: u64, count: u64, period_ns: u64) -> Budget {
+        Budget {
+            limit: "PacketsPerIPAddress".to_owned(),
+            burst,
+            count,
+            period_ns,
+            remaining: 0,
+            retry_in_ns: 0,
+        }
+    }
+
+    #[test]
+    fn the_most_is_the_burst_and_one_each_emission_interval() {
+        for (burst, count, period_ns, elapsed_ns, expected) in [
+            (200, 200, SECOND, 0, 200),
+            (200, 200, SECOND, 4_999_999, 200),
+            (200, 200, SECOND, 5_000_000, 201),
+            (200, 200, SECOND, 10 * SECOND, 2200),
+            (20, 20, 60 * SECOND, 10 * SECOND, 23),
+            (1, 3, 10, 10, 4),
+            (1, u64::MAX, 1, u64::MAX, u64::MAX),
+        ] {
+            let most = most(&budget(burst, count, period_ns), elapsed_ns);
+            assert_eq!(
+                most, expected,
+                "{burst} {count}/{period_ns} in {elapsed_ns}"
+            );
+        }
+    }
+
+    #[test]
+    fn judges() {
+        use Expectation::{Everything, ItsLimit, WithinItsLimit};
+        let window = Window {
+            first: SECOND,
+            sent: 11 * SECOND,
+            received: 11 * SECOND + 10_000_000,
+        };
+        // At most 2202; at least 99 % of 2200, that is 2178.
+        let allowance = Allowance::new(&budget(200, 200, SECOND), window);
+        assert_eq!(allowance.most(), 2202);
+        for (expectation, sent, passed, good) in [
+            (Everything, 1000, 1000, true),
+            (Everything, 1000, 999, false),
+            (Everything, 999, 1000, false),
+            (Everything, 3000, 3000, false),
+            (ItsLimit, 200_000, 2203, false),
+            (ItsLimit, 200_000, 2202, true),
+            (ItsLimit, 200_000, 2178, true),
+            (ItsLimit, 200_000, 2177, false),
+            (WithinItsLimit, 1500, 0, true),
+            (WithinItsLimit, 1500, 1100, true),
+            (WithinItsLimit, 5000, 2203, false),
+        ] {
+            let verdict = judge(expectation, sent, passed, allowance);
+            assert_eq!(
+                verdict.is_ok(),
+                good,
+                "{expectation:?} {sent} {passed}: {verdict:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_union_is_from_the_first_to_the_last() {
+        let window = |first, sent, received| Window {
+            first,
+            sent,
+            received,
+        };
+        let union = window(5, 10, 12).union(window(3, 11, 11));
+        assert_eq!(union, window(3, 11, 12));
+        assert_eq!((union.shortest_ns(), union.longest_ns()), (8, 9));
+        // Nothing passed.
+        assert_eq!(window(5, 10, 0).longest_ns(), 5);
+    }
+}
