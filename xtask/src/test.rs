@@ -33,8 +33,8 @@ pub(crate) fn run() -> Result<ExitCode> {
 
     let mut results = TestResults::default();
     let outcomes = [
-        step("format", || succeeds(&mut format())),
-        step("clippy (host)", || succeeds(&mut clippy())),
+        step("format", || command::succeed(&mut format())),
+        step("clippy (host)", || command::succeed(&mut clippy())),
         step("clippy (BPF)", || {
             Ok(Builder::new(workspace::root())?.clippy()?)
         }),
@@ -83,10 +83,6 @@ fn tests() -> Result<TestResults> {
         results.failed = 1;
     }
     Ok(results)
-}
-
-fn succeeds(command: &mut Command) -> Result<()> {
-    command::succeed(command)
 }
 
 /// Runs one step under a heading.
