@@ -15,7 +15,7 @@ use crate::{
     datapath::{
         Attachment, Datapath, DatapathError, LogLevel, Settings,
         interface::{self, Interface, InterfaceError},
-        log,
+        log::{self, LogError},
         preflight::{self, PreflightError},
         wall_clock_now,
     },
@@ -96,8 +96,8 @@ pub enum StartupError {
     #[error(transparent)]
     Datapath(#[from] DatapathError),
     /// The program's log cannot be read.
-    #[error("cannot read the log of the XDP program: {0}")]
-    Log(String),
+    #[error(transparent)]
+    Log(#[from] LogError),
 }
 
 /// Everything that runs.
@@ -146,7 +146,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let mut datapath = Datapath::start(compiled, &interfaces, mode, settings)?;
     if settings.log == LogLevel::Verdicts {
         for attachment in datapath.attachments_mut() {
-            log::forward(attachment).map_err(StartupError::Log)?;
+            log::forward(attachment)?;
         }
     }
     for attachment in datapath.attachments() {

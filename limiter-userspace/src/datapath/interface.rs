@@ -1,8 +1,9 @@
 //! Network interfaces, as the kernel tells of them over netlink.
 
-use std::ffi::CStr;
+use std::{ffi::CStr, io};
 
 use aya::programs::loaded_programs;
+use futures_util::TryStreamExt as _;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkXdp};
 use thiserror::Error;
 
@@ -30,9 +31,12 @@ pub enum InterfaceError {
         /// What there is.
         others: String,
     },
-    /// The kernel did not answer.
+    /// There is no netlink socket to be had.
     #[error("cannot ask the kernel for its interfaces: {0}")]
-    Netlink(String),
+    Netlink(#[source] io::Error),
+    /// The kernel did not answer.
+    #[error("the kernel does not tell its interfaces: {0}")]
+    Links(#[source] rtnetlink::Error),
     /// It has an XDP program.
     #[error(transparent)]
     Occupied(#[from] DatapathError),
@@ -40,18 +44,12 @@ pub enum InterfaceError {
 
 /// Finds the interfaces by name and makes sure that none has an XDP program.
 pub async fn find_free(names: &[String]) -> Result<Vec<Interface>, InterfaceError> {
-    let netlink = |error: &dyn std::fmt::Display| InterfaceError::Netlink(error.to_string());
-    let (connection, handle, _) = rtnetlink::new_connection().map_err(|error| netlink(&error))?;
+    let (connection, handle, _) = rtnetlink::new_connection().map_err(InterfaceError::Netlink)?;
     let connection = tokio::spawn(connection);
     let mut links = handle.link().get().execute();
     let mut found = Vec::new();
-    loop {
-        use futures_util::TryStreamExt;
-        match links.try_next().await {
-            Ok(Some(link)) => found.push(Found::from(&link)),
-            Ok(None) => break,
-            Err(error) => return Err(netlink(&error)),
-        }
+    while let Some(link) = links.try_next().await.map_err(InterfaceError::Links)? {
+        found.push(Found::from(&link));
     }
     connection.abort();
 
