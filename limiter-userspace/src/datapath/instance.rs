@@ -1,6 +1,6 @@
 //! One instance of the XDP program in the kernel, with the tables of one policy.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use aya::{
     Ebpf, EbpfLoader, Pod,
@@ -104,6 +104,23 @@ impl Instance {
             .program_mut(PROGRAM)
             .and_then(|program| program.try_into().ok())
             .ok_or(DatapathError::Missing("program `limiter`"))
+    }
+
+    /// Runs the program on a frame many times over, as fast as this CPU can, by
+    /// `BPF_PROG_TEST_RUN`; returns how long the program ran. Several threads may do so at
+    /// once.
+    pub fn hammer(&self, frame: &[u8], times: u32) -> Result<Duration, DatapathError> {
+        let program: &Xdp = self
+            .ebpf
+            .program(PROGRAM)
+            .and_then(|program| program.try_into().ok())
+            .ok_or(DatapathError::Missing("program `limiter`"))?;
+        let mut options = TestRunOptions::new();
+        options.data_in = Some(frame);
+        options.repeat = times;
+        let result = program.test_run(options).map_err(DatapathError::Verify)?;
+        // What the kernel tells is the mean of the runs.
+        Ok(result.duration * times)
     }
 
     /// The object's maps and programs, for the logger.

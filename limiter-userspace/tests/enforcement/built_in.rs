@@ -8,7 +8,7 @@ use testbed::{
     CLIENT_INTERFACE, Frame, Load, RawSender, RawSink, SERVER_INTERFACE, UdpSink, UdpSource,
 };
 
-use crate::{Rate, assert_exact, pair, server_for, start};
+use crate::{Rate, assert_exact, pair, server_for, start, take_turn};
 
 const PORT: u16 = 7000;
 const PAYLOAD: usize = 958;
@@ -21,6 +21,7 @@ fn frame_length(ipv4: bool) -> u64 {
 
 #[test]
 fn each_is_exact_under_saturation() -> Result<()> {
+    let _turn = take_turn();
     for limit in BUILT_IN {
         let (v4, v6) = ("10.77.0.2", "fd77:1:1::1");
         let clients: &[&str] = match limit.id_format {
@@ -71,8 +72,8 @@ fn saturate(limit: &str, client: &str, in_bytes: bool) -> Result<()> {
     assert_exact(
         rate,
         arrived.packets * unit,
-        (sent.first_ns, sent.last_ns),
-        arrived.last_ns,
+        sent.into(),
+        arrived.into(),
         unit,
     );
 
@@ -110,13 +111,7 @@ fn saturate_with_connections(limit: &str, client: &str) -> Result<()> {
     let passed = status["limits"][limit]["passed_packets"]
         .as_u64()
         .unwrap_or(0);
-    assert_exact(
-        rate,
-        passed,
-        (sent.first_ns, sent.last_ns),
-        arrived.last_ns,
-        1,
-    );
+    assert_exact(rate, passed, sent.into(), arrived.into(), 1);
     assert_eq!(passed, arrived.packets);
     Ok(())
 }

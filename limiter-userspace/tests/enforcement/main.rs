@@ -7,11 +7,15 @@
 mod built_in;
 mod shared;
 
-use std::{net::IpAddr, path::Path};
+use std::{
+    net::IpAddr,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use anyhow::Result;
 use ipnet::IpNet;
-use testbed::{Limiter, Pair, SERVER_INTERFACE};
+use testbed::{Count, Limiter, Pair, SERVER_INTERFACE, Sent};
 
 /// Two clients of one /24, one of another, and four IPv6 addresses in two /48s.
 const CLIENTS: [&str; 7] = [
@@ -25,6 +29,13 @@ const CLIENTS: [&str; 7] = [
 ];
 
 const SERVERS: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
+
+/// One test at a time: each keeps both CPUs of a small machine busy.
+fn take_turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that the next could trip over.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn pair() -> Result<Pair> {
     Pair::new(&networks(&CLIENTS)?, &networks(&SERVERS)?)
@@ -77,17 +88,42 @@ impl Rate {
     }
 }
 
-/// Holds what was admitted of a saturating client against the limit: `sent` is when the
-/// client began and ended, `arrived` when the last packet reached the server; packets cost
-/// `grain` tokens each.
+/// When clients began and ended to send, or the server to receive.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl From<Sent> for Window {
+    fn from(sent: Sent) -> Self {
+        Self {
+            first_ns: sent.first_ns,
+            last_ns: sent.last_ns,
+        }
+    }
+}
+
+impl From<Count> for Window {
+    fn from(count: Count) -> Self {
+        Self {
+            first_ns: count.first_ns,
+            last_ns: count.last_ns,
+        }
+    }
+}
+
+/// Holds what was admitted of saturating clients against the limit; packets cost `grain`
+/// tokens each.
 #[track_caller]
-fn assert_exact(rate: Rate, admitted: u64, sent: (u64, u64), arrived: u64, grain: u64) {
-    let most = rate.most(sent.0, arrived);
+fn assert_exact(rate: Rate, admitted: u64, sent: Window, arrived: Window, grain: u64) {
+    // The limiter saw the packets between these times.
+    let most = rate.most(sent.first_ns, arrived.last_ns);
     assert!(
         admitted <= most,
         "{admitted} admitted, at most {most} allowed ({rate:?})"
     );
-    let least = rate.most(sent.0, sent.1) * 99 / 100 - grain;
+    let least = rate.most(arrived.first_ns, sent.last_ns) * 99 / 100 - grain;
     assert!(
         admitted >= least,
         "{admitted} admitted, at least {least} expected ({rate:?})"

@@ -12,7 +12,7 @@ use testbed::{
     CLIENT_INTERFACE, Frame, Load, Pair, RawSender, Sent, Tag, Tally, UdpSink, UdpSource,
 };
 
-use crate::{Rate, assert_exact, pair, server_for, start};
+use crate::{Rate, Window, assert_exact, pair, server_for, start, take_turn};
 
 const PORT: u16 = 7000;
 const DURATION: Duration = Duration::from_millis(1500);
@@ -49,6 +49,7 @@ fn steady(per_second: u32) -> Result<Load> {
 /// Together they exceed the /48's limit, none its own; another /48 is untouched by that.
 #[test]
 fn addresses_of_one_48_share_its_budget() -> Result<()> {
+    let _turn = take_turn();
     let range = Rate {
         burst: 200,
         per_second: 400,
@@ -79,23 +80,30 @@ fn addresses_of_one_48_share_its_budget() -> Result<()> {
     assert_exact(
         range,
         arrived.iter().map(|count| count.packets).sum(),
-        (
-            members_sent
+        Window {
+            first_ns: members_sent
                 .iter()
                 .map(|sent| sent.first_ns)
                 .min()
                 .context("three")?,
-            members_sent
+            last_ns: members_sent
                 .iter()
                 .map(|sent| sent.last_ns)
                 .min()
                 .context("three")?,
-        ),
-        arrived
-            .iter()
-            .map(|count| count.last_ns)
-            .max()
-            .context("three")?,
+        },
+        Window {
+            first_ns: arrived
+                .iter()
+                .map(|count| count.first_ns)
+                .min()
+                .context("three")?,
+            last_ns: arrived
+                .iter()
+                .map(|count| count.last_ns)
+                .max()
+                .context("three")?,
+        },
         1,
     );
     assert!(
@@ -116,6 +124,7 @@ fn addresses_of_one_48_share_its_budget() -> Result<()> {
 /// The override's id gets its own rate, its neighbour the default.
 #[test]
 fn an_override_holds_for_its_id_alone() -> Result<()> {
+    let _turn = take_turn();
     let default = Rate {
         burst: 100,
         per_second: 200,
@@ -140,13 +149,7 @@ fn an_override_holds_for_its_id_alone() -> Result<()> {
         .zip(sent)
     {
         let arrived = tally.of(client.parse()?);
-        assert_exact(
-            rate,
-            arrived.packets,
-            (sent.first_ns, sent.last_ns),
-            arrived.last_ns,
-            1,
-        );
+        assert_exact(rate, arrived.packets, sent.into(), arrived.into(), 1);
     }
     let source = |address: &str| -> Result<_> {
         Ok(limiter.explain(address)?["limits"][0]["source"].clone())
@@ -159,6 +162,7 @@ fn an_override_holds_for_its_id_alone() -> Result<()> {
 /// Tags do not hide a packet: it is charged to the same bucket under any.
 #[test]
 fn two_vlan_tags_do_not_hide_a_packet() -> Result<()> {
+    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(
         &pair,

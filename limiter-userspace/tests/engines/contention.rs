@@ -1,0 +1,129 @@
+//! Two CPUs at one source, as fast as they can: exact to the packet.
+//!
+//! The program runs on the kernel's own clock, on both CPUs at once, with an address limit, a
+//! range limit and a byte limit on every packet. Whichever binds, none may ever pass more than
+//! burst + elapsed / emission interval, and the one that binds passes 99.9 % of that.
+
+use std::thread;
+
+use anyhow::{Context as _, Result};
+use limiter_common::{
+    limit::{BUILT_IN, BuiltIn},
+    reason::Reason,
+};
+use limiter_userspace::{
+    datapath::{Clocking, Instance, LogLevel, Settings},
+    policy::{CompiledPolicy, Limit, Policy, Rate},
+};
+use testbed::{Frame, monotonic_ns};
+
+/// A second or two of each CPU.
+const TIMES: u32 = 6_000_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// One limit: its name and what it allows each second, in its own units.
+type Allowed = (&'static str, u64);
+
+fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
+    Limit {
+        name: built_in.name.to_owned(),
+        id: built_in.id,
+        id_format: built_in.id_format,
+        cost: built_in.cost,
+        default: Some(Rate {
+            // A second of it: a busy machine may stop both CPUs for a while.
+            burst: per_second,
+            count: per_second,
+            period_ns: SECOND,
+        }),
+        overrides: Vec::new(),
+    }
+}
+
+/// Hammers a policy whose limit `binding` is the strictest.
+fn check(limits: [Allowed; 3], binding: &str) -> Result<()> {
+    let built_in = |name: &str| {
+        let found = BUILT_IN.iter().find(|limit| limit.name == name);
+        found.context("a built-in limit")
+    };
+    let policy = Policy {
+        limits: limits
+            .iter()
+            .map(|(name, per_second)| Ok(limit(built_in(name)?, *per_second)))
+            .collect::<Result<_>>()?,
+    };
+    let settings = Settings {
+        bucket_capacity: 65_536,
+        log: LogLevel::Off,
+    };
+    let tables = CompiledPolicy::new(&policy)?;
+    let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel, None)?;
+    let maps = instance.take_maps()?;
+    let source = "2001:db8:1::1".parse()?;
+    let frame = Frame::new(source, "2001:db8:2::1".parse()?).udp(1, 2, &[0; 38])?;
+
+    let instance = &instance;
+    let hammer = || instance.hammer(&frame, TIMES);
+    let start = monotonic_ns();
+    let (one, other) = thread::scope(|scope| {
+        let other = scope.spawn(hammer);
+        let one = hammer();
+        (one, other.join().expect("the other thread does not panic"))
+    });
+    let elapsed = u128::from(monotonic_ns() - start);
+    // The kernel sets each run up and takes it down, tens of milliseconds without a packet.
+    let busy = one?.max(other?).as_nanos();
+
+    for limit in &policy.limits {
+        let rate = limit.default.context("every limit has a default")?;
+        let traffic = maps.limit_traffic(limit.id)?.passed;
+        let admitted = match limit.cost {
+            limiter_common::limit::Cost::Bytes => traffic.bytes,
+            _ => traffic.packets,
+        };
+        let allowed_in = |ns: u128| {
+            let added = ns * u128::from(rate.count) / u128::from(SECOND);
+            u64::try_from(added).map(|added| rate.burst + added)
+        };
+        let most = allowed_in(elapsed)?;
+        assert!(admitted <= most, "{}: {admitted} of {most}", limit.name);
+        if limit.name == binding {
+            assert!(
+                admitted * 1000 >= allowed_in(busy)? * 999,
+                "{}: {admitted} of {most} in {elapsed} ns, {busy} of them busy; \
+                 contended {}, over the limit {}",
+                limit.name,
+                maps.reason_traffic(0, Reason::Contended)?.packets,
+                maps.reason_traffic(0, Reason::OverLimit)?.packets,
+            );
+        }
+    }
+    let total: u64 = Reason::ALL
+        .iter()
+        .map(|reason| Ok(maps.reason_traffic(0, *reason)?.packets))
+        .sum::<Result<u64>>()?;
+    assert_eq!(total, u64::from(2 * TIMES), "every packet has a reason");
+    Ok(())
+}
+
+#[test]
+fn two_cpus_stay_within_the_bound() -> Result<()> {
+    let (address, range, bytes) = (
+        "PacketsPerIPAddress",
+        "PacketsPerIPv6Range",
+        "BytesPerIPAddress",
+    );
+    check(
+        [(address, 300_000), (range, 900_000), (bytes, 90_000_000)],
+        address,
+    )?;
+    check(
+        [(address, 900_000), (range, 300_000), (bytes, 90_000_000)],
+        range,
+    )?;
+    check(
+        [(address, 900_000), (range, 900_000), (bytes, 30_000_000)],
+        bytes,
+    )
+}
