@@ -95,11 +95,15 @@ impl Connector {
 fn settle(pending: &mut VecDeque<(Instant, Socket)>, now: Instant) -> u64 {
     let mut established = 0;
     while let Some((_, socket)) = pending.pop_front_if(|(begun, _)| now >= *begun + PATIENCE) {
-        established += u64::from(match socket.take_error() {
-            // The server has reset it already: it was a connection.
-            Ok(Some(error)) => error.kind() == io::ErrorKind::ConnectionReset,
-            Ok(None) | Err(_) => socket.peer_addr().is_ok(),
-        });
+        // In this order: a connection the server resets in between is counted too.
+        let connected = socket.peer_addr().is_ok() || was_reset(&socket);
+        established += u64::from(connected);
     }
     established
+}
+
+/// Whether the server has ended the connection already, as [`crate::Listener`] does.
+fn was_reset(socket: &Socket) -> bool {
+    let error = socket.take_error().ok().flatten();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionReset)
 }

@@ -10,8 +10,8 @@ use std::{
 };
 
 use testbed::{
-    CLIENT_INTERFACE, Connector, Frame, Listener, Load, Namespace, Pair, RawSender, RawSink,
-    SERVER_INTERFACE, Tag, UdpSink, UdpSource, monotonic_ns,
+    CLIENT_INTERFACE, Frame, Load, Namespace, Pair, RawSender, RawSink, SERVER_INTERFACE, Tag,
+    UdpSink, UdpSource, monotonic_ns,
 };
 
 const PORT: u16 = 9000;
@@ -113,20 +113,6 @@ fn every_datagram_arrives_and_is_counted_to_its_source() {
 }
 
 #[test]
-fn a_saturating_source_counts_what_reached_the_other_end() {
-    let pair = pair();
-    let source = ip("10.77.0.2");
-    let wire = RawSink::new(&pair.server, SERVER_INTERFACE).unwrap();
-    let _sink = UdpSink::new(&pair.server, PORT).unwrap();
-    let udp = UdpSource::new(&pair.client, source, server_of(source)).unwrap();
-    let load = Load::saturating(Duration::from_secs(10)).at_most(50_000);
-    let sent = udp.send(load, 10).unwrap();
-    let tally = wire.finish().unwrap();
-    assert_eq!(sent.packets, 50_000);
-    assert_eq!(tally.of(source).packets + tally.lost, 50_000, "{tally:?}");
-}
-
-#[test]
 fn a_source_can_be_stopped() {
     let pair = pair();
     let source = ip("10.77.0.2");
@@ -189,54 +175,6 @@ fn frames_repeat_at_a_rate() {
     for host in [1, 2, 3] {
         assert_eq!(tally.of([192, 0, 2, host].into()).packets, 100);
     }
-}
-
-#[test]
-fn every_connection_is_one_syn_and_is_counted() {
-    let pair = pair();
-    let listener = Listener::new(&pair.server, PORT).unwrap();
-    for source in ["10.77.0.2", "fd77:1:1::2"].map(ip) {
-        let connector = Connector::new(&pair.client, source, server_of(source));
-        let attempts = connector
-            .connect(Load::steady(rate(200), Duration::from_millis(500)))
-            .unwrap();
-        assert_eq!((attempts.sent.packets, attempts.established), (100, 100));
-    }
-    let tally = listener.finish().unwrap();
-    assert_eq!(tally.of(ip("10.77.0.2")).packets, 100);
-    assert_eq!(tally.of(ip("fd77:1:1::2")).packets, 100);
-}
-
-#[test]
-fn an_attempt_nobody_answers_is_one_syn() {
-    let pair = pair();
-    let wire = RawSink::new(&pair.server, SERVER_INTERFACE).unwrap();
-    // Nobody has this address, so nobody refuses either.
-    let nobody = ip("10.77.0.99");
-    pair.client
-        .ip(&[
-            "neighbour",
-            "replace",
-            "10.77.0.99",
-            "lladdr",
-            "02:00:00:00:00:99",
-            "dev",
-            CLIENT_INTERFACE,
-            "nud",
-            "permanent",
-        ])
-        .unwrap();
-    let connector = Connector::new(
-        &pair.client,
-        ip("10.77.0.2"),
-        SocketAddr::from((nobody, PORT)),
-    );
-    let attempts = connector
-        .connect(Load::steady(rate(100), Duration::from_millis(200)))
-        .unwrap();
-    assert_eq!((attempts.sent.packets, attempts.established), (20, 0));
-    thread::sleep(Duration::from_millis(1200));
-    assert_eq!(wire.finish().unwrap().of(ip("10.77.0.2")).packets, 20);
 }
 
 #[test]
