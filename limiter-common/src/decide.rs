@@ -8,12 +8,12 @@
 //! be denied that would have passed; none passes that would have been denied.
 
 use crate::{
-    address::{Address, Family},
-    bucket::{BucketKey, BucketStore, Updated},
-    gcra::{Change, Gcra, LargerThanBurst, Wait},
-    limit::{LimitId, MAX_LIMITS},
+    bucket::{BucketStore, Updated},
+    charge::{Charge, Match, Packet},
+    gcra::Wait,
+    limit::MAX_LIMITS,
     packet::{self, Facts, Frame},
-    policy::{Class, Tables, classify, parameters},
+    policy::{Tables, classify},
     reason::Reason,
 };
 
@@ -72,56 +72,9 @@ where
 {
     let mut facts = Facts::NONE;
     match packet::parse(frame, &mut facts) {
-        Ok(()) => decide_packet(&forget_path(&facts, tables), clock, tables, buckets),
+        Ok(()) => decide_packet(&facts, clock, tables, buckets),
         Err(reason) => Verdict::without_limits(reason),
     }
-}
-
-/// The facts, without the path through the parser by which they came: the verifier then
-/// walks the rest once, and not once for each kind of frame.
-#[inline(always)]
-fn forget_path<T: Tables>(facts: &Facts, tables: &T) -> Facts {
-    let family = if tables.opaque(facts.source.family as u64) == Family::V6 as u64 {
-        Family::V6
-    } else {
-        Family::V4
-    };
-    Facts {
-        source: Address {
-            family,
-            high: facts.source.high,
-            low: tables.opaque(facts.source.low),
-        },
-        length: facts.length,
-        opens_connection: tables.opaque(facts.opens_connection.into()) != 0,
-    }
-}
-
-/// What one limit wants of one packet.
-struct Charge<'a> {
-    key: BucketKey,
-    gcra: &'a Gcra,
-    spend: Result<Change, LargerThanBurst>,
-}
-
-/// What the limit in `slot` wants of the packet; `None`: nothing, it does not match.
-#[inline(always)]
-fn charge<'a, T: Tables>(
-    tables: &'a T,
-    facts: &Facts,
-    class: Class,
-    slot: u32,
-    now: u64,
-) -> Option<Charge<'a>> {
-    let limit = tables.limit(slot)?;
-    let prefix_length = limit.prefix_length(facts.source.family)?;
-    let cost = limit.cost_of(facts)?;
-    let gcra = parameters(tables, limit, class, slot)?;
-    Some(Charge {
-        key: BucketKey::new(LimitId(limit.id), facts.source, prefix_length),
-        gcra,
-        spend: gcra.spend(gcra.ticks(now), cost),
-    })
 }
 
 #[inline(always)]
@@ -135,23 +88,22 @@ where
     if limits == 0 {
         return Verdict::without_limits(Reason::Unlimited);
     }
-    let class = classify(tables, facts.source);
-    let now = clock.now();
+    let packet = Packet::new(facts, classify(tables, facts.source), clock.now());
+    let mut charge = Charge::NONE;
 
     let mut matched = 0;
     let mut strictest = Strictest::default();
     for_each_slot(limits, |slot| {
-        if let Some(charge) = charge(tables, facts, class, slot, now) {
-            matched = tables.opaque(matched | bit(slot));
-            let strictness = match charge.spend {
-                Err(LargerThanBurst) => NEVER,
-                Ok(spend) => match spend.apply(buckets.read(&charge.key)) {
-                    Ok(_) => return true,
-                    Err(Wait(ticks)) => charge.gcra.ns(ticks) + 1,
-                },
-            };
-            strictest.consider(tables, slot, strictness);
-        }
+        let strictness = match tables.prepare(&packet, slot, &mut charge) {
+            Match::None => return true,
+            Match::LargerThanBurst => NEVER,
+            Match::Charge => match charge.spend.apply(buckets.read(&charge.key)) {
+                Ok(_) => 0,
+                Err(Wait(ticks)) => charge.ns_per_tick.scale(ticks) + 1,
+            },
+        };
+        matched = tables.opaque(matched | bit(slot));
+        strictest.consider(tables, slot, strictness);
         true
     });
     if matched == 0 {
@@ -169,15 +121,10 @@ where
     let mut refusal = Reason::WithinLimits;
     let mut refused_by = limits;
     for_each_slot(limits, |slot| {
-        let Some(Charge {
-            key,
-            spend: Ok(spend),
-            ..
-        }) = charge(tables, facts, class, slot, now)
-        else {
+        if tables.prepare(&packet, slot, &mut charge) != Match::Charge {
             return true;
-        };
-        refusal = match buckets.update(&key, &spend) {
+        }
+        refusal = match buckets.update(&charge.key, &charge.spend) {
             Updated::Stored => return true,
             Updated::Declined => Reason::OverLimit,
             Updated::Contended => Reason::Contended,
@@ -198,14 +145,9 @@ where
         if slot >= refused_by {
             return false;
         }
-        if let Some(Charge {
-            key,
-            spend: Ok(spend),
-            ..
-        }) = charge(tables, facts, class, slot, now)
-        {
+        if tables.prepare(&packet, slot, &mut charge) == Match::Charge {
             // A refund that fails leaves the bucket charged too much, never too little.
-            buckets.update(&key, &spend.undone());
+            buckets.update(&charge.key, &charge.spend.undone());
         }
         true
     });

@@ -19,6 +19,7 @@
 
 pub mod address;
 pub mod bucket;
+pub mod charge;
 pub mod counters;
 pub mod decide;
 pub mod gcra;

@@ -6,6 +6,7 @@
 
 use crate::{
     address::{Address, Family},
+    charge::{self, Charge, Match, Packet},
     gcra::Gcra,
     limit::{Cost, IdFormat, LimitId},
     packet::Facts,
@@ -173,6 +174,25 @@ pub trait Tables {
     /// An override's parameters.
     fn override_at(&self, index: u32) -> Option<&Gcra>;
 
+    /// [`search`]. The kernel program makes it a function of its own, which the verifier
+    /// walks once and not once for each way to get here; so with [`Self::prepare`].
+    #[inline(always)]
+    fn class_index(&self, address: Address) -> u32
+    where
+        Self: Sized,
+    {
+        search(self, address)
+    }
+
+    /// [`charge::prepare`].
+    #[inline(always)]
+    fn prepare(&self, packet: &Packet, slot: u32, charge: &mut Charge) -> Match
+    where
+        Self: Sized,
+    {
+        charge::prepare(self, packet, slot, charge)
+    }
+
     /// The value itself, of which the kernel's verifier forgets what it knows.
     ///
     /// The verifier follows each known value through the program: bits gathered in a loop
@@ -185,15 +205,12 @@ pub trait Tables {
     }
 }
 
-/// The class of an address: a binary search for the last range that starts at or before it.
+/// The index of an address's class: a binary search for the last range that starts at or
+/// before it.
 #[inline(always)]
-pub fn classify<T: Tables>(tables: &T, address: Address) -> Class {
-    let count = tables.range_count(address.family);
-    if count == 0 {
-        return Class::default();
-    }
+pub fn search<T: Tables>(tables: &T, address: Address) -> u32 {
     let mut first = 0;
-    let mut end = count;
+    let mut end = tables.range_count(address.family);
     let mut class = DEFAULT_CLASS;
     let mut step = 0;
     while step < SEARCH_STEPS && first < end {
@@ -209,10 +226,16 @@ pub fn classify<T: Tables>(tables: &T, address: Address) -> Class {
         }
         step += 1;
     }
-    if class == DEFAULT_CLASS {
+    class
+}
+
+/// The class of an address.
+#[inline(always)]
+pub fn classify<T: Tables>(tables: &T, address: Address) -> Class {
+    if tables.range_count(address.family) == 0 {
         return Class::default();
     }
-    match tables.class(class) {
+    match tables.class(tables.class_index(address)) {
         Some(class) => *class,
         None => Class::default(),
     }

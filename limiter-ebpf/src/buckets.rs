@@ -52,6 +52,9 @@ extern "C" fn limiter_update_bucket(key: *const BucketKey, change: *const Change
     let (Some(key), Some(change)) = (unsafe { key.as_ref() }, unsafe { change.as_ref() }) else {
         return UNAVAILABLE;
     };
+    // Onto this function's own stack: until Linux 6.2 the verifier refuses another function's
+    // as a map's key.
+    let key = &{ *key };
     for _ in 0..ATTEMPTS {
         let state = BUCKETS.get_ptr_mut(key);
         // SAFETY: the map's element is 8 aligned bytes that stay mapped while the program

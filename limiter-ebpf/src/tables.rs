@@ -5,10 +5,11 @@
 
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
 use limiter_common::{
-    address::Family,
+    address::{Address, Family},
+    charge::{self, Charge, Match, Packet},
     gcra::Gcra,
     limit::MAX_LIMITS,
-    policy::{Class, LimitEntry, Range, Tables},
+    policy::{self, Class, LimitEntry, Range, Tables},
 };
 
 use crate::globals;
@@ -31,6 +32,35 @@ static CLASSES: Array<Class, 1, READ_ONLY> = Array::new();
 static OVERRIDES: Array<Gcra, 1, READ_ONLY> = Array::new();
 
 pub(crate) struct MapTables;
+
+/// [`policy::search`], as a global function of the BPF object: the verifier walks those once,
+/// for any arguments, and not once for each call and what it knows there.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_search(high: u64, low: u64, version: u32) -> u32 {
+    let family = if version == Family::V6 as u32 {
+        Family::V6
+    } else {
+        Family::V4
+    };
+    policy::search(&MapTables, Address { family, high, low })
+}
+
+/// [`charge::prepare`], returning a [`Match`] as its number; a global function likewise.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_prepare(packet: *const Packet, slot: u32, charge: *mut Charge) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the two
+    // are different variables of the one caller.
+    let (Some(packet), Some(charge)) = (unsafe { packet.as_ref() }, unsafe { charge.as_mut() })
+    else {
+        return Match::None as u32;
+    };
+    charge::prepare(&MapTables, packet, slot, charge) as u32
+}
+
+const MATCH_CHARGE: u32 = Match::Charge as u32;
+const MATCH_LARGER_THAN_BURST: u32 = Match::LargerThanBurst as u32;
 
 impl Tables for MapTables {
     #[inline(always)]
@@ -67,6 +97,20 @@ impl Tables for MapTables {
     #[inline(always)]
     fn override_at(&self, index: u32) -> Option<&Gcra> {
         OVERRIDES.get(index)
+    }
+
+    #[inline(always)]
+    fn class_index(&self, address: Address) -> u32 {
+        limiter_search(address.high, address.low, address.family as u32)
+    }
+
+    #[inline(always)]
+    fn prepare(&self, packet: &Packet, slot: u32, charge: &mut Charge) -> Match {
+        match limiter_prepare(packet, slot, charge) {
+            MATCH_CHARGE => Match::Charge,
+            MATCH_LARGER_THAN_BURST => Match::LargerThanBurst,
+            _ => Match::None,
+        }
     }
 
     #[inline(always)]

@@ -22,6 +22,14 @@ const SPEND: u64 = 0;
 const REFUND: u64 = 1;
 
 impl Change {
+    /// Of no bucket.
+    pub const NONE: Self = Self {
+        kind: SPEND,
+        now: 0,
+        increment: 0,
+        latest: 0,
+    };
+
     #[inline(always)]
     pub(super) const fn spend(now: u64, increment: u64, latest: u64) -> Self {
         Self {
@@ -49,10 +57,12 @@ impl Change {
     /// How long to [`Wait`]; the bucket must then be left as it is. A refund never fails.
     #[inline(always)]
     pub const fn apply(&self, tat: Option<u64>) -> Result<u64, Wait> {
-        let start = match tat {
-            Some(tat) if tat > self.now => tat,
-            _ => self.now,
+        // A missing bucket is one whose TAT has long passed.
+        let tat = match tat {
+            Some(tat) => tat,
+            None => 0,
         };
+        let start = if tat > self.now { tat } else { self.now };
         if self.kind == REFUND {
             let lower = start.saturating_sub(self.increment);
             return Ok(if lower > self.now { lower } else { self.now });
