@@ -8,3 +8,4 @@ pub mod datapath;
 pub mod metrics;
 pub mod native;
 pub mod policy;
+pub mod replay;

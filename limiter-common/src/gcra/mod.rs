@@ -14,8 +14,9 @@
 //! 128-bit fixed-point product. No token is ever rounded.
 
 mod change;
+mod report;
 
-pub use self::change::Change;
+pub use self::{change::Change, report::Report};
 use crate::ratio::Ratio;
 
 /// The longest a bucket may take to refill, in ticks: leaves the sum of a time and a burst

@@ -3,6 +3,7 @@
 mod check;
 mod explain;
 mod render;
+mod replay;
 mod run;
 mod status;
 
@@ -35,6 +36,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Show which limits apply to an address and what its buckets hold
     Explain(explain::ExplainArgs),
+    /// Show what a configuration does to a capture; changes nothing
+    Replay(replay::ReplayArgs),
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +63,7 @@ impl Cli {
             Command::Check(args) => check::check(&args),
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
+            Command::Replay(args) => replay::replay(&args),
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,

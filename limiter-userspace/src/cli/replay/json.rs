@@ -1,0 +1,114 @@
+//! The replay as JSON: an object a line for each packet, and the summary.
+
+use std::io::Write;
+
+use limiter_common::reason::{Action, Reason};
+use serde::{Serialize, Serializer};
+
+use crate::{
+    policy::Policy,
+    replay::{Judged, Summary, bucket_id},
+};
+
+#[derive(Serialize)]
+struct Packet<'a> {
+    n: u64,
+    t_ns: i64,
+    verdict: &'static str,
+    reason: &'static str,
+    limit: Option<&'a str>,
+    id: Option<String>,
+    remaining: Option<u64>,
+    retry_in_ns: Option<u64>,
+    reset_in_ns: Option<u64>,
+}
+
+pub(super) fn packet(out: &mut impl Write, policy: &Policy, packet: &Judged) -> anyhow::Result<()> {
+    let strictest = packet.strictest.as_ref();
+    let limit = strictest.and_then(|strictest| policy.limits.get(strictest.slot as usize));
+    let line = Packet {
+        n: packet.number,
+        t_ns: packet.t_ns,
+        verdict: packet.reason.action().name(),
+        reason: packet.reason.name(),
+        limit: limit.map(|limit| limit.name.as_str()),
+        id: strictest.map(|strictest| bucket_id(&strictest.key)),
+        remaining: strictest.map(|strictest| strictest.report.remaining),
+        retry_in_ns: strictest.and_then(|strictest| strictest.report.retry_in_ns),
+        reset_in_ns: strictest.map(|strictest| strictest.report.reset_in_ns),
+    };
+    write_line(out, &line)
+}
+
+#[derive(Serialize)]
+struct LastLine<'a> {
+    summary: Counts<'a>,
+}
+
+#[derive(Serialize)]
+struct Counts<'a> {
+    packets: u64,
+    passed: u64,
+    dropped: u64,
+    by_reason: ByReason<'a>,
+    by_limit: ByLimit<'a>,
+}
+
+/// Every reason, also those that did not occur, in the order of their table.
+struct ByReason<'a>(&'a Summary);
+
+impl Serialize for ByReason<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let packets = |reason: &Reason| (reason.name(), self.0.reason(*reason).packets);
+        serializer.collect_map(Reason::ALL.iter().map(packets))
+    }
+}
+
+/// Every limit, in the order of their ids.
+struct ByLimit<'a>(&'a Policy, &'a Summary);
+
+#[derive(Serialize)]
+struct LimitCounts {
+    passed: u64,
+    dropped: u64,
+}
+
+impl Serialize for ByLimit<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let limits = self.0.limits.iter().zip(self.1.limits());
+        serializer.collect_map(limits.map(|(limit, traffic)| {
+            let counts = LimitCounts {
+                passed: traffic.passed.packets,
+                dropped: traffic.dropped.packets,
+            };
+            (&limit.name, counts)
+        }))
+    }
+}
+
+pub(super) fn summary(
+    out: &mut impl Write,
+    policy: &Policy,
+    summary: &Summary,
+) -> anyhow::Result<()> {
+    let (passed, dropped) = (
+        summary.of(Action::Pass).packets,
+        summary.of(Action::Drop).packets,
+    );
+    let line = LastLine {
+        summary: Counts {
+            packets: passed + dropped,
+            passed,
+            dropped,
+            by_reason: ByReason(summary),
+            by_limit: ByLimit(policy, summary),
+        },
+    };
+    write_line(out, &line)
+}
+
+fn write_line(out: &mut impl Write, line: &impl Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string(line)?;
+    writeln!(out, "{text}")?;
+    Ok(())
+}

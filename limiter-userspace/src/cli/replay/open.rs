@@ -1,0 +1,38 @@
+//! Opens a capture: a file, with a progress bar when it is long and someone watches, or
+//! standard input.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Read},
+    path::Path,
+};
+
+use anyhow::{Context as _, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Shorter files are replayed before anyone has read a bar.
+const LONG: u64 = 64 * 1024 * 1024;
+
+const BAR: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+
+pub(super) fn capture(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let (file, metadata) = match File::open(path).and_then(|file| Ok((file.metadata()?, file))) {
+        Ok((metadata, file)) => (file, metadata),
+        Err(error) => bail!("cannot open the capture {}: {error}", path.display()),
+    };
+    if metadata.is_dir() {
+        bail!(
+            "cannot read the capture {}: it is a directory",
+            path.display()
+        );
+    }
+    if metadata.len() < LONG || !io::stderr().is_terminal() {
+        return Ok(Box::new(file));
+    }
+    let style = ProgressStyle::with_template(BAR).context("the progress bar's template")?;
+    let bar = ProgressBar::new(metadata.len()).with_style(style);
+    Ok(Box::new(bar.wrap_read(file)))
+}

@@ -1,0 +1,188 @@
+//! The replay's summary for people.
+
+use std::io::Write;
+
+use limiter_common::{
+    counters::Traffic,
+    reason::{Action, Reason},
+};
+
+use super::super::render::{count, duration, table};
+use crate::{
+    policy::Policy,
+    replay::{DroppedSource, Sources, Summary},
+};
+
+/// How many sources are named.
+const NAMED: usize = 10;
+
+pub(super) fn summary(
+    out: &mut impl Write,
+    policy: &Policy,
+    summary: &Summary,
+    sources: &Sources,
+) -> anyhow::Result<()> {
+    capture(out, summary)?;
+    limits(out, policy, summary)?;
+    reasons(out, summary)?;
+    dropped(out, policy, sources)
+}
+
+fn capture(out: &mut impl Write, summary: &Summary) -> anyhow::Result<()> {
+    let (passed, dropped) = (summary.of(Action::Pass), summary.of(Action::Drop));
+    let mut total = passed;
+    total += dropped;
+    let length = summary.duration();
+    writeln!(
+        out,
+        "{} packets, {} bytes in {}{}",
+        count(total.packets),
+        count(total.bytes),
+        duration(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)),
+        rates(total, length.as_nanos()),
+    )?;
+    writeln!(
+        out,
+        "{} passed, {} dropped",
+        count(passed.packets),
+        count(dropped.packets),
+    )?;
+    if summary.cut > 0 {
+        writeln!(
+            out,
+            "{} were captured without their end, and count with their length on the wire",
+            count(summary.cut),
+        )?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+/// What came in a second, in the mean; nothing of packets that all came at once.
+fn rates(total: Traffic, length_ns: u128) -> String {
+    let each_second = |number: u64| {
+        let rate = (u128::from(number) * 1_000_000_000).checked_div(length_ns)?;
+        Some(count(u64::try_from(rate).unwrap_or(u64::MAX)))
+    };
+    match (each_second(total.packets), each_second(total.bytes)) {
+        (Some(packets), Some(bytes)) => format!(": {packets} packets/s, {bytes} bytes/s"),
+        _ => String::new(),
+    }
+}
+
+fn limits(out: &mut impl Write, policy: &Policy, summary: &Summary) -> anyhow::Result<()> {
+    let header = [
+        "limit",
+        "passed packets",
+        "bytes",
+        "dropped packets",
+        "bytes",
+    ];
+    let rows = policy
+        .limits
+        .iter()
+        .zip(summary.limits())
+        .map(|(limit, traffic)| {
+            [
+                limit.name.clone(),
+                count(traffic.passed.packets),
+                count(traffic.passed.bytes),
+                count(traffic.dropped.packets),
+                count(traffic.dropped.bytes),
+            ]
+        });
+    writeln!(out, "{}\n", table(header, [1, 2, 3, 4], rows))?;
+    Ok(())
+}
+
+fn reasons(out: &mut impl Write, summary: &Summary) -> anyhow::Result<()> {
+    let header = ["verdict", "reason", "packets", "bytes", "meaning"];
+    let rows = Reason::ALL.iter().filter_map(|reason| {
+        let traffic = summary.reason(*reason);
+        (traffic.packets > 0).then(|| {
+            [
+                reason.action().name().to_owned(),
+                reason.name().to_owned(),
+                count(traffic.packets),
+                count(traffic.bytes),
+                reason.meaning().to_owned(),
+            ]
+        })
+    });
+    writeln!(out, "{}", table(header, [2, 3], rows))?;
+    Ok(())
+}
+
+fn dropped(out: &mut impl Write, policy: &Policy, sources: &Sources) -> anyhow::Result<()> {
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let named = sources.dropped_most(NAMED);
+    let header = [
+        "dropped source",
+        "packets",
+        "bytes",
+        "first",
+        "last",
+        "held at most",
+        "by",
+    ];
+    let rows = named.iter().map(|source| {
+        [
+            source.address.to_string(),
+            count(source.dropped.packets),
+            count(source.dropped.bytes),
+            time(source.first_ns),
+            time(source.last_ns),
+            held(source),
+            by(policy, source),
+        ]
+    });
+    writeln!(out, "\n{}", table(header, [1, 2, 3, 4, 5], rows))?;
+    if sources.len() > named.len() {
+        let others = sources.len() - named.len();
+        writeln!(out, "and {} other sources", count(others as u64))?;
+    }
+    if sources.missed() > 0 {
+        writeln!(
+            out,
+            "only the first {} sources with drops were followed; {} packets of others were dropped",
+            count(sources.len() as u64),
+            count(sources.missed()),
+        )?;
+    }
+    Ok(())
+}
+
+/// Seconds since the first packet, to the microsecond.
+fn time(t_ns: i64) -> String {
+    let sign = if t_ns < 0 { "-" } else { "" };
+    let microseconds = t_ns.unsigned_abs() / 1_000;
+    format!(
+        "{sign}{}.{:06} s",
+        microseconds / 1_000_000,
+        microseconds % 1_000_000
+    )
+}
+
+fn held(source: &DroppedSource) -> String {
+    let longest = duration(source.held_ns);
+    if source.still_held {
+        format!("≥ {longest}")
+    } else {
+        longest
+    }
+}
+
+/// The limits that dropped it, with their shares where there are several.
+fn by(policy: &Policy, source: &DroppedSource) -> String {
+    let names = source.by_limit.iter().filter_map(|(slot, packets)| {
+        let name = &policy.limits.get(*slot as usize)?.name;
+        Some(if source.by_limit.len() == 1 {
+            name.clone()
+        } else {
+            format!("{name} ({})", count(*packets))
+        })
+    });
+    names.collect::<Vec<_>>().join(", ")
+}

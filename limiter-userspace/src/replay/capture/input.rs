@@ -1,0 +1,94 @@
+//! A stream of bytes, read piece by piece, that knows how far it has come.
+
+use std::io::{self, BufReader, Read};
+
+use super::CaptureError;
+
+/// Few system calls for millions of packets.
+const BUFFER: usize = 256 * 1024;
+
+pub(super) struct Input<R> {
+    reader: BufReader<R>,
+    offset: u64,
+}
+
+impl<R: Read> Input<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self {
+            reader: BufReader::with_capacity(BUFFER, reader),
+            offset: 0,
+        }
+    }
+
+    /// The start of the next `what`; `None` where the stream ends before it.
+    pub(super) fn start<const N: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<Option<[u8; N]>, CaptureError> {
+        let mut bytes = [0; N];
+        match self.fill(&mut bytes)? {
+            0 => Ok(None),
+            read if read == N => Ok(Some(bytes)),
+            _ => Err(self.cut_short(what)),
+        }
+    }
+
+    /// The next bytes of a `what`.
+    pub(super) fn array<const N: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<[u8; N], CaptureError> {
+        self.start(what)?.ok_or_else(|| self.cut_short(what))
+    }
+
+    /// The next `length` bytes of a `what`, in place of what is in `bytes`.
+    pub(super) fn bytes(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        length: usize,
+        what: &'static str,
+    ) -> Result<(), CaptureError> {
+        bytes.resize(length, 0);
+        if self.fill(bytes)? < length {
+            return Err(self.cut_short(what));
+        }
+        Ok(())
+    }
+
+    /// Passes over `length` bytes of a `what`.
+    pub(super) fn skip(&mut self, length: u64, what: &'static str) -> Result<(), CaptureError> {
+        if length == 0 {
+            return Ok(());
+        }
+        let mut rest = (&mut self.reader).take(length);
+        let skipped = io::copy(&mut rest, &mut io::sink()).map_err(CaptureError::Read)?;
+        self.offset += skipped;
+        if skipped < length {
+            return Err(self.cut_short(what));
+        }
+        Ok(())
+    }
+
+    /// How many of `bytes` there were before the end.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, CaptureError> {
+        let mut read = 0;
+        while read < bytes.len() {
+            match self.reader.read(&mut bytes[read..]) {
+                Ok(0) => break,
+                Ok(more) => read += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(CaptureError::Read(error)),
+            }
+        }
+        self.offset += read as u64;
+        Ok(read)
+    }
+
+    fn cut_short(&self, what: &'static str) -> CaptureError {
+        CaptureError::CutShort(self.offset, what)
+    }
+
+    pub(super) fn damaged(&self, what: &'static str) -> CaptureError {
+        CaptureError::Damaged(self.offset, what)
+    }
+}

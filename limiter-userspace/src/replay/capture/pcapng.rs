@@ -1,0 +1,281 @@
+//! pcapng: blocks; packets tell which interface they are of, and that its link type and clock.
+
+use std::io::Read;
+
+use super::{CaptureError, ETHERNET, Header, MAX_CAPTURED, byte_order::ByteOrder, input::Input};
+
+/// The same in both byte orders.
+pub(super) const SECTION_HEADER: [u8; 4] = 0x0a0d_0d0a_u32.to_le_bytes();
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+/// The packet block that enhanced packets replaced.
+const OLD_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+
+/// The type and the length of a block, before and after its body.
+const FRAMING: u32 = 12;
+/// What precedes the data in the body of both kinds of packet block.
+const PACKET_HEADER: u32 = 20;
+/// What precedes the options in the body of an interface block.
+const INTERFACE_HEADER: u32 = 8;
+/// More options than this describe no interface.
+const MAX_INTERFACE: u32 = 65_536;
+/// More interfaces than this has no capture, and no memory is to be filled with them.
+const MAX_INTERFACES: usize = 65_536;
+
+const OPTION_TIME_RESOLUTION: u16 = 9;
+const OPTION_TIME_OFFSET: u16 = 14;
+
+const NS_PER_SECOND: i128 = 1_000_000_000;
+
+pub(super) struct Pcapng {
+    order: ByteOrder,
+    interfaces: Vec<Interface>,
+    /// Simple packets have no time: theirs is that of the packet before.
+    last_time_ns: i128,
+}
+
+struct Interface {
+    link_type: u32,
+    snapshot_length: u32,
+    unit: Unit,
+    offset_ns: i128,
+}
+
+/// What a time counts in.
+#[derive(Clone, Copy)]
+enum Unit {
+    /// So many nanoseconds.
+    Ns(i128),
+    /// So many of them are one nanosecond.
+    PerNs(i128),
+    /// 2 to minus this power of a second.
+    PowerOfTwo(u8),
+}
+
+impl Unit {
+    /// From the option's byte: a power of ten, or with the upper bit a power of two.
+    fn from_option(byte: u8) -> Self {
+        let exponent = byte & 0x7f;
+        if byte & 0x80 != 0 {
+            Self::PowerOfTwo(exponent)
+        } else if exponent <= 9 {
+            Self::Ns(10_i128.pow(u32::from(9 - exponent)))
+        } else {
+            // Beyond 10^38 no count of 64 bits reaches a nanosecond.
+            let per_ns = 10_i128.checked_pow(u32::from(exponent - 9));
+            Self::PerNs(per_ns.unwrap_or(i128::MAX))
+        }
+    }
+
+    const fn ns(self, units: i128) -> i128 {
+        match self {
+            Self::Ns(ns) => units * ns,
+            Self::PerNs(per_ns) => units / per_ns,
+            Self::PowerOfTwo(exponent) => (units * NS_PER_SECOND) >> exponent,
+        }
+    }
+}
+
+impl Pcapng {
+    /// Opens the first section, whose block type has been read.
+    pub(super) fn open<R: Read>(input: &mut Input<R>) -> Result<Self, CaptureError> {
+        let mut pcapng = Self {
+            order: ByteOrder::Little,
+            interfaces: Vec::new(),
+            last_time_ns: 0,
+        };
+        pcapng.section(input)?;
+        Ok(pcapng)
+    }
+
+    pub(super) fn next<R: Read>(
+        &mut self,
+        input: &mut Input<R>,
+        data: &mut Vec<u8>,
+    ) -> Result<Option<Header>, CaptureError> {
+        while let Some(kind) = input.start("block")? {
+            let kind = self.order.u32(kind);
+            if kind == SECTION {
+                self.section(input)?;
+                continue;
+            }
+            let total = self.order.u32(input.array("block")?);
+            let Some(body) = total.checked_sub(FRAMING) else {
+                return Err(input.damaged("a block is shorter than its framing"));
+            };
+            let mut header = None;
+            let read = match kind {
+                INTERFACE => self.interface(input, body, data)?,
+                ENHANCED_PACKET | OLD_PACKET => {
+                    let (packet, read) = self.packet(input, body, data, kind)?;
+                    header = Some(packet);
+                    read
+                }
+                SIMPLE_PACKET => {
+                    let (packet, read) = self.simple_packet(input, body, data)?;
+                    header = Some(packet);
+                    read
+                }
+                _ => 0,
+            };
+            // Padding, options, or a whole block of another kind.
+            input.skip((body - read).into(), "block")?;
+            self.closing_length(input, total)?;
+            if header.is_some() {
+                return Ok(header);
+            }
+        }
+        Ok(None)
+    }
+
+    fn closing_length<R: Read>(
+        &self,
+        input: &mut Input<R>,
+        total: u32,
+    ) -> Result<(), CaptureError> {
+        if self.order.u32(input.array("block")?) == total {
+            Ok(())
+        } else {
+            Err(input.damaged("the lengths before and after a block differ"))
+        }
+    }
+
+    /// Starts a section, whose block type has been read: interfaces are counted anew.
+    fn section<R: Read>(&mut self, input: &mut Input<R>) -> Result<(), CaptureError> {
+        let total: [u8; 4] = input.array("section header")?;
+        let magic: [u8; 4] = input.array("section header")?;
+        let order = [ByteOrder::Little, ByteOrder::Big]
+            .into_iter()
+            .find(|order| order.u32(magic) == BYTE_ORDER);
+        // Only a whole file can be foreign; later sections come after good blocks.
+        self.order = order.ok_or(CaptureError::Foreign)?;
+        self.interfaces.clear();
+        let total = self.order.u32(total);
+        let Some(rest) = total.checked_sub(FRAMING + 4) else {
+            return Err(input.damaged("a block is shorter than its framing"));
+        };
+        input.skip(rest.into(), "section header")?;
+        self.closing_length(input, total)
+    }
+
+    /// Reads the body of an interface block; tells how much of it.
+    fn interface<R: Read>(
+        &mut self,
+        input: &mut Input<R>,
+        body: u32,
+        data: &mut Vec<u8>,
+    ) -> Result<u32, CaptureError> {
+        if !(INTERFACE_HEADER..=MAX_INTERFACE).contains(&body)
+            || self.interfaces.len() == MAX_INTERFACES
+        {
+            return Err(input.damaged("an interface's description has an impossible length"));
+        }
+        input.bytes(data, body as usize, "interface description")?;
+        let (header, options) = data.split_at(INTERFACE_HEADER as usize);
+        let [_, snapshot_length] = self.order.words(header);
+        let mut interface = Interface {
+            link_type: self.order.u16([header[0], header[1]]).into(),
+            snapshot_length,
+            unit: Unit::Ns(1_000),
+            offset_ns: 0,
+        };
+        let mut options = options;
+        while let [a, b, c, d, rest @ ..] = options {
+            let length = usize::from(self.order.u16([*c, *d]));
+            let Some(value) = rest.get(..length) else {
+                return Err(input.damaged("an option is longer than its block"));
+            };
+            match (self.order.u16([*a, *b]), value) {
+                (OPTION_TIME_RESOLUTION, [byte]) => interface.unit = Unit::from_option(*byte),
+                (OPTION_TIME_OFFSET, value) => {
+                    if let Ok(bytes) = value.try_into() {
+                        interface.offset_ns = i128::from(self.order.i64(bytes)) * NS_PER_SECOND;
+                    }
+                }
+                _ => {}
+            }
+            options = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        self.interfaces.push(interface);
+        Ok(body)
+    }
+
+    /// Reads the body of a packet block; tells how much of it.
+    fn packet<R: Read>(
+        &mut self,
+        input: &mut Input<R>,
+        body: u32,
+        data: &mut Vec<u8>,
+        kind: u32,
+    ) -> Result<(Header, u32), CaptureError> {
+        let Some(room) = body.checked_sub(PACKET_HEADER) else {
+            return Err(input.damaged("a packet's block is shorter than its header"));
+        };
+        let header: [u8; PACKET_HEADER as usize] = input.array("packet header")?;
+        let [interface, time_high, time_low, captured, original_length] = self.order.words(&header);
+        let interface = if kind == OLD_PACKET {
+            self.order.u16([header[0], header[1]]).into()
+        } else {
+            interface
+        };
+        let interface = self.interface_of(input, interface)?;
+        let units = i128::from(time_high) << 32 | i128::from(time_low);
+        let time_ns = interface.unit.ns(units) + interface.offset_ns;
+        if captured > MAX_CAPTURED || captured > room {
+            return Err(input.damaged("a packet is longer than its block or any frame"));
+        }
+        self.last_time_ns = time_ns;
+        input.bytes(data, captured as usize, "packet")?;
+        let header = Header {
+            time_ns,
+            original_length,
+        };
+        Ok((header, PACKET_HEADER + captured))
+    }
+
+    /// Reads the body of a simple packet block; tells how much of it.
+    fn simple_packet<R: Read>(
+        &self,
+        input: &mut Input<R>,
+        body: u32,
+        data: &mut Vec<u8>,
+    ) -> Result<(Header, u32), CaptureError> {
+        let Some(room) = body.checked_sub(4) else {
+            return Err(input.damaged("a packet's block is shorter than its header"));
+        };
+        let original_length = self.order.u32(input.array("packet header")?);
+        // Its captured length is told by what it may be at most.
+        let snapshot_length = match self.interface_of(input, 0)?.snapshot_length {
+            0 => u32::MAX,
+            length => length,
+        };
+        let captured = original_length.min(snapshot_length);
+        if captured > MAX_CAPTURED || captured > room {
+            return Err(input.damaged("a packet is longer than its block or any frame"));
+        }
+        input.bytes(data, captured as usize, "packet")?;
+        let header = Header {
+            time_ns: self.last_time_ns,
+            original_length,
+        };
+        Ok((header, 4 + captured))
+    }
+
+    fn interface_of<R: Read>(
+        &self,
+        input: &Input<R>,
+        index: u32,
+    ) -> Result<&Interface, CaptureError> {
+        match self.interfaces.get(index as usize) {
+            None => Err(input.damaged("a packet is of an interface that was not described")),
+            Some(interface) if interface.link_type != ETHERNET => {
+                Err(CaptureError::LinkType(interface.link_type))
+            }
+            Some(interface) => Ok(interface),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Who decides: the core in this process, or the program in the kernel.
+
+mod kernel;
+mod native;
+
+use limiter_common::{bucket::BucketKey, reason::Reason};
+use thiserror::Error;
+
+pub use self::{kernel::KernelEngine, native::NativeEngine};
+use super::CapturedFrame;
+use crate::{datapath::DatapathError, policy::CompiledPolicy};
+
+/// Decides on frames, and keeps the buckets.
+pub trait Engine {
+    /// Decides on a frame at a time of the engine's clock, in nanoseconds.
+    fn decide(
+        &mut self,
+        policy: &CompiledPolicy,
+        now_ns: u64,
+        frame: &CapturedFrame<'_>,
+    ) -> Result<Reason, EngineError>;
+
+    /// The state of a bucket; `None`: there is no such bucket.
+    fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError>;
+}
+
+/// An engine could not decide.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// The kernel or its maps.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+    /// The kernel runs programs on frames of about a page at most.
+    #[error(
+        "a frame of {0} bytes: the kernel runs a program on {max} at most; replay it with \
+         `--engine native`",
+        max = kernel::MAX_FRAME
+    )]
+    TooLong(usize),
+    /// The program counted something else than one packet under one reason.
+    #[error("the program in the kernel counted no single reason for a frame")]
+    NoReason,
+}

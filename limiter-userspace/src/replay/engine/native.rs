@@ -1,0 +1,35 @@
+//! The decision core over plain memory.
+
+use limiter_common::{
+    bucket::{BucketKey, BucketStore},
+    decide::decide,
+    reason::Reason,
+};
+
+use super::{Engine, EngineError};
+use crate::{
+    native::{FixedClock, MemoryBuckets},
+    policy::CompiledPolicy,
+    replay::CapturedFrame,
+};
+
+/// Decides in this process.
+#[derive(Debug, Default)]
+pub struct NativeEngine {
+    buckets: MemoryBuckets,
+}
+
+impl Engine for NativeEngine {
+    fn decide(
+        &mut self,
+        policy: &CompiledPolicy,
+        now_ns: u64,
+        frame: &CapturedFrame<'_>,
+    ) -> Result<Reason, EngineError> {
+        Ok(decide(frame, &FixedClock(now_ns), policy, &self.buckets).reason)
+    }
+
+    fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {
+        Ok(self.buckets.read(key))
+    }
+}

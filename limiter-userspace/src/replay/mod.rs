@@ -1,0 +1,20 @@
+//! What a policy does to a capture: every packet at its own time through the decision, by the
+//! native engine or by the program in the kernel.
+//!
+//! `capture` reads pcap and pcapng, `engine` decides, `judge` adds what the strictest limit
+//! tells; `summary`, `sources` and `timeline` gather it for people, `plot` draws it. Memory is
+//! constant in the capture's length; the native engine keeps a bucket for each source.
+
+pub mod capture;
+pub mod engine;
+mod frame;
+mod judge;
+mod sources;
+mod summary;
+
+pub use self::{
+    frame::CapturedFrame,
+    judge::{Judged, OutOfTime, Replay, ReplayError, Strictest, bucket_id},
+    sources::{DroppedSource, Sources},
+    summary::Summary,
+};

@@ -1,0 +1,225 @@
+//! Who is dropped, and for how long.
+
+use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
+
+use limiter_common::{address::Address, counters::Traffic, reason::Action};
+
+use super::{Judged, judge::ip_address};
+
+/// How many sources are followed at most: memory stays below some 100 MB under any flood.
+const MOST: usize = 1 << 18;
+
+/// Follows the sources of which something was dropped.
+#[derive(Debug, Default)]
+pub struct Sources {
+    followed: HashMap<Address, Followed>,
+    /// Drops of sources beyond [`MOST`].
+    missed: u64,
+}
+
+#[derive(Debug)]
+struct Followed {
+    dropped: Traffic,
+    /// Drops by the slot of the limit; few.
+    by_limit: Vec<(u32, u64)>,
+    first_ns: i64,
+    last_ns: i64,
+    held: Held,
+}
+
+/// How long a source did without a packet that passes.
+#[derive(Debug, Default)]
+struct Held {
+    /// The first drop since it last passed.
+    since_ns: Option<i64>,
+    longest_ns: u64,
+}
+
+/// One source of which something was dropped.
+#[derive(Clone, Debug)]
+pub struct DroppedSource {
+    /// Its address.
+    pub address: IpAddr,
+    /// What was dropped.
+    pub dropped: Traffic,
+    /// The slots of the limits that dropped it, and how many packets each, most first.
+    pub by_limit: Vec<(u32, u64)>,
+    /// When the first was dropped, since the first packet of the capture.
+    pub first_ns: i64,
+    /// When the last was dropped.
+    pub last_ns: i64,
+    /// The longest time from a drop to the next packet that passed.
+    pub held_ns: u64,
+    /// No packet passed since, so that it is the time to the last drop, and may be longer.
+    pub still_held: bool,
+}
+
+impl Sources {
+    /// Notes a packet.
+    pub fn add(&mut self, packet: &Judged) {
+        let Some(source) = packet.source else {
+            return;
+        };
+        match packet.reason.action() {
+            Action::Pass => {
+                if self.followed.is_empty() {
+                    return;
+                }
+                if let Some(followed) = self.followed.get_mut(&source)
+                    && let Some(since_ns) = followed.held.since_ns.take()
+                {
+                    followed.held.at_least(since_ns, packet.t_ns);
+                }
+            }
+            Action::Drop => self.add_drop(source, packet),
+        }
+    }
+
+    fn add_drop(&mut self, source: Address, packet: &Judged) {
+        let full = self.followed.len() >= MOST;
+        if full && !self.followed.contains_key(&source) {
+            self.missed += 1;
+            return;
+        }
+        let followed = self.followed.entry(source).or_insert_with(|| Followed {
+            dropped: Traffic::default(),
+            by_limit: Vec::new(),
+            first_ns: packet.t_ns,
+            last_ns: packet.t_ns,
+            held: Held::default(),
+        });
+        followed.dropped.add(packet.length);
+        followed.first_ns = followed.first_ns.min(packet.t_ns);
+        followed.last_ns = followed.last_ns.max(packet.t_ns);
+        followed.held.since_ns.get_or_insert(packet.t_ns);
+        if let Some(strictest) = packet.strictest {
+            let limits = &mut followed.by_limit;
+            match limits.iter_mut().find(|(slot, _)| *slot == strictest.slot) {
+                Some((_, packets)) => *packets += 1,
+                None => limits.push((strictest.slot, 1)),
+            }
+        }
+    }
+
+    /// How many packets were dropped of sources that were not followed any more.
+    #[must_use]
+    pub const fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    /// How many sources were followed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.followed.len()
+    }
+
+    /// Whether nothing of a source was dropped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.followed.is_empty()
+    }
+
+    /// The sources of which most packets were dropped.
+    #[must_use]
+    pub fn dropped_most(&self, most: usize) -> Vec<DroppedSource> {
+        let mut sources: Vec<_> = self.followed.iter().collect();
+        sources.sort_by_key(|(address, followed)| {
+            (Reverse(followed.dropped.packets), ip_address(**address))
+        });
+        sources.truncate(most);
+        sources
+            .into_iter()
+            .map(|(address, followed)| followed.told(*address))
+            .collect()
+    }
+}
+
+impl Followed {
+    fn told(&self, address: Address) -> DroppedSource {
+        let mut by_limit = self.by_limit.clone();
+        by_limit.sort_by_key(|(slot, packets)| (Reverse(*packets), *slot));
+        // A hold that did not end lasts at least to the last drop.
+        let open_ns = self.held.since_ns.map(|since| self.last_ns.abs_diff(since));
+        let still_held = open_ns.is_some_and(|open| open >= self.held.longest_ns);
+        DroppedSource {
+            address: ip_address(address),
+            dropped: self.dropped,
+            by_limit,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            held_ns: self.held.longest_ns.max(open_ns.unwrap_or(0)),
+            still_held,
+        }
+    }
+}
+
+impl Held {
+    /// A clock that went back in between held it for no time.
+    fn at_least(&mut self, since_ns: i64, until_ns: i64) {
+        let held_ns = until_ns.saturating_sub(since_ns).max(0).unsigned_abs();
+        self.longest_ns = self.longest_ns.max(held_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::reason::Reason;
+
+    use super::*;
+
+    const SOURCE: Address = Address::v4([192, 0, 2, 1]);
+
+    fn packet(t_ns: i64, reason: Reason, source: Address) -> Judged {
+        Judged {
+            number: 1,
+            t_ns,
+            length: 100,
+            cut: false,
+            reason,
+            source: Some(source),
+            matched: 1,
+            strictest: None,
+        }
+    }
+
+    fn follow(packets: &[(i64, Reason)]) -> DroppedSource {
+        let mut sources = Sources::default();
+        for (t_ns, reason) in packets {
+            sources.add(&packet(*t_ns, *reason, SOURCE));
+        }
+        sources.dropped_most(1).remove(0)
+    }
+
+    #[test]
+    fn held_from_the_first_drop_to_the_next_pass() {
+        use Reason::{OverLimit, WithinLimits};
+        let source = follow(&[
+            (0, WithinLimits),
+            (10, OverLimit),
+            (20, OverLimit),
+            (35, WithinLimits),
+            (40, OverLimit),
+            (50, WithinLimits),
+        ]);
+        assert_eq!((source.held_ns, source.still_held), (25, false));
+        assert_eq!((source.first_ns, source.last_ns), (10, 40));
+        assert_eq!((source.dropped.packets, source.dropped.bytes), (3, 300));
+    }
+
+    #[test]
+    fn a_hold_that_does_not_end_lasts_at_least_to_the_last_drop() {
+        let source = follow(&[(10, Reason::OverLimit), (40, Reason::OverLimit)]);
+        assert_eq!((source.held_ns, source.still_held), (30, true));
+    }
+
+    #[test]
+    fn a_flood_of_sources_is_not_followed_for_ever() {
+        let mut sources = Sources::default();
+        let most = u32::try_from(MOST).unwrap();
+        for number in 0..most + 7 {
+            let source = Address::v4(number.to_be_bytes());
+            sources.add(&packet(0, Reason::OverLimit, source));
+        }
+        assert_eq!((sources.len(), sources.missed()), (MOST, 7));
+    }
+}

@@ -1,0 +1,59 @@
+//! Every way to write a capture gives the same replay.
+
+use anyhow::Result;
+use testbed::Frame;
+
+use crate::{
+    capture::{Container, Format, PCAP, Packet},
+    command::replay,
+};
+
+const CONFIG: &str = "limits: {PacketsPerIPAddress: {burst: 2, count: 1, period: 1s}}\n";
+
+fn packets() -> Result<Vec<Packet>> {
+    let frame = Frame::new("2001:db8::7".parse()?, "2001:db8::1".parse()?).udp(1, 2, b"odd")?;
+    let start = 1_700_000_000_123_456_000;
+    // The clock of a capture may go back.
+    let times = [0, 1_000, 999_000, 2_000_000_000, 1_500_000_000, 3_000_000];
+    let at = |time: u64| Packet::whole(start + time, frame.clone());
+    Ok(times.into_iter().map(at).collect())
+}
+
+#[test]
+fn all_formats_are_read_alike() -> Result<()> {
+    let packets = packets()?;
+    let mut first: Option<String> = None;
+    for container in [Container::Pcap, Container::Pcapng] {
+        for big_endian in [false, true] {
+            for nanoseconds in [false, true] {
+                let format = Format {
+                    container,
+                    big_endian,
+                    nanoseconds,
+                    ..PCAP
+                };
+                for through_stdin in [false, true] {
+                    let capture = format.write(&packets);
+                    let replayed = replay(CONFIG, &capture, through_stdin, &["--json"])?;
+                    assert!(replayed.success, "{format:?}: {}", replayed.stderr);
+                    let first = first.get_or_insert_with(|| replayed.stdout.clone());
+                    assert_eq!(&replayed.stdout, first, "{format:?}");
+                }
+            }
+        }
+    }
+    let first = first.unwrap_or_default();
+    let lines: Vec<&str> = first.lines().collect();
+    assert_eq!(lines.len(), packets.len() + 1);
+    assert!(lines[4].contains(r#""t_ns":1500000000,"#), "{}", lines[4]);
+    assert!(lines[5].contains(r#""verdict":"drop""#), "{}", lines[5]);
+    Ok(())
+}
+
+#[test]
+fn an_empty_capture_has_no_packets() -> Result<()> {
+    let replayed = replay(CONFIG, &PCAP.write(&[]), false, &["--json"])?;
+    assert!(replayed.success, "{}", replayed.stderr);
+    assert!(replayed.stdout.contains(r#""packets":0"#));
+    Ok(())
+}
