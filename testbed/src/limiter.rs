@@ -36,7 +36,7 @@ pub struct Limiter {
 
 impl Limiter {
     /// Starts `limiter run` with the configuration and more arguments, and waits until it
-    /// enforces. Metrics are off.
+    /// enforces.
     pub fn start(
         binary: &Path,
         namespace: &Namespace,
@@ -49,7 +49,7 @@ impl Limiter {
         let log = File::create(directory.path().join("log")).context("cannot make a log")?;
         let child = namespace
             .command(binary)
-            .args(["run", "--metrics", "off", "--config"])
+            .args(["run", "--config"])
             .arg(&file)
             .arg("--socket")
             .arg(socket(&directory))

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{
     OutputArgs, print_json,
-    render::{count, duration, table},
+    render::{count, counted, duration, table},
 };
 use crate::{
     config::{self, Config},
@@ -118,9 +118,9 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
     };
     writeln!(
         out,
-        "{} limits, {} overrides; interfaces: {interfaces}",
-        config.policy.limits.len(),
-        config.policy.override_count(),
+        "{}, {}; interfaces: {interfaces}",
+        counted(config.policy.limits.len(), "limit"),
+        counted(config.policy.override_count(), "override"),
     )?;
     Ok(())
 }

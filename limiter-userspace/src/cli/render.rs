@@ -7,7 +7,7 @@ pub(super) fn table<const N: usize, const R: usize>(
     header: [&str; N],
     right: [usize; R],
     rows: impl IntoIterator<Item = [String; N]>,
-) -> Table {
+) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header).add_rows(rows);
     for index in right {
@@ -18,7 +18,7 @@ pub(super) fn table<const N: usize, const R: usize>(
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    table
+    table.trim_fmt()
 }
 
 /// A count with its thousands apart: `1 048 576`.
@@ -32,6 +32,12 @@ pub(super) fn count(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A count of things: `1 override`, `2 048 overrides`.
+pub(super) fn counted(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", count(number as u64))
 }
 
 /// A duration in its largest fitting unit, with three significant digits: `3.2 ms`, `30 days`.

@@ -8,7 +8,7 @@ use limiter_common::reason::Reason;
 
 use super::{
     ControlArgs, OutputArgs, print_json,
-    render::{count, table},
+    render::{count, counted, table},
 };
 use crate::control::{
     client::ask,
@@ -50,10 +50,10 @@ fn print(status: &Status) -> anyhow::Result<()> {
     }
     writeln!(
         out,
-        "policy {}: {} limits, {} overrides\n",
+        "policy {}: {}, {}\n",
         status.policy.generation,
-        count(status.policy.limits as u64),
-        count(status.policy.overrides as u64),
+        counted(status.policy.limits, "limit"),
+        counted(status.policy.overrides, "override"),
     )?;
 
     let limits = status.limits.iter().map(|(name, limit)| {

@@ -4,6 +4,7 @@ use std::{
     fs, io,
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,6 +12,7 @@ use thiserror::Error;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
+    sync::Semaphore,
     time::timeout,
 };
 use tracing::debug;
@@ -19,6 +21,9 @@ use super::protocol::{Answer, MAX_LINE, Request, VERSION, Versioned};
 
 /// How long a client may take to state its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many clients are served at once.
+const MAX_CLIENTS: usize = 16;
 
 /// The socket could not be made.
 #[derive(Debug, Error)]
@@ -57,19 +62,26 @@ impl Server {
         })
     }
 
-    /// Answers requests, one a connection, until it is dropped.
-    pub async fn serve(&self, answer: impl Fn(Request) -> Answer) {
-        loop {
-            let served = match self.listener.accept().await {
-                Ok((stream, _)) => timeout(PATIENCE, serve_one(stream, &answer)).await,
+    /// Answers requests, one a connection, until it is dropped. A client that is silent
+    /// keeps no other waiting.
+    pub async fn serve(&self, answer: impl Fn(Request) -> Answer + Clone + Send + Sync + 'static) {
+        let places = Arc::new(Semaphore::new(MAX_CLIENTS));
+        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let answer = answer.clone();
+                    tokio::spawn(async move {
+                        if let Ok(Err(error)) = timeout(PATIENCE, serve_one(stream, answer)).await {
+                            debug!("control connection: {error}");
+                        }
+                        drop(place);
+                    });
+                }
                 Err(error) => {
                     // Out of descriptors, most likely: do not spin on it.
+                    debug!("control socket: {error}");
                     tokio::time::sleep(Duration::from_millis(100)).await;
-                    Ok(Err(error))
                 }
-            };
-            if let Ok(Err(error)) = served {
-                debug!("control connection: {error}");
             }
         }
     }

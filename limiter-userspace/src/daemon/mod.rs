@@ -4,6 +4,8 @@ mod answers;
 mod startup;
 mod watch;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
@@ -49,8 +51,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         _ = terminate.recv() => return Ok(()),
     };
     let daemon = &started.daemon;
+    let answer = {
+        let daemon = Arc::clone(daemon);
+        move |request| answers::answer(&daemon, request)
+    };
     tokio::select! {
-        () = started.control.serve(|request| answers::answer(daemon, request)) => Ok(()),
+        () = started.control.serve(answer) => Ok(()),
         () = watch::until_no_interface_is_left(daemon) => Err(DaemonError::NoInterfaceLeft),
         _ = interrupt.recv() => {
             info!("interrupted: detaching");

@@ -159,7 +159,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         datapath,
     });
     info!(
-        "enforcing {} limits with {} overrides; control socket {}{}",
+        "enforcing the policy (limits: {}, overrides: {}); control socket {}{}",
         daemon.policy.limits.len(),
         daemon.policy.override_count(),
         options.socket.display(),

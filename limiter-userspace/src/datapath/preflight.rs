@@ -1,6 +1,6 @@
 //! What must be there before anything is loaded: told by name, not by an error number.
 
-use std::{fs, path::Path};
+use std::{ffi::CStr, fs, path::Path};
 
 use thiserror::Error;
 
@@ -79,7 +79,7 @@ const CAPABILITIES: [(&str, u32); 2] = [("CAP_NET_ADMIN", 12), ("CAP_SYS_ADMIN",
 /// Checks everything.
 pub fn check() -> Result<(), PreflightError> {
     check_capabilities(&read("/proc/self/status")?)?;
-    check_release(read("/proc/sys/kernel/osrelease")?.trim())?;
+    check_release(&running_release())?;
     if Path::new("/sys/kernel/btf/vmlinux").exists() {
         Ok(())
     } else {
@@ -92,6 +92,17 @@ fn read(path: &'static str) -> Result<String, PreflightError> {
         path,
         error: error.to_string(),
     })
+}
+
+/// The kernel's release, such as `6.1.0-50-amd64`.
+fn running_release() -> String {
+    // SAFETY: zeroes make a valid `utsname`, its fields being arrays of characters.
+    let mut name: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a `utsname` of our own.
+    unsafe { libc::uname(&raw mut name) };
+    // SAFETY: the kernel ends the string, or the zeroes above do.
+    let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
+    release.to_string_lossy().into_owned()
 }
 
 fn check_capabilities(status: &str) -> Result<(), PreflightError> {

@@ -1,0 +1,244 @@
+//! The control socket and the metrics port.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::unix::{fs::PermissionsExt as _, net::UnixStream, process::CommandExt as _},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender, SERVER_INTERFACE};
+
+use crate::{BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair, succeed, text};
+
+#[test]
+fn no_daemon() -> Result<()> {
+    let scene = Scene::new()?;
+    for arguments in [&["status"][..], &["explain", "10.0.0.1"]] {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).arg("--socket").arg(scene.socket());
+        assert_fails(
+            &mut command,
+            &[
+                "no limiter is running (nobody answers at …control.sock): start one with `limiter \
+               run -c FILE -i INTERFACE`, or name its socket with --socket",
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// The daemon's own socket, for tests that speak to it without the command line.
+fn start(scene: &Scene, pair: &testbed::Pair) -> Result<Running> {
+    let child = scene
+        .run(&pair.server, &["-i", SERVER_INTERFACE])
+        .stderr(Stdio::null())
+        .spawn()?;
+    let running = Running(child);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while UnixStream::connect(scene.socket()).is_err() {
+        ensure!(Instant::now() < deadline, "the daemon is not up in time");
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(running)
+}
+
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_socket_is_roots_alone() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let _running = start(&scene, &pair)?;
+    let mode = fs::metadata(scene.socket())?.permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // The directory lets anyone through, the socket does not.
+    fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
+    let copy = scene.path("limiter");
+    fs::copy(BINARY, &copy)?;
+    let mut command = Command::new(copy);
+    command
+        .uid(65_534)
+        .args(["status", "--socket"])
+        .arg(scene.socket());
+    assert_fails(
+        &mut command,
+        &["not allowed to open …control.sock: run as root (sudo limiter …)"],
+    )
+}
+
+#[test]
+fn another_daemon_has_the_socket() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let _running = start(&scene, &pair)?;
+    assert_fails(
+        &mut scene.run(&pair.server, &["-i", "lo"]),
+        &[
+            "another limiter is running already (it answers at …control.sock): stop it first, or \
+           give this one a socket of its own with --socket",
+        ],
+    )?;
+    // The one that runs was not disturbed.
+    let mut status = Command::new(BINARY);
+    succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
+    Ok(())
+}
+
+#[test]
+fn strange_clients_are_answered_and_keep_nobody_waiting() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let _running = start(&scene, &pair)?;
+    let ask = |line: &[u8]| -> Result<String> {
+        let mut stream = UnixStream::connect(scene.socket())?;
+        // The daemon may hang up on a line that is too long before it is all sent.
+        let _ = stream.write_all(line);
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        Ok(answer)
+    };
+    let refused = ask(b"{\"version\":99,\"command\":\"status\"}\n")?;
+    ensure!(
+        refused.contains("version 99 of the control protocol"),
+        "{refused}"
+    );
+    let refused = ask(b"GET / HTTP/1.1\r\n\r\n")?;
+    ensure!(refused.contains("not a request"), "{refused}");
+    ask(&vec![b'x'; 3 << 20])?;
+
+    let silent: Vec<_> = (0..8)
+        .map(|_| UnixStream::connect(scene.socket()))
+        .collect::<Result<_, _>>()?;
+    let asked = Instant::now();
+    let answer = ask(b"{\"version\":1,\"command\":\"status\"}\n")?;
+    ensure!(answer.contains("\"interfaces\""), "{answer}");
+    // Half of what one silent client is given.
+    ensure!(
+        asked.elapsed() < Duration::from_millis(2_500),
+        "{:?}",
+        asked.elapsed()
+    );
+    drop(silent);
+    Ok(())
+}
+
+#[test]
+fn the_metrics_port_is_taken() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let _taken = pair
+        .server
+        .enter(|| TcpListener::bind("127.0.0.1:9470").context("a free port"))?;
+    let mut command = pair.server.command(BINARY);
+    command
+        .args(["run", "-i", SERVER_INTERFACE, "-c"])
+        .arg(scene.path("limiter.yaml"))
+        .arg("--socket")
+        .arg(scene.socket());
+    assert_fails(
+        &mut command,
+        &[
+            "cannot serve metrics on 127.0.0.1:9470: …; choose another address with --metrics or \
+           `metrics: {listen: …}`, or switch them off with `off`",
+        ],
+    )?;
+    assert_nothing_left(&pair, &scene.socket())
+}
+
+#[test]
+fn metrics_agree_with_status() -> Result<()> {
+    let pair = pair()?;
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        "limits: {PacketsPerIPAddress: {burst: 3, count: 1, period: 1h}}\n\
+         overrides: {\"PacketsPerIPAddress:10.9.9.9\": {burst: 1, count: 1, period: 1s}}\n",
+        &["-i", SERVER_INTERFACE],
+    )?;
+    let frame = Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 5])?;
+    assert_eq!(limiter.status()?["reasons"]["over_limit"], 2);
+    let answer = pair.server.enter(|| {
+        let mut stream = TcpStream::connect("127.0.0.1:9470")?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    })?;
+    for line in [
+        r#"limiter_packets_total{interface="server0",verdict="pass",reason="within_limits"} 3"#,
+        r#"limiter_packets_total{interface="server0",verdict="drop",reason="over_limit"} 2"#,
+        r#"limiter_bytes_total{interface="server0",verdict="pass",reason="within_limits"} 300"#,
+        r#"limiter_limit_packets_total{limit="PacketsPerIPAddress",decision="pass"} 3"#,
+        r#"limiter_limit_packets_total{limit="PacketsPerIPAddress",decision="drop"} 2"#,
+        r#"limiter_limit_bytes_total{limit="PacketsPerIPAddress",decision="drop"} 200"#,
+        r#"limiter_overrides_active{limit="PacketsPerIPAddress"} 1"#,
+    ] {
+        ensure!(
+            answer.lines().any(|got| got == line),
+            "{line} is not in\n{answer}"
+        );
+    }
+    ensure!(
+        answer.contains("\nlimiter_policy_loaded_timestamp_seconds 1"),
+        "{answer}"
+    );
+    ensure!(
+        answer.contains("\nlimiter_build_info{version=\""),
+        "{answer}"
+    );
+    Ok(())
+}
+
+#[test]
+fn log_datapath_shows_verdicts() -> Result<()> {
+    let pair = pair()?;
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        GOOD,
+        &["-i", SERVER_INTERFACE, "--log-datapath"],
+    )?;
+    let frame = Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 40])?;
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let log = limiter.log()?;
+        if log.contains("pass reason=") && log.contains("drop reason=") {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "no verdicts in\n{log}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn check_shows_the_interned_table() -> Result<()> {
+    let scene = Scene::new()?;
+    let file = scene.path("limiter.yaml");
+    let output = succeed(Command::new(BINARY).arg("check").arg(&file))?;
+    let shown = text(&output.stdout)?;
+    ensure!(shown.contains("PacketsPerIPAddress"), "{shown}");
+    ensure!(
+        shown.contains("1 limit, 0 overrides; interfaces: none named"),
+        "{shown}"
+    );
+    ensure!(
+        shown.lines().all(|line| line == line.trim_end()),
+        "{shown:?}"
+    );
+    let output = succeed(Command::new(BINARY).args(["check", "--json"]).arg(&file))?;
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(json["limits"][0]["id"], 1);
+    assert_eq!(json["limits"][0]["emission_interval_ns"], 50_000_000);
+    Ok(())
+}

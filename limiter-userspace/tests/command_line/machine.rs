@@ -1,0 +1,92 @@
+//! Machines and processes that lack something.
+
+use std::{fs, os::unix::process::CommandExt as _, process::Command};
+
+use anyhow::Result;
+use nix::sys::personality::{self, Persona};
+use testbed::SERVER_INTERFACE;
+
+use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair};
+
+/// Reports a kernel release of 2.6 to the process.
+fn pretend_to_be_old(command: &mut Command) -> &mut Command {
+    let pretend = || {
+        personality::set(Persona::UNAME26)?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec one system call is made, which allocates nothing.
+    unsafe { command.pre_exec(pretend) }
+}
+
+#[test]
+fn without_root() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    // Root's rights are given up after the namespace is entered.
+    let mut command = pair.server.command("setpriv");
+    command
+        .args([
+            "--reuid=0",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            BINARY,
+        ])
+        .args(["run", "-i", SERVER_INTERFACE, "-c"])
+        .arg(scene.path("limiter.yaml"))
+        .arg("--socket")
+        .arg(scene.socket());
+    assert_fails(
+        &mut command,
+        &[
+            "not allowed to load and attach XDP programs: missing CAP_NET_ADMIN, CAP_SYS_ADMIN; \
+           run as root (sudo limiter …)",
+        ],
+    )?;
+    assert_nothing_left(&pair, &scene.socket())
+}
+
+#[test]
+fn on_an_old_kernel() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let mut command = scene.run(&pair.server, &["-i", SERVER_INTERFACE]);
+    assert_fails(
+        pretend_to_be_old(&mut command),
+        &[
+            "this kernel (2.6.…) is too old: atomic compare-and-exchange in BPF programs needs \
+           Linux 5.12",
+        ],
+    )?;
+    assert_nothing_left(&pair, &scene.socket())
+}
+
+#[test]
+fn on_a_kernel_without_btf() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let empty = scene.path("empty");
+    fs::create_dir(&empty)?;
+    let mut command = pair.server.command("unshare");
+    command
+        .args([
+            "--mount",
+            "sh",
+            "-c",
+            r#"mount --bind "$0" /sys/kernel/btf && exec "$@""#,
+        ])
+        .arg(&empty)
+        .args([
+            BINARY,
+            "run",
+            "--metrics",
+            "off",
+            "-i",
+            SERVER_INTERFACE,
+            "-c",
+        ])
+        .arg(scene.path("limiter.yaml"))
+        .arg("--socket")
+        .arg(scene.socket());
+    assert_fails(
+        &mut command,
+        &["this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): …"],
+    )?;
+    assert_nothing_left(&pair, &scene.socket())
+}

@@ -1,0 +1,129 @@
+//! The command line as its users meet it: every bad day is one clear line on stderr, the
+//! right exit code, and nothing left attached. Runs the binary. Needs root.
+
+mod control;
+mod interfaces;
+mod machine;
+mod output;
+mod usage;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+use testbed::{Namespace, Pair, SERVER_INTERFACE};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_limiter");
+
+const GOOD: &str = "limits: {PacketsPerIPAddress: {burst: 20, count: 20, period: 1s}}\n";
+
+/// A pair of namespaces with an address on each end.
+fn pair() -> Result<Pair> {
+    Pair::new(&["10.77.0.2/24".parse()?], &["10.77.0.1/24".parse()?])
+}
+
+/// A directory with a good configuration, for a daemon that is not to start.
+struct Scene {
+    directory: TempDir,
+}
+
+impl Scene {
+    fn new() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        fs::write(directory.path().join("limiter.yaml"), GOOD)?;
+        Ok(Self { directory })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.path("control.sock")
+    }
+
+    /// `limiter run` with the good configuration and a socket of its own, in a namespace.
+    fn run(&self, namespace: &Namespace, arguments: &[&str]) -> Command {
+        let mut command = namespace.command(BINARY);
+        command
+            .args(["run", "--metrics", "off", "--config"])
+            .arg(self.path("limiter.yaml"))
+            .arg("--socket")
+            .arg(self.socket())
+            .args(arguments);
+        command
+    }
+}
+
+/// Runs a command that must fail with exit code 1 and lines on stderr that are exactly
+/// `expected`; `…` in a line stands for anything.
+#[track_caller]
+fn assert_fails(command: &mut Command, expected: &[&str]) -> Result<()> {
+    let output = command.output().context("cannot run the binary")?;
+    let told = String::from_utf8(output.stderr.clone())?;
+    let lines: Vec<_> = told.lines().collect();
+    ensure!(
+        output.status.code() == Some(1),
+        "{command:?} ends with {}: {told}",
+        output.status
+    );
+    ensure!(
+        lines.len() == expected.len()
+            && lines
+                .iter()
+                .zip(expected)
+                .all(|(line, pattern)| matches(line, pattern)),
+        "{command:?} says\n{told}but is expected to say\n{}",
+        expected.join("\n")
+    );
+    Ok(())
+}
+
+fn matches(line: &str, pattern: &str) -> bool {
+    let mut rest = line;
+    let mut pieces = pattern.split('…');
+    let first = pieces.next().unwrap_or_default();
+    let Some(after) = rest.strip_prefix(first) else {
+        return false;
+    };
+    rest = after;
+    let mut last = None;
+    for piece in pieces {
+        last = Some(piece);
+        let Some(place) = rest.find(piece) else {
+            return false;
+        };
+        rest = &rest[place + piece.len()..];
+    }
+    // A pattern that ends in `…` takes any rest.
+    rest.is_empty() || last == Some("")
+}
+
+/// Nothing is attached to the server's interface, and the socket is gone.
+#[track_caller]
+fn assert_nothing_left(pair: &Pair, socket: &Path) -> Result<()> {
+    let link = pair
+        .server
+        .ip(&["-details", "link", "show", SERVER_INTERFACE])?;
+    ensure!(!link.contains("xdp"), "still attached: {link}");
+    ensure!(!socket.exists(), "{} is left behind", socket.display());
+    Ok(())
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    Ok(std::str::from_utf8(bytes)?)
+}
+
+fn succeed(command: &mut Command) -> Result<Output> {
+    let output = command.output()?;
+    ensure!(
+        output.status.success(),
+        "{command:?} fails: {}",
+        text(&output.stderr)?
+    );
+    Ok(output)
+}

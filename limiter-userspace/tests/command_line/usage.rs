@@ -1,0 +1,72 @@
+//! Wrong usage, and configurations that are none.
+
+use std::{fs, process::Command};
+
+use anyhow::Result;
+use testbed::Namespace;
+
+use crate::{BINARY, Scene, assert_fails, text};
+
+#[test]
+fn wrong_usage_is_exit_code_2() -> Result<()> {
+    let rows: [&[&str]; 6] = [
+        &[],
+        &["frobnicate"],
+        &["run"],
+        &["run", "-c", "x", "--mode", "quick"],
+        &["run", "-c", "x", "--metrics", "9470"],
+        &["explain", "not-an-address"],
+    ];
+    for arguments in rows {
+        let output = Command::new(BINARY).args(arguments).output()?;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(text(&output.stderr)?.contains("--help"), "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn configurations_that_are_none() -> Result<()> {
+    let scene = Scene::new()?;
+    let large = fs::File::create(scene.path("large"))?;
+    large.set_len(100 << 20)?;
+    fs::write(scene.path("empty"), "")?;
+    fs::write(scene.path("binary"), b"\x7fELF\0\0\xff\xfe")?;
+    let namespace = Namespace::new()?;
+    for (name, told) in [
+        (".", "…: is a directory, not a file"),
+        ("missing", "…missing: …"),
+        ("empty", "…empty: …"),
+        ("binary", "…binary…"),
+        ("large", "…large: …"),
+    ] {
+        let path = scene.path(name);
+        assert_fails(Command::new(BINARY).arg("check").arg(&path), &[told])?;
+        let mut run = namespace.command(BINARY);
+        run.args(["run", "-i", "lo", "-c"]).arg(&path);
+        assert_fails(&mut run, &[told])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn all_errors_of_a_file_at_once() -> Result<()> {
+    let scene = Scene::new()?;
+    let path = scene.path("bad.yaml");
+    fs::write(
+        &path,
+        "limits:\n  PacketsPerIPAdress: {burst: 1, count: 1, period: 1s}\n  \
+         BytesPerIPAddress: {burst: 100, count: 0, period: 1s}\n",
+    )?;
+    let told = [
+        "…bad.yaml:2:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'?",
+        "…bad.yaml:3:30: invalid burst '100', …",
+        "…bad.yaml:3:42: invalid count '0', must be > 0",
+    ];
+    assert_fails(Command::new(BINARY).arg("check").arg(&path), &told)?;
+    let mut run = Command::new(BINARY);
+    run.args(["run", "-i", "no-such-interface", "-c"])
+        .arg(&path);
+    assert_fails(&mut run, &told)
+}
