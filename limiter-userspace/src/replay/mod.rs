@@ -2,7 +2,7 @@
 //! native engine or by the program in the kernel.
 //!
 //! `capture` reads pcap and pcapng, `engine` decides, `judge` adds what the strictest limit
-//! tells; `summary`, `sources` and `timeline` gather it for people, `plot` draws it. Memory is
+//! tells; `summary`, `sources` and `timeline` gather it for people. Memory is
 //! constant in the capture's length; the native engine keeps a bucket for each source.
 
 pub mod capture;
@@ -11,10 +11,12 @@ mod frame;
 mod judge;
 mod sources;
 mod summary;
+mod timeline;
 
 pub use self::{
     frame::CapturedFrame,
     judge::{Judged, OutOfTime, Replay, ReplayError, Strictest, bucket_id},
     sources::{DroppedSource, Sources},
     summary::Summary,
+    timeline::{Fate, Timeline},
 };

@@ -2,6 +2,8 @@
 
 mod capture;
 mod command;
+mod engines;
 mod formats;
+mod plain;
 mod spoilt;
 mod worked_example;

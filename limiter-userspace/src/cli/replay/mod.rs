@@ -2,13 +2,16 @@
 
 mod json;
 mod open;
+mod plot;
 mod print;
 
 use std::{
+    fs::File,
     io::{self, BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
+use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 
 use super::OutputArgs;
@@ -17,7 +20,7 @@ use crate::{
     datapath::preflight,
     policy::{CompiledPolicy, Policy},
     replay::{
-        Judged, Replay, Sources, Summary,
+        Judged, Replay, Sources, Summary, Timeline,
         capture::Capture,
         engine::{Engine, KernelEngine, NativeEngine},
     },
@@ -38,6 +41,10 @@ pub(super) struct ReplayArgs {
 
     #[command(flatten)]
     output: OutputArgs,
+
+    /// Draw packets over time, passed and dropped by each limit, as an SVG
+    #[arg(long, value_name = "OUT.svg")]
+    plot: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -56,13 +63,17 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let mut capture = Capture::new(reader)?;
     let engine = engine(args.engine, &tables, &config)?;
     let mut replay = Replay::new(tables, engine, args.output.json);
+    let plot = args.plot.as_deref();
+    let plot = plot.map(|path| create(path, &args.capture)).transpose()?;
 
+    let limits = config.policy.limits.len();
     let mut out = Output {
         policy: &config.policy,
         json: args.output.json,
         writer: BufWriter::new(io::stdout().lock()),
-        summary: Summary::new(config.policy.limits.len()),
+        summary: Summary::new(limits),
         sources: Sources::default(),
+        plot: plot.map(|file| (file, Timeline::new(limits))),
     };
     // What was read is told, also when the rest cannot be.
     let end: anyhow::Result<()> = loop {
@@ -76,8 +87,22 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
             Err(error) => break Err(error.into()),
         }
     };
-    out.finish()?;
+    out.finish(&args.capture)?;
     end
+}
+
+/// Creates the file for the plot, before hours of replay that would be lost.
+fn create(path: &Path, capture: &Path) -> anyhow::Result<File> {
+    if path
+        .canonicalize()
+        .is_ok_and(|path| capture.canonicalize().is_ok_and(|capture| path == capture))
+    {
+        bail!("the plot {} would replace the capture", path.display());
+    }
+    match File::create(path) {
+        Ok(file) => Ok(file),
+        Err(error) => bail!("cannot write the plot {}: {error}", path.display()),
+    }
 }
 
 fn engine(
@@ -101,11 +126,15 @@ struct Output<'a, W> {
     writer: W,
     summary: Summary,
     sources: Sources,
+    plot: Option<(File, Timeline)>,
 }
 
 impl<W: Write> Output<'_, W> {
     fn packet(&mut self, packet: &Judged) -> anyhow::Result<()> {
         self.summary.add(packet);
+        if let Some((_, timeline)) = &mut self.plot {
+            timeline.add(packet);
+        }
         if self.json {
             json::packet(&mut self.writer, self.policy, packet)
         } else {
@@ -114,13 +143,21 @@ impl<W: Write> Output<'_, W> {
         }
     }
 
-    fn finish(mut self) -> anyhow::Result<()> {
+    fn finish(mut self, capture: &Path) -> anyhow::Result<()> {
         if self.json {
             json::summary(&mut self.writer, self.policy, &self.summary)?;
         } else {
             print::summary(&mut self.writer, self.policy, &self.summary, &self.sources)?;
         }
         self.writer.flush()?;
+        if let Some((file, timeline)) = self.plot {
+            let name = capture.file_name().unwrap_or(capture.as_os_str());
+            let title = format!("Replay of {}", name.display());
+            let mut file = BufWriter::new(file);
+            plot::draw(&mut file, &title, self.policy, &timeline)
+                .and_then(|()| file.flush())
+                .map_err(|error| anyhow!("cannot write the plot: {error}"))?;
+        }
         Ok(())
     }
 }

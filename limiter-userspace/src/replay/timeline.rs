@@ -1,0 +1,174 @@
+//! Packets over time, by what became of them, in memory that does not grow.
+
+use limiter_common::reason::Action;
+
+use super::Judged;
+
+/// The narrowest bin: shorter ones would show single packets as rates of millions.
+const NARROWEST_NS: u64 = 1_000_000;
+
+/// How many bins there are at most; when time runs out of them, neighbours are merged.
+const MOST_BINS: usize = 200;
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It passed.
+    Passed,
+    /// The limit in this slot dropped it.
+    DroppedBy(u32),
+    /// It was dropped, but by no limit: it is malformed.
+    DroppedOtherwise,
+}
+
+/// Counts packets by time and fate.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    limits: usize,
+    width_ns: u64,
+    /// By bin, the packets of each fate.
+    bins: Vec<Vec<u64>>,
+    end_ns: u64,
+}
+
+impl Timeline {
+    /// Of no packet, under so many limits.
+    #[must_use]
+    pub fn new(limits: usize) -> Self {
+        Self {
+            limits,
+            width_ns: NARROWEST_NS,
+            bins: Vec::new(),
+            end_ns: 0,
+        }
+    }
+
+    /// Counts a packet; one from before the first packet with the first.
+    pub fn add(&mut self, packet: &Judged) {
+        let t_ns = u64::try_from(packet.t_ns).unwrap_or(0);
+        self.end_ns = self.end_ns.max(t_ns);
+        let fate = match (packet.reason.action(), packet.strictest) {
+            (Action::Pass, _) => Fate::Passed,
+            (Action::Drop, Some(strictest)) => Fate::DroppedBy(strictest.slot),
+            (Action::Drop, None) => Fate::DroppedOtherwise,
+        };
+        let mut bin = self.bin_of(t_ns);
+        while bin >= MOST_BINS {
+            self.merge();
+            bin = self.bin_of(t_ns);
+        }
+        if bin >= self.bins.len() {
+            self.bins.resize(bin + 1, vec![0; self.limits + 2]);
+        }
+        let column = self.column(fate);
+        self.bins[bin][column] += 1;
+    }
+
+    /// A bin beyond the last that memory could hold is beyond the last in any case.
+    fn bin_of(&self, t_ns: u64) -> usize {
+        usize::try_from(t_ns / self.width_ns).unwrap_or(usize::MAX)
+    }
+
+    /// Makes bins wider, from 1 to 2 to 10 times a power of ten.
+    fn merge(&mut self) {
+        let power_of_ten = 10_u64.pow(self.width_ns.ilog10());
+        let factor = if self.width_ns == power_of_ten { 2 } else { 5 };
+        self.width_ns *= factor as u64;
+        self.bins = self
+            .bins
+            .chunks(factor)
+            .map(|bins| {
+                let mut merged = vec![0; self.limits + 2];
+                for bin in bins {
+                    for (sum, packets) in merged.iter_mut().zip(bin) {
+                        *sum += packets;
+                    }
+                }
+                merged
+            })
+            .collect();
+    }
+
+    fn column(&self, fate: Fate) -> usize {
+        match fate {
+            Fate::Passed => 0,
+            Fate::DroppedBy(slot) => 1 + slot as usize,
+            Fate::DroppedOtherwise => 1 + self.limits,
+        }
+    }
+
+    /// Every fate, that of the packets which passed first.
+    pub fn fates(&self) -> impl Iterator<Item = Fate> {
+        let limits = (0..).take(self.limits).map(Fate::DroppedBy);
+        [Fate::Passed]
+            .into_iter()
+            .chain(limits)
+            .chain([Fate::DroppedOtherwise])
+    }
+
+    /// The packets of a fate, bin by bin.
+    pub fn packets(&self, fate: Fate) -> impl Iterator<Item = u64> {
+        let column = self.column(fate);
+        self.bins.iter().map(move |bin| bin[column])
+    }
+
+    /// How long a bin is.
+    #[must_use]
+    pub const fn width_ns(&self) -> u64 {
+        self.width_ns
+    }
+
+    /// When the last packet came.
+    #[must_use]
+    pub const fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::reason::Reason;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn packet(t_ns: i64, reason: Reason) -> Judged {
+        Judged {
+            number: 1,
+            t_ns,
+            length: 60,
+            cut: false,
+            reason,
+            source: None,
+            matched: 0,
+            strictest: None,
+        }
+    }
+
+    #[test]
+    fn no_packet_is_lost_when_bins_are_merged() {
+        let mut timeline = Timeline::new(1);
+        let mut widths = Vec::new();
+        for second in 0..1_000_i64 {
+            for t_ns in [second * 50_000_000, second * 50_000_000 + 1] {
+                timeline.add(&packet(t_ns, Reason::NotIp));
+            }
+            timeline.add(&packet(0, Reason::MalformedTcp));
+            widths.push(timeline.width_ns() / MS);
+        }
+        widths.dedup();
+        assert_eq!(widths, [1, 2, 10, 20, 100, 200, 1_000]);
+        let passed: Vec<_> = timeline.packets(Fate::Passed).collect();
+        assert_eq!(passed, [40; 50]);
+        assert_eq!(timeline.packets(Fate::DroppedOtherwise).next(), Some(1_000));
+        assert_eq!(timeline.packets(Fate::DroppedBy(0)).sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn before_the_first_packet_is_at_its_start() {
+        let mut timeline = Timeline::new(0);
+        timeline.add(&packet(-5, Reason::NotIp));
+        assert_eq!(timeline.packets(Fate::Passed).collect::<Vec<_>>(), [1]);
+    }
+}

@@ -1,0 +1,139 @@
+//! A random capture through both engines: not a byte of the output differs.
+
+use anyhow::Result;
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use testbed::{Frame, Tag};
+
+use crate::{
+    capture::{Container, Format, PCAP, PCAPNG, Packet},
+    command::replay,
+};
+
+const PACKETS: usize = 1_500;
+
+const CONFIG: &str = r#"
+limits:
+  PacketsPerIPAddress: {burst: 5, count: 700, period: 1s}
+  PacketsPerIPv6Range: {burst: 9, count: 1100, period: 1s}
+  PacketsPerIPv4Range: {burst: 12, count: 1300, period: 1s}
+  BytesPerIPAddress: {burst: 2000, count: 300000, period: 1s}
+  BytesPerIPv6Range: {burst: 4000, count: 777777, period: 1s}
+  NewConnectionsPerIPAddress: {burst: 2, count: 90, period: 1s}
+overrides:
+  - PacketsPerIPAddress: {burst: 50, count: 7, period: 7777777ns, ids: [10.0.0.1, "2001:db8::1"]}
+  - BytesPerIPAddress: {burst: 1514, count: 1000, period: 1ms, ids: [10.0.1.1]}
+  - BytesPerIPv6Range: {burst: 1600, count: 1, period: 1us, ids: ["2001:db8:1::/48"]}
+"#;
+
+fn source() -> impl Strategy<Value = std::net::IpAddr> {
+    prop_oneof![
+        (0u8..2, 0u8..4).prop_map(|(net, host)| [10, 0, net, host].into()),
+        (0u16..2, 0u16..4).prop_map(|(net, host)| [0x2001, 0xdb8, net, 0, 0, 0, 0, host].into()),
+    ]
+}
+
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let good = (source(), any::<bool>(), 0usize..3, 0usize..2_000);
+    let good = good.prop_map(|(source, tcp, tags, payload)| {
+        let destination = if source.is_ipv4() {
+            [10, 9, 9, 9].into()
+        } else {
+            [0x2001, 0xdb8, 99, 0, 0, 0, 0, 1].into()
+        };
+        let mut frame = Frame::new(source, destination);
+        for _ in 0..tags {
+            frame = frame.tagged(Tag::Customer(5));
+        }
+        let bytes = if tcp {
+            frame.tcp_syn(1, 2, 0)
+        } else {
+            frame.udp(1, 2, &vec![0; payload])
+        };
+        bytes.expect("a frame of one family")
+    });
+    let spoilt = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
+    let short = prop::option::weighted(0.1, any::<prop::sample::Index>());
+    (good, spoilt, short).prop_map(|(mut frame, spoilt, short)| {
+        if let Some((place, value)) = spoilt {
+            let headers = frame.len().min(80);
+            frame[place.index(headers)] = value;
+        }
+        if let Some(place) = short {
+            // Also shorter than the kernel takes.
+            frame.truncate(1 + place.index(frame.len()));
+        }
+        frame
+    })
+}
+
+/// With a snapshot length now and then, and times that now and then go back.
+fn packets() -> impl Strategy<Value = Vec<Packet>> {
+    let step = prop_oneof![9 => 0i64..3_000_000, 1 => -2_000_000i64..0];
+    let cut = prop::option::weighted(0.2, 0usize..120);
+    prop::collection::vec((step, frame(), cut), PACKETS).prop_map(|packets| {
+        let mut now = 1_700_000_000_000_000_000_u64;
+        packets
+            .into_iter()
+            .map(|(step, frame, cut)| {
+                now = now.saturating_add_signed(step);
+                let packet = Packet::whole(now, frame);
+                match cut {
+                    Some(captured) => packet.cut_to(captured),
+                    None => packet,
+                }
+            })
+            .collect()
+    })
+}
+
+#[test]
+fn both_engines_print_the_same() -> Result<()> {
+    let mut runner = TestRunner::default();
+    for container in [Container::Pcap, Container::Pcapng] {
+        let format = Format {
+            container,
+            ..PCAPNG
+        };
+        let tree = packets()
+            .new_tree(&mut runner)
+            .expect("the strategy rejects nothing");
+        let capture = format.write(&tree.current());
+        for output in [&["--json"][..], &[]] {
+            let native = replay(CONFIG, &capture, false, output)?;
+            let kernel = replay(
+                CONFIG,
+                &capture,
+                true,
+                &[output, &["--engine", "kernel"]].concat(),
+            )?;
+            assert!(native.success, "{}", native.stderr);
+            assert!(kernel.success, "{}", kernel.stderr);
+            for (native, kernel) in native.stdout.lines().zip(kernel.stdout.lines()) {
+                assert_eq!(native, kernel);
+            }
+            assert_eq!(native.stdout, kernel.stdout);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn frames_that_the_kernel_cannot_run_end_its_replay() -> Result<()> {
+    let frame = Frame::new("10.0.0.2".parse()?, "10.0.0.1".parse()?);
+    let longest = frame.udp(1, 2, &[0; 3_520 - 42])?;
+    let longer = frame.udp(1, 2, &[0; 3_521 - 42])?;
+    let packets = [Packet::whole(0, longest), Packet::whole(0, longer)];
+    let config = "limits: {PacketsPerIPAddress: {burst: 5, count: 1, period: 1s}}\n";
+    let capture = PCAP.write(&packets);
+    let kernel = replay(config, &capture, false, &["--json", "--engine", "kernel"])?;
+    assert!(!kernel.success);
+    assert_eq!(
+        kernel.stderr,
+        "packet 2: a frame of 3521 bytes: the kernel runs a program on 3520 at most; replay it \
+         with `--engine native`\n"
+    );
+    let first = &kernel.lines()?[0];
+    assert_eq!(first["remaining"], 4, "{first}");
+    assert!(replay(config, &capture, false, &[])?.success);
+    Ok(())
+}

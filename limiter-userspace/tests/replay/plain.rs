@@ -1,0 +1,96 @@
+//! What people read: the summary and the plot.
+
+use anyhow::{Context as _, Result};
+use testbed::Frame;
+
+use crate::{
+    capture::{PCAP, Packet},
+    command::replay,
+};
+
+const CONFIG: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 10, period: 1s}}\n";
+
+/// Ten seconds of 5 packets a second from one source and 20 from another.
+fn capture() -> Result<Vec<u8>> {
+    let udp = |source: &str| {
+        Frame::new(source.parse()?, "10.0.0.1".parse()?).udp(1, 2, b"padding to sixty!!")
+    };
+    let (calm, flood) = (udp("10.0.0.2")?, udp("10.0.0.3")?);
+    let packets = (0..200u64).flat_map(|n| {
+        let flood = Packet::whole(n * 50_000_000, flood.clone());
+        let calm = (n % 4 == 0).then(|| Packet::whole(n * 50_000_000 + 1_000, calm.clone()));
+        [Some(flood), calm].into_iter().flatten()
+    });
+    Ok(PCAP.write(&packets.collect::<Vec<_>>()))
+}
+
+#[test]
+fn the_summary_names_who_is_dropped() -> Result<()> {
+    let replayed = replay(CONFIG, &capture()?, true, &[])?;
+    assert!(replayed.success, "{}", replayed.stderr);
+    let line = |start: &str| {
+        let found = replayed.stdout.lines().find(|line| line.starts_with(start));
+        found.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(
+        line("250 packets").context(replayed.stdout.clone())?,
+        "250 packets, 15 000 bytes in 9.95 s: 25 packets/s, 1 507 bytes/s"
+    );
+    // 10 at once and 10 in each of the 9.95 seconds, the last half a token of them lost.
+    assert_eq!(
+        line("159 passed").as_deref(),
+        Some("159 passed, 91 dropped")
+    );
+    assert_eq!(
+        line("PacketsPerIPAddress").as_deref(),
+        Some("PacketsPerIPAddress 159 9 540 91 5 460")
+    );
+    let source = line("10.0.0.3").context(replayed.stdout.clone())?;
+    assert_eq!(
+        source,
+        "10.0.0.3 91 5 460 0.950000 s 9.950000 s 50 ms PacketsPerIPAddress"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_plot_is_an_svg_with_all_its_parts() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("plot.svg");
+    let plot = path.to_str().context("a path in UTF-8")?;
+    let replayed = replay(CONFIG, &capture()?, false, &["--plot", plot])?;
+    assert!(replayed.success, "{}", replayed.stderr);
+    let svg = std::fs::read_to_string(&path)?;
+    assert!(
+        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
+    for part in [
+        ">Replay of capture<",
+        ">250 packets: 159 passed, 91 dropped<",
+        ">passed: 159<",
+        ">dropped by PacketsPerIPAddress: 91<",
+        ">packets per second<",
+        ">time since the first packet (s)<",
+    ] {
+        assert!(svg.contains(part), "{part}\n{svg}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_plot_never_replaces_the_capture() -> Result<()> {
+    let replayed = replay(CONFIG, &capture()?, false, &["--plot", "./capture"])?;
+    assert!(!replayed.success);
+    assert_eq!(
+        replayed.stderr,
+        "the plot ./capture would replace the capture\n"
+    );
+    let replayed = replay(CONFIG, &capture()?, false, &["--plot", "no/such/plot.svg"])?;
+    assert!(!replayed.success);
+    assert_eq!(
+        replayed.stderr,
+        "cannot write the plot no/such/plot.svg: No such file or directory (os error 2)\n"
+    );
+    Ok(())
+}
