@@ -70,7 +70,8 @@ impl Strictest {
             ..
         } = self.report;
         let denied = matches!(action, Action::Drop) && retry_in_ns != Some(0);
-        let retry_in = retry_in_ns.unwrap_or(u64::MAX);
+        // Never is longer than any time.
+        let retry_in = (retry_in_ns.is_none(), retry_in_ns);
         (denied, retry_in, Reverse(remaining), Reverse(self.slot))
     }
 }
@@ -229,5 +230,60 @@ pub(super) fn ip_address(address: Address) -> IpAddr {
             let bits = u128::from(address.high) << 64 | u128::from(address.low);
             IpAddr::V6(Ipv6Addr::from_bits(bits))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_configuration_files() {
+        let check = |address: &str, prefix_length, id: &str| {
+            let address: IpAddr = address.parse().unwrap();
+            let key = BucketKey::new(LimitId(1), address.into(), prefix_length);
+            assert_eq!(bucket_id(&key), id);
+        };
+        check("192.0.2.77", 32, "192.0.2.77");
+        check("192.0.2.77", 24, "192.0.2.0/24");
+        check("2001:db8:1:2::3", 128, "2001:db8:1:2::3");
+        check("2001:db8:1:2::3", 48, "2001:db8:1::/48");
+    }
+
+    #[test]
+    fn boulders_order() {
+        let limit = |slot, remaining, retry_in_ns| Strictest {
+            slot,
+            key: BucketKey::new(LimitId(1), Address::v4([0; 4]), 32),
+            report: Report {
+                remaining,
+                retry_in_ns,
+                reset_in_ns: 0,
+            },
+        };
+        let check = |action, stricter: &Strictest, other: &Strictest| {
+            let (stricter, other) = (stricter.strictness(action), other.strictness(action));
+            assert!(stricter > other);
+        };
+        // Of packets that pass, too, the one to wait for longer, with whatever left.
+        check(Action::Pass, &limit(1, 5, Some(9)), &limit(0, 0, Some(8)));
+        check(Action::Pass, &limit(1, 0, Some(0)), &limit(0, 1, Some(0)));
+        check(Action::Pass, &limit(0, 1, Some(0)), &limit(1, 1, Some(0)));
+        check(Action::Drop, &limit(1, 5, Some(1)), &limit(0, 0, Some(0)));
+        check(
+            Action::Drop,
+            &limit(1, 5, None),
+            &limit(0, 0, Some(u64::MAX)),
+        );
+    }
+
+    #[test]
+    fn times_are_bounded() {
+        assert_eq!(engine_time(0), Some((0, FIRST)));
+        assert_eq!(engine_time(-1), Some((-1, FIRST - 1)));
+        assert_eq!(engine_time(-(1 << 55)), Some((-(1 << 55), 0)));
+        assert_eq!(engine_time(-(1 << 55) - 1), None);
+        assert_eq!(engine_time(i128::from(LAST - FIRST) + 1), None);
+        assert_eq!(engine_time(1 << 80), None);
     }
 }

@@ -89,3 +89,105 @@ impl<R: Read> Capture<R> {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PCAP: [u8; 24] = [
+        0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0,
+    ];
+    const SECTION: [u8; 28] = [
+        0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255,
+        255, 255, 255, 255, 255, 28, 0, 0, 0,
+    ];
+    const INTERFACE: [u8; 20] = [1, 0, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 20, 0, 0, 0];
+
+    /// How many packets there are before the end or the error.
+    fn count(bytes: &[u8]) -> (usize, Option<CaptureError>) {
+        let mut packets = 0;
+        let mut capture = match Capture::new(bytes) {
+            Ok(capture) => capture,
+            Err(error) => return (0, Some(error)),
+        };
+        loop {
+            match capture.next_packet() {
+                Ok(Some(packet)) => {
+                    assert!(packet.frame.data.len() <= packet.frame.length);
+                    packets += 1;
+                }
+                Ok(None) => return (packets, None),
+                Err(error) => return (packets, Some(error)),
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever follows a good header is read or refused.
+        #[test]
+        fn no_bytes_are_too_wild(
+            pcap: bool,
+            blocks in prop::collection::vec((0u8..7, 0u8..40, prop::collection::vec(0u8..9, 0..48)), 0..6),
+        ) {
+            let mut bytes = if pcap { PCAP.to_vec() } else { [&SECTION[..], &INTERFACE].concat() };
+            for (kind, length, body) in blocks {
+                bytes.extend([kind, 0, 0, 0, length, 0, 0, 0]);
+                bytes.extend(body);
+                bytes.extend([length, 0, 0, 0]);
+            }
+            count(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_simple_packet_has_the_time_of_the_packet_before() {
+        // The interface captures 4 bytes of each, the packet has 6.
+        let enhanced = [
+            6, 0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 4, 0, 0, 0, 6, 0, 0, 0, 1,
+            2, 3, 4, 36, 0, 0, 0,
+        ];
+        let simple = [3, 0, 0, 0, 20, 0, 0, 0, 6, 0, 0, 0, 5, 6, 7, 8, 20, 0, 0, 0];
+        let bytes = [&SECTION[..], &INTERFACE, &enhanced, &simple].concat();
+        let mut capture = Capture::new(&bytes[..]).unwrap();
+        for data in [[1, 2, 3, 4], [5, 6, 7, 8]] {
+            let packet = capture.next_packet().unwrap().unwrap();
+            assert_eq!(packet.time_ns, 7_000);
+            assert_eq!((packet.frame.data, packet.frame.length), (&data[..], 6));
+        }
+        assert!(capture.next_packet().unwrap().is_none());
+    }
+
+    #[test]
+    fn only_packets_of_ethernet_interfaces_can_be_replayed() {
+        let mut other = INTERFACE;
+        other[8] = 113;
+        // One without packets is no matter.
+        let bytes = [&SECTION[..], &INTERFACE, &other].concat();
+        assert!(matches!(count(&bytes), (0, None)));
+        let packet = [
+            6, 0, 0, 0, 32, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            32, 0, 0, 0,
+        ];
+        let bytes = [&bytes[..], &packet].concat();
+        assert!(matches!(
+            count(&bytes),
+            (0, Some(CaptureError::LinkType(113)))
+        ));
+        // A new section counts its interfaces anew.
+        let bytes = [
+            &SECTION[..],
+            &INTERFACE,
+            &INTERFACE,
+            &SECTION,
+            &INTERFACE,
+            &packet,
+        ]
+        .concat();
+        assert!(matches!(
+            count(&bytes),
+            (0, Some(CaptureError::Damaged(..)))
+        ));
+    }
+}

@@ -279,3 +279,25 @@ impl Pcapng {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_resolution_becomes_nanoseconds() {
+        let check = |option, units, ns| {
+            assert_eq!(Unit::from_option(option).ns(units), ns, "{option:#x}");
+        };
+        check(0, 3, 3_000_000_000);
+        check(3, 3, 3_000_000);
+        check(6, 3, 3_000);
+        check(9, 3, 3);
+        check(12, 3_999, 3);
+        check(0x7f, i128::from(u64::MAX), 0);
+        check(0x80, 3, 3_000_000_000);
+        check(0x81, 3, 1_500_000_000);
+        check(0xa0, 1 << 31, 500_000_000);
+        check(0xff, i128::from(u64::MAX), 0);
+    }
+}
