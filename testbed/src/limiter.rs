@@ -3,8 +3,9 @@
 use std::{
     fs::{self, File},
     io::Read as _,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Child, ExitStatus},
+    process::{Child, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -54,7 +55,10 @@ impl Limiter {
             .arg("--socket")
             .arg(socket(&directory))
             .args(arguments)
+            .stdin(Stdio::null())
             .stderr(log)
+            // Ctrl-C on the terminal is for whoever started it, who ends it in turn.
+            .process_group(0)
             .spawn()
             .with_context(|| format!("cannot run {}", binary.display()))?;
         let mut limiter = Self {
@@ -65,9 +69,7 @@ impl Limiter {
         };
         let deadline = Instant::now() + PATIENCE;
         while limiter.status().is_err() {
-            if let Some(status) = limiter.child.try_wait()? {
-                bail!("the limiter ended ({status}):\n{}", limiter.log()?);
-            }
+            limiter.check()?;
             ensure!(
                 Instant::now() < deadline,
                 "the limiter is not up in time:\n{}",
@@ -76,6 +78,14 @@ impl Limiter {
             thread::sleep(PACE);
         }
         Ok(limiter)
+    }
+
+    /// Fails, with what it said, if it has ended.
+    pub fn check(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait().context("cannot watch the limiter")? {
+            bail!("the limiter ended ({status}):\n{}", self.log()?.trim_end());
+        }
+        Ok(())
     }
 
     /// `limiter status --json`.
@@ -124,7 +134,7 @@ impl Limiter {
         self.child.id()
     }
 
-    /// Ends it as an operator does, by SIGTERM.
+    /// Ends it as an operator does, by SIGTERM; killed if that takes too long.
     pub fn stop(mut self) -> Result<ExitStatus> {
         kill(Pid::from_raw(self.child.id().try_into()?), Signal::SIGTERM)?;
         let deadline = Instant::now() + PATIENCE;

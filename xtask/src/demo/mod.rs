@@ -27,7 +27,6 @@ pub(crate) fn run(limiter: &Path) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
     let pair = Pair::new(&clients::addresses(), &clients::server_addresses())?;
     let mut daemon = Daemon::start(limiter, &pair.server)?;
-    daemon.wait(&interrupt)?;
     println!("The limiter runs on one end of a veth pair; seven clients send to it for 10 s.");
     let Some(report) = traffic::run(&pair, &mut daemon, &interrupt)? else {
         daemon.stop()?;
