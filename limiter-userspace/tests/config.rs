@@ -1,6 +1,6 @@
 //! Configuration files: what is accepted, and every error with its place and its words.
 
-use std::{fs, path::Path, sync::LazyLock};
+use std::{fs, path::Path, process::Command, sync::LazyLock};
 
 use limiter_common::limit::{Cost, IdFormat, LimitId};
 use limiter_userspace::{
@@ -25,7 +25,31 @@ fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
         let text = error.to_string().replace(&prefix, "");
         text.lines().map(ToOwned::to_owned).collect()
     };
-    config::load(&directory.path().join(files[0].0)).map_err(lines)
+    let path = directory.path().join(files[0].0);
+    let loaded = config::load(&path);
+    assert_told_by_the_command(&path, loaded.as_ref().err());
+    loaded.map_err(lines)
+}
+
+/// `limiter check` says on stderr just what the library does, and exits accordingly.
+#[track_caller]
+#[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
+fn assert_told_by_the_command(path: &Path, expected: Option<&Diagnostics>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_limiter"))
+        .arg("check")
+        .arg(path)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let expected = expected.map_or_else(String::new, |errors| format!("{errors}\n"));
+    assert_eq!(told, expected);
+    let code = i32::from(!expected.is_empty());
+    assert_eq!(output.status.code(), Some(code), "{told}");
+    assert_eq!(
+        output.stdout.is_empty(),
+        code == 1,
+        "nothing is shown of a bad file"
+    );
 }
 
 /// Checks the errors of a configuration file: `line:column: message`, in order. None expected:
@@ -263,7 +287,7 @@ fn a_path_that_is_no_file() {
         .set_len(100 << 20)
         .unwrap();
     let fifo = directory.path().join("fifo");
-    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.unwrap().success());
     for (path, expected) in [
         (directory.path(), "is a directory, not a file"),
