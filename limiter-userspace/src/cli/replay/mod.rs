@@ -87,6 +87,8 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
             Err(error) => break Err(error.into()),
         }
     };
+    // Takes the progress bar away before the summary is printed.
+    drop(capture);
     out.finish(&args.capture)?;
     end
 }

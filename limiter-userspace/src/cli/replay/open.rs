@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 /// Shorter files are replayed before anyone has read a bar.
 const LONG: u64 = 64 * 1024 * 1024;
@@ -33,6 +33,8 @@ pub(super) fn capture(path: &Path) -> anyhow::Result<Box<dyn Read>> {
         return Ok(Box::new(file));
     }
     let style = ProgressStyle::with_template(BAR).context("the progress bar's template")?;
-    let bar = ProgressBar::new(metadata.len()).with_style(style);
+    let bar = ProgressBar::new(metadata.len())
+        .with_style(style)
+        .with_finish(ProgressFinish::AndClear);
     Ok(Box::new(bar.wrap_read(file)))
 }
