@@ -29,7 +29,7 @@ const XDP_PASS: u32 = 2;
 pub enum Clocking {
     /// The kernel's monotonic clock.
     Kernel,
-    /// What [`Instance::test`] is given.
+    /// What [`super::Trial::judge`] is given.
     Test,
 }
 
@@ -135,7 +135,7 @@ impl Instance {
 
     /// Runs the program once on a frame at a time of its clock, which must be
     /// [`Clocking::Test`], by `BPF_PROG_TEST_RUN`.
-    pub fn test(&mut self, now_ns: u64, frame: &[u8]) -> Result<Action, DatapathError> {
+    pub(super) fn test(&mut self, now_ns: u64, frame: &[u8]) -> Result<Action, DatapathError> {
         write(&mut self.ebpf, "TEST_CLOCK", &[now_ns], |now| now)?;
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);

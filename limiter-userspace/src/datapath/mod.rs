@@ -15,6 +15,7 @@ mod object;
 mod pod;
 pub mod preflight;
 mod shared;
+mod trial;
 
 use std::net::IpAddr;
 
@@ -35,6 +36,7 @@ pub use self::{
     instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
+    trial::Trial,
 };
 use self::{interface::Interface, shared::SharedDirectory};
 use crate::{config::AttachMode, policy::CompiledPolicy};

@@ -37,7 +37,4 @@ pub enum EngineError {
         max = kernel::MAX_FRAME
     )]
     TooLong(usize),
-    /// The program counted something else than one packet under one reason.
-    #[error("the program in the kernel counted no single reason for a frame")]
-    NoReason,
 }
