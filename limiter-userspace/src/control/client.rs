@@ -26,6 +26,9 @@ pub enum ClientError {
     /// The socket is root's.
     #[error("not allowed to open {0}: run as root (sudo limiter …)")]
     Forbidden(PathBuf),
+    /// Somebody listens and says nothing: a daemon that is stopped, for one.
+    #[error("the daemon at {0} has not answered within {patience} s", patience = PATIENCE.as_secs())]
+    Silent(PathBuf),
     /// The conversation broke off.
     #[error("the daemon at {path} did not answer: {source}")]
     Broken {
@@ -83,13 +86,20 @@ fn converse(mut stream: &UnixStream, request: Request) -> io::Result<String> {
     stream.write_all(line.as_bytes())?;
     let mut answer = String::new();
     BufReader::new(stream.take(MAX_LINE)).read_line(&mut answer)?;
+    if answer.is_empty() {
+        let hung_up = "it hung up without a word";
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, hung_up));
+    }
     Ok(answer)
 }
 
 fn broken(path: &Path) -> impl Fn(io::Error) -> ClientError {
     let path = path.to_owned();
-    move |source| ClientError::Broken {
-        path: path.clone(),
-        source,
+    move |source| match source.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Silent(path.clone()),
+        _ => ClientError::Broken {
+            path: path.clone(),
+            source,
+        },
     }
 }

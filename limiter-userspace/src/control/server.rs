@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -103,13 +103,10 @@ fn bind(path: &Path) -> io::Result<Server> {
             .mode(0o755)
             .create(directory)?;
     }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    make_way(path)?;
     // Bound under another name first: at no moment can anyone else open the socket.
     let unfinished = path.with_extension("unfinished");
-    let _ = fs::remove_file(&unfinished);
+    make_way(&unfinished)?;
     let listener = UnixListener::bind(&unfinished)?;
     fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
     fs::rename(&unfinished, path)?;
@@ -119,16 +116,30 @@ fn bind(path: &Path) -> io::Result<Server> {
     })
 }
 
+/// Removes a socket that a daemon left behind; anything else is somebody's, and stays.
+fn make_way(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => fs::remove_file(path),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "something is there that is not a socket; it is left as it is",
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 async fn serve_one(mut stream: UnixStream, answer: impl Fn(Request) -> Answer) -> io::Result<()> {
     // The file's mode says it already; a socket handed to another process does not.
     if stream.peer_cred()?.uid() != 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let mut line = String::new();
+    // Bytes, not text: what is no UTF-8 is answered too.
+    let mut line = Vec::new();
     BufReader::new((&mut stream).take(MAX_LINE))
-        .read_line(&mut line)
+        .read_until(b'\n', &mut line)
         .await?;
-    let answer = match parse(&line) {
+    let answer = match parse(&String::from_utf8_lossy(&line)) {
         Ok(request) => answer(request),
         Err(error) => Answer::Error(error),
     };

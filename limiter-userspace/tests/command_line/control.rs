@@ -96,6 +96,22 @@ fn another_daemon_has_the_socket() -> Result<()> {
 }
 
 #[test]
+fn somebodys_file_in_the_sockets_place_is_left_alone() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    fs::write(scene.socket(), "precious")?;
+    assert_fails(
+        &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE]),
+        &[
+            "cannot listen at …control.sock: something is there that is not a socket; it is \
+             left as it is",
+        ],
+    )?;
+    assert_eq!(fs::read_to_string(scene.socket())?, "precious");
+    fs::remove_file(scene.socket())?;
+    assert_nothing_left(&pair, &scene.socket())
+}
+
+#[test]
 fn strange_clients_are_answered_and_keep_nobody_waiting() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
     let _running = start(&scene, &pair)?;
@@ -113,6 +129,8 @@ fn strange_clients_are_answered_and_keep_nobody_waiting() -> Result<()> {
         "{refused}"
     );
     let refused = ask(b"GET / HTTP/1.1\r\n\r\n")?;
+    ensure!(refused.contains("not a request"), "{refused}");
+    let refused = ask(b"\xff\xfe\n")?;
     ensure!(refused.contains("not a request"), "{refused}");
     ask(&vec![b'x'; 3 << 20])?;
 
