@@ -1,5 +1,7 @@
 //! What a limit is: whose budget, counted in what, under which name and interned id.
 
+use crate::address::Family;
+
 /// How many limits one policy may hold.
 ///
 /// A packet's matching limits are kept as the bits of one `u64` while it is decided on.
@@ -10,21 +12,38 @@ pub const MAX_LIMIT_IDS: u32 = 256;
 
 /// The interned id of a limit: what its name is everywhere but in files and on screens.
 ///
-/// Given at load, stable across reloads. 1 to 31 belong to [`BUILT_IN`]; 0 names nothing.
+/// Given at load, stable across reloads. Those below [`FIRST_CUSTOM_ID`] belong to
+/// [`BUILT_IN`]; 0 names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct LimitId(pub u16);
 
-/// Whose budget a limit is: what of a packet's source names the bucket.
+/// Whose budget a limit is: what of a packet names the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdFormat {
-    /// One IPv4 (/32) or IPv6 (/128) address.
+    /// One IPv4 (/32) or IPv6 (/128) source address.
     IpAddress,
-    /// An IPv4 network, a /24.
-    Ipv4RangeCidr,
-    /// An IPv6 network, a /48.
-    Ipv6RangeCidr,
+    /// The source's IPv4 network.
+    Ipv4RangeCidr {
+        /// How many leading bits of the address name the network.
+        prefix_length: u8,
+    },
+    /// The source's IPv6 network.
+    Ipv6RangeCidr {
+        /// How many leading bits of the address name the network.
+        prefix_length: u8,
+    },
+    /// The subscriber to whose prefixes the source belongs, of either family.
+    RegId,
+    /// The interface that the packet came in on: one bucket for all sources.
+    Total,
 }
+
+/// The prefix length of [`IdFormat::Ipv4RangeCidr`] unless another is configured.
+pub const IPV4_RANGE: u8 = 24;
+
+/// The prefix length of [`IdFormat::Ipv6RangeCidr`] unless another is configured.
+pub const IPV6_RANGE: u8 = 48;
 
 impl IdFormat {
     /// The format's name in configuration files and messages.
@@ -32,30 +51,34 @@ impl IdFormat {
     pub const fn name(self) -> &'static str {
         match self {
             Self::IpAddress => "ipAddress",
-            Self::Ipv4RangeCidr => "ipv4RangeCIDR",
-            Self::Ipv6RangeCidr => "ipv6RangeCIDR",
+            Self::Ipv4RangeCidr { .. } => "ipv4RangeCIDR",
+            Self::Ipv6RangeCidr { .. } => "ipv6RangeCIDR",
+            Self::RegId => "regId",
+            Self::Total => "total",
         }
     }
 
-    /// How many leading bits of an IPv4 source name the bucket; `None`: the limit is not
-    /// for IPv4.
+    /// Whether a limit of this format is for packets of the family.
     #[must_use]
-    pub const fn ipv4_prefix_length(self) -> Option<u8> {
-        match self {
-            Self::IpAddress => Some(32),
-            Self::Ipv4RangeCidr => Some(24),
-            Self::Ipv6RangeCidr => None,
+    pub const fn is_for(self, family: Family) -> bool {
+        match (self, family) {
+            (Self::Ipv4RangeCidr { .. }, Family::V6) | (Self::Ipv6RangeCidr { .. }, Family::V4) => {
+                false
+            }
+            _ => true,
         }
     }
 
-    /// How many leading bits of an IPv6 source name the bucket; `None`: the limit is not
-    /// for IPv6.
+    /// How many leading bits of a source of the family name the bucket; `None`: something
+    /// else names it, or the limit is not for the family.
     #[must_use]
-    pub const fn ipv6_prefix_length(self) -> Option<u8> {
-        match self {
-            Self::IpAddress => Some(128),
-            Self::Ipv4RangeCidr => None,
-            Self::Ipv6RangeCidr => Some(48),
+    pub const fn prefix_length(self, family: Family) -> Option<u8> {
+        match (self, family) {
+            (Self::IpAddress, Family::V4) => Some(32),
+            (Self::IpAddress, Family::V6) => Some(128),
+            (Self::Ipv4RangeCidr { prefix_length }, Family::V4)
+            | (Self::Ipv6RangeCidr { prefix_length }, Family::V6) => Some(prefix_length),
+            _ => None,
         }
     }
 }
@@ -105,43 +128,41 @@ const fn built_in(name: &'static str, id: u16, id_format: IdFormat, cost: Cost) 
     }
 }
 
+const IPV4: IdFormat = IdFormat::Ipv4RangeCidr {
+    prefix_length: IPV4_RANGE,
+};
+const IPV6: IdFormat = IdFormat::Ipv6RangeCidr {
+    prefix_length: IPV6_RANGE,
+};
+
 /// Every built-in limit, in the order of its interned id.
-pub const BUILT_IN: [BuiltIn; 9] = [
+pub const BUILT_IN: [BuiltIn; 12] = [
     built_in("PacketsPerIPAddress", 1, IdFormat::IpAddress, Cost::Packets),
-    built_in(
-        "PacketsPerIPv6Range",
-        2,
-        IdFormat::Ipv6RangeCidr,
-        Cost::Packets,
-    ),
+    built_in("PacketsPerIPv6Range", 2, IPV6, Cost::Packets),
     built_in("BytesPerIPAddress", 3, IdFormat::IpAddress, Cost::Bytes),
-    built_in("BytesPerIPv6Range", 4, IdFormat::Ipv6RangeCidr, Cost::Bytes),
+    built_in("BytesPerIPv6Range", 4, IPV6, Cost::Bytes),
     built_in(
         "NewConnectionsPerIPAddress",
         5,
         IdFormat::IpAddress,
         Cost::NewConnections,
     ),
+    built_in("NewConnectionsPerIPv6Range", 6, IPV6, Cost::NewConnections),
+    built_in("PacketsPerIPv4Range", 7, IPV4, Cost::Packets),
+    built_in("BytesPerIPv4Range", 8, IPV4, Cost::Bytes),
+    built_in("NewConnectionsPerIPv4Range", 9, IPV4, Cost::NewConnections),
+    built_in("PacketsPerSubscriber", 10, IdFormat::RegId, Cost::Packets),
+    built_in("BytesPerSubscriber", 11, IdFormat::RegId, Cost::Bytes),
     built_in(
-        "NewConnectionsPerIPv6Range",
-        6,
-        IdFormat::Ipv6RangeCidr,
-        Cost::NewConnections,
-    ),
-    built_in(
-        "PacketsPerIPv4Range",
-        7,
-        IdFormat::Ipv4RangeCidr,
-        Cost::Packets,
-    ),
-    built_in("BytesPerIPv4Range", 8, IdFormat::Ipv4RangeCidr, Cost::Bytes),
-    built_in(
-        "NewConnectionsPerIPv4Range",
-        9,
-        IdFormat::Ipv4RangeCidr,
+        "NewConnectionsPerSubscriber",
+        12,
+        IdFormat::RegId,
         Cost::NewConnections,
     ),
 ];
+
+/// The first interned id that is not reserved for built-in limits.
+pub const FIRST_CUSTOM_ID: u16 = 32;
 
 #[cfg(test)]
 mod tests {

@@ -56,11 +56,11 @@ impl LimitEntry {
         Self {
             id: id.0,
             cost: encode_cost(cost),
-            ipv4_prefix_length: match id_format.ipv4_prefix_length() {
+            ipv4_prefix_length: match id_format.prefix_length(Family::V4) {
                 Some(length) => length,
                 None => NOT_THIS_FAMILY,
             },
-            ipv6_prefix_length: match id_format.ipv6_prefix_length() {
+            ipv6_prefix_length: match id_format.prefix_length(Family::V6) {
                 Some(length) => length,
                 None => NOT_THIS_FAMILY,
             },

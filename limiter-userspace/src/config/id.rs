@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use limiter_common::limit::IdFormat;
+use limiter_common::{address::Family, limit::IdFormat};
 
 /// The id that `text` spells, in the format of its limit: host bits zero, one spelling.
 ///
@@ -45,7 +45,9 @@ pub(super) fn parse(text: &str, format: IdFormat) -> Result<IpNet, String> {
     let right = net.trunc();
     let did_you_mean = |right: IpNet| match format {
         IdFormat::IpAddress => format!("did you mean '{}'?", right.addr()),
-        IdFormat::Ipv4RangeCidr | IdFormat::Ipv6RangeCidr => format!("did you mean '{right}'?"),
+        IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
+            format!("did you mean '{right}'?")
+        }
     };
     match (format, length) {
         (IdFormat::IpAddress, None) => Ok(right),
@@ -53,7 +55,7 @@ pub(super) fn parse(text: &str, format: IdFormat) -> Result<IpNet, String> {
             "must be an address without '/{length}', {}",
             did_you_mean(right)
         ))),
-        (IdFormat::Ipv4RangeCidr | IdFormat::Ipv6RangeCidr, Some(length))
+        (IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. }, Some(length))
             if is_length(length, wanted) =>
         {
             if right.addr() == address {
@@ -65,7 +67,7 @@ pub(super) fn parse(text: &str, format: IdFormat) -> Result<IpNet, String> {
                 )))
             }
         }
-        (IdFormat::Ipv4RangeCidr | IdFormat::Ipv6RangeCidr, None) => {
+        (IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. }, None) => {
             Err(invalid(format!("must be a range, {}", did_you_mean(right))))
         }
         (_, Some(_)) => Err(expected()),
@@ -76,15 +78,15 @@ pub(super) fn parse(text: &str, format: IdFormat) -> Result<IpNet, String> {
 pub(super) const fn expectation(format: IdFormat) -> &'static str {
     match format {
         IdFormat::IpAddress => "an IPv4 or IPv6 address, such as '192.0.2.1' or '2001:db8::1'",
-        IdFormat::Ipv4RangeCidr => "an IPv4 /24 range, such as '192.0.2.0/24'",
-        IdFormat::Ipv6RangeCidr => "an IPv6 /48 range, such as '2001:db8:1::/48'",
+        IdFormat::Ipv4RangeCidr { .. } => "an IPv4 /24 range, such as '192.0.2.0/24'",
+        IdFormat::Ipv6RangeCidr { .. } => "an IPv6 /48 range, such as '2001:db8:1::/48'",
     }
 }
 
 fn prefix_length(address: IpAddr, format: IdFormat) -> Option<u8> {
     match address {
-        IpAddr::V4(_) => format.ipv4_prefix_length(),
-        IpAddr::V6(_) => format.ipv6_prefix_length(),
+        IpAddr::V4(_) => format.prefix_length(Family::V4),
+        IpAddr::V6(_) => format.prefix_length(Family::V6),
     }
 }
 
@@ -118,6 +120,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const IPV4: IdFormat = IdFormat::Ipv4RangeCidr { prefix_length: 24 };
+    const IPV6: IdFormat = IdFormat::Ipv6RangeCidr { prefix_length: 48 };
+
     #[test]
     fn accepts_the_format_s_ids_in_any_spelling() {
         for (format, text, id) in [
@@ -125,12 +130,8 @@ mod tests {
             (IdFormat::IpAddress, "10.0.0.0", "10.0.0.0/32"),
             (IdFormat::IpAddress, "2001:0DB8:0:0::1", "2001:db8::1/128"),
             (IdFormat::IpAddress, "::", "::/128"),
-            (IdFormat::Ipv4RangeCidr, "192.0.2.0/24", "192.0.2.0/24"),
-            (
-                IdFormat::Ipv6RangeCidr,
-                "2001:0DB8:1:0::/48",
-                "2001:db8:1::/48",
-            ),
+            (IPV4, "192.0.2.0/24", "192.0.2.0/24"),
+            (IPV6, "2001:0DB8:1:0::/48", "2001:db8:1::/48"),
         ] {
             assert_eq!(parse(text, format), Ok(id.parse().unwrap()), "{text}");
         }
@@ -169,28 +170,28 @@ mod tests {
                 "::ffff:192.0.2.1",
                 "which stands for an IPv4 address, did you mean '192.0.2.1'?",
             ),
-            (IdFormat::Ipv4RangeCidr, "192.0.2.0/25", ipv4_range),
-            (IdFormat::Ipv4RangeCidr, "2001:db8:1::/48", ipv4_range),
+            (IPV4, "192.0.2.0/25", ipv4_range),
+            (IPV4, "2001:db8:1::/48", ipv4_range),
             (
-                IdFormat::Ipv4RangeCidr,
+                IPV4,
                 "192.0.2.77",
                 "must be a range, did you mean '192.0.2.0/24'?",
             ),
             (
-                IdFormat::Ipv4RangeCidr,
+                IPV4,
                 "192.0.2.77/24",
                 "must have no host bits set, did you mean '192.0.2.0/24'?",
             ),
-            (IdFormat::Ipv6RangeCidr, "2001:db8::/32", ipv6_range),
-            (IdFormat::Ipv6RangeCidr, "2001:db8::/", ipv6_range),
-            (IdFormat::Ipv6RangeCidr, "192.0.2.0/24", ipv6_range),
+            (IPV6, "2001:db8::/32", ipv6_range),
+            (IPV6, "2001:db8::/", ipv6_range),
+            (IPV6, "192.0.2.0/24", ipv6_range),
             (
-                IdFormat::Ipv6RangeCidr,
+                IPV6,
                 "2001:db8:1::5/48",
                 "must have no host bits set, did you mean '2001:db8:1::/48'?",
             ),
             (
-                IdFormat::Ipv6RangeCidr,
+                IPV6,
                 "2001:db8:1::",
                 "must be a range, did you mean '2001:db8:1::/48'?",
             ),
@@ -227,9 +228,9 @@ mod tests {
             prop_assume!(v6.to_ipv4_mapped().is_none());
             for (address, format) in [
                 (IpAddr::V4(v4), IdFormat::IpAddress),
-                (IpAddr::V4(v4), IdFormat::Ipv4RangeCidr),
+                (IpAddr::V4(v4), IPV4),
                 (IpAddr::V6(v6), IdFormat::IpAddress),
-                (IpAddr::V6(v6), IdFormat::Ipv6RangeCidr),
+                (IpAddr::V6(v6), IPV6),
             ] {
                 let length = prefix_length(address, format).unwrap();
                 let id = IpNet::new(address, length).unwrap().trunc();
@@ -243,7 +244,7 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "[0-9a-f:./%]{0,45}|.*") {
-            for format in [IdFormat::IpAddress, IdFormat::Ipv4RangeCidr, IdFormat::Ipv6RangeCidr] {
+            for format in [IdFormat::IpAddress, IPV4, IPV6] {
                 let _ = parse(&text, format);
             }
         }

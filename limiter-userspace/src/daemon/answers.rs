@@ -12,6 +12,7 @@ use crate::{
         Status,
     },
     datapath::{DatapathError, Holding},
+    policy::OverrideId,
 };
 
 pub(super) fn answer(daemon: &Daemon, request: Request) -> Answer {
@@ -82,14 +83,15 @@ fn explain(daemon: &Daemon, address: IpAddr) -> Result<Explanation, DatapathErro
 
 fn explain_limit(daemon: &Daemon, address: IpAddr, holding: &Holding) -> Option<LimitExplanation> {
     let limit = daemon.policy.limits.get(holding.slot as usize)?;
-    let (source, rate) = match limit.override_of(address) {
-        Some(other) => (format!("override {}", id(other.id)), other.rate),
+    let (source, rate) = match daemon.policy.override_of(limit, address) {
+        Some(other) => (format!("override {}", other.id), other.rate),
         None => ("default".to_owned(), limit.default?),
     };
     let range = IpNet::new(address, holding.prefix_length).ok()?.trunc();
+    let id = OverrideId::Prefix(range).to_string();
     Some(LimitExplanation {
         limit: limit.name.clone(),
-        id: id(range),
+        id,
         source,
         burst: rate.burst,
         count: rate.count,
@@ -98,13 +100,4 @@ fn explain_limit(daemon: &Daemon, address: IpAddr, holding: &Holding) -> Option<
         retry_in_ns: holding.level.retry_in_ns,
         reset_in_ns: holding.level.reset_in_ns,
     })
-}
-
-/// An id as configuration files have it: a single address without its prefix length.
-fn id(prefix: IpNet) -> String {
-    if prefix.prefix_len() == prefix.max_prefix_len() {
-        prefix.addr().to_string()
-    } else {
-        prefix.to_string()
-    }
 }

@@ -11,7 +11,7 @@ use limiter_common::{
 };
 use thiserror::Error;
 
-use super::{Limit, Policy, Rate};
+use super::{Limit, OverrideId, Policy, Rate};
 
 /// A policy that the datapath cannot hold.
 #[derive(Debug, Error)]
@@ -73,7 +73,9 @@ impl CompiledPolicy {
                 default,
             ));
             for other in &limit.overrides {
-                prefixes.push((Block::of(other.id), (slot, gcra(limit, other.rate)?)));
+                if let OverrideId::Prefix(prefix) = other.id {
+                    prefixes.push((Block::of(prefix), (slot, gcra(limit, other.rate)?)));
+                }
             }
         }
         // Outer prefixes before those inside them.

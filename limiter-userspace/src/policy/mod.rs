@@ -1,57 +1,34 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
 mod compile;
+mod limit;
+mod matching;
+mod names;
+
+use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::IpNet;
-use limiter_common::limit::{Cost, IdFormat, LimitId};
+use limiter_common::reason::Action;
 
-pub use self::compile::{CompileError, CompiledPolicy};
+pub use self::{
+    compile::{CompileError, CompiledPolicy},
+    limit::{Limit, Mode, Override, OverrideId, Rate},
+    matching::{Fragments, Match, PortRange, TcpFlags},
+    names::{Names, TooManyNames},
+};
 
-/// How fast a bucket refills and how much it holds, as configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rate {
-    /// Tokens a full bucket holds.
-    pub burst: u64,
-    /// Tokens added every `period_ns`.
-    pub count: u64,
-    /// The period in nanoseconds.
-    pub period_ns: u64,
-}
+/// A subscriber's number: what stands for a regId of Boulder's.
+pub type SubscriberNumber = u64;
 
-/// Other parameters for one id of a limit.
+/// A whole configuration of limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Override {
-    /// The id: an address as a /32 or /128, or a range; host bits are zero.
-    pub id: IpNet,
-    /// Its parameters.
-    pub rate: Rate,
-    /// The operator's note from the file.
-    pub comment: Option<String>,
-}
-
-/// One limit: a named budget.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// Its name in files and on screens.
-    pub name: String,
-    /// Its interned id.
-    pub id: LimitId,
-    /// Whose budget it is.
-    pub id_format: IdFormat,
-    /// What it counts.
-    pub cost: Cost,
-    /// The parameters of every id without an override; `None`: only the overridden ids are
-    /// limited.
-    pub default: Option<Rate>,
-    /// The ids with parameters of their own, in the order of the address.
-    pub overrides: Vec<Override>,
-}
-
-/// A whole configuration of limits, in the order of their interned ids.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The limits.
+    /// The limits, in the order of their interned ids.
     pub limits: Vec<Limit>,
+    /// The prefixes of each subscriber; no prefix belongs to two.
+    pub subscribers: BTreeMap<SubscriberNumber, Vec<IpNet>>,
+    /// What is done to malformed packets.
+    pub malformed: Action,
 }
 
 impl Policy {
@@ -60,15 +37,34 @@ impl Policy {
     pub fn override_count(&self) -> usize {
         self.limits.iter().map(|limit| limit.overrides.len()).sum()
     }
-}
 
-impl Limit {
-    /// The override that holds for an address: of several prefixes the longest.
+    /// The subscriber that an address belongs to: that of the longest prefix.
     #[must_use]
-    pub fn override_of(&self, address: std::net::IpAddr) -> Option<&Override> {
-        self.overrides
+    pub fn subscriber_of(&self, address: IpAddr) -> Option<SubscriberNumber> {
+        self.subscribers
             .iter()
-            .filter(|other| other.id.contains(&address))
-            .max_by_key(|other| other.id.prefix_len())
+            .flat_map(|(number, prefixes)| prefixes.iter().map(move |prefix| (*number, prefix)))
+            .filter(|(_, prefix)| prefix.contains(&address))
+            .max_by_key(|(_, prefix)| prefix.prefix_len())
+            .map(|(number, _)| number)
+    }
+
+    /// The override of a limit that holds for an address: of several prefixes the longest.
+    #[must_use]
+    pub fn override_of<'a>(&self, limit: &'a Limit, address: IpAddr) -> Option<&'a Override> {
+        let subscriber = self.subscriber_of(address);
+        limit
+            .overrides
+            .iter()
+            .filter_map(|other| match other.id {
+                OverrideId::Prefix(prefix) => prefix
+                    .contains(&address)
+                    .then(|| (prefix.prefix_len(), other)),
+                OverrideId::Subscriber(number) => {
+                    (subscriber == Some(number)).then_some((0, other))
+                }
+            })
+            .max_by_key(|(prefix_length, _)| *prefix_length)
+            .map(|(_, other)| other)
     }
 }

@@ -1,0 +1,145 @@
+//! Interning: each limit's name is given a small integer that stays with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limiter_common::limit::{BUILT_IN, FIRST_CUSTOM_ID, LimitId, MAX_LIMIT_IDS};
+use thiserror::Error;
+
+/// Every name that was interned, also those that no limit has any more.
+///
+/// Hand it from one policy to the next: a bucket belongs to an interned id, so a limit keeps
+/// its buckets and counters across reloads wherever it stands in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(BTreeMap<String, LimitId>);
+
+/// More names than there are ids.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("too many limits with names of their own, at most {MAX_CUSTOM} fit")]
+pub struct TooManyNames;
+
+const MAX_CUSTOM: u32 = MAX_LIMIT_IDS - FIRST_CUSTOM_ID as u32;
+
+impl Names {
+    /// These names and `current`, the names of one policy. In whatever order they come, they
+    /// are given the same ids.
+    ///
+    /// Once no id is free, the names that are not current give theirs up.
+    ///
+    /// # Errors
+    ///
+    /// When `current` alone has too many.
+    pub fn intern<'a>(
+        &self,
+        current: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, TooManyNames> {
+        let current: BTreeSet<&str> = current
+            .into_iter()
+            .filter(|name| !is_built_in(name))
+            .collect();
+        let mut names = self.clone();
+        for name in &current {
+            if names.0.contains_key(*name) {
+                continue;
+            }
+            let id = match names.free() {
+                Some(id) => id,
+                None => names.give_up(&current).ok_or(TooManyNames)?,
+            };
+            names.0.insert((*name).to_owned(), id);
+        }
+        Ok(names)
+    }
+
+    /// The interned id of a limit's name.
+    #[must_use]
+    pub fn id(&self, name: &str) -> Option<LimitId> {
+        BUILT_IN
+            .iter()
+            .find(|limit| limit.name == name)
+            .map(|limit| limit.id)
+            .or_else(|| self.0.get(name).copied())
+    }
+
+    /// The lowest id that no name has.
+    fn free(&self) -> Option<LimitId> {
+        let taken: BTreeSet<LimitId> = self.0.values().copied().collect();
+        (FIRST_CUSTOM_ID..)
+            .take(MAX_CUSTOM as usize)
+            .map(LimitId)
+            .find(|id| !taken.contains(id))
+    }
+
+    /// Takes the id of a name that is not current.
+    fn give_up(&mut self, current: &BTreeSet<&str>) -> Option<LimitId> {
+        let (name, id) = self
+            .0
+            .iter()
+            .filter(|(name, _)| !current.contains(name.as_str()))
+            .min_by_key(|(_, id)| **id)
+            .map(|(name, id)| (name.clone(), *id))?;
+        self.0.remove(&name);
+        Some(id)
+    }
+}
+
+fn is_built_in(name: &str) -> bool {
+    BUILT_IN.iter().any(|limit| limit.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(range: std::ops::Range<u32>) -> Vec<String> {
+        range.map(|number| format!("Limit{number:03}")).collect()
+    }
+
+    fn intern(names: &Names, current: &[String]) -> Result<Names, TooManyNames> {
+        names.intern(current.iter().map(String::as_str))
+    }
+
+    #[test]
+    fn a_name_keeps_its_id_in_any_order_and_company() {
+        let first = Names::default().intern(["Web", "Dns"]).unwrap();
+        let reordered = Names::default().intern(["Dns", "Web"]).unwrap();
+        assert_eq!(first, reordered);
+        assert_eq!(first.id("Dns"), Some(LimitId(32)));
+        assert_eq!(first.id("Web"), Some(LimitId(33)));
+
+        // A name before all others, and one that goes and comes back.
+        let second = first.intern(["Abuse", "Web"]).unwrap();
+        let third = second.intern(["Dns", "Abuse"]).unwrap();
+        for names in [&second, &third] {
+            assert_eq!(names.id("Dns"), Some(LimitId(32)));
+            assert_eq!(names.id("Web"), Some(LimitId(33)));
+            assert_eq!(names.id("Abuse"), Some(LimitId(34)));
+        }
+    }
+
+    #[test]
+    fn built_in_names_have_their_own_ids_and_take_no_others() {
+        let names = Names::default()
+            .intern(["PacketsPerIPAddress", "Web"])
+            .unwrap();
+        assert_eq!(names.id("PacketsPerIPAddress"), Some(LimitId(1)));
+        assert_eq!(names.id("Web"), Some(LimitId(32)));
+        assert_eq!(names.id("Dns"), None);
+    }
+
+    #[test]
+    fn only_names_that_are_gone_give_up_their_ids() {
+        let full = intern(&Names::default(), &numbered(0..MAX_CUSTOM)).unwrap();
+        assert_eq!(full.id("Limit223"), Some(LimitId(255)));
+        assert_eq!(
+            intern(&Names::default(), &numbered(0..MAX_CUSTOM + 1)),
+            Err(TooManyNames)
+        );
+
+        let mut next = numbered(1..MAX_CUSTOM);
+        next.push("New".to_owned());
+        let next = intern(&full, &next).unwrap();
+        assert_eq!(next.id("New"), Some(LimitId(32)));
+        assert_eq!(next.id("Limit000"), None);
+        assert_eq!(next.id("Limit001"), full.id("Limit001"));
+    }
+}
