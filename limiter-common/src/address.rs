@@ -1,10 +1,12 @@
 //! Source addresses of both families, masked and compared the same way.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The address family; the numbers are the IP version's.
+///
+/// As wide as the words of an [`Address`], which then has no padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
+#[repr(u64)]
 pub enum Family {
     /// IPv4.
     V4 = 4,
@@ -17,6 +19,7 @@ pub enum Family {
 /// The family is part of the address: an IPv6 packet from `::ffff:192.0.2.1` must not be
 /// able to spend the budget of 192.0.2.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct Address {
     /// The family.
     pub family: Family,
@@ -64,13 +67,6 @@ impl Address {
             low: self.low & low,
         }
     }
-
-    /// Whether this address sorts at or after the one of the same family given by halves.
-    #[must_use]
-    #[inline(always)]
-    pub const fn at_or_after(self, high: u64, low: u64) -> bool {
-        self.high > high || (self.high == high && self.low >= low)
-    }
 }
 
 impl From<IpAddr> for Address {
@@ -81,6 +77,21 @@ impl From<IpAddr> for Address {
                 let [high @ .., _, _, _, _, _, _, _, _] = address.octets();
                 let [_, _, _, _, _, _, _, _, low @ ..] = address.octets();
                 Self::v6(high, low)
+            }
+        }
+    }
+}
+
+impl From<Address> for IpAddr {
+    fn from(address: Address) -> Self {
+        match address.family {
+            Family::V4 => {
+                let [a, b, c, d, ..] = address.high.to_be_bytes();
+                Self::V4(Ipv4Addr::new(a, b, c, d))
+            }
+            Family::V6 => {
+                let bits = u128::from(address.high) << 64 | u128::from(address.low);
+                Self::V6(Ipv6Addr::from_bits(bits))
             }
         }
     }

@@ -1,10 +1,8 @@
 //! What one limit wants of one packet.
 
 use crate::{
-    address::{Address, Family},
     bucket::BucketKey,
-    gcra::{Change, LargerThanBurst},
-    limit::LimitId,
+    gcra::{Change, Gcra, LargerThanBurst},
     packet::Facts,
     policy::{Class, Tables, parameters},
     ratio::Ratio,
@@ -12,53 +10,22 @@ use crate::{
 
 /// A packet to be decided on: its facts, the class of its source, and the time.
 ///
-/// Flat and without padding, so that the kernel program can hand it to functions of its own.
+/// Without padding, so that the kernel program can hand it to functions of its own.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Packet {
-    source_high: u64,
-    source_low: u64,
-    length: u64,
-    now: u64,
-    class: Class,
-    version: u32,
-    opens_connection: u32,
+    /// What its headers say.
+    pub facts: Facts,
+    /// The class of its source.
+    pub class: Class,
+    /// When it arrived, in nanoseconds.
+    pub now: u64,
 }
 
-const _: () = assert!(size_of::<Packet>() == 56, "no padding");
-
-impl Packet {
-    /// A packet that arrives at `now` nanoseconds.
-    #[inline(always)]
-    pub(crate) const fn new(facts: &Facts, class: Class, now: u64) -> Self {
-        Self {
-            source_high: facts.source.high,
-            source_low: facts.source.low,
-            length: facts.length,
-            now,
-            class,
-            version: facts.source.family as u32,
-            opens_connection: facts.opens_connection as u32,
-        }
-    }
-
-    #[inline(always)]
-    const fn facts(&self) -> Facts {
-        Facts {
-            source: Address {
-                family: if self.version == Family::V6 as u32 {
-                    Family::V6
-                } else {
-                    Family::V4
-                },
-                high: self.source_high,
-                low: self.source_low,
-            },
-            length: self.length,
-            opens_connection: self.opens_connection != 0,
-        }
-    }
-}
+const _: () = assert!(
+    size_of::<Packet>() == size_of::<Facts>() + size_of::<Class>() + 8,
+    "no padding"
+);
 
 /// What one limit wants of one packet: which bucket is to change, and how.
 #[derive(Clone, Copy, Debug)]
@@ -75,47 +42,62 @@ pub struct Charge {
 impl Charge {
     /// Of no limit.
     pub const NONE: Self = Self {
-        key: BucketKey::new(LimitId(0), Address::v4([0; 4]), 0),
+        key: BucketKey::NONE,
         spend: Change::NONE,
         ns_per_tick: Ratio::ONE,
     };
 }
 
-/// Whether a limit wants anything of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Match {
-    /// No: it is for other sources, or counts other packets.
-    None,
-    /// The charge that was prepared.
-    Charge,
-    /// More than a full bucket holds.
-    LargerThanBurst,
+/// What one limit that counts a packet has to do with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Account<'a> {
+    /// The bucket.
+    pub key: BucketKey,
+    /// The bucket's parameters.
+    pub gcra: &'a Gcra,
+    /// The tokens that the packet costs.
+    pub cost: u64,
 }
 
-/// Prepares what the limit in `slot` wants of the packet.
+/// The account of a packet with the limit in `slot`, which counts it.
 #[inline(always)]
-pub fn prepare<T: Tables>(tables: &T, packet: &Packet, slot: u32, charge: &mut Charge) -> Match {
-    let facts = packet.facts();
-    let Some(limit) = tables.limit(slot) else {
-        return Match::None;
-    };
-    let (Some(prefix_length), Some(cost), Some(gcra)) = (
-        limit.prefix_length(facts.source.family),
-        limit.cost_of(&facts),
-        parameters(tables, limit, packet.class, slot),
-    ) else {
-        return Match::None;
+pub fn account<'a, T: Tables>(tables: &'a T, packet: &Packet, slot: u32) -> Option<Account<'a>> {
+    let limit = tables.limit(slot)?;
+    let gcra = parameters(tables, limit, &packet.class, slot)?;
+    Some(Account {
+        key: limit.bucket(tables.shape(), &packet.class, &packet.facts.source),
+        gcra,
+        cost: limit.cost_of(&packet.facts),
+    })
+}
+
+/// How the preparation of a [`Charge`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Prepared {
+    /// It is to be spent.
+    Charge,
+    /// The packet costs more than a full bucket holds.
+    LargerThanBurst,
+    /// There is no such limit: the policy's compiler excludes it.
+    Nothing,
+}
+
+/// Prepares what the limit in `slot` wants of a packet that it counts.
+#[inline(always)]
+pub fn prepare<T: Tables>(tables: &T, packet: &Packet, slot: u32, charge: &mut Charge) -> Prepared {
+    let Some(Account { key, gcra, cost }) = account(tables, packet, slot) else {
+        return Prepared::Nothing;
     };
     match gcra.spend(gcra.ticks(packet.now), cost) {
-        Err(LargerThanBurst) => Match::LargerThanBurst,
+        Err(LargerThanBurst) => Prepared::LargerThanBurst,
         Ok(spend) => {
             *charge = Charge {
-                key: BucketKey::new(LimitId(limit.id), facts.source, prefix_length),
+                key,
                 spend,
                 ns_per_tick: gcra.ns_per_tick,
             };
-            Match::Charge
+            Prepared::Charge
         }
     }
 }

@@ -45,11 +45,14 @@ pub struct LimitTraffic {
     pub passed: Traffic,
     /// Dropped, this limit being the strictest that denied.
     pub dropped: Traffic,
+    /// Passed, the limit having too few tokens but only observing.
+    pub would_drop: Traffic,
 }
 
 impl core::ops::AddAssign for LimitTraffic {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.dropped += other.dropped;
+        self.would_drop += other.would_drop;
     }
 }

@@ -6,15 +6,18 @@
 //! out; where another CPU has emptied a bucket in between, what was charged before it is
 //! refunded and the packet is dropped. In that window other packets of the same source may
 //! be denied that would have passed; none passes that would have been denied.
+//!
+//! Limits that only observe come after the others, on packets that those let pass, each by
+//! itself: Boulder's spend-only transactions.
 
 use crate::{
     bucket::{BucketStore, Updated},
-    charge::{Charge, Match, Packet},
+    charge::{Charge, Packet, Prepared},
     gcra::Wait,
     limit::MAX_LIMITS,
     packet::{self, Facts, Frame},
-    policy::{Tables, classify},
-    reason::Reason,
+    policy::{Class, Tables, classify},
+    reason::{Action, Reason},
 };
 
 /// The time.
@@ -25,26 +28,52 @@ pub trait Clock {
 
 /// What was decided on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Verdict {
     /// The one reason.
     pub reason: Reason,
-    /// The slots of the limits that matched, as bits. When the packet passed, all of them
-    /// were charged; when it was dropped, none.
-    pub matched: u64,
     /// The slot of the limit that dropped the packet, or [`NO_SLOT`].
     denied_by: u32,
+    /// The slots of the limits that count the packet, as bits. When it passed, all of them
+    /// were charged but those of `would_drop`; when it was dropped, none.
+    pub matched: u64,
+    /// The slots of the limits that would have dropped it, if they did more than observe.
+    pub would_drop: u64,
 }
 
 /// In place of a slot: none. Not an `Option`, whose undefined half LLVM may move about.
 const NO_SLOT: u32 = u32::MAX;
 
 impl Verdict {
+    /// On a packet that no limit counts.
+    #[must_use]
     #[inline(always)]
-    const fn without_limits(reason: Reason) -> Self {
+    pub const fn without_limits(reason: Reason) -> Self {
         Self {
             reason,
-            matched: 0,
             denied_by: NO_SLOT,
+            matched: 0,
+            would_drop: 0,
+        }
+    }
+
+    /// A verdict from its parts as numbers, in the order in which they lie in memory; `None`
+    /// when there is no such reason.
+    #[must_use]
+    pub const fn from_raw(
+        reason: u32,
+        denied_by: u32,
+        matched: u64,
+        would_drop: u64,
+    ) -> Option<Self> {
+        match Reason::of_number(reason) {
+            Some(reason) => Some(Self {
+                reason,
+                denied_by,
+                matched,
+                would_drop,
+            }),
+            None => None,
         }
     }
 
@@ -59,6 +88,16 @@ impl Verdict {
             Some(self.denied_by)
         }
     }
+
+    /// What is done to the packet, under the policy that decided on it.
+    #[inline(always)]
+    pub fn action<T: Tables>(&self, tables: &T) -> Action {
+        self.reason.action(if tables.shape().malformed_pass == 1 {
+            Action::Pass
+        } else {
+            Action::Drop
+        })
+    }
 }
 
 /// Decides on a frame, charging the buckets it is to be charged to.
@@ -70,61 +109,80 @@ where
     T: Tables,
     B: BucketStore,
 {
-    let mut facts = Facts::NONE;
-    match packet::parse(frame, &mut facts) {
-        Ok(()) => decide_packet(&facts, clock, tables, buckets),
+    let mut packet = Packet {
+        facts: Facts::NONE,
+        class: Class::default(),
+        now: 0,
+    };
+    match packet::parse(frame, &mut packet.facts) {
+        Ok(()) => decide_packet(&mut packet, clock, tables, buckets),
         Err(reason) => Verdict::without_limits(reason),
     }
 }
 
 #[inline(always)]
-fn decide_packet<C, T, B>(facts: &Facts, clock: &C, tables: &T, buckets: &B) -> Verdict
+fn decide_packet<C, T, B>(packet: &mut Packet, clock: &C, tables: &T, buckets: &B) -> Verdict
 where
     C: Clock,
     T: Tables,
     B: BucketStore,
 {
-    let limits = tables.limit_count();
-    if limits == 0 {
+    let shape = tables.shape();
+    if shape.limit_count == 0 {
         return Verdict::without_limits(Reason::Unlimited);
     }
-    let packet = Packet::new(facts, classify(tables, facts.source), clock.now());
-    let mut charge = Charge::NONE;
+    packet.class = classify(tables, packet.facts.source);
+    let matched = tables.matching(packet);
+    if matched == 0 {
+        return Verdict::without_limits(Reason::Unlimited);
+    }
+    packet.now = clock.now();
+    let enforcing = matched & !shape.observing;
+    let mut verdict = Verdict {
+        matched,
+        ..Verdict::without_limits(Reason::WithinLimits)
+    };
+    charge_all(packet, enforcing, tables, buckets, &mut verdict);
+    if shape.observing != 0 && matches!(verdict.reason, Reason::WithinLimits) {
+        let observing = matched & shape.observing;
+        verdict.would_drop = observe(packet, observing, tables, buckets);
+    }
+    verdict
+}
 
-    let mut matched = 0;
+/// Charges all of `limits`, or none and says so in the verdict.
+#[inline(always)]
+fn charge_all<T, B>(packet: &Packet, limits: u64, tables: &T, buckets: &B, verdict: &mut Verdict)
+where
+    T: Tables,
+    B: BucketStore,
+{
+    let mut charge = Charge::NONE;
     let mut strictest = Strictest::default();
-    for_each_slot(limits, |slot| {
-        let strictness = match tables.prepare(&packet, slot, &mut charge) {
-            Match::None => return true,
-            Match::LargerThanBurst => NEVER,
-            Match::Charge => match charge.spend.apply(buckets.read(&charge.key)) {
+    for_each_slot(tables, limits, |slot| {
+        let strictness = match tables.prepare(packet, slot, &mut charge) {
+            Prepared::Nothing => return true,
+            Prepared::LargerThanBurst => NEVER,
+            Prepared::Charge => match charge.spend.apply(buckets.read(&charge.key)) {
                 Ok(_) => 0,
                 Err(Wait(ticks)) => charge.ns_per_tick.scale(ticks) + 1,
             },
         };
-        matched = tables.opaque(matched | bit(slot));
         strictest.consider(tables, slot, strictness);
         true
     });
-    if matched == 0 {
-        return Verdict::without_limits(Reason::Unlimited);
-    }
-    let denied = |reason, slot| Verdict {
-        reason,
-        matched,
-        denied_by: slot,
-    };
     if let Some(reason) = strictest.reason() {
-        return denied(reason, strictest.slot);
+        verdict.reason = reason;
+        verdict.denied_by = strictest.slot;
+        return;
     }
 
-    let mut refusal = Reason::WithinLimits;
-    let mut refused_by = limits;
-    for_each_slot(limits, |slot| {
-        if tables.prepare(&packet, slot, &mut charge) != Match::Charge {
+    let mut refused_by = NO_SLOT;
+    for_each_slot(tables, limits, |slot| {
+        if tables.prepare(packet, slot, &mut charge) != Prepared::Charge {
             return true;
         }
-        refusal = match buckets.update(&charge.key, &charge.spend) {
+        verdict.reason = match buckets.update(&charge.key, &charge.spend) {
             Updated::Stored => return true,
             Updated::Declined => Reason::OverLimit,
             Updated::Contended => Reason::Contended,
@@ -133,25 +191,39 @@ where
         refused_by = slot;
         false
     });
-    if matches!(refusal, Reason::WithinLimits) {
-        return Verdict {
-            reason: Reason::WithinLimits,
-            matched,
-            denied_by: NO_SLOT,
-        };
+    if refused_by == NO_SLOT {
+        return;
     }
     let refused_by = (tables.opaque(refused_by.into()) & 63) as u32;
-    for_each_slot(limits, |slot| {
-        if slot >= refused_by {
-            return false;
-        }
-        if tables.prepare(&packet, slot, &mut charge) == Match::Charge {
+    verdict.denied_by = refused_by;
+    let charged = limits & (bit(refused_by) - 1);
+    for_each_slot(tables, charged, |slot| {
+        if tables.prepare(packet, slot, &mut charge) == Prepared::Charge {
             // A refund that fails leaves the bucket charged too much, never too little.
             buckets.update(&charge.key, &charge.spend.undone());
         }
         true
     });
-    denied(refusal, refused_by)
+}
+
+/// Charges each of `limits` that has the tokens, every one by itself; returns the others.
+#[inline(always)]
+fn observe<T, B>(packet: &Packet, limits: u64, tables: &T, buckets: &B) -> u64
+where
+    T: Tables,
+    B: BucketStore,
+{
+    let mut charge = Charge::NONE;
+    let mut would_drop = 0;
+    for_each_slot(tables, limits, |slot| {
+        if tables.prepare(packet, slot, &mut charge) != Prepared::Charge
+            || buckets.update(&charge.key, &charge.spend) != Updated::Stored
+        {
+            would_drop = tables.opaque(would_drop | bit(slot));
+        }
+        true
+    });
+    would_drop
 }
 
 /// The strictest denial so far.
@@ -191,12 +263,16 @@ const fn bit(slot: u32) -> u64 {
     1 << (slot & 63)
 }
 
-/// Calls `step` for the slots from 0 to `limits`, until it returns false.
+/// Calls `step` for each slot of `limits`, until it returns false.
 #[inline(always)]
-fn for_each_slot(limits: u32, mut step: impl FnMut(u32) -> bool) {
+fn for_each_slot<T: Tables>(tables: &T, limits: u64, mut step: impl FnMut(u32) -> bool) {
+    let count = tables.shape().limit_count;
     // The verifier wants the bound to be a constant.
     for slot in 0..MAX_LIMITS {
-        if slot >= limits || !step(slot) {
+        if slot >= count {
+            return;
+        }
+        if limits & bit(slot) != 0 && !step(slot) {
             return;
         }
     }

@@ -61,12 +61,10 @@ impl IdFormat {
     /// Whether a limit of this format is for packets of the family.
     #[must_use]
     pub const fn is_for(self, family: Family) -> bool {
-        match (self, family) {
-            (Self::Ipv4RangeCidr { .. }, Family::V6) | (Self::Ipv6RangeCidr { .. }, Family::V4) => {
-                false
-            }
-            _ => true,
-        }
+        !matches!(
+            (self, family),
+            (Self::Ipv4RangeCidr { .. }, Family::V6) | (Self::Ipv6RangeCidr { .. }, Family::V4)
+        )
     }
 
     /// How many leading bits of a source of the family name the bucket; `None`: something

@@ -20,6 +20,16 @@ impl Action {
     }
 }
 
+/// The action in a row of the table: that of malformed packets is the policy's.
+macro_rules! action {
+    (Malformed, $malformed:ident) => {
+        $malformed
+    };
+    ($action:ident, $malformed:ident) => {
+        Action::$action
+    };
+}
+
 macro_rules! reasons {
     ($($variant:ident $name:literal $action:ident $meaning:literal,)+) => {
         /// Why a packet passed or was dropped: each packet has exactly one reason.
@@ -41,12 +51,22 @@ macro_rules! reasons {
                 }
             }
 
-            /// What is done to a packet for this reason.
+            /// What is done to a packet for this reason, under a policy that has `malformed`
+            /// done to malformed packets.
             #[must_use]
             #[inline(always)]
-            pub const fn action(self) -> Action {
+            pub const fn action(self, malformed: Action) -> Action {
                 match self {
-                    $(Self::$variant => Action::$action,)+
+                    $(Self::$variant => action!($action, malformed),)+
+                }
+            }
+
+            /// The reason of that number.
+            #[must_use]
+            pub const fn of_number(number: u32) -> Option<Self> {
+                match number {
+                    $(number if number == Self::$variant as u32 => Some(Self::$variant),)+
+                    _ => None,
                 }
             }
 
@@ -63,7 +83,7 @@ macro_rules! reasons {
 
 reasons! {
     WithinLimits "within_limits" Pass
-        "Every matching limit had the tokens; all were charged.",
+        "Every matching limit that enforces had the tokens; all were charged.",
     Unlimited "unlimited" Pass
         "An IP packet that no configured limit matches.",
     NotIp "not_ip" Pass
@@ -76,16 +96,22 @@ reasons! {
         "Other CPUs changed the bucket on every attempt to charge it; nothing was charged.",
     BucketUnavailable "bucket_unavailable" Drop
         "The kernel could not give memory for a new bucket; nothing was charged.",
-    MalformedEthernet "malformed_ethernet" Drop
+    MalformedEthernet "malformed_ethernet" Malformed
         "The frame is shorter than an Ethernet header.",
-    MalformedVlan "malformed_vlan" Drop
+    MalformedVlan "malformed_vlan" Malformed
         "The frame ends inside a VLAN tag.",
-    MalformedIpv4 "malformed_ipv4" Drop
+    MalformedIpv4 "malformed_ipv4" Malformed
         "The IPv4 header is cut short or contradicts itself or the frame's length.",
-    MalformedIpv6 "malformed_ipv6" Drop
+    MalformedIpv6 "malformed_ipv6" Malformed
         "An IPv6 header is cut short or contradicts itself or the frame's length.",
-    MalformedTcp "malformed_tcp" Drop
+    MalformedTcp "malformed_tcp" Malformed
         "The TCP header is cut short or contradicts the packet's length.",
+    MalformedUdp "malformed_udp" Malformed
+        "The UDP header is cut short or contradicts the packet's length.",
+    MalformedIcmp "malformed_icmp" Malformed
+        "The ICMP or ICMPv6 header is cut short.",
+    MalformedTransport "malformed_transport" Malformed
+        "An SCTP, DCCP or UDP-Lite header is cut short.",
 }
 
 /// How many reasons there are.
@@ -103,8 +129,18 @@ mod tests {
     fn numbers_follow_the_table_and_names_are_unique() {
         for (number, reason) in Reason::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, number);
+            assert_eq!(Reason::of_number(*reason as u32), Some(*reason));
             let namesakes = Reason::ALL.iter().filter(|r| r.name() == reason.name());
             assert_eq!(namesakes.count(), 1, "{}", reason.name());
+        }
+        assert_eq!(Reason::of_number(REASON_COUNT), None);
+    }
+
+    #[test]
+    fn only_malformed_packets_are_the_policy_s() {
+        for reason in Reason::ALL {
+            let is_the_policy_s = reason.action(Action::Pass) != reason.action(Action::Drop);
+            assert_eq!(is_the_policy_s, reason.name().starts_with("malformed_"));
         }
     }
 }

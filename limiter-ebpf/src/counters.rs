@@ -10,7 +10,7 @@ use limiter_common::{
     reason::{Action, REASON_COUNT},
 };
 
-use crate::{frame::XdpFrame, globals, tables::MapTables};
+use crate::{frame::XdpFrame, tables::MapTables};
 
 #[btf_map]
 static REASON_TRAFFIC: PerCpuArray<Traffic, { REASON_COUNTERS as usize }> = PerCpuArray::new();
@@ -20,21 +20,29 @@ static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, { LIMIT_COUNTERS as usize }> = P
 
 /// Counts a frame under its reason, and under the limits that passed or dropped it.
 #[inline(always)]
-pub(crate) fn count(frame: &XdpFrame, verdict: &Verdict) {
+pub(crate) fn count(frame: &XdpFrame, verdict: &Verdict, action: Action) {
     let length = frame.length() as u64;
-    let index = globals::INTERFACE.load() * REASON_COUNT + verdict.reason as u32;
+    let shape = MapTables.shape();
+    let index = shape.interface * REASON_COUNT + verdict.reason as u32;
     if let Some(counter) = REASON_TRAFFIC.get_ptr_mut(index) {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         unsafe { (*counter).add(length) };
     }
-    match verdict.reason.action() {
+    match action {
         Action::Pass => {
             for slot in 0..MAX_LIMITS {
-                if slot >= MapTables.limit_count() {
+                if slot >= shape.limit_count {
                     break;
                 }
-                if verdict.matched & (1u64 << (slot & 63)) != 0 {
-                    of_limit(slot, |traffic| traffic.passed.add(length));
+                let bit = 1u64 << (slot & 63);
+                if verdict.matched & bit != 0 {
+                    of_limit(slot, |traffic| {
+                        if verdict.would_drop & bit == 0 {
+                            traffic.passed.add(length);
+                        } else {
+                            traffic.would_drop.add(length);
+                        }
+                    });
                 }
             }
         }

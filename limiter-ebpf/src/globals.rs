@@ -1,29 +1,32 @@
 //! What the loader sets before the program is verified: constants to the verifier, so that
 //! what is switched off is not there.
 
-use core::cell::UnsafeCell;
+use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::Global;
+use limiter_common::policy::Shape;
 
-/// Which block of reason counters this instance counts in: one for each interface.
+/// How much of everything the policy has.
 #[unsafe(no_mangle)]
-pub(crate) static INTERFACE: Global<u32> = Global::new(0);
+static SHAPE: Shape = Shape::EMPTY;
 
-/// How many limits the policy has.
+/// 1: the program is on trial. The time comes from the map `TRIAL_CLOCK`, and each verdict
+/// goes to the map `TRIAL_VERDICT`.
 #[unsafe(no_mangle)]
-pub(crate) static LIMIT_COUNT: Global<u32> = Global::new(0);
+pub(crate) static ON_TRIAL: Global<u8> = Global::new(0);
 
-/// How many ranges of IPv4 addresses the policy has.
-#[unsafe(no_mangle)]
-pub(crate) static RANGE_COUNT_V4: Global<u32> = Global::new(0);
-
-/// How many ranges of IPv6 addresses the policy has.
-#[unsafe(no_mangle)]
-pub(crate) static RANGE_COUNT_V6: Global<u32> = Global::new(0);
-
-/// 1: the time comes from the map `TEST_CLOCK`.
-#[unsafe(no_mangle)]
-pub(crate) static TEST_CLOCK_ENABLED: Global<u8> = Global::new(0);
+/// The shape that the loader has put there.
+#[inline(always)]
+pub(crate) fn shape() -> &'static Shape {
+    let mut shape = &raw const SHAPE;
+    // SAFETY: no instruction at all: it only makes LLVM forget that it knows what the static
+    // was compiled with. The verifier still knows where the pointer leads.
+    unsafe {
+        asm!("/* {0} */", inout(reg) shape, options(pure, readonly, nostack, preserves_flags))
+    };
+    // SAFETY: it is still the static's address.
+    unsafe { &*shape }
+}
 
 /// A word that is always 0, which the verifier does not know: the section it is in may be
 /// written to.

@@ -5,7 +5,7 @@
 
 #![no_std]
 #![no_main]
-#![feature(core_intrinsics)]
+#![feature(asm_experimental_arch, core_intrinsics)]
 #![expect(
     internal_features,
     reason = "compare-and-swap: core's stable atomics do not compile for BPF"
@@ -18,6 +18,7 @@ mod frame;
 mod globals;
 mod log;
 mod tables;
+mod trial;
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{decide::decide, reason::Action};
@@ -36,9 +37,11 @@ fn limiter(context: XdpContext) -> u32 {
         &tables::MapTables,
         &buckets::HashBuckets,
     );
-    counters::count(&frame, &verdict);
-    log::verdict(&context, &verdict);
-    match verdict.reason.action() {
+    let action = verdict.action(&tables::MapTables);
+    counters::count(&frame, &verdict, action);
+    log::verdict(&context, &verdict, action);
+    trial::tell(&verdict);
+    match action {
         Action::Pass => xdp_action::XDP_PASS,
         Action::Drop => xdp_action::XDP_DROP,
     }

@@ -5,11 +5,10 @@
 
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
 use limiter_common::{
-    address::{Address, Family},
-    charge::{self, Charge, Match, Packet},
+    charge::{self, Charge, Packet, Prepared},
     gcra::Gcra,
     limit::MAX_LIMITS,
-    policy::{self, Class, LimitEntry, Range, Tables},
+    policy::{self, Class, LimitEntry, MASK_COUNT, Range, Shape, Span, Tables},
 };
 
 use crate::globals;
@@ -20,16 +19,16 @@ const READ_ONLY: usize = BPF_F_RDONLY_PROG as usize;
 static LIMITS: Array<LimitEntry, { MAX_LIMITS as usize }, READ_ONLY> = Array::new();
 
 #[btf_map]
-static RANGES_V4: Array<Range, 1, READ_ONLY> = Array::new();
+static RANGES: Array<Range, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
-static RANGES_V6: Array<Range, 1, READ_ONLY> = Array::new();
-
-#[btf_map]
-static CLASSES: Array<Class, 1, READ_ONLY> = Array::new();
+static CLASSES: Array<Class, 2, READ_ONLY> = Array::new();
 
 #[btf_map]
 static OVERRIDES: Array<Gcra, 1, READ_ONLY> = Array::new();
+
+#[btf_map]
+static MASKS: Array<u64, { MASK_COUNT as usize }, READ_ONLY> = Array::new();
 
 pub(crate) struct MapTables;
 
@@ -37,16 +36,22 @@ pub(crate) struct MapTables;
 /// for any arguments, and not once for each call and what it knows there.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_search(high: u64, low: u64, version: u32) -> u32 {
-    let family = if version == Family::V6 as u32 {
-        Family::V6
-    } else {
-        Family::V4
-    };
-    policy::search(&MapTables, Address { family, high, low })
+extern "C" fn limiter_search(first: u32, end: u32, high: u64, low: u64) -> u64 {
+    policy::search(&MapTables, Span { first, end }, high, low)
 }
 
-/// [`charge::prepare`], returning a [`Match`] as its number; a global function likewise.
+/// [`policy::matching`]; a global function likewise.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_match(packet: *const Packet) -> u64 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
+    match unsafe { packet.as_ref() } {
+        Some(packet) => policy::matching(&MapTables, packet),
+        None => 0,
+    }
+}
+
+/// [`charge::prepare`], returning a [`Prepared`] as its number; a global function likewise.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_prepare(packet: *const Packet, slot: u32, charge: *mut Charge) -> u32 {
@@ -54,18 +59,18 @@ extern "C" fn limiter_prepare(packet: *const Packet, slot: u32, charge: *mut Cha
     // are different variables of the one caller.
     let (Some(packet), Some(charge)) = (unsafe { packet.as_ref() }, unsafe { charge.as_mut() })
     else {
-        return Match::None as u32;
+        return Prepared::Nothing as u32;
     };
     charge::prepare(&MapTables, packet, slot, charge) as u32
 }
 
-const MATCH_CHARGE: u32 = Match::Charge as u32;
-const MATCH_LARGER_THAN_BURST: u32 = Match::LargerThanBurst as u32;
+const CHARGE: u32 = Prepared::Charge as u32;
+const LARGER_THAN_BURST: u32 = Prepared::LargerThanBurst as u32;
 
 impl Tables for MapTables {
     #[inline(always)]
-    fn limit_count(&self) -> u32 {
-        globals::LIMIT_COUNT.load()
+    fn shape(&self) -> &Shape {
+        globals::shape()
     }
 
     #[inline(always)]
@@ -74,19 +79,8 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn range_count(&self, family: Family) -> u32 {
-        match family {
-            Family::V4 => globals::RANGE_COUNT_V4.load(),
-            Family::V6 => globals::RANGE_COUNT_V6.load(),
-        }
-    }
-
-    #[inline(always)]
-    fn range(&self, family: Family, index: u32) -> Option<&Range> {
-        match family {
-            Family::V4 => RANGES_V4.get(index),
-            Family::V6 => RANGES_V6.get(index),
-        }
+    fn range(&self, index: u32) -> Option<&Range> {
+        RANGES.get(index)
     }
 
     #[inline(always)]
@@ -100,16 +94,26 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn class_index(&self, address: Address) -> u32 {
-        limiter_search(address.high, address.low, address.family as u32)
+    fn mask(&self, index: u32) -> Option<&u64> {
+        MASKS.get(index)
     }
 
     #[inline(always)]
-    fn prepare(&self, packet: &Packet, slot: u32, charge: &mut Charge) -> Match {
+    fn search(&self, span: Span, high: u64, low: u64) -> u64 {
+        limiter_search(span.first, span.end, high, low)
+    }
+
+    #[inline(always)]
+    fn matching(&self, packet: &Packet) -> u64 {
+        limiter_match(packet)
+    }
+
+    #[inline(always)]
+    fn prepare(&self, packet: &Packet, slot: u32, charge: &mut Charge) -> Prepared {
         match limiter_prepare(packet, slot, charge) {
-            MATCH_CHARGE => Match::Charge,
-            MATCH_LARGER_THAN_BURST => Match::LargerThanBurst,
-            _ => Match::None,
+            CHARGE => Prepared::Charge,
+            LARGER_THAN_BURST => Prepared::LargerThanBurst,
+            _ => Prepared::Nothing,
         }
     }
 

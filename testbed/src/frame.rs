@@ -70,6 +70,24 @@ impl Frame {
         Ok(frame)
     }
 
+    /// The bytes with a ping: an ICMP or ICMPv6 echo request.
+    pub fn echo(&self, payload: &[u8]) -> Result<Vec<u8>> {
+        const IDENTIFIER: u16 = 1;
+        const SEQUENCE: u16 = 1;
+        let mut frame = self.link_layer()?;
+        let ip = self.ip()?;
+        match self.source {
+            IpAddr::V4(_) => ip
+                .icmpv4_echo_request(IDENTIFIER, SEQUENCE)
+                .write(&mut frame, payload),
+            IpAddr::V6(_) => ip
+                .icmpv6_echo_request(IDENTIFIER, SEQUENCE)
+                .write(&mut frame, payload),
+        }
+        .context("cannot build a ping")?;
+        Ok(frame)
+    }
+
     /// The Ethernet header and the tags, up to the ethertype of what comes next.
     fn link_layer(&self) -> Result<Vec<u8>> {
         let mut next = self

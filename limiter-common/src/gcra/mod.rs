@@ -68,6 +68,15 @@ pub struct Level {
 }
 
 impl Gcra {
+    /// Of no limit.
+    pub const NONE: Self = Self {
+        emission_interval: 0,
+        burst: 0,
+        burst_offset: 0,
+        ticks_per_ns: Ratio::ONE,
+        ns_per_tick: Ratio::ONE,
+    };
+
     /// The parameters of a limit of `burst` tokens, refilled by `count` tokens every
     /// `period_ns` nanoseconds.
     ///

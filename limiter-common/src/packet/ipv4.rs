@@ -1,17 +1,18 @@
 //! IPv4 (RFC 791).
 
-use super::{Frame, Payload};
+use super::{Facts, Frame, Payload};
 use crate::{address::Address, reason::Reason};
 
 const MIN_HEADER: usize = 20;
 /// The offset field of a fragment, without the flags above it.
 const FRAGMENT_OFFSET: u16 = 0x1fff;
+const MORE_FRAGMENTS: u16 = 0x2000;
 
-/// The source, and the payload behind the header, at whose offset the header is.
+/// The addresses, and the payload behind the header, at whose offset the header is.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
     frame: &F,
-    source: &mut Address,
+    facts: &mut Facts,
     payload: &mut Payload,
 ) -> Result<(), Reason> {
     let offset = payload.offset;
@@ -27,13 +28,17 @@ pub(super) fn parse<F: Frame>(
     {
         return Err(Reason::MalformedIpv4);
     }
-    let fragment = u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_OFFSET;
-    *source = Address::v4([header[12], header[13], header[14], header[15]]);
+    let fragment = u16::from_be_bytes([header[6], header[7]]);
+    facts.source = Address::v4([header[12], header[13], header[14], header[15]]);
+    facts.set_destination(Address::v4([
+        header[16], header[17], header[18], header[19],
+    ]));
     *payload = Payload {
         protocol: header[9],
         offset: offset + header_length,
         end: offset + total_length,
-        later_fragment: fragment != 0,
+        later_fragment: fragment & FRAGMENT_OFFSET != 0,
+        more_fragments: fragment & MORE_FRAGMENTS != 0,
     };
     Ok(())
 }

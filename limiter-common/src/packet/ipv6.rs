@@ -1,6 +1,6 @@
 //! IPv6 (RFC 8200) and its extension headers.
 
-use super::{Frame, Payload};
+use super::{Facts, Frame, Payload};
 use crate::{address::Address, reason::Reason};
 
 const HEADER: usize = 40;
@@ -15,35 +15,44 @@ const DESTINATION: u8 = 60;
 
 /// The offset field of a fragment header, without the flags below it.
 const FRAGMENT_OFFSET: u16 = 0xfff8;
+const MORE_FRAGMENTS: u16 = 1;
 
-/// The source, and the payload behind all headers, at whose offset the first header is.
+/// The addresses, and the payload behind all headers, at whose offset the first header is.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
     frame: &F,
-    source: &mut Address,
+    facts: &mut Facts,
     payload: &mut Payload,
 ) -> Result<(), Reason> {
     let offset = payload.offset;
     let Some(start) = frame.load::<8>(offset) else {
         return Err(Reason::MalformedIpv6);
     };
-    let (Some(high), Some(low), Some(_)) = (
-        frame.load::<8>(offset + 8),
-        frame.load::<8>(offset + 16),
-        frame.load::<16>(offset + 24),
-    ) else {
+    // Reaches to the header's end, so the others are there too.
+    let Some(destination_low) = frame.load::<8>(offset + 32) else {
+        return Err(Reason::MalformedIpv6);
+    };
+    let Some(high) = frame.load::<8>(offset + 8) else {
+        return Err(Reason::MalformedIpv6);
+    };
+    let Some(low) = frame.load::<8>(offset + 16) else {
+        return Err(Reason::MalformedIpv6);
+    };
+    let Some(destination_high) = frame.load::<8>(offset + 24) else {
         return Err(Reason::MalformedIpv6);
     };
     let end = offset + HEADER + usize::from(u16::from_be_bytes([start[4], start[5]]));
     if start[0] >> 4 != 6 || end > frame.length() {
         return Err(Reason::MalformedIpv6);
     }
-    *source = Address::v6(high, low);
+    facts.source = Address::v6(high, low);
+    facts.set_destination(Address::v6(destination_high, destination_low));
     *payload = Payload {
         protocol: start[6],
         offset: offset + HEADER,
         end,
         later_fragment: false,
+        more_fragments: false,
     };
     skip_extensions(frame, payload)
 }
@@ -68,8 +77,9 @@ fn skip_extensions<F: Frame>(frame: &F, payload: &mut Payload) -> Result<(), Rea
         let units = usize::from(header[1]);
         let length = match payload.protocol {
             FRAGMENT => {
-                let offset = u16::from_be_bytes([header[2], header[3]]) & FRAGMENT_OFFSET;
-                payload.later_fragment = offset != 0;
+                let fragment = u16::from_be_bytes([header[2], header[3]]);
+                payload.later_fragment = fragment & FRAGMENT_OFFSET != 0;
+                payload.more_fragments = fragment & MORE_FRAGMENTS != 0;
                 8
             }
             // RFC 4302: in units of four bytes, less two.

@@ -4,8 +4,12 @@ mod ethernet;
 mod ipv4;
 mod ipv6;
 mod tcp;
+mod transport;
 
 use crate::{address::Address, reason::Reason};
+
+pub use self::tcp::{FLAG_ACK, FLAG_SYN};
+pub use self::transport::{PROTOCOL_TCP, PROTOCOLS_WITH_PORTS};
 
 /// The bytes of a frame.
 pub trait Frame {
@@ -17,14 +21,46 @@ pub trait Frame {
 }
 
 /// What the limits need to know of an IP packet.
+///
+/// Without padding, so that the kernel program can hand it to functions of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Facts {
     /// The source address.
     pub source: Address,
+    /// The destination's leading 64 bits, as [`Address`] aligns them; its family is the
+    /// source's.
+    pub destination_high: u64,
+    /// The destination's trailing 64 bits.
+    pub destination_low: u64,
     /// The frame's length in bytes, from the Ethernet header on.
     pub length: u64,
-    /// A TCP segment with SYN and without ACK.
-    pub opens_connection: bool,
+    /// Where there are ports; else 0.
+    pub source_port: u16,
+    /// Where there are ports; else 0.
+    pub destination_port: u16,
+    /// What is known of the transport header.
+    pub transport: Transport,
+    /// The IP protocol number of what is behind the last network header.
+    pub protocol: u8,
+    /// The flags of a TCP segment (RFC 9293, byte 13 of the header); else 0.
+    pub tcp_flags: u8,
+}
+
+const _: () = assert!(size_of::<Facts>() == 24 + 3 * 8 + 8, "no padding");
+
+/// What is known of a packet's transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Transport {
+    /// Nothing: only the first fragment of a datagram has one.
+    Unknown,
+    /// It has no ports.
+    Other,
+    /// It has ports, and is not TCP's.
+    Ports,
+    /// It is TCP's.
+    Tcp,
 }
 
 /// The part of an IP packet behind its last network header.
@@ -38,6 +74,8 @@ struct Payload {
     end: usize,
     /// It is not the start of the datagram, so it has no transport header.
     later_fragment: bool,
+    /// It is not the end of the datagram.
+    more_fragments: bool,
 }
 
 impl Payload {
@@ -46,21 +84,32 @@ impl Payload {
         offset: 0,
         end: 0,
         later_fragment: false,
+        more_fragments: false,
     };
 }
-
-const PROTOCOL_TCP: u8 = 6;
 
 impl Facts {
     /// Of no packet.
     pub const NONE: Self = Self {
         source: Address::v4([0; 4]),
+        destination_high: 0,
+        destination_low: 0,
         length: 0,
-        opens_connection: false,
+        source_port: 0,
+        destination_port: 0,
+        transport: Transport::Unknown,
+        protocol: 0,
+        tcp_flags: 0,
     };
+
+    #[inline(always)]
+    const fn set_destination(&mut self, destination: Address) {
+        self.destination_high = destination.high;
+        self.destination_low = destination.low;
+    }
 }
 
-/// Finds the facts of an IP packet.
+/// Finds the facts of an IP packet; `facts` must be [`Facts::NONE`] before.
 ///
 /// Results are written through references that hold a value before: what a `Result` leaves
 /// undefined on the other path, LLVM may still move about, and the verifier refuses that.
@@ -73,11 +122,13 @@ pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
     let mut payload = Payload::NONE;
     facts.length = frame.length() as u64;
     match ethernet::parse(frame, &mut payload.offset)? {
-        ethernet::Network::Ipv4 => ipv4::parse(frame, &mut facts.source, &mut payload)?,
-        ethernet::Network::Ipv6 => ipv6::parse(frame, &mut facts.source, &mut payload)?,
+        ethernet::Network::Ipv4 => ipv4::parse(frame, facts, &mut payload)?,
+        ethernet::Network::Ipv6 => ipv6::parse(frame, facts, &mut payload)?,
     }
-    facts.opens_connection = payload.protocol == PROTOCOL_TCP
-        && !payload.later_fragment
-        && tcp::opens_connection(frame, payload)?;
-    Ok(())
+    facts.protocol = payload.protocol;
+    if payload.later_fragment {
+        Ok(())
+    } else {
+        transport::parse(frame, payload, facts)
+    }
 }

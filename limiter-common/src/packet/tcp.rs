@@ -1,15 +1,22 @@
-//! TCP (RFC 9293), as far as opening a connection goes.
+//! TCP (RFC 9293): the flags.
 
-use super::{Frame, Payload};
+use super::{Facts, Frame, Payload};
 use crate::reason::Reason;
 
 const MIN_HEADER: usize = 20;
-const FLAG_SYN: u8 = 0x02;
-const FLAG_ACK: u8 = 0x10;
 
-/// Whether the segment opens a connection: SYN without ACK.
+/// The flag of a segment that opens a connection, or answers one that does.
+pub const FLAG_SYN: u8 = 0x02;
+/// The flag of every segment but the one that opens a connection.
+pub const FLAG_ACK: u8 = 0x10;
+
+/// Checks the header and finds its flags.
 #[inline(always)]
-pub(super) fn opens_connection<F: Frame>(frame: &F, payload: Payload) -> Result<bool, Reason> {
+pub(super) fn parse<F: Frame>(
+    frame: &F,
+    payload: Payload,
+    facts: &mut Facts,
+) -> Result<(), Reason> {
     // The data offset and the flags.
     let Some([data_offset, flags]) = frame.load::<2>(payload.offset + 12) else {
         return Err(Reason::MalformedTcp);
@@ -18,5 +25,6 @@ pub(super) fn opens_connection<F: Frame>(frame: &F, payload: Payload) -> Result<
     if header_length < MIN_HEADER || payload.offset + header_length > payload.end {
         return Err(Reason::MalformedTcp);
     }
-    Ok(flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN)
+    facts.tcp_flags = flags;
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use clap::Args;
-use limiter_common::reason::Reason;
+use limiter_common::reason::{Action, Reason};
 
 use super::{
     ControlArgs, OutputArgs, print_json,
@@ -59,21 +59,32 @@ fn print(status: &Status) -> anyhow::Result<()> {
     let limits = status.limits.iter().map(|(name, limit)| {
         [
             name.clone(),
+            limit.mode.clone(),
             count(limit.passed_packets),
             count(limit.passed_bytes),
             count(limit.dropped_packets),
             count(limit.dropped_bytes),
+            count(limit.would_drop_packets),
+            count(limit.would_drop_bytes),
         ]
     });
     let header = [
         "limit",
+        "mode",
         "passed packets",
         "bytes",
         "dropped packets",
         "bytes",
+        "would drop packets",
+        "bytes",
     ];
-    writeln!(out, "{}\n", table(header, [1, 2, 3, 4], limits))?;
+    writeln!(out, "{}\n", table(header, [2, 3, 4, 5, 6, 7], limits))?;
 
+    let malformed = if status.policy.malformed == Action::Pass.name() {
+        Action::Pass
+    } else {
+        Action::Drop
+    };
     // In the order of the table of reasons; those that never occurred say nothing.
     let reasons = Reason::ALL.iter().filter_map(|reason| {
         let packets = status
@@ -81,7 +92,7 @@ fn print(status: &Status) -> anyhow::Result<()> {
             .get(reason.name())
             .filter(|packets| **packets > 0)?;
         Some([
-            reason.action().name().to_owned(),
+            reason.action(malformed).name().to_owned(),
             reason.name().to_owned(),
             count(*packets),
             reason.meaning().to_owned(),

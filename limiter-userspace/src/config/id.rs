@@ -44,6 +44,7 @@ pub(super) fn parse(text: &str, format: IdFormat) -> Result<IpNet, String> {
     };
     let right = net.trunc();
     let did_you_mean = |right: IpNet| match format {
+        IdFormat::RegId | IdFormat::Total => String::new(),
         IdFormat::IpAddress => format!("did you mean '{}'?", right.addr()),
         IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
             format!("did you mean '{right}'?")
@@ -70,13 +71,14 @@ pub(super) fn parse(text: &str, format: IdFormat) -> Result<IpNet, String> {
         (IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. }, None) => {
             Err(invalid(format!("must be a range, {}", did_you_mean(right))))
         }
-        (_, Some(_)) => Err(expected()),
+        _ => Err(expected()),
     }
 }
 
 /// The format's ids, in words and by example.
 pub(super) const fn expectation(format: IdFormat) -> &'static str {
     match format {
+        IdFormat::RegId | IdFormat::Total => "",
         IdFormat::IpAddress => "an IPv4 or IPv6 address, such as '192.0.2.1' or '2001:db8::1'",
         IdFormat::Ipv4RangeCidr { .. } => "an IPv4 /24 range, such as '192.0.2.0/24'",
         IdFormat::Ipv6RangeCidr { .. } => "an IPv6 /48 range, such as '2001:db8:1::/48'",

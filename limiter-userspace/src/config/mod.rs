@@ -199,10 +199,16 @@ fn policy(mut defaults: limits::Defaults, mut overrides: overrides::Overrides) -
             id: limit.id,
             id_format: limit.id_format,
             cost: limit.cost,
+            matching: Default::default(),
+            mode: Default::default(),
             default: defaults.remove(&limit.id),
             overrides: overrides.remove(&limit.id).unwrap_or_default(),
         })
         .filter(|limit| limit.default.is_some() || !limit.overrides.is_empty())
         .collect();
-    Policy { limits }
+    Policy {
+        limits,
+        subscribers: Default::default(),
+        malformed: limiter_common::reason::Action::Drop,
+    }
 }

@@ -189,7 +189,7 @@ impl Collected {
         self.first.insert((limit.id, id), written.at);
         if let Some(rate) = rate {
             self.overrides.entry(limit.id).or_default().push(Override {
-                id,
+                id: crate::policy::OverrideId::Prefix(id),
                 rate,
                 comment: written.comment.map(ToOwned::to_owned),
             });

@@ -93,11 +93,15 @@ pub struct PolicyStatus {
     pub limits: usize,
     /// How many overrides they have.
     pub overrides: usize,
+    /// What is done to malformed packets: `drop` or `pass`.
+    pub malformed: String,
 }
 
 /// What one limit did to the packets it matched.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LimitStatus {
+    /// `enforce`, `observe` or `off`.
+    pub mode: String,
     /// Packets charged and passed.
     pub passed_packets: u64,
     /// Bytes of those.
@@ -106,6 +110,10 @@ pub struct LimitStatus {
     pub dropped_packets: u64,
     /// Bytes of those.
     pub dropped_bytes: u64,
+    /// Packets that it would have dropped, if it did more than observe.
+    pub would_drop_packets: u64,
+    /// Bytes of those.
+    pub would_drop_bytes: u64,
 }
 
 /// Which limits apply to an address, and what its buckets hold.
@@ -122,8 +130,10 @@ pub struct Explanation {
 pub struct LimitExplanation {
     /// The limit's name.
     pub limit: String,
-    /// Whose budget: the address or the range that names the bucket.
+    /// Whose budget: the address, range, subscriber or interface that names the bucket.
     pub id: String,
+    /// `enforce` or `observe`.
+    pub mode: String,
     /// `default`, or `override` and its id.
     pub source: String,
     /// Tokens a full bucket holds.

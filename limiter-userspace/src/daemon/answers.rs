@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use ipnet::IpNet;
-use limiter_common::{counters::LimitTraffic, reason::Reason};
+use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 
 use super::Daemon;
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
         Status,
     },
     datapath::{DatapathError, Holding},
-    policy::OverrideId,
+    policy::{Limit, owner_id},
 };
 
 pub(super) fn answer(daemon: &Daemon, request: Request) -> Answer {
@@ -36,7 +35,7 @@ fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
     let mut limits = BTreeMap::new();
     for limit in &daemon.policy.limits {
         let traffic = daemon.datapath.limit_traffic(limit.id)?;
-        limits.insert(limit.name.clone(), traffic.into());
+        limits.insert(limit.name.clone(), limit_status(limit, traffic));
     }
     Ok(Status {
         interfaces: attachments
@@ -53,20 +52,22 @@ fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
             generation: daemon.generation,
             limits: daemon.policy.limits.len(),
             overrides: daemon.policy.override_count(),
+            malformed: daemon.policy.malformed.name().to_owned(),
         },
         reasons,
         limits,
     })
 }
 
-impl From<LimitTraffic> for LimitStatus {
-    fn from(traffic: LimitTraffic) -> Self {
-        Self {
-            passed_packets: traffic.passed.packets,
-            passed_bytes: traffic.passed.bytes,
-            dropped_packets: traffic.dropped.packets,
-            dropped_bytes: traffic.dropped.bytes,
-        }
+fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
+    LimitStatus {
+        mode: limit.mode.name().to_owned(),
+        passed_packets: traffic.passed.packets,
+        passed_bytes: traffic.passed.bytes,
+        dropped_packets: traffic.dropped.packets,
+        dropped_bytes: traffic.dropped.bytes,
+        would_drop_packets: traffic.would_drop.packets,
+        would_drop_bytes: traffic.would_drop.bytes,
     }
 }
 
@@ -87,11 +88,15 @@ fn explain_limit(daemon: &Daemon, address: IpAddr, holding: &Holding) -> Option<
         Some(other) => (format!("override {}", other.id), other.rate),
         None => ("default".to_owned(), limit.default?),
     };
-    let range = IpNet::new(address, holding.prefix_length).ok()?.trunc();
-    let id = OverrideId::Prefix(range).to_string();
+    let owner = holding.key.owner();
+    let interface = match owner {
+        Owner::Interface(number) => daemon.datapath.interface_name(number)?,
+        _ => "",
+    };
     Some(LimitExplanation {
         limit: limit.name.clone(),
-        id,
+        id: owner_id(&owner, interface),
+        mode: limit.mode.name().to_owned(),
         source,
         burst: rate.burst,
         count: rate.count,

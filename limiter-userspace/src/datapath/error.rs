@@ -64,9 +64,9 @@ pub enum DatapathError {
         /// What the kernel said.
         source: ProgramError,
     },
-    /// The program counted something else than one packet under one reason.
-    #[error("the program in the kernel counted no single reason for a frame")]
-    NoReason,
+    /// The program told a verdict that is none, or did something else.
+    #[error("the program in the kernel did something else with a frame than its verdict says")]
+    NoVerdict,
     /// A file of the kernel could not be read.
     #[error("cannot read {path}: {source}")]
     Read {

@@ -7,15 +7,18 @@ use aya::{
     maps::Array,
     programs::{TestRun, TestRunOptions, Xdp},
 };
-use limiter_common::{policy::Tables, reason::Action};
+use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
 
 use super::{
     DatapathError, Settings,
     maps::{self, SharedMaps},
     object::{OBJECT, OBJECT_WITH_LOG},
-    pod::InMap,
+    pod::{InMap, RawVerdict},
 };
 use crate::policy::CompiledPolicy;
+
+const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
+const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
 
 /// The program's name in the object.
 const PROGRAM: &str = "limiter";
@@ -60,22 +63,17 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let (limit_count, range_count_v4, range_count_v6) = (
-            policy.limit_count(),
-            policy.range_count(limiter_common::address::Family::V4),
-            policy.range_count(limiter_common::address::Family::V6),
-        );
-        let test_clock = u8::from(clocking == Clocking::Test);
+        let shape = InMap(Shape {
+            interface: slot,
+            ..policy.shape
+        });
+        let on_trial = u8::from(clocking == Clocking::Test);
         let mut loader = EbpfLoader::new();
         loader
-            .override_global("INTERFACE", &slot, true)
-            .override_global("LIMIT_COUNT", &limit_count, true)
-            .override_global("RANGE_COUNT_V4", &range_count_v4, true)
-            .override_global("RANGE_COUNT_V6", &range_count_v6, true)
-            .override_global("TEST_CLOCK_ENABLED", &test_clock, true)
+            .override_global("SHAPE", &shape, true)
+            .override_global("ON_TRIAL", &on_trial, true)
             .map_max_entries("BUCKETS", settings.bucket_capacity)
-            .map_max_entries("RANGES_V4", entries(policy.ranges_v4.len()))
-            .map_max_entries("RANGES_V6", entries(policy.ranges_v6.len()))
+            .map_max_entries("RANGES", entries(policy.ranges.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
             .map_max_entries("OVERRIDES", entries(policy.overrides.len()));
         if let Some(directory) = shared {
@@ -89,10 +87,10 @@ impl Instance {
         };
         let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
         write(&mut ebpf, "LIMITS", &policy.limits, InMap)?;
-        write(&mut ebpf, "RANGES_V4", &policy.ranges_v4, InMap)?;
-        write(&mut ebpf, "RANGES_V6", &policy.ranges_v6, InMap)?;
+        write(&mut ebpf, "RANGES", &policy.ranges, InMap)?;
         write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
         write(&mut ebpf, "OVERRIDES", &policy.overrides, InMap)?;
+        write(&mut ebpf, "MASKS", &policy.masks, |limits| limits)?;
         let mut instance = Self { ebpf };
         instance.program()?.load().map_err(DatapathError::Verify)?;
         Ok(instance)
@@ -135,19 +133,36 @@ impl Instance {
 
     /// Runs the program once on a frame at a time of its clock, which must be
     /// [`Clocking::Test`], by `BPF_PROG_TEST_RUN`.
-    pub(super) fn test(&mut self, now_ns: u64, frame: &[u8]) -> Result<Action, DatapathError> {
-        write(&mut self.ebpf, "TEST_CLOCK", &[now_ns], |now| now)?;
+    pub(super) fn test(
+        &mut self,
+        now_ns: u64,
+        frame: &[u8],
+    ) -> Result<(Action, Verdict), DatapathError> {
+        write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns], |now| now)?;
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         let result = self
             .program()?
             .test_run(options)
             .map_err(DatapathError::Verify)?;
-        match result.return_value {
-            XDP_PASS => Ok(Action::Pass),
-            XDP_DROP => Ok(Action::Drop),
-            _ => Err(DatapathError::Missing("action but pass and drop")),
-        }
+        let action = match result.return_value {
+            XDP_PASS => Action::Pass,
+            XDP_DROP => Action::Drop,
+            _ => return Err(DatapathError::Missing("action but pass and drop")),
+        };
+        Ok((action, self.last_verdict()?))
+    }
+
+    fn last_verdict(&self) -> Result<Verdict, DatapathError> {
+        let error = |source| DatapathError::Map {
+            map: TRIAL_VERDICT,
+            source,
+        };
+        let map = self.ebpf.map(TRIAL_VERDICT);
+        let map = map.ok_or(DatapathError::Missing(TRIAL_VERDICT))?;
+        let array = Array::<_, InMap<RawVerdict>>::try_from(map).map_err(error)?;
+        let InMap(raw) = array.get(&0, 0).map_err(error)?;
+        raw.verdict().ok_or(DatapathError::NoVerdict)
     }
 }
 

@@ -26,7 +26,7 @@ use limiter_common::{
     counters::{LimitTraffic, MAX_INTERFACES, Traffic},
     gcra::{Gcra, Level},
     limit::LimitId,
-    policy::{classify, parameters},
+    policy::{Class, LimitEntry, Shape, classify, parameters},
     reason::Reason,
 };
 
@@ -64,8 +64,8 @@ pub struct Datapath {
 pub struct Holding {
     /// The slot of the limit in the policy.
     pub slot: u32,
-    /// How many leading bits of the address name the bucket.
-    pub prefix_length: u8,
+    /// The bucket.
+    pub key: BucketKey,
     /// The parameters that hold for the address.
     pub gcra: Gcra,
     /// What the bucket holds.
@@ -136,21 +136,50 @@ impl Datapath {
         let class = classify(&self.policy, source);
         let mut holdings = Vec::new();
         for (slot, limit) in (0..).zip(&self.policy.limits) {
-            let (Some(prefix_length), Some(gcra)) = (
-                limit.prefix_length(source.family),
-                parameters(&self.policy, limit, class, slot),
-            ) else {
+            let Some(gcra) = parameters(&self.policy, limit, &class, slot) else {
                 continue;
             };
-            let key = BucketKey::new(LimitId(limit.id), source, prefix_length);
-            holdings.push(Holding {
-                slot,
-                prefix_length,
-                gcra: *gcra,
-                level: gcra.level(gcra.ticks(now), self.maps.bucket(&key)?),
-            });
+            if class.applies & (1 << slot) == 0 {
+                continue;
+            }
+            for key in self.buckets_of(limit, &class, &source) {
+                holdings.push(Holding {
+                    slot,
+                    key,
+                    gcra: *gcra,
+                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key)?),
+                });
+            }
         }
         Ok(holdings)
+    }
+
+    /// The buckets of a limit that packets from `source` may be charged to: one, or one for
+    /// each interface.
+    fn buckets_of(&self, limit: &LimitEntry, class: &Class, source: &Address) -> Vec<BucketKey> {
+        let on = |interface| {
+            let shape = Shape {
+                interface,
+                ..self.policy.shape
+            };
+            limit.bucket(&shape, class, source)
+        };
+        let mut keys: Vec<_> = self
+            .attachments
+            .iter()
+            .map(|attachment| on(attachment.slot))
+            .collect();
+        keys.dedup();
+        keys
+    }
+
+    /// The name of the interface with a number of the datapath's.
+    #[must_use]
+    pub fn interface_name(&self, number: u32) -> Option<&str> {
+        let mut attachments = self.attachments.iter();
+        attachments
+            .find(|attachment| attachment.slot == number)
+            .map(|attachment| attachment.interface.as_str())
     }
 }
 

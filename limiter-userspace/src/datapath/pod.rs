@@ -4,8 +4,9 @@ use aya::Pod;
 use limiter_common::{
     bucket::BucketKey,
     counters::{LimitTraffic, Traffic},
+    decide::Verdict,
     gcra::Gcra,
-    policy::{Class, LimitEntry, Range},
+    policy::{Class, LimitEntry, Range, Shape},
 };
 
 /// A type of the core in a map. The core itself knows of no maps.
@@ -22,7 +23,26 @@ impl PlainBytes for Gcra {}
 impl PlainBytes for LimitEntry {}
 impl PlainBytes for LimitTraffic {}
 impl PlainBytes for Range {}
+impl PlainBytes for Shape {}
 impl PlainBytes for Traffic {}
+
+/// A [`Verdict`] as it lies in memory: not every number is one of its reasons.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct RawVerdict {
+    reason: u32,
+    denied_by: u32,
+    matched: u64,
+    would_drop: u64,
+}
+
+impl RawVerdict {
+    pub(super) const fn verdict(self) -> Option<Verdict> {
+        Verdict::from_raw(self.reason, self.denied_by, self.matched, self.would_drop)
+    }
+}
+
+impl PlainBytes for RawVerdict {}
 
 // SAFETY: `repr(transparent)` over a type that is `repr(C)`, made of integers alone, and has
 // no padding: that is what `PlainBytes` is given for.
@@ -35,6 +55,8 @@ const _: () = {
         "no padding"
     );
     assert!(size_of::<Range>() == 24, "no padding");
-    assert!(size_of::<Class>() == 16, "no padding");
-    assert!(size_of::<LimitTraffic>() == 32, "no padding");
+    assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");
+    assert!(size_of::<Class>() == 32, "no padding");
+    assert!(size_of::<Shape>() == 6 * 4 + 4 * 8 + 6 * 8, "no padding");
+    assert!(size_of::<LimitTraffic>() == 48, "no padding");
 };

@@ -1,17 +1,16 @@
 //! The kernel's program on trial: attached to nothing, one frame at a time, on a clock that
 //! the caller sets.
 
-use limiter_common::reason::{REASON_COUNT, Reason};
+use limiter_common::decide::Verdict;
 
 use super::{Clocking, DatapathError, Instance, LogLevel, Settings, SharedMaps};
 use crate::policy::CompiledPolicy;
 
-/// An instance whose reason for each frame can be told.
+/// An instance that tells its verdict on each frame.
 pub struct Trial {
+    policy: CompiledPolicy,
     instance: Instance,
     maps: SharedMaps,
-    /// The packets counted under each reason so far.
-    counted: [u64; REASON_COUNT as usize],
 }
 
 impl Trial {
@@ -24,9 +23,9 @@ impl Trial {
         let mut instance = Instance::load(policy, 0, settings, Clocking::Test, None)?;
         let maps = instance.take_maps()?;
         Ok(Self {
+            policy: policy.clone(),
             instance,
             maps,
-            counted: [0; REASON_COUNT as usize],
         })
     }
 
@@ -34,15 +33,14 @@ impl Trial {
     ///
     /// # Errors
     ///
-    /// The kernel's; and [`DatapathError::NoReason`] unless just one reason's counter has
-    /// moved, by one packet, and that reason's action is what the program returned.
-    pub fn judge(&mut self, now_ns: u64, frame: &[u8]) -> Result<Reason, DatapathError> {
-        let action = self.instance.test(now_ns, frame)?;
-        let reason = self.reason_just_counted()?;
-        if reason.action() == action {
-            Ok(reason)
+    /// The kernel's; and [`DatapathError::NoVerdict`] unless the program told a verdict, and
+    /// did what that says.
+    pub fn judge(&mut self, now_ns: u64, frame: &[u8]) -> Result<Verdict, DatapathError> {
+        let (action, verdict) = self.instance.test(now_ns, frame)?;
+        if verdict.action(&self.policy) == action {
+            Ok(verdict)
         } else {
-            Err(DatapathError::NoReason)
+            Err(DatapathError::NoVerdict)
         }
     }
 
@@ -50,20 +48,5 @@ impl Trial {
     #[must_use]
     pub const fn maps(&self) -> &SharedMaps {
         &self.maps
-    }
-
-    /// The program's return value tells only what is done to the packet.
-    fn reason_just_counted(&mut self) -> Result<Reason, DatapathError> {
-        let mut moved = None;
-        for (reason, counted) in Reason::ALL.iter().zip(&mut self.counted) {
-            let packets = self.maps.reason_traffic(0, *reason)?.packets;
-            match packets - *counted {
-                0 => {}
-                1 if moved.is_none() => moved = Some(*reason),
-                _ => return Err(DatapathError::NoReason),
-            }
-            *counted = packets;
-        }
-        moved.ok_or(DatapathError::NoReason)
     }
 }

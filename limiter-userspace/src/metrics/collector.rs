@@ -48,7 +48,7 @@ impl Collector for DaemonCollector {
         counters(
             &mut encoder,
             "limiter_limit_packets",
-            "Packets that each limit passed or dropped",
+            "Packets that each limit passed, dropped, or would have dropped if it did more than observe",
             &numbers(&by_limit, packets),
         )?;
         counters(
@@ -99,7 +99,10 @@ fn by_reason(daemon: &Daemon) -> Result<Vec<Labelled<3, Traffic>>, fmt::Error> {
                 .map_err(|_| fmt::Error)?;
             let labels = [
                 ("interface", attachment.interface.clone()),
-                ("verdict", reason.action().name().to_owned()),
+                (
+                    "verdict",
+                    reason.action(daemon.policy.malformed).name().to_owned(),
+                ),
                 ("reason", reason.name().to_owned()),
             ];
             rows.push((labels, traffic));
@@ -111,14 +114,22 @@ fn by_reason(daemon: &Daemon) -> Result<Vec<Labelled<3, Traffic>>, fmt::Error> {
 fn by_limit(daemon: &Daemon) -> Result<Vec<Labelled<2, Traffic>>, fmt::Error> {
     let mut rows = Vec::new();
     for limit in &daemon.policy.limits {
-        let LimitTraffic { passed, dropped } = daemon
+        let LimitTraffic {
+            passed,
+            dropped,
+            would_drop,
+        } = daemon
             .datapath
             .limit_traffic(limit.id)
             .map_err(|_| fmt::Error)?;
-        for (decision, traffic) in [(Action::Pass, passed), (Action::Drop, dropped)] {
+        for (decision, traffic) in [
+            (Action::Pass.name(), passed),
+            (Action::Drop.name(), dropped),
+            ("would_drop", would_drop),
+        ] {
             let labels = [
                 ("limit", limit.name.clone()),
-                ("decision", decision.name().to_owned()),
+                ("decision", decision.to_owned()),
             ];
             rows.push((labels, traffic));
         }

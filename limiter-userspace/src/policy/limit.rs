@@ -1,9 +1,12 @@
 //! One limit of a policy.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
-use limiter_common::limit::{Cost, IdFormat, LimitId};
+use limiter_common::{
+    bucket::Owner,
+    limit::{BuiltIn, Cost, IdFormat, LimitId},
+};
 
 use super::{Match, SubscriberNumber};
 
@@ -67,6 +70,26 @@ impl fmt::Display for OverrideId {
     }
 }
 
+/// Whose budget a bucket is, as configuration files have it; `interface` is the name of the
+/// interface where it is that of one.
+#[must_use]
+pub fn owner_id(owner: &Owner, interface: &str) -> String {
+    match owner {
+        Owner::Source {
+            address,
+            prefix_length,
+        } => {
+            let address = IpAddr::from(*address);
+            IpNet::new(address, *prefix_length).map_or_else(
+                |_| address.to_string(),
+                |prefix| OverrideId::Prefix(prefix).to_string(),
+            )
+        }
+        Owner::Subscriber(number) => number.to_string(),
+        Owner::Interface(_) => interface.to_owned(),
+    }
+}
+
 /// Other parameters for one id of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
@@ -99,4 +122,43 @@ pub struct Limit {
     pub default: Option<Rate>,
     /// The ids with parameters of their own, in the order of the id.
     pub overrides: Vec<Override>,
+}
+
+impl Limit {
+    /// A built-in limit as it is when nothing is said of it but its rate.
+    #[must_use]
+    pub fn of_built_in(built_in: &BuiltIn, default: Option<Rate>) -> Self {
+        Self {
+            name: built_in.name.to_owned(),
+            id: built_in.id,
+            id_format: built_in.id_format,
+            cost: built_in.cost,
+            matching: Match::default(),
+            mode: Mode::default(),
+            default,
+            overrides: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::bucket::BucketKey;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_configuration_files() {
+        let check = |key: BucketKey, id: &str| assert_eq!(owner_id(&key.owner(), "eth0"), id);
+        let source = |address: &str, prefix_length| {
+            let address: IpAddr = address.parse().unwrap();
+            BucketKey::of_source(LimitId(1), address.into(), prefix_length)
+        };
+        check(source("192.0.2.77", 32), "192.0.2.77");
+        check(source("192.0.2.77", 24), "192.0.2.0/24");
+        check(source("2001:db8:1:2::3", 128), "2001:db8:1:2::3");
+        check(source("2001:db8:1:2::3", 48), "2001:db8:1::/48");
+        check(BucketKey::of_subscriber(LimitId(1), 1001), "1001");
+        check(BucketKey::of_interface(LimitId(1), 3), "eth0");
+    }
 }

@@ -12,7 +12,7 @@ use limiter_common::reason::Action;
 
 pub use self::{
     compile::{CompileError, CompiledPolicy},
-    limit::{Limit, Mode, Override, OverrideId, Rate},
+    limit::{Limit, Mode, Override, OverrideId, Rate, owner_id},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
 };
@@ -29,6 +29,17 @@ pub struct Policy {
     pub subscribers: BTreeMap<SubscriberNumber, Vec<IpNet>>,
     /// What is done to malformed packets.
     pub malformed: Action,
+}
+
+/// Limits without subscribers; malformed packets are dropped.
+impl From<Vec<Limit>> for Policy {
+    fn from(limits: Vec<Limit>) -> Self {
+        Self {
+            limits,
+            subscribers: BTreeMap::new(),
+            malformed: Action::Drop,
+        }
+    }
 }
 
 impl Policy {

@@ -1,19 +1,16 @@
 //! From a captured packet to its verdict, and what the strictest limit tells of it.
 
-use std::{
-    cmp::Reverse,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+use std::cmp::Reverse;
 
-use ipnet::IpNet;
 use limiter_common::{
-    address::{Address, Family},
+    address::Address,
     bucket::BucketKey,
+    charge::{self, Account, account},
+    decide::Verdict,
     gcra::Report,
-    limit::LimitId,
     packet::{self, Facts, Frame as _},
-    policy::{Tables as _, classify, parameters},
-    reason::{Action, Reason},
+    policy::classify,
+    reason::Action,
 };
 use thiserror::Error;
 
@@ -87,13 +84,14 @@ pub struct Judged {
     pub length: u64,
     /// Whether the capture lacks its end.
     pub cut: bool,
-    /// Why it passes or is dropped.
-    pub reason: Reason,
+    /// Why it passes or is dropped, and which limits count it.
+    pub verdict: Verdict,
+    /// What is done to it.
+    pub action: Action,
     /// Its source, when it is a good IP packet.
     pub source: Option<Address>,
-    /// The slots of the limits that count it, as bits.
-    pub matched: u64,
-    /// The strictest of them; of packets that pass only where it was asked for.
+    /// The strictest of the limits that count it and do more than observe; of packets that
+    /// pass only where it was asked for.
     pub strictest: Option<Strictest>,
 }
 
@@ -131,68 +129,77 @@ impl Replay {
 
         let mut facts = Facts::NONE;
         let parsed = packet::parse(&frame, &mut facts);
-        let reason = match parsed {
+        let verdict = match parsed {
             // What the engines would disagree on is decided here: the kernel runs nothing
             // shorter, and would find zeros where the capture ends inside a header.
-            Err(reason) if frame.length() < SHORTEST || frame.is_cut() => reason,
+            Err(reason) if frame.length() < SHORTEST || frame.is_cut() => {
+                Verdict::without_limits(reason)
+            }
             _ => self
                 .engine
                 .decide(&self.policy, now, &frame)
                 .map_err(engine_error)?,
         };
-        let mut judged = Judged {
+        let action = verdict.action(&self.policy);
+        let strictest = if self.report_passed || action == Action::Drop {
+            let packet = charge::Packet {
+                facts,
+                class: classify(&self.policy, facts.source),
+                now,
+            };
+            self.strictest(&packet, &verdict, action)
+                .map_err(engine_error)?
+        } else {
+            None
+        };
+        Ok(Judged {
             number,
             t_ns,
             length: frame.length() as u64,
             cut: frame.is_cut(),
-            reason,
+            verdict,
+            action,
             source: parsed.is_ok().then_some(facts.source),
-            matched: 0,
-            strictest: None,
-        };
-        if parsed.is_ok() {
-            self.ask_limits(&facts, now, &mut judged)
-                .map_err(engine_error)?;
-        }
-        Ok(judged)
+            strictest,
+        })
     }
 
     /// Asks every limit that counts the packet for its bucket after the decision.
-    fn ask_limits(&self, facts: &Facts, now: u64, judged: &mut Judged) -> Result<(), EngineError> {
-        let action = judged.reason.action();
-        let wanted = self.report_passed || action == Action::Drop;
-        let class = classify(&self.policy, facts.source);
-        for slot in 0..self.policy.limit_count() {
-            let Some(limit) = self.policy.limit(slot) else {
+    ///
+    /// Those that only observe are left out: Boulder's spend-only transactions do not
+    /// contribute to a batch's decision either.
+    fn strictest(
+        &self,
+        packet: &charge::Packet,
+        verdict: &Verdict,
+        action: Action,
+    ) -> Result<Option<Strictest>, EngineError> {
+        let mut strictest: Option<Strictest> = None;
+        for slot in slots(verdict.matched & !self.policy.shape.observing) {
+            let Some(Account { key, gcra, cost }) = account(&self.policy, packet, slot) else {
                 continue;
             };
-            let (Some(prefix_length), Some(cost), Some(gcra)) = (
-                limit.prefix_length(facts.source.family),
-                limit.cost_of(facts),
-                parameters(&self.policy, limit, class, slot),
-            ) else {
-                continue;
-            };
-            judged.matched |= 1 << slot;
-            if !wanted {
-                continue;
-            }
-            let key = BucketKey::new(LimitId(limit.id), facts.source, prefix_length);
             let tat = self.engine.bucket(&key)?;
             let this = Strictest {
                 slot,
                 key,
-                report: gcra.report(gcra.ticks(now), tat, cost),
+                report: gcra.report(gcra.ticks(packet.now), tat, cost),
             };
-            if judged
-                .strictest
-                .is_none_or(|other| this.strictness(action) > other.strictness(action))
-            {
-                judged.strictest = Some(this);
+            if strictest.is_none_or(|other| this.strictness(action) > other.strictness(action)) {
+                strictest = Some(this);
             }
         }
-        Ok(())
+        Ok(strictest)
     }
+}
+
+/// The slots of a set of limits.
+pub fn slots(mut limits: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let slot = (limits != 0).then(|| limits.trailing_zeros());
+        limits &= limits.wrapping_sub(1);
+        slot
+    })
 }
 
 /// The nanoseconds since the first packet, as far as every limit can count, and that as a time
@@ -203,58 +210,15 @@ fn engine_time(t_ns: i128) -> Option<(i64, u64)> {
     (now <= LAST).then_some((t_ns, now))
 }
 
-/// A bucket's id as configuration files have it: a single address without its prefix length.
-#[must_use]
-pub fn bucket_id(key: &BucketKey) -> String {
-    let [high, low] = key.address;
-    let address = if key.family == Family::V4 as u8 {
-        Address::v4([high[0], high[1], high[2], high[3]])
-    } else {
-        Address::v6(high, low)
-    };
-    let address = ip_address(address);
-    match IpNet::new(address, key.prefix_length) {
-        Ok(range) if range.prefix_len() < range.max_prefix_len() => range.to_string(),
-        _ => address.to_string(),
-    }
-}
-
-/// An address as the standard library has it.
-pub(super) fn ip_address(address: Address) -> IpAddr {
-    match address.family {
-        Family::V4 => {
-            let [a, b, c, d, ..] = address.high.to_be_bytes();
-            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
-        }
-        Family::V6 => {
-            let bits = u128::from(address.high) << 64 | u128::from(address.low);
-            IpAddr::V6(Ipv6Addr::from_bits(bits))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_those_of_configuration_files() {
-        let check = |address: &str, prefix_length, id: &str| {
-            let address: IpAddr = address.parse().unwrap();
-            let key = BucketKey::new(LimitId(1), address.into(), prefix_length);
-            assert_eq!(bucket_id(&key), id);
-        };
-        check("192.0.2.77", 32, "192.0.2.77");
-        check("192.0.2.77", 24, "192.0.2.0/24");
-        check("2001:db8:1:2::3", 128, "2001:db8:1:2::3");
-        check("2001:db8:1:2::3", 48, "2001:db8:1::/48");
-    }
-
-    #[test]
     fn boulders_order() {
         let limit = |slot, remaining, retry_in_ns| Strictest {
             slot,
-            key: BucketKey::new(LimitId(1), Address::v4([0; 4]), 32),
+            key: BucketKey::NONE,
             report: Report {
                 remaining,
                 retry_in_ns,

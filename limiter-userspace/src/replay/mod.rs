@@ -15,7 +15,7 @@ mod timeline;
 
 pub use self::{
     frame::CapturedFrame,
-    judge::{Judged, OutOfTime, Replay, ReplayError, Strictest, bucket_id},
+    judge::{Judged, OutOfTime, Replay, ReplayError, Strictest, slots},
     sources::{DroppedSource, Sources},
     summary::Summary,
     timeline::{Fate, Timeline},

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
 use limiter_common::{address::Address, counters::Traffic, reason::Action};
 
-use super::{Judged, judge::ip_address};
+use super::Judged;
 
 /// How many sources are followed at most: memory stays below some 100 MB under any flood.
 const MOST: usize = 1 << 18;
@@ -60,7 +60,7 @@ impl Sources {
         let Some(source) = packet.source else {
             return;
         };
-        match packet.reason.action() {
+        match packet.action {
             Action::Pass => {
                 if self.followed.is_empty() {
                     return;
@@ -92,11 +92,11 @@ impl Sources {
         followed.first_ns = followed.first_ns.min(packet.t_ns);
         followed.last_ns = followed.last_ns.max(packet.t_ns);
         followed.held.since_ns.get_or_insert(packet.t_ns);
-        if let Some(strictest) = packet.strictest {
+        if let Some(denied_by) = packet.verdict.denied_by() {
             let limits = &mut followed.by_limit;
-            match limits.iter_mut().find(|(slot, _)| *slot == strictest.slot) {
+            match limits.iter_mut().find(|(slot, _)| *slot == denied_by) {
                 Some((_, packets)) => *packets += 1,
-                None => limits.push((strictest.slot, 1)),
+                None => limits.push((denied_by, 1)),
             }
         }
     }
@@ -124,7 +124,7 @@ impl Sources {
     pub fn dropped_most(&self, most: usize) -> Vec<DroppedSource> {
         let mut sources: Vec<_> = self.followed.iter().collect();
         sources.sort_by_key(|(address, followed)| {
-            (Reverse(followed.dropped.packets), ip_address(**address))
+            (Reverse(followed.dropped.packets), IpAddr::from(**address))
         });
         sources.truncate(most);
         sources
@@ -142,7 +142,7 @@ impl Followed {
         let open_ns = self.held.since_ns.map(|since| self.last_ns.abs_diff(since));
         let still_held = open_ns.is_some_and(|open| open >= self.held.longest_ns);
         DroppedSource {
-            address: ip_address(address),
+            address: address.into(),
             dropped: self.dropped,
             by_limit,
             first_ns: self.first_ns,
@@ -163,7 +163,7 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::reason::Reason;
+    use limiter_common::{decide::Verdict, reason::Reason};
 
     use super::*;
 
@@ -175,9 +175,9 @@ mod tests {
             t_ns,
             length: 100,
             cut: false,
-            reason,
+            verdict: Verdict::without_limits(reason),
+            action: reason.action(Action::Drop),
             source: Some(source),
-            matched: 1,
             strictest: None,
         }
     }

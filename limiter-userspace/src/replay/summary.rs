@@ -4,16 +4,19 @@ use std::time::Duration;
 
 use limiter_common::{
     counters::{LimitTraffic, Traffic},
+    decide::Verdict,
     reason::{Action, REASON_COUNT, Reason},
 };
 
-use super::Judged;
+use super::{Judged, judge::slots};
 
 /// Counts judged packets.
 #[derive(Clone, Debug)]
 pub struct Summary {
     reasons: [Traffic; REASON_COUNT as usize],
     limits: Vec<LimitTraffic>,
+    passed: Traffic,
+    dropped: Traffic,
     /// Packets whose end the capture lacks.
     pub cut: u64,
     first_ns: i64,
@@ -27,6 +30,8 @@ impl Summary {
         Self {
             reasons: [Traffic::default(); REASON_COUNT as usize],
             limits: vec![LimitTraffic::default(); limits],
+            passed: Traffic::default(),
+            dropped: Traffic::default(),
             cut: 0,
             first_ns: 0,
             last_ns: 0,
@@ -35,24 +40,29 @@ impl Summary {
 
     /// Counts a packet.
     pub fn add(&mut self, packet: &Judged) {
-        self.reasons[packet.reason as usize].add(packet.length);
+        self.reasons[packet.verdict.reason as usize].add(packet.length);
         self.cut += u64::from(packet.cut);
         self.first_ns = self.first_ns.min(packet.t_ns);
         self.last_ns = self.last_ns.max(packet.t_ns);
-        match packet.reason.action() {
-            // Every limit that counts it was charged.
+        let Verdict {
+            matched,
+            would_drop,
+            ..
+        } = packet.verdict;
+        match packet.action {
             Action::Pass => {
-                let mut slots = packet.matched;
-                while slots != 0 {
-                    let slot = slots.trailing_zeros();
-                    slots &= slots - 1;
+                self.passed.add(packet.length);
+                for slot in slots(matched & !would_drop) {
                     self.limits[slot as usize].passed.add(packet.length);
+                }
+                for slot in slots(would_drop) {
+                    self.limits[slot as usize].would_drop.add(packet.length);
                 }
             }
             Action::Drop => {
-                if let Some(strictest) = packet.strictest {
-                    let limit = &mut self.limits[strictest.slot as usize];
-                    limit.dropped.add(packet.length);
+                self.dropped.add(packet.length);
+                if let Some(slot) = packet.verdict.denied_by() {
+                    self.limits[slot as usize].dropped.add(packet.length);
                 }
             }
         }
@@ -72,12 +82,11 @@ impl Summary {
 
     /// What passed or was dropped.
     #[must_use]
-    pub fn of(&self, action: Action) -> Traffic {
-        let mut total = Traffic::default();
-        for reason in Reason::ALL.iter().filter(|one| one.action() == action) {
-            total += self.reason(*reason);
+    pub const fn of(&self, action: Action) -> Traffic {
+        match action {
+            Action::Pass => self.passed,
+            Action::Drop => self.dropped,
         }
-        total
     }
 
     /// From the earliest packet to the latest.

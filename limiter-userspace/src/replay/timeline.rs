@@ -47,9 +47,9 @@ impl Timeline {
     pub fn add(&mut self, packet: &Judged) {
         let t_ns = u64::try_from(packet.t_ns).unwrap_or(0);
         self.end_ns = self.end_ns.max(t_ns);
-        let fate = match (packet.reason.action(), packet.strictest) {
+        let fate = match (packet.action, packet.verdict.denied_by()) {
             (Action::Pass, _) => Fate::Passed,
-            (Action::Drop, Some(strictest)) => Fate::DroppedBy(strictest.slot),
+            (Action::Drop, Some(slot)) => Fate::DroppedBy(slot),
             (Action::Drop, None) => Fate::DroppedOtherwise,
         };
         let mut bin = self.bin_of(t_ns);
@@ -127,7 +127,7 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::reason::Reason;
+    use limiter_common::{decide::Verdict, reason::Reason};
 
     use super::*;
 
@@ -139,9 +139,9 @@ mod tests {
             t_ns,
             length: 60,
             cut: false,
-            reason,
+            verdict: Verdict::without_limits(reason),
+            action: reason.action(Action::Drop),
             source: None,
-            matched: 0,
             strictest: None,
         }
     }

@@ -26,19 +26,13 @@ const SECOND: u64 = 1_000_000_000;
 type Allowed = (&'static str, u64);
 
 fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
-    Limit {
-        name: built_in.name.to_owned(),
-        id: built_in.id,
-        id_format: built_in.id_format,
-        cost: built_in.cost,
-        default: Some(Rate {
-            // A second of it: a busy machine may stop both CPUs for a while.
-            burst: per_second,
-            count: per_second,
-            period_ns: SECOND,
-        }),
-        overrides: Vec::new(),
-    }
+    let rate = Rate {
+        // A second of it: a busy machine may stop both CPUs for a while.
+        burst: per_second,
+        count: per_second,
+        period_ns: SECOND,
+    };
+    Limit::of_built_in(built_in, Some(rate))
 }
 
 /// Hammers a policy whose limit `binding` is the strictest.
@@ -47,12 +41,10 @@ fn check(limits: [Allowed; 3], binding: &str) -> Result<()> {
         let found = BUILT_IN.iter().find(|limit| limit.name == name);
         found.context("a built-in limit")
     };
-    let policy = Policy {
-        limits: limits
-            .iter()
-            .map(|(name, per_second)| Ok(limit(built_in(name)?, *per_second)))
-            .collect::<Result<_>>()?,
-    };
+    let limits = limits
+        .iter()
+        .map(|(name, per_second)| Ok(limit(built_in(name)?, *per_second)));
+    let policy = Policy::from(limits.collect::<Result<Vec<_>>>()?);
     let settings = Settings {
         bucket_capacity: 65_536,
         log: LogLevel::Off,

@@ -35,18 +35,12 @@ fn limit(name: &str, burst: u64) -> Limit {
         .iter()
         .find(|limit| limit.name == name)
         .expect("a built-in limit");
-    Limit {
-        name: name.to_owned(),
-        id: built_in.id,
-        id_format: built_in.id_format,
-        cost: built_in.cost,
-        default: Some(Rate {
-            burst,
-            count: 1,
-            period_ns: 3_600_000_000_000,
-        }),
-        overrides: Vec::new(),
-    }
+    let rate = Rate {
+        burst,
+        count: 1,
+        period_ns: 3_600_000_000_000,
+    };
+    Limit::of_built_in(built_in, Some(rate))
 }
 
 fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

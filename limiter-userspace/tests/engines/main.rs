@@ -8,5 +8,7 @@ mod contention;
 mod differential;
 mod engine;
 mod frames;
+mod model;
 mod object;
+mod random;
 mod worked_example;

@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result, ensure};
 use limiter_common::limit::{BUILT_IN, LimitId, MAX_LIMITS};
 use limiter_userspace::{
     datapath::{Clocking, Instance, LogLevel, OBJECT, Settings},
-    policy::{CompiledPolicy, Limit, Override, Policy, Rate},
+    policy::{
+        CompiledPolicy, Fragments, Limit, Match, Mode, Override, OverrideId, Policy, Rate, TcpFlags,
+    },
 };
 
 /// Loads with bpftool (that is, libbpf), pins, shows and forgets; all in a mount namespace
@@ -54,22 +56,34 @@ fn the_largest_policy_is_cheap_to_verify() -> Result<()> {
     let limits = limits.map(|(id, built_in)| Limit {
         name: format!("Limit{id}"),
         id: LimitId(id),
-        id_format: built_in.id_format,
-        cost: built_in.cost,
-        default: Some(rate),
         overrides: ["10.0.0.0/24", "2001:db8::/48"]
             .iter()
             .filter_map(|id| id.parse().ok())
             .map(|id| Override {
-                id,
+                id: OverrideId::Prefix(id),
                 rate,
                 comment: None,
             })
             .collect(),
+        mode: if id % 2 == 0 {
+            Mode::Observe
+        } else {
+            Mode::Enforce
+        },
+        matching: Match {
+            protocols: vec![6, 17],
+            source_ports: vec![1..=9, 20..=29],
+            destination_ports: vec![53..=53],
+            tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
+            destinations: ["10.0.0.0/24", "2001:db8::/48"]
+                .iter()
+                .filter_map(|id| id.parse().ok())
+                .collect(),
+            fragments: Fragments::Count,
+        },
+        ..Limit::of_built_in(built_in, Some(rate))
     });
-    let policy = Policy {
-        limits: limits.collect(),
-    };
+    let policy = Policy::from(limits.collect::<Vec<_>>());
     for log in [LogLevel::Off, LogLevel::Verdicts] {
         let settings = Settings {
             bucket_capacity: 1024,

@@ -18,22 +18,16 @@ const MS: u64 = 1_000_000;
 #[test]
 fn twenty_per_second() -> Result<()> {
     let built_in = BUILT_IN[0];
-    let mut engines = Engines::new(&policy([Limit {
-        name: built_in.name.to_owned(),
-        id: built_in.id,
-        id_format: built_in.id_format,
-        cost: built_in.cost,
-        default: Some(Rate {
-            burst: 20,
-            count: 20,
-            period_ns: 1_000 * MS,
-        }),
-        overrides: Vec::new(),
-    }]))?;
+    let rate = Rate {
+        burst: 20,
+        count: 20,
+        period_ns: 1_000 * MS,
+    };
+    let mut engines = Engines::new(&policy([Limit::of_built_in(&built_in, Some(rate))]))?;
     let frame = Frame::new("172.23.45.22".parse()?, "10.0.0.1".parse()?).udp(1, 2, b"newFoo")?;
     let mut check = |at_ms: u64, reason: Reason, remaining, retry_in_ms, reset_in_ms| {
         assert_eq!(engines.judge(at_ms * MS, &frame), reason, "at {at_ms} ms");
-        let key = BucketKey::new(built_in.id, Address::v4([172, 23, 45, 22]), 32);
+        let key = BucketKey::of_source(built_in.id, Address::v4([172, 23, 45, 22]), 32);
         let tat = engines.maps().bucket(&key).expect("a readable map");
         let gcra = engines.tables().limits[0].default().expect("a default");
         let expected = Level {

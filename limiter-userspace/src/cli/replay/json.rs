@@ -6,9 +6,12 @@ use limiter_common::reason::{Action, Reason};
 use serde::{Serialize, Serializer};
 
 use crate::{
-    policy::Policy,
-    replay::{Judged, Summary, bucket_id},
+    policy::{Policy, owner_id},
+    replay::{Judged, Summary, slots},
 };
+
+/// The id of the one bucket of a limit for all sources.
+const TOTAL: &str = "total";
 
 #[derive(Serialize)]
 struct Packet<'a> {
@@ -21,21 +24,25 @@ struct Packet<'a> {
     remaining: Option<u64>,
     retry_in_ns: Option<u64>,
     reset_in_ns: Option<u64>,
+    /// The limits that would have dropped it, if they did more than observe.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    would_drop: Vec<&'a str>,
 }
 
 pub(super) fn packet(out: &mut impl Write, policy: &Policy, packet: &Judged) -> anyhow::Result<()> {
     let strictest = packet.strictest.as_ref();
-    let limit = strictest.and_then(|strictest| policy.limits.get(strictest.slot as usize));
+    let name = |slot: u32| Some(policy.limits.get(slot as usize)?.name.as_str());
     let line = Packet {
         n: packet.number,
         t_ns: packet.t_ns,
-        verdict: packet.reason.action().name(),
-        reason: packet.reason.name(),
-        limit: limit.map(|limit| limit.name.as_str()),
-        id: strictest.map(|strictest| bucket_id(&strictest.key)),
+        verdict: packet.action.name(),
+        reason: packet.verdict.reason.name(),
+        limit: strictest.and_then(|strictest| name(strictest.slot)),
+        id: strictest.map(|strictest| owner_id(&strictest.key.owner(), TOTAL)),
         remaining: strictest.map(|strictest| strictest.report.remaining),
         retry_in_ns: strictest.and_then(|strictest| strictest.report.retry_in_ns),
         reset_in_ns: strictest.map(|strictest| strictest.report.reset_in_ns),
+        would_drop: slots(packet.verdict.would_drop).filter_map(name).collect(),
     };
     write_line(out, &line)
 }
@@ -71,6 +78,7 @@ struct ByLimit<'a>(&'a Policy, &'a Summary);
 struct LimitCounts {
     passed: u64,
     dropped: u64,
+    would_drop: u64,
 }
 
 impl Serialize for ByLimit<'_> {
@@ -80,6 +88,7 @@ impl Serialize for ByLimit<'_> {
             let counts = LimitCounts {
                 passed: traffic.passed.packets,
                 dropped: traffic.dropped.packets,
+                would_drop: traffic.would_drop.packets,
             };
             (&limit.name, counts)
         }))

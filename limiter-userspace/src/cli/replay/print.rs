@@ -24,7 +24,7 @@ pub(super) fn summary(
 ) -> anyhow::Result<()> {
     capture(out, summary)?;
     limits(out, policy, summary)?;
-    reasons(out, summary)?;
+    reasons(out, policy, summary)?;
     dropped(out, policy, sources)
 }
 
@@ -95,13 +95,13 @@ fn limits(out: &mut impl Write, policy: &Policy, summary: &Summary) -> anyhow::R
     Ok(())
 }
 
-fn reasons(out: &mut impl Write, summary: &Summary) -> anyhow::Result<()> {
+fn reasons(out: &mut impl Write, policy: &Policy, summary: &Summary) -> anyhow::Result<()> {
     let header = ["verdict", "reason", "packets", "bytes", "meaning"];
     let rows = Reason::ALL.iter().filter_map(|reason| {
         let traffic = summary.reason(*reason);
         (traffic.packets > 0).then(|| {
             [
-                reason.action().name().to_owned(),
+                reason.action(policy.malformed).name().to_owned(),
                 reason.name().to_owned(),
                 count(traffic.packets),
                 count(traffic.bytes),

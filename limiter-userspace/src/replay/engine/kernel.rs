@@ -1,6 +1,6 @@
 //! The program that the daemon loads, run by `BPF_PROG_TEST_RUN` with the capture's clock.
 
-use limiter_common::{bucket::BucketKey, packet::Frame as _, reason::Reason};
+use limiter_common::{bucket::BucketKey, decide::Verdict, packet::Frame as _};
 
 use super::{Engine, EngineError};
 use crate::{datapath::Trial, policy::CompiledPolicy, replay::CapturedFrame};
@@ -32,7 +32,7 @@ impl Engine for KernelEngine {
         _policy: &CompiledPolicy,
         now_ns: u64,
         frame: &CapturedFrame<'_>,
-    ) -> Result<Reason, EngineError> {
+    ) -> Result<Verdict, EngineError> {
         if frame.length() > MAX_FRAME {
             return Err(EngineError::TooLong(frame.length()));
         }

@@ -3,7 +3,7 @@
 mod kernel;
 mod native;
 
-use limiter_common::{bucket::BucketKey, reason::Reason};
+use limiter_common::{bucket::BucketKey, decide::Verdict};
 use thiserror::Error;
 
 pub use self::{kernel::KernelEngine, native::NativeEngine};
@@ -18,7 +18,7 @@ pub trait Engine {
         policy: &CompiledPolicy,
         now_ns: u64,
         frame: &CapturedFrame<'_>,
-    ) -> Result<Reason, EngineError>;
+    ) -> Result<Verdict, EngineError>;
 
     /// The state of a bucket; `None`: there is no such bucket.
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError>;

@@ -2,8 +2,7 @@
 
 use limiter_common::{
     bucket::{BucketKey, BucketStore},
-    decide::decide,
-    reason::Reason,
+    decide::{Verdict, decide},
 };
 
 use super::{Engine, EngineError};
@@ -25,8 +24,8 @@ impl Engine for NativeEngine {
         policy: &CompiledPolicy,
         now_ns: u64,
         frame: &CapturedFrame<'_>,
-    ) -> Result<Reason, EngineError> {
-        Ok(decide(frame, &FixedClock(now_ns), policy, &self.buckets).reason)
+    ) -> Result<Verdict, EngineError> {
+        Ok(decide(frame, &FixedClock(now_ns), policy, &self.buckets))
     }
 
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {

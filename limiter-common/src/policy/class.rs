@@ -1,0 +1,31 @@
+//! Classes: sources that the policy does not tell apart.
+
+/// What the policy has for the source addresses of one class, all of one family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Class {
+    /// The limits that apply here, as far as the source goes.
+    pub applies: u64,
+    /// Bit `slot` set: the limit in that slot has an override here.
+    pub overridden: u64,
+    /// The subscriber they belong to; 0: none.
+    pub subscriber: u64,
+    /// Where the class's overrides start, in the order of the slots.
+    pub first_override: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+impl Class {
+    /// Where the override of the limit in `slot` stands; `None`: it has none here.
+    #[must_use]
+    #[inline(always)]
+    pub const fn override_index(&self, slot: u32) -> Option<u32> {
+        let bit = 1u64 << (slot & 63);
+        if self.overridden & bit == 0 {
+            return None;
+        }
+        let before = (self.overridden & (bit - 1)).count_ones();
+        Some(self.first_override.wrapping_add(before))
+    }
+}

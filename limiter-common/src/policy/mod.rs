@@ -1,0 +1,123 @@
+//! The compiled policy: what the datapath reads to find the limits of a packet.
+//!
+//! Limits stand in slots, and a set of limits is the bits of one word. Each property of a
+//! packet (its source, destination, protocol, ports, flags) is looked up by itself and gives
+//! the set of limits that it leaves; what is left after all of them are the limits that count
+//! the packet (Lakshman and Stiliadis, "High-Speed Policy-based Packet Forwarding Using
+//! Efficient Multi-dimensional Range Matching", 1998). However many limits, overrides and
+//! ports there are, each property costs one look-up.
+
+mod class;
+mod entry;
+mod matching;
+mod ranges;
+mod shape;
+
+pub use self::{
+    class::Class,
+    entry::LimitEntry,
+    matching::matching,
+    ranges::{Range, Span, search},
+    shape::{Dimension, MASK_COUNT, Masks, Shape},
+};
+use crate::{
+    address::{Address, Family},
+    charge::{self, Charge, Packet, Prepared},
+    gcra::Gcra,
+};
+
+/// The class of IPv4 addresses that no prefix of the policy contains.
+pub const DEFAULT_CLASS_V4: u32 = 0;
+
+/// The class of IPv6 addresses that no prefix of the policy contains.
+pub const DEFAULT_CLASS_V6: u32 = 1;
+
+/// The compiled policy's tables.
+pub trait Tables {
+    /// What there is in the others.
+    fn shape(&self) -> &Shape;
+    /// The limit in a slot.
+    fn limit(&self, slot: u32) -> Option<&LimitEntry>;
+    /// A range; those of one [`Span`] are sorted, and the first starts at 0.
+    fn range(&self, index: u32) -> Option<&Range>;
+    /// A class.
+    fn class(&self, index: u32) -> Option<&Class>;
+    /// An override's parameters.
+    fn override_at(&self, index: u32) -> Option<&Gcra>;
+    /// A set of limits, by the index that [`Masks`] has for it.
+    fn mask(&self, index: u32) -> Option<&u64>;
+
+    /// [`search`]. The kernel program makes it a function of its own, which the verifier
+    /// walks once and not once for each way to get here; so with the two below.
+    #[inline(always)]
+    fn search(&self, span: Span, high: u64, low: u64) -> u64
+    where
+        Self: Sized,
+    {
+        search(self, span, high, low)
+    }
+
+    /// [`matching()`].
+    #[inline(always)]
+    fn matching(&self, packet: &Packet) -> u64
+    where
+        Self: Sized,
+    {
+        matching(self, packet)
+    }
+
+    /// [`charge::prepare`].
+    #[inline(always)]
+    fn prepare(&self, packet: &Packet, slot: u32, charge: &mut Charge) -> Prepared
+    where
+        Self: Sized,
+    {
+        charge::prepare(self, packet, slot, charge)
+    }
+
+    /// The value itself, of which the kernel's verifier forgets what it knows.
+    ///
+    /// The verifier follows each known value through the program: bits gathered in a loop
+    /// over the limits would make it walk every subset of them. Natively there is nothing
+    /// to forget.
+    #[must_use]
+    #[inline(always)]
+    fn opaque(&self, value: u64) -> u64 {
+        value
+    }
+}
+
+/// The class of a source address.
+#[inline(always)]
+pub fn classify<T: Tables>(tables: &T, source: Address) -> Class {
+    let (dimension, default) = match source.family {
+        Family::V4 => (Dimension::SourceV4, DEFAULT_CLASS_V4),
+        Family::V6 => (Dimension::SourceV6, DEFAULT_CLASS_V6),
+    };
+    let span = tables.shape().span(dimension);
+    let index = if span.is_empty() {
+        default
+    } else {
+        // The compiler of the policy puts nothing larger there.
+        (tables.search(span, source.high, source.low) & 0xffff_ffff) as u32
+    };
+    match tables.class(index) {
+        Some(class) => *class,
+        None => Class::default(),
+    }
+}
+
+/// The parameters of the limit in `slot` for addresses of `class`; `None`: the limit does
+/// not apply to them.
+#[inline(always)]
+pub fn parameters<'a, T: Tables>(
+    tables: &'a T,
+    limit: &'a LimitEntry,
+    class: &Class,
+    slot: u32,
+) -> Option<&'a Gcra> {
+    match class.override_index(slot) {
+        Some(index) => tables.override_at(index),
+        None => limit.default(),
+    }
+}

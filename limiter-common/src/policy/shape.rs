@@ -1,0 +1,90 @@
+//! What of a policy is constant to the program: the verifier leaves out what it does not use.
+
+use super::Span;
+
+/// What a span of ranges is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimension {
+    /// IPv4 sources; the values are classes.
+    SourceV4,
+    /// IPv6 sources; the values are classes.
+    SourceV6,
+    /// IPv4 destinations; here and below the values are sets of limits.
+    DestinationV4,
+    /// IPv6 destinations.
+    DestinationV6,
+    /// Source ports.
+    SourcePort,
+    /// Destination ports.
+    DestinationPort,
+}
+
+impl Dimension {
+    /// How many there are.
+    pub const COUNT: usize = 6;
+}
+
+/// Where the sets of limits stand that are not in ranges.
+pub struct Masks;
+
+impl Masks {
+    /// By IP protocol number.
+    pub const PROTOCOLS: u32 = 0;
+    /// By the flags of a TCP segment.
+    pub const TCP_FLAGS: u32 = 256;
+}
+
+/// How many such sets there are.
+pub const MASK_COUNT: u32 = 512;
+
+/// How much there is of everything, and which limits are of which kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Shape {
+    /// How many limits there are; they stand in the slots from 0 on.
+    pub limit_count: u32,
+    /// Which interface the program is attached to, by a number of the daemon's.
+    pub interface: u32,
+    /// 1: malformed packets pass.
+    pub malformed_pass: u32,
+    /// 1: [`Masks::PROTOCOLS`] are to be looked up.
+    pub matches_protocols: u32,
+    /// 1: [`Masks::TCP_FLAGS`] are to be looked up.
+    pub matches_tcp_flags: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// The limits that only observe.
+    pub observing: u64,
+    /// The limits that count packets other than TCP.
+    pub without_tcp: u64,
+    /// The limits that count packets without ports.
+    pub without_ports: u64,
+    /// The limits that count later fragments.
+    pub later_fragments: u64,
+    /// The ranges of each dimension; none when no limit matches on it.
+    pub spans: [Span; Dimension::COUNT],
+}
+
+impl Shape {
+    /// Of a policy without limits.
+    pub const EMPTY: Self = Self {
+        limit_count: 0,
+        interface: 0,
+        malformed_pass: 0,
+        matches_protocols: 0,
+        matches_tcp_flags: 0,
+        reserved: 0,
+        observing: 0,
+        without_tcp: 0,
+        without_ports: 0,
+        later_fragments: 0,
+        spans: [Span { first: 0, end: 0 }; Dimension::COUNT],
+    };
+
+    /// The ranges of a dimension.
+    #[must_use]
+    #[inline(always)]
+    pub const fn span(&self, dimension: Dimension) -> Span {
+        self.spans[dimension as usize]
+    }
+}

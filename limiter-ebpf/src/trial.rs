@@ -1,0 +1,43 @@
+//! The program on trial, attached to nothing: the loader sets its clock and reads its verdict.
+//!
+//! A live program keeps no trace of this: that it is not on trial is a constant.
+
+use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
+use limiter_common::decide::Verdict;
+
+use crate::globals;
+
+/// The time, in nanoseconds.
+#[btf_map]
+static TRIAL_CLOCK: Array<u64, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
+
+/// The last verdict.
+#[btf_map]
+static TRIAL_VERDICT: Array<Verdict, 1> = Array::new();
+
+#[inline(always)]
+fn is_on() -> bool {
+    globals::ON_TRIAL.load() != 0
+}
+
+/// The time that was set; `None`: it is what the kernel says.
+#[inline(always)]
+pub(crate) fn now() -> Option<u64> {
+    if is_on() {
+        Some(TRIAL_CLOCK.get(0).copied().unwrap_or(0))
+    } else {
+        None
+    }
+}
+
+/// Tells the verdict.
+#[inline(always)]
+pub(crate) fn tell(verdict: &Verdict) {
+    if is_on()
+        && let Some(last) = TRIAL_VERDICT.get_ptr_mut(0)
+    {
+        // SAFETY: the element is as large as a verdict and stays mapped. Trials that run at
+        // once overwrite each other's verdicts; a single one reads its own.
+        unsafe { last.write(*verdict) };
+    }
+}

@@ -1,0 +1,85 @@
+//! Which limits match each value of a dimension: for every value, the limits of which one of
+//! the blocks contains it.
+
+use std::collections::BTreeMap;
+
+use limiter_common::{address::Family, limit::MAX_LIMITS, policy::Range};
+
+use super::{
+    range,
+    slots::{bit, set_of},
+    sources::Block,
+};
+use crate::policy::{Limit, PortRange};
+
+/// The values from the first to the last, both included.
+type Values = (u128, u128);
+
+pub(super) fn source_ports(limits: &[Limit]) -> Vec<Range> {
+    compile(limits, |limit| ports(&limit.matching.source_ports))
+}
+
+pub(super) fn destination_ports(limits: &[Limit]) -> Vec<Range> {
+    compile(limits, |limit| ports(&limit.matching.destination_ports))
+}
+
+fn ports(ports: &[PortRange]) -> Option<Vec<Values>> {
+    let values = |range: &PortRange| (u128::from(*range.start()), u128::from(*range.end()));
+    (!ports.is_empty()).then(|| ports.iter().map(values).collect())
+}
+
+pub(super) fn destinations_v4(limits: &[Limit]) -> Vec<Range> {
+    compile(limits, |limit| destinations(limit, Family::V4))
+}
+
+pub(super) fn destinations_v6(limits: &[Limit]) -> Vec<Range> {
+    compile(limits, |limit| destinations(limit, Family::V6))
+}
+
+fn destinations(limit: &Limit, family: Family) -> Option<Vec<Values>> {
+    let destinations = &limit.matching.destinations;
+    (!destinations.is_empty()).then(|| {
+        let blocks = destinations.iter().map(|prefix| Block::of(*prefix));
+        blocks
+            .filter(|block| block.family == family)
+            .map(|block| (block.first, block.last))
+            .collect()
+    })
+}
+
+/// The ranges, from 0 on; none when all limits match every value. `matched` gives what a limit
+/// matches; `None`: everything.
+fn compile(limits: &[Limit], matched: impl Fn(&Limit) -> Option<Vec<Values>>) -> Vec<Range> {
+    let everywhere = set_of(limits, |limit| matched(limit).is_none());
+    // At each value, the limits of which a block starts or ended before it.
+    let mut edges: BTreeMap<u128, Vec<(u32, i32)>> = BTreeMap::new();
+    for (slot, limit) in (0..).zip(limits) {
+        for (first, last) in matched(limit).into_iter().flatten() {
+            edges.entry(first).or_default().push((slot, 1));
+            if let Some(after) = last.checked_add(1) {
+                edges.entry(after).or_default().push((slot, -1));
+            }
+        }
+    }
+    if everywhere == set_of(limits, |_| true) {
+        return Vec::new();
+    }
+    edges.entry(0).or_default();
+    let mut open = [0; MAX_LIMITS as usize];
+    let mut set = everywhere;
+    let mut ranges: Vec<Range> = Vec::new();
+    for (start, changes) in edges {
+        for (slot, change) in changes {
+            open[slot as usize] += change;
+            if open[slot as usize] > 0 {
+                set |= bit(slot);
+            } else {
+                set &= !bit(slot);
+            }
+        }
+        if ranges.last().is_none_or(|last| last.value != set) {
+            ranges.push(range(start, set));
+        }
+    }
+    ranges
+}

@@ -1,0 +1,64 @@
+//! The sets of limits by protocol and by TCP flags: one for each value there is.
+
+use limiter_common::{
+    limit::Cost,
+    packet::{FLAG_ACK, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS},
+};
+
+use super::slots::{needs_tcp, set_of};
+use crate::policy::{Limit, TcpFlags};
+
+/// TCP segments that open a connection.
+const OPENS_CONNECTION: TcpFlags = TcpFlags {
+    set: FLAG_SYN,
+    clear: FLAG_ACK,
+};
+
+/// The sets, by [`limiter_common::policy::Masks`].
+pub(super) fn compile(limits: &[Limit]) -> Vec<u64> {
+    let protocols = (0..=u8::MAX).map(|protocol| {
+        set_of(limits, |limit| {
+            let protocols = protocols(limit);
+            protocols.is_empty() || protocols.contains(&protocol)
+        })
+    });
+    let tcp_flags = (0..=u8::MAX).map(|flags| {
+        set_of(limits, |limit| {
+            tcp_flags(limit).all(|one| matches(one, flags))
+        })
+    });
+    protocols.chain(tcp_flags).collect()
+}
+
+pub(super) fn matches_protocols(limits: &[Limit]) -> bool {
+    limits.iter().any(|limit| !protocols(limit).is_empty())
+}
+
+pub(super) fn matches_tcp_flags(limits: &[Limit]) -> bool {
+    limits.iter().any(needs_tcp)
+}
+
+/// The protocols that a limit counts; none: all.
+///
+/// Those that have what it matches on: of a later fragment the protocol is all that is known.
+fn protocols(limit: &Limit) -> &[u8] {
+    if !limit.matching.protocols.is_empty() {
+        &limit.matching.protocols
+    } else if limit.matching.tcp_flags.is_some() {
+        &[PROTOCOL_TCP]
+    } else if limit.matching.needs_ports() {
+        &PROTOCOLS_WITH_PORTS
+    } else {
+        &[]
+    }
+}
+
+/// What a TCP segment's flags have to be for a limit to count it.
+fn tcp_flags(limit: &Limit) -> impl Iterator<Item = TcpFlags> {
+    let opens_connection = (limit.cost == Cost::NewConnections).then_some(OPENS_CONNECTION);
+    limit.matching.tcp_flags.into_iter().chain(opens_connection)
+}
+
+const fn matches(wanted: TcpFlags, flags: u8) -> bool {
+    flags & wanted.set == wanted.set && flags & wanted.clear == 0
+}

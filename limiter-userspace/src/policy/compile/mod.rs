@@ -1,0 +1,191 @@
+//! Compiles a policy to the tables that the datapath reads.
+
+mod classes;
+mod coverage;
+mod masks;
+mod slots;
+mod sources;
+
+use limiter_common::{
+    gcra::Gcra,
+    limit::MAX_LIMITS,
+    policy::{Class, Dimension, LimitEntry, Range, Shape, Span, Tables},
+    reason::Action,
+};
+use thiserror::Error;
+
+use self::{classes::Classes, slots::Slots};
+use super::{Limit, Policy, Rate};
+
+/// A policy that the datapath cannot hold.
+#[derive(Debug, Error)]
+pub enum CompileError {
+    /// A set of limits would not fit one word.
+    #[error("{0} limits are configured, but at most {MAX_LIMITS} fit")]
+    TooManyLimits(usize),
+    /// A rate that no bucket can count.
+    #[error("limit {limit}: {rate:?} is outside what a bucket can count")]
+    Rate {
+        /// The limit's name.
+        limit: String,
+        /// The rate.
+        rate: Rate,
+    },
+    /// The look-up's bounded search would not reach every range.
+    #[error(
+        "overrides, subscribers and matches cut addresses and ports into {0} ranges, but at \
+         most {most} can be searched", most = Span::MOST
+    )]
+    TooManyRanges(usize),
+}
+
+/// The tables of one policy, in memory: written to the kernel's maps, and read by the same
+/// decision core when it runs natively.
+#[derive(Clone, Debug)]
+pub struct CompiledPolicy {
+    /// How much of everything there is.
+    pub shape: Shape,
+    /// The limits, by slot.
+    pub limits: Vec<LimitEntry>,
+    /// The ranges, those of one dimension together.
+    pub ranges: Vec<Range>,
+    /// The classes; the first two are those of addresses that no prefix contains.
+    pub classes: Vec<Class>,
+    /// The overrides' parameters, those of one class together.
+    pub overrides: Vec<Gcra>,
+    /// The sets of limits by protocol and by TCP flags.
+    pub masks: Vec<u64>,
+}
+
+impl CompiledPolicy {
+    /// Compiles a policy; the slot of a limit is its place in it.
+    pub fn new(policy: &Policy) -> Result<Self, CompileError> {
+        if policy.limits.len() > MAX_LIMITS as usize {
+            return Err(CompileError::TooManyLimits(policy.limits.len()));
+        }
+        let slots = Slots::new(&policy.limits);
+        let limits = policy
+            .limits
+            .iter()
+            .map(|limit| {
+                let default = limit.default.map(|rate| gcra(limit, rate)).transpose()?;
+                Ok(LimitEntry::new(
+                    limit.id,
+                    limit.id_format,
+                    limit.cost,
+                    default,
+                ))
+            })
+            .collect::<Result<_, CompileError>>()?;
+
+        let mut classes = Classes::new(slots);
+        let [sources_v4, sources_v6] = sources::compile(policy, &mut classes)?;
+        let mut ranges = Vec::new();
+        let mut spans = [Span::default(); Dimension::COUNT];
+        for (dimension, of_dimension) in [
+            (Dimension::SourceV4, sources_v4),
+            (Dimension::SourceV6, sources_v6),
+            (
+                Dimension::DestinationV4,
+                coverage::destinations_v4(&policy.limits),
+            ),
+            (
+                Dimension::DestinationV6,
+                coverage::destinations_v6(&policy.limits),
+            ),
+            (
+                Dimension::SourcePort,
+                coverage::source_ports(&policy.limits),
+            ),
+            (
+                Dimension::DestinationPort,
+                coverage::destination_ports(&policy.limits),
+            ),
+        ] {
+            let first = index(ranges.len());
+            ranges.extend(of_dimension);
+            spans[dimension as usize] = Span {
+                first,
+                end: index(ranges.len()),
+            };
+        }
+        if ranges.len() > Span::MOST as usize {
+            return Err(CompileError::TooManyRanges(ranges.len()));
+        }
+        let (classes, overrides) = classes.into_tables();
+        Ok(Self {
+            shape: Shape {
+                limit_count: index(policy.limits.len()),
+                interface: 0,
+                malformed_pass: u32::from(policy.malformed == Action::Pass),
+                matches_protocols: u32::from(masks::matches_protocols(&policy.limits)),
+                matches_tcp_flags: u32::from(masks::matches_tcp_flags(&policy.limits)),
+                reserved: 0,
+                observing: slots.observing,
+                without_tcp: slots.without_tcp,
+                without_ports: slots.without_ports,
+                later_fragments: slots.later_fragments,
+                spans,
+            },
+            limits,
+            ranges,
+            classes,
+            overrides,
+            masks: masks::compile(&policy.limits),
+        })
+    }
+}
+
+fn gcra(limit: &Limit, rate: Rate) -> Result<Gcra, CompileError> {
+    Gcra::new(rate.burst, rate.count, rate.period_ns).ok_or_else(|| CompileError::Rate {
+        limit: limit.name.clone(),
+        rate,
+    })
+}
+
+/// An index into a table: no table has more entries than a policy file has bytes.
+fn index(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
+}
+
+/// A range that starts at a value of up to 128 bits.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "takes the two halves apart"
+)]
+const fn range(start: u128, value: u64) -> Range {
+    Range {
+        high: (start >> 64) as u64,
+        low: start as u64,
+        value,
+    }
+}
+
+impl Tables for CompiledPolicy {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn limit(&self, slot: u32) -> Option<&LimitEntry> {
+        self.limits.get(slot as usize)
+    }
+
+    fn range(&self, index: u32) -> Option<&Range> {
+        self.ranges.get(index as usize)
+    }
+
+    fn class(&self, index: u32) -> Option<&Class> {
+        self.classes.get(index as usize)
+    }
+
+    fn override_at(&self, index: u32) -> Option<&Gcra> {
+        self.overrides.get(index as usize)
+    }
+
+    fn mask(&self, index: u32) -> Option<&u64> {
+        self.masks.get(index as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests;

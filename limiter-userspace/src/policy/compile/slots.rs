@@ -1,0 +1,82 @@
+//! Sets of limits, as bits by slot.
+
+use limiter_common::{
+    address::Family,
+    limit::{Cost, IdFormat},
+};
+
+use crate::policy::{Fragments, Limit, Mode};
+
+/// The limits for which something holds.
+pub(super) fn set_of(limits: &[Limit], holds: impl Fn(&Limit) -> bool) -> u64 {
+    (0..)
+        .zip(limits)
+        .filter(|(_, limit)| holds(limit))
+        .fold(0, |set, (slot, _)| set | bit(slot))
+}
+
+/// The bit of a slot.
+pub(super) const fn bit(slot: u32) -> u64 {
+    1 << slot
+}
+
+/// The limits of each kind.
+#[derive(Clone, Copy)]
+pub(super) struct Slots {
+    /// Not switched off.
+    on: u64,
+    for_v4: u64,
+    for_v6: u64,
+    /// Have a default.
+    with_default: u64,
+    /// Whose bucket is a subscriber's.
+    by_subscriber: u64,
+    pub(super) observing: u64,
+    /// Count packets other than TCP.
+    pub(super) without_tcp: u64,
+    /// Count packets without ports.
+    pub(super) without_ports: u64,
+    /// Count later fragments.
+    pub(super) later_fragments: u64,
+}
+
+impl Slots {
+    pub(super) fn new(limits: &[Limit]) -> Self {
+        let set = |holds: fn(&Limit) -> bool| set_of(limits, holds);
+        Self {
+            on: set(|limit| limit.mode != Mode::Off),
+            for_v4: set(|limit| limit.id_format.is_for(Family::V4)),
+            for_v6: set(|limit| limit.id_format.is_for(Family::V6)),
+            with_default: set(|limit| limit.default.is_some()),
+            by_subscriber: set(|limit| limit.id_format == IdFormat::RegId),
+            observing: set(|limit| limit.mode == Mode::Observe),
+            without_tcp: set(|limit| !needs_tcp(limit)),
+            without_ports: set(|limit| !limit.matching.needs_ports()),
+            later_fragments: set(|limit| {
+                limit.cost != Cost::NewConnections
+                    && (!limit.matching.needs_transport()
+                        || limit.matching.fragments == Fragments::Count)
+            }),
+        }
+    }
+
+    /// Those that apply to sources of a family that have these overrides, and belong to a
+    /// subscriber or not.
+    pub(super) const fn applying(&self, family: Family, overridden: u64, subscriber: bool) -> u64 {
+        let for_family = match family {
+            Family::V4 => self.for_v4,
+            Family::V6 => self.for_v6,
+        };
+        let owned = if subscriber {
+            u64::MAX
+        } else {
+            !self.by_subscriber
+        };
+        self.on & for_family & owned & (self.with_default | overridden)
+    }
+}
+
+/// Whether it counts TCP segments alone, and of those only some.
+pub(super) fn needs_tcp(limit: &Limit) -> bool {
+    limit.cost == Cost::NewConnections || limit.matching.tcp_flags.is_some()
+}

@@ -1,0 +1,114 @@
+//! Good frames, fragments, and what an attacker makes of them.
+
+use std::net::IpAddr;
+
+use proptest::{prelude::*, sample::Index};
+use testbed::{Frame, Tag};
+
+use super::{address, port};
+
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    Udp,
+    Tcp { flags: u8 },
+    Echo,
+    Protocol(u8),
+}
+
+/// A good frame, of which some are then spoilt or cut.
+pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let spoilt = prop::option::weighted(0.2, (any::<Index>(), any::<u8>()));
+    let cut = prop::option::weighted(0.1, any::<Index>());
+    (good(), spoilt, cut).prop_map(|(mut frame, spoilt, cut)| {
+        if let Some((place, value)) = spoilt {
+            let headers = frame.len().min(90);
+            frame[place.index(headers)] = value;
+        }
+        if let Some(place) = cut {
+            // The kernel hands no program less than an Ethernet header.
+            frame.truncate(14 + place.index(frame.len() - 13));
+        }
+        frame
+    })
+}
+
+fn good() -> impl Strategy<Value = Vec<u8>> {
+    let content = prop_oneof![
+        Just(Content::Udp),
+        prop_oneof![Just(0x02), Just(0x12), Just(0x10), any::<u8>()]
+            .prop_map(|flags| Content::Tcp { flags }),
+        Just(Content::Echo),
+        prop_oneof![Just(132), Just(33), Just(136), any::<u8>()].prop_map(Content::Protocol),
+    ];
+    let fragment = prop::option::weighted(0.15, prop_oneof![Just(0u16), 1u16..0x2000]);
+    let addresses = (address(), address()).prop_filter_map("one family", |(source, other)| {
+        (source.is_ipv4() == other.is_ipv4()).then_some((source, other))
+    });
+    (
+        addresses,
+        content,
+        (port(), port()),
+        0usize..3,
+        0usize..600,
+        fragment,
+    )
+        .prop_map(
+            |((source, destination), content, ports, tags, payload, fragment)| {
+                let mut frame = Frame::new(source, destination);
+                for _ in 0..tags {
+                    frame = frame.tagged(Tag::Customer(5));
+                }
+                let ip = 14 + 4 * tags;
+                let mut bytes = build(&frame, ip, content, ports, payload);
+                if let Some(offset) = fragment {
+                    make_fragment(&mut bytes, ip, source, offset);
+                }
+                bytes
+            },
+        )
+}
+
+/// The frame whose IP header is at `ip`.
+fn build(
+    frame: &Frame,
+    ip: usize,
+    content: Content,
+    (source, destination): (u16, u16),
+    payload: usize,
+) -> Vec<u8> {
+    let payload = vec![0; payload];
+    match content {
+        Content::Udp => frame.udp(source, destination, &payload),
+        Content::Tcp { flags } => frame.tcp_syn(source, destination, 0).map(|mut bytes| {
+            let header = bytes.len() - 20;
+            bytes[header + 13] = flags;
+            bytes
+        }),
+        Content::Echo => frame.echo(&payload),
+        Content::Protocol(number) => frame.udp(source, destination, &payload).map(|mut bytes| {
+            let protocol = if bytes[ip] >> 4 == 4 { 9 } else { 6 };
+            bytes[ip + protocol] = number;
+            bytes
+        }),
+    }
+    .expect("a frame of one family")
+}
+
+/// Makes the datagram one of its fragments, by its offset in units of eight bytes.
+fn make_fragment(bytes: &mut Vec<u8>, ip: usize, source: IpAddr, offset: u16) {
+    const MORE: u16 = 1;
+    match source {
+        IpAddr::V4(_) => {
+            let field = MORE << 13 | offset;
+            bytes[ip + 6..ip + 8].copy_from_slice(&field.to_be_bytes());
+        }
+        IpAddr::V6(_) => {
+            let [high, low] = (offset << 3 | MORE).to_be_bytes();
+            let protocol = std::mem::replace(&mut bytes[ip + 6], 44);
+            let header = [protocol, 0, high, low, 0, 0, 0, 7];
+            bytes.splice(ip + 40..ip + 40, header);
+            let length = u16::from_be_bytes([bytes[ip + 4], bytes[ip + 5]]) + 8;
+            bytes[ip + 4..ip + 6].copy_from_slice(&length.to_be_bytes());
+        }
+    }
+}
