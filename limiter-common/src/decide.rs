@@ -15,7 +15,7 @@ use crate::{
     charge::{Charge, Packet, Prepared},
     gcra::Wait,
     limit::MAX_LIMITS,
-    packet::{self, Facts, Frame},
+    packet::{Facts, Headers},
     policy::{Class, Tables, classify},
     reason::{Action, Reason},
 };
@@ -102,9 +102,9 @@ impl Verdict {
 
 /// Decides on a frame, charging the buckets it is to be charged to.
 #[inline(always)]
-pub fn decide<F, C, T, B>(frame: &F, clock: &C, tables: &T, buckets: &B) -> Verdict
+pub fn decide<H, C, T, B>(headers: &H, clock: &C, tables: &T, buckets: &B) -> Verdict
 where
-    F: Frame,
+    H: Headers,
     C: Clock,
     T: Tables,
     B: BucketStore,
@@ -114,7 +114,7 @@ where
         class: Class::default(),
         now: 0,
     };
-    match packet::parse(frame, &mut packet.facts) {
+    match headers.parse(&mut packet.facts) {
         Ok(()) => decide_packet(&mut packet, clock, tables, buckets),
         Err(reason) => Verdict::without_limits(reason),
     }

@@ -5,12 +5,11 @@ use limiter_common::{
     counters::{LIMIT_COUNTERS, LimitTraffic, REASON_COUNTERS, Traffic},
     decide::Verdict,
     limit::MAX_LIMITS,
-    packet::Frame,
     policy::Tables,
     reason::{Action, REASON_COUNT},
 };
 
-use crate::{frame::XdpFrame, tables::MapTables};
+use crate::tables::MapTables;
 
 #[btf_map]
 static REASON_TRAFFIC: PerCpuArray<Traffic, { REASON_COUNTERS as usize }> = PerCpuArray::new();
@@ -18,10 +17,9 @@ static REASON_TRAFFIC: PerCpuArray<Traffic, { REASON_COUNTERS as usize }> = PerC
 #[btf_map]
 static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, { LIMIT_COUNTERS as usize }> = PerCpuArray::new();
 
-/// Counts a frame under its reason, and under the limits that passed or dropped it.
+/// Counts a frame of `length` bytes under its reason, and under the limits that passed or dropped it.
 #[inline(always)]
-pub(crate) fn count(frame: &XdpFrame, verdict: &Verdict, action: Action) {
-    let length = frame.length() as u64;
+pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
     let shape = MapTables.shape();
     let index = shape.interface * REASON_COUNT + verdict.reason as u32;
     if let Some(counter) = REASON_TRAFFIC.get_ptr_mut(index) {

@@ -1,31 +1,87 @@
 //! The bytes of the frame, every access checked against its end.
+//!
+//! A frame may be in several pieces, of which only the first is mapped: jumbo frames are,
+//! where the driver's buffers are pages. Headers are nearly always in the first; where one is
+//! not, the frame is parsed again by copying from all pieces.
 
-use aya_ebpf::programs::XdpContext;
-use limiter_common::packet::Frame;
+use aya_ebpf::{
+    bindings::xdp_md,
+    helpers::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes},
+    programs::XdpContext,
+};
+use limiter_common::{
+    packet::{self, Facts, Frame, Headers},
+    reason::Reason,
+};
 
 /// No header that is parsed starts beyond this: the verifier wants offsets bounded.
 const MAX_OFFSET: usize = 0x3fff;
 
-/// The frame that the program runs on.
-pub(crate) struct XdpFrame {
-    start: usize,
-    end: usize,
+/// In place of a reason's number: the packet is good.
+const GOOD: u32 = u32::MAX;
+
+/// The frame that the program runs on. With `FRAGS` it may be in several pieces.
+pub(crate) struct XdpFrame<'c, const FRAGS: bool> {
+    context: &'c XdpContext,
+    length: usize,
 }
 
-impl XdpFrame {
+impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
     #[inline(always)]
-    pub(crate) fn new(context: &XdpContext) -> Self {
-        Self {
-            start: context.data(),
-            end: context.data_end(),
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "BPF has 64-bit words, and the length is below 2^32"
+    )]
+    pub(crate) fn new(context: &'c XdpContext) -> Self {
+        let length = if FRAGS {
+            // SAFETY: the context is the program's own.
+            (unsafe { bpf_xdp_get_buff_len(context.ctx) }) as usize
+        } else {
+            mapped(context)
+        };
+        Self { context, length }
+    }
+
+    /// Its length in bytes, all pieces together.
+    #[inline(always)]
+    pub(crate) const fn length(&self) -> u64 {
+        self.length as u64
+    }
+}
+
+/// The length of the first piece in bytes.
+#[inline(always)]
+fn mapped(context: &XdpContext) -> usize {
+    context.data_end() - context.data()
+}
+
+impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
+    #[inline(always)]
+    fn parse(&self, facts: &mut Facts) -> Result<(), Reason> {
+        let mut parsed = limiter_parse(self.context.ctx, self.length, facts);
+        if FRAGS && parsed != GOOD && self.length > mapped(self.context) {
+            *facts = Facts::NONE;
+            parsed = limiter_parse_pieces(self.context.ctx, self.length, facts);
+        }
+        match parsed {
+            GOOD => Ok(()),
+            number => Err(Reason::of_number(number).unwrap_or(Reason::MalformedEthernet)),
         }
     }
 }
 
-impl Frame for XdpFrame {
+/// The first piece.
+struct Mapped {
+    start: usize,
+    end: usize,
+    /// Of all pieces together.
+    length: usize,
+}
+
+impl Frame for Mapped {
     #[inline(always)]
     fn length(&self) -> usize {
-        self.end - self.start
+        self.length
     }
 
     #[inline(always)]
@@ -37,8 +93,72 @@ impl Frame for XdpFrame {
         if address + N > self.end {
             return None;
         }
-        // SAFETY: the N bytes at `address` lie between the start and the end of the frame,
+        // SAFETY: the N bytes at `address` lie between the start and the end of the piece,
         // which the kernel keeps readable while the program runs; any bytes make an array.
         Some(unsafe { (address as *const [u8; N]).read_unaligned() })
+    }
+}
+
+/// All pieces.
+struct Pieces {
+    context: *mut xdp_md,
+    length: usize,
+}
+
+impl Frame for Pieces {
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.length
+    }
+
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "lengths of frames and offsets in them are below 2^32"
+    )]
+    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        let (offset, length) = (offset as u32, N as u32);
+        // SAFETY: the context is the program's own, and `bytes` has room for N bytes. The
+        // helper checks the offset.
+        let error =
+            unsafe { bpf_xdp_load_bytes(self.context, offset, bytes.as_mut_ptr().cast(), length) };
+        if error == 0 { Some(bytes) } else { None }
+    }
+}
+
+/// Parses the first piece; returns a [`Reason`] as its number, or [`GOOD`].
+///
+/// A global function of the BPF object: the verifier walks it once, and what follows it once,
+/// and not once for each way through the headers.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_parse(context: *mut xdp_md, length: usize, facts: *mut Facts) -> u32 {
+    let context = XdpContext::new(context);
+    let frame = Mapped {
+        start: context.data(),
+        end: context.data_end(),
+        length,
+    };
+    parse_frame(&frame, facts)
+}
+
+/// Parses all pieces; likewise.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_parse_pieces(context: *mut xdp_md, length: usize, facts: *mut Facts) -> u32 {
+    let frame = Pieces { context, length };
+    parse_frame(&frame, facts)
+}
+
+#[inline(always)]
+fn parse_frame<F: Frame>(frame: &F, facts: *mut Facts) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
+    let Some(facts) = (unsafe { facts.as_mut() }) else {
+        return Reason::MalformedEthernet as u32;
+    };
+    match packet::parse(frame, facts) {
+        Ok(()) => GOOD,
+        Err(reason) => reason as u32,
     }
 }

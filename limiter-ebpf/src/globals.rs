@@ -22,8 +22,8 @@ pub(crate) fn shape() -> &'static Shape {
     // SAFETY: no instruction at all: it only makes LLVM forget that it knows what the static
     // was compiled with. The verifier still knows where the pointer leads.
     unsafe {
-        asm!("/* {0} */", inout(reg) shape, options(pure, readonly, nostack, preserves_flags))
-    };
+        asm!("/* {0} */", inout(reg) shape, options(pure, readonly, nostack, preserves_flags));
+    }
     // SAFETY: it is still the static's address.
     unsafe { &*shape }
 }

@@ -23,14 +23,33 @@ mod trial;
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{decide::decide, reason::Action};
 
-/// Decides on every frame of the interface it is attached to.
-#[xdp]
+use self::frame::XdpFrame;
+
+/// Decides on every frame of the interface it is attached to, jumbo frames in several pieces
+/// included.
+#[xdp(frags)]
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the macro's entry point hands the context over"
 )]
 fn limiter(context: XdpContext) -> u32 {
-    let frame = frame::XdpFrame::new(&context);
+    run::<true>(&context)
+}
+
+/// The same for kernels that know frames of one piece only, which refuse the other (before
+/// Linux 5.18).
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn limiter_linear(context: XdpContext) -> u32 {
+    run::<false>(&context)
+}
+
+#[inline(always)]
+fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
+    let frame = XdpFrame::<FRAGS>::new(context);
     let verdict = decide(
         &frame,
         &clock::KernelClock,
@@ -38,8 +57,8 @@ fn limiter(context: XdpContext) -> u32 {
         &buckets::HashBuckets,
     );
     let action = verdict.action(&tables::MapTables);
-    counters::count(&frame, &verdict, action);
-    log::verdict(&context, &verdict, action);
+    counters::count(frame.length(), &verdict, action);
+    log::verdict(context, &verdict, action);
     trial::tell(&verdict);
     match action {
         Action::Pass => xdp_action::XDP_PASS,

@@ -20,6 +20,23 @@ pub trait Frame {
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
 }
 
+/// The headers of a frame: what a decision needs of it.
+pub trait Headers {
+    /// Finds the facts of an IP packet; `facts` must be [`Facts::NONE`] before.
+    ///
+    /// # Errors
+    ///
+    /// The reason for everything else: not IP, or malformed.
+    fn parse(&self, facts: &mut Facts) -> Result<(), Reason>;
+}
+
+impl<F: Frame> Headers for F {
+    #[inline(always)]
+    fn parse(&self, facts: &mut Facts) -> Result<(), Reason> {
+        parse(self, facts)
+    }
+}
+
 /// What the limits need to know of an IP packet.
 ///
 /// Without padding, so that the kernel program can hand it to functions of its own.

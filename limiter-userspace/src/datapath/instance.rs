@@ -14,14 +14,17 @@ use super::{
     maps::{self, SharedMaps},
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},
+    preflight,
 };
 use crate::policy::CompiledPolicy;
 
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
 
-/// The program's name in the object.
+/// The programs' names in the object: for frames in any number of pieces, and for kernels
+/// that know frames of one piece only.
 const PROGRAM: &str = "limiter";
+const PROGRAM_LINEAR: &str = "limiter_linear";
 
 /// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;
@@ -49,6 +52,8 @@ pub enum LogLevel {
 /// A loaded program.
 pub struct Instance {
     ebpf: Ebpf,
+    /// The name of the one program that is loaded.
+    program: &'static str,
 }
 
 impl Instance {
@@ -91,7 +96,12 @@ impl Instance {
         write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
         write(&mut ebpf, "OVERRIDES", &policy.overrides, InMap)?;
         write(&mut ebpf, "MASKS", &policy.masks, |limits| limits)?;
-        let mut instance = Self { ebpf };
+        let program = if preflight::knows_frags() {
+            PROGRAM
+        } else {
+            PROGRAM_LINEAR
+        };
+        let mut instance = Self { ebpf, program };
         instance.program()?.load().map_err(DatapathError::Verify)?;
         Ok(instance)
     }
@@ -99,7 +109,7 @@ impl Instance {
     /// The program.
     pub(super) fn program(&mut self) -> Result<&mut Xdp, DatapathError> {
         self.ebpf
-            .program_mut(PROGRAM)
+            .program_mut(self.program)
             .and_then(|program| program.try_into().ok())
             .ok_or(DatapathError::Missing("program `limiter`"))
     }
@@ -110,7 +120,7 @@ impl Instance {
     pub fn hammer(&self, frame: &[u8], times: u32) -> Result<Duration, DatapathError> {
         let program: &Xdp = self
             .ebpf
-            .program(PROGRAM)
+            .program(self.program)
             .and_then(|program| program.try_into().ok())
             .ok_or(DatapathError::Missing("program `limiter`"))?;
         let mut options = TestRunOptions::new();

@@ -94,6 +94,26 @@ fn read(path: &'static str) -> Result<String, PreflightError> {
     })
 }
 
+/// Whether the kernel gives programs frames in several pieces.
+pub(super) fn knows_frags() -> bool {
+    Release::parse(&running_release()).is_some_and(|release| release >= Release(5, 18))
+}
+
+/// The longest frame that the kernel runs a program on by `BPF_PROG_TEST_RUN`, in bytes
+/// (net/bpf/test_run.c).
+#[must_use]
+pub fn longest_test_frame() -> usize {
+    /// A page without the 256 bytes before the frame and the 320 after it.
+    const FIRST_PIECE: usize = PAGE - 256 - 320;
+    const PAGE: usize = 4096;
+    const OTHER_PIECES: usize = 17;
+    if knows_frags() {
+        FIRST_PIECE + OTHER_PIECES * PAGE
+    } else {
+        FIRST_PIECE
+    }
+}
+
 /// The kernel's release, such as `6.1.0-50-amd64`.
 fn running_release() -> String {
     // SAFETY: zeroes make a valid `utsname`, its fields being arrays of characters.

@@ -4,8 +4,9 @@ use anyhow::Result;
 use limiter_common::{
     limit::BUILT_IN,
     reason::Reason::{
-        self, LargerThanBurst, MalformedEthernet, MalformedIpv4, MalformedIpv6, MalformedTcp,
-        MalformedVlan, NotIp, OverLimit, Unlimited, WithinLimits,
+        self, LargerThanBurst, MalformedEthernet, MalformedIcmp, MalformedIpv4, MalformedIpv6,
+        MalformedTcp, MalformedTransport, MalformedUdp, MalformedVlan, NotIp, OverLimit, Unlimited,
+        WithinLimits,
     },
 };
 use limiter_userspace::{
@@ -75,7 +76,14 @@ fn each_kind_of_frame() -> Result<()> {
         limit("PacketsPerIPAddress", 1),
         limit("PacketsPerIPv6Range", 1),
     ]))?;
-    let rows = [ethernet_rows()?, ipv4_rows()?, tcp_rows()?, ipv6_rows()?].concat();
+    let rows = [
+        ethernet_rows()?,
+        ipv4_rows()?,
+        transport_rows()?,
+        ipv6_rows()?,
+        jumbo_rows()?,
+    ]
+    .concat();
     for (hour, (what, frame, reasons)) in (0..).zip(rows) {
         for reason in reasons {
             // An hour and more between the rows: each finds its bucket full.
@@ -190,8 +198,66 @@ fn ipv4_rows() -> Result<Vec<Row>> {
     ])
 }
 
-fn tcp_rows() -> Result<Vec<Row>> {
+/// An IPv4 frame that says its payload is of another protocol than UDP.
+fn of_protocol(number: u8, payload: usize) -> Result<Vec<u8>> {
+    Ok(changed(v4()?.udp(1, 2, &[0; 8])?, |frame| {
+        frame[IP + 9] = number;
+        frame[IP + 3] = 20 + u8::try_from(payload).expect("a short payload");
+        frame.truncate(IP + 20 + payload);
+    }))
+}
+
+fn transport_rows() -> Result<Vec<Row>> {
+    let udp_of = |length: u8| -> Result<Vec<u8>> {
+        Ok(changed(v4()?.udp(1, 2, b"12345678")?, |frame| {
+            frame[IP + 20 + 5] = length;
+        }))
+    };
     Ok(vec![
+        ("a ping", v4()?.echo(b"x")?, LIMITED),
+        ("a ping over IPv6", v6()?.echo(b"x")?, LIMITED),
+        ("ICMP of 7 bytes", of_protocol(1, 7)?, always(MalformedIcmp)),
+        ("ICMP of nothing", of_protocol(1, 0)?, always(MalformedIcmp)),
+        ("SCTP", of_protocol(132, 12)?, LIMITED),
+        (
+            "SCTP of 3 bytes",
+            of_protocol(132, 3)?,
+            always(MalformedTransport),
+        ),
+        (
+            "UDP-Lite of 3 bytes",
+            of_protocol(136, 3)?,
+            always(MalformedTransport),
+        ),
+        (
+            "DCCP of nothing",
+            of_protocol(33, 0)?,
+            always(MalformedTransport),
+        ),
+        ("GRE of nothing", of_protocol(47, 0)?, LIMITED),
+        ("UDP of 7 bytes", of_protocol(17, 7)?, always(MalformedUdp)),
+        ("UDP, all of it", udp_of(16)?, LIMITED),
+        ("UDP, shorter than its packet", udp_of(15)?, LIMITED),
+        (
+            "UDP, longer than its packet",
+            udp_of(17)?,
+            always(MalformedUdp),
+        ),
+        (
+            "UDP, shorter than its header",
+            udp_of(7)?,
+            always(MalformedUdp),
+        ),
+        (
+            "a first fragment of a long UDP datagram",
+            changed(udp_of(200)?, |frame| frame[IP + 6] = 0x20),
+            LIMITED,
+        ),
+        (
+            "UDP of 7 bytes, followed by padding",
+            changed(of_protocol(17, 7)?, |frame| frame.resize(60, 0)),
+            always(MalformedUdp),
+        ),
         (
             "TCP with a header beyond the packet",
             changed(v4()?.tcp_syn(1, 2, 0)?, |frame| frame[IP + 20 + 12] = 0xf0),
@@ -256,6 +322,53 @@ fn ipv6_rows() -> Result<Vec<Row>> {
         (
             "IPv6, nine extension headers",
             with_extensions(60, &[[60, 0, 1, 4, 0, 0, 0, 0]; 9].concat())?,
+            always(MalformedIpv6),
+        ),
+    ])
+}
+
+/// The kernel hands these to the program in several pieces, of which it maps only the first.
+fn jumbo_rows() -> Result<Vec<Row>> {
+    let options = |next: u8| {
+        // 256 units of 8 bytes.
+        let mut header = vec![0; 2048];
+        header[..2].copy_from_slice(&[next, 255]);
+        header
+    };
+    let deep = |protocol: u8| [options(60), options(60), options(protocol)].concat();
+    Ok(vec![
+        ("9000 bytes", v4()?.udp(1, 2, &[0; 8_958])?, LIMITED),
+        ("9000 bytes, IPv6", v6()?.udp(1, 2, &[0; 8_938])?, LIMITED),
+        (
+            "the longest IPv4 packet",
+            v4()?.udp(1, 2, &[0; 65_507])?,
+            LIMITED,
+        ),
+        (
+            "a jumbo frame cut short",
+            v4()?.udp(1, 2, &[0; 8_958])?[..8_999].to_vec(),
+            always(MalformedIpv4),
+        ),
+        (
+            "a TCP header in another piece than the first",
+            with_extensions(60, &deep(6))?,
+            LIMITED,
+        ),
+        (
+            "a TCP header in another piece, cut short",
+            changed(with_extensions(60, &deep(6))?, |frame| {
+                let length = u16::try_from(3 * 2048 + 19).expect("short");
+                frame[IP + 4..IP + 6].copy_from_slice(&length.to_be_bytes());
+                frame.truncate(IP + 40 + 3 * 2048 + 19);
+            }),
+            always(MalformedTcp),
+        ),
+        (
+            "an extension header in another piece, cut short",
+            changed(with_extensions(60, &deep(60))?, |frame| {
+                frame[IP + 4..IP + 6].copy_from_slice(&(3 * 2048_u16).to_be_bytes());
+                frame.truncate(IP + 40 + 3 * 2048);
+            }),
             always(MalformedIpv6),
         ),
     ])

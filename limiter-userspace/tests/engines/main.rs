@@ -8,6 +8,7 @@ mod contention;
 mod differential;
 mod engine;
 mod frames;
+mod limits;
 mod model;
 mod object;
 mod random;

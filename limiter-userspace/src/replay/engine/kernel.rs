@@ -3,11 +3,11 @@
 use limiter_common::{bucket::BucketKey, decide::Verdict, packet::Frame as _};
 
 use super::{Engine, EngineError};
-use crate::{datapath::Trial, policy::CompiledPolicy, replay::CapturedFrame};
-
-/// The longest frame that a test run gives to a program in one piece: a page of 4096 bytes
-/// without the 256 before it and the 320 after it (net/bpf/test_run.c).
-pub(super) const MAX_FRAME: usize = 3520;
+use crate::{
+    datapath::{Trial, preflight::longest_test_frame},
+    policy::CompiledPolicy,
+    replay::CapturedFrame,
+};
 
 /// Decides in the kernel.
 pub struct KernelEngine {
@@ -33,8 +33,12 @@ impl Engine for KernelEngine {
         now_ns: u64,
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError> {
-        if frame.length() > MAX_FRAME {
-            return Err(EngineError::TooLong(frame.length()));
+        let longest = longest_test_frame();
+        if frame.length() > longest {
+            return Err(EngineError::TooLong {
+                length: frame.length(),
+                longest,
+            });
         }
         self.frame.clear();
         self.frame.extend_from_slice(frame.data);

@@ -30,11 +30,15 @@ pub enum EngineError {
     /// The kernel or its maps.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
-    /// The kernel runs programs on frames of about a page at most.
+    /// The kernel runs programs on shorter frames only.
     #[error(
-        "a frame of {0} bytes: the kernel runs a program on {max} at most; replay it with \
-         `--engine native`",
-        max = kernel::MAX_FRAME
+        "a frame of {length} bytes: the kernel runs a program on {longest} at most; replay it \
+         with `--engine native`"
     )]
-    TooLong(usize),
+    TooLong {
+        /// The frame's length in bytes.
+        length: usize,
+        /// The longest in bytes.
+        longest: usize,
+    },
 }
