@@ -29,10 +29,10 @@ fn status_and_explain() -> Result<()> {
     assert_eq!(
         limiter.explain("10.77.0.9")?,
         json!({"address": "10.77.0.9", "limits": [
-            {"limit": "PacketsPerIPAddress", "id": "10.77.0.9", "source": "override 10.77.0.9",
+            {"limit": "PacketsPerIPAddress", "mode": "enforce", "id": "10.77.0.9", "source": "override 10.77.0.9",
              "burst": 7, "count": 3, "period_ns": 7_200_000_000_000_u64,
              "remaining": 7, "retry_in_ns": 0, "reset_in_ns": 0},
-            {"limit": "PacketsPerIPv4Range", "id": "10.77.0.0/24", "source": "default",
+            {"limit": "PacketsPerIPv4Range", "mode": "enforce", "id": "10.77.0.0/24", "source": "default",
              "burst": 10, "count": 1, "period_ns": 3_600_000_000_000_u64,
              "remaining": 10, "retry_in_ns": 0, "reset_in_ns": 0},
         ]})
@@ -72,19 +72,21 @@ fn status_and_explain() -> Result<()> {
     assert!(status["interfaces"][0]["since"].is_string());
     assert_eq!(
         status["policy"],
-        json!({"generation": 1, "limits": 2, "overrides": 1})
+        json!({"generation": 1, "limits": 2, "overrides": 1, "malformed": "drop"})
     );
     assert_eq!(status["reasons"]["within_limits"], 4);
     assert_eq!(status["reasons"]["over_limit"], 2);
     assert_eq!(
         status["limits"]["PacketsPerIPAddress"],
-        json!({"passed_packets": 4, "passed_bytes": 400,
-               "dropped_packets": 2, "dropped_bytes": 200})
+        json!({"mode": "enforce", "passed_packets": 4, "passed_bytes": 400,
+               "dropped_packets": 2, "dropped_bytes": 200,
+               "would_drop_packets": 0, "would_drop_bytes": 0})
     );
     assert_eq!(
         status["limits"]["PacketsPerIPv4Range"],
-        json!({"passed_packets": 4, "passed_bytes": 400,
-               "dropped_packets": 0, "dropped_bytes": 0})
+        json!({"mode": "enforce", "passed_packets": 4, "passed_bytes": 400,
+               "dropped_packets": 0, "dropped_bytes": 0,
+               "would_drop_packets": 0, "would_drop_bytes": 0})
     );
     Ok(())
 }

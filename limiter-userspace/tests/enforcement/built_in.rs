@@ -25,9 +25,9 @@ fn each_is_exact_under_saturation() -> Result<()> {
     for limit in BUILT_IN {
         let (v4, v6) = ("10.77.0.2", "fd77:1:1::1");
         let clients: &[&str] = match limit.id_format {
-            IdFormat::IpAddress => &[v4, v6],
-            IdFormat::Ipv4RangeCidr => &[v4],
-            IdFormat::Ipv6RangeCidr => &[v6],
+            IdFormat::Ipv4RangeCidr { .. } => &[v4],
+            IdFormat::Ipv6RangeCidr { .. } => &[v6],
+            IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => &[v4, v6],
         };
         for client in clients {
             println!("{} from {client}", limit.name);
@@ -39,6 +39,15 @@ fn each_is_exact_under_saturation() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Every client belongs to the one subscriber.
+fn configuration(limit: &str, rate: Rate) -> String {
+    let mut text = format!("limits: {{{limit}: {}}}\n", rate.yaml());
+    if limit.ends_with("PerSubscriber") {
+        text += "subscribers: {1001: [10.77.0.0/24, \"fd77:1::/32\"]}\n";
+    }
+    text
 }
 
 fn saturate(limit: &str, client: &str, in_bytes: bool) -> Result<()> {
@@ -55,7 +64,7 @@ fn saturate(limit: &str, client: &str, in_bytes: bool) -> Result<()> {
     };
     let client = client.parse()?;
     let pair = pair()?;
-    let limiter = start(&pair, &format!("limits: {{{limit}: {}}}", rate.yaml()))?;
+    let limiter = start(&pair, &configuration(limit, rate))?;
     let sink = UdpSink::new(&pair.server, PORT)?;
     let destination = SocketAddr::new(server_for(client)?, PORT);
     let sent = UdpSource::new(&pair.client, client, destination)?
@@ -98,7 +107,7 @@ fn saturate_with_connections(limit: &str, client: &str) -> Result<()> {
     };
     let client = client.parse()?;
     let pair = pair()?;
-    let limiter = start(&pair, &format!("limits: {{{limit}: {}}}", rate.yaml()))?;
+    let limiter = start(&pair, &configuration(limit, rate))?;
     let sink = RawSink::new(&pair.server, SERVER_INTERFACE)?;
     let frame = Frame::new(client, server_for(client)?);
     let frames = (0..1024)

@@ -5,6 +5,7 @@
 //! send gets 99 % of it. Needs root.
 
 mod built_in;
+mod jumbo;
 mod shared;
 
 use std::{

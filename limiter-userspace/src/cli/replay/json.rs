@@ -6,7 +6,7 @@ use limiter_common::reason::{Action, Reason};
 use serde::{Serialize, Serializer};
 
 use crate::{
-    policy::{Policy, owner_id},
+    policy::{Mode, Policy, owner_id},
     replay::{Judged, Summary, slots},
 };
 
@@ -78,7 +78,9 @@ struct ByLimit<'a>(&'a Policy, &'a Summary);
 struct LimitCounts {
     passed: u64,
     dropped: u64,
-    would_drop: u64,
+    /// Of a limit that observes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_drop: Option<u64>,
 }
 
 impl Serialize for ByLimit<'_> {
@@ -88,7 +90,7 @@ impl Serialize for ByLimit<'_> {
             let counts = LimitCounts {
                 passed: traffic.passed.packets,
                 dropped: traffic.dropped.packets,
-                would_drop: traffic.would_drop.packets,
+                would_drop: (limit.mode == Mode::Observe).then_some(traffic.would_drop.packets),
             };
             (&limit.name, counts)
         }))
