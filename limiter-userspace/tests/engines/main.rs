@@ -11,5 +11,6 @@ mod frames;
 mod limits;
 mod model;
 mod object;
+mod properties;
 mod random;
 mod worked_example;

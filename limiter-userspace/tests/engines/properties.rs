@@ -1,0 +1,130 @@
+//! What holds for every policy and every sequence of frames and times, natively.
+
+use std::collections::HashMap;
+
+use limiter_common::{
+    bucket::BucketKey,
+    charge::{Packet, account},
+    decide::{Verdict, decide},
+    gcra::Gcra,
+    packet::{Facts, parse},
+    policy::{Class, classify},
+    reason::Action,
+};
+use limiter_userspace::{
+    native::{BytesFrame, FixedClock, MemoryBuckets},
+    policy::{CompiledPolicy, Mode, Policy},
+};
+use proptest::prelude::*;
+
+use crate::{engine::START, random};
+
+/// A policy in memory.
+struct Native {
+    tables: CompiledPolicy,
+    buckets: MemoryBuckets,
+}
+
+impl Native {
+    fn new(policy: &Policy) -> Self {
+        Self {
+            tables: CompiledPolicy::new(policy).expect("the test's policy compiles"),
+            buckets: MemoryBuckets::default(),
+        }
+    }
+
+    fn verdict(&self, now: u64, frame: &[u8]) -> Verdict {
+        let clock = FixedClock(now);
+        decide(&BytesFrame(frame), &clock, &self.tables, &self.buckets)
+    }
+
+    fn states(&self) -> HashMap<BucketKey, u64> {
+        self.buckets.clone().into_states()
+    }
+
+    /// The buckets of the limits in a set, with their parameters and the packet's cost.
+    fn accounts(&self, frame: &[u8], limits: u64) -> Vec<(BucketKey, Gcra, u64)> {
+        let mut packet = Packet {
+            facts: Facts::NONE,
+            class: Class::default(),
+            now: 0,
+        };
+        parse(&BytesFrame(frame), &mut packet.facts).expect("a good packet");
+        packet.class = classify(&self.tables, packet.facts.source);
+        (0..64)
+            .filter(|slot| limits & 1 << slot != 0)
+            .filter_map(|slot| account(&self.tables, &packet, slot))
+            .map(|account| (account.key, *account.gcra, account.cost))
+            .collect()
+    }
+}
+
+/// Frames, each some time after the one before, on a CPU whose clock may be behind.
+fn traffic() -> impl Strategy<Value = Vec<(u64, u64, Vec<u8>)>> {
+    let step = prop_oneof![Just(0), 0u64..100_000, 0u64..50_000_000];
+    let behind = prop_oneof![Just(0), 0u64..5_000];
+    prop::collection::vec((step, behind, random::frame()), 1..150)
+}
+
+proptest! {
+    /// A drop charges nothing anywhere; a pass charges every limit that counts the packet, but
+    /// those that would have dropped it; and no bucket is ever charged above its bound.
+    #[test]
+    fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
+        let native = Native::new(&policy);
+        // By bucket: the first charge's time, and all that was charged.
+        let mut charged: HashMap<BucketKey, (u64, u64)> = HashMap::new();
+        let mut latest = START;
+        for (step, behind, frame) in traffic {
+            latest += step;
+            let now = latest - behind;
+            let before = native.states();
+            let verdict = native.verdict(now, &frame);
+            let mut expected = before.clone();
+            if verdict.matched != 0 && verdict.action(&native.tables) == Action::Pass {
+                for (key, gcra, cost) in native.accounts(&frame, verdict.matched & !verdict.would_drop) {
+                    let tat = before.get(&key).copied();
+                    let spend = gcra.spend(gcra.ticks(now), cost).expect("it fits");
+                    expected.insert(key, spend.apply(tat).expect("there are tokens"));
+
+                    let (first, total) = charged.entry(key).or_insert((now, 0));
+                    *first = (*first).min(now);
+                    *total += cost;
+                    let refilled = gcra.ticks(latest) - gcra.ticks(*first);
+                    prop_assert!(
+                        u128::from(total.saturating_sub(gcra.burst)) * u128::from(gcra.emission_interval)
+                            <= u128::from(refilled),
+                        "{} charged to {:?}", total, key
+                    );
+                }
+            }
+            prop_assert_eq!(native.states(), expected);
+        }
+    }
+
+    /// Limits that observe change nothing for the others.
+    #[test]
+    fn observing_has_no_effect(policy in random::policy(), traffic in traffic()) {
+        let mut blind = policy.clone();
+        for limit in &mut blind.limits {
+            if limit.mode == Mode::Observe {
+                limit.mode = Mode::Off;
+            }
+        }
+        let (native, blind) = (Native::new(&policy), Native::new(&blind));
+        let mut now = START;
+        for (step, _, frame) in traffic {
+            now += step;
+            let (seeing, blind) = (native.verdict(now, &frame), blind.verdict(now, &frame));
+            prop_assert_eq!(seeing.denied_by(), blind.denied_by());
+            prop_assert_eq!(
+                seeing.action(&native.tables),
+                blind.reason.action(policy.malformed)
+            );
+        }
+        let states = native.states();
+        for (key, tat) in blind.states() {
+            prop_assert_eq!(states.get(&key), Some(&tat));
+        }
+    }
+}
