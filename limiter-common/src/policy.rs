@@ -210,7 +210,9 @@ pub trait Tables {
 #[inline(always)]
 pub fn search<T: Tables>(tables: &T, address: Address) -> u32 {
     let mut first = 0;
-    let mut end = tables.range_count(address.family);
+    // Of a number that it knows, the verifier would walk the search for each range there is.
+    #[expect(clippy::cast_possible_truncation, reason = "it was 32 bits before")]
+    let mut end = tables.opaque(u64::from(tables.range_count(address.family))) as u32;
     let mut class = DEFAULT_CLASS;
     let mut step = 0;
     while step < SEARCH_STEPS && first < end {
