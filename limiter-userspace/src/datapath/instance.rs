@@ -1,6 +1,9 @@
 //! One instance of the XDP program in the kernel, with the tables of one policy.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use aya::{
     Ebpf, EbpfLoader, Pod,
@@ -60,6 +63,19 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
+        let mut instance = Self::prepare(policy, slot, settings, clocking, shared)?;
+        instance.verify()?;
+        Ok(instance)
+    }
+
+    /// Makes and fills the maps; the program is still to be verified.
+    pub(super) fn prepare(
+        policy: &CompiledPolicy,
+        slot: u32,
+        settings: Settings,
+        clocking: Clocking,
+        shared: Option<&Path>,
+    ) -> Result<Self, DatapathError> {
         let (limit_count, range_count_v4, range_count_v6) = (
             policy.limit_count(),
             policy.range_count(limiter_common::address::Family::V4),
@@ -93,9 +109,15 @@ impl Instance {
         write(&mut ebpf, "RANGES_V6", &policy.ranges_v6, InMap)?;
         write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
         write(&mut ebpf, "OVERRIDES", &policy.overrides, InMap)?;
-        let mut instance = Self { ebpf };
-        instance.program()?.load().map_err(DatapathError::Verify)?;
-        Ok(instance)
+        Ok(Self { ebpf })
+    }
+
+    /// Has the kernel verify and compile the program; returns how long it took.
+    pub(super) fn verify(&mut self) -> Result<Duration, DatapathError> {
+        let program = self.program()?;
+        let start = Instant::now();
+        program.load().map_err(DatapathError::Verify)?;
+        Ok(start.elapsed())
     }
 
     /// The program.
