@@ -21,7 +21,7 @@ use super::{
 use crate::policy::CompiledPolicy;
 
 /// The program's name in the object.
-const PROGRAM: &str = "limiter";
+pub(super) const PROGRAM: &str = "limiter";
 
 /// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;
@@ -44,6 +44,16 @@ pub enum LogLevel {
     Off,
     /// Every one.
     Verdicts,
+}
+
+impl LogLevel {
+    /// The object that can log so.
+    pub(super) const fn object(self) -> &'static [u8] {
+        match self {
+            Self::Off => OBJECT,
+            Self::Verdicts => OBJECT_WITH_LOG,
+        }
+    }
 }
 
 /// A loaded program.
@@ -99,11 +109,9 @@ impl Instance {
                 loader.map_pin_path(name, directory.join(name));
             }
         }
-        let object = match settings.log {
-            LogLevel::Off => OBJECT,
-            LogLevel::Verdicts => OBJECT_WITH_LOG,
-        };
-        let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
+        let mut ebpf = loader
+            .load(settings.log.object())
+            .map_err(DatapathError::Load)?;
         write(&mut ebpf, "LIMITS", &policy.limits, InMap)?;
         write(&mut ebpf, "RANGES_V4", &policy.ranges_v4, InMap)?;
         write(&mut ebpf, "RANGES_V6", &policy.ranges_v6, InMap)?;

@@ -3,14 +3,16 @@
 //! Nothing of it runs in the daemon: `cargo xtask build-ebpf --budget` (by the example
 //! `budget`) and the tests measure with the same policy against the same bounds.
 
+mod frame;
 mod largest;
+mod stack;
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-pub use self::largest::largest_policy;
-use super::{Clocking, Instance, LogLevel, Settings};
+pub use self::{largest::largest_policy, stack::Function};
+use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAM};
 use crate::policy::CompiledPolicy;
 
 /// The most instructions that the verifier may walk: a quarter of the million at which it gives
@@ -26,6 +28,8 @@ pub struct Cost {
     pub translated: u32,
     /// How long the kernel took to verify and to compile it.
     pub time: Duration,
+    /// The entry point and after it every function that it calls.
+    pub functions: Vec<Function>,
 }
 
 /// Loads an object with the largest policy, attaches it to nothing, and lets it go.
@@ -49,5 +53,6 @@ pub fn measure(log: LogLevel) -> Result<Cost> {
             .context("this kernel does not tell the size of a program")?
             / INSTRUCTION,
         time,
+        functions: stack::functions(log.object(), PROGRAM)?,
     })
 }

@@ -1,0 +1,149 @@
+//! How deep the program's functions go on the stack together.
+//!
+//! By the object's instructions, since the verifier tells it in the log of a load only, which
+//! grows to megabytes and which aya keeps only of a program that was refused. Compared by hand
+//! with that log for the largest policy, function by function, the numbers are the same.
+
+use std::collections::HashMap;
+
+use anyhow::{Context as _, Result, bail};
+use object::{
+    File, Object as _, ObjectSection as _, ObjectSymbol as _, Relocation, RelocationTarget,
+    SectionIndex, Symbol, SymbolKind,
+};
+use serde::Serialize;
+
+use super::frame::{self, INSTRUCTION, Instruction};
+
+/// What the verifier rounds a frame up to; with a JIT, newer ones round to half of it.
+const ROUNDED_TO: u32 = 32;
+
+/// A function of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Function {
+    /// Its name in the object.
+    pub name: String,
+    /// How many instructions it has in the object.
+    pub instructions: usize,
+    /// The bytes of the stack that it uses itself.
+    pub stack: u32,
+    /// Together with the functions that it calls, along the deepest way, each frame rounded as
+    /// the verifier does.
+    pub stack_with_callees: u32,
+}
+
+/// Where a function is: its section, and its place in there.
+type Place = (SectionIndex, u64);
+
+/// The code of one function.
+struct Code {
+    name: String,
+    instructions: Vec<Instruction>,
+    callees: Vec<Place>,
+}
+
+/// The entry point and every function that is reached from it, a caller before its callees.
+pub(super) fn functions(object: &[u8], entry: &str) -> Result<Vec<Function>> {
+    let codes = read(object)?;
+    let (entry, _) = codes
+        .iter()
+        .find(|(_, code)| code.name == entry)
+        .with_context(|| format!("the object has no function {entry}"))?;
+    let mut functions = Vec::new();
+    visit(*entry, &codes, &mut Vec::new(), &mut functions)?;
+    functions.reverse();
+    Ok(functions)
+}
+
+/// Adds a function after those that it calls; returns the bytes that they use together.
+fn visit(
+    place: Place,
+    codes: &HashMap<Place, Code>,
+    callers: &mut Vec<Place>,
+    functions: &mut Vec<Function>,
+) -> Result<u32> {
+    let code = codes.get(&place).context("a call leads to no function")?;
+    if callers.contains(&place) {
+        bail!("{} calls itself", code.name);
+    }
+    if let Some(known) = functions.iter().find(|known| known.name == code.name) {
+        return Ok(known.stack_with_callees);
+    }
+    callers.push(place);
+    let mut below = 0;
+    for callee in &code.callees {
+        below = below.max(visit(*callee, codes, callers, functions)?);
+    }
+    callers.pop();
+    let stack = frame::depth(&code.instructions);
+    let stack_with_callees = below + stack.max(1).next_multiple_of(ROUNDED_TO);
+    functions.push(Function {
+        name: code.name.clone(),
+        instructions: code.instructions.len(),
+        stack,
+        stack_with_callees,
+    });
+    Ok(stack_with_callees)
+}
+
+/// Every function of the object.
+fn read(object: &[u8]) -> Result<HashMap<Place, Code>> {
+    let file = File::parse(object)?;
+    let mut codes = HashMap::new();
+    for symbol in file.symbols() {
+        if symbol.kind() == SymbolKind::Text && symbol.is_definition() {
+            let index = symbol.section_index().context("a function is nowhere")?;
+            codes.insert((index, symbol.address()), code(&file, &symbol)?);
+        }
+    }
+    Ok(codes)
+}
+
+fn code(file: &File, symbol: &Symbol) -> Result<Code> {
+    let name = symbol.name()?.to_owned();
+    let index = symbol.section_index().context("a function is nowhere")?;
+    let section = file.section_by_index(index)?;
+    let bytes = section
+        .data_range(symbol.address(), symbol.size())?
+        .with_context(|| format!("{name} is not all in its section"))?;
+    let (bytes, _) = bytes.as_chunks::<INSTRUCTION>();
+    let instructions: Vec<_> = bytes.iter().copied().map(Instruction::new).collect();
+
+    let relocations: HashMap<u64, Relocation> = section.relocations().collect();
+    let addresses = (symbol.address()..).step_by(INSTRUCTION);
+    let callees = addresses
+        .zip(&instructions)
+        .filter(|(_, instruction)| instruction.calls_function())
+        .map(|(address, call)| callee(file, index, address, *call, relocations.get(&address)))
+        .collect::<Result<_>>()?;
+    Ok(Code {
+        name,
+        instructions,
+        callees,
+    })
+}
+
+/// Where a call leads: from the symbol that its relocation names, or else from itself.
+fn callee(
+    file: &File,
+    section: SectionIndex,
+    address: u64,
+    call: Instruction,
+    relocation: Option<&Relocation>,
+) -> Result<Place> {
+    let (section, from) = match relocation.map(Relocation::target) {
+        None => (section, address),
+        Some(RelocationTarget::Symbol(index)) => {
+            let symbol = file.symbol_by_index(index)?;
+            let section = symbol.section_index();
+            (
+                section.context("a call leaves the object")?,
+                symbol.address(),
+            )
+        }
+        Some(target) => bail!("a call leads to {target:?}"),
+    };
+    let distance = (call.immediate + 1) * INSTRUCTION as i64;
+    let place = from.checked_add_signed(distance);
+    Ok((section, place.context("a call leaves its section")?))
+}
