@@ -143,7 +143,7 @@ fn callee(
         }
         Some(target) => bail!("a call leads to {target:?}"),
     };
-    let distance = (call.immediate + 1) * INSTRUCTION as i64;
+    let distance = (call.immediate + 1) * i64::try_from(INSTRUCTION)?;
     let place = from.checked_add_signed(distance);
     Ok((section, place.context("a call leaves its section")?))
 }
