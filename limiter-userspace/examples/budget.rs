@@ -29,7 +29,8 @@ struct Report {
 }
 
 fn main() -> ExitCode {
-    let result = report().and_then(|report| show(&report, Arguments::parse().json));
+    let Arguments { json } = Arguments::parse();
+    let result = report().and_then(|report| show(&report, json));
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE

@@ -147,3 +147,83 @@ fn callee(
     let place = from.checked_add_signed(distance);
     Ok((section, place.context("a call leaves its section")?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datapath::{LogLevel, instance::PROGRAM};
+
+    const fn place(number: u64) -> Place {
+        (SectionIndex(1), number)
+    }
+
+    /// A function that stores at `r10 - depth` and calls others.
+    fn function(name: &str, depth: i16, callees: &[u64]) -> Code {
+        let [o1, o2] = (-depth).to_ne_bytes();
+        let registers = if cfg!(target_endian = "big") {
+            0xa1
+        } else {
+            0x1a
+        };
+        Code {
+            name: name.to_owned(),
+            instructions: vec![Instruction::new([0x7b, registers, o1, o2, 0, 0, 0, 0])],
+            callees: callees.iter().copied().map(place).collect(),
+        }
+    }
+
+    fn walk(functions: impl IntoIterator<Item = Code>) -> Result<Vec<(String, u32)>> {
+        let codes = (0..).map(place).zip(functions).collect();
+        let mut found = Vec::new();
+        visit(place(0), &codes, &mut Vec::new(), &mut found)?;
+        let sums = found.into_iter().rev();
+        Ok(sums.map(|f| (f.name, f.stack_with_callees)).collect())
+    }
+
+    #[test]
+    fn adds_up_the_deepest_calls() {
+        let sums = walk([
+            function("entry", 100, &[1, 2, 1]),
+            function("left", 8, &[3]),
+            function("right", 40, &[3]),
+            function("both", 33, &[]),
+            function("unused", 500, &[]),
+        ]);
+        let sum = |name: &str, bytes| (name.to_owned(), bytes);
+        let expected = [
+            sum("entry", 128 + 64 + 64),
+            sum("right", 64 + 64),
+            sum("left", 32 + 64),
+            sum("both", 64),
+        ];
+        assert_eq!(sums.unwrap(), expected);
+    }
+
+    #[test]
+    fn refuses_what_has_no_depth() {
+        let error = |functions: Vec<Code>| walk(functions).unwrap_err().to_string();
+        assert_eq!(
+            error(vec![function("a", 8, &[1]), function("b", 8, &[0])]),
+            "a calls itself"
+        );
+        assert_eq!(
+            error(vec![function("a", 8, &[7])]),
+            "a call leads to no function"
+        );
+    }
+
+    #[test]
+    fn reads_the_objects() {
+        for log in [LogLevel::Off, LogLevel::Verdicts] {
+            let functions = functions(log.object(), PROGRAM).unwrap();
+            let entry = &functions[0];
+            assert_eq!(entry.name, PROGRAM);
+            // The search, the preparation and the update are functions of their own.
+            let named = functions.iter().filter(|f| f.name.starts_with("limiter_"));
+            assert!(named.count() >= 3, "{functions:?}");
+            assert!(entry.stack_with_callees > entry.stack, "{functions:?}");
+        }
+        let error = functions(LogLevel::Off.object(), "nothing").unwrap_err();
+        assert_eq!(error.to_string(), "the object has no function nothing");
+    }
+}
