@@ -3,15 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use ebpf_build::Builder;
+use ebpf_build::{Builder, Objects};
 
 use crate::{object, setup, workspace};
 
 /// Builds both objects and describes them.
 pub(crate) fn run(json: bool) -> Result<ExitCode> {
-    setup::ensure()?;
-    let builder = Builder::new(workspace::root())?;
-    let objects = builder.build(builder.target_dir())?;
+    let objects = build()?;
     let descriptions = [
         object::describe(&objects.plain)?,
         object::describe(&objects.log)?,
@@ -24,4 +22,11 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Builds both objects, after what that takes is installed.
+pub(crate) fn build() -> Result<Objects> {
+    setup::ensure()?;
+    let builder = Builder::new(workspace::root())?;
+    Ok(builder.build(builder.target_dir())?)
 }

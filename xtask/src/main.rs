@@ -1,8 +1,10 @@
 //! The workspace's own tasks: `cargo xtask --help`.
 
+mod budget;
 mod build_ebpf;
 mod command;
 mod demo;
+mod executable;
 mod object;
 mod privileges;
 mod run;
@@ -29,7 +31,11 @@ enum Task {
     Setup,
     /// Build the XDP program's objects and describe them.
     BuildEbpf {
-        /// Describe them in JSON.
+        /// Tell instead what they cost the kernel's verifier with the largest policy, and fail
+        /// above the bounds (as root: they are loaded, though not attached).
+        #[arg(long)]
+        budget: bool,
+        /// Tell it in JSON.
         #[arg(long)]
         json: bool,
     },
@@ -46,7 +52,11 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Setup => setup::run(),
-        Task::BuildEbpf { json } => build_ebpf::run(json),
+        Task::BuildEbpf {
+            budget: false,
+            json,
+        } => build_ebpf::run(json),
+        Task::BuildEbpf { budget: true, json } => budget::run(json),
         Task::Test => test::run(),
         Task::Run { arguments } => run::run(&arguments),
     };

@@ -6,18 +6,24 @@ use anyhow::{Result, bail};
 
 /// Fails, with the reason, if tests that need the kernel could not work.
 pub(crate) fn check() -> Result<()> {
+    check_bpf("the tests load BPF programs and make network namespaces")?;
+    if let Err(error) = unshare_network() {
+        bail!(
+            "the kernel refuses a new network namespace ({error}): run with CAP_SYS_ADMIN and with namespaces enabled"
+        );
+    }
+    Ok(())
+}
+
+/// Fails, with the reason, if BPF programs could not be loaded, which `purpose` does.
+pub(crate) fn check_bpf(purpose: &str) -> Result<()> {
     // SAFETY: takes nothing, touches no memory and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
-        bail!("the tests load BPF programs and make network namespaces: run as root");
+        bail!("{purpose}: run as root");
     }
     if let Err(error) = create_map() {
         bail!(
             "the kernel refuses to create a BPF map ({error}): run with CAP_BPF and a locked-memory limit that allows it, outside a container's seccomp filter"
-        );
-    }
-    if let Err(error) = unshare_network() {
-        bail!(
-            "the kernel refuses a new network namespace ({error}): run with CAP_SYS_ADMIN and with namespaces enabled"
         );
     }
     Ok(())

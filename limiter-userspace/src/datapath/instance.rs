@@ -1,6 +1,9 @@
 //! One instance of the XDP program in the kernel, with the tables of one policy.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use aya::{
     Ebpf, EbpfLoader, Pod,
@@ -49,6 +52,16 @@ pub enum LogLevel {
     Verdicts,
 }
 
+impl LogLevel {
+    /// The object that can log so.
+    pub(super) const fn object(self) -> &'static [u8] {
+        match self {
+            Self::Off => OBJECT,
+            Self::Verdicts => OBJECT_WITH_LOG,
+        }
+    }
+}
+
 /// A loaded program.
 pub struct Instance {
     ebpf: Ebpf,
@@ -62,6 +75,19 @@ impl Instance {
     /// With `shared`, buckets and counters are those of the other instances that were loaded
     /// with the same directory; without, they are its own.
     pub fn load(
+        policy: &CompiledPolicy,
+        slot: u32,
+        settings: Settings,
+        clocking: Clocking,
+        shared: Option<&Path>,
+    ) -> Result<Self, DatapathError> {
+        let mut instance = Self::prepare(policy, slot, settings, clocking, shared)?;
+        instance.verify()?;
+        Ok(instance)
+    }
+
+    /// Makes and fills the maps; the program is still to be verified.
+    pub(super) fn prepare(
         policy: &CompiledPolicy,
         slot: u32,
         settings: Settings,
@@ -86,11 +112,9 @@ impl Instance {
                 loader.map_pin_path(name, directory.join(name));
             }
         }
-        let object = match settings.log {
-            LogLevel::Off => OBJECT,
-            LogLevel::Verdicts => OBJECT_WITH_LOG,
-        };
-        let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
+        let mut ebpf = loader
+            .load(settings.log.object())
+            .map_err(DatapathError::Load)?;
         write(&mut ebpf, "LIMITS", &policy.limits, InMap)?;
         write(&mut ebpf, "RANGES", &policy.ranges, InMap)?;
         write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
@@ -101,9 +125,20 @@ impl Instance {
         } else {
             PROGRAM_LINEAR
         };
-        let mut instance = Self { ebpf, program };
-        instance.program()?.load().map_err(DatapathError::Verify)?;
-        Ok(instance)
+        Ok(Self { ebpf, program })
+    }
+
+    /// Has the kernel verify and compile the program; returns how long it took.
+    pub(super) fn verify(&mut self) -> Result<Duration, DatapathError> {
+        let program = self.program()?;
+        let start = Instant::now();
+        program.load().map_err(DatapathError::Verify)?;
+        Ok(start.elapsed())
+    }
+
+    /// The program's name in the object.
+    pub(super) const fn program_name(&self) -> &'static str {
+        self.program
     }
 
     /// The program.

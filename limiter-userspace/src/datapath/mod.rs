@@ -6,6 +6,7 @@
 //! replaces another: new instances are loaded beside the old ones and take over their links.
 
 mod attach;
+pub mod budget;
 mod error;
 mod instance;
 pub mod interface;

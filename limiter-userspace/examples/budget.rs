@@ -1,0 +1,116 @@
+//! Shows what the XDP program costs the kernel's verifier, for
+//! `cargo xtask build-ebpf --budget`.
+//!
+//! An example, and not a command of `limiter`: it tells those who change the program something,
+//! and those who run it nothing.
+
+use std::{fs, process::ExitCode, time::Duration};
+
+use anyhow::Result;
+use clap::Parser;
+use comfy_table::{CellAlignment, Table, presets};
+use limiter_userspace::datapath::budget::{self, Cost, MOST_STACK, MOST_VERIFIED};
+use serde::Serialize;
+
+#[derive(Parser)]
+struct Arguments {
+    /// Tell it in JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// All of it, as `--json` prints it.
+#[derive(Serialize)]
+struct Report {
+    kernel: String,
+    most_verified_instructions: u32,
+    most_stack: u32,
+    objects: Vec<Cost>,
+}
+
+fn main() -> ExitCode {
+    let Arguments { json } = Arguments::parse();
+    let result = report().and_then(|report| show(&report, json));
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn report() -> Result<Report> {
+    Ok(Report {
+        kernel: fs::read_to_string("/proc/sys/kernel/osrelease")?
+            .trim_end()
+            .to_owned(),
+        most_verified_instructions: MOST_VERIFIED,
+        most_stack: MOST_STACK,
+        objects: budget::measure()?,
+    })
+}
+
+fn show(report: &Report, json: bool) -> Result<ExitCode> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(report)?);
+    } else {
+        println!("the largest policy on Linux {}", report.kernel);
+        for cost in &report.objects {
+            println!("\n{}\n\n{}\n\n{}", cost.object, sums(cost), functions(cost));
+        }
+    }
+    let excesses: Vec<_> = report.objects.iter().flat_map(Cost::excesses).collect();
+    if excesses.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("error: over the budget: {}", excesses.join("; "));
+    Ok(ExitCode::FAILURE)
+}
+
+fn sums(cost: &Cost) -> String {
+    let bounded = |what: &str, now: u32, most: u32| {
+        [
+            what.to_owned(),
+            now.to_string(),
+            most.to_string(),
+            format!("{} %", u64::from(now) * 100 / u64::from(most)),
+        ]
+    };
+    let told = |what: &str, now: String| [what.to_owned(), now, String::new(), String::new()];
+    let time = Duration::from_nanos(cost.verification_ns);
+    let mut table = table(["", "now", "at most", "used"]);
+    table
+        .add_row(bounded(
+            "verified instructions",
+            cost.verified_instructions,
+            MOST_VERIFIED,
+        ))
+        .add_row(bounded("bytes of stack", cost.stack, MOST_STACK))
+        .add_row(told(
+            "translated instructions",
+            cost.translated_instructions.to_string(),
+        ))
+        .add_row(told("verification", format!("{} ms", time.as_millis())));
+    table.trim_fmt()
+}
+
+fn functions(cost: &Cost) -> String {
+    let mut table = table(["function", "instructions", "stack", "with callees"]);
+    for function in &cost.functions {
+        table.add_row([
+            function.name.clone(),
+            function.instructions.to_string(),
+            function.stack.to_string(),
+            function.stack_with_callees.to_string(),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// A table without lines, of a name and numbers.
+fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

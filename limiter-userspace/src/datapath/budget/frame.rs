@@ -1,0 +1,223 @@
+//! How much of the stack one function uses, by its instructions.
+
+/// An instruction's length in bytes.
+pub(super) const INSTRUCTION: usize = 8;
+
+/// The register that points behind the function's stack, which grows down from it.
+const FRAME_POINTER: usize = 10;
+
+/// The registers that a called function may change.
+const CALLER_SAVED: [usize; 6] = [0, 1, 2, 3, 4, 5];
+
+// Classes and operations, from linux/bpf_common.h and linux/bpf.h.
+const CLASS: u8 = 0x07;
+const LD: u8 = 0x00;
+const LDX: u8 = 0x01;
+const ST: u8 = 0x02;
+const STX: u8 = 0x03;
+const ALU: u8 = 0x04;
+const ALU64: u8 = 0x07;
+const MOV64_REGISTER: u8 = 0xbf;
+const ADD64_IMMEDIATE: u8 = 0x07;
+const JUMP: u8 = 0x05;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+/// The second half of a 64-bit constant.
+const CONTINUED: u8 = 0;
+
+/// In a call's source register: it is to a function of the program, not to a helper.
+const PSEUDO_CALL: usize = 1;
+
+/// An instruction, taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Instruction {
+    code: u8,
+    destination: usize,
+    source: usize,
+    offset: i64,
+    /// The constant in it; a call's is where to, if the object's relocations do not say.
+    pub(super) immediate: i64,
+}
+
+impl Instruction {
+    /// Reads one in the byte order of this machine, which the objects are built for.
+    pub(super) fn new(bytes: [u8; INSTRUCTION]) -> Self {
+        let [code, registers, o1, o2, i1, i2, i3, i4] = bytes;
+        let (low, high) = ((registers & 15).into(), (registers >> 4).into());
+        let (destination, source) = if cfg!(target_endian = "big") {
+            (high, low)
+        } else {
+            (low, high)
+        };
+        Self {
+            code,
+            destination,
+            source,
+            offset: i16::from_ne_bytes([o1, o2]).into(),
+            immediate: i32::from_ne_bytes([i1, i2, i3, i4]).into(),
+        }
+    }
+
+    /// Whether it calls a function of the program.
+    pub(super) fn calls_function(self) -> bool {
+        self.code == CALL && self.source == PSEUDO_CALL
+    }
+}
+
+/// How far below its frame pointer a function reaches, in bytes.
+///
+/// Goes once from the first instruction to the last and follows every register that holds an
+/// address on the stack. An address counts when it is made and not only when it is used:
+/// whoever is handed it reaches up from there.
+pub(super) fn depth(function: &[Instruction]) -> u32 {
+    // Where each register points, from the frame pointer on, if that is to the stack.
+    let mut places: [Option<i64>; 16] = [None; 16];
+    let mut lowest = 0;
+    for instruction in function {
+        places[FRAME_POINTER] = Some(0);
+        let &Instruction {
+            code,
+            destination,
+            source,
+            offset,
+            immediate,
+        } = instruction;
+        let accessed = match code & CLASS {
+            LDX => places[source],
+            ST | STX => places[destination],
+            _ => None,
+        };
+        lowest = lowest.min(accessed.map_or(0, |place| place + offset));
+        match (code, code & CLASS) {
+            (MOV64_REGISTER, _) => places[destination] = places[source],
+            (ADD64_IMMEDIATE, _) => {
+                places[destination] = places[destination].map(|place| place + immediate);
+            }
+            (CALL, _) => {
+                for register in CALLER_SAVED {
+                    places[register] = None;
+                }
+            }
+            // The instruction after these is reached from somewhere else.
+            (JUMP | EXIT, _) => places = [None; 16],
+            (CONTINUED, _) => {}
+            (_, LD | LDX | ALU | ALU64) => places[destination] = None,
+            _ => {}
+        }
+        lowest = lowest.min(places[destination].unwrap_or(0));
+    }
+    u32::try_from(-lowest).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn instruction(code: u8, destination: usize, source: usize) -> Instruction {
+        Instruction {
+            code,
+            destination,
+            source,
+            offset: 0,
+            immediate: 0,
+        }
+    }
+
+    const fn at(offset: i64, instruction: Instruction) -> Instruction {
+        Instruction {
+            offset,
+            ..instruction
+        }
+    }
+
+    const fn with(immediate: i64, instruction: Instruction) -> Instruction {
+        Instruction {
+            immediate,
+            ..instruction
+        }
+    }
+
+    /// `*(u64 *)(base + 0) = r1`
+    const fn store(base: usize) -> Instruction {
+        instruction(0x7b, base, 1)
+    }
+
+    /// `r1 = *(u64 *)(base + 0)`
+    const fn load(base: usize) -> Instruction {
+        instruction(0x79, 1, base)
+    }
+
+    const fn copy(destination: usize, source: usize) -> Instruction {
+        instruction(MOV64_REGISTER, destination, source)
+    }
+
+    const fn add(destination: usize, immediate: i64) -> Instruction {
+        with(immediate, instruction(ADD64_IMMEDIATE, destination, 0))
+    }
+
+    const HELPER: Instruction = instruction(CALL, 0, 0);
+    const LEAVE: Instruction = instruction(EXIT, 0, 0);
+    /// `goto`, and `if r1 == 0 goto`.
+    const GO: Instruction = instruction(JUMP, 0, 0);
+    const GO_IF: Instruction = instruction(0x15, 1, 0);
+
+    #[test]
+    fn finds_the_lowest_place() {
+        let check = |expected, function: &[Instruction]| {
+            assert_eq!(depth(function), expected, "{function:?}");
+        };
+        check(0, &[]);
+        check(0, &[LEAVE]);
+        // Directly, whichever way.
+        check(8, &[at(-8, store(10)), LEAVE]);
+        check(24, &[at(-8, store(10)), at(-24, load(10)), LEAVE]);
+        // Memory that is not the stack.
+        check(0, &[at(-8, store(6)), at(-24, load(6)), LEAVE]);
+        // An address that is given away.
+        check(64, &[copy(2, 10), add(2, -64), HELPER, LEAVE]);
+        // Through a register that a helper keeps, and up from there.
+        check(
+            72,
+            &[copy(6, 10), add(6, -64), HELPER, at(-8, store(6)), LEAVE],
+        );
+        check(64, &[copy(6, 10), add(6, -64), at(8, store(6)), LEAVE]);
+        check(
+            48,
+            &[copy(6, 10), add(6, -32), copy(3, 6), add(3, -16), LEAVE],
+        );
+        // After a conditional jump, but not over an unconditional one.
+        check(16, &[copy(2, 10), GO_IF, add(2, -16), LEAVE]);
+        check(0, &[copy(2, 10), GO, add(2, -16), LEAVE]);
+        // Registers that are overwritten: by a helper, a load, a 64-bit constant.
+        check(0, &[copy(2, 10), HELPER, add(2, -16), LEAVE]);
+        check(0, &[copy(1, 10), load(6), add(1, -16), LEAVE]);
+        check(
+            0,
+            &[copy(1, 10), instruction(0x18, 1, 0), add(1, -16), LEAVE],
+        );
+        // The second half of such a constant names no register.
+        check(
+            16,
+            &[copy(0, 10), instruction(CONTINUED, 0, 0), add(0, -16)],
+        );
+    }
+
+    #[test]
+    fn takes_instructions_apart() {
+        // r2 = *(u32 *)(r10 - 24), as objdump shows it.
+        let mut bytes = [0x61, 0xa2, 0xe8, 0xff, 0, 0, 0, 0];
+        if cfg!(target_endian = "big") {
+            bytes = [0x61, 0x2a, 0xff, 0xe8, 0, 0, 0, 0];
+        }
+        let load = Instruction::new(bytes);
+        assert_eq!((load.destination, load.source, load.offset), (2, 10, -24));
+        assert!(!load.calls_function());
+        assert_eq!(depth(&[load]), 24);
+    }
+
+    #[test]
+    fn tells_functions_from_helpers() {
+        assert!(!HELPER.calls_function());
+        assert!(instruction(CALL, 0, PSEUDO_CALL).calls_function());
+    }
+}
