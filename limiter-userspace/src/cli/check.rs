@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{self, Config},
-    policy::{CompiledPolicy, Limit},
+    policy::{CompiledPolicy, Limit, Names},
 };
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ struct Checked<'a> {
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let config = config::load(&args.file)?;
+    let config = config::load(&args.file, &Names::default())?;
     // Everything but the kernel's part is tried.
     let compiled = CompiledPolicy::new(&config.policy)?;
     let limits: Vec<_> = config

@@ -84,6 +84,13 @@ pub(super) struct Problems {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileNumber(usize);
 
+/// A place in one of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) file: FileNumber,
+    pub(super) at: Position,
+}
+
 impl Problems {
     /// Introduces a file.
     pub(super) fn open(&mut self, name: &str) -> FileNumber {
@@ -102,6 +109,16 @@ impl Problems {
                 message,
             },
         ));
+    }
+
+    /// Notes an error at a place.
+    pub(super) fn note_at(&mut self, place: Place, message: String) {
+        self.note(place.file, Some(place.at), message);
+    }
+
+    /// How many errors were noted.
+    pub(super) fn count(&self) -> usize {
+        self.noted.len()
     }
 
     /// Whether nothing was noted.

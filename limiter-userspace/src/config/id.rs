@@ -1,120 +1,93 @@
 //! The ids of overrides: whose budget it is.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use ipnet::IpNet;
-use limiter_common::{address::Family, limit::IdFormat};
+use limiter_common::limit::IdFormat;
+
+use super::prefix::{Invalid, Written};
+use crate::policy::{OverrideId, SubscriberNumber};
 
 /// The id that `text` spells, in the format of its limit: host bits zero, one spelling.
 ///
 /// # Errors
 ///
 /// What is wrong with it and what would be right.
-pub(super) fn parse(text: &str, format: IdFormat) -> Result<IpNet, String> {
-    let invalid = |why: String| format!("invalid id '{text}', {why}");
-    let expected = || invalid(format!("expected {}", expectation(format)));
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length)),
-        None => (text, None),
-    };
-    if address.contains('%') {
-        return Err(invalid(
-            "must be without a zone ('%…'): an address is limited on every interface".to_owned(),
-        ));
-    }
-    let address = match address.parse() {
-        Ok(address) => address,
-        Err(_) if has_leading_zeros(address) => {
-            return Err(invalid(
-                "must be without leading zeros, which some programs read as octal".to_owned(),
-            ));
-        }
-        Err(_) => return Err(expected()),
-    };
-    if let Some(ipv4) = mapped_ipv4(address) {
-        return Err(invalid(format!(
-            "which stands for an IPv4 address, did you mean '{ipv4}'?"
-        )));
-    }
-    let Some(wanted) = prefix_length(address, format) else {
-        return Err(expected());
-    };
-    let Ok(net) = IpNet::new(address, wanted) else {
-        return Err(expected());
-    };
-    let right = net.trunc();
-    let did_you_mean = |right: IpNet| match format {
-        IdFormat::RegId | IdFormat::Total => String::new(),
-        IdFormat::IpAddress => format!("did you mean '{}'?", right.addr()),
+pub(super) fn parse(text: &str, format: IdFormat) -> Result<OverrideId, String> {
+    let id = match format {
+        IdFormat::IpAddress => address_or_prefix(text).map(OverrideId::Prefix),
         IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
-            format!("did you mean '{right}'?")
+            range(text, format).map(OverrideId::Prefix)
         }
+        IdFormat::RegId => subscriber_number(text)
+            .map(OverrideId::Subscriber)
+            .ok_or(Invalid::Malformed),
+        IdFormat::Total => Err(Invalid::Malformed),
     };
-    match (format, length) {
-        (IdFormat::IpAddress, None) => Ok(right),
-        (IdFormat::IpAddress, Some(length)) if is_length(length, wanted) => Err(invalid(format!(
-            "must be an address without '/{length}', {}",
-            did_you_mean(right)
-        ))),
-        (IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. }, Some(length))
-            if is_length(length, wanted) =>
-        {
-            if right.addr() == address {
-                Ok(right)
-            } else {
-                Err(invalid(format!(
-                    "must have no host bits set, {}",
-                    did_you_mean(right)
-                )))
-            }
-        }
-        (IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. }, None) => {
-            Err(invalid(format!("must be a range, {}", did_you_mean(right))))
-        }
-        _ => Err(expected()),
-    }
+    id.map_err(|error| format!("invalid id '{text}', {}", error.why(&expectation(format))))
 }
 
 /// The format's ids, in words and by example.
-pub(super) const fn expectation(format: IdFormat) -> &'static str {
+pub(super) fn expectation(format: IdFormat) -> String {
+    let range = |family, length, example: IpAddr| {
+        let example = IpNet::new(example, length).unwrap_or(example.into());
+        format!("an {family} /{length} range, such as '{}'", example.trunc())
+    };
     match format {
-        IdFormat::RegId | IdFormat::Total => "",
-        IdFormat::IpAddress => "an IPv4 or IPv6 address, such as '192.0.2.1' or '2001:db8::1'",
-        IdFormat::Ipv4RangeCidr { .. } => "an IPv4 /24 range, such as '192.0.2.0/24'",
-        IdFormat::Ipv6RangeCidr { .. } => "an IPv6 /48 range, such as '2001:db8:1::/48'",
+        IdFormat::IpAddress => {
+            "an IPv4 or IPv6 address or prefix, such as '192.0.2.1' or '2001:db8::/64'".to_owned()
+        }
+        IdFormat::Ipv4RangeCidr { prefix_length } => {
+            range("IPv4", prefix_length, [192, 0, 2, 0].into())
+        }
+        IdFormat::Ipv6RangeCidr { prefix_length } => range(
+            "IPv6",
+            prefix_length,
+            [0x2001, 0xdb8, 1, 0, 0, 0, 0, 0].into(),
+        ),
+        IdFormat::RegId => "a subscriber's number, such as '1001'".to_owned(),
+        IdFormat::Total => "no id: all sources share one bucket".to_owned(),
     }
 }
 
-fn prefix_length(address: IpAddr, format: IdFormat) -> Option<u8> {
-    match address {
-        IpAddr::V4(_) => format.prefix_length(Family::V4),
-        IpAddr::V6(_) => format.prefix_length(Family::V6),
+/// The subscriber's number that `text` spells: 1 or more, in its one spelling.
+pub(super) fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || text.starts_with('0') {
+        return None;
+    }
+    text.parse().ok()
+}
+
+fn address_or_prefix(text: &str) -> Result<IpNet, Invalid> {
+    let written = Written::parse(text)?;
+    match written.length {
+        Some(length) if length == written.bits() => Err(Invalid::Because(format!(
+            "must be an address without '/{length}', did you mean '{}'?",
+            written.address
+        ))),
+        Some(0) => Err(Invalid::Because(
+            "which is every address: set the limit's own rate".to_owned(),
+        )),
+        _ => written.prefix(),
     }
 }
 
-fn is_length(text: &str, wanted: u8) -> bool {
-    text == wanted.to_string()
-}
-
-/// The IPv4 address that an IPv6 one of ::ffff:0:0/96 stands for. No packet has such a
-/// source, so a limit of it would never apply.
-fn mapped_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
-    match address {
-        IpAddr::V4(_) => None,
-        IpAddr::V6(address) => Ipv6Addr::to_ipv4_mapped(&address),
+fn range(text: &str, format: IdFormat) -> Result<IpNet, Invalid> {
+    let written = Written::parse(text)?;
+    let wanted = format
+        .prefix_length(written.family())
+        .ok_or(Invalid::Malformed)?;
+    match written.length {
+        Some(length) if length == wanted => written.prefix(),
+        Some(_) => Err(Invalid::Malformed),
+        None => {
+            let right = written.around(wanted).ok_or(Invalid::Malformed)?;
+            Err(Invalid::Because(format!(
+                "must be a range, did you mean '{right}'?"
+            )))
+        }
     }
-}
-
-/// Whether a text is an IPv4 address but for leading zeros in its numbers.
-fn has_leading_zeros(text: &str) -> bool {
-    let numbers: Vec<&str> = text.split('.').collect();
-    let is_number =
-        |number: &&str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    numbers.len() == 4
-        && numbers.iter().all(is_number)
-        && numbers
-            .iter()
-            .any(|number| number.len() > 1 && number.starts_with('0'))
 }
 
 #[cfg(test)]

@@ -1,54 +1,116 @@
-//! The section `limits`: Boulder's defaults.
+//! The section `limits`: which limits there are.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use limiter_common::limit::{BUILT_IN, BuiltIn, LimitId};
+use limiter_common::limit::{BUILT_IN, MAX_LIMITS};
 
 use super::{
+    limit::{self, Definition},
     nearest,
     node::Node,
-    rate,
     reader::{Name, Reader},
 };
-use crate::policy::Rate;
 
-/// The rate of every id without an override, by limit.
-pub(super) type Defaults = BTreeMap<LimitId, Rate>;
+/// The limits that are named in `limits` or in `overrides`.
+#[derive(Default)]
+pub(super) struct Limits {
+    definitions: Vec<Definition>,
+    /// Where a name's definition is; `None`: there is something wrong with it, which was noted.
+    by_name: HashMap<String, Option<LimitIndex>>,
+    /// Whether the section could not be read, so that any name may be in it.
+    unreadable: bool,
+}
 
-/// Reads a map of names to rates.
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Defaults {
-    let mut defaults = Defaults::new();
-    let Some(entries) = reader.entries(node, "a map of limit names to burst, count and period")
-    else {
-        return defaults;
-    };
+/// Which of the limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct LimitIndex(usize);
+
+/// Reads a map of names to limits.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Limits> {
+    let entries = reader.entries(node, "a map of limit names to burst, count and period")?;
     if entries.is_empty() {
         reader.error(node.at, "no limits: name at least one");
     }
+    let mut limits = Limits::default();
     for (name, body) in entries {
-        let limit = named(reader, name);
-        let Some(fields) = reader.fields(body, "burst, count and period", &rate::FIELDS) else {
-            continue;
-        };
-        let rate = rate::read(reader, &fields, name.at, limit.map(|limit| limit.cost));
-        if let (Some(limit), Some(rate)) = (limit, rate) {
-            defaults.insert(limit.id, rate);
+        let index = limit::read(reader, name, body).map(|limit| limits.push(reader, limit));
+        limits.by_name.insert(name.text.to_owned(), index);
+    }
+    Some(limits)
+}
+
+impl Limits {
+    /// What is known of the limits when their section cannot be read.
+    pub(super) fn unreadable() -> Self {
+        Self {
+            unreadable: true,
+            ..Self::default()
         }
     }
-    defaults
-}
 
-/// The limit of that name.
-pub(super) fn named(reader: &mut Reader<'_, '_>, name: Name<'_>) -> Option<&'static BuiltIn> {
-    let found = find(name.text);
-    if found.is_none() {
-        let known = BUILT_IN.map(|limit| limit.name);
-        reader.error(name.at, nearest::unknown("limit", name.text, &known));
+    /// Every limit, in the order in which they are named.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (LimitIndex, &Definition)> {
+        self.definitions
+            .iter()
+            .enumerate()
+            .map(|(index, limit)| (LimitIndex(index), limit))
     }
-    found
-}
 
-/// The limit of that name, if there is one.
-pub(super) fn find(name: &str) -> Option<&'static BuiltIn> {
-    BUILT_IN.iter().find(|limit| limit.name == name)
+    /// Every limit, taken out.
+    pub(super) fn into_iter(self) -> impl Iterator<Item = (LimitIndex, Definition)> {
+        self.definitions
+            .into_iter()
+            .enumerate()
+            .map(|(index, limit)| (LimitIndex(index), limit))
+    }
+
+    /// A limit.
+    pub(super) fn get(&self, index: LimitIndex) -> &Definition {
+        &self.definitions[index.0]
+    }
+
+    /// The limit of that name, which need not be in the section if it is built in; `None`:
+    /// something is wrong with it, and has been noted.
+    pub(super) fn named(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        name: Name<'_>,
+    ) -> Option<LimitIndex> {
+        if let Some(index) = self.by_name.get(name.text) {
+            return *index;
+        }
+        let Some(limit) = limit::built_in(name.text) else {
+            if !self.unreadable {
+                let known = self.known();
+                reader.error(name.at, nearest::unknown("limit", name.text, &known));
+            }
+            return None;
+        };
+        let index = self.push(reader, Definition::of(limit, reader.place(name.at)));
+        self.by_name.insert(name.text.to_owned(), Some(index));
+        Some(index)
+    }
+
+    /// Whether there is a limit of that name.
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name) || limit::built_in(name).is_some()
+    }
+
+    fn known(&self) -> Vec<&str> {
+        let own = self.definitions.iter().map(|limit| limit.name.as_str());
+        BUILT_IN
+            .iter()
+            .map(|limit| limit.name)
+            .chain(own.filter(|name| limit::built_in(name).is_none()))
+            .collect()
+    }
+
+    fn push(&mut self, reader: &mut Reader<'_, '_>, limit: Definition) -> LimitIndex {
+        if self.definitions.len() == MAX_LIMITS as usize {
+            let message = format!("too many limits, at most {MAX_LIMITS} fit");
+            reader.error(limit.place.at, message);
+        }
+        self.definitions.push(limit);
+        LimitIndex(self.definitions.len() - 1)
+    }
 }

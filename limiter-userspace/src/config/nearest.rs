@@ -12,6 +12,14 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
+/// Names as a choice: `auto, native or generic`.
+pub(super) fn alternatives(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// The name that `name` is most likely a misspelling of: at most a third of its letters
 /// differ. Case does not count.
 pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
@@ -50,6 +58,17 @@ mod tests {
         ] {
             assert_eq!(nearest(name, &known), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn names_the_choice() {
+        assert_eq!(alternatives(&[]), "");
+        assert_eq!(alternatives(&["off"]), "off");
+        assert_eq!(alternatives(&["drop", "pass"]), "drop or pass");
+        assert_eq!(
+            alternatives(&["auto", "native", "generic"]),
+            "auto, native or generic"
+        );
     }
 
     #[test]

@@ -1,29 +1,42 @@
 //! The section `overrides`, in both of Boulder's forms.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use ipnet::IpNet;
-use limiter_common::limit::{BuiltIn, LimitId};
+use limiter_common::limit::IdFormat;
 
 use super::{
     diagnostics::Position,
-    id, limits,
+    id,
+    limits::{LimitIndex, Limits},
     node::{Node, Value},
-    rate,
+    prefix, rate,
     reader::{Name, Reader},
+    seen::Seen,
+    subscribers::Subscribers,
 };
-use crate::policy::{Override, Rate};
+use crate::policy::{Override, OverrideId, Rate};
 
 const IDS: &str = "ids";
 const ID: &str = "id";
 const COMMENT: &str = "comment";
 
-/// The overrides by limit, each limit's in the order of the address.
-pub(super) type Overrides = BTreeMap<LimitId, Vec<Override>>;
+/// The overrides by limit, each limit's in the order of the id.
+pub(super) type Overrides = BTreeMap<LimitIndex, Vec<Override>>;
 
-/// Reads either form.
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Overrides {
-    let mut collected = Collected::default();
+/// Reads either form. `limits` gets the built-in limits that are named here only;
+/// `subscribers` are `None` when they are not known.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    limits: &mut Limits,
+    subscribers: Option<&Subscribers>,
+) -> Option<Overrides> {
+    let mut collected = Collected {
+        limits,
+        subscribers,
+        overrides: Overrides::new(),
+        seen: Seen::default(),
+    };
     match &node.value {
         Value::Mapping(_) => collected.read_map(reader, node),
         Value::Sequence(items) => {
@@ -34,21 +47,25 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Overr
                 collected.read_item(reader, item);
             }
         }
-        _ => reader.unexpected(
-            node,
-            "a map of 'Name:id' to burst, count and period, or a list of overrides with 'ids'",
-        ),
+        _ => {
+            reader.unexpected(
+                node,
+                "a map of 'Name:id' to burst, count and period, or a list of overrides with 'ids'",
+            );
+            return None;
+        }
     }
-    collected.into_overrides()
+    Some(collected.into_overrides())
 }
 
 const NONE: &str = "no overrides: name at least one, or leave the section out";
 
 /// What was read so far.
-#[derive(Default)]
-struct Collected {
+struct Collected<'c> {
+    limits: &'c mut Limits,
+    subscribers: Option<&'c Subscribers>,
     overrides: Overrides,
-    first: HashMap<(LimitId, IpNet), Position>,
+    seen: Seen<(LimitIndex, OverrideId)>,
 }
 
 /// An id as the file has it.
@@ -58,7 +75,7 @@ struct WrittenId<'n> {
     comment: Option<&'n str>,
 }
 
-impl Collected {
+impl Collected<'_> {
     /// The key form: `Name:id` to its rate.
     fn read_map<'n>(&mut self, reader: &mut Reader<'n, '_>, node: &'n Node<'n>) {
         let Some(entries) = reader.entries(node, "a map of 'Name:id'") else {
@@ -73,27 +90,21 @@ impl Collected {
                 Some((name, id)) => (name, Some(id)),
                 None => (key.text, None),
             };
-            let limit = limits::named(
-                reader,
-                Name {
-                    text: name,
-                    at: key.at,
-                },
-            );
+            let name = Name {
+                text: name,
+                at: key.at,
+            };
+            let limit = self.limit(reader, name);
             if let (Some(limit), None) = (limit, id) {
+                let expected = id::expectation(self.limits.get(limit).id_format);
                 reader.error(
                     key.at,
-                    format!(
-                        "missing id, expected '{}:' and {}",
-                        limit.name,
-                        id::expectation(limit.id_format)
-                    ),
+                    format!("missing id, expected '{}:' and {expected}", name.text),
                 );
             }
             let fields = reader.fields(body, "burst, count and period", &rate::FIELDS);
-            let rate = fields.and_then(|fields| {
-                rate::read(reader, &fields, key.at, limit.map(|limit| limit.cost))
-            });
+            let cost = limit.map(|limit| self.limits.get(limit).cost);
+            let rate = fields.and_then(|fields| rate::read(reader, &fields, key.at, cost));
             if let (Some(limit), Some(text)) = (limit, id) {
                 let id = WrittenId {
                     text,
@@ -116,7 +127,7 @@ impl Collected {
         }
         for (name, body) in entries {
             let limit = match name.text.split_once(':') {
-                Some((prefix, id)) if limits::find(prefix).is_some() => {
+                Some((prefix, id)) if self.limits.contains(prefix) => {
                     reader.error(
                         name.at,
                         format!(
@@ -126,7 +137,7 @@ impl Collected {
                     );
                     None
                 }
-                _ => limits::named(reader, name),
+                _ => self.limit(reader, name),
             };
             let [burst, count, period] = rate::FIELDS;
             let Some(fields) = reader.fields(
@@ -136,7 +147,8 @@ impl Collected {
             ) else {
                 continue;
             };
-            let rate = rate::read(reader, &fields, name.at, limit.map(|limit| limit.cost));
+            let cost = limit.map(|limit| self.limits.get(limit).cost);
+            let rate = rate::read(reader, &fields, name.at, cost);
             let Some(ids) = fields.get(IDS) else {
                 if fields.is_missing(IDS) {
                     reader.error(name.at, format!("missing field '{IDS}'"));
@@ -150,7 +162,7 @@ impl Collected {
     fn read_ids<'n>(
         &mut self,
         reader: &mut Reader<'n, '_>,
-        limit: Option<&BuiltIn>,
+        limit: Option<LimitIndex>,
         node: &'n Node<'n>,
         rate: Option<Rate>,
     ) {
@@ -167,29 +179,45 @@ impl Collected {
         }
     }
 
+    /// The limit of that name, which must be one that can have overrides.
+    fn limit(&mut self, reader: &mut Reader<'_, '_>, name: Name<'_>) -> Option<LimitIndex> {
+        let index = self.limits.named(reader, name)?;
+        if self.limits.get(index).id_format == IdFormat::Total {
+            let message = format!(
+                "{} can have no overrides: it has one bucket for all sources",
+                name.text
+            );
+            reader.error(name.at, message);
+            return None;
+        }
+        Some(index)
+    }
+
     /// Adds an override; `rate` is `None` when it is wrong, and then only the id is checked.
     fn add(
         &mut self,
         reader: &mut Reader<'_, '_>,
-        limit: &BuiltIn,
+        index: LimitIndex,
         written: &WrittenId<'_>,
         rate: Option<Rate>,
     ) {
+        let limit = self.limits.get(index);
         let id = match id::parse(written.text, limit.id_format) {
             Ok(id) => id,
             Err(message) => return reader.error(written.at, message),
         };
-        if let Some(first) = self.first.get(&(limit.id, id)) {
-            let message = format!(
-                "duplicate id '{}' of {}, first at {first}",
-                written.text, limit.name
-            );
+        if let (OverrideId::Subscriber(number), Some(subscribers)) = (id, self.subscribers)
+            && !subscribers.contains_key(&number)
+        {
+            let message = format!("invalid id '{number}', no subscriber has this number");
             return reader.error(written.at, message);
         }
-        self.first.insert((limit.id, id), written.at);
-        if let Some(rate) = rate {
-            self.overrides.entry(limit.id).or_default().push(Override {
-                id: crate::policy::OverrideId::Prefix(id),
+        let what = || format!("id '{}' of {}", written.text, limit.name);
+        if self.seen.is_first(reader, (index, id), written.at, what)
+            && let Some(rate) = rate
+        {
+            self.overrides.entry(index).or_default().push(Override {
+                id,
                 rate,
                 comment: written.comment.map(ToOwned::to_owned),
             });
@@ -207,27 +235,13 @@ impl Collected {
 /// An item of `ids`: an id, or an id with a comment.
 fn written_id<'n>(reader: &mut Reader<'n, '_>, item: &'n Node<'n>) -> Option<WrittenId<'n>> {
     const EXPECTED: &str = "an id";
-    let Value::Mapping(entries) = &item.value else {
+    let is_map = matches!(item.value, Value::Mapping(_));
+    if !is_map || prefix::colon_at_end(reader, item).is_some() {
         return Some(WrittenId {
-            text: reader.text(item, EXPECTED)?,
+            text: prefix::text(reader, item, EXPECTED)?,
             at: item.at,
             comment: None,
         });
-    };
-    if let [(key, value)] = entries.as_slice()
-        && let Value::Null = value.value
-        && let Some(text) = reader.scalar(key)
-        && text.contains(':')
-    {
-        // YAML takes the last colon of `- 2001:db8::` for the one of `name: value`.
-        reader.error(
-            key.at,
-            format!(
-                "expected {EXPECTED}, found a mapping; with a colon at its end it must be \
-                     in quotes: '{text}:'"
-            ),
-        );
-        return None;
     }
     let fields = reader.fields(item, EXPECTED, &[ID, COMMENT])?;
     let comment = fields

@@ -24,6 +24,11 @@ const PERIOD: &str = "period";
 /// count them: 14 of header, 1500 of payload, without the checksum.
 const LARGEST_FRAME: u64 = 1514;
 
+/// Whether none of a rate's fields is there.
+pub(super) fn is_absent(fields: &Fields<'_>) -> bool {
+    FIELDS.iter().all(|name| fields.is_missing(name))
+}
+
 /// The rate in `fields`, of a limit whose name stands at `owner`; `cost` is `None` when the
 /// limit is not known, and then what depends on it is not checked.
 pub(super) fn read<'n>(

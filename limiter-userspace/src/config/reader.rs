@@ -1,11 +1,12 @@
 //! Reading a tree of nodes without stopping at the first error.
 
-use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use super::{
-    diagnostics::{FileNumber, Position, Problems},
+    diagnostics::{FileNumber, Place, Position, Problems},
     nearest,
     node::{Node, Value},
+    seen::Seen,
 };
 
 /// Reads the nodes of one file and notes what is wrong with them.
@@ -64,6 +65,14 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.problems
     }
 
+    /// A place in this file.
+    pub(super) const fn place(&self, at: Position) -> Place {
+        Place {
+            file: self.file,
+            at,
+        }
+    }
+
     /// Notes an error.
     pub(super) fn error(&mut self, at: Position, message: impl Into<String>) {
         self.problems.note(self.file, Some(at), message.into());
@@ -94,19 +103,23 @@ impl<'n, 'p> Reader<'n, 'p> {
 
     /// A whole number above 0, at most `i64::MAX` as in Boulder.
     pub(super) fn positive(&mut self, node: &'n Node<'n>, name: &str) -> Option<u64> {
-        const MAX: u64 = i64::MAX.unsigned_abs();
+        self.whole(node, name, POSITIVE)
+    }
+
+    /// A whole number in a range.
+    pub(super) fn whole(
+        &mut self,
+        node: &'n Node<'n>,
+        name: &str,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
         let written = self.scalar(node).unwrap_or_default();
         let must = match &node.value {
-            Value::Unsigned(value @ 1..=MAX) => return Some(*value),
-            Value::Unsigned(0) => "must be > 0".to_owned(),
-            Value::Unsigned(_) => format!("must be at most {MAX}"),
-            Value::OtherNumber => wrong_number(written, MAX),
+            Value::Unsigned(value) if range.contains(value) => return Some(*value),
+            Value::Unsigned(value) => outside(&range, value < range.start()),
+            Value::OtherNumber => wrong_number(written, &range),
             Value::Text(text) if text.parse::<u64>().is_ok() => {
-                self.error(
-                    node.at,
-                    format!("invalid {name} '{text}', must be a number without quotes"),
-                );
-                return None;
+                "must be a number without quotes".to_owned()
             }
             _ => {
                 self.unexpected(node, "a whole number");
@@ -117,6 +130,22 @@ impl<'n, 'p> Reader<'n, 'p> {
         None
     }
 
+    /// One of the `known` names: what it stands for.
+    pub(super) fn choice<T: Copy, const N: usize>(
+        &mut self,
+        node: &'n Node<'n>,
+        what: &str,
+        known: [(&str, T); N],
+    ) -> Option<T> {
+        let names = known.map(|(name, _)| name);
+        let text = self.text(node, &nearest::alternatives(&names))?;
+        let found = known.iter().find(|(name, _)| *name == text);
+        if found.is_none() {
+            self.error(node.at, nearest::unknown(what, text, &names));
+        }
+        found.map(|(_, value)| *value)
+    }
+
     /// The items of a list.
     pub(super) fn items(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n [Node<'n>]> {
         if let Value::Sequence(items) = &node.value {
@@ -124,6 +153,19 @@ impl<'n, 'p> Reader<'n, 'p> {
         } else {
             self.unexpected(node, expected);
             None
+        }
+    }
+
+    /// The items of a list that is not empty; a value that stands alone is one.
+    pub(super) fn one_or_more(&mut self, node: &'n Node<'n>, what: &str) -> &'n [Node<'n>] {
+        match &node.value {
+            Value::Sequence(items) => {
+                if items.is_empty() {
+                    self.error(node.at, format!("no {what}: name at least one"));
+                }
+                items
+            }
+            _ => std::slice::from_ref(node),
         }
     }
 
@@ -138,19 +180,15 @@ impl<'n, 'p> Reader<'n, 'p> {
             self.unexpected(node, expected);
             return None;
         };
-        let mut first: HashMap<&str, Position> = HashMap::with_capacity(entries.len());
+        let mut seen = Seen::default();
         let mut usable = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let Some(text) = self.text(key, "a name") else {
                 continue;
             };
-            if let Some(first) = first.get(text) {
-                let message = format!("duplicate '{text}', first at {first}");
-                self.error(key.at, message);
-                continue;
+            if seen.is_first(self, text, key.at, || format!("'{text}'")) {
+                usable.push((Name { text, at: key.at }, value));
             }
-            first.insert(text, key.at);
-            usable.push((Name { text, at: key.at }, value));
         }
         Some(usable)
     }
@@ -162,10 +200,21 @@ impl<'n, 'p> Reader<'n, 'p> {
         expected: &str,
         known: &[&'static str],
     ) -> Option<Fields<'n>> {
+        self.fields_and(node, expected, known, &[])
+    }
+
+    /// Like `fields`; the names in `refused` come through too, but are not suggested.
+    pub(super) fn fields_and(
+        &mut self,
+        node: &'n Node<'n>,
+        expected: &str,
+        known: &[&'static str],
+        refused: &[&'static str],
+    ) -> Option<Fields<'n>> {
         let mut present = self.entries(node, expected)?;
         let mut misspelt = Vec::new();
         present.retain(|(name, _)| {
-            let is_known = known.contains(&name.text);
+            let is_known = known.contains(&name.text) || refused.contains(&name.text);
             if !is_known {
                 self.error(name.at, nearest::unknown("field", name.text, known));
                 misspelt.extend(nearest::nearest(name.text, known));
@@ -189,17 +238,32 @@ impl<'n, 'p> Reader<'n, 'p> {
     }
 }
 
-/// What a number that is neither 0 nor a positive whole number in range must be instead.
-fn wrong_number(written: &str, max: u64) -> String {
+/// Boulder's numbers are signed 64-bit ones.
+const POSITIVE: RangeInclusive<u64> = 1..=i64::MAX.unsigned_abs();
+
+/// What a number that is no whole number of 64 bits must be instead.
+fn wrong_number(written: &str, range: &RangeInclusive<u64>) -> String {
     let digits = written.bytes().all(|byte| byte.is_ascii_digit());
     if written.starts_with('-') {
-        "must be > 0".to_owned()
+        outside(range, true)
     } else if digits && written.starts_with('0') {
         // YAML 1.1 reads them as octal, YAML 1.2 as decimal.
         "must be written without leading zeros".to_owned()
     } else if digits {
-        format!("must be at most {max}")
+        outside(range, false)
     } else {
         "must be a whole number, in digits".to_owned()
+    }
+}
+
+/// What a number below or above the range must be instead.
+fn outside(range: &RangeInclusive<u64>, below: bool) -> String {
+    let (least, most) = (range.start(), range.end());
+    if *range != POSITIVE {
+        format!("must be from {least} to {most}")
+    } else if below {
+        "must be > 0".to_owned()
+    } else {
+        format!("must be at most {most}")
     }
 }

@@ -1,16 +1,17 @@
-//! The sections that are not limits: `interfaces`, `mode`, `buckets`, `metrics`.
+//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `buckets`, `metrics`.
 
 use std::{
-    collections::HashMap,
     net::{Ipv4Addr, SocketAddr},
+    ops::RangeInclusive,
 };
 
 use clap::ValueEnum;
+use limiter_common::reason::Action;
 
 use super::{
-    nearest,
     node::{Node, Value},
     reader::Reader,
+    seen::Seen,
 };
 
 /// How the program is attached to an interface.
@@ -42,10 +43,9 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Below this, a handful of clients would push each other out.
-    const LEAST: u32 = 1024;
-    /// Above this, the kernel's map would take over 8 GB.
-    const MOST: u32 = 64 * 1024 * 1024;
+    /// Below, a handful of clients would push each other out; above, the kernel's map would
+    /// take over 8 GB.
+    const CAPACITIES: RangeInclusive<u64> = 1024..=64 * 1024 * 1024;
 }
 
 impl Default for Buckets {
@@ -82,7 +82,7 @@ pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n
             "no interfaces: name at least one, or leave the section out",
         );
     }
-    let mut first = HashMap::new();
+    let mut seen = Seen::default();
     let mut names = Vec::new();
     for item in items {
         let Some(name) = reader.text(item, "an interface's name") else {
@@ -96,11 +96,7 @@ pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n
                      white space, such as 'eth0'"
                 ),
             );
-        } else if let Some(first) = first.get(name) {
-            let message = format!("duplicate interface '{name}', first at {first}");
-            reader.error(item.at, message);
-        } else {
-            first.insert(name, item.at);
+        } else if seen.is_first(reader, name, item.at, || format!("interface '{name}'")) {
             names.push(name.to_owned());
         }
     }
@@ -118,15 +114,15 @@ fn is_interface_name(name: &str) -> bool {
 
 /// Reads `mode`.
 pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> AttachMode {
-    let names = AttachMode::ALL.map(|(name, _)| name);
-    let Some(text) = reader.text(node, "auto, native or generic") else {
-        return AttachMode::default();
-    };
-    let found = AttachMode::ALL.iter().find(|(name, _)| *name == text);
-    if found.is_none() {
-        reader.error(node.at, nearest::unknown("mode", text, &names));
-    }
-    found.map(|(_, mode)| *mode).unwrap_or_default()
+    reader
+        .choice(node, "mode", AttachMode::ALL)
+        .unwrap_or_default()
+}
+
+/// Reads `malformed`: what is done to malformed packets.
+pub(super) fn read_malformed<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Action {
+    let known = [Action::Drop, Action::Pass].map(|action| (action.name(), action));
+    reader.choice(node, "action", known).unwrap_or(Action::Drop)
 }
 
 /// Reads `buckets`.
@@ -136,16 +132,10 @@ pub(super) fn read_buckets<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) 
         return buckets;
     };
     if let Some(node) = fields.get("capacity")
-        && let Some(capacity) = reader.positive(node, "capacity")
+        && let Some(capacity) = reader.whole(node, "capacity", Buckets::CAPACITIES)
+        && let Ok(capacity) = u32::try_from(capacity)
     {
-        let (least, most) = (Buckets::LEAST, Buckets::MOST);
-        match u32::try_from(capacity) {
-            Ok(capacity) if (least..=most).contains(&capacity) => buckets.capacity = capacity,
-            _ => reader.error(
-                node.at,
-                format!("invalid capacity '{capacity}', must be from {least} to {most}"),
-            ),
-        }
+        buckets.capacity = capacity;
     }
     buckets
 }

@@ -82,13 +82,26 @@ fn read_at_most(file: File, most: u64) -> Result<Vec<u8>, Unreadable> {
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
+    // A binary file is rarely UTF-8; that it is binary says more.
     if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
         return Err(Unreadable::Nul(offset));
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| Unreadable::NotUtf8(error.utf8_error().valid_up_to()))?;
+    check(&text)?;
+    Ok(text)
+}
+
+/// Whether a text may be that of a configuration.
+pub(super) fn check(text: &str) -> Result<(), Unreadable> {
+    if text.len() as u64 > MAX_BYTES {
+        return Err(Unreadable::TooLarge);
+    }
+    if let Some(offset) = text.bytes().position(|byte| byte == 0) {
+        return Err(Unreadable::Nul(offset));
+    }
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }
-    Ok(text)
+    Ok(())
 }

@@ -20,7 +20,7 @@ use crate::{
         wall_clock_now,
     },
     metrics::Metrics,
-    policy::{CompileError, CompiledPolicy, Policy},
+    policy::{CompileError, CompiledPolicy, Names, Policy},
 };
 
 /// What the daemon is started with.
@@ -109,7 +109,7 @@ pub(super) struct Started {
 }
 
 pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
-    let config = config::load(&options.config)?;
+    let config = config::load(&options.config, &Names::default())?;
     let compiled = CompiledPolicy::new(&config.policy)?;
     let names = if options.interfaces.is_empty() {
         config.interfaces

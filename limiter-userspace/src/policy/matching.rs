@@ -46,7 +46,26 @@ pub enum Fragments {
     Ignore,
 }
 
+impl Fragments {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Count, Self::Ignore];
+
+    /// The name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Ignore => "ignore",
+        }
+    }
+}
+
 impl TcpFlags {
+    /// The bit of SYN.
+    pub const SYN: u8 = 1 << 1;
+    /// The bit of ACK.
+    pub const ACK: u8 = 1 << 4;
+
     /// The flags by name, from the lowest bit on.
     pub const NAMES: [&'static str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 }
@@ -69,6 +88,26 @@ impl fmt::Display for TcpFlags {
 }
 
 impl Match {
+    /// The protocol number of ICMP.
+    pub const ICMP: u8 = 1;
+    /// The protocol number of TCP.
+    pub const TCP: u8 = 6;
+    /// The protocol number of UDP.
+    pub const UDP: u8 = 17;
+    /// The protocol number of ICMP for IPv6.
+    pub const ICMPV6: u8 = 58;
+
+    /// The protocols that have names in configuration files and output.
+    pub const PROTOCOLS: [(&'static str, u8); 4] = [
+        ("tcp", Self::TCP),
+        ("udp", Self::UDP),
+        ("icmp", Self::ICMP),
+        ("icmpv6", Self::ICMPV6),
+    ];
+
+    /// The protocols that have ports: TCP, UDP, DCCP, SCTP and UDP-Lite.
+    pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [Self::TCP, Self::UDP, 33, 132, 136];
+
     /// Whether it depends on the transport header, which later fragments lack.
     #[must_use]
     pub const fn needs_transport(&self) -> bool {
@@ -85,5 +124,83 @@ impl Match {
     #[must_use]
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// On one line, as short as it can be: `udp dport 53`. Nothing when every packet matches.
+impl fmt::Display for Match {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            list(&self.protocols, protocol),
+            part("sport", list(&self.source_ports, ports)),
+            part("dport", list(&self.destination_ports, ports)),
+            part("flags", self.tcp_flags.map(|flags| flags.to_string())),
+            part("to", list(&self.destinations, ToString::to_string)),
+            (self.fragments == Fragments::Ignore).then(|| "no fragments".to_owned()),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        formatter.write_str(&parts.join(" "))
+    }
+}
+
+/// A part after its name, if it is there.
+fn part(name: &str, value: Option<String>) -> Option<String> {
+    value.map(|value| format!("{name} {value}"))
+}
+
+/// Items with commas between them, `None` if there are none.
+fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
+    let texts: Vec<String> = items.iter().map(text).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
+}
+
+fn protocol(number: &u8) -> String {
+    Match::PROTOCOLS
+        .iter()
+        .find(|(_, named)| named == number)
+        .map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
+}
+
+fn ports(range: &PortRange) -> String {
+    if range.start() == range.end() {
+        range.start().to_string()
+    } else {
+        format!("{}-{}", range.start(), range.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_in_one_line() {
+        let everything = Match::default();
+        assert_eq!(everything.to_string(), "");
+        let one = Match {
+            protocols: vec![Match::UDP],
+            destination_ports: vec![53..=53],
+            ..Match::default()
+        };
+        assert_eq!(one.to_string(), "udp dport 53");
+        let all = Match {
+            protocols: vec![Match::TCP, 132],
+            source_ports: vec![1..=1, 1024..=65535],
+            destination_ports: vec![443..=443],
+            tcp_flags: Some(TcpFlags {
+                set: TcpFlags::SYN,
+                clear: TcpFlags::ACK,
+            }),
+            destinations: vec![
+                IpNet::from(std::net::IpAddr::from([192, 0, 2, 1])),
+                IpNet::from(std::net::IpAddr::from([0; 16])),
+            ],
+            fragments: Fragments::Ignore,
+        };
+        assert_eq!(
+            all.to_string(),
+            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1/32,::/128 no \
+             fragments"
+        );
     }
 }

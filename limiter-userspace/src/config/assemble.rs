@@ -1,0 +1,97 @@
+//! From the sections to the policy: what they must have of each other, and interned ids.
+
+use limiter_common::{limit::IdFormat, reason::Action};
+
+use super::{
+    diagnostics::Problems,
+    limit::Definition,
+    limits::{LimitIndex, Limits},
+    overrides::Overrides,
+    sections::Surroundings,
+    subscribers::Subscribers,
+};
+use crate::policy::{Limit, Names, Policy};
+
+/// The sections that make a policy.
+pub(super) struct Parts {
+    pub(super) limits: Limits,
+    pub(super) overrides: Overrides,
+    /// Whether there are no overrides but those.
+    pub(super) overrides_known: bool,
+    pub(super) subscribers: Subscribers,
+    /// Whether the file has no such section.
+    pub(super) subscribers_missing: bool,
+    pub(super) malformed: Action,
+}
+
+/// The policy, and the names that are interned with it; `None` if anything was wrong, which
+/// is then noted.
+pub(super) fn policy(
+    mut parts: Parts,
+    surroundings: &Surroundings<'_>,
+    problems: &mut Problems,
+) -> Option<(Policy, Names)> {
+    for (index, limit) in parts.limits.iter() {
+        check_needs(&parts, index, limit, problems);
+    }
+    if !problems.is_empty() {
+        return None;
+    }
+    let file = surroundings.file;
+    if parts.limits.iter().next().is_none() {
+        let message = "limits nothing: it needs a section 'limits', 'overrides', or both";
+        problems.note(file, None, message.to_owned());
+        return None;
+    }
+    let current = parts.limits.iter().map(|(_, limit)| limit.name.as_str());
+    let names = match surroundings.names.intern(current) {
+        Ok(names) => names,
+        Err(error) => {
+            problems.note(file, None, error.to_string());
+            return None;
+        }
+    };
+    let mut limits: Vec<Limit> = parts
+        .limits
+        .into_iter()
+        .filter_map(|(index, limit)| {
+            Some(Limit {
+                id: names.id(&limit.name)?,
+                name: limit.name,
+                id_format: limit.id_format,
+                cost: limit.cost,
+                matching: limit.matching,
+                mode: limit.mode,
+                default: limit.default,
+                overrides: parts.overrides.remove(&index).unwrap_or_default(),
+            })
+        })
+        .collect();
+    limits.sort_unstable_by_key(|limit| limit.id);
+    let policy = Policy {
+        limits,
+        subscribers: parts.subscribers,
+        malformed: parts.malformed,
+    };
+    Some((policy, names))
+}
+
+/// Notes what a limit needs of the other sections, and lacks.
+fn check_needs(parts: &Parts, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
+    let name = &limit.name;
+    if limit.id_format == IdFormat::RegId && parts.subscribers_missing {
+        let message = format!("{name} needs a section 'subscribers', which gives numbers prefixes");
+        problems.note_at(limit.place, message);
+    }
+    if !limit.needs_overrides {
+        return;
+    }
+    if limit.id_format == IdFormat::Total {
+        let message = format!("{name} limits nothing: it needs burst, count and period");
+        problems.note_at(limit.place, message);
+    } else if parts.overrides_known && !parts.overrides.contains_key(&index) {
+        let message =
+            format!("{name} limits nothing: it needs burst, count and period, or overrides");
+        problems.note_at(limit.place, message);
+    }
+}

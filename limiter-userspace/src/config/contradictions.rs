@@ -1,0 +1,126 @@
+//! Matches that no packet fits, or that say something without effect.
+
+use ipnet::IpNet;
+use limiter_common::{
+    address::Family,
+    limit::{Cost, IdFormat},
+};
+
+use super::{
+    matching::{DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, TCP_FLAGS},
+    reader::{Fields, Reader},
+};
+use crate::policy::{Match, TcpFlags};
+
+/// Notes the contradictions of a match, in itself and with its limit. A part with something
+/// else wrong is left out of `matching`, and nothing is said of it.
+pub(super) fn check(
+    reader: &mut Reader<'_, '_>,
+    fields: &Fields<'_>,
+    matching: &Match,
+    id_format: Option<IdFormat>,
+    cost: Option<Cost>,
+) {
+    let mut error = |field, message: String| {
+        if let Some(node) = fields.get(field) {
+            reader.error(node.at, message);
+        }
+    };
+    for (field, ports) in [
+        (DESTINATION_PORT, &matching.destination_ports),
+        (SOURCE_PORT, &matching.source_ports),
+    ] {
+        if !ports.is_empty() && !may_have_ports(matching) {
+            error(
+                field,
+                "no packet matches: of protocols only tcp, udp, 33 (DCCP), 132 (SCTP) and 136 \
+                 (UDP-Lite) have ports"
+                    .to_owned(),
+            );
+        }
+    }
+    if matching.tcp_flags.is_some() && !is_tcp(matching) {
+        error(
+            TCP_FLAGS,
+            format!("only tcp has flags, but '{PROTOCOL}' names another"),
+        );
+    }
+    let transport = [DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS];
+    if transport.iter().all(|field| fields.is_missing(field)) {
+        error(
+            FRAGMENTS,
+            format!(
+                "'{FRAGMENTS}' has no effect without {DESTINATION_PORT}, {SOURCE_PORT} or \
+                 {TCP_FLAGS}"
+            ),
+        );
+    }
+    if cost == Some(Cost::NewConnections) {
+        check_new_connections(matching, &mut error);
+    }
+    if let Some(id_format) = id_format {
+        check_family(matching, id_format, &mut error);
+    }
+}
+
+/// What counts new connections sees only TCP segments with SYN and without ACK.
+fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, String)) {
+    if !is_tcp(matching) {
+        error(PROTOCOL, "cost new-connections counts tcp only".to_owned());
+    }
+    if let Some(flags) = matching.tcp_flags
+        && (flags.set & TcpFlags::ACK != 0 || flags.clear & TcpFlags::SYN != 0)
+    {
+        error(
+            TCP_FLAGS,
+            format!("no packet matches: a new connection has syn and not ack, but not '{flags}'"),
+        );
+    }
+}
+
+/// A limit of one family's ranges sees only packets of that family.
+fn check_family(
+    matching: &Match,
+    id_format: IdFormat,
+    error: &mut impl FnMut(&'static str, String),
+) {
+    for (number, name, family) in [
+        (Match::ICMP, "icmp", Family::V4),
+        (Match::ICMPV6, "icmpv6", Family::V6),
+    ] {
+        if matching.protocols.contains(&number) && !id_format.is_for(family) {
+            error(
+                PROTOCOL,
+                format!("id {} never sees {name}", id_format.name()),
+            );
+        }
+    }
+    let seen = |prefix: &IpNet| match prefix {
+        IpNet::V4(_) => id_format.is_for(Family::V4),
+        IpNet::V6(_) => id_format.is_for(Family::V6),
+    };
+    if !matching.destinations.is_empty() && !matching.destinations.iter().any(seen) {
+        error(
+            DESTINATION,
+            format!(
+                "no packet matches: id {} is for the other family",
+                id_format.name()
+            ),
+        );
+    }
+}
+
+fn may_have_ports(matching: &Match) -> bool {
+    matching.protocols.is_empty()
+        || matching
+            .protocols
+            .iter()
+            .any(|number| Match::PROTOCOLS_WITH_PORTS.contains(number))
+}
+
+fn is_tcp(matching: &Match) -> bool {
+    matching
+        .protocols
+        .iter()
+        .all(|number| *number == Match::TCP)
+}

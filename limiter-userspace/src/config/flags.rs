@@ -1,0 +1,77 @@
+//! TCP flags of a match.
+
+use super::{
+    diagnostics::Position,
+    nearest,
+    node::{Node, Value},
+    reader::Reader,
+};
+use crate::policy::TcpFlags;
+
+const EXPECTED: &str = "TCP flags, such as 'syn,!ack'";
+
+/// Reads a list of flags, or a text with commas between them; `None` when something is wrong
+/// with them.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<TcpFlags> {
+    let mut flags = TcpFlags { set: 0, clear: 0 };
+    let mut right = true;
+    match &node.value {
+        Value::Text(text) => {
+            for word in text.split(',') {
+                right &= add(reader, &mut flags, word.trim(), node.at);
+            }
+        }
+        _ => {
+            let items = reader.one_or_more(node, "TCP flags");
+            right = !items.is_empty();
+            for item in items {
+                right &= match &item.value {
+                    Value::Text(text) => add(reader, &mut flags, text, item.at),
+                    _ => {
+                        unexpected(reader, item);
+                        false
+                    }
+                };
+            }
+        }
+    }
+    right.then_some(flags)
+}
+
+/// Notes what is no flag. YAML takes an unquoted `!ack` for a tag of what follows, which is
+/// nothing.
+fn unexpected<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) {
+    if let Value::Null = node.value {
+        reader.unexpected(node, &format!("{EXPECTED} ('!' needs the quotes)"));
+    } else {
+        reader.unexpected(node, EXPECTED);
+    }
+}
+
+/// Adds a flag; whether it is right.
+fn add(reader: &mut Reader<'_, '_>, flags: &mut TcpFlags, word: &str, at: Position) -> bool {
+    let (name, clear) = match word.strip_prefix('!') {
+        Some(name) => (name, true),
+        None => (word, false),
+    };
+    let Some(bit) = TcpFlags::NAMES.iter().position(|known| *known == name) else {
+        reader.error(at, nearest::unknown("TCP flag", name, &TcpFlags::NAMES));
+        return false;
+    };
+    let flag = 1 << bit;
+    let (same, other) = if clear {
+        (&mut flags.clear, flags.set)
+    } else {
+        (&mut flags.set, flags.clear)
+    };
+    let problem = if *same & flag != 0 {
+        format!("duplicate TCP flag '{word}'")
+    } else if other & flag != 0 {
+        format!("TCP flag '{name}' cannot be both set and not set")
+    } else {
+        *same |= flag;
+        return true;
+    };
+    reader.error(at, problem);
+    false
+}

@@ -1,0 +1,243 @@
+//! One limit of the section `limits`: a built-in one, or one that the file defines.
+
+use std::ops::RangeInclusive;
+
+use limiter_common::limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat};
+
+use super::{
+    diagnostics::Place,
+    matching, nearest,
+    node::Node,
+    rate,
+    reader::{Fields, Name, Reader},
+};
+use crate::policy::{Match, Mode, Rate};
+
+const MODE: &str = "mode";
+const PREFIX_LENGTH: &str = "prefix-length";
+const ID: &str = "id";
+const COST: &str = "cost";
+const MATCH: &str = "match";
+
+/// What a built-in limit has already.
+const DEFINITION: [&str; 3] = [ID, COST, MATCH];
+
+/// The lengths of IPv4 ranges: no registry allocates shorter ones.
+const IPV4_LENGTHS: RangeInclusive<u64> = 8..=32;
+
+/// The lengths of IPv6 ranges, likewise.
+const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
+
+/// The longest name of a limit.
+const MAX_NAME: usize = 64;
+
+/// A limit without its overrides.
+pub(super) struct Definition {
+    pub(super) name: String,
+    /// Where it is named first.
+    pub(super) place: Place,
+    pub(super) id_format: IdFormat,
+    pub(super) cost: Cost,
+    pub(super) matching: Match,
+    pub(super) mode: Mode,
+    pub(super) default: Option<Rate>,
+    /// Whether it would do nothing without overrides.
+    pub(super) needs_overrides: bool,
+}
+
+impl Definition {
+    /// A built-in limit of which nothing is configured but overrides.
+    pub(super) fn of(limit: &BuiltIn, place: Place) -> Self {
+        Self {
+            name: limit.name.to_owned(),
+            place,
+            id_format: limit.id_format,
+            cost: limit.cost,
+            matching: Match::default(),
+            mode: Mode::default(),
+            default: None,
+            needs_overrides: true,
+        }
+    }
+}
+
+/// The built-in limit of that name.
+pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
+    BUILT_IN.iter().find(|limit| limit.name == name)
+}
+
+/// Reads the limit of that name.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    name: Name<'n>,
+    body: &'n Node<'n>,
+) -> Option<Definition> {
+    let built_in = built_in(name.text);
+    let [burst, count, period] = rate::FIELDS;
+    let known = [burst, count, period, MODE, PREFIX_LENGTH];
+    let own = [burst, count, period, MODE, PREFIX_LENGTH, ID, COST, MATCH];
+    let fields = match built_in {
+        Some(_) => reader.fields_and(body, EXPECTED, &known, &DEFINITION),
+        None => reader.fields(body, EXPECTED, &own),
+    };
+    let (id_format, cost) = match (built_in, &fields) {
+        (Some(limit), Some(fields)) => {
+            refuse_definition(reader, limit, fields);
+            (Some(limit.id_format), Some(limit.cost))
+        }
+        (None, Some(fields)) if !(fields.is_missing(ID) && fields.is_missing(COST)) => {
+            read_definition(reader, name, fields)
+        }
+        (Some(_), None) => (None, None),
+        (None, _) => {
+            unknown(reader, name);
+            (None, None)
+        }
+    };
+    let fields = fields?;
+    let id_format = read_prefix_length(reader, &fields, id_format);
+    let matching = match fields.get(MATCH) {
+        Some(node) if built_in.is_none() => matching::read(reader, node, id_format, cost),
+        _ => Match::default(),
+    };
+    let mode = match fields.get(MODE) {
+        Some(node) => reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode))),
+        None => Some(Mode::default()),
+    };
+    let has_rate = !rate::is_absent(&fields);
+    let default = has_rate
+        .then(|| rate::read(reader, &fields, name.at, cost))
+        .flatten();
+    Some(Definition {
+        name: name.text.to_owned(),
+        place: reader.place(name.at),
+        id_format: id_format?,
+        cost: cost?,
+        matching,
+        mode: mode.unwrap_or_default(),
+        default,
+        needs_overrides: !has_rate && mode.is_some_and(|mode| mode != Mode::Off),
+    })
+}
+
+const EXPECTED: &str = "burst, count and period";
+
+/// Notes that a name is nobody's.
+fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {
+    let known = BUILT_IN.map(|limit| limit.name);
+    let message = nearest::unknown("limit", name.text, &known);
+    reader.error(
+        name.at,
+        format!("{message} (or give it '{ID}' and '{COST}')"),
+    );
+}
+
+/// Notes the fields that would define a built-in limit anew.
+fn refuse_definition(reader: &mut Reader<'_, '_>, limit: &BuiltIn, fields: &Fields<'_>) {
+    for field in DEFINITION {
+        if let Some(node) = fields.get(field) {
+            reader.error(
+                node.at,
+                format!(
+                    "'{field}' is not for {}, which is built in with id {} and cost {}: use \
+                     another name",
+                    limit.name,
+                    limit.id_format.name(),
+                    limit.cost.name()
+                ),
+            );
+        }
+    }
+}
+
+/// Reads what makes a name of one's own a limit.
+fn read_definition<'n>(
+    reader: &mut Reader<'n, '_>,
+    name: Name<'n>,
+    fields: &Fields<'n>,
+) -> (Option<IdFormat>, Option<Cost>) {
+    check_name(reader, name);
+    for field in [ID, COST] {
+        if fields.is_missing(field) {
+            reader.error(name.at, format!("missing field '{field}'"));
+        }
+    }
+    let id_formats = [
+        IdFormat::IpAddress,
+        IdFormat::Ipv4RangeCidr {
+            prefix_length: IPV4_RANGE,
+        },
+        IdFormat::Ipv6RangeCidr {
+            prefix_length: IPV6_RANGE,
+        },
+        IdFormat::RegId,
+        IdFormat::Total,
+    ];
+    let costs = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
+    let id_format = fields
+        .get(ID)
+        .and_then(|node| reader.choice(node, ID, id_formats.map(|format| (format.name(), format))));
+    let cost = fields
+        .get(COST)
+        .and_then(|node| reader.choice(node, COST, costs.map(|cost| (cost.name(), cost))));
+    (id_format, cost)
+}
+
+fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    let is_name = name.text.len() <= MAX_NAME
+        && name
+            .text
+            .starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.text.chars().all(is_part);
+    let same = BUILT_IN
+        .iter()
+        .find(|limit| limit.name.eq_ignore_ascii_case(name.text));
+    let why = if !is_name {
+        format!(
+            "expected a letter and up to {} letters, digits, '-', '_' or '.'",
+            MAX_NAME - 1
+        )
+    } else if let Some(limit) = same {
+        format!(
+            "which is built in but for its case, did you mean '{}'?",
+            limit.name
+        )
+    } else {
+        return;
+    };
+    reader.error(name.at, format!("invalid name '{}', {why}", name.text));
+}
+
+/// The id format with the prefix length that is configured; `id_format` is `None` when it is
+/// not known, and then the length is not checked.
+fn read_prefix_length<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    id_format: Option<IdFormat>,
+) -> Option<IdFormat> {
+    let id_format = id_format?;
+    let Some(node) = fields.get(PREFIX_LENGTH) else {
+        return Some(id_format);
+    };
+    let mut length = |range| {
+        let length = reader.whole(node, PREFIX_LENGTH, range)?;
+        u8::try_from(length).ok()
+    };
+    match id_format {
+        IdFormat::Ipv4RangeCidr { .. } => Some(IdFormat::Ipv4RangeCidr {
+            prefix_length: length(IPV4_LENGTHS)?,
+        }),
+        IdFormat::Ipv6RangeCidr { .. } => Some(IdFormat::Ipv6RangeCidr {
+            prefix_length: length(IPV6_LENGTHS)?,
+        }),
+        IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => {
+            let message = format!(
+                "'{PREFIX_LENGTH}' is for ranges only, not for id {}",
+                id_format.name()
+            );
+            reader.error(node.at, message);
+            Some(id_format)
+        }
+    }
+}

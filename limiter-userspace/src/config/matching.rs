@@ -1,0 +1,126 @@
+//! The field `match`: which packets a limit counts.
+
+use ipnet::IpNet;
+use limiter_common::limit::{Cost, IdFormat};
+
+use super::{
+    contradictions, flags, nearest,
+    node::{Node, Value},
+    ports, prefix,
+    reader::Reader,
+    seen::Seen,
+};
+use crate::policy::{Fragments, Match};
+
+pub(super) const PROTOCOL: &str = "protocol";
+pub(super) const DESTINATION_PORT: &str = "destination-port";
+pub(super) const SOURCE_PORT: &str = "source-port";
+pub(super) const TCP_FLAGS: &str = "tcp-flags";
+pub(super) const DESTINATION: &str = "destination";
+pub(super) const FRAGMENTS: &str = "fragments";
+
+const FIELDS: [&str; 6] = [
+    PROTOCOL,
+    DESTINATION_PORT,
+    SOURCE_PORT,
+    TCP_FLAGS,
+    DESTINATION,
+    FRAGMENTS,
+];
+
+/// Reads the match of a limit; its id format and cost are `None` when they are not known, and
+/// then what depends on them is not checked. A part with something wrong is left out.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    id_format: Option<IdFormat>,
+    cost: Option<Cost>,
+) -> Match {
+    let mut matching = Match::default();
+    let expected = format!("a map with {}", nearest::alternatives(&FIELDS));
+    let Some(fields) = reader.fields(node, &expected, &FIELDS) else {
+        return matching;
+    };
+    if FIELDS.iter().all(|field| fields.is_missing(field)) {
+        reader.error(node.at, "an empty match counts every packet: leave it out");
+    }
+    if let Some(node) = fields.get(PROTOCOL) {
+        matching.protocols = read_protocols(reader, node).unwrap_or_default();
+    }
+    if let Some(node) = fields.get(DESTINATION_PORT) {
+        matching.destination_ports = ports::read(reader, node).unwrap_or_default();
+    }
+    if let Some(node) = fields.get(SOURCE_PORT) {
+        matching.source_ports = ports::read(reader, node).unwrap_or_default();
+    }
+    if let Some(node) = fields.get(TCP_FLAGS) {
+        matching.tcp_flags = flags::read(reader, node);
+    }
+    if let Some(node) = fields.get(DESTINATION) {
+        matching.destinations = read_destinations(reader, node).unwrap_or_default();
+    }
+    if let Some(node) = fields.get(FRAGMENTS) {
+        let known = Fragments::ALL.map(|fragments| (fragments.name(), fragments));
+        matching.fragments = reader.choice(node, FRAGMENTS, known).unwrap_or_default();
+    }
+    contradictions::check(reader, &fields, &matching, id_format, cost);
+    matching
+}
+
+/// A protocol or a list of them, in order; `None` when something is wrong with them.
+fn read_protocols<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u8>> {
+    let mut seen = Seen::default();
+    read_list(reader, node, "protocols", |reader, item| {
+        let protocol = read_protocol(reader, item)?;
+        let text = reader.scalar(item).unwrap_or_default();
+        seen.is_first(reader, protocol, item.at, || format!("protocol '{text}'"))
+            .then_some(protocol)
+    })
+}
+
+fn read_protocol<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u8> {
+    match &node.value {
+        Value::Text(text) if text.parse::<u64>().is_err() => {
+            let found = Match::PROTOCOLS.iter().find(|(name, _)| name == text);
+            if found.is_none() {
+                let known = Match::PROTOCOLS.map(|(name, _)| name);
+                let message = nearest::unknown(PROTOCOL, text, &known);
+                reader.error(node.at, format!("{message} (or a number from 0 to 255)"));
+            }
+            found.map(|(_, number)| *number)
+        }
+        Value::Unsigned(_) | Value::OtherNumber | Value::Text(_) => {
+            let protocol = reader.whole(node, PROTOCOL, 0..=u64::from(u8::MAX))?;
+            u8::try_from(protocol).ok()
+        }
+        _ => {
+            reader.unexpected(node, "a protocol, such as udp or 47");
+            None
+        }
+    }
+}
+
+/// A prefix or a list of them, in order; `None` when something is wrong with them.
+fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<IpNet>> {
+    let mut seen = Seen::default();
+    read_list(reader, node, "destinations", |reader, item| {
+        let prefix = prefix::read(reader, item, DESTINATION)?;
+        seen.is_first(reader, prefix, item.at, || {
+            format!("destination '{prefix}'")
+        })
+        .then_some(prefix)
+    })
+}
+
+/// The items of a list in their order; `None` when something is wrong with one.
+fn read_list<'n, 'p, T: Ord>(
+    reader: &mut Reader<'n, 'p>,
+    node: &'n Node<'n>,
+    what: &str,
+    mut read: impl FnMut(&mut Reader<'n, 'p>, &'n Node<'n>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let items = reader.one_or_more(node, what);
+    let mut right: Vec<T> = items.iter().filter_map(|item| read(reader, item)).collect();
+    right.sort_unstable();
+    (right.len() == items.len()).then_some(right)
+}

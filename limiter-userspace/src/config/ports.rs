@@ -1,0 +1,105 @@
+//! Ports of a match: single ones, ranges, and lists of both.
+
+use super::{
+    diagnostics::Position,
+    node::{Node, Value},
+    reader::Reader,
+};
+use crate::policy::PortRange;
+
+/// Ports as the file has them.
+struct Written<'n> {
+    range: PortRange,
+    text: &'n str,
+    at: Position,
+}
+
+/// Reads a port, a range, or a list of these, which must not overlap: in their order, or `None`
+/// when something is wrong with them.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<PortRange>> {
+    let items = reader.one_or_more(node, "ports");
+    let mut ports: Vec<Written<'n>> = items
+        .iter()
+        .filter_map(|item| {
+            Some(Written {
+                range: read_item(reader, item)?,
+                text: reader.scalar(item)?,
+                at: item.at,
+            })
+        })
+        .collect();
+    let all_right = ports.len() == items.len();
+    ports.sort_by_key(|ports| (*ports.range.start(), ports.at));
+    let apart = check_apart(reader, &ports);
+    (all_right && apart).then(|| ports.into_iter().map(|ports| ports.range).collect())
+}
+
+fn read_item<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<PortRange> {
+    match &node.value {
+        Value::Text(text) if text.parse::<u64>().is_err() => match range(text) {
+            Ok(range) => Some(range),
+            Err(why) => {
+                reader.error(node.at, format!("invalid port '{text}', {why}"));
+                None
+            }
+        },
+        Value::Unsigned(_) | Value::OtherNumber | Value::Text(_) => {
+            let port = reader.whole(node, "port", 0..=u64::from(u16::MAX))?;
+            let port = u16::try_from(port).ok()?;
+            Some(port..=port)
+        }
+        _ => {
+            reader.unexpected(node, EXPECTED);
+            None
+        }
+    }
+}
+
+const EXPECTED: &str = "a port from 0 to 65535, or a range such as '8000-8099'";
+
+fn range(text: &str) -> Result<PortRange, String> {
+    let ports = text
+        .split_once('-')
+        .and_then(|(first, last)| Some((port(first)?, port(last)?)));
+    match ports {
+        Some((first, last)) if first <= last => Ok(first..=last),
+        Some((first, last)) => Err(format!(
+            "must begin with the lower port, did you mean '{last}-{first}'?"
+        )),
+        None => Err(format!("expected {EXPECTED}")),
+    }
+}
+
+/// A port in its one spelling.
+fn port(text: &str) -> Option<u16> {
+    let port: u16 = text.parse().ok()?;
+    (text == port.to_string()).then_some(port)
+}
+
+/// Whether ports that are sorted by the first have none in common; notes it if not.
+fn check_apart(reader: &mut Reader<'_, '_>, ports: &[Written<'_>]) -> bool {
+    let mut apart = true;
+    // Of those so far, the one that reaches farthest.
+    let mut farthest: Option<&Written<'_>> = None;
+    for ports in ports {
+        if let Some(other) = farthest
+            && ports.range.start() <= other.range.end()
+        {
+            apart = false;
+            let (earlier, later) = if other.at <= ports.at {
+                (other, ports)
+            } else {
+                (ports, other)
+            };
+            let message = format!(
+                "ports '{}' overlap with '{}' at {}",
+                later.text, earlier.text, earlier.at
+            );
+            reader.error(later.at, message);
+        }
+        if farthest.is_none_or(|other| other.range.end() < ports.range.end()) {
+            farthest = Some(ports);
+        }
+    }
+    apart
+}

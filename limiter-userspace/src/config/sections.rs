@@ -1,0 +1,179 @@
+//! The sections of a configuration file, and the files that hold some of them.
+
+use std::path::Path;
+
+use limiter_common::reason::Action;
+
+use super::{
+    Config, assemble,
+    diagnostics::{FileNumber, Problems},
+    limits::{self, Limits},
+    node::{Node, Value},
+    overrides,
+    reader::Reader,
+    settings, source, subscribers,
+};
+use crate::policy::Names;
+
+const LIMITS: &str = "limits";
+const OVERRIDES: &str = "overrides";
+const SUBSCRIBERS: &str = "subscribers";
+const INTERFACES: &str = "interfaces";
+const MODE: &str = "mode";
+const MALFORMED: &str = "malformed";
+const BUCKETS: &str = "buckets";
+const METRICS: &str = "metrics";
+
+const SECTIONS: [&str; 8] = [
+    LIMITS,
+    OVERRIDES,
+    SUBSCRIBERS,
+    INTERFACES,
+    MODE,
+    MALFORMED,
+    BUCKETS,
+    METRICS,
+];
+
+/// What a configuration's text comes with.
+pub(super) struct Surroundings<'s> {
+    /// The file of the text.
+    pub(super) file: FileNumber,
+    /// Where the files that it names are found; `None`: it may name none.
+    pub(super) directory: Option<&'s Path>,
+    /// The names that were interned before.
+    pub(super) names: &'s Names,
+}
+
+/// Reads a configuration file's text; what is wrong is noted, and then the configuration is
+/// `None` or of no use.
+pub(super) fn read(
+    text: &str,
+    surroundings: &Surroundings<'_>,
+    problems: &mut Problems,
+) -> Option<Config> {
+    let file = surroundings.file;
+    let root = match Node::parse(text) {
+        Ok(Node {
+            value: Value::Null, ..
+        }) => {
+            problems.note(file, None, source::Unreadable::Empty.to_string());
+            return None;
+        }
+        Ok(root) => root,
+        Err(error) => {
+            problems.note(file, error.at, error.message);
+            return None;
+        }
+    };
+    let mut reader = Reader::new(text, file, problems);
+    let expected = format!("a map with the sections {}", SECTIONS.join(", "));
+    let fields = reader.fields(&root, &expected, &SECTIONS)?;
+    let directory = surroundings.directory;
+
+    let mut limits = match fields.get(LIMITS) {
+        Some(node) => section(&mut reader, node, directory, limits::read),
+        None => fields.is_missing(LIMITS).then(Limits::default),
+    }
+    .unwrap_or_else(Limits::unreadable);
+    let subscribers = fields
+        .get(SUBSCRIBERS)
+        .and_then(|node| section(&mut reader, node, directory, subscribers::read));
+    let problems_before = reader.problems().count();
+    let overrides = fields.get(OVERRIDES).and_then(|node| {
+        section(&mut reader, node, directory, |reader, node| {
+            overrides::read(reader, node, &mut limits, subscribers.as_ref())
+        })
+    });
+    let parts = assemble::Parts {
+        limits,
+        overrides: overrides.unwrap_or_default(),
+        // Of those with an error, or in a section whose name has one, not all are known.
+        overrides_known: reader.problems().count() == problems_before
+            && (fields.get(OVERRIDES).is_some() || fields.is_missing(OVERRIDES)),
+        subscribers: subscribers.unwrap_or_default(),
+        subscribers_missing: fields.is_missing(SUBSCRIBERS),
+        malformed: fields.get(MALFORMED).map_or(Action::Drop, |node| {
+            settings::read_malformed(&mut reader, node)
+        }),
+    };
+    let interfaces = fields
+        .get(INTERFACES)
+        .map(|node| settings::read_interfaces(&mut reader, node))
+        .unwrap_or_default();
+    let mode = fields
+        .get(MODE)
+        .map(|node| settings::read_mode(&mut reader, node))
+        .unwrap_or_default();
+    let buckets = fields
+        .get(BUCKETS)
+        .map(|node| settings::read_buckets(&mut reader, node))
+        .unwrap_or_default();
+    let metrics = fields
+        .get(METRICS)
+        .map(|node| settings::read_metrics(&mut reader, node))
+        .unwrap_or_default();
+    let (policy, names) = assemble::policy(parts, surroundings, problems)?;
+    Some(Config {
+        interfaces,
+        mode,
+        buckets,
+        metrics,
+        policy,
+        names,
+    })
+}
+
+/// Reads a section that stands in the configuration file or in a file of its own, which the
+/// section then names.
+fn section<'n, T>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    directory: Option<&Path>,
+    read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
+) -> Option<T> {
+    match (&node.value, directory) {
+        (Value::Text(name), Some(directory)) if !name.is_empty() => {
+            named_file(reader, node, &directory.join(name.as_ref()), read)
+        }
+        (Value::Text(name), None) if !name.is_empty() => {
+            let message = format!("the file '{name}' cannot be named: this is not a file");
+            reader.error(node.at, message);
+            None
+        }
+        _ => read(reader, node),
+    }
+}
+
+fn named_file<'n, T>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    path: &Path,
+    read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
+) -> Option<T> {
+    // What is wrong with the file as a whole is said where it is named.
+    let mut unreadable = |error: source::Unreadable| {
+        reader.error(node.at, format!("the file '{}' {error}", path.display()));
+        None
+    };
+    let text = match source::read(path) {
+        Ok(text) => text,
+        Err(error) => return unreadable(error),
+    };
+    match Node::parse(&text) {
+        Ok(Node {
+            value: Value::Null, ..
+        }) => unreadable(source::Unreadable::Empty),
+        Ok(root) => {
+            let problems = reader.problems();
+            let file = problems.open(&path.display().to_string());
+            read(&mut Reader::new(&text, file, problems), &root)
+        }
+        Err(error) => {
+            let problems = reader.problems();
+            let file = problems.open(&path.display().to_string());
+            problems.note(file, error.at, error.message);
+            None
+        }
+    }
+}
