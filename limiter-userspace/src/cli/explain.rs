@@ -56,6 +56,8 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let rows = explanation.limits.iter().map(|limit| {
         [
             limit.limit.clone(),
+            limit.mode.clone(),
+            limit.matching.clone().unwrap_or_else(|| "–".to_owned()),
             limit.id.clone(),
             limit.source.clone(),
             format!("{} per {}", count(limit.count), duration(limit.period_ns)),
@@ -67,6 +69,8 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     });
     let header = [
         "limit",
+        "mode",
+        "match",
         "id",
         "source",
         "rate",
@@ -76,6 +80,6 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         "reset in",
     ];
     writeln!(out, "{}", explanation.address)?;
-    writeln!(out, "{}", table(header, [3, 4, 5, 6, 7], rows))?;
+    writeln!(out, "{}", table(header, [5, 6, 7, 8, 9], rows))?;
     Ok(())
 }

@@ -134,6 +134,9 @@ pub struct LimitExplanation {
     pub id: String,
     /// `enforce` or `observe`.
     pub mode: String,
+    /// Which of the address's packets it counts, as `limiter check` has it; `None`: all.
+    #[serde(rename = "match")]
+    pub matching: Option<String>,
     /// `default`, or `override` and its id.
     pub source: String,
     /// Tokens a full bucket holds.

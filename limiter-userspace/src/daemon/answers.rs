@@ -97,6 +97,7 @@ fn explain_limit(daemon: &Daemon, address: IpAddr, holding: &Holding) -> Option<
         limit: limit.name.clone(),
         id: owner_id(&owner, interface),
         mode: limit.mode.name().to_owned(),
+        matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
         source,
         burst: rate.burst,
         count: rate.count,

@@ -166,6 +166,11 @@ impl Instance {
         Ok(result.duration * times)
     }
 
+    /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.
+    pub fn set_clock(&mut self, now_ns: u64) -> Result<(), DatapathError> {
+        write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns], |now| now)
+    }
+
     /// The object's maps and programs, for the logger.
     pub fn ebpf_mut(&mut self) -> &mut Ebpf {
         &mut self.ebpf
@@ -183,7 +188,7 @@ impl Instance {
         now_ns: u64,
         frame: &[u8],
     ) -> Result<(Action, Verdict), DatapathError> {
-        write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns], |now| now)?;
+        self.set_clock(now_ns)?;
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         let result = self

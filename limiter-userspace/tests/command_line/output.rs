@@ -29,10 +29,10 @@ fn status_and_explain() -> Result<()> {
     assert_eq!(
         limiter.explain("10.77.0.9")?,
         json!({"address": "10.77.0.9", "limits": [
-            {"limit": "PacketsPerIPAddress", "mode": "enforce", "id": "10.77.0.9", "source": "override 10.77.0.9",
+            {"limit": "PacketsPerIPAddress", "mode": "enforce", "match": null, "id": "10.77.0.9", "source": "override 10.77.0.9",
              "burst": 7, "count": 3, "period_ns": 7_200_000_000_000_u64,
              "remaining": 7, "retry_in_ns": 0, "reset_in_ns": 0},
-            {"limit": "PacketsPerIPv4Range", "mode": "enforce", "id": "10.77.0.0/24", "source": "default",
+            {"limit": "PacketsPerIPv4Range", "mode": "enforce", "match": null, "id": "10.77.0.0/24", "source": "default",
              "burst": 10, "count": 1, "period_ns": 3_600_000_000_000_u64,
              "remaining": 10, "retry_in_ns": 0, "reset_in_ns": 0},
         ]})

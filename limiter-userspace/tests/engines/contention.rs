@@ -22,6 +22,11 @@ const TIMES: u32 = 6_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
+const SETTINGS: Settings = Settings {
+    bucket_capacity: 65_536,
+    log: LogLevel::Off,
+};
+
 /// One limit: its name and what it allows each second, in its own units.
 type Allowed = (&'static str, u64);
 
@@ -45,12 +50,8 @@ fn check(limits: [Allowed; 3], binding: &str) -> Result<()> {
         .iter()
         .map(|(name, per_second)| Ok(limit(built_in(name)?, *per_second)));
     let policy = Policy::from(limits.collect::<Result<Vec<_>>>()?);
-    let settings = Settings {
-        bucket_capacity: 65_536,
-        log: LogLevel::Off,
-    };
     let tables = CompiledPolicy::new(&policy)?;
-    let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel, None)?;
+    let mut instance = Instance::load(&tables, 0, SETTINGS, Clocking::Kernel, None)?;
     let maps = instance.take_maps()?;
     let source = "2001:db8:1::1".parse()?;
     let frame = Frame::new(source, "2001:db8:2::1".parse()?).udp(1, 2, &[0; 38])?;
@@ -118,4 +119,45 @@ fn two_cpus_stay_within_the_bound() -> Result<()> {
         [(address, 900_000), (range, 900_000), (bytes, 30_000_000)],
         bytes,
     )
+}
+
+/// Time stands still, so that not a token comes back, and two CPUs race for the last ones of a
+/// range, again and again. What the address was charged for packets that then were refused by
+/// the range, it must have got back, to the token.
+#[test]
+fn two_cpus_refund_what_they_lose() -> Result<()> {
+    const ROUNDS: u64 = 20;
+    const LAST: u64 = 40_000;
+    const NOW: u64 = 1_000 * SECOND;
+    let limits: Vec<_> = [(&BUILT_IN[0], 1 << 30), (&BUILT_IN[1], LAST)]
+        .map(|(built_in, burst)| limit(built_in, burst))
+        .into();
+    let tables = CompiledPolicy::new(&Policy::from(limits))?;
+    let frame = Frame::new("2001:db8:1::1".parse()?, "2001:db8:2::1".parse()?).udp(1, 2, b"x")?;
+    for _ in 0..ROUNDS {
+        let mut instance = Instance::load(&tables, 0, SETTINGS, Clocking::Test, None)?;
+        let maps = instance.take_maps()?;
+        instance.set_clock(NOW)?;
+        let instance = &instance;
+        // Each more than half of the range's tokens: they are out while both still run.
+        let hammer = || instance.hammer(&frame, 60_000);
+        thread::scope(|scope| {
+            let other = scope.spawn(hammer);
+            hammer()?;
+            other.join().expect("the other thread does not panic")
+        })?;
+        for (limit, (key, tat)) in maps
+            .buckets()?
+            .into_iter()
+            .map(|(key, tat)| (key.limit, (key, tat)))
+        {
+            let slot = usize::from(limit - 1);
+            let gcra = tables.limits[slot].default().context("a default")?;
+            let debt = tat - gcra.ticks(NOW);
+            assert_eq!(debt / gcra.emission_interval, LAST, "tokens of {key:?}");
+        }
+        assert_eq!(maps.reason_traffic(0, Reason::WithinLimits)?.packets, LAST);
+        assert_eq!(maps.reason_traffic(0, Reason::Contended)?.packets, 0);
+    }
+    Ok(())
 }

@@ -3,19 +3,21 @@
 use std::collections::HashMap;
 
 use limiter_common::{
-    bucket::BucketKey,
+    bucket::{BucketKey, BucketStore, Updated},
     charge::{Packet, account},
     decide::{Verdict, decide},
-    gcra::Gcra,
+    gcra::{Change, Gcra},
+    limit::BUILT_IN,
     packet::{Facts, parse},
     policy::{Class, classify},
-    reason::Action,
+    reason::{Action, Reason},
 };
 use limiter_userspace::{
     native::{BytesFrame, FixedClock, MemoryBuckets},
-    policy::{CompiledPolicy, Mode, Policy},
+    policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
 };
 use proptest::prelude::*;
+use testbed::Frame;
 
 use crate::{engine::START, random};
 
@@ -126,5 +128,63 @@ proptest! {
         for (key, tat) in blind.states() {
             prop_assert_eq!(states.get(&key), Some(&tat));
         }
+    }
+}
+
+/// A store in which one limit's buckets cannot be changed, as when other CPUs always win or the
+/// kernel has no memory.
+struct Failing {
+    buckets: MemoryBuckets,
+    limit: u16,
+    failure: Updated,
+}
+
+impl BucketStore for Failing {
+    fn read(&self, key: &BucketKey) -> Option<u64> {
+        self.buckets.read(key)
+    }
+
+    fn update(&self, key: &BucketKey, change: &Change) -> Updated {
+        if key.limit == self.limit {
+            self.failure
+        } else {
+            self.buckets.update(key, change)
+        }
+    }
+}
+
+/// Whatever goes wrong at the last of several limits, the others get back what they were
+/// charged.
+#[test]
+fn what_was_charged_is_refunded() {
+    let rate = Rate {
+        burst: 5,
+        count: 1,
+        period_ns: 1_000_000_000,
+    };
+    let limits = BUILT_IN[..2].iter().chain([&BUILT_IN[4]]);
+    let limits: Vec<_> = limits
+        .map(|limit| Limit::of_built_in(limit, Some(rate)))
+        .collect();
+    let tables = CompiledPolicy::new(&Policy::from(limits)).expect("it compiles");
+    let (source, destination) = ("2001:db8::1", "2001:db8::2");
+    let frame = Frame::new(source.parse().unwrap(), destination.parse().unwrap())
+        .tcp_syn(1, 2, 0)
+        .unwrap();
+    for (failure, reason) in [
+        (Updated::Declined, Reason::OverLimit),
+        (Updated::Contended, Reason::Contended),
+        (Updated::Unavailable, Reason::BucketUnavailable),
+    ] {
+        let buckets = Failing {
+            buckets: MemoryBuckets::default(),
+            limit: BUILT_IN[4].id.0,
+            failure,
+        };
+        let verdict = decide(&BytesFrame(&frame), &FixedClock(START), &tables, &buckets);
+        assert_eq!((verdict.reason, verdict.denied_by()), (reason, Some(2)));
+        let states = buckets.buckets.into_states();
+        assert_eq!(states.len(), 2, "those before it were charged");
+        assert!(states.values().all(|tat| *tat == START), "{states:?}");
     }
 }

@@ -5,5 +5,6 @@ mod command;
 mod engines;
 mod formats;
 mod plain;
+mod rules;
 mod spoilt;
 mod worked_example;

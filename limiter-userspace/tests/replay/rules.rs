@@ -1,0 +1,222 @@
+//! Boulder's rules as captures, through both engines: spending several tokens, what can never
+//! pass, the batch, overrides, and transactions that only spend. Expected by hand, from its
+//! formulas: t = max(now, TAT), new = t + cost × e, allowed when now ≥ new − burst × e.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::Frame;
+
+use crate::{
+    capture::{PCAP, Packet},
+    command::replay,
+};
+
+const MS: u64 = 1_000_000;
+
+/// A packet: when in milliseconds, from whom, its length, and what is told of it.
+type Row = (u64, &'static str, usize, Told);
+
+enum Told {
+    /// The limit and its id; then remaining, retry in and reset in, in tokens and milliseconds.
+    Pass(&'static str, &'static str, [u64; 3]),
+    Drop(&'static str, &'static str, [u64; 3]),
+    /// The limit and its id; remaining and reset in.
+    Never(&'static str, &'static str, [u64; 2]),
+    /// No limit counts it.
+    Unlimited,
+}
+
+use Told::{Drop, Never, Pass, Unlimited};
+
+impl Told {
+    fn line(&self, n: usize, at_ms: u64) -> Value {
+        let (verdict, reason) = match self {
+            Pass(..) => ("pass", "within_limits"),
+            Drop(..) => ("drop", "over_limit"),
+            Never(..) => ("drop", "larger_than_burst"),
+            Unlimited => ("pass", "unlimited"),
+        };
+        let (limit, id, remaining, retry_in, reset_in) = match *self {
+            Pass(limit, id, [remaining, retry_in, reset_in])
+            | Drop(limit, id, [remaining, retry_in, reset_in]) => (
+                Some(limit),
+                Some(id),
+                Some(remaining),
+                Some(retry_in),
+                Some(reset_in),
+            ),
+            Never(limit, id, [remaining, reset_in]) => {
+                (Some(limit), Some(id), Some(remaining), None, Some(reset_in))
+            }
+            Unlimited => (None, None, None, None, None),
+        };
+        json!({
+            "n": n,
+            "t_ns": at_ms * MS,
+            "verdict": verdict,
+            "reason": reason,
+            "limit": limit,
+            "id": id,
+            "remaining": remaining,
+            "retry_in_ns": retry_in.map(|ms| ms * MS),
+            "reset_in_ns": reset_in.map(|ms| ms * MS),
+        })
+    }
+}
+
+fn check(config: &str, rows: &[Row]) -> Result<()> {
+    let packets = rows.iter().map(|(at_ms, source, length, _)| {
+        // Ethernet, IPv4 and UDP.
+        let payload = vec![0; length - 42];
+        let frame = Frame::new(source.parse()?, "10.9.9.9".parse()?).udp(1, 2, &payload)?;
+        Ok(Packet::whole(7_000 * MS + at_ms * MS, frame))
+    });
+    let capture = PCAP.write(&packets.collect::<Result<Vec<_>>>()?);
+    for engine in ["native", "kernel"] {
+        let replayed = replay(config, &capture, false, &["--json", "--engine", engine])?;
+        assert!(replayed.success, "{}", replayed.stderr);
+        let lines = replayed.lines()?;
+        assert_eq!(lines.len(), rows.len() + 1, "{engine}");
+        for (n, ((at_ms, _, _, told), line)) in (1..).zip(rows.iter().zip(&lines)) {
+            assert_eq!(*line, told.line(n, *at_ms), "{engine}");
+        }
+    }
+    Ok(())
+}
+
+const ONE: &str = "10.0.0.1";
+const OTHER: &str = "10.0.0.2";
+const RANGE: &str = "10.0.0.0/24";
+
+#[test]
+fn spending_several_tokens() -> Result<()> {
+    const BYTES: &str = "BytesPerIPAddress";
+    check(
+        // One token a millisecond.
+        "limits: {BytesPerIPAddress: {burst: 2000, count: 1000, period: 1s}}\n",
+        &[
+            (0, ONE, 500, Pass(BYTES, ONE, [1_500, 0, 500])),
+            // As many again would have to wait, though these pass.
+            (0, ONE, 1_000, Pass(BYTES, ONE, [500, 500, 1_500])),
+            (0, ONE, 600, Drop(BYTES, ONE, [500, 100, 1_500])),
+            // To the millisecond.
+            (99, ONE, 600, Drop(BYTES, ONE, [599, 1, 1_401])),
+            (100, ONE, 600, Pass(BYTES, ONE, [0, 600, 2_000])),
+            (100, ONE, 60, Drop(BYTES, ONE, [0, 60, 2_000])),
+            // Another one's bucket is its own, and full.
+            (100, OTHER, 60, Pass(BYTES, OTHER, [1_940, 0, 60])),
+            // Full again just now, and all of it at once.
+            (2_100, ONE, 2_000, Pass(BYTES, ONE, [0, 2_000, 2_000])),
+            // One more than a full bucket holds.
+            (4_200, ONE, 2_001, Never(BYTES, ONE, [2_000, 0])),
+            // A bucket that has long been full holds no more than that.
+            (90_000, ONE, 42, Pass(BYTES, ONE, [1_958, 0, 42])),
+        ],
+    )
+}
+
+/// The strictest is told: denied before allowed, then the longer to wait, then fewer left. One
+/// denial, and nothing is charged to any.
+#[test]
+fn the_batch() -> Result<()> {
+    const ADDRESS: &str = "PacketsPerIPAddress";
+    const NETWORK: &str = "PacketsPerIPv4Range";
+    check(
+        "limits:\n  PacketsPerIPAddress: {burst: 3, count: 1, period: 1s}\n  \
+         PacketsPerIPv4Range: {burst: 4, count: 1, period: 1s}\n",
+        &[
+            (0, ONE, 60, Pass(ADDRESS, ONE, [2, 0, 1_000])),
+            (0, ONE, 60, Pass(ADDRESS, ONE, [1, 0, 2_000])),
+            (0, ONE, 60, Pass(ADDRESS, ONE, [0, 1_000, 3_000])),
+            // Not charged to the range, which has one left…
+            (0, ONE, 60, Drop(ADDRESS, ONE, [0, 1_000, 3_000])),
+            (0, OTHER, 60, Pass(NETWORK, RANGE, [0, 1_000, 4_000])),
+            // …nor is this one charged to the address.
+            (0, OTHER, 60, Drop(NETWORK, RANGE, [0, 1_000, 4_000])),
+            (1_000, OTHER, 60, Pass(NETWORK, RANGE, [0, 1_000, 4_000])),
+            (2_000, OTHER, 60, Pass(NETWORK, RANGE, [0, 1_000, 4_000])),
+            // It was charged thrice in all, and has refilled by two.
+            (6_000, OTHER, 60, Pass(ADDRESS, OTHER, [2, 0, 1_000])),
+        ],
+    )?;
+    check(
+        "limits:\n  PacketsPerIPAddress: {burst: 1, count: 1, period: 2s}\n  \
+         PacketsPerIPv4Range: {burst: 1, count: 1, period: 1s}\n",
+        &[
+            (0, ONE, 60, Pass(ADDRESS, ONE, [0, 2_000, 2_000])),
+            // Both deny: the one to wait for longer.
+            (0, ONE, 60, Drop(ADDRESS, ONE, [0, 2_000, 2_000])),
+            (500, OTHER, 60, Drop(NETWORK, RANGE, [0, 500, 500])),
+            (1_500, ONE, 60, Drop(ADDRESS, ONE, [0, 500, 500])),
+            (2_000, ONE, 60, Pass(ADDRESS, ONE, [0, 2_000, 2_000])),
+        ],
+    )
+}
+
+/// The override for the id, else the default, else the limit does not apply.
+#[test]
+fn overrides() -> Result<()> {
+    const LIMIT: &str = "PacketsPerIPAddress";
+    let overrides = "overrides: {'PacketsPerIPAddress:10.0.0.2': \
+                     {burst: 2, count: 1, period: 1s}}\n";
+    let default = "limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
+    let of_other = || {
+        [
+            (0, OTHER, 60, Pass(LIMIT, OTHER, [1, 0, 1_000])),
+            (0, OTHER, 60, Pass(LIMIT, OTHER, [0, 1_000, 2_000])),
+            (0, OTHER, 60, Drop(LIMIT, OTHER, [0, 1_000, 2_000])),
+        ]
+    };
+    let mut rows = vec![
+        (0, ONE, 60, Pass(LIMIT, ONE, [0, 1_000, 1_000])),
+        (0, ONE, 60, Drop(LIMIT, ONE, [0, 1_000, 1_000])),
+    ];
+    rows.extend(of_other());
+    check(&format!("{default}{overrides}"), &rows)?;
+    let mut rows = vec![(0, ONE, 60, Unlimited)];
+    rows.extend(of_other());
+    check(overrides, &rows)
+}
+
+/// What only observes is charged as far as it has the tokens, and contributes to no decision.
+#[test]
+fn spending_only() -> Result<()> {
+    const ADDRESS: &str = "PacketsPerIPAddress";
+    let config = "limits:\n  \
+        PacketsPerIPAddress: {burst: 3, count: 1, period: 1s}\n  \
+        PacketsPerIPv4Range: {burst: 1, count: 1, period: 1s, mode: observe}\n";
+    let capture = |times: &[u64]| {
+        let frame = Frame::new(ONE.parse()?, "10.9.9.9".parse()?).udp(1, 2, b"x")?;
+        let packets = times.iter().map(|at| Packet::whole(at * MS, frame.clone()));
+        Ok::<_, anyhow::Error>(PCAP.write(&packets.collect::<Vec<_>>()))
+    };
+    for engine in ["native", "kernel"] {
+        let capture = capture(&[0, 0, 0, 0, 1_000])?;
+        let replayed = replay(config, &capture, false, &["--json", "--engine", engine])?;
+        assert!(replayed.success, "{}", replayed.stderr);
+        let mut lines = replayed.lines()?;
+        let summary = lines.pop().unwrap_or_default();
+        let told: Vec<_> = lines
+            .iter()
+            .map(|line| json!([line["verdict"], line["limit"], line["would_drop"]]))
+            .collect();
+        let would_drop = json!(["PacketsPerIPv4Range"]);
+        assert_eq!(
+            told,
+            [
+                json!(["pass", ADDRESS, null]),
+                json!(["pass", ADDRESS, would_drop]),
+                json!(["pass", ADDRESS, would_drop]),
+                // Dropped by another: it would not have been asked.
+                json!(["drop", ADDRESS, null]),
+                json!(["pass", ADDRESS, null]),
+            ],
+            "{engine}"
+        );
+        assert_eq!(
+            summary["summary"]["by_limit"]["PacketsPerIPv4Range"],
+            json!({"passed": 2, "dropped": 0, "would_drop": 2})
+        );
+    }
+    Ok(())
+}
