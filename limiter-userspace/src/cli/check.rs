@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use limiter_common::policy::LimitEntry;
+use limiter_common::{gcra::Gcra, limit::IdFormat};
 use serde::Serialize;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{self, Config},
-    policy::{CompiledPolicy, Limit, Names},
+    policy::{CompiledPolicy, Limit, Match, Names, PortRange, TcpFlags},
 };
 
 #[derive(Debug, Args)]
@@ -32,8 +32,14 @@ pub(super) struct CheckArgs {
 struct Interned<'a> {
     id: u16,
     limit: &'a str,
+    mode: &'static str,
     id_format: &'static str,
+    /// That of the ranges, `None` if the ids are none.
+    prefix_length: Option<u8>,
     cost: &'static str,
+    /// `None`: every packet.
+    #[serde(rename = "match")]
+    matching: Option<Matching<'a>>,
     burst: Option<u64>,
     count: Option<u64>,
     period_ns: Option<u64>,
@@ -41,44 +47,105 @@ struct Interned<'a> {
     overrides: usize,
 }
 
+/// Which packets a limit counts; an empty list is any.
+#[derive(Serialize)]
+struct Matching<'a> {
+    #[serde(skip)]
+    text: String,
+    protocols: &'a [u8],
+    source_ports: Vec<Ports>,
+    destination_ports: Vec<Ports>,
+    tcp_flags: Option<Flags>,
+    destinations: Vec<String>,
+    fragments: &'static str,
+}
+
+#[derive(Serialize)]
+struct Ports {
+    first: u16,
+    last: u16,
+}
+
+#[derive(Serialize)]
+struct Flags {
+    set: Vec<&'static str>,
+    clear: Vec<&'static str>,
+}
+
 #[derive(Serialize)]
 struct Checked<'a> {
     limits: Vec<Interned<'a>>,
     overrides: usize,
+    subscribers: usize,
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let config = config::load(&args.file, &Names::default())?;
     // Everything but the kernel's part is tried.
-    let compiled = CompiledPolicy::new(&config.policy)?;
-    let limits: Vec<_> = config
-        .policy
-        .limits
-        .iter()
-        .zip(&compiled.limits)
-        .map(|(limit, entry)| Interned::new(limit, entry))
-        .collect();
+    CompiledPolicy::new(&config.policy)?;
+    let policy = &config.policy;
+    let limits: Vec<_> = policy.limits.iter().map(Interned::new).collect();
     if args.output.json {
         return print_json(&Checked {
             limits,
-            overrides: config.policy.override_count(),
+            overrides: policy.override_count(),
+            subscribers: policy.subscribers.len(),
         });
     }
     print(&config, &limits)
 }
 
 impl<'a> Interned<'a> {
-    fn new(limit: &'a Limit, entry: &LimitEntry) -> Self {
+    fn new(limit: &'a Limit) -> Self {
+        let rate = limit.default;
+        let gcra = rate.and_then(|rate| Gcra::new(rate.burst, rate.count, rate.period_ns));
         Self {
             id: limit.id.0,
             limit: &limit.name,
+            mode: limit.mode.name(),
             id_format: limit.id_format.name(),
+            prefix_length: match limit.id_format {
+                IdFormat::Ipv4RangeCidr { prefix_length }
+                | IdFormat::Ipv6RangeCidr { prefix_length } => Some(prefix_length),
+                IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => None,
+            },
             cost: limit.cost.name(),
-            burst: limit.default.map(|rate| rate.burst),
-            count: limit.default.map(|rate| rate.count),
-            period_ns: limit.default.map(|rate| rate.period_ns),
-            emission_interval_ns: entry.default().map(|gcra| gcra.ns(gcra.emission_interval)),
+            matching: (!limit.matching.is_everything()).then(|| Matching::new(&limit.matching)),
+            burst: rate.map(|rate| rate.burst),
+            count: rate.map(|rate| rate.count),
+            period_ns: rate.map(|rate| rate.period_ns),
+            emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             overrides: limit.overrides.len(),
+        }
+    }
+}
+
+impl<'a> Matching<'a> {
+    fn new(matching: &'a Match) -> Self {
+        Self {
+            text: matching.to_string(),
+            protocols: &matching.protocols,
+            source_ports: matching.source_ports.iter().map(Ports::new).collect(),
+            destination_ports: matching.destination_ports.iter().map(Ports::new).collect(),
+            tcp_flags: matching.tcp_flags.map(|flags| Flags {
+                set: TcpFlags::names(flags.set).collect(),
+                clear: TcpFlags::names(flags.clear).collect(),
+            }),
+            destinations: matching
+                .destinations
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            fragments: matching.fragments.name(),
+        }
+    }
+}
+
+impl Ports {
+    fn new(range: &PortRange) -> Self {
+        Self {
+            first: *range.start(),
+            last: *range.end(),
         }
     }
 }
@@ -87,8 +154,10 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
     let header = [
         "id",
         "limit",
+        "mode",
         "id format",
         "cost",
+        "match",
         "burst",
         "count",
         "period",
@@ -100,8 +169,16 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
         [
             limit.id.to_string(),
             limit.limit.to_owned(),
-            limit.id_format.to_owned(),
+            limit.mode.to_owned(),
+            match limit.prefix_length {
+                Some(length) => format!("{} /{length}", limit.id_format),
+                None => limit.id_format.to_owned(),
+            },
             limit.cost.to_owned(),
+            limit
+                .matching
+                .as_ref()
+                .map_or_else(none, |matching| matching.text.clone()),
             limit.burst.map_or_else(none, count),
             limit.count.map_or_else(none, count),
             limit.period_ns.map_or_else(none, duration),
@@ -110,7 +187,11 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
         ]
     });
     let mut out = io::stdout();
-    writeln!(out, "{}", table(header, [0, 4, 5, 6, 7, 8], rows))?;
+    writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
+    if !config.policy.subscribers.is_empty() {
+        let subscribers = config.policy.subscribers.len();
+        writeln!(out, "{}", counted(subscribers, "subscriber"))?;
+    }
     let interfaces = if config.interfaces.is_empty() {
         "none named: give them with -i".to_owned()
     } else {

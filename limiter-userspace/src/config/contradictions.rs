@@ -73,7 +73,7 @@ fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, 
     {
         error(
             TCP_FLAGS,
-            format!("no packet matches: a new connection has syn and not ack, but not '{flags}'"),
+            format!("no packet matches: a new connection has syn and not ack, never '{flags}'"),
         );
     }
 }

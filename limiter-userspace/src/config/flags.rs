@@ -28,7 +28,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
                 right &= match &item.value {
                     Value::Text(text) => add(reader, &mut flags, text, item.at),
                     _ => {
-                        unexpected(reader, item);
+                        reader.unexpected(item, EXPECTED);
                         false
                     }
                 };
@@ -36,16 +36,6 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         }
     }
     right.then_some(flags)
-}
-
-/// Notes what is no flag. YAML takes an unquoted `!ack` for a tag of what follows, which is
-/// nothing.
-fn unexpected<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) {
-    if let Value::Null = node.value {
-        reader.unexpected(node, &format!("{EXPECTED} ('!' needs the quotes)"));
-    } else {
-        reader.unexpected(node, EXPECTED);
-    }
 }
 
 /// Adds a flag; whether it is right.

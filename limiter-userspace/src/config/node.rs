@@ -111,6 +111,9 @@ fn explain(error: &Error) -> String {
             breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. },
             ..
         } => format!("too large: more than {MAX_NODES} values"),
+        Error::UnsupportedTag { tag, .. } => {
+            format!("'{tag}' is a tag to YAML: what begins with '!' must be in quotes")
+        }
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
@@ -154,6 +157,8 @@ fn options() -> Options {
         // the second one, with the place of the first.
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        // `!ack` would be a tag of what comes next, and `syn` be left of `!ack syn`.
+        reject_unsupported_tags: true,
     }
 }
 

@@ -137,7 +137,8 @@ fn section<'n, T>(
             named_file(reader, node, &directory.join(name.as_ref()), read)
         }
         (Value::Text(name), None) if !name.is_empty() => {
-            let message = format!("the file '{name}' cannot be named: this is not a file");
+            let message =
+                format!("the file '{name}' cannot be named here: only files can name files");
             reader.error(node.at, message);
             None
         }

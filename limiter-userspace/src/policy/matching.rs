@@ -68,6 +68,15 @@ impl TcpFlags {
 
     /// The flags by name, from the lowest bit on.
     pub const NAMES: [&'static str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
+
+    /// The names of the flags in `bits`.
+    pub fn names(bits: u8) -> impl Iterator<Item = &'static str> {
+        Self::NAMES
+            .into_iter()
+            .enumerate()
+            .filter(move |(bit, _)| bits >> bit & 1 == 1)
+            .map(|(_, name)| name)
+    }
 }
 
 /// As configuration files have it: `syn,!ack`.

@@ -1,0 +1,238 @@
+//! Files that are read, and those that cannot be.
+
+use std::{fs, path::Path, process::Command};
+
+use limiter_userspace::{config, policy::Names};
+
+use super::harness::{LIMIT, check, load};
+
+#[test]
+fn a_file_that_is_no_configuration() {
+    for (content, expected) in [
+        (&b""[..], "is empty: limits or overrides are needed"),
+        (b" \n\n", "is empty: limits or overrides are needed"),
+        (b"# nothing\n", "is empty: limits or overrides are needed"),
+        (b"---\n", "is empty: limits or overrides are needed"),
+        (
+            b"limits: \0",
+            "is a binary file, not YAML: it has a NUL byte at offset 8",
+        ),
+        (b"mode: \xff", "is not UTF-8 text: invalid byte at offset 6"),
+        (
+            b"{}",
+            "limits nothing: it needs a section 'limits', 'overrides', or both",
+        ),
+        (
+            b"mode: auto",
+            "limits nothing: it needs a section 'limits', 'overrides', or both",
+        ),
+    ] {
+        assert_eq!(
+            load(&[("limiter.yaml", content)]),
+            Err(vec![format!("limiter.yaml: {expected}")]),
+        );
+    }
+    check(
+        "- a\n",
+        &[
+            "1:1: expected a map with the sections limits, overrides, subscribers, interfaces, mode, \
+             malformed, buckets, metrics, found a list",
+        ],
+    );
+    check(
+        "limits",
+        &[
+            "1:1: expected a map with the sections limits, overrides, subscribers, interfaces, mode, \
+             malformed, buckets, metrics, found the text 'limits'",
+        ],
+    );
+}
+
+#[test]
+fn a_path_that_is_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let large = directory.path().join("large");
+    fs::File::create(&large)
+        .unwrap()
+        .set_len(100 << 20)
+        .unwrap();
+    let fifo = directory.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    for (path, expected) in [
+        (directory.path(), "is a directory, not a file"),
+        (
+            &directory.path().join("missing"),
+            "cannot be read: No such file or directory (os error 2)",
+        ),
+        (
+            large.as_path(),
+            "is larger than 64 MiB, which is the most a configuration file may have",
+        ),
+        (fifo.as_path(), "is not a regular file"),
+        (Path::new("/dev/zero"), "is not a regular file"),
+    ] {
+        let error = config::load(path, &Names::default())
+            .unwrap_err()
+            .to_string();
+        assert_eq!(error, format!("{}: {expected}", path.display()));
+    }
+}
+
+#[test]
+fn syntax_errors_are_one_line() {
+    check(
+        "limits: [1\nmode: 2",
+        &["2:5: invalid YAML: illegal placement of ':' indicator"],
+    );
+    check(
+        "limits:\n\tx: 1",
+        &["2:2: invalid YAML: tabs disallowed within this context (block indentation)"],
+    );
+    check("mode: \"auto", &["1:7: invalid YAML: unclosed quote"]);
+    check(
+        "limits: *x",
+        &["1:9: invalid YAML: alias references unknown anchor"],
+    );
+    check(
+        "limits: &x [*x]",
+        &["1:13: invalid YAML: an alias may not stand inside the value it refers to"],
+    );
+    check(
+        &format!("---\n{LIMIT}---\nmode: auto\n"),
+        &["4:1: a second YAML document starts here, a file may have only one"],
+    );
+    check(
+        &format!("limits: {}{}", "[".repeat(100), "]".repeat(100)),
+        &["1:24: invalid YAML: nested more than 16 deep"],
+    );
+}
+
+#[test]
+fn aliases_do_not_unfold_without_end() {
+    let level = |level: u32| {
+        let uses = vec![format!("*a{}", level - 1); 10].join(", ");
+        format!("a{level}: &a{level} [{uses}]\n")
+    };
+    let bomb = "a: &a0 [x]\n".to_owned() + &(1..9).map(level).collect::<String>();
+    let errors = load(&[("limiter.yaml", bomb.as_bytes())]).unwrap_err();
+    assert_eq!(errors.len(), 1);
+    assert!(
+        errors[0].ends_with("invalid YAML: too many aliases, or aliases that unfold to too much"),
+        "{}",
+        errors[0]
+    );
+}
+
+#[test]
+fn anchors_aliases_and_merge_keys_work() {
+    check(
+        "limits:
+  PacketsPerIPAddress: &rate {burst: 5, count: 5, period: 1s}
+  NewConnectionsPerIPAddress: *rate
+  BytesPerIPAddress:
+    <<: *rate
+    burst: 3000
+",
+        &[],
+    );
+    // An error stands where the alias stands.
+    check(
+        "limits:
+  PacketsPerIPAddress: &rate {burst: 5, count: 5, period: 1s}
+  BytesPerIPAddress: *rate
+",
+        &[
+            "3:22: invalid burst '5', must be at least 1514 bytes: a larger Ethernet frame than the \
+           burst could never pass",
+        ],
+    );
+}
+
+#[test]
+fn one_error_is_one_line_whatever_it_quotes() {
+    check(
+        "\"a\\nb\\e[31m\": 1\n",
+        &[
+            "1:1: unknown field 'a\\nb\\u{1b}[31m', must be one of limits, overrides, subscribers, \
+             interfaces, mode, malformed, buckets, metrics",
+        ],
+    );
+}
+
+#[test]
+fn columns_count_characters() {
+    check(
+        "interfaces: [\"ü\", \"日本\", a/b]\nlimits: {}",
+        &[
+            "1:25: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' or white \
+             space, such as 'eth0'",
+            "2:9: no limits: name at least one",
+        ],
+    );
+}
+
+#[test]
+fn errors_of_named_files_carry_their_name() {
+    let errors = load(&[
+        (
+            "limiter.yaml",
+            b"overrides: overrides.yml\nlimits: limits.yml\nmode: x\n",
+        ),
+        (
+            "limits.yml",
+            b"PacketsPerIPAddress: {burst: 1, count: 1, period: 0s}\nX: {}\n",
+        ),
+        ("overrides.yml", b"- BytesPerIPAddress: {burst: 1}\n"),
+    ])
+    .unwrap_err();
+    assert_eq!(
+        errors[0],
+        "limiter.yaml:3:7: unknown mode 'x', must be one of auto, native, generic"
+    );
+    assert_eq!(
+        errors[1],
+        "limits.yml:1:51: invalid period '0s', must be > 0"
+    );
+    assert!(errors[2].starts_with("limits.yml:2:1: unknown limit 'X', must be one of "));
+    assert_eq!(
+        errors[3],
+        "limits.yml:2:1: missing fields 'burst', 'count', 'period'"
+    );
+    assert_eq!(
+        errors[4],
+        "overrides.yml:1:3: missing fields 'count', 'period'"
+    );
+    assert_eq!(errors[5], "overrides.yml:1:3: missing field 'ids'");
+    assert!(errors[6].starts_with("overrides.yml:1:30: invalid burst '1', must be at least 1514"));
+    assert_eq!(errors.len(), 7);
+}
+
+#[test]
+fn named_files_that_cannot_be_read() {
+    assert_eq!(
+        load(&[
+            (
+                "limiter.yaml",
+                b"limits: missing.yml\noverrides: empty.yml\n"
+            ),
+            ("empty.yml", b"# nothing\n"),
+        ]),
+        Err(vec![
+            "limiter.yaml:1:9: the file 'missing.yml' cannot be read: No such file or directory \
+             (os error 2)"
+                .to_owned(),
+            "limiter.yaml:2:12: the file 'empty.yml' is empty: limits or overrides are needed"
+                .to_owned(),
+        ]),
+    );
+    assert_eq!(
+        load(&[
+            ("limiter.yaml", b"limits: broken.yml\n"),
+            ("broken.yml", b"a: [\n"),
+        ]),
+        Err(vec![
+            "broken.yml:1:4: invalid YAML: unclosed bracket '['".to_owned()
+        ]),
+    );
+}

@@ -1,0 +1,100 @@
+//! Loading files and comparing what becomes of them.
+
+use std::{fs, path::Path, process::Command};
+
+use limiter_common::limit::{BUILT_IN, LimitId};
+use limiter_userspace::{
+    config::{self, Config, Diagnostics},
+    policy::{Limit, Match, Mode, Names, Override, OverrideId, Rate},
+};
+
+/// A limit to go with what is tested elsewhere in a file.
+pub(super) const LIMIT: &str = "limits: {PacketsPerIPAddress: {burst: 5, count: 5, period: 1s}}\n";
+
+/// Loads the first of `files`, which stand in a directory of their own. Errors come without
+/// the directory's name.
+#[expect(clippy::unwrap_used, reason = "a test's own files can be written")]
+pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        fs::write(directory.path().join(name), content).unwrap();
+    }
+    let prefix = format!("{}/", directory.path().display());
+    let lines = |error: Diagnostics| {
+        let text = error.to_string().replace(&prefix, "");
+        text.lines().map(ToOwned::to_owned).collect()
+    };
+    let path = directory.path().join(files[0].0);
+    let loaded = config::load(&path, &Names::default());
+    assert_told_by_the_command(&path, loaded.as_ref().err());
+    loaded.map_err(lines)
+}
+
+/// `limiter check` says on stderr just what the library does, and exits accordingly.
+#[track_caller]
+#[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
+fn assert_told_by_the_command(path: &Path, expected: Option<&Diagnostics>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_limiter"))
+        .arg("check")
+        .arg(path)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let expected = expected.map_or_else(String::new, |errors| format!("{errors}\n"));
+    assert_eq!(told, expected);
+    let code = i32::from(!expected.is_empty());
+    assert_eq!(output.status.code(), Some(code), "{told}");
+    assert_eq!(
+        output.stdout.is_empty(),
+        code == 1,
+        "nothing is shown of a bad file"
+    );
+}
+
+/// Checks the errors of a configuration file: `line:column: message`, in order. None expected:
+/// it must load.
+#[track_caller]
+pub(super) fn check(yaml: &str, expected: &[&str]) {
+    let found = load(&[("limiter.yaml", yaml.as_bytes())]).err();
+    let expected: Vec<String> = expected
+        .iter()
+        .map(|line| format!("limiter.yaml:{line}"))
+        .collect();
+    assert_eq!(found.unwrap_or_default(), expected, "\n{yaml}");
+}
+
+pub(super) fn rate(burst: u64, count: u64, period_ns: u64) -> Rate {
+    Rate {
+        burst,
+        count,
+        period_ns,
+    }
+}
+
+#[expect(clippy::unwrap_used, reason = "the tests' ids are right")]
+pub(super) fn overridden(id: &str, rate: Rate, comment: Option<&str>) -> Override {
+    Override {
+        id: OverrideId::Prefix(id.parse().unwrap()),
+        rate,
+        comment: comment.map(ToOwned::to_owned),
+    }
+}
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+
+/// A built-in limit as it is without configuration.
+#[expect(clippy::unwrap_used, reason = "the tests' ids are right")]
+pub(super) fn built_in(id: u16) -> Limit {
+    let limit = BUILT_IN.iter().find(|limit| limit.id == LimitId(id));
+    let limit = limit.unwrap();
+    Limit {
+        name: limit.name.to_owned(),
+        id: limit.id,
+        id_format: limit.id_format,
+        cost: limit.cost,
+        matching: Match::default(),
+        mode: Mode::Enforce,
+        default: None,
+        overrides: vec![],
+    }
+}

@@ -1,0 +1,283 @@
+//! The section `limits`.
+
+use super::harness::{LIMIT, check};
+
+#[test]
+fn names() {
+    check(
+        "limit: 1\nmodes: auto\nxyz: 1\n5: 1\n~: 1\n[a]: 1\n",
+        &[
+            "1:1: unknown field 'limit', did you mean 'limits'?",
+            "2:1: unknown field 'modes', did you mean 'mode'?",
+            "3:1: unknown field 'xyz', must be one of limits, overrides, subscribers, \
+             interfaces, mode, malformed, buckets, metrics",
+            "4:1: unknown field '5', must be one of limits, overrides, subscribers, \
+             interfaces, mode, malformed, buckets, metrics",
+            "5:1: expected a name, found nothing",
+            "6:1: expected a name, found a list",
+        ],
+    );
+    check(
+        "limits:
+  PacketPerIPAdress: {burst: 1, count: 1, period: 1s}
+  bytesperipv6range: {burst: 1, count: 1, period: 1s}
+  NewOrdersPerAccount: {burst: 0, count: 1, period: 1s, x: 1}
+",
+        &[
+            "2:3: unknown limit 'PacketPerIPAdress', did you mean 'PacketsPerIPAddress'? (or give \
+             it 'id' and 'cost')",
+            "3:3: unknown limit 'bytesperipv6range', did you mean 'BytesPerIPv6Range'? (or give \
+             it 'id' and 'cost')",
+            "4:3: unknown limit 'NewOrdersPerAccount', must be one of PacketsPerIPAddress, \
+             PacketsPerIPv6Range, BytesPerIPAddress, BytesPerIPv6Range, \
+             NewConnectionsPerIPAddress, NewConnectionsPerIPv6Range, PacketsPerIPv4Range, \
+             BytesPerIPv4Range, NewConnectionsPerIPv4Range, PacketsPerSubscriber, \
+             BytesPerSubscriber, NewConnectionsPerSubscriber (or give it 'id' and 'cost')",
+            "4:32: invalid burst '0', must be > 0",
+            "4:57: unknown field 'x', must be one of burst, count, period, mode, prefix-length, \
+             id, cost, match",
+        ],
+    );
+    check(
+        &format!("{LIMIT}mode: auto\nmode: native\n{LIMIT}"),
+        &[
+            "3:1: duplicate 'mode', first at 2:1",
+            "4:1: duplicate 'limits', first at 1:1",
+        ],
+    );
+}
+
+#[test]
+fn empty_sections() {
+    check("limits: {}", &["1:9: no limits: name at least one"]);
+    check(
+        "limits:\n",
+        &["1:7: expected a map of limit names to burst, count and period, found nothing"],
+    );
+    check(
+        "limits: []\n",
+        &["1:9: expected a map of limit names to burst, count and period, found a list"],
+    );
+    for overrides in ["{}", "[]"] {
+        check(
+            &format!("{LIMIT}overrides: {overrides}"),
+            &["2:12: no overrides: name at least one, or leave the section out"],
+        );
+    }
+    check(
+        &format!("{LIMIT}overrides: 5"),
+        &[
+            "2:12: expected a map of 'Name:id' to burst, count and period, or a list of overrides \
+           with 'ids', found the number '5'",
+        ],
+    );
+}
+
+const RATE: &str = "burst: 2000, count: 1, period: 1s";
+
+#[test]
+fn names_of_one_s_own() {
+    let long = "x".repeat(64);
+    for name in ["a", "Web.syn-rate_1", &long] {
+        check(
+            &format!("limits:\n  {name}: {{id: total, cost: packets, {RATE}}}\n"),
+            &[],
+        );
+    }
+    let longer = "x".repeat(65);
+    for name in ["'1a'", "-a", "'a b'", "'a:b'", "''", "ä", &longer] {
+        let bare = name.trim_matches('\'');
+        check(
+            &format!("limits:\n  {name}: {{id: total, cost: packets, {RATE}}}\n"),
+            &[&format!(
+                "2:3: invalid name '{bare}', expected a letter and up to 63 letters, digits, '-', \
+                 '_' or '.'"
+            )],
+        );
+    }
+    check(
+        &format!("limits:\n  packetsperIPaddress: {{id: total, cost: packets, {RATE}}}\n"),
+        &[
+            "2:3: invalid name 'packetsperIPaddress', which is built in but for its case, did \
+             you mean 'PacketsPerIPAddress'?",
+        ],
+    );
+}
+
+#[test]
+fn definitions() {
+    let ids = "ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, regId, total";
+    check(
+        &format!(
+            "limits:
+  A: {{id: ipAddress, {RATE}}}
+  B: {{cost: packets, {RATE}}}
+  C: {{idd: total, cost: packets, {RATE}}}
+  D: {{id: ipAdress, cost: byte, {RATE}}}
+  E: {{id: asn, cost: [], {RATE}}}
+  F: {{id: total, cost: bytes, mode: onserve, burst: 5, count: 1, period: 1s}}
+  G: {{id: total, cost: bytes, mode: ~, priority: 1, {RATE}}}
+"
+        ),
+        &[
+            "2:3: missing field 'cost'",
+            "3:3: missing field 'id'",
+            "4:7: unknown field 'idd', did you mean 'id'?",
+            "5:11: unknown id 'ipAdress', did you mean 'ipAddress'?",
+            "5:27: unknown cost 'byte', did you mean 'bytes'?",
+            &format!("6:11: unknown id 'asn', must be one of {ids}"),
+            "6:22: expected packets, bytes or new-connections, found a list",
+            "7:37: unknown mode 'onserve', did you mean 'observe'?",
+            "7:53: invalid burst '5', must be at least 1514 bytes: a larger Ethernet frame than \
+             the burst could never pass",
+            "8:37: expected enforce, observe or off, found nothing",
+            "8:40: unknown field 'priority', must be one of burst, count, period, mode, \
+             prefix-length, id, cost, match",
+        ],
+    );
+}
+
+#[test]
+fn built_in_limits_are_defined_already() {
+    let why = "is not for BytesPerIPv4Range, which is built in with id ipv4RangeCIDR and cost \
+               bytes: use another name";
+    check(
+        &format!(
+            "limits:
+  BytesPerIPv4Range: {{id: ipv4RangeCIDR, cost: packets, match: {{protocol: x}}, {RATE}}}
+"
+        ),
+        &[
+            &format!("2:27: 'id' {why}"),
+            &format!("2:48: 'cost' {why}"),
+            &format!("2:64: 'match' {why}"),
+        ],
+    );
+}
+
+#[test]
+fn modes() {
+    check(
+        &format!(
+            "limits:
+  PacketsPerIPAddress: {{mode: enforce, {RATE}}}
+  PacketsPerIPv4Range: {{mode: observe, {RATE}}}
+  BytesPerIPAddress: {{mode: off, {RATE}}}
+  BytesPerIPv4Range: {{mode: 'off'}}
+"
+        ),
+        &[],
+    );
+    check(
+        "limits:
+  PacketsPerIPAddress: {mode: on}
+  PacketsPerIPv4Range: {mode: disable}
+",
+        &[
+            "2:31: unknown mode 'on', did you mean 'off'?",
+            "3:31: unknown mode 'disable', must be one of enforce, observe, off",
+        ],
+    );
+}
+
+#[test]
+fn prefix_lengths() {
+    for (id, lengths) in [("ipv4RangeCIDR", [8, 32]), ("ipv6RangeCIDR", [16, 128])] {
+        for length in lengths {
+            check(
+                &format!(
+                    "limits: {{Own: {{id: {id}, cost: packets, prefix-length: {length}, {RATE}}}}}"
+                ),
+                &[],
+            );
+        }
+    }
+    let range = "is for ranges only, not for id";
+    check(
+        &format!(
+            "limits:
+  PacketsPerIPv4Range: {{prefix-length: 7, {RATE}}}
+  BytesPerIPv4Range: {{prefix-length: 33, {RATE}}}
+  PacketsPerIPv6Range: {{prefix-length: 15, {RATE}}}
+  BytesPerIPv6Range: {{prefix-length: 129, {RATE}}}
+  PacketsPerIPAddress: {{prefix-length: 24, {RATE}}}
+  Own: {{id: total, cost: packets, prefix-length: /24, {RATE}}}
+  Mine: {{id: ipv4RangeCIDR, cost: packets, prefix-length: /24, {RATE}}}
+  Other: {{id: x, cost: packets, prefix-length: 0, {RATE}}}
+"
+        ),
+        &[
+            "2:40: invalid prefix-length '7', must be from 8 to 32",
+            "3:38: invalid prefix-length '33', must be from 8 to 32",
+            "4:40: invalid prefix-length '15', must be from 16 to 128",
+            "5:38: invalid prefix-length '129', must be from 16 to 128",
+            &format!("6:40: 'prefix-length' {range} ipAddress"),
+            &format!("7:50: 'prefix-length' {range} total"),
+            "8:58: expected a whole number, found the text '/24'",
+            "9:15: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
+             regId, total",
+        ],
+    );
+}
+
+#[test]
+fn a_limit_without_a_rate_needs_overrides() {
+    check(
+        "limits:
+  PacketsPerIPAddress: {}
+  BytesPerIPAddress: {mode: off}
+  Own: {id: ipAddress, cost: packets}
+overrides:
+  PacketsPerIPAddress:10.0.0.1: {burst: 1, count: 1, period: 1s}
+  Own:10.0.0.1: {burst: 1, count: 1, period: 1s}
+  BytesPerIPAddress:10.0.0.1: {burst: 2000, count: 1, period: 1s}
+",
+        &[],
+    );
+    let nothing = "limits nothing: it needs burst, count and period";
+    check(
+        "limits:
+  PacketsPerIPAddress: {mode: observe}
+  Own: {id: ipAddress, cost: packets}
+  All: {id: total, cost: packets}
+",
+        &[
+            &format!("2:3: PacketsPerIPAddress {nothing}, or overrides"),
+            &format!("3:3: Own {nothing}, or overrides"),
+            &format!("4:3: All {nothing}"),
+        ],
+    );
+    // Where overrides have errors, they may be what is missing.
+    check(
+        "limits: {PacketsPerIPAddress: {}}\noverrides: {PacketsPerIPAddres:10.0.0.1: ~}",
+        &[
+            "2:13: unknown limit 'PacketsPerIPAddres', did you mean 'PacketsPerIPAddress'?",
+            "2:43: expected burst, count and period, found nothing",
+        ],
+    );
+    check(
+        "limits: {PacketsPerIPAddress: {}}\noverride: []",
+        &["2:1: unknown field 'override', did you mean 'overrides'?"],
+    );
+}
+
+#[test]
+fn too_many_limits() {
+    let own = |number: usize| format!("  L{number}: {{id: total, cost: packets, {RATE}}}\n");
+    let limits: String = (0..64).map(own).collect();
+    let limits = format!("limits:\n{limits}");
+    check(&limits, &[]);
+    let message = "too many limits, at most 64 fit";
+    check(
+        &format!("{limits}{}{}", own(64), own(65)),
+        &[&format!("66:3: {message}")],
+    );
+    // One that only overrides name is one too.
+    check(
+        &format!(
+            "overrides:\n  PacketsPerIPAddress:10.0.0.1: {{burst: 1, count: 1, period: \
+             1s}}\n{limits}"
+        ),
+        &[&format!("2:3: {message}")],
+    );
+}

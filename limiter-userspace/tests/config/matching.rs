@@ -1,0 +1,378 @@
+//! The field `match` of a limit.
+
+use super::harness::{check, load};
+
+const RATE: &str = "burst: 2000, count: 1, period: 1s";
+
+/// The third line of a file with a limit of this id and cost: its match.
+fn limit(id: &str, cost: &str, matching: &str) -> String {
+    format!("limits:\n  Own: {{id: {id}, cost: {cost}, {RATE},\nmatch: {matching}}}\n")
+}
+
+/// Checks the errors of a match; columns count from its start.
+#[track_caller]
+fn check_match(id: &str, cost: &str, matching: &str, expected: &[(usize, &str)]) {
+    let expected: Vec<String> = expected
+        .iter()
+        .map(|(column, message)| format!("3:{}: {message}", "match: ".len() + column))
+        .collect();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    check(&limit(id, cost, matching), &expected);
+}
+
+/// Checks that a match is shown as `expected`.
+#[track_caller]
+fn check_shown(matching: &str, expected: &str) {
+    let yaml = limit("ipAddress", "packets", matching);
+    let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap_or_else(|e| panic!("{e:?}"));
+    assert_eq!(config.policy.limits[0].matching.to_string(), expected);
+}
+
+#[test]
+fn what_is_accepted() {
+    for (matching, expected) in [
+        ("{protocol: udp, destination-port: 53}", "udp dport 53"),
+        ("{protocol: [58, tcp, 0, 255]}", "0,tcp,icmpv6,255"),
+        ("{protocol: [icmp]}", "icmp"),
+        ("{source-port: 0}", "sport 0"),
+        (
+            "{destination-port: [65535, 9-9, '8000-8099', 8100-8200]}",
+            "dport 9,8000-8099,8100-8200,65535",
+        ),
+        (
+            "{protocol: [tcp, icmp], source-port: 1}",
+            "tcp,icmp sport 1",
+        ),
+        ("{protocol: 132, source-port: 1}", "132 sport 1"),
+        ("{tcp-flags: [syn, '!ack']}", "flags syn,!ack"),
+        ("{tcp-flags: '!ack, syn'}", "flags syn,!ack"),
+        (
+            "{tcp-flags: [fin, syn, rst, psh, ack, urg, ece, cwr]}",
+            "flags fin,syn,rst,psh,ack,urg,ece,cwr",
+        ),
+        (
+            "{protocol: 6, tcp-flags: syn, fragments: count}",
+            "tcp flags syn",
+        ),
+        (
+            "{destination-port: 53, fragments: ignore}",
+            "dport 53 no fragments",
+        ),
+        ("{destination: 192.0.2.1}", "to 192.0.2.1/32"),
+        (
+            "{destination: ['2001:db8::/32', 10.0.0.0/8, 10.0.0.0/9]}",
+            "to 10.0.0.0/8,10.0.0.0/9,2001:db8::/32",
+        ),
+    ] {
+        check_shown(matching, expected);
+    }
+}
+
+/// Checks the errors of a match of a limit that takes any.
+#[track_caller]
+fn check_any(matching: &str, expected: &[(usize, &str)]) {
+    check_match("ipAddress", "packets", matching, expected);
+}
+
+#[test]
+fn matches_of_the_wrong_form() {
+    let fields = "protocol, destination-port, source-port, tcp-flags, destination or fragments";
+    check_any(
+        "{}",
+        &[(1, "an empty match counts every packet: leave it out")],
+    );
+    check_any(
+        "~",
+        &[(1, &format!("expected a map with {fields}, found nothing"))],
+    );
+    check_any(
+        "udp",
+        &[(
+            1,
+            &format!("expected a map with {fields}, found the text 'udp'"),
+        )],
+    );
+    check_any(
+        "{dport: 53, proto: udp, destination-prt: 1}",
+        &[
+            (
+                2,
+                "unknown field 'dport', must be one of protocol, destination-port, source-port, \
+                 tcp-flags, destination, fragments",
+            ),
+            (
+                13,
+                "unknown field 'proto', must be one of protocol, destination-port, source-port, \
+                 tcp-flags, destination, fragments",
+            ),
+            (
+                25,
+                "unknown field 'destination-prt', did you mean 'destination-port'?",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn protocols() {
+    let number = "(or a number from 0 to 255)";
+    check_any(
+        "{protocol: [tcpp, gre, 256, -1, '6', 1.5, [], ~, UDP]}",
+        &[
+            (
+                13,
+                &format!("unknown protocol 'tcpp', did you mean 'tcp'? {number}"),
+            ),
+            (
+                19,
+                &format!("unknown protocol 'gre', must be one of tcp, udp, icmp, icmpv6 {number}"),
+            ),
+            (24, "invalid protocol '256', must be from 0 to 255"),
+            (29, "invalid protocol '-1', must be from 0 to 255"),
+            (33, "invalid protocol '6', must be a number without quotes"),
+            (
+                38,
+                "invalid protocol '1.5', must be a whole number, in digits",
+            ),
+            (43, "expected a protocol, such as udp or 47, found a list"),
+            (47, "expected a protocol, such as udp or 47, found nothing"),
+            (
+                50,
+                &format!("unknown protocol 'UDP', did you mean 'udp'? {number}"),
+            ),
+        ],
+    );
+    check_any(
+        "{protocol: [tcp, 17, 6, udp]}",
+        &[
+            (22, "duplicate protocol '6', first at 3:20"),
+            (25, "duplicate protocol 'udp', first at 3:25"),
+        ],
+    );
+    check_any("{protocol: []}", &[(12, "no protocols: name at least one")]);
+}
+
+#[test]
+fn ports() {
+    let expected = "expected a port from 0 to 65535, or a range such as '8000-8099'";
+    check_any(
+        "{destination-port: [65536, -1, '53', http, 1-65536, 9-8, 1-, 1-2-3, 01-2, ~, {}]}",
+        &[
+            (21, "invalid port '65536', must be from 0 to 65535"),
+            (28, "invalid port '-1', must be from 0 to 65535"),
+            (32, "invalid port '53', must be a number without quotes"),
+            (38, &format!("invalid port 'http', {expected}")),
+            (44, &format!("invalid port '1-65536', {expected}")),
+            (
+                53,
+                "invalid port '9-8', must begin with the lower port, did you mean '8-9'?",
+            ),
+            (58, &format!("invalid port '1-', {expected}")),
+            (62, &format!("invalid port '1-2-3', {expected}")),
+            (69, &format!("invalid port '01-2', {expected}")),
+            (75, &format!("{expected}, found nothing")),
+            (78, &format!("{expected}, found an empty mapping")),
+        ],
+    );
+    check_any(
+        "{source-port: [53, 80-90, 53, 85, 70-80, 89-100]}",
+        &[
+            (27, "ports '53' overlap with '53' at 3:23"),
+            (31, "ports '85' overlap with '80-90' at 3:27"),
+            (35, "ports '70-80' overlap with '80-90' at 3:27"),
+            (42, "ports '89-100' overlap with '80-90' at 3:27"),
+        ],
+    );
+    check_any("{source-port: []}", &[(15, "no ports: name at least one")]);
+}
+
+#[test]
+fn tcp_flags() {
+    let expected = "expected TCP flags, such as 'syn,!ack'";
+    check_any(
+        "{tcp-flags: [SYN, ak, '!!ack', '', 5, [syn], 'syn,ack']}",
+        &[
+            (14, "unknown TCP flag 'SYN', did you mean 'syn'?"),
+            (19, "unknown TCP flag 'ak', did you mean 'ack'?"),
+            (23, "unknown TCP flag '!ack', did you mean 'ack'?"),
+            (
+                32,
+                "unknown TCP flag '', must be one of fin, syn, rst, psh, ack, urg, ece, cwr",
+            ),
+            (36, &format!("{expected}, found the number '5'")),
+            (39, &format!("{expected}, found a list")),
+            (
+                46,
+                "unknown TCP flag 'syn,ack', must be one of fin, syn, rst, psh, ack, urg, ece, cwr",
+            ),
+        ],
+    );
+    check_any(
+        "{tcp-flags: 'syn,!syn,ack,ack,x'}",
+        &[
+            (13, "TCP flag 'syn' cannot be both set and not set"),
+            (13, "duplicate TCP flag 'ack'"),
+            (
+                13,
+                "unknown TCP flag 'x', must be one of fin, syn, rst, psh, ack, urg, ece, cwr",
+            ),
+        ],
+    );
+    check_any(
+        "{tcp-flags: []}",
+        &[(13, "no TCP flags: name at least one")],
+    );
+    check_any(
+        "{tcp-flags: ~}",
+        &[(13, &format!("{expected}, found nothing"))],
+    );
+}
+
+#[test]
+fn tcp_flags_without_quotes() {
+    for (matching, column) in [
+        ("{tcp-flags: [syn, !ack]}", 19),
+        ("{tcp-flags: [!ack , syn]}", 14),
+        ("{tcp-flags: [!ack syn]}", 14),
+        ("{tcp-flags: !ack}", 13),
+        ("{tcp-flags: syn,!ack }", 17),
+    ] {
+        check_any(
+            matching,
+            &[(
+                column,
+                "'!ack' is a tag to YAML: what begins with '!' must be in quotes",
+            )],
+        );
+    }
+    // Where a comma is no end, the `!` is no beginning.
+    check(
+        &format!(
+            "limits:\n  Own:\n    <<: {{id: total, cost: packets, {RATE}}}\n    match:\n      \
+             tcp-flags: syn,!ack\n"
+        ),
+        &[],
+    );
+}
+
+#[test]
+fn destinations() {
+    check_any(
+        "{destination: [10.0.0.1/8, 10.0.0.0/8, 10.0.0.0/8, host, 'fe80::1%eth0']}",
+        &[
+            (
+                16,
+                "invalid destination '10.0.0.1/8', must have no host bits set, did you mean \
+                 '10.0.0.0/8'?",
+            ),
+            (40, "duplicate destination '10.0.0.0/8', first at 3:35"),
+            (
+                52,
+                "invalid destination 'host', expected an address or prefix, such as \
+                 '192.0.2.0/24' or '2001:db8::1'",
+            ),
+            (
+                58,
+                "invalid destination 'fe80::1%eth0', must be without a zone ('%…'): an address \
+                 is limited on every interface",
+            ),
+        ],
+    );
+    check_any(
+        "{destination: []}",
+        &[(15, "no destinations: name at least one")],
+    );
+}
+
+#[test]
+fn fragments() {
+    check_any(
+        "{destination-port: 53, fragments: ignored}",
+        &[(35, "unknown fragments 'ignored', did you mean 'ignore'?")],
+    );
+    for matching in ["{fragments: ignore}", "{fragments: count}"] {
+        check_any(
+            matching,
+            &[(
+                13,
+                "'fragments' has no effect without destination-port, source-port or tcp-flags",
+            )],
+        );
+    }
+    // Nothing is said of ports that are there, but wrong.
+    check_any(
+        "{destination-port: 99999, fragments: ignore}",
+        &[(20, "invalid port '99999', must be from 0 to 65535")],
+    );
+}
+
+#[test]
+fn contradictions() {
+    let no_ports = "no packet matches: of protocols only tcp, udp, 33 (DCCP), 132 (SCTP) and 136 \
+                    (UDP-Lite) have ports";
+    check_any(
+        "{protocol: [icmp, 47], destination-port: 1, source-port: 2}",
+        &[(42, no_ports), (58, no_ports)],
+    );
+    for protocol in ["udp", "[tcp, udp]", "1"] {
+        let column = "{protocol: , tcp-flags: ".len() + protocol.len() + 1;
+        check_any(
+            &format!("{{protocol: {protocol}, tcp-flags: syn}}"),
+            &[(column, "only tcp has flags, but 'protocol' names another")],
+        );
+    }
+    for (id, protocol, name) in [
+        ("ipv4RangeCIDR", "icmpv6", "icmpv6"),
+        ("ipv4RangeCIDR", "[tcp, 58]", "icmpv6"),
+        ("ipv6RangeCIDR", "icmp", "icmp"),
+    ] {
+        check_match(
+            id,
+            "bytes",
+            &format!("{{protocol: {protocol}}}"),
+            &[(12, &format!("id {id} never sees {name}"))],
+        );
+    }
+    check_match("ipv4RangeCIDR", "bytes", "{protocol: icmp}", &[]);
+    for (id, destination) in [
+        ("ipv4RangeCIDR", "'2001:db8::/32'"),
+        ("ipv6RangeCIDR", "[10.0.0.1, 10.0.0.2]"),
+    ] {
+        check_match(
+            id,
+            "packets",
+            &format!("{{destination: {destination}}}"),
+            &[(
+                15,
+                &format!("no packet matches: id {id} is for the other family"),
+            )],
+        );
+        check_match(id, "packets", "{destination: [10.0.0.1, '::1']}", &[]);
+    }
+}
+
+#[test]
+fn contradictions_of_new_connections() {
+    let check = |matching: &str, expected: &[(usize, &str)]| {
+        check_match("total", "new-connections", matching, expected);
+    };
+    check("{protocol: tcp, tcp-flags: 'syn,!ack,ece'}", &[]);
+    check("{destination-port: 443}", &[]);
+    for protocol in ["udp", "[tcp, udp]"] {
+        check(
+            &format!("{{protocol: {protocol}}}"),
+            &[(12, "cost new-connections counts tcp only")],
+        );
+    }
+    for flags in ["ack", "!syn"] {
+        check(
+            &format!("{{tcp-flags: '{flags}'}}"),
+            &[(
+                13,
+                &format!(
+                    "no packet matches: a new connection has syn and not ack, never '{flags}'"
+                ),
+            )],
+        );
+    }
+}

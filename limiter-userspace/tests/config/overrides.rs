@@ -1,0 +1,183 @@
+//! The section `overrides`, and its ids.
+
+use super::harness::{check, load};
+
+/// Checks the errors of one override's id, as `ids` has it.
+#[track_caller]
+fn check_id(limit: &str, id: &str, expected: &[&str]) {
+    let expected: Vec<String> = expected
+        .iter()
+        .map(|message| format!("7:11: {message}"))
+        .collect();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    check(
+        &format!(
+            "overrides:\n  - {limit}:\n      burst: 2000\n      count: 5\n      period: 1s\n      \
+             ids:\n        - {id}\n"
+        ),
+        &expected,
+    );
+}
+
+#[test]
+fn both_forms_of_overrides_say_the_same() {
+    let map = "overrides:
+  PacketsPerIPAddress:10.0.0.1: {burst: 9, count: 8, period: 1s}
+  PacketsPerIPv6Range:2001:db8:1::/48: {burst: 7, count: 6, period: 1s}
+  PacketsPerIPAddress:2001:db8::: {burst: 9, count: 8, period: 1s}
+";
+    let list = "overrides:
+  - PacketsPerIPAddress: {burst: 9, count: 8, period: 1s, ids: ['2001:db8::', 10.0.0.1]}
+  - PacketsPerIPv6Range: {burst: 7, count: 6, period: 1s, ids: [{id: '2001:db8:1::/48'}]}
+";
+    let from_map = load(&[("limiter.yaml", map.as_bytes())]).unwrap();
+    assert_eq!(from_map.policy.limits.len(), 2);
+    assert_eq!(Ok(from_map), load(&[("limiter.yaml", list.as_bytes())]));
+}
+
+#[test]
+fn overrides_as_a_map() {
+    check(
+        "overrides:
+  PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}
+  PacketsPerIPAdress:10.0.0.1: {burst: 1, count: 1, period: 1s}
+  'PacketsPerIPAddress:': {burst: 1, count: 1, period: 1s}
+  PacketsPerIPAddress:10.0.0.1: {burst: 0, count: 1, period: 1s}
+  PacketsPerIPAddress:2001:db8::1: {burst: 1, count: 1, period: 1s}
+  PacketsPerIPAddress:2001:DB8:0::1: {burst: 1, count: 1, period: 1s}
+  PacketsPerIPAddress:10.0.0.1: {burst: 1, count: 1, period: 1s}
+  PacketsPerIPv6Range:2001:db8:1::5/48: {count: 1, period: 1s}
+  PacketsPerIPAddress:10.0.0.9: {burst: 1, count: 1, period: 1s, ids: []}
+",
+        &[
+            "2:3: missing id, expected 'PacketsPerIPAddress:' and an IPv4 or IPv6 address, such \
+             as '192.0.2.1' or '2001:db8::1'",
+            "3:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'?",
+            "4:3: invalid id '', expected an IPv4 or IPv6 address, such as '192.0.2.1' or \
+             '2001:db8::1'",
+            "5:41: invalid burst '0', must be > 0",
+            "7:3: duplicate id '2001:DB8:0::1' of PacketsPerIPAddress, first at 6:3",
+            "8:3: duplicate 'PacketsPerIPAddress:10.0.0.1', first at 5:3",
+            "9:3: missing field 'burst'",
+            "9:3: invalid id '2001:db8:1::5/48', must have no host bits set, did you mean \
+             '2001:db8:1::/48'?",
+            "10:66: unknown field 'ids', must be one of burst, count, period",
+        ],
+    );
+}
+
+#[test]
+fn overrides_as_a_list() {
+    check(
+        "overrides:
+  - PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}
+  - PacketsPerIPAddress: {burst: 1, count: 1, period: 1s, ids: []}
+  - PacketsPerIPAddress: {burst: 1, count: 1, period: 1s, ids: 10.0.0.1}
+  - PacketsPerIPAddress:10.0.0.1: {burst: 1, count: 1, period: 1s, ids: [10.0.0.1]}
+  - {}
+  - 10.0.0.1
+  - PacketsPerIPAddress:
+  - PacketsPerIPAddress: {burst: 1, count: 1, period: 1s, id: [10.0.0.1]}
+",
+        &[
+            "2:5: missing field 'ids'",
+            "3:64: no ids: name at least one",
+            "4:64: expected a list of ids, found the text '10.0.0.1'",
+            "5:5: unknown limit 'PacketsPerIPAddress:10.0.0.1', did you mean \
+             'PacketsPerIPAddress' with 'ids: [10.0.0.1]'?",
+            "6:5: expected a limit's name with burst, count, period and ids, found an empty \
+             mapping",
+            "7:5: expected a limit's name with burst, count, period and ids, found the text \
+             '10.0.0.1'",
+            "8:24: expected burst, count, period and ids, found nothing",
+            "9:59: unknown field 'id', did you mean 'ids'?",
+        ],
+    );
+}
+
+#[test]
+fn ids() {
+    let address = "PacketsPerIPAddress";
+    let wanted = "expected an IPv4 or IPv6 address, such as '192.0.2.1' or '2001:db8::1'";
+    for id in [
+        "10.0.0.1",
+        "'10.0.0.1'",
+        "::1",
+        "{id: 10.0.0.1}",
+        "255.255.255.255",
+    ] {
+        check_id(address, id, &[]);
+    }
+    check_id(
+        address,
+        "10.0.0",
+        &[&format!("invalid id '10.0.0', {wanted}")],
+    );
+    check_id(address, "10", &[&format!("invalid id '10', {wanted}")]);
+    check_id(
+        address,
+        "10.0.0.0/24",
+        &[&format!("invalid id '10.0.0.0/24', {wanted}")],
+    );
+    check_id(address, "~", &["expected an id, found nothing"]);
+    check_id(address, "[]", &["expected an id, found a list"]);
+    check_id(address, "{comment: x}", &["missing field 'id'"]);
+    check_id(
+        address,
+        "2001:db8::",
+        &[
+            "expected an id, found a mapping; with a colon at its end it must be in quotes: \
+           '2001:db8::'",
+        ],
+    );
+    check_id(
+        address,
+        "10.0.0.1/32",
+        &["invalid id '10.0.0.1/32', must be an address without '/32', did you mean '10.0.0.1'?"],
+    );
+    check_id(
+        address,
+        "fe80::1%eth0",
+        &[
+            "invalid id 'fe80::1%eth0', must be without a zone ('%…'): an address is limited on \
+           every interface",
+        ],
+    );
+    check_id(
+        "BytesPerIPv4Range",
+        "192.0.2.0",
+        &["invalid id '192.0.2.0', must be a range, did you mean '192.0.2.0/24'?"],
+    );
+    check_id(
+        "BytesPerIPv6Range",
+        "192.0.2.0/24",
+        &["invalid id '192.0.2.0/24', expected an IPv6 /48 range, such as '2001:db8:1::/48'"],
+    );
+    check(
+        "overrides:
+  - PacketsPerIPAddress:
+      burst: 1
+      count: 1
+      period: 1s
+      ids:
+        - id: 192.0.2.300
+          comment: ~
+        - {id: 10.0.0.1, comment: [x], coment: y}
+        - 2001:db8::1
+  - PacketsPerIPAddress:
+      burst: 1
+      count: 1
+      period: 1s
+      ids: [2001:0db8::1, 10.0.0.2, 10.0.0.1]
+  - BytesPerIPAddress: {burst: 9999, count: 1, period: 1s, ids: [10.0.0.1]}
+",
+        &[
+            &format!("7:15: invalid id '192.0.2.300', {wanted}"),
+            "8:20: expected a comment, found nothing",
+            "9:35: expected a comment, found a list",
+            "9:40: unknown field 'coment', did you mean 'comment'?",
+            "15:13: duplicate id '2001:0db8::1' of PacketsPerIPAddress, first at 10:11",
+            "15:37: duplicate id '10.0.0.1' of PacketsPerIPAddress, first at 9:16",
+        ],
+    );
+}

@@ -1,0 +1,111 @@
+//! The sections that are not limits.
+
+use limiter_userspace::config::AttachMode;
+
+use super::harness::{LIMIT, check, load};
+
+#[test]
+fn what_is_left_out_has_defaults() {
+    let config = load(&[("limiter.yaml", LIMIT.as_bytes())]).unwrap();
+    assert_eq!(config.interfaces, Vec::<String>::new());
+    assert_eq!(config.mode, AttachMode::Auto);
+    assert_eq!(config.buckets.capacity, 1_048_576);
+    assert_eq!(config.metrics.listen, "127.0.0.1:9470".parse().ok());
+}
+
+#[test]
+fn settings() {
+    let check =
+        |settings: &str, expected: &[&str]| check(&format!("{settings}\n{LIMIT}"), expected);
+    check("mode: generic", &[]);
+    check(
+        "mode: natve",
+        &["1:7: unknown mode 'natve', did you mean 'native'?"],
+    );
+    check(
+        "mode: skb",
+        &["1:7: unknown mode 'skb', must be one of auto, native, generic"],
+    );
+    check(
+        "mode:",
+        &["1:5: expected auto, native or generic, found nothing"],
+    );
+    check(
+        "mode: [auto]",
+        &["1:7: expected auto, native or generic, found a list"],
+    );
+    check("buckets: {capacity: 1024}", &[]);
+    check(
+        "buckets: {capacity: 1023}",
+        &["1:21: invalid capacity '1023', must be from 1024 to 67108864"],
+    );
+    check(
+        "buckets: {capacity: 67108865}",
+        &["1:21: invalid capacity '67108865', must be from 1024 to 67108864"],
+    );
+    check(
+        "buckets: {capacity: 0, size: 1}",
+        &[
+            "1:21: invalid capacity '0', must be > 0",
+            "1:24: unknown field 'size', must be one of capacity",
+        ],
+    );
+    check(
+        "buckets: 5",
+        &["1:10: expected a map with 'capacity', found the number '5'"],
+    );
+    check("metrics: {listen: off}", &[]);
+    check("metrics: {listen: 'off'}", &[]);
+    check("metrics: {}", &[]);
+    let wanted = "an address and port, such as '127.0.0.1:9470', or 'off'";
+    check(
+        "metrics: {listen: no}",
+        &[&format!("1:19: expected {wanted}, found the boolean 'no'")],
+    );
+    check(
+        "metrics: {listen: localhost:9470}",
+        &[&format!(
+            "1:19: invalid listen 'localhost:9470', expected {wanted}"
+        )],
+    );
+    check(
+        "metrics: {listen: 9470}",
+        &["1:19: invalid listen '9470', did you mean '127.0.0.1:9470'?"],
+    );
+    check(
+        "metrics: {listen: ':9470'}",
+        &["1:19: invalid listen ':9470', did you mean '127.0.0.1:9470'?"],
+    );
+    check(
+        "metrics: off",
+        &["1:10: expected a map with 'listen', found the boolean 'off'"],
+    );
+    check(
+        "interfaces: []",
+        &["1:13: no interfaces: name at least one, or leave the section out"],
+    );
+    check(
+        "interfaces: eth0",
+        &["1:13: expected a list of interface names, found the text 'eth0'"],
+    );
+    check(
+        "interfaces: [eth0, a/b, eth0, interface-too-long, '', {}]",
+        &[
+            "1:20: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' or white \
+             space, such as 'eth0'",
+            "1:25: duplicate interface 'eth0', first at 1:14",
+            "1:31: invalid interface 'interface-too-long', expected 1 to 15 bytes without '/', \
+             ':' or white space, such as 'eth0'",
+            "1:51: invalid interface '', expected 1 to 15 bytes without '/', ':' or white space, \
+             such as 'eth0'",
+            "1:55: expected an interface's name, found an empty mapping",
+        ],
+    );
+}
+
+#[test]
+fn metrics_can_be_turned_off() {
+    let yaml = format!("metrics: {{listen: off}}\n{LIMIT}");
+    let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
+    assert_eq!(config.metrics.listen, None);
+}
