@@ -4,6 +4,8 @@ use std::{fmt, ops::RangeInclusive};
 
 use ipnet::IpNet;
 
+use super::OverrideId;
+
 /// Ports from the first to the last, both included.
 pub type PortRange = RangeInclusive<u16>;
 
@@ -144,7 +146,7 @@ impl fmt::Display for Match {
             part("sport", list(&self.source_ports, ports)),
             part("dport", list(&self.destination_ports, ports)),
             part("flags", self.tcp_flags.map(|flags| flags.to_string())),
-            part("to", list(&self.destinations, ToString::to_string)),
+            part("to", list(&self.destinations, destination)),
             (self.fragments == Fragments::Ignore).then(|| "no fragments".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -168,6 +170,10 @@ fn protocol(number: &u8) -> String {
         .iter()
         .find(|(_, named)| named == number)
         .map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
+}
+
+fn destination(prefix: &IpNet) -> String {
+    OverrideId::Prefix(*prefix).to_string()
 }
 
 fn ports(range: &PortRange) -> String {
@@ -208,8 +214,7 @@ mod tests {
         };
         assert_eq!(
             all.to_string(),
-            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1/32,::/128 no \
-             fragments"
+            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments"
         );
     }
 }
