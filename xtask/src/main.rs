@@ -1,8 +1,11 @@
 //! The workspace's own tasks: `cargo xtask --help`.
 
 mod build_ebpf;
+mod built;
 mod command;
 mod demo;
+mod fuzz;
+mod interrupt;
 mod object;
 mod privileges;
 mod run;
@@ -35,6 +38,8 @@ enum Task {
     },
     /// Run every check and test there is (as root: the kernel takes part).
     Test,
+    /// Look for inputs that break what holds for any input.
+    Fuzz(fuzz::Arguments),
     /// Build the daemon and run it; without arguments, run the demonstration.
     Run {
         /// What to pass to `limiter run`.
@@ -48,6 +53,7 @@ fn main() -> ExitCode {
         Task::Setup => setup::run(),
         Task::BuildEbpf { json } => build_ebpf::run(json),
         Task::Test => test::run(),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Run { arguments } => run::run(&arguments),
     };
     result.unwrap_or_else(|error| {

@@ -1,0 +1,62 @@
+//! Any bytes as a frame: the facts that are found are those that are there.
+
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use limiter_common::{
+    address::Address,
+    packet::{self, Facts},
+    reason::Reason,
+};
+use limiter_userspace::native::BytesFrame;
+
+/// Longer than any frame is padded, so that every header may end up behind it.
+const PADDING: [u8; 64] = [0xff; 64];
+
+/// Every header that is looked at ends before this, but for the wildest chains of extensions.
+const CUTS: usize = 160;
+
+/// Parses a frame, whole, padded and cut short.
+pub fn run(data: &[u8]) {
+    let facts = parse(data);
+    if let Ok(facts) = facts {
+        agrees_with_etherparse(data, &facts);
+    }
+    // What the frame's own lengths leave out is looked at by nobody.
+    if matches!(facts, Ok(_) | Err(Reason::NotIp)) {
+        assert_same(facts, parse(&[data, &PADDING].concat()));
+    }
+    for end in 0..data.len().min(CUTS) {
+        let cut = parse(&data[..end]);
+        if cut.is_ok() {
+            assert_same(cut, facts);
+        }
+    }
+}
+
+fn parse(data: &[u8]) -> Result<Facts, Reason> {
+    let mut facts = Facts::NONE;
+    packet::parse(&BytesFrame(data), &mut facts)?;
+    assert_eq!(facts.length, data.len() as u64);
+    Ok(facts)
+}
+
+/// The same facts, but for the length.
+fn assert_same(one: Result<Facts, Reason>, other: Result<Facts, Reason>) {
+    let without_length = |facts: Facts| Facts { length: 0, ..facts };
+    assert_eq!(one.map(without_length), other.map(without_length));
+}
+
+/// Somebody else's parser finds the same, where it finds anything.
+fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
+    let Ok(other) = SlicedPacket::from_ethernet(data) else {
+        return;
+    };
+    let source = match &other.net {
+        Some(NetSlice::Ipv4(ip)) => Address::v4(ip.header().source()),
+        Some(NetSlice::Ipv6(ip)) => std::net::IpAddr::from(ip.header().source()).into(),
+        _ => return,
+    };
+    assert_eq!(facts.source, source);
+    if let Some(TransportSlice::Tcp(tcp)) = &other.transport {
+        assert_eq!(facts.opens_connection, tcp.syn() && !tcp.ack());
+    }
+}

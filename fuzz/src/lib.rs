@@ -1,0 +1,24 @@
+//! What holds for any input: one module for each fuzz target.
+//!
+//! A target is a function of bytes that panics where something does not hold. It lives here
+//! and not in `fuzz_targets/`, which only hand it to libFuzzer, so that an ordinary test can
+//! run it on the inputs that once failed (`regressions/`).
+
+pub mod capture;
+pub mod config;
+pub mod decision;
+pub mod frame;
+
+#[cfg(test)]
+mod regressions;
+
+/// A target's name, as that of its file in `fuzz_targets/`, and what it does with an input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 4] = [
+    ("capture", capture::run),
+    ("config", config::run),
+    ("decision", decision::run),
+    ("frame", frame::run),
+];
