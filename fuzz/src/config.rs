@@ -51,9 +51,9 @@ fn check(text: &str, diagnostics: &Diagnostics) {
     }
 }
 
-/// A place in the text, or just behind its end.
+/// A place in the text, or just behind its end. YAML breaks lines at carriage returns, too.
 fn assert_in(text: &str, at: Position) {
-    let lines = text.split('\n').count() as u64;
+    let lines = text.split(['\n', '\r']).count() as u64;
     assert!((1..=lines + 1).contains(&at.line), "{at} of {lines} lines");
     assert!(at.column >= 1, "{at}");
 }
