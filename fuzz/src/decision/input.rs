@@ -73,7 +73,7 @@ impl Input {
         let limits: BTreeMap<_, _> = self
             .limits
             .iter()
-            .map(|limit| limit.limit())
+            .map(LimitInput::limit)
             .map(|limit| (limit.id, limit))
             .collect();
         Policy {
