@@ -1,4 +1,4 @@
-//! `limiter_fuzz::config` for libFuzzer.
-#![no_main]
+//! `limiter_fuzz::config` as a program.
+#![cfg_attr(fuzzing, no_main)]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| limiter_fuzz::config::run(data));
+limiter_fuzz::target!(config);

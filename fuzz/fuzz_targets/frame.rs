@@ -1,4 +1,4 @@
-//! `limiter_fuzz::frame` for libFuzzer.
-#![no_main]
+//! `limiter_fuzz::frame` as a program.
+#![cfg_attr(fuzzing, no_main)]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| limiter_fuzz::frame::run(data));
+limiter_fuzz::target!(frame);

@@ -1,7 +1,7 @@
 //! What holds for any input: one module for each fuzz target.
 //!
 //! A target is a function of bytes that panics where something does not hold. It lives here
-//! and not in `fuzz_targets/`, which only hand it to libFuzzer, so that an ordinary test can
+//! and not in `fuzz_targets/`, which only make a program of it, so that an ordinary test can
 //! run it on the inputs that once failed (`regressions/`).
 
 #![expect(
@@ -14,8 +14,11 @@ pub mod config;
 pub mod decision;
 pub mod frame;
 
+mod program;
 #[cfg(test)]
 mod regressions;
+
+pub use program::run_on_files;
 
 /// A target's name, as that of its file in `fuzz_targets/`, and what it does with an input.
 pub type Target = (&'static str, fn(&[u8]));
