@@ -2,9 +2,11 @@
 
 mod budget;
 mod build_ebpf;
+mod built;
 mod command;
 mod demo;
-mod executable;
+mod fuzz;
+mod interrupt;
 mod object;
 mod privileges;
 mod run;
@@ -41,6 +43,8 @@ enum Task {
     },
     /// Run every check and test there is (as root: the kernel takes part).
     Test,
+    /// Look for inputs that break what holds for any input.
+    Fuzz(fuzz::Arguments),
     /// Build the daemon and run it; without arguments, run the demonstration.
     Run {
         /// What to pass to `limiter run`.
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         } => build_ebpf::run(json),
         Task::BuildEbpf { budget: true, json } => budget::run(json),
         Task::Test => test::run(),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Run { arguments } => run::run(&arguments),
     };
     result.unwrap_or_else(|error| {

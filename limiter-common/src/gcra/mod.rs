@@ -81,7 +81,8 @@ impl Gcra {
     /// `period_ns` nanoseconds.
     ///
     /// `None` when one of them is 0, when more than [`MAX_TOKENS_PER_NS`] would be added
-    /// each nanosecond, or when the burst offset would exceed [`MAX_BURST_OFFSET`].
+    /// each nanosecond, when the burst offset would exceed [`MAX_BURST_OFFSET`], or when the
+    /// ticks of a period would not fit 64 bits, which takes a period of centuries.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub const fn new(burst: u64, count: u64, period_ns: u64) -> Option<Self> {
@@ -98,9 +99,11 @@ impl Gcra {
                 (period_ns / count, Ratio::ONE, Ratio::ONE)
             } else {
                 // The smallest number of ticks a token that makes a tick no longer than a
-                // nanosecond. At most twice the period, so the product fits.
+                // nanosecond.
                 let ticks_per_token = period_ns.div_ceil(count);
-                let ticks_per_period = count * ticks_per_token;
+                let Some(ticks_per_period) = count.checked_mul(ticks_per_token) else {
+                    return None;
+                };
                 match (
                     Ratio::new(ticks_per_period, period_ns),
                     Ratio::new(period_ns, ticks_per_period),
