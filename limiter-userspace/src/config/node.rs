@@ -59,20 +59,21 @@ impl<'a> Node<'a> {
     /// The first error of syntax.
     pub(super) fn parse(text: &'a str) -> Result<Self, SyntaxError> {
         let parse = |duplicates| serde_yaml::from_str_with_options(text, options(duplicates));
-        let error: Error = match parse(DuplicateKeyPolicy::Error) {
+        let first: Error = match parse(DuplicateKeyPolicy::Error) {
             Ok(root) => return Ok(root),
             Err(error) => error,
         };
         // Reader reports duplicates, with the place of the first and all other errors. For a
         // mapping that is read as such this policy means: pass all of them on. But once a key
-        // is a number it means what it says, and the others are lost.
+        // is a number it means what it says, and the others would be lost.
         match parse(DuplicateKeyPolicy::LastWins) {
             Ok(root) if !Self::has_number_keys(&root) => Ok(root),
-            Ok(_) => Err(SyntaxError::new(&error)),
+            Ok(_) => Err(SyntaxError::new(&first)),
             Err(error) => Err(SyntaxError::new(&error)),
         }
     }
 
+    /// Whether some mapping in it has a number for a key.
     fn has_number_keys(&self) -> bool {
         match &self.value {
             Value::Sequence(items) => items.iter().any(Self::has_number_keys),

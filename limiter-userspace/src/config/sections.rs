@@ -88,7 +88,7 @@ pub(super) fn read(
     let parts = assemble::Parts {
         limits,
         overrides: overrides.unwrap_or_default(),
-        // Of those with an error, or in a section whose name has one, not all are known.
+        // One with an error, or in a section with a misspelt name, is none of those.
         overrides_known: reader.problems().count() == problems_before
             && (fields.get(OVERRIDES).is_some() || fields.is_missing(OVERRIDES)),
         subscribers: subscribers.unwrap_or_default(),

@@ -142,7 +142,7 @@ impl Match {
 impl fmt::Display for Match {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
-            list(&self.protocols, protocol),
+            list(&self.protocols, |number| protocol(*number)),
             part("sport", list(&self.source_ports, ports)),
             part("dport", list(&self.destination_ports, ports)),
             part("flags", self.tcp_flags.map(|flags| flags.to_string())),
@@ -165,10 +165,10 @@ fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(","))
 }
 
-fn protocol(number: &u8) -> String {
+fn protocol(number: u8) -> String {
     Match::PROTOCOLS
         .iter()
-        .find(|(_, named)| named == number)
+        .find(|(_, named)| *named == number)
         .map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
 }
 

@@ -171,6 +171,10 @@ fn ids() {
         "192.0.2.0/24",
         &["invalid id '192.0.2.0/24', expected an IPv6 /48 range, such as '2001:db8:1::/48'"],
     );
+}
+
+#[test]
+fn ids_in_lists() {
     check(
         "overrides:
   - PacketsPerIPAddress:
@@ -190,7 +194,8 @@ fn ids() {
   - BytesPerIPAddress: {burst: 9999, count: 1, period: 1s, ids: [10.0.0.1]}
 ",
         &[
-            &format!("7:15: invalid id '192.0.2.300', {wanted}"),
+            "7:15: invalid id '192.0.2.300', expected an IPv4 or IPv6 address or prefix, such as \
+             '192.0.2.1' or '2001:db8::/64'",
             "8:20: expected a comment, found nothing",
             "9:35: expected a comment, found a list",
             "9:40: unknown field 'coment', did you mean 'comment'?",

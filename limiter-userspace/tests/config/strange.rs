@@ -68,7 +68,7 @@ fn what_is_almost_right_is_right_at_first() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn no_text_panics_and_no_error_is_without_words(
