@@ -26,7 +26,7 @@ fn check(text: &str, diagnostics: &Diagnostics) {
     for diagnostic in diagnostics.iter() {
         assert!(!diagnostic.message.is_empty());
         assert_eq!(diagnostic.to_string().lines().count(), 1);
-        assert_eq!(diagnostic.file, NAME);
+        assert_eq!(diagnostic.file.as_ref(), NAME);
         if let Some(at) = diagnostic.at {
             assert_in(text, at);
         }

@@ -256,7 +256,6 @@ impl Network {
             IdFormat::RegId => Some(OverrideId::Subscriber(
                 u64::from(self.prefix_length.unwrap_or(0)) + 1,
             )),
-            IdFormat::Total => None,
             IdFormat::Ipv4RangeCidr { prefix_length } if address.is_ipv4() => {
                 let range = IpNet::new(address, prefix_length).ok()?;
                 Some(OverrideId::Prefix(range.trunc()))
@@ -265,7 +264,9 @@ impl Network {
                 let range = IpNet::new(address, prefix_length).ok()?;
                 Some(OverrideId::Prefix(range.trunc()))
             }
-            IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => None,
+            IdFormat::Total | IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
+                None
+            }
         }
     }
 }

@@ -55,8 +55,8 @@ pub fn run(data: &[u8]) {
             continue;
         }
         check_observers(&verdict, &wanted, &before, now);
-        let charged = |limit: &&Wanted| verdict.would_drop & (1 << limit.slot) == 0;
-        let charges: Vec<_> = wanted.iter().filter(charged).collect();
+        let has_tokens = |limit: &&Wanted| verdict.would_drop & (1 << limit.slot) == 0;
+        let charges: Vec<_> = wanted.iter().filter(has_tokens).collect();
         check_charges(&charges, &before, &after);
         for charge in charges {
             let account = accounts
