@@ -46,6 +46,11 @@ pub struct Gcra {
     pub ticks_per_ns: Ratio,
     /// Converts a duration in ticks to nanoseconds.
     pub ns_per_tick: Ratio,
+    /// Which of a policy's tick lengths it has, by a number that the policy's compiler gives; 0:
+    /// a nanosecond.
+    pub scale: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 /// Too few tokens; as many would be there after this many ticks.
@@ -75,6 +80,8 @@ impl Gcra {
         burst_offset: 0,
         ticks_per_ns: Ratio::ONE,
         ns_per_tick: Ratio::ONE,
+        scale: 0,
+        reserved: 0,
     };
 
     /// The parameters of a limit of `burst` tokens, refilled by `count` tokens every
@@ -119,6 +126,8 @@ impl Gcra {
                 burst_offset,
                 ticks_per_ns,
                 ns_per_tick,
+                scale: 0,
+                reserved: 0,
             }),
             _ => None,
         }

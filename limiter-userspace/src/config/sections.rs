@@ -5,7 +5,7 @@ use std::path::Path;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble,
+    Config, assemble, buckets,
     diagnostics::{FileNumber, Problems},
     limits::{self, Limits},
     node::{Node, Value},
@@ -107,7 +107,7 @@ pub(super) fn read(
         .unwrap_or_default();
     let buckets = fields
         .get(BUCKETS)
-        .map(|node| settings::read_buckets(&mut reader, node))
+        .map(|node| buckets::read(&mut reader, node))
         .unwrap_or_default();
     let metrics = fields
         .get(METRICS)

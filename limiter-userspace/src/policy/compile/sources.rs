@@ -6,7 +6,8 @@ use limiter_common::{address::Family, gcra::Gcra, policy::Range};
 use super::{
     CompileError,
     classes::{Classes, Settings},
-    gcra, range,
+    range,
+    rates::Rates,
 };
 use crate::policy::{OverrideId, Policy, SubscriberNumber};
 
@@ -51,12 +52,13 @@ enum Saying {
 /// policy has no prefix.
 pub(super) fn compile(
     policy: &Policy,
+    rates: &mut Rates,
     classes: &mut Classes,
 ) -> Result<[Vec<Range>; 2], CompileError> {
     let mut sayings: Vec<(Block, Saying)> = Vec::new();
     for (slot, limit) in (0..).zip(&policy.limits) {
         for other in &limit.overrides {
-            let gcra = gcra(limit, other.rate)?;
+            let gcra = rates.gcra(limit, other.rate)?;
             match other.id {
                 OverrideId::Prefix(prefix) => {
                     sayings.push((Block::of(prefix), Saying::Override(slot, gcra)));
