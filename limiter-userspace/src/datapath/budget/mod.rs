@@ -81,7 +81,8 @@ fn measure_one(object: &'static str, log: LogLevel, policy: &CompiledPolicy) -> 
         bucket_capacity: 1024,
         log,
     };
-    let mut instance = Instance::prepare(policy, 0, settings, Clocking::Kernel, None)?;
+    let mut instance =
+        Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
     let time = instance.verify()?;
     let functions = stack::functions(log.object(), instance.program_name())?;
     let info = instance.program()?.info()?;
