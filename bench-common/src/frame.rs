@@ -23,7 +23,8 @@ impl Frame {
     ///
     /// # Safety
     ///
-    /// They are readable and writable, by nobody else, while the value is in use.
+    /// They are readable and writable, by nobody else, while the value is in use, and `start`
+    /// is even, as that of every frame is which a driver receives.
     #[must_use]
     #[inline(always)]
     pub const unsafe fn new(start: usize, end: usize) -> Self {
@@ -38,8 +39,8 @@ impl Frame {
             Source::V4(address) => self.set_source_v4(address),
             Source::V6(high, low) => {
                 if self.start + V6_END <= self.end {
-                    self.write(V6_SOURCE, high.to_be());
-                    self.write(V6_SOURCE + 8, low.to_be());
+                    self.write_long(V6_SOURCE, high);
+                    self.write_long(V6_SOURCE + 8, low);
                 }
             }
         }
@@ -49,7 +50,7 @@ impl Frame {
     #[inline(always)]
     pub fn set_source_port(&self, port: u16) {
         if self.start + UDP_END_V4 <= self.end {
-            self.write(UDP_SOURCE_PORT_V4, port.to_be());
+            self.write(UDP_SOURCE_PORT_V4, port);
         }
     }
 
@@ -58,31 +59,52 @@ impl Frame {
         if self.start + V4_END > self.end {
             return;
         }
-        let new = address.to_be();
-        let old = self.read::<u32>(V4_SOURCE);
-        // RFC 1624, equation 3. Sums of one's complement do not mind the byte order.
-        let sum = u64::from(!self.read::<u16>(V4_CHECKSUM))
-            + u64::from(!old & 0xffff)
-            + u64::from(!old >> 16)
-            + u64::from(new & 0xffff)
-            + u64::from(new >> 16);
+        let (high, low) = halves(address);
+        // RFC 1624, equation 3.
+        let sum = u64::from(!self.read(V4_CHECKSUM))
+            + u64::from(!self.read(V4_SOURCE))
+            + u64::from(!self.read(V4_SOURCE + 2))
+            + u64::from(high)
+            + u64::from(low);
         self.write(V4_CHECKSUM, !fold(sum));
-        self.write(V4_SOURCE, new);
+        self.write(V4_SOURCE, high);
+        self.write(V4_SOURCE + 2, low);
     }
 
-    /// The caller has seen that the frame reaches so far.
     #[inline(always)]
-    fn read<T: Copy>(&self, offset: usize) -> T {
-        // SAFETY: the bytes are the frame's, readable by `new`'s promise; T is an integer.
-        unsafe { ((self.start + offset) as *const T).read_unaligned() }
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
+    fn write_long(&self, offset: usize, value: u64) {
+        let (first, second) = halves((value >> 32) as u32);
+        let (third, fourth) = halves(value as u32);
+        self.write(offset, first);
+        self.write(offset + 2, second);
+        self.write(offset + 4, third);
+        self.write(offset + 6, fourth);
     }
 
+    /// A word of the frame. In units of 16 bits, to which its headers are aligned: BPF's
+    /// compiler takes anything larger, or not known to be aligned, apart into bytes.
+    ///
     /// The caller has seen that the frame reaches so far.
     #[inline(always)]
-    fn write<T: Copy>(&self, offset: usize, value: T) {
-        // SAFETY: the bytes are the frame's, writable by `new`'s promise.
-        unsafe { ((self.start + offset) as *mut T).write_unaligned(value) }
+    fn read(&self, offset: usize) -> u16 {
+        // SAFETY: the bytes are the frame's, readable and aligned by `new`'s promise and the
+        // even offset.
+        u16::from_be(unsafe { ((self.start + offset) as *const u16).read() })
     }
+
+    /// Changes a word; likewise.
+    #[inline(always)]
+    fn write(&self, offset: usize, value: u16) {
+        // SAFETY: as in `read`; they are writable too.
+        unsafe { ((self.start + offset) as *mut u16).write(value.to_be()) }
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
+const fn halves(word: u32) -> (u16, u16) {
+    ((word >> 16) as u16, word as u16)
 }
 
 /// The sum of 16-bit words as one, in one's complement.
@@ -98,6 +120,9 @@ const fn fold(sum: u64) -> u16 {
 mod tests {
     use super::*;
 
+    #[repr(align(2))]
+    struct Aligned<const N: usize>([u8; N]);
+
     /// The sum of a right header's words is 0xffff.
     fn sum(header: &[u8]) -> u16 {
         let words = header
@@ -108,7 +133,8 @@ mod tests {
 
     #[test]
     fn the_checksum_follows_the_source() {
-        let mut bytes = [0_u8; 64];
+        let mut aligned = Aligned([0; 64]);
+        let bytes = &mut aligned.0;
         bytes[14] = 0x45;
         bytes[16..18].copy_from_slice(&50_u16.to_be_bytes());
         bytes[22] = 64;
@@ -127,13 +153,14 @@ mod tests {
 
     #[test]
     fn short_frames_stay_as_they_are() {
-        let mut bytes = [7_u8; 33];
+        let mut aligned = Aligned([7; 33]);
+        let bytes = &mut aligned.0;
         let start = bytes.as_mut_ptr().addr();
         // SAFETY: the bytes are ours and outlive the value.
         let frame = unsafe { Frame::new(start, start + bytes.len()) };
         frame.set_source(Source::V4(1));
         frame.set_source(Source::V6(1, 1));
         frame.set_source_port(1);
-        assert_eq!(bytes, [7; 33]);
+        assert_eq!(*bytes, [7; 33]);
     }
 }
