@@ -13,6 +13,7 @@ use crate::{
     cpu,
     interrupt::Interrupt,
     lane::to_f64,
+    results::Figure,
     scenario::Scenario,
     stats::Spread,
 };
@@ -26,14 +27,6 @@ const TIMES: u32 = 100_000;
 /// However long it takes to know every source.
 const LONGEST_WARM_UP: Duration = Duration::from_secs(40);
 
-/// What one contender's packets cost.
-#[derive(Clone, Debug)]
-pub(crate) struct Cost {
-    pub(crate) contender: &'static str,
-    /// Nanoseconds a packet, on each CPU.
-    pub(crate) ns: Spread,
-}
-
 /// Measures those contenders that are programs under one flood, in turns.
 pub(crate) fn measure(
     contenders: &[Contender],
@@ -42,7 +35,7 @@ pub(crate) fn measure(
     time: Duration,
     interrupt: &Interrupt,
     mut progress: impl FnMut(&str),
-) -> Result<Vec<Cost>> {
+) -> Result<Vec<Figure>> {
     let terms = Terms {
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
@@ -81,9 +74,11 @@ pub(crate) fn measure(
     programs
         .into_iter()
         .map(|(contender, _, runs)| {
-            Ok(Cost {
+            Ok(Figure {
                 contender,
-                ns: Spread::new(runs).context("no rounds")?,
+                scenario: *scenario,
+                spread: Spread::new(runs).context("no rounds")?,
+                lost_ppm: 0.0,
             })
         })
         .collect()

@@ -25,7 +25,7 @@ const FIRST_CHUNK: u32 = 1 << 14;
 
 /// How long one system call is to take. Setting up and taking down what it needs takes the
 /// kernel some twenty milliseconds, which are not counted, more.
-const CHUNK_TIME: Duration = Duration::from_millis(200);
+const CHUNK_TIME: Duration = Duration::from_secs(1);
 
 /// Floods one end of a pair from the other.
 pub(crate) struct Generator {

@@ -8,6 +8,7 @@ use crate::{
     contender::{Contender, Terms},
     interrupt::Interrupt,
     lane::Lane,
+    results::Figure,
     scenario::Scenario,
     stats::Spread,
 };
@@ -15,16 +16,6 @@ use crate::{
 /// What a source may send in a second: a usual limit, which a flood from few sources exceeds
 /// and one from many does not.
 const PER_SECOND: u64 = 1000;
-
-/// What one contender reached.
-#[derive(Clone, Debug)]
-pub(crate) struct Rate {
-    pub(crate) contender: &'static str,
-    /// Packets a second.
-    pub(crate) rate: Spread,
-    /// Of a million frames, how many were lost before the contender.
-    pub(crate) lost_ppm: f64,
-}
 
 /// Measures contenders under one flood, in turns.
 pub(crate) fn measure(
@@ -34,7 +25,7 @@ pub(crate) fn measure(
     time: Duration,
     interrupt: &Interrupt,
     mut progress: impl FnMut(&str),
-) -> Result<Vec<Rate>> {
+) -> Result<Vec<Figure>> {
     let terms = Terms {
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
@@ -63,9 +54,10 @@ pub(crate) fn measure(
     lanes
         .into_iter()
         .map(|(contender, _, rates, lost_ppm)| {
-            Ok(Rate {
+            Ok(Figure {
                 contender,
-                rate: Spread::new(rates).context("no rounds")?,
+                scenario: *scenario,
+                spread: Spread::new(rates).context("no rounds")?,
                 lost_ppm,
             })
         })

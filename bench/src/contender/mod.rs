@@ -108,11 +108,6 @@ impl Contender {
         matches!(self.kind, Kind::Program(_) | Kind::Limiter(_))
     }
 
-    /// Whether it limits anything.
-    pub(crate) fn is_limiter(&self) -> bool {
-        !matches!(self.kind, Kind::Program("drop_all" | "parse_and_clock"))
-    }
-
     /// Loads it, attached to nothing; `None`: it is no program.
     pub(crate) fn load(&self, terms: &Terms) -> Result<Option<Loaded>> {
         match self.kind {
