@@ -19,10 +19,12 @@ pub enum Error {
         source: io::Error,
     },
     /// Cargo ran and failed.
-    #[error("`cargo {command}` failed for limiter-ebpf: correct what it reports above")]
+    #[error("`cargo {command}` failed for {package}: correct what it reports above")]
     Cargo {
         /// The command: `build` or `clippy`.
         command: &'static str,
+        /// What it was to build.
+        package: &'static str,
     },
     /// A file of the output could not be written.
     #[error("cannot write {}: {source}", path.display())]

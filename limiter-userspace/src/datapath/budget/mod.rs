@@ -78,7 +78,8 @@ pub fn measure() -> Result<Vec<Cost>> {
 
 fn measure_one(object: &'static str, log: LogLevel, policy: &CompiledPolicy) -> Result<Cost> {
     let settings = Settings::new(Buckets::default(), log)?;
-    let mut instance = Instance::prepare(policy, 0, settings, Clocking::Kernel, None)?;
+    let mut instance =
+        Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
     let time = instance.verify()?;
     let functions = stack::functions(log.object(), instance.program_name())?;
     let info = instance.program()?.info()?;

@@ -1,0 +1,71 @@
+//! Draws the sources of a flood.
+
+use crate::layout::{Layout, Source};
+
+/// From which sources to draw, and how far the drawing is; one for each CPU.
+///
+/// Userspace writes it as four words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Draw {
+    /// The generator's state: where it starts is the seed.
+    pub state: u64,
+    /// One less than the number of sources, which is a power of two.
+    pub mask: u64,
+    /// A [`Layout`]; 0: nothing is drawn, and the frame stays as it is.
+    pub layout: u64,
+    /// 1: what would pass is dropped, so that no network stack is measured.
+    pub sink: u64,
+}
+
+impl Draw {
+    /// As the words that a map holds.
+    #[must_use]
+    pub const fn words(&self) -> [u64; 4] {
+        [self.state, self.mask, self.layout, self.sink]
+    }
+
+    /// The next source; `None`: nothing is to be drawn.
+    #[inline(always)]
+    pub fn next_source(&mut self) -> Option<Source> {
+        let layout = Layout::of_number(self.layout)?;
+        // Knuth's MMIX generator; its upper bits are the good ones.
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        Some(layout.source((self.state >> 32) & self.mask))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn draws_every_source_and_no_other() {
+        let mut draw = Draw {
+            state: 1,
+            mask: 1023,
+            layout: Layout::V4 as u64,
+            sink: 0,
+        };
+        let drawn: HashSet<_> = (0..20_000).filter_map(|_| draw.next_source()).collect();
+        let all: HashSet<_> = (0..1024).map(|index| Layout::V4.source(index)).collect();
+        assert_eq!(drawn, all);
+    }
+
+    #[test]
+    fn draws_nothing_without_a_layout() {
+        let mut draw = Draw {
+            state: 1,
+            mask: 0,
+            layout: 0,
+            sink: 0,
+        };
+        assert_eq!(draw.next_source(), None);
+        assert_eq!(draw.state, 1);
+    }
+}

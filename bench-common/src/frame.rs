@@ -1,0 +1,166 @@
+//! Writing a source into a frame.
+
+use crate::layout::Source;
+
+const ETHERNET: usize = 14;
+const V4_CHECKSUM: usize = ETHERNET + 10;
+const V4_SOURCE: usize = ETHERNET + 12;
+const V4_END: usize = ETHERNET + 20;
+const V6_SOURCE: usize = ETHERNET + 8;
+const V6_END: usize = ETHERNET + 40;
+const UDP_SOURCE_PORT_V4: usize = V4_END;
+const UDP_END_V4: usize = V4_END + 8;
+
+/// The bytes of an untagged Ethernet frame, by their addresses, as XDP tells them.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    start: usize,
+    end: usize,
+}
+
+impl Frame {
+    /// The bytes from `start` to before `end`.
+    ///
+    /// # Safety
+    ///
+    /// They are readable and writable, by nobody else, while the value is in use, and `start`
+    /// is even, as that of every frame is which a driver receives.
+    #[must_use]
+    #[inline(always)]
+    pub const unsafe fn new(start: usize, end: usize) -> Self {
+        Self { start, end }
+    }
+
+    /// Replaces the source address, and of IPv4 the header's checksum; a frame too short for
+    /// it stays as it is.
+    #[inline(always)]
+    pub fn set_source(&self, source: Source) {
+        match source {
+            Source::V4(address) => self.set_source_v4(address),
+            Source::V6(high, low) => {
+                if self.start + V6_END <= self.end {
+                    self.write_long(V6_SOURCE, high);
+                    self.write_long(V6_SOURCE + 8, low);
+                }
+            }
+        }
+    }
+
+    /// Replaces the UDP source port of an IPv4 packet without options.
+    #[inline(always)]
+    pub fn set_source_port(&self, port: u16) {
+        if self.start + UDP_END_V4 <= self.end {
+            self.write(UDP_SOURCE_PORT_V4, port);
+        }
+    }
+
+    #[inline(always)]
+    fn set_source_v4(&self, address: u32) {
+        if self.start + V4_END > self.end {
+            return;
+        }
+        let (high, low) = halves(address);
+        // RFC 1624, equation 3.
+        let sum = u64::from(!self.read(V4_CHECKSUM))
+            + u64::from(!self.read(V4_SOURCE))
+            + u64::from(!self.read(V4_SOURCE + 2))
+            + u64::from(high)
+            + u64::from(low);
+        self.write(V4_CHECKSUM, !fold(sum));
+        self.write(V4_SOURCE, high);
+        self.write(V4_SOURCE + 2, low);
+    }
+
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
+    fn write_long(&self, offset: usize, value: u64) {
+        let (first, second) = halves((value >> 32) as u32);
+        let (third, fourth) = halves(value as u32);
+        self.write(offset, first);
+        self.write(offset + 2, second);
+        self.write(offset + 4, third);
+        self.write(offset + 6, fourth);
+    }
+
+    /// A word of the frame. In units of 16 bits, to which its headers are aligned: BPF's
+    /// compiler takes anything larger, or not known to be aligned, apart into bytes.
+    ///
+    /// The caller has seen that the frame reaches so far.
+    #[inline(always)]
+    fn read(&self, offset: usize) -> u16 {
+        // SAFETY: the bytes are the frame's, readable and aligned by `new`'s promise and the
+        // even offset.
+        u16::from_be(unsafe { ((self.start + offset) as *const u16).read() })
+    }
+
+    /// Changes a word; likewise.
+    #[inline(always)]
+    fn write(&self, offset: usize, value: u16) {
+        // SAFETY: as in `read`; they are writable too.
+        unsafe { ((self.start + offset) as *mut u16).write(value.to_be()) }
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
+const fn halves(word: u32) -> (u16, u16) {
+    ((word >> 16) as u16, word as u16)
+}
+
+/// The sum of 16-bit words as one, in one's complement.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the carries are folded in")]
+const fn fold(sum: u64) -> u16 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(align(2))]
+    struct Aligned<const N: usize>([u8; N]);
+
+    /// The sum of a right header's words is 0xffff.
+    fn sum(header: &[u8]) -> u16 {
+        let words = header
+            .chunks(2)
+            .map(|word| u16::from_be_bytes([word[0], word[1]]));
+        fold(words.map(u64::from).sum())
+    }
+
+    #[test]
+    fn the_checksum_follows_the_source() {
+        let mut aligned = Aligned([0; 64]);
+        let bytes = &mut aligned.0;
+        bytes[14] = 0x45;
+        bytes[16..18].copy_from_slice(&50_u16.to_be_bytes());
+        bytes[22] = 64;
+        bytes[23] = 17;
+        bytes[26..34].copy_from_slice(&[10, 0, 0, 2, 10, 0, 0, 1]);
+        let checksum = !sum(&bytes[14..34]);
+        bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+        let start = bytes.as_mut_ptr().addr();
+        for address in [0, 1, 0xffff_ffff, 0x1234_5678, 0xffff_0000] {
+            // SAFETY: the bytes are ours and outlive the value.
+            unsafe { Frame::new(start, start + 64) }.set_source(Source::V4(address));
+            assert_eq!(bytes[26..30], address.to_be_bytes());
+            assert_eq!(sum(&bytes[14..34]), 0xffff, "{address:x}");
+        }
+    }
+
+    #[test]
+    fn short_frames_stay_as_they_are() {
+        let mut aligned = Aligned([7; 33]);
+        let bytes = &mut aligned.0;
+        let start = bytes.as_mut_ptr().addr();
+        // SAFETY: the bytes are ours and outlive the value.
+        let frame = unsafe { Frame::new(start, start + bytes.len()) };
+        frame.set_source(Source::V4(1));
+        frame.set_source(Source::V6(1, 1));
+        frame.set_source_port(1);
+        assert_eq!(*bytes, [7; 33]);
+    }
+}

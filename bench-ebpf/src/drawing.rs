@@ -1,0 +1,28 @@
+//! Sources drawn inside the program.
+
+use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map, programs::XdpContext};
+use bench_common::{Draw, Frame};
+
+#[btf_map]
+static DRAW: PerCpuArray<Draw, 1> = PerCpuArray::new();
+
+/// Gives the frame a source; returns whether it is to be dropped even if it may pass.
+#[inline(always)]
+pub(crate) fn draw_source(context: &XdpContext) -> bool {
+    let Some(draw) = DRAW.get_ptr_mut(0) else {
+        return false;
+    };
+    // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
+    let draw = unsafe { &mut *draw };
+    if let Some(source) = draw.next_source() {
+        frame(context).set_source(source);
+    }
+    draw.sink != 0
+}
+
+/// The frame's bytes.
+#[inline(always)]
+pub(crate) fn frame(context: &XdpContext) -> Frame {
+    // SAFETY: the frame is the program's while it runs.
+    unsafe { Frame::new(context.data(), context.data_end()) }
+}

@@ -1,0 +1,84 @@
+//! What no limiter can be faster than.
+
+use aya_ebpf::{bindings::xdp_md, helpers::bpf_ktime_get_ns, macros::xdp, programs::XdpContext};
+use limiter_common::packet::{self, Facts, Frame};
+
+use crate::{
+    counted::{drop_it, pass_it},
+    drawing::draw_source,
+};
+
+/// Drops every frame and counts it.
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn drop_all(context: XdpContext) -> u32 {
+    draw_source(&context);
+    drop_it()
+}
+
+/// Parses every frame as the limiter does and takes the time; then drops it.
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn parse_and_clock(context: XdpContext) -> u32 {
+    draw_source(&context);
+    let mut facts = Facts::NONE;
+    let good = bench_parse(context.ctx, &raw mut facts);
+    // SAFETY: the helper takes no argument and may be called anywhere.
+    let now = unsafe { bpf_ktime_get_ns() };
+    // Never so: it makes the time and the facts be used.
+    if good == 0 || now < facts.length {
+        return pass_it(true);
+    }
+    drop_it()
+}
+
+/// As the limiter's: a global function of the object.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn bench_parse(context: *mut xdp_md, facts: *mut Facts) -> u32 {
+    let context = XdpContext::new(context);
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
+    let Some(facts) = (unsafe { facts.as_mut() }) else {
+        return 0;
+    };
+    let frame = Bytes {
+        start: context.data(),
+        end: context.data_end(),
+    };
+    u32::from(packet::parse(&frame, facts).is_ok())
+}
+
+/// No header that is parsed starts beyond this: the verifier wants offsets bounded.
+const MAX_OFFSET: usize = 0x3fff;
+
+struct Bytes {
+    start: usize,
+    end: usize,
+}
+
+impl Frame for Bytes {
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.end - self.start
+    }
+
+    #[inline(always)]
+    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        if offset > MAX_OFFSET {
+            return None;
+        }
+        let address = self.start + offset;
+        if address + N > self.end {
+            return None;
+        }
+        // SAFETY: the N bytes at `address` lie in the frame, which the kernel keeps readable
+        // while the program runs; any bytes make an array.
+        Some(unsafe { (address as *const [u8; N]).read_unaligned() })
+    }
+}

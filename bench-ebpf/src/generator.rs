@@ -1,0 +1,82 @@
+//! Makes the flood: run on live frames, it gives each a source and sends it on.
+
+use aya_ebpf::{
+    Global,
+    bindings::xdp_action::XDP_ABORTED,
+    btf_maps::Array,
+    helpers::{bpf_ktime_get_ns, bpf_redirect},
+    macros::{btf_map, xdp},
+    programs::XdpContext,
+};
+use bench_common::{CLIENTS, Client, FIRST_PORT, client_source};
+
+use crate::drawing::{draw_source, frame};
+
+/// The interface that the frames leave by.
+#[unsafe(no_mangle)]
+static INTERFACE: Global<u32> = Global::new(0);
+
+/// The UDP source port of the flood.
+const FLOOD_PORT: u16 = 9;
+
+#[btf_map]
+static CLIENT: Array<Client, { CLIENTS as usize }> = Array::new();
+
+/// Whose turn it is to send, if it is due.
+#[btf_map]
+static TURN: Array<u32, 1> = Array::new();
+
+/// A flood alone.
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn flood(context: XdpContext) -> u32 {
+    draw_source(&context);
+    send()
+}
+
+/// A flood, and in between the clients, each at its pace by the clock. From one program, so
+/// that no client's packet queues behind the flood and is lost before the limiter sees it.
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn flood_and_clients(context: XdpContext) -> u32 {
+    match next_client() {
+        Some(client) => {
+            let frame = frame(&context);
+            frame.set_source(client_source(client));
+            // There are few clients.
+            frame.set_source_port(FIRST_PORT + (client & 0xff) as u16);
+        }
+        None => {
+            draw_source(&context);
+            frame(&context).set_source_port(FLOOD_PORT);
+        }
+    }
+    send()
+}
+
+/// The client that sends now, if the one whose turn it is does.
+#[inline(always)]
+fn next_client() -> Option<u32> {
+    let turn = TURN.get_ptr_mut(0)?;
+    // SAFETY: clients are sent by one CPU only.
+    let turn = unsafe { &mut *turn };
+    *turn = (*turn + 1) % CLIENTS;
+    let client = CLIENT.get_ptr_mut(*turn)?;
+    // SAFETY: likewise; userspace writes before and reads after.
+    let client = unsafe { &mut *client };
+    // SAFETY: the helper takes no argument and may be called anywhere.
+    client.sends(unsafe { bpf_ktime_get_ns() }).then_some(*turn)
+}
+
+#[inline(always)]
+fn send() -> u32 {
+    // SAFETY: takes numbers only.
+    let action = unsafe { bpf_redirect(INTERFACE.load(), 0) };
+    u32::try_from(action).unwrap_or(XDP_ABORTED)
+}

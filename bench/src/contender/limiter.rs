@@ -1,0 +1,154 @@
+//! This limiter, by its own library.
+
+use std::{fmt::Write as _, net::Ipv4Addr};
+
+use anyhow::{Result, anyhow};
+use limiter_common::reason::{Action, Reason};
+use limiter_userspace::{
+    config::{self, Buckets, Store},
+    datapath::{Clocking, Instance, LogLevel, OBJECT, Settings, SharedMaps},
+    policy::{CompiledPolicy, Names},
+};
+
+use super::{Counted, Terms};
+use crate::{drawing::Drawing, objects};
+
+/// Which limits count each packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limits {
+    /// Packets of each address.
+    Address,
+    /// Packets and bytes of each address.
+    AddressTwice,
+    /// Packets of each address and of its range.
+    AddressAndRange,
+    /// Packets and bytes of each address and of its range.
+    Four,
+    /// As [`Limits::Address`], with another rate for each of 100 000 prefixes.
+    ManyOverrides,
+}
+
+/// How many buckets there are for each limit: as many as configured by default.
+const CAPACITY: u32 = 1 << 20;
+
+/// How many prefixes [`Limits::ManyOverrides`] has.
+pub(crate) const OVERRIDES: u32 = 100_000;
+
+impl Limits {
+    const fn count(self) -> u32 {
+        match self {
+            Self::Address | Self::ManyOverrides => 1,
+            Self::AddressTwice | Self::AddressAndRange => 2,
+            Self::Four => 4,
+        }
+    }
+
+    /// The first limit is that of the terms. The others have room, so that what the first lets
+    /// pass is charged to them too: the most work there is.
+    pub(crate) fn configuration(self, per_second: u64) -> String {
+        const ROOM: u64 = 1_000_000_000;
+        let limit = |name: &str, rate: u64| {
+            format!("  {name}: {{burst: {rate}, count: {rate}, period: 1s}}\n")
+        };
+        let mut text = format!("limits:\n{}", limit("PacketsPerIPAddress", per_second));
+        if matches!(self, Self::AddressTwice | Self::Four) {
+            text += &limit("BytesPerIPAddress", ROOM);
+        }
+        if matches!(self, Self::AddressAndRange | Self::Four) {
+            text += &limit("PacketsPerIPv4Range", ROOM);
+            text += &limit("PacketsPerIPv6Range", ROOM);
+        }
+        if self == Self::Four {
+            text += &limit("BytesPerIPv4Range", ROOM);
+            text += &limit("BytesPerIPv6Range", ROOM);
+        }
+        if self == Self::ManyOverrides {
+            let rate = 2 * per_second;
+            let _ = write!(
+                text,
+                "overrides:\n  - PacketsPerIPAddress:\n      burst: {rate}\n      count: {rate}\n      period: 1s\n      ids:\n"
+            );
+            for prefix in override_prefixes() {
+                let _ = writeln!(text, "        - {prefix}/28");
+            }
+        }
+        text
+    }
+}
+
+/// Prefixes of 16 addresses all over those that a flood comes from.
+fn override_prefixes() -> impl Iterator<Item = Ipv4Addr> {
+    const FIRST: u32 = 0x1000_0000;
+    const STEP: u32 = (1 << 28) / OVERRIDES / 16 * 16;
+    (0..OVERRIDES).map(|number| Ipv4Addr::from(FIRST + number * STEP))
+}
+
+/// The limiter with its tables, loaded.
+pub(crate) struct LoadedLimiter {
+    pub(super) instance: Instance,
+    maps: SharedMaps,
+}
+
+impl LoadedLimiter {
+    pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Self> {
+        let text = limits.configuration(terms.per_second);
+        let config = config::parse(&text, "bench", &Names::default())
+            .map_err(|errors| anyhow!("{errors}"))?;
+        let policy = CompiledPolicy::new(&config.policy)?;
+        let buckets = Buckets {
+            store,
+            capacity: CAPACITY * limits.count(),
+            ..Buckets::default()
+        };
+        let settings = Settings::new(buckets, LogLevel::Off)?;
+        let measured = terms.sink || terms.draw;
+        // Where nothing is drawn and what passes goes on, it is the object that the daemon
+        // loads.
+        let object = if measured { objects::LIMITER } else { OBJECT };
+        let mut instance =
+            Instance::load_build(object, &policy, 0, settings, Clocking::Kernel, None)?;
+        if measured {
+            let drawing = Drawing {
+                layout: terms.draw.then_some(terms.layout),
+                sources_log2: terms.sources_log2,
+                sink: terms.sink,
+            };
+            drawing.apply(instance.ebpf_mut())?;
+        }
+        let maps = instance.take_maps(settings)?;
+        Ok(Self { instance, maps })
+    }
+
+    pub(super) fn counted(&self) -> Result<Counted> {
+        let mut counted = Counted::default();
+        for reason in Reason::ALL {
+            let packets = self.maps.reason_traffic(0, *reason)?.packets;
+            match reason.action(Action::Drop) {
+                Action::Pass => counted.passed += packets,
+                Action::Drop => counted.dropped += packets,
+            }
+        }
+        Ok(counted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_configuration_is_one() {
+        for limits in [
+            Limits::Address,
+            Limits::AddressTwice,
+            Limits::AddressAndRange,
+            Limits::Four,
+            Limits::ManyOverrides,
+        ] {
+            let text = limits.configuration(1000);
+            let config = config::parse(&text, "bench", &Names::default());
+            let config = config.unwrap_or_else(|errors| panic!("{limits:?}: {errors}"));
+            CompiledPolicy::new(&config.policy).unwrap();
+        }
+    }
+}

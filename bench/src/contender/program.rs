@@ -1,0 +1,127 @@
+//! Programs in the kernel: the benchmark's own and the limiter.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use aya::{
+    Ebpf, EbpfLoader, TestRun as _, TestRunOptions,
+    maps::PerCpuArray,
+    programs::{Xdp, XdpMode},
+};
+use bench_common::{Layout, counted};
+use limiter_userspace::config::Store;
+use nix::net::if_::if_nametoindex;
+use testbed::{Pair, SERVER_INTERFACE};
+
+use super::{AtWork, Counted, Limits, Runnable, Terms, limiter::LoadedLimiter};
+use crate::{drawing::Drawing, objects};
+
+/// The plain limiter.
+pub(super) const FIXED_WINDOW: &str = "fixed_window";
+
+/// Room for every source, and for a thousand where there are few.
+pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
+    1 << if sources_log2 < 10 { 10 } else { sources_log2 }
+}
+
+/// The most that the plain limiter has room for: as much as ours by default.
+const WINDOWS_MOST_LOG2: u32 = 20;
+
+/// A loaded program.
+pub(crate) enum Loaded {
+    Program { ebpf: Box<Ebpf>, name: &'static str },
+    Limiter(Box<LoadedLimiter>),
+}
+
+impl Loaded {
+    pub(super) fn program(name: &'static str, terms: &Terms) -> Result<Self> {
+        let (v4, v6) = match terms.layout {
+            _ if name != FIXED_WINDOW => (1, 1),
+            Layout::V4 => (1 << WINDOWS_MOST_LOG2, 1),
+            Layout::V6Near | Layout::V6Far => (1, 1 << WINDOWS_MOST_LOG2),
+        };
+        let mut ebpf = EbpfLoader::new()
+            .override_global("MOST_IN_WINDOW", &terms.per_second, true)
+            .map_max_entries("WINDOWS_V4", v4)
+            .map_max_entries("WINDOWS_V6", v6)
+            .load(objects::BENCH)?;
+        let drawing = Drawing {
+            layout: terms.draw.then_some(terms.layout),
+            sources_log2: terms.sources_log2,
+            sink: terms.sink,
+        };
+        drawing.apply(&mut ebpf)?;
+        xdp(&mut ebpf, name)?.load()?;
+        Ok(Self::Program {
+            ebpf: Box::new(ebpf),
+            name,
+        })
+    }
+
+    pub(super) fn limiter(store: Store, limits: Limits, terms: &Terms) -> Result<Self> {
+        let limiter = LoadedLimiter::load(store, limits, terms)?;
+        Ok(Self::Limiter(Box::new(limiter)))
+    }
+
+    /// Attaches it to the server's end of a pair, in native mode.
+    pub(super) fn attach(mut self, pair: &Pair) -> Result<Self> {
+        let program = match &mut self {
+            Self::Program { ebpf, name } => xdp(ebpf, name)?,
+            Self::Limiter(limiter) => {
+                let name = limiter.instance.program_name();
+                xdp(limiter.instance.ebpf_mut(), name)?
+            }
+        };
+        pair.server.enter(|| {
+            let index = if_nametoindex(SERVER_INTERFACE)?;
+            program.attach_to_if_index(index, XdpMode::Driver)?;
+            Ok(())
+        })?;
+        Ok(self)
+    }
+}
+
+fn xdp<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut Xdp> {
+    let program = ebpf
+        .program_mut(name)
+        .with_context(|| format!("the object has no {name}"))?;
+    Ok(program.try_into()?)
+}
+
+impl AtWork for Loaded {
+    fn counted(&self) -> Result<Counted> {
+        match self {
+            Self::Program { ebpf, .. } => {
+                let map = ebpf.map("COUNTED").context("the object has no COUNTED")?;
+                let map = PerCpuArray::<_, u64>::try_from(map)?;
+                let sum = |what| anyhow::Ok(map.get(&what, 0)?.iter().sum());
+                Ok(Counted {
+                    passed: sum(counted::PASSED)?,
+                    dropped: sum(counted::DROPPED)?,
+                })
+            }
+            Self::Limiter(limiter) => limiter.counted(),
+        }
+    }
+}
+
+impl Runnable for Loaded {
+    fn run(&self, frame: &[u8], times: u32) -> Result<Duration> {
+        match self {
+            Self::Program { ebpf, name } => {
+                let program: &Xdp = ebpf
+                    .program(name)
+                    .with_context(|| format!("the object has no {name}"))?
+                    .try_into()?;
+                let options = TestRunOptions {
+                    data_in: Some(frame),
+                    repeat: times,
+                    ..TestRunOptions::new()
+                };
+                // What the kernel tells is the mean of the runs.
+                Ok(program.test_run(options)?.duration * times)
+            }
+            Self::Limiter(limiter) => Ok(limiter.instance.hammer(frame, times)?),
+        }
+    }
+}

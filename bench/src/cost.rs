@@ -1,0 +1,123 @@
+//! Nanoseconds a packet, by `BPF_PROG_TEST_RUN` with sources drawn inside the program: without
+//! a driver, and without a generator.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, anyhow};
+
+use crate::{
+    contender::{Contender, Loaded, Runnable as _, Terms},
+    cpu,
+    interrupt::Interrupt,
+    lane::to_f64,
+    results::Figure,
+    scenario::Scenario,
+    stats::Spread,
+};
+
+/// Nothing is ever over such a limit, so every packet is charged: the most work there is.
+const PER_SECOND: u64 = 1_000_000_000;
+
+/// How often a program is run by one system call.
+const TIMES: u32 = 100_000;
+
+/// However long it takes to know every source.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(40);
+
+/// Measures those contenders that are programs under one flood, in turns.
+pub(crate) fn measure(
+    contenders: &[Contender],
+    scenario: &Scenario,
+    rounds: usize,
+    time: Duration,
+    interrupt: &Interrupt,
+    mut progress: impl FnMut(&str),
+) -> Result<Vec<Figure>> {
+    let terms = Terms {
+        layout: scenario.layout,
+        sources_log2: scenario.sources_log2,
+        per_second: PER_SECOND,
+        sink: true,
+        draw: true,
+    };
+    let frame = scenario.frame()?;
+    let mut programs = Vec::new();
+    for contender in contenders {
+        let Some(program) = contender.load(&terms)? else {
+            continue;
+        };
+        progress(&format!("{}: {scenario} is prepared", contender.name));
+        let run = Run {
+            program: &program,
+            frame: &frame,
+            cpus: scenario.cpus,
+            interrupt,
+        };
+        run.until(LONGEST_WARM_UP, 2 * scenario.sources())?;
+        programs.push((contender.name, program, Vec::new()));
+    }
+    for _ in 0..rounds {
+        for (name, program, runs) in &mut programs {
+            progress(&format!("{name}: {scenario}"));
+            let run = Run {
+                program,
+                frame: &frame,
+                cpus: scenario.cpus,
+                interrupt,
+            };
+            runs.push(run.until(time, u64::MAX)?);
+        }
+    }
+    programs
+        .into_iter()
+        .map(|(contender, _, runs)| {
+            Ok(Figure {
+                contender,
+                scenario: *scenario,
+                spread: Spread::new(runs).context("no rounds")?,
+                lost_ppm: 0.0,
+            })
+        })
+        .collect()
+}
+
+/// A program to be run over and over.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    program: &'a Loaded,
+    frame: &'a [u8],
+    cpus: usize,
+    interrupt: &'a Interrupt,
+}
+
+impl Run<'_> {
+    /// Runs it on every CPU; returns the nanoseconds of one run, the mean of the CPUs.
+    fn until(&self, time: Duration, times: u64) -> Result<f64> {
+        let costs: Vec<Result<f64>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.cpus)
+                .map(|cpu| scope.spawn(move || self.on(cpu, time, times)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)
+                .collect()
+        });
+        let costs = costs.into_iter().collect::<Result<Vec<_>>>()?;
+        Ok(costs.iter().sum::<f64>() / costs.len() as f64)
+    }
+
+    fn on(&self, cpu: usize, time: Duration, times: u64) -> Result<f64> {
+        cpu::pin(cpu)?;
+        let start = Instant::now();
+        let (mut ran, mut took) = (0_u64, Duration::ZERO);
+        while ran < times && start.elapsed() < time {
+            self.interrupt.check()?;
+            took += self.program.run(self.frame, TIMES)?;
+            ran += u64::from(TIMES);
+        }
+        Ok(took.as_secs_f64() * 1e9 / to_f64(ran.max(1)))
+    }
+}

@@ -1,0 +1,78 @@
+//! What the limiter takes of the machine when nothing comes in: kernel memory, and time to
+//! start.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use bench_common::Layout;
+use limiter_userspace::config::Store;
+use serde::Serialize;
+
+use crate::contender::{Contender, Kind, Limits, Terms};
+
+/// What the limiter takes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Footprint {
+    /// Bytes of kernel memory with room for a million buckets.
+    pub(crate) million_buckets_bytes: u64,
+    /// How many bytes more with 100 000 overrides.
+    pub(crate) overrides_bytes: u64,
+    /// How long these take to be read, compiled and loaded.
+    pub(crate) overrides_seconds: f64,
+}
+
+/// Loads the limiter with one limit, and with 100 000 overrides.
+pub(crate) fn measure() -> Result<Footprint> {
+    let (plain, _) = load(Limits::Address)?;
+    let (with_overrides, time) = load(Limits::ManyOverrides)?;
+    Ok(Footprint {
+        million_buckets_bytes: plain,
+        overrides_bytes: with_overrides.saturating_sub(plain),
+        overrides_seconds: time.as_secs_f64(),
+    })
+}
+
+fn load(limits: Limits) -> Result<(u64, Duration)> {
+    let contender = Contender {
+        name: "",
+        kind: Kind::Limiter(Store::default(), limits),
+    };
+    // The object that the daemon loads.
+    let terms = Terms {
+        layout: Layout::V4,
+        sources_log2: 0,
+        per_second: 1000,
+        sink: false,
+        draw: false,
+    };
+    let before = map_memory()?;
+    let start = Instant::now();
+    let loaded = contender.load(&terms)?;
+    let time = start.elapsed();
+    let memory = map_memory()?.saturating_sub(before);
+    drop(loaded);
+    Ok((memory, time))
+}
+
+/// The kernel memory of every BPF map that this process holds, in bytes.
+fn map_memory() -> Result<u64> {
+    let mut maps = BTreeMap::new();
+    for entry in fs::read_dir("/proc/self/fdinfo")? {
+        // A descriptor may be gone by now: that of the directory is.
+        let Ok(info) = fs::read_to_string(entry?.path()) else {
+            continue;
+        };
+        let field = |name: &str| {
+            info.lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+        };
+        if let (Some(id), Some(bytes)) = (field("map_id:"), field("memlock:")) {
+            maps.insert(id, bytes);
+        }
+    }
+    Ok(maps.values().sum())
+}

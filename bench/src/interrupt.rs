@@ -1,0 +1,37 @@
+//! Ctrl-C and SIGTERM, noticed between two steps so that each can tidy up.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Whether the user wants an end.
+#[derive(Clone, Debug)]
+pub(crate) struct Interrupt {
+    seen: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    /// From now on SIGINT, SIGTERM and SIGHUP are noticed instead of ending the process.
+    pub(crate) fn watch() -> Result<Self> {
+        let seen = Arc::new(AtomicBool::new(false));
+        let handler = {
+            let seen = Arc::clone(&seen);
+            move || seen.store(true, Ordering::Relaxed)
+        };
+        ctrlc::set_handler(handler).context("cannot watch for Ctrl-C")?;
+        Ok(Self { seen })
+    }
+
+    pub(crate) fn seen(&self) -> bool {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Fails if the user wants an end: what was set up is taken down on the way out.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(!self.seen(), "interrupted");
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! A contender at work on a veth pair of its own, with a generator at the other end.
+
+use std::{
+    net::Ipv4Addr,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+use testbed::{CLIENT_INTERFACE, Pair, SERVER_INTERFACE};
+
+use crate::{
+    contender::{AtWork, Contender, Terms},
+    generator::{Generator, Until},
+    interrupt::Interrupt,
+    scenario::{SERVER_V4, SERVER_V6, Scenario},
+    tool,
+};
+
+/// However long it takes a contender to know every source.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(40);
+
+/// How long the last frames may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A contender at work. It goes with its namespaces when dropped.
+pub(crate) struct Lane {
+    at_work: Box<dyn AtWork>,
+    generator: Generator,
+    pair: Pair,
+}
+
+/// What one measurement on a lane gave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flood {
+    /// Packets a second that the contender decided on.
+    pub(crate) rate: f64,
+    /// How many of a million frames the veth pair lost.
+    pub(crate) lost_ppm: f64,
+}
+
+impl Lane {
+    pub(crate) fn new(
+        contender: &Contender,
+        scenario: &Scenario,
+        terms: &Terms,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        let pair = new_pair(scenario.cpus)?;
+        let at_work = contender.start(&pair, terms)?;
+        let generator = Generator::flood(&pair, scenario, interrupt)?;
+        Ok(Self {
+            at_work,
+            generator,
+            pair,
+        })
+    }
+
+    /// Floods until the contender is in the state that it will be in from then on: it has seen
+    /// nearly every source, and a store with less room than that has been filled over again.
+    pub(crate) fn warm_up(&self, scenario: &Scenario) -> Result<()> {
+        self.generator.send(Until {
+            time: LONGEST_WARM_UP,
+            frames: (2 * scenario.sources()).max(100_000),
+        })?;
+        Ok(())
+    }
+
+    /// Floods for a time, and sees how much the contender came to decide on.
+    pub(crate) fn measure(&self, time: Duration) -> Result<Flood> {
+        let (counted, lost) = (self.at_work.counted()?, self.pair.lost()?);
+        let sent = self.generator.send(Until {
+            time,
+            frames: u64::MAX,
+        })?;
+        let (seen, lost) = self.account(sent.frames, counted.seen(), lost)?;
+        Ok(Flood {
+            rate: sent.rate * to_f64(seen) / to_f64(sent.frames),
+            lost_ppm: to_f64(lost) / to_f64(sent.frames) * 1e6,
+        })
+    }
+
+    /// How many frames the contender has seen and the veth pair has lost since `seen` and
+    /// `lost`: together all that were sent, once the last of them has arrived.
+    fn account(&self, sent: u64, seen: u64, lost: u64) -> Result<(u64, u64)> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let now_lost = self.pair.lost()? - lost;
+            let now_seen = self.at_work.counted()?.seen() - seen;
+            if now_seen + now_lost == sent {
+                return Ok((now_seen, now_lost));
+            }
+            if Instant::now() > deadline {
+                bail!(
+                    "of {sent} frames sent, {now_lost} were lost before the contender, but it \
+                     counted {now_seen}"
+                );
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A pair whose ends have a queue for each CPU: frames are received on the CPU that sent them.
+pub(crate) fn new_pair(cpus: usize) -> Result<Pair> {
+    let server = [
+        format!("{}/32", Ipv4Addr::from(SERVER_V4)).parse()?,
+        format!("{SERVER_V6}/128").parse()?,
+    ];
+    let pair = Pair::new(&[], &server)?;
+    if cpus > 1 {
+        let cpus = cpus.to_string();
+        // The receiver first: it may not have fewer than the sender.
+        for (namespace, interface) in [
+            (&pair.server, SERVER_INTERFACE),
+            (&pair.client, CLIENT_INTERFACE),
+        ] {
+            tool::run(
+                namespace,
+                &["ethtool", "-L", interface, "rx", &cpus, "tx", &cpus],
+                "",
+            )?;
+        }
+    }
+    Ok(pair)
+}
+
+/// Counts here are far below 2^53.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of some seconds' packets"
+)]
+pub(crate) const fn to_f64(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,163 @@
+//! The benchmark: the limiter beside what else there is, on one machine in one run.
+//!
+//! `cargo xtask bench` builds and runs it. Everything happens in network namespaces of its own,
+//! which go with the process.
+
+mod contender;
+mod cost;
+mod cpu;
+mod drawing;
+mod footprint;
+mod generator;
+mod interrupt;
+mod lane;
+mod machine;
+mod objects;
+mod plan;
+mod quality;
+mod rate;
+mod report;
+mod results;
+mod scenario;
+mod stats;
+mod targets;
+mod tool;
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::{
+    contender::CONTENDERS, interrupt::Interrupt, machine::Machine, plan::Plan, results::Results,
+};
+
+/// What a shell reports of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+struct Arguments {
+    /// Measure less, in under three minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Write everything that was measured to a file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write benchmarks.md and its charts into a directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    docs: Option<PathBuf>,
+    /// Measure only the contenders with this in their names.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    only: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let interrupt = match Interrupt::watch() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(&error),
+    };
+    match run(arguments, &interrupt) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) if interrupt.seen() => ExitCode::from(INTERRUPTED),
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}
+
+fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
+    let machine = Machine::this();
+    let plan = if arguments.quick {
+        Plan::quick(arguments.only)
+    } else {
+        Plan::full(arguments.only)
+    };
+    let mut results = measure(&plan, machine, interrupt)?;
+    results.quick = arguments.quick;
+    results.targets = targets::judge(&results);
+    report::show(&results);
+    if let Some(file) = arguments.json {
+        fs::write(&file, serde_json::to_string_pretty(&results)?)
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    if let Some(directory) = arguments.docs {
+        report::write(&results, &directory)?;
+    }
+    Ok(())
+}
+
+fn measure(plan: &Plan, machine: Machine, interrupt: &Interrupt) -> Result<Results> {
+    let bar = progress_bar(plan)?;
+    let step = |what: &str| {
+        bar.set_message(what.to_owned());
+        bar.inc(1);
+    };
+    let (mut rates, mut costs) = (Vec::new(), Vec::new());
+    for flood in &plan.rates {
+        let contenders = plan.in_rate(flood);
+        rates.extend(rate::measure(
+            &contenders,
+            flood,
+            plan.rounds,
+            plan.time,
+            interrupt,
+            step,
+        )?);
+    }
+    for flood in &plan.costs {
+        let contenders = plan.in_cost(flood);
+        costs.extend(cost::measure(
+            &contenders,
+            flood,
+            plan.rounds,
+            plan.time,
+            interrupt,
+            step,
+        )?);
+    }
+    let qualities = quality::measure(
+        &plan.in_quality(),
+        &plan::LARGEST,
+        plan.quality_rounds,
+        plan.quality_time,
+        interrupt,
+        step,
+    )?;
+    bar.finish_and_clear();
+    Ok(Results {
+        machine,
+        quick: false,
+        rates,
+        costs,
+        qualities,
+        footprint: footprint::measure()?,
+        missing: CONTENDERS
+            .iter()
+            .filter_map(|contender| Some((contender.name, contender.missing()?)))
+            .collect(),
+        targets: Vec::new(),
+    })
+}
+
+fn progress_bar(plan: &Plan) -> Result<ProgressBar> {
+    let per_contender = plan.rounds + 1;
+    let steps = plan
+        .rates
+        .iter()
+        .map(|flood| plan.in_rate(flood).len() * per_contender)
+        .sum::<usize>()
+        + plan
+            .costs
+            .iter()
+            .map(|flood| plan.in_cost(flood).len() * per_contender)
+            .sum::<usize>()
+        + plan.in_quality().len() * plan.quality_rounds;
+    let style = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}")?;
+    Ok(ProgressBar::new(u64::try_from(steps)?).with_style(style))
+}

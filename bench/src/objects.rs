@@ -1,0 +1,10 @@
+//! The compiled programs, inside the binary.
+
+use aya::include_bytes_aligned;
+
+/// The limiter, with sources drawn inside and nothing passed on.
+pub(crate) static LIMITER: &[u8] =
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter-bench.o"));
+
+/// The benchmark's own programs.
+pub(crate) static BENCH: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/bench.o"));

@@ -1,0 +1,123 @@
+//! What is measured, and for how long.
+
+use std::time::Duration;
+
+use bench_common::Layout::{self, V4, V6Far, V6Near};
+
+use crate::{
+    contender::{
+        CONTENDERS, Contender, DROP, HASH_1, HASHLIMIT, Kind, NFTABLES, PARSE, TABLE_1, TABLE_2,
+        TABLE_LISTS, TABLE_RANGE, WINDOW,
+    },
+    scenario::{LARGE, Scenario},
+};
+
+/// 1, 1 k, 64 k, 1 M and 16 M sources.
+pub(crate) const SOURCES_LOG2: [u32; 5] = [0, 10, 16, 20, 24];
+
+/// The flood that no store has room for.
+pub(crate) const LARGEST: Scenario = Scenario::new(V4, 24);
+
+/// What is measured, and for how long.
+pub(crate) struct Plan {
+    /// Floods to measure packets a second under.
+    pub(crate) rates: Vec<Scenario>,
+    /// Floods to measure nanoseconds a packet under.
+    pub(crate) costs: Vec<Scenario>,
+    pub(crate) rounds: usize,
+    /// How long a run of either takes.
+    pub(crate) time: Duration,
+    /// How long the clients send.
+    pub(crate) quality_time: Duration,
+    pub(crate) quality_rounds: usize,
+    quick: bool,
+    only: Vec<String>,
+}
+
+impl Plan {
+    /// Everything. `only` names contenders, or parts of their names; none: all of them.
+    pub(crate) fn full(only: Vec<String>) -> Self {
+        let floods = || {
+            [V4, V6Near, V6Far]
+                .into_iter()
+                .flat_map(|layout| SOURCES_LOG2.map(|power| Scenario::new(layout, power)))
+        };
+        let million = Scenario::new(V4, 20);
+        Self {
+            rates: floods()
+                .chain([Scenario::new(V4, 0), million].map(|flood| flood.with_frames(LARGE)))
+                .chain([Scenario::new(V4, 0), million].map(|flood| flood.on_cpus(2)))
+                .collect(),
+            costs: floods()
+                .chain([Scenario::new(V4, 0), million].map(|flood| flood.on_cpus(2)))
+                .collect(),
+            rounds: 5,
+            time: Duration::from_millis(500),
+            quality_time: Duration::from_secs(8),
+            quality_rounds: 3,
+            quick: false,
+            only,
+        }
+    }
+
+    /// What fits three minutes: enough to see whether a change was one for the better.
+    pub(crate) fn quick(only: Vec<String>) -> Self {
+        let floods = |layout: Layout, powers: &[u32]| -> Vec<_> {
+            powers
+                .iter()
+                .map(|power| Scenario::new(layout, *power))
+                .collect()
+        };
+        let two_cpus = Scenario::new(V4, 20).on_cpus(2);
+        Self {
+            rates: [floods(V4, &[0, 16, 20, 24]), vec![two_cpus]].concat(),
+            costs: [floods(V4, &[0, 24]), floods(V6Far, &[0, 24])].concat(),
+            rounds: 3,
+            time: Duration::from_millis(150),
+            quality_time: Duration::from_secs(2),
+            quality_rounds: 1,
+            quick: true,
+            only,
+        }
+    }
+
+    /// Who takes part in the measurement of packets a second under a flood.
+    pub(crate) fn in_rate(&self, scenario: &Scenario) -> Vec<Contender> {
+        self.contenders(|contender| {
+            // Filling a set of 16 million takes it minutes.
+            let too_long = self.quick
+                && scenario.sources_log2 > 20
+                && matches!(contender.kind, Kind::Nftables | Kind::Hashlimit);
+            let wanted = [DROP, TABLE_1, HASH_1, WINDOW, NFTABLES, HASHLIMIT];
+            !too_long && (!self.quick || wanted.contains(&contender.name))
+        })
+    }
+
+    /// Who takes part in the measurement of nanoseconds a packet under a flood.
+    pub(crate) fn in_cost(&self, scenario: &Scenario) -> Vec<Contender> {
+        self.contenders(|contender| {
+            let wanted = [PARSE, TABLE_1, TABLE_2, TABLE_RANGE, TABLE_LISTS, HASH_1];
+            let applies = contender.name != TABLE_LISTS || scenario.layout == V4;
+            contender.is_program() && applies && (!self.quick || wanted.contains(&contender.name))
+        })
+    }
+
+    /// Who takes part in what becomes of clients.
+    pub(crate) fn in_quality(&self) -> Vec<Contender> {
+        self.contenders(|contender| {
+            let wanted = [TABLE_1, HASH_1, WINDOW, NFTABLES, HASHLIMIT];
+            wanted.contains(&contender.name)
+        })
+    }
+
+    fn contenders(&self, wanted: impl Fn(&Contender) -> bool) -> Vec<Contender> {
+        CONTENDERS
+            .into_iter()
+            .filter(|contender| {
+                let named = self.only.is_empty()
+                    || self.only.iter().any(|name| contender.name.contains(name));
+                named && wanted(contender) && contender.missing().is_none()
+            })
+            .collect()
+    }
+}

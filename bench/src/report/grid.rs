@@ -1,0 +1,99 @@
+//! The figures of one kind under like floods, as rows of text: a contender a row, a number of
+//! sources a column.
+
+use bench_common::Layout;
+
+use crate::{
+    contender::{CONTENDERS, NFTABLES, PARSE},
+    plan::SOURCES_LOG2,
+    results::{Figure, find},
+    scenario::{LARGE, SMALL, Scenario, layout_name},
+};
+
+/// What the figures are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Packets a second, shown in millions, and beside them how many times nftables'.
+    Rate,
+    /// Nanoseconds a packet, and beside them how many more than to parse and take the time.
+    Cost,
+}
+
+/// A table.
+pub(crate) struct Grid {
+    pub(crate) title: String,
+    pub(crate) header: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// A table for each kind of flood that was measured.
+pub(crate) fn grids(figures: &[Figure], unit: Unit) -> Vec<Grid> {
+    let mut grids = Vec::new();
+    for layout in [Layout::V4, Layout::V6Near, Layout::V6Far] {
+        for (frame_length, cpus) in [(SMALL, 1), (LARGE, 1), (SMALL, 2)] {
+            let floods: Vec<_> = SOURCES_LOG2
+                .into_iter()
+                .map(|power| {
+                    Scenario::new(layout, power)
+                        .with_frames(frame_length)
+                        .on_cpus(cpus)
+                })
+                .filter(|flood| figures.iter().any(|figure| figure.scenario == *flood))
+                .collect();
+            if !floods.is_empty() {
+                grids.push(grid(figures, &floods, unit));
+            }
+        }
+    }
+    grids
+}
+
+fn grid(figures: &[Figure], floods: &[Scenario], unit: Unit) -> Grid {
+    let first = floods[0];
+    let cpus = match first.cpus {
+        1 => "one CPU".to_owned(),
+        cpus => format!("{cpus} CPUs"),
+    };
+    let columns = floods.iter().map(Scenario::sources_name);
+    let rows = CONTENDERS.iter().filter_map(|contender| {
+        let cells: Vec<_> = floods
+            .iter()
+            .map(|flood| cell(figures, contender.name, flood, unit))
+            .collect();
+        let measured = cells.iter().any(Option::is_some);
+        let cells = cells.into_iter().map(Option::unwrap_or_default);
+        measured.then(|| {
+            [contender.name.to_owned()]
+                .into_iter()
+                .chain(cells)
+                .collect()
+        })
+    });
+    Grid {
+        title: format!(
+            "{}, {}-byte frames, {cpus}",
+            layout_name(first.layout),
+            first.frame_length
+        ),
+        header: ["sources".to_owned()].into_iter().chain(columns).collect(),
+        rows: rows.collect(),
+    }
+}
+
+/// `10.51 ±3 % (2.5 ×)`
+fn cell(figures: &[Figure], contender: &str, flood: &Scenario, unit: Unit) -> Option<String> {
+    let spread = &find(figures, contender, flood)?.spread;
+    let base = |name: &str| find(figures, name, flood).map(|figure| figure.spread.median);
+    let (value, beside) = match unit {
+        Unit::Rate => (
+            format!("{:.2}", spread.median / 1e6),
+            base(NFTABLES).map(|nftables| format!(" ({:.1} ×)", spread.median / nftables)),
+        ),
+        Unit::Cost => (
+            format!("{:.0}", spread.median),
+            base(PARSE).map(|floor| format!(" ({:+.0})", spread.median - floor)),
+        ),
+    };
+    let beside = beside.unwrap_or_default();
+    Some(format!("{value} ±{:.0} %{beside}", spread.percent() / 2.0))
+}

@@ -1,0 +1,8 @@
+//! What was measured, for people.
+
+mod chart;
+mod grid;
+mod markdown;
+mod screen;
+
+pub(crate) use self::{markdown::write, screen::show};

@@ -1,0 +1,129 @@
+//! The results as tables on the screen.
+
+use comfy_table::{CellAlignment, Color, Table, presets};
+
+use super::grid::{Grid, Unit, grids};
+use crate::{
+    results::Results,
+    targets::{Bound, Target},
+};
+
+/// All of it.
+pub(crate) fn show(results: &Results) {
+    let machine = &results.machine;
+    println!(
+        "{}, {} CPUs, Linux {}, load {} before the start",
+        machine.cpu, machine.cpus, machine.kernel, machine.load
+    );
+    if !results.rates.is_empty() {
+        println!("\nMillions of packets a second over veth (times nftables'):");
+        for grid in grids(&results.rates, Unit::Rate) {
+            println!("\n{}\n{}", grid.title, table(&grid));
+        }
+    }
+    if !results.costs.is_empty() {
+        println!("\nNanoseconds a packet (more than to parse and take the time):");
+        for grid in grids(&results.costs, Unit::Cost) {
+            println!("\n{}\n{}", grid.title, table(&grid));
+        }
+    }
+    if !results.qualities.is_empty() {
+        println!(
+            "\nClients under a flood from 16 M sources:\n{}",
+            table(&quality(results))
+        );
+    }
+    println!("\nTargets:\n{}", table(&targets(&results.targets)));
+    for (contender, why) in &results.missing {
+        println!("{contender} did not take part: {why}");
+    }
+}
+
+/// What became of clients, behind each contender.
+pub(super) fn quality(results: &Results) -> Grid {
+    let rows = results.qualities.iter().map(|quality| {
+        vec![
+            quality.contender.to_owned(),
+            format!("{:.3} %", quality.good_lost.median),
+            format!("{:.3} %", quality.good_lost.max),
+            format!("{:.2} %", quality.over.median),
+            format!("{:.2} – {:.2} %", quality.over.min, quality.over.max),
+            format!("{:.2} Mpps", quality.flood.median / 1e6),
+            format!("{:.0} ppm", quality.lost_ppm),
+        ]
+    });
+    Grid {
+        title: String::new(),
+        header: [
+            "",
+            "good packets lost",
+            "at worst",
+            "admitted of allowed",
+            "from – to",
+            "flood",
+            "lost before",
+        ]
+        .map(str::to_owned)
+        .into(),
+        rows: rows.collect(),
+    }
+}
+
+/// Each target, and whether it is met.
+pub(super) fn targets(targets: &[Target]) -> Grid {
+    let rows = targets.iter().map(|target| {
+        let Target {
+            what,
+            bound,
+            unit,
+            measured,
+            met,
+        } = target;
+        let bound = match bound {
+            Bound::AtLeast(least) => format!("≥ {least} {unit}"),
+            Bound::AtMost(most) => format!("≤ {most} {unit}"),
+            Bound::Within(least, most) => format!("{least} – {most} {unit}"),
+        };
+        vec![
+            what.clone(),
+            bound,
+            measured.map_or_else(
+                || "–".to_owned(),
+                |measured| format!("{measured:.2} {unit}"),
+            ),
+            match met {
+                Some(true) => "✓ met".to_owned(),
+                Some(false) => "✗ missed".to_owned(),
+                None => "not measured".to_owned(),
+            },
+        ]
+    });
+    Grid {
+        title: String::new(),
+        header: ["target", "bound", "measured", ""]
+            .map(str::to_owned)
+            .into(),
+        rows: rows.collect(),
+    }
+}
+
+fn table(grid: &Grid) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_FULL_CONDENSED)
+        .set_header(&grid.header);
+    for row in &grid.rows {
+        table.add_row(row.iter().map(|cell| {
+            let shown = comfy_table::Cell::new(cell);
+            match cell.chars().next() {
+                Some('✓') => shown.fg(Color::Green),
+                Some('✗') => shown.fg(Color::Red),
+                _ => shown,
+            }
+        }));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
