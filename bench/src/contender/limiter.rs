@@ -63,7 +63,8 @@ impl Limits {
             text += &limit("BytesPerIPv6Range", ROOM);
         }
         if self == Self::ManyOverrides {
-            let rate = 2 * per_second;
+            // Half: of the highest rate there is no double.
+            let rate = per_second.div_ceil(2);
             let _ = write!(
                 text,
                 "overrides:\n  - PacketsPerIPAddress:\n      burst: {rate}\n      count: {rate}\n      period: 1s\n      ids:\n"

@@ -133,3 +133,6 @@ impl Line for MemoryLine {
             .is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

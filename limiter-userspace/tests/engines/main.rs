@@ -7,6 +7,7 @@
 mod contention;
 mod differential;
 mod engine;
+mod flood;
 mod frames;
 mod limits;
 mod model;

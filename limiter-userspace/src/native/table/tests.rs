@@ -1,0 +1,209 @@
+use std::{collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicUsize, thread};
+
+use limiter_common::{address::Address, gcra::Gcra};
+use proptest::prelude::*;
+
+use super::*;
+
+const KEY: HashKey = HashKey {
+    first: 0x0706_0504_0302_0100,
+    second: 0x0f0e_0d0c_0b0a_0908,
+};
+const SECOND: u64 = 1_000_000_000;
+const NOW: u64 = 1_000 * SECOND;
+
+fn table(lines: u32, when_full: WhenFull) -> MemoryTable {
+    MemoryTable::new(lines, KEY, vec![Scale::NANOSECOND], when_full)
+}
+
+fn address(number: u32) -> Address {
+    Address::v4(Ipv4Addr::from(number).octets())
+}
+
+/// A charge of one token of a limit, from a source, at a time.
+fn charge(table: &MemoryTable, gcra: &Gcra, limit: u16, source: u32, now: u64) -> Charge {
+    let mut charge = Charge {
+        key: BucketKey::of_source(LimitId(limit), address(source), 32),
+        spend: gcra.spend(gcra.ticks(now), 1).unwrap(),
+        now_ns: now,
+        scale: gcra.scale,
+        ..Charge::NONE
+    };
+    table.locate(&mut charge);
+    charge
+}
+
+fn gcra(burst: u64) -> Gcra {
+    Gcra::new(burst, 1, SECOND).unwrap()
+}
+
+/// As long as one of a line is full, nobody in debt is forgotten.
+#[test]
+fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
+    let (table, debtor) = (table(1, WhenFull::Evict), gcra(3));
+    let flood = Gcra::new(10, 1_000, SECOND).unwrap();
+    for _ in 0..3 {
+        table.spend(&charge(&table, &debtor, 1, 1, NOW));
+    }
+    for number in 0..100_000_u32 {
+        // A millisecond apart: each is full again when the next comes.
+        let now = NOW + u64::from(number % 900) * 1_000_000;
+        if number % 900 == 0 {
+            // The same second again for the debtor: it never gets a token.
+            assert_eq!(
+                table.spend(&charge(&table, &debtor, 1, 1, NOW + 1)),
+                Updated::Declined
+            );
+        }
+        table.spend(&charge(&table, &flood, 2, 1_000 + number, now.max(NOW + 1)));
+    }
+    let state = table.state(&charge(&table, &debtor, 1, 1, NOW).key, 0);
+    assert_eq!(state, Some(NOW + 3 * SECOND));
+}
+
+#[test]
+fn what_happens_when_all_are_in_debt_is_configured() {
+    let gcra = gcra(5);
+    for (when_full, ended, lossy) in [
+        (WhenFull::Evict, Updated::Stored, 1),
+        (WhenFull::DenyNew, Updated::Unavailable, 0),
+        (WhenFull::PassNew, Updated::Untracked, 0),
+    ] {
+        let table = table(1, when_full);
+        for source in 1..=4 {
+            for _ in 0..source {
+                table.spend(&charge(&table, &gcra, 1, source, NOW));
+            }
+        }
+        assert_eq!(table.spend(&charge(&table, &gcra, 1, 9, NOW)), ended);
+        assert_eq!(table.lossy_evictions(), lossy);
+        // The one that would have been full first.
+        let first = charge(&table, &gcra, 1, 1, NOW);
+        assert_eq!(table.state(&first.key, 0).is_none(), lossy == 1);
+        for source in 2..=4 {
+            let other = charge(&table, &gcra, 1, source, NOW);
+            assert!(table.state(&other.key, 0).is_some(), "{source}");
+        }
+        // Those that are there go on.
+        assert_eq!(
+            table.spend(&charge(&table, &gcra, 1, 4, NOW)),
+            Updated::Stored
+        );
+    }
+}
+
+#[test]
+fn refunds_make_no_bucket() {
+    let (table, gcra) = (table(4, WhenFull::Evict), gcra(5));
+    let refunded = charge(&table, &gcra, 1, 1, NOW);
+    assert_eq!(table.refund(&refunded), Updated::Stored);
+    assert_eq!(table.state(&refunded.key, 0), None);
+    table.spend(&refunded);
+    table.spend(&refunded);
+    table.refund(&refunded);
+    assert_eq!(table.state(&refunded.key, 0), Some(NOW + SECOND));
+}
+
+/// Buckets of limits that count in other ticks are compared by how long they are in debt.
+#[test]
+fn tick_lengths_are_told_apart() {
+    let fast = Gcra::new(1_000, 3_000_000_000, SECOND).unwrap();
+    assert!(fast.ticks(10) > 10, "it counts in shorter ticks");
+    let fast = Gcra { scale: 1, ..fast };
+    let scales = vec![
+        Scale::NANOSECOND,
+        Scale {
+            ticks_per_ns: fast.ticks_per_ns,
+            ns_per_tick: fast.ns_per_tick,
+        },
+    ];
+    let table = MemoryTable::new(1, KEY, scales, WhenFull::Evict);
+    let slow = gcra(5);
+    // Three debts of seconds, and one of a third of a nanosecond.
+    for source in 1..=3 {
+        table.spend(&charge(&table, &slow, 1, source, NOW));
+    }
+    table.spend(&charge(&table, &fast, 2, 4, NOW));
+    table.spend(&charge(&table, &slow, 1, 5, NOW + 1));
+    assert_eq!(table.lossy_evictions(), 0);
+    for source in [1, 2, 3, 5] {
+        let there = charge(&table, &slow, 1, source, NOW);
+        assert!(table.state(&there.key, 0).is_some(), "{source}");
+    }
+}
+
+proptest! {
+    /// With room for all, the table is what a map of exact keys is.
+    #[test]
+    fn is_a_map_while_there_is_room(
+        charges in prop::collection::vec((1u16..5, 0u32..40, 0u64..SECOND, any::<bool>()), 1..300),
+    ) {
+        let (table, gcra) = (table(1 << 12, WhenFull::Evict), gcra(4));
+        let mut model: HashMap<(u16, u32), u64> = HashMap::new();
+        let mut now = NOW;
+        for (limit, source, step, refund) in charges {
+            now += step;
+            let one = charge(&table, &gcra, limit, source, now);
+            let known = model.get(&(limit, source)).copied();
+            if refund {
+                table.refund(&one);
+                if let Some(tat) = known {
+                    model.insert((limit, source), one.spend.undone().apply(Some(tat)).unwrap());
+                }
+            } else {
+                let spent = table.spend(&one);
+                match one.spend.apply(known) {
+                    Ok(tat) => {
+                        prop_assert_eq!(spent, Updated::Stored);
+                        model.insert((limit, source), tat);
+                    }
+                    Err(_) => prop_assert_eq!(spent, Updated::Declined),
+                }
+            }
+        }
+        for ((limit, source), tat) in model {
+            let one = charge(&table, &gcra, limit, source, now);
+            // A full bucket may have been forgotten: it is what a missing one is.
+            let state = table.state(&one.key, 0).filter(|state| *state > now);
+            prop_assert_eq!(state, Some(tat).filter(|tat| *tat > now));
+        }
+        prop_assert_eq!(table.lossy_evictions(), 0);
+    }
+}
+
+/// Threads that put the same buckets in, and push full ones out, all at once: each bucket admits
+/// its burst and not a token more.
+#[test]
+fn threads_never_admit_too_much() {
+    const THREADS: usize = 4;
+    const SOURCES: u32 = 64;
+    const BURST: u64 = 50;
+    for round in 0..40 {
+        let table = table(SOURCES.div_ceil(2).next_power_of_two(), WhenFull::DenyNew);
+        let gcra = gcra(BURST);
+        let admitted: Vec<AtomicUsize> = (0..SOURCES).map(|_| AtomicUsize::new(0)).collect();
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (table, gcra, admitted) = (&table, &gcra, &admitted);
+                scope.spawn(move || {
+                    for turn in 0..200_u32 {
+                        for source in 0..SOURCES {
+                            // Each thread in an order of its own.
+                            let source = (source * 7 + turn + thread as u32) % SOURCES;
+                            let one = charge(table, gcra, 1, source + round, NOW);
+                            if table.spend(&one) == Updated::Stored {
+                                admitted[source as usize].fetch_add(1, SeqCst);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        for admitted in &admitted {
+            let admitted = admitted.load(SeqCst) as u64;
+            assert!(admitted <= BURST, "{admitted} in round {round}");
+        }
+        let total: usize = admitted.iter().map(|one| one.load(SeqCst)).sum();
+        assert!(total > 0);
+    }
+}
