@@ -17,7 +17,10 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
     // First, so that nobody waits for a build to learn it.
     privileges::check_bpf("the budget is measured by loading BPF programs")?;
     build_ebpf::build()?;
-    let budget = executable::build("budget", &["--example", "budget"])?;
+    let budget = executable::build(
+        "budget",
+        &["--package", "limiter-userspace", "--example", "budget"],
+    )?;
     let mut command = Command::new(&budget);
     if json {
         command.arg("--json");

@@ -7,12 +7,11 @@ use serde::Deserialize;
 
 use crate::command::{self, shown};
 
-/// Builds a program of the daemon's package, with cargo's progress on the terminal, and asks
+/// Builds a program of the workspace, of the package that the arguments name, with cargo's progress on the terminal, and asks
 /// cargo where it is.
 pub(crate) fn build(name: &str, arguments: &[&str]) -> Result<PathBuf> {
     let mut cargo = command::cargo("build");
     cargo
-        .args(["--package", "limiter-userspace"])
         .args(arguments)
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit());
@@ -23,7 +22,7 @@ pub(crate) fn build(name: &str, arguments: &[&str]) -> Result<PathBuf> {
         bail!("`{name}` does not build: correct what cargo reports above");
     }
     find(&String::from_utf8_lossy(&output.stdout), name)
-        .with_context(|| format!("cargo built no `{name}`: is it still in limiter-userspace?"))
+        .with_context(|| format!("cargo built no `{name}`: is it still in that package?"))
 }
 
 #[derive(Deserialize)]

@@ -1,5 +1,6 @@
 //! The workspace's own tasks: `cargo xtask --help`.
 
+mod bench;
 mod budget;
 mod build_ebpf;
 mod command;
@@ -39,6 +40,9 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
+    /// Measure the limiter beside what else there is, into docs/benchmarks.md (as root; nothing
+    /// outside network namespaces of its own is touched).
+    Bench(bench::Arguments),
     /// Run every check and test there is (as root: the kernel takes part).
     Test,
     /// Build the daemon and run it; without arguments, run the demonstration.
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
             json,
         } => build_ebpf::run(json),
         Task::BuildEbpf { budget: true, json } => budget::run(json),
+        Task::Bench(arguments) => bench::run(&arguments),
         Task::Test => test::run(),
         Task::Run { arguments } => run::run(&arguments),
     };

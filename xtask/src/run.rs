@@ -13,7 +13,7 @@ use crate::{demo, executable, setup};
 /// Builds the daemon and becomes it; without arguments, shows what it does.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     setup::ensure()?;
-    let limiter = executable::build("limiter", &["--release"])?;
+    let limiter = executable::build("limiter", &["--package", "limiter-userspace", "--release"])?;
     if arguments.is_empty() {
         return demo::run(&limiter);
     }
