@@ -56,7 +56,7 @@ pub(crate) fn measure(
             cpus: scenario.cpus,
             interrupt,
         };
-        run.until(LONGEST_WARM_UP, 2 * scenario.sources())?;
+        run.until(LONGEST_WARM_UP, scenario.warm_up(contender.room()))?;
         programs.push((contender.name, program, Vec::new()));
     }
     for _ in 0..rounds {

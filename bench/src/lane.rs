@@ -56,12 +56,11 @@ impl Lane {
         })
     }
 
-    /// Floods until the contender is in the state that it will be in from then on: it has seen
-    /// nearly every source, and a store with less room than that has been filled over again.
-    pub(crate) fn warm_up(&self, scenario: &Scenario) -> Result<()> {
+    /// Floods until the contender is in the state that it stays in.
+    pub(crate) fn warm_up(&self, frames: u64) -> Result<()> {
         self.generator.send(Until {
             time: LONGEST_WARM_UP,
-            frames: (2 * scenario.sources()).max(100_000),
+            frames,
         })?;
         Ok(())
     }

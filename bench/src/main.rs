@@ -95,6 +95,9 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
 fn measure(plan: &Plan, machine: Machine, interrupt: &Interrupt) -> Result<Results> {
     let bar = progress_bar(plan)?;
     let step = |what: &str| {
+        if bar.is_hidden() {
+            eprintln!("{:>4} s  {what}", bar.elapsed().as_secs());
+        }
         bar.set_message(what.to_owned());
         bar.inc(1);
     };

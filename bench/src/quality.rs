@@ -38,7 +38,7 @@ pub(crate) const OVER_PER_SECOND: u64 = PER_SECOND * 5;
 /// The flood alone, before: until its sources have filled every store.
 const WARM_UP: Until = Until {
     time: Duration::from_secs(4),
-    frames: 1 << 23,
+    frames: 1 << 22,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;

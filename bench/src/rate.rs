@@ -38,7 +38,8 @@ pub(crate) fn measure(
         let explain = || format!("{}: {scenario}", contender.name);
         progress(&format!("{} is prepared", explain()));
         let lane = Lane::new(contender, scenario, &terms, interrupt).with_context(explain)?;
-        lane.warm_up(scenario).with_context(explain)?;
+        lane.warm_up(scenario.warm_up(contender.room()))
+            .with_context(explain)?;
         lanes.push((contender.name, lane, Vec::new(), 0.0_f64));
     }
     for _ in 0..rounds {

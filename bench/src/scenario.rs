@@ -63,6 +63,13 @@ impl Scenario {
         1 << self.sources_log2
     }
 
+    /// After how many packets a contender is in the state that it stays in: it has seen nearly
+    /// every source, or, where it has room for fewer, been filled over again.
+    pub(crate) fn warm_up(&self, room: Option<u32>) -> u64 {
+        let known = room.map_or(self.sources(), |room| self.sources().min(room.into()));
+        (2 * known).max(1 << 17)
+    }
+
     /// The number of sources, for people.
     pub(crate) fn sources_name(&self) -> String {
         match self.sources_log2 {

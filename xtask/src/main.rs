@@ -1,5 +1,6 @@
 //! The workspace's own tasks: `cargo xtask --help`.
 
+mod bench;
 mod budget;
 mod build_ebpf;
 mod built;
@@ -41,6 +42,9 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
+    /// Measure the limiter beside what else there is, into docs/benchmarks.md (as root; nothing
+    /// outside network namespaces of its own is touched).
+    Bench(bench::Arguments),
     /// Run every check and test there is (as root: the kernel takes part).
     Test,
     /// Look for inputs that break what holds for any input.
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
             json,
         } => build_ebpf::run(json),
         Task::BuildEbpf { budget: true, json } => budget::run(json),
+        Task::Bench(arguments) => bench::run(&arguments),
         Task::Test => test::run(),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Run { arguments } => run::run(&arguments),

@@ -1,12 +1,13 @@
-//! Whether this process can do what the kernel and namespace tests do.
+//! Whether this process can do what the tests and measurements in the kernel do.
 
 use std::{io, thread};
 
 use anyhow::{Result, bail};
 
-/// Fails, with the reason, if tests that need the kernel could not work.
-pub(crate) fn check() -> Result<()> {
-    check_bpf("the tests load BPF programs and make network namespaces")?;
+/// Fails, with the reason, if BPF programs could not be loaded or network namespaces not be made,
+/// which `purpose` does.
+pub(crate) fn check(purpose: &str) -> Result<()> {
+    check_bpf(purpose)?;
     if let Err(error) = unshare_network() {
         bail!(
             "the kernel refuses a new network namespace ({error}): run with CAP_SYS_ADMIN and with namespaces enabled"

@@ -32,7 +32,7 @@ struct Outcome {
 pub(crate) fn run() -> Result<ExitCode> {
     // First, so that nobody waits for a build to learn it. A test is never skipped for want of
     // rights.
-    privileges::check()?;
+    privileges::check("the tests load BPF programs and make network namespaces")?;
     setup::ensure()?;
 
     let mut results = TestResults::default();

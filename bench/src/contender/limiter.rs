@@ -10,7 +10,7 @@ use limiter_userspace::{
     policy::{CompiledPolicy, Names},
 };
 
-use super::{Counted, Terms};
+use super::{Counted, ROOM, Terms};
 use crate::{drawing::Drawing, objects};
 
 /// Which limits count each packet.
@@ -27,9 +27,6 @@ pub(crate) enum Limits {
     /// As [`Limits::Address`], with another rate for each of 100 000 prefixes.
     ManyOverrides,
 }
-
-/// How many buckets there are for each limit: as many as configured by default.
-const CAPACITY: u32 = 1 << 20;
 
 /// How many prefixes [`Limits::ManyOverrides`] has.
 pub(crate) const OVERRIDES: u32 = 100_000;
@@ -98,7 +95,7 @@ impl LoadedLimiter {
         let policy = CompiledPolicy::new(&config.policy)?;
         let buckets = Buckets {
             store,
-            capacity: CAPACITY * limits.count(),
+            capacity: ROOM * limits.count(),
             ..Buckets::default()
         };
         let settings = Settings::new(buckets, LogLevel::Off)?;

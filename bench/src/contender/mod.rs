@@ -15,6 +15,9 @@ use testbed::Pair;
 pub(crate) use self::{limiter::Limits, program::Loaded};
 use crate::tool;
 
+/// How many sources the limiter and the plain one have room for: what is configured by default.
+pub(crate) const ROOM: u32 = 1 << 20;
+
 /// What each contender is told to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
@@ -124,6 +127,14 @@ impl Contender {
     /// Whether it is a program that can be run on its own.
     pub(crate) const fn is_program(&self) -> bool {
         matches!(self.kind, Kind::Program(_) | Kind::Limiter(..))
+    }
+
+    /// How many sources it has room for; `None`: for as many as there are.
+    pub(crate) const fn room(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Program(_) | Kind::Limiter(..) => Some(ROOM),
+            Kind::Nftables | Kind::Hashlimit => None,
+        }
     }
 
     /// Loads it, attached to nothing; `None`: it is no program.

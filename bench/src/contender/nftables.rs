@@ -45,7 +45,8 @@ fn ruleset(terms: &Terms) -> String {
 
 impl AtWork for Nftables {
     fn counted(&self) -> Result<Counted> {
-        let json = tool::run(&self.server, &["nft", "-j", "list", "counters"], "")?;
+        // Terse: or nft reads the whole set first.
+        let json = tool::run(&self.server, &["nft", "-j", "-t", "list", "counters"], "")?;
         let json: Value = serde_json::from_str(&json).context("nft prints no JSON")?;
         let packets = |name: &str| {
             json["nftables"]

@@ -13,7 +13,7 @@ use limiter_userspace::config::Store;
 use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 
-use super::{AtWork, Counted, Limits, Runnable, Terms, limiter::LoadedLimiter};
+use super::{AtWork, Counted, Limits, ROOM, Runnable, Terms, limiter::LoadedLimiter};
 use crate::{drawing::Drawing, objects};
 
 /// The plain limiter.
@@ -23,9 +23,6 @@ pub(super) const FIXED_WINDOW: &str = "fixed_window";
 pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
     1 << if sources_log2 < 10 { 10 } else { sources_log2 }
 }
-
-/// The most that the plain limiter has room for: as much as ours by default.
-const WINDOWS_MOST_LOG2: u32 = 20;
 
 /// A loaded program.
 pub(crate) enum Loaded {
@@ -37,8 +34,8 @@ impl Loaded {
     pub(super) fn program(name: &'static str, terms: &Terms) -> Result<Self> {
         let (v4, v6) = match terms.layout {
             _ if name != FIXED_WINDOW => (1, 1),
-            Layout::V4 => (1 << WINDOWS_MOST_LOG2, 1),
-            Layout::V6Near | Layout::V6Far => (1, 1 << WINDOWS_MOST_LOG2),
+            Layout::V4 => (ROOM, 1),
+            Layout::V6Near | Layout::V6Far => (1, ROOM),
         };
         let mut ebpf = EbpfLoader::new()
             .override_global("MOST_IN_WINDOW", &terms.per_second, true)

@@ -1,0 +1,57 @@
+//! `cargo xtask bench`
+
+use std::{
+    ffi::OsString,
+    os::unix::process::CommandExt as _,
+    path::PathBuf,
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::{built::Built, command, privileges, setup, workspace};
+
+/// What to measure, and where to write it.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Measure less, in under three minutes; docs/benchmarks.md stays as it is.
+    #[arg(long)]
+    quick: bool,
+    /// Write everything that was measured to a file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Measure only the contenders with one of these in their names; docs/benchmarks.md stays as
+    /// it is.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    only: Vec<OsString>,
+}
+
+/// Builds the benchmark, and becomes it.
+///
+/// It is not part of this program: what loads objects has them inside, and this one has to
+/// build where there is no eBPF toolchain yet.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    // First, so that nobody waits for a build to learn it.
+    privileges::check("the benchmark loads BPF programs and makes network namespaces")?;
+    setup::ensure()?;
+    let mut cargo = command::cargo("build");
+    cargo.args(["--release", "--package", "bench"]);
+    let bench = Built::by(&mut cargo, "the benchmark")?.program("bench")?;
+    let mut command = Command::new(&bench);
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    if let Some(file) = &arguments.json {
+        command.arg("--json").arg(file);
+    }
+    if !arguments.only.is_empty() {
+        command.arg("--only").args(&arguments.only);
+    }
+    if !arguments.quick && arguments.only.is_empty() {
+        command.arg("--docs").arg(workspace::root().join("docs"));
+    }
+    // Only returns if it fails.
+    let error = command.exec();
+    Err(error).with_context(|| format!("cannot run {}", bench.display()))
+}
