@@ -51,10 +51,17 @@ fn print(status: &Status) -> anyhow::Result<()> {
     }
     writeln!(
         out,
-        "policy {}: {}, {}\n",
+        "policy {}: {}, {}",
         status.policy.generation,
         counted(status.policy.limits, "limit"),
         counted(status.policy.overrides, "override"),
+    )?;
+    writeln!(
+        out,
+        "buckets: up to {} in the {} store, {} forgotten while in debt\n",
+        count(status.buckets.capacity.into()),
+        status.buckets.store,
+        count(status.buckets.lossy_evictions),
     )?;
 
     let limits: Vec<_> = status

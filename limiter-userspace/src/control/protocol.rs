@@ -64,6 +64,8 @@ pub struct Status {
     pub interfaces: Vec<InterfaceStatus>,
     /// The policy.
     pub policy: PolicyStatus,
+    /// Where the buckets are.
+    pub buckets: BucketsStatus,
     /// Packets by reason, over all interfaces.
     pub reasons: BTreeMap<String, u64>,
     /// What each limit did.
@@ -96,6 +98,17 @@ pub struct PolicyStatus {
     pub overrides: usize,
     /// What is done to malformed packets: `drop` or `pass`.
     pub malformed: String,
+}
+
+/// Where the buckets are.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BucketsStatus {
+    /// `table` or `hash`.
+    pub store: String,
+    /// How many there may be.
+    pub capacity: u32,
+    /// Buckets in debt that the table forgot for want of room; the hash map does not tell.
+    pub lossy_evictions: u64,
 }
 
 /// What one limit did to the packets it matched.

@@ -7,8 +7,8 @@ use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 use super::Daemon;
 use crate::{
     control::protocol::{
-        Answer, Explanation, InterfaceStatus, LimitExplanation, LimitStatus, PolicyStatus, Request,
-        Status,
+        Answer, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation, LimitStatus,
+        PolicyStatus, Request, Status,
     },
     datapath::{DatapathError, Holding},
     policy::{Limit, owner_id},
@@ -37,6 +37,7 @@ fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
         let traffic = daemon.datapath.limit_traffic(limit.id)?;
         limits.insert(limit.name.clone(), limit_status(limit, traffic));
     }
+    let buckets = daemon.datapath.settings().buckets;
     Ok(Status {
         interfaces: attachments
             .iter()
@@ -53,6 +54,11 @@ fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
             limits: daemon.policy.limits.len(),
             overrides: daemon.policy.override_count(),
             malformed: daemon.policy.malformed.name().to_owned(),
+        },
+        buckets: BucketsStatus {
+            store: buckets.store.name().to_owned(),
+            capacity: buckets.capacity,
+            lossy_evictions: daemon.datapath.lossy_evictions()?,
         },
         reasons,
         limits,

@@ -74,6 +74,7 @@ impl Settings {
 /// The running datapath. Dropping it detaches every program.
 pub struct Datapath {
     policy: CompiledPolicy,
+    settings: Settings,
     attachments: Vec<Attachment>,
     maps: SharedMaps,
     /// Unpins the shared maps when it goes.
@@ -119,6 +120,7 @@ impl Datapath {
         let maps = SharedMaps::open(directory.path(), settings)?;
         Ok(Self {
             policy,
+            settings,
             attachments,
             maps,
             _directory: directory,
@@ -143,6 +145,17 @@ impl Datapath {
         reason: Reason,
     ) -> Result<Traffic, DatapathError> {
         self.maps.reason_traffic(attachment.slot, reason)
+    }
+
+    /// What the instances were made from.
+    #[must_use]
+    pub const fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// How many buckets were forgotten while they were in debt, for want of room.
+    pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
+        self.maps.lossy_evictions()
     }
 
     /// What was counted for a limit on all interfaces.

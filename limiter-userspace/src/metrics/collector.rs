@@ -58,6 +58,14 @@ impl Collector for DaemonCollector {
             &numbers(&by_limit, bytes),
         )?;
 
+        let evictions = daemon.datapath.lossy_evictions().map_err(|_| fmt::Error)?;
+        ConstCounter::new(evictions).encode(encoder.encode_descriptor(
+            "limiter_bucket_lossy_evictions",
+            "Buckets that were forgotten while they were in debt, for want of room",
+            None,
+            MetricType::Counter,
+        )?)?;
+
         let overrides: Vec<Labelled<1, u64>> = daemon
             .policy
             .limits

@@ -1,6 +1,7 @@
 //! The sections that are not limits.
 
-use limiter_userspace::config::AttachMode;
+use limiter_common::table::WhenFull;
+use limiter_userspace::config::{AttachMode, Store};
 
 use super::harness::{LIMIT, check, load};
 
@@ -10,6 +11,8 @@ fn what_is_left_out_has_defaults() {
     assert_eq!(config.interfaces, Vec::<String>::new());
     assert_eq!(config.mode, AttachMode::Auto);
     assert_eq!(config.buckets.capacity, 1_048_576);
+    assert_eq!(config.buckets.store, Store::Table);
+    assert_eq!(config.buckets.when_full, WhenFull::Evict);
     assert_eq!(config.metrics.listen, "127.0.0.1:9470".parse().ok());
 }
 
@@ -53,16 +56,34 @@ fn settings() {
         "buckets: {capacity: 67108865}",
         &["1:21: invalid capacity '67108865', must be from 1024 to 67108864"],
     );
+    check("buckets: {store: table, when-full: deny-new}", &[]);
+    check("buckets: {when-full: pass-new}", &[]);
+    check("buckets: {store: hash}", &[]);
+    check(
+        "buckets: {store: lru}",
+        &["1:18: unknown store 'lru', must be one of table, hash"],
+    );
+    check(
+        "buckets: {when-full: deny}",
+        &["1:22: unknown when-full 'deny', must be one of evict, deny-new, pass-new"],
+    );
+    check(
+        "buckets: {store: hash, when-full: evict}",
+        &[
+            "1:35: when-full is for 'store: table': the kernel's hash map always forgets the least \
+             recently used",
+        ],
+    );
     check(
         "buckets: {capacity: 0, size: 1}",
         &[
             "1:21: invalid capacity '0', must be from 1024 to 67108864",
-            "1:24: unknown field 'size', must be one of capacity",
+            "1:24: unknown field 'size', must be one of store, capacity, when-full",
         ],
     );
     check(
         "buckets: 5",
-        &["1:10: expected a map with 'capacity', found the number '5'"],
+        &["1:10: expected a map with store, capacity, when-full, found the number '5'"],
     );
     check("metrics: {listen: off}", &[]);
     check("metrics: {listen: 'off'}", &[]);

@@ -42,7 +42,10 @@ overrides:
     let expected = Config {
         interfaces: vec!["eth0".to_owned(), "eth1.100".to_owned()],
         mode: AttachMode::Native,
-        buckets: Buckets { capacity: 65_536 },
+        buckets: Buckets {
+            capacity: 65_536,
+            ..Buckets::default()
+        },
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
         },

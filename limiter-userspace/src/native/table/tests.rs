@@ -152,12 +152,11 @@ proptest! {
                 }
             } else {
                 let spent = table.spend(&one);
-                match one.spend.apply(known) {
-                    Ok(tat) => {
-                        prop_assert_eq!(spent, Updated::Stored);
-                        model.insert((limit, source), tat);
-                    }
-                    Err(_) => prop_assert_eq!(spent, Updated::Declined),
+                if let Ok(tat) = one.spend.apply(known) {
+                    prop_assert_eq!(spent, Updated::Stored);
+                    model.insert((limit, source), tat);
+                } else {
+                    prop_assert_eq!(spent, Updated::Declined);
                 }
             }
         }
@@ -175,7 +174,7 @@ proptest! {
 /// its burst and not a token more.
 #[test]
 fn threads_never_admit_too_much() {
-    const THREADS: usize = 4;
+    const THREADS: u32 = 4;
     const SOURCES: u32 = 64;
     const BURST: u64 = 50;
     for round in 0..40 {
@@ -189,7 +188,7 @@ fn threads_never_admit_too_much() {
                     for turn in 0..200_u32 {
                         for source in 0..SOURCES {
                             // Each thread in an order of its own.
-                            let source = (source * 7 + turn + thread as u32) % SOURCES;
+                            let source = (source * 7 + turn + thread) % SOURCES;
                             let one = charge(table, gcra, 1, source + round, NOW);
                             if table.spend(&one) == Updated::Stored {
                                 admitted[source as usize].fetch_add(1, SeqCst);
