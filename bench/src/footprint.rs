@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::Result;
 use bench_common::Layout;
+use limiter_userspace::config::Store;
 use serde::Serialize;
 
 use crate::contender::{Contender, Kind, Limits, Terms};
@@ -38,7 +39,7 @@ pub(crate) fn measure() -> Result<Footprint> {
 fn load(limits: Limits) -> Result<(u64, Duration)> {
     let contender = Contender {
         name: "",
-        kind: Kind::Limiter(limits),
+        kind: Kind::Limiter(Store::default(), limits),
     };
     // The object that the daemon loads.
     let terms = Terms {

@@ -6,8 +6,8 @@ use bench_common::Layout::{self, V4, V6Far, V6Near};
 
 use crate::{
     contender::{
-        CONTENDERS, Contender, DROP, HASH_1, HASH_2, HASH_LISTS, HASH_RANGE, HASHLIMIT, Kind,
-        NFTABLES, PARSE, WINDOW,
+        CONTENDERS, Contender, DROP, HASH_1, HASHLIMIT, Kind, NFTABLES, PARSE, TABLE_1, TABLE_2,
+        TABLE_LISTS, TABLE_RANGE, WINDOW,
     },
     scenario::{LARGE, Scenario},
 };
@@ -88,7 +88,7 @@ impl Plan {
             let too_long = self.quick
                 && scenario.sources_log2 > 20
                 && matches!(contender.kind, Kind::Nftables | Kind::Hashlimit);
-            let wanted = [DROP, HASH_1, WINDOW, NFTABLES, HASHLIMIT];
+            let wanted = [DROP, TABLE_1, HASH_1, WINDOW, NFTABLES, HASHLIMIT];
             !too_long && (!self.quick || wanted.contains(&contender.name))
         })
     }
@@ -96,8 +96,8 @@ impl Plan {
     /// Who takes part in the measurement of nanoseconds a packet under a flood.
     pub(crate) fn in_cost(&self, scenario: &Scenario) -> Vec<Contender> {
         self.contenders(|contender| {
-            let wanted = [PARSE, HASH_1, HASH_2, HASH_RANGE, HASH_LISTS];
-            let applies = contender.name != HASH_LISTS || scenario.layout == V4;
+            let wanted = [PARSE, TABLE_1, TABLE_2, TABLE_RANGE, TABLE_LISTS, HASH_1];
+            let applies = contender.name != TABLE_LISTS || scenario.layout == V4;
             contender.is_program() && applies && (!self.quick || wanted.contains(&contender.name))
         })
     }
@@ -105,7 +105,7 @@ impl Plan {
     /// Who takes part in what becomes of clients.
     pub(crate) fn in_quality(&self) -> Vec<Contender> {
         self.contenders(|contender| {
-            let wanted = [HASH_1, WINDOW, NFTABLES, HASHLIMIT];
+            let wanted = [TABLE_1, HASH_1, WINDOW, NFTABLES, HASHLIMIT];
             wanted.contains(&contender.name)
         })
     }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use testbed::{Pair, monotonic_ns};
 
 use crate::{
-    contender::{AtWork, Contender, Terms},
+    contender::{Contender, Terms},
     generator::{Generator, Until},
     interrupt::Interrupt,
     lane::{new_pair, to_f64},
@@ -115,7 +115,7 @@ fn run(
         draw: false,
     };
     let pair = new_pair(scenario.cpus)?;
-    let _at_work: Box<dyn AtWork> = contender.start(&pair, &terms)?;
+    let _at_work = contender.start(&pair, &terms)?;
     let application = Application::start(&pair)?;
     let mut generator = Generator::flood_and_clients(&pair, scenario, interrupt)?;
     generator.send(WARM_UP)?;

@@ -4,7 +4,7 @@ use bench_common::Layout::{V4, V6Far, V6Near};
 use serde::Serialize;
 
 use crate::{
-    contender::{DROP, HASH_1, HASH_2, HASH_LISTS, HASH_RANGE, NFTABLES, PARSE},
+    contender::{DROP, NFTABLES, PARSE, TABLE_1, TABLE_2, TABLE_LISTS, TABLE_RANGE},
     results::Results,
     scenario::Scenario,
 };
@@ -41,10 +41,10 @@ impl Bound {
 }
 
 /// The store that the targets are for: our best one.
-const ONE: &str = HASH_1;
-const TWO: &str = HASH_2;
-const RANGE: &str = HASH_RANGE;
-const LISTS: &str = HASH_LISTS;
+const ONE: &str = TABLE_1;
+const TWO: &str = TABLE_2;
+const RANGE: &str = TABLE_RANGE;
+const LISTS: &str = TABLE_LISTS;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 

@@ -2,7 +2,7 @@
 
 use crate::{
     address::{Address, Family},
-    gcra::Change,
+    charge::Charge,
     limit::LimitId,
 };
 
@@ -91,6 +91,24 @@ impl BucketKey {
         }
     }
 
+    /// The owner in plain numbers: kind and prefix length, and the id in two halves.
+    #[must_use]
+    #[inline(always)]
+    pub const fn owner_words(&self) -> (u64, [u64; 2]) {
+        let [high, low] = self.id;
+        (
+            self.owner_kind() as u64,
+            [u64::from_be_bytes(high), u64::from_be_bytes(low)],
+        )
+    }
+
+    /// The owner's kind and prefix length, which tell the owners of one packet apart; not 0.
+    #[must_use]
+    #[inline(always)]
+    pub const fn owner_kind(&self) -> u32 {
+        (self.kind as u32) << 8 | self.prefix_length as u32
+    }
+
     /// Whose budget it is.
     #[must_use]
     #[expect(
@@ -130,18 +148,49 @@ pub enum Updated {
     Contended,
     /// The store has no room; the bucket does not exist.
     Unavailable,
+    /// The store has no room, and the packet is to pass uncharged.
+    Untracked,
+}
+
+impl Updated {
+    /// The ending of that number.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_number(number: u32) -> Self {
+        const STORED: u32 = Updated::Stored as u32;
+        const DECLINED: u32 = Updated::Declined as u32;
+        const CONTENDED: u32 = Updated::Contended as u32;
+        const UNTRACKED: u32 = Updated::Untracked as u32;
+        match number {
+            STORED => Self::Stored,
+            DECLINED => Self::Declined,
+            CONTENDED => Self::Contended,
+            UNTRACKED => Self::Untracked,
+            _ => Self::Unavailable,
+        }
+    }
 }
 
 /// Where the state of buckets is kept: one 64-bit word for each.
 ///
 /// A bucket that does not exist is a full bucket, so reading never creates one.
 pub trait BucketStore {
-    /// The state of the bucket, `None` when it does not exist.
-    fn read(&self, key: &BucketKey) -> Option<u64>;
+    /// Finds out, where the store needs it, where the charge's bucket is to be looked for.
+    ///
+    /// A charge that is prepared for one limit after the other keeps its place as long as the
+    /// bucket's owner is the same.
+    fn locate(&self, charge: &mut Charge);
 
-    /// Replaces the state of the bucket by what `change` makes of it, in one atomic step:
-    /// when another CPU changes it in between, `change` is asked again with the new state.
-    fn update(&self, key: &BucketKey, change: &Change) -> Updated;
+    /// The state of the bucket, `None` when it does not exist or is full.
+    fn read(&self, charge: &Charge) -> Option<u64>;
+
+    /// Replaces the state of the bucket by what the charge's spend makes of it, in one atomic
+    /// step: when another CPU changes it in between, the spend is asked again with the new
+    /// state.
+    fn spend(&self, charge: &Charge) -> Updated;
+
+    /// Takes the charge's spend back, in the same way.
+    fn refund(&self, charge: &Charge) -> Updated;
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ const _: () = assert!(
 );
 
 /// What one limit wants of one packet: which bucket is to change, and how.
+///
+/// Without padding, so that the kernel program can hand it to functions of its own.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Charge {
@@ -37,7 +39,17 @@ pub struct Charge {
     pub spend: Change,
     /// Converts the limit's ticks to nanoseconds.
     pub ns_per_tick: Ratio,
+    /// When the packet arrived, in nanoseconds.
+    pub now_ns: u64,
+    /// Where the store looks for buckets of the owner [`Self::located`].
+    pub place: u64,
+    /// The kind of the owner of which `place` is; 0: of none yet.
+    pub located: u32,
+    /// The number of the limit's tick length.
+    pub scale: u32,
 }
+
+const _: () = assert!(size_of::<Charge>() == 24 + 32 + 16 + 3 * 8, "no padding");
 
 impl Charge {
     /// Of no limit.
@@ -45,6 +57,10 @@ impl Charge {
         key: BucketKey::NONE,
         spend: Change::NONE,
         ns_per_tick: Ratio::ONE,
+        now_ns: 0,
+        place: 0,
+        located: 0,
+        scale: 0,
     };
 }
 
@@ -92,11 +108,11 @@ pub fn prepare<T: Tables>(tables: &T, packet: &Packet, slot: u32, charge: &mut C
     match gcra.spend(gcra.ticks(packet.now), cost) {
         Err(LargerThanBurst) => Prepared::LargerThanBurst,
         Ok(spend) => {
-            *charge = Charge {
-                key,
-                spend,
-                ns_per_tick: gcra.ns_per_tick,
-            };
+            charge.key = key;
+            charge.spend = spend;
+            charge.ns_per_tick = gcra.ns_per_tick;
+            charge.now_ns = packet.now;
+            charge.scale = gcra.scale;
             Prepared::Charge
         }
     }

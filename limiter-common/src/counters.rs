@@ -11,6 +11,12 @@ pub const REASON_COUNTERS: u32 = MAX_INTERFACES * REASON_COUNT;
 /// How many limit counters there are: one for each interned id.
 pub const LIMIT_COUNTERS: u32 = MAX_LIMIT_IDS;
 
+/// How many counters of the bucket store there are.
+pub const STORE_COUNTERS: u32 = 1;
+
+/// Which of them counts buckets that were forgotten while they were in debt.
+pub const LOSSY_EVICTIONS: u32 = 0;
+
 /// Packets and their bytes, from the Ethernet header on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

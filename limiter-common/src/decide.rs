@@ -142,52 +142,80 @@ where
         matched,
         ..Verdict::without_limits(Reason::WithinLimits)
     };
-    charge_all(packet, enforcing, tables, buckets, &mut verdict);
-    if shape.observing != 0 && matches!(verdict.reason, Reason::WithinLimits) {
+    let mut charge = Charge::NONE;
+    charge_all(
+        packet,
+        enforcing,
+        tables,
+        buckets,
+        &mut charge,
+        &mut verdict,
+    );
+    if shape.observing != 0 && verdict.denied_by == NO_SLOT {
         let observing = matched & shape.observing;
-        verdict.would_drop = observe(packet, observing, tables, buckets);
+        verdict.would_drop = observe(packet, observing, tables, buckets, &mut charge);
     }
     verdict
 }
 
 /// Charges all of `limits`, or none and says so in the verdict.
 #[inline(always)]
-fn charge_all<T, B>(packet: &Packet, limits: u64, tables: &T, buckets: &B, verdict: &mut Verdict)
-where
+fn charge_all<T, B>(
+    packet: &Packet,
+    limits: u64,
+    tables: &T,
+    buckets: &B,
+    charge: &mut Charge,
+    verdict: &mut Verdict,
+) where
     T: Tables,
     B: BucketStore,
 {
-    let mut charge = Charge::NONE;
-    let mut strictest = Strictest::default();
-    for_each_slot(tables, limits, |slot| {
-        let strictness = match tables.prepare(packet, slot, &mut charge) {
-            Prepared::Nothing => return true,
-            Prepared::LargerThanBurst => NEVER,
-            Prepared::Charge => match charge.spend.apply(buckets.read(&charge.key)) {
-                Ok(_) => 0,
-                Err(Wait(ticks)) => charge.ns_per_tick.scale(ticks) + 1,
-            },
-        };
-        strictest.consider(tables, slot, strictness);
-        true
-    });
-    if let Some(reason) = strictest.reason() {
-        verdict.reason = reason;
-        verdict.denied_by = strictest.slot;
-        return;
+    // One limit alone is charged at once: there is nothing else to leave uncharged.
+    if limits & limits.wrapping_sub(1) != 0 {
+        let mut strictest = Strictest::default();
+        for_each_slot(tables, limits, |slot| {
+            let strictness = match tables.prepare(packet, slot, charge) {
+                Prepared::Nothing => return true,
+                Prepared::LargerThanBurst => NEVER,
+                Prepared::Charge => {
+                    buckets.locate(charge);
+                    match charge.spend.apply(buckets.read(charge)) {
+                        Ok(_) => 0,
+                        Err(Wait(ticks)) => charge.ns_per_tick.scale(ticks) + 1,
+                    }
+                }
+            };
+            strictest.consider(tables, slot, strictness);
+            true
+        });
+        if let Some(reason) = strictest.reason() {
+            verdict.reason = reason;
+            verdict.denied_by = strictest.slot;
+            return;
+        }
     }
 
     let mut refused_by = NO_SLOT;
     for_each_slot(tables, limits, |slot| {
-        if tables.prepare(packet, slot, &mut charge) != Prepared::Charge {
-            return true;
-        }
-        verdict.reason = match buckets.update(&charge.key, &charge.spend) {
-            Updated::Stored => return true,
-            Updated::Declined => Reason::OverLimit,
-            Updated::Contended => Reason::Contended,
-            Updated::Unavailable => Reason::BucketUnavailable,
+        let refusal = match tables.prepare(packet, slot, charge) {
+            Prepared::Nothing => return true,
+            Prepared::LargerThanBurst => Reason::LargerThanBurst,
+            Prepared::Charge => {
+                buckets.locate(charge);
+                match buckets.spend(charge) {
+                    Updated::Stored => return true,
+                    Updated::Untracked => {
+                        verdict.reason = Reason::Untracked;
+                        return true;
+                    }
+                    Updated::Declined => Reason::OverLimit,
+                    Updated::Contended => Reason::Contended,
+                    Updated::Unavailable => Reason::BucketUnavailable,
+                }
+            }
         };
+        verdict.reason = refusal;
         refused_by = slot;
         false
     });
@@ -198,9 +226,10 @@ where
     verdict.denied_by = refused_by;
     let charged = limits & (bit(refused_by) - 1);
     for_each_slot(tables, charged, |slot| {
-        if tables.prepare(packet, slot, &mut charge) == Prepared::Charge {
+        if tables.prepare(packet, slot, charge) == Prepared::Charge {
+            buckets.locate(charge);
             // A refund that fails leaves the bucket charged too much, never too little.
-            buckets.update(&charge.key, &charge.spend.undone());
+            buckets.refund(charge);
         }
         true
     });
@@ -208,17 +237,18 @@ where
 
 /// Charges each of `limits` that has the tokens, every one by itself; returns the others.
 #[inline(always)]
-fn observe<T, B>(packet: &Packet, limits: u64, tables: &T, buckets: &B) -> u64
+fn observe<T, B>(packet: &Packet, limits: u64, tables: &T, buckets: &B, charge: &mut Charge) -> u64
 where
     T: Tables,
     B: BucketStore,
 {
-    let mut charge = Charge::NONE;
     let mut would_drop = 0;
     for_each_slot(tables, limits, |slot| {
-        if tables.prepare(packet, slot, &mut charge) != Prepared::Charge
-            || buckets.update(&charge.key, &charge.spend) != Updated::Stored
-        {
+        let has_tokens = tables.prepare(packet, slot, charge) == Prepared::Charge && {
+            buckets.locate(charge);
+            matches!(buckets.spend(charge), Updated::Stored | Updated::Untracked)
+        };
+        if !has_tokens {
             would_drop = tables.opaque(would_drop | bit(slot));
         }
         true

@@ -28,3 +28,4 @@ pub mod packet;
 pub mod policy;
 pub mod ratio;
 pub mod reason;
+pub mod table;

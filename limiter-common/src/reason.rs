@@ -95,7 +95,9 @@ reasons! {
     Contended "contended" Drop
         "Other CPUs changed the bucket on every attempt to charge it; nothing was charged.",
     BucketUnavailable "bucket_unavailable" Drop
-        "The kernel could not give memory for a new bucket; nothing was charged.",
+        "There was no room for a new bucket; nothing was charged.",
+    Untracked "untracked" Pass
+        "There was no room for a new bucket of a matching limit, which let it pass uncharged.",
     MalformedEthernet "malformed_ethernet" Malformed
         "The frame is shorter than an Ethernet header.",
     MalformedVlan "malformed_vlan" Malformed

@@ -56,7 +56,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
         &frame,
         &clock::KernelClock,
         &tables::MapTables,
-        &buckets::HashBuckets,
+        &buckets::MapBuckets,
     );
     let action = verdict.action(&tables::MapTables);
     counters::count(frame.length(), &verdict, action);

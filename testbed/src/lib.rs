@@ -7,10 +7,12 @@
 //!
 //! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte
 //! ([`RawSender`] with [`Frame`]); [`UdpSink`], [`Listener`] and [`RawSink`] count what
-//! arrives, per source address. What a [`Load`] does is bounded in count and in time.
+//! arrives, per source address. What a [`Load`] does is bounded in count and in time. [`capture`]
+//! writes frames to files.
 //!
 //! What must not exist here: an interface, an address or a packet outside the namespaces.
 
+pub mod capture;
 mod clock;
 mod connector;
 mod counter;

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::{executable, privileges, setup, workspace};
+use crate::{built::Built, command, privileges, setup, workspace};
 
 /// What to measure, and where to write it.
 #[derive(Args)]
@@ -35,7 +35,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     // First, so that nobody waits for a build to learn it.
     privileges::check("the benchmark loads BPF programs and makes network namespaces")?;
     setup::ensure()?;
-    let bench = executable::build("bench", &["--package", "bench", "--release"])?;
+    let mut cargo = command::cargo("build");
+    cargo.args(["--package", "bench", "--release"]);
+    let bench = Built::by(&mut cargo, "the benchmark")?.program("bench")?;
     let mut command = Command::new(&bench);
     if arguments.quick {
         command.arg("--quick");

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{build_ebpf, executable, privileges};
+use crate::{build_ebpf, built::Built, command, privileges};
 
 /// Builds the objects, and the program that measures them, which it becomes.
 ///
@@ -17,10 +17,9 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
     // First, so that nobody waits for a build to learn it.
     privileges::check_bpf("the budget is measured by loading BPF programs")?;
     build_ebpf::build()?;
-    let budget = executable::build(
-        "budget",
-        &["--package", "limiter-userspace", "--example", "budget"],
-    )?;
+    let mut cargo = command::cargo("build");
+    cargo.args(["--package", "limiter-userspace", "--example", "budget"]);
+    let budget = Built::by(&mut cargo, "the measuring program")?.program("budget")?;
     let mut command = Command::new(&budget);
     if json {
         command.arg("--json");

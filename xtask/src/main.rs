@@ -3,9 +3,11 @@
 mod bench;
 mod budget;
 mod build_ebpf;
+mod built;
 mod command;
 mod demo;
-mod executable;
+mod fuzz;
+mod interrupt;
 mod object;
 mod privileges;
 mod run;
@@ -45,6 +47,8 @@ enum Task {
     Bench(bench::Arguments),
     /// Run every check and test there is (as root: the kernel takes part).
     Test,
+    /// Look for inputs that break what holds for any input.
+    Fuzz(fuzz::Arguments),
     /// Build the daemon and run it; without arguments, run the demonstration.
     Run {
         /// What to pass to `limiter run`.
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Task::BuildEbpf { budget: true, json } => budget::run(json),
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Test => test::run(),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Run { arguments } => run::run(&arguments),
     };
     result.unwrap_or_else(|error| {

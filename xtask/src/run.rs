@@ -3,17 +3,18 @@
 use std::{
     ffi::OsString,
     os::unix::process::CommandExt as _,
+    path::PathBuf,
     process::{Command, ExitCode},
 };
 
 use anyhow::{Context as _, Result};
 
-use crate::{demo, executable, setup};
+use crate::{built::Built, command, demo, setup};
 
 /// Builds the daemon and becomes it; without arguments, shows what it does.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     setup::ensure()?;
-    let limiter = executable::build("limiter", &["--package", "limiter-userspace", "--release"])?;
+    let limiter = build()?;
     if arguments.is_empty() {
         return demo::run(&limiter);
     }
@@ -22,4 +23,10 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     // Only returns if it fails. Signals, the terminal and the exit code are the daemon's own.
     let error = command.exec();
     Err(error).with_context(|| format!("cannot run {}", limiter.display()))
+}
+
+fn build() -> Result<PathBuf> {
+    let mut cargo = command::cargo("build");
+    cargo.args(["--release", "--package", "limiter-userspace"]);
+    Built::by(&mut cargo, "the daemon")?.program("limiter")
 }

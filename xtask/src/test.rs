@@ -12,10 +12,14 @@ use ebpf_build::Builder;
 
 use crate::{
     command::{self, shown},
-    privileges, setup,
+    fuzz, privileges, setup,
     test_results::TestResults,
     workspace,
 };
+
+/// How long to fuzz each target: enough to find what is broken in the target itself, and what a
+/// change has broken near what the seeds reach.
+const FUZZING: Duration = Duration::from_secs(5);
 
 /// A step that has run.
 struct Outcome {
@@ -43,6 +47,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             anyhow::ensure!(results.failed == 0, "{results}");
             Ok(())
         }),
+        step("fuzz", || fuzz::all(FUZZING)),
     ];
 
     println!("\n{}\n", summary(&outcomes));

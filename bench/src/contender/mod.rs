@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bench_common::Layout;
+use limiter_userspace::config::Store;
 use testbed::Pair;
 
 pub(crate) use self::{limiter::Limits, program::Loaded};
@@ -33,25 +34,6 @@ pub(crate) struct Terms {
     pub(crate) draw: bool,
 }
 
-/// What a contender has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    pub(crate) passed: u64,
-    pub(crate) dropped: u64,
-}
-
-impl Counted {
-    pub(crate) const fn seen(&self) -> u64 {
-        self.passed + self.dropped
-    }
-}
-
-/// A contender at work on the server's end of a pair, until it is dropped.
-pub(crate) trait AtWork {
-    /// What it has counted so far.
-    fn counted(&self) -> Result<Counted>;
-}
-
 /// A program in the kernel that can be run on its own.
 pub(crate) trait Runnable: Sync {
     /// Runs it so many times over on one frame; returns how long that took.
@@ -69,8 +51,8 @@ pub(crate) struct Contender {
 pub(crate) enum Kind {
     /// One of the benchmark's own programs, by its name in the object.
     Program(&'static str),
-    /// This limiter.
-    Limiter(Limits),
+    /// This limiter, with its buckets in one of its stores.
+    Limiter(Store, Limits),
     Nftables,
     Hashlimit,
 }
@@ -78,24 +60,41 @@ pub(crate) enum Kind {
 /// Names that targets go by.
 pub(crate) const DROP: &str = "XDP_DROP";
 pub(crate) const PARSE: &str = "parse + clock";
+pub(crate) const TABLE_1: &str = "limiter, table, 1 limit";
+pub(crate) const TABLE_2: &str = "limiter, table, 2 limits";
+pub(crate) const TABLE_RANGE: &str = "limiter, table, address + range";
+pub(crate) const TABLE_4: &str = "limiter, table, 4 limits";
+pub(crate) const TABLE_LISTS: &str = "limiter, table, 100 k overrides";
 pub(crate) const HASH_1: &str = "limiter, hash, 1 limit";
 pub(crate) const HASH_2: &str = "limiter, hash, 2 limits";
 pub(crate) const HASH_RANGE: &str = "limiter, hash, address + range";
 pub(crate) const HASH_4: &str = "limiter, hash, 4 limits";
-pub(crate) const HASH_LISTS: &str = "limiter, hash, 100 k overrides";
 pub(crate) const WINDOW: &str = "fixed window, LRU hash";
 pub(crate) const NFTABLES: &str = "nftables set";
 pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
 
 /// Everything that is compared, in the order in which it is shown.
-pub(crate) const CONTENDERS: [Contender; 10] = [
+pub(crate) const CONTENDERS: [Contender; 14] = [
     Contender::new(DROP, Kind::Program("drop_all")),
     Contender::new(PARSE, Kind::Program("parse_and_clock")),
-    Contender::new(HASH_1, Kind::Limiter(Limits::Address)),
-    Contender::new(HASH_2, Kind::Limiter(Limits::AddressTwice)),
-    Contender::new(HASH_RANGE, Kind::Limiter(Limits::AddressAndRange)),
-    Contender::new(HASH_4, Kind::Limiter(Limits::Four)),
-    Contender::new(HASH_LISTS, Kind::Limiter(Limits::ManyOverrides)),
+    Contender::new(TABLE_1, Kind::Limiter(Store::Table, Limits::Address)),
+    Contender::new(TABLE_2, Kind::Limiter(Store::Table, Limits::AddressTwice)),
+    Contender::new(
+        TABLE_RANGE,
+        Kind::Limiter(Store::Table, Limits::AddressAndRange),
+    ),
+    Contender::new(TABLE_4, Kind::Limiter(Store::Table, Limits::Four)),
+    Contender::new(
+        TABLE_LISTS,
+        Kind::Limiter(Store::Table, Limits::ManyOverrides),
+    ),
+    Contender::new(HASH_1, Kind::Limiter(Store::Hash, Limits::Address)),
+    Contender::new(HASH_2, Kind::Limiter(Store::Hash, Limits::AddressTwice)),
+    Contender::new(
+        HASH_RANGE,
+        Kind::Limiter(Store::Hash, Limits::AddressAndRange),
+    ),
+    Contender::new(HASH_4, Kind::Limiter(Store::Hash, Limits::Four)),
     Contender::new(WINDOW, Kind::Program(program::FIXED_WINDOW)),
     Contender::new(NFTABLES, Kind::Nftables),
     Contender::new(HASHLIMIT, Kind::Hashlimit),
@@ -108,13 +107,13 @@ impl Contender {
 
     /// Whether it is a program that can be run on its own.
     pub(crate) const fn is_program(&self) -> bool {
-        matches!(self.kind, Kind::Program(_) | Kind::Limiter(_))
+        matches!(self.kind, Kind::Program(_) | Kind::Limiter(..))
     }
 
     /// How many sources it has room for; `None`: for as many as there are.
     pub(crate) const fn room(&self) -> Option<u32> {
         match self.kind {
-            Kind::Program(_) | Kind::Limiter(_) => Some(ROOM),
+            Kind::Program(_) | Kind::Limiter(..) => Some(ROOM),
             Kind::Nftables | Kind::Hashlimit => None,
         }
     }
@@ -123,19 +122,22 @@ impl Contender {
     pub(crate) fn load(&self, terms: &Terms) -> Result<Option<Loaded>> {
         match self.kind {
             Kind::Program(name) => Loaded::program(name, terms).map(Some),
-            Kind::Limiter(limits) => Loaded::limiter(limits, terms).map(Some),
+            Kind::Limiter(store, limits) => Loaded::limiter(store, limits, terms).map(Some),
             Kind::Nftables | Kind::Hashlimit => Ok(None),
         }
     }
 
-    /// Puts it to work on the server's end of a pair.
-    pub(crate) fn start(&self, pair: &Pair, terms: &Terms) -> Result<Box<dyn AtWork>> {
-        Ok(match self.kind {
-            Kind::Nftables => Box::new(nftables::Nftables::start(pair, terms)?),
-            Kind::Hashlimit => Box::new(hashlimit::Hashlimit::start(pair, terms)?),
-            Kind::Program(name) => Box::new(Loaded::program(name, terms)?.attach(pair)?),
-            Kind::Limiter(limits) => Box::new(Loaded::limiter(limits, terms)?.attach(pair)?),
-        })
+    /// Puts it to work on the server's end of a pair, where it stays as long as what is returned
+    /// and the pair.
+    pub(crate) fn start(&self, pair: &Pair, terms: &Terms) -> Result<Option<Loaded>> {
+        match self.kind {
+            Kind::Nftables => nftables::start(pair, terms)?,
+            Kind::Hashlimit => hashlimit::start(pair, terms)?,
+            Kind::Program(_) | Kind::Limiter(..) => {}
+        }
+        self.load(terms)?
+            .map(|program| program.attach(pair))
+            .transpose()
     }
 
     /// Why it cannot take part on this machine, if it cannot.
@@ -143,7 +145,7 @@ impl Contender {
         match self.kind {
             Kind::Nftables => tool::missing(&["nft", "ethtool"]),
             Kind::Hashlimit => tool::missing(&["iptables", "ip6tables", "ethtool"]),
-            Kind::Program(_) | Kind::Limiter(_) => None,
+            Kind::Program(_) | Kind::Limiter(..) => None,
         }
     }
 }

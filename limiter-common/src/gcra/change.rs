@@ -50,6 +50,13 @@ impl Change {
         }
     }
 
+    /// Whether it takes a spend back.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_refund(&self) -> bool {
+        self.kind == REFUND
+    }
+
     /// The new TAT of a bucket whose TAT is `tat`; `None` is a full bucket.
     ///
     /// # Errors

@@ -46,6 +46,11 @@ pub struct Gcra {
     pub ticks_per_ns: Ratio,
     /// Converts a duration in ticks to nanoseconds.
     pub ns_per_tick: Ratio,
+    /// Which of a policy's tick lengths it has, by a number that the policy's compiler gives; 0:
+    /// a nanosecond.
+    pub scale: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 /// Too few tokens; as many would be there after this many ticks.
@@ -75,13 +80,16 @@ impl Gcra {
         burst_offset: 0,
         ticks_per_ns: Ratio::ONE,
         ns_per_tick: Ratio::ONE,
+        scale: 0,
+        reserved: 0,
     };
 
     /// The parameters of a limit of `burst` tokens, refilled by `count` tokens every
     /// `period_ns` nanoseconds.
     ///
     /// `None` when one of them is 0, when more than [`MAX_TOKENS_PER_NS`] would be added
-    /// each nanosecond, or when the burst offset would exceed [`MAX_BURST_OFFSET`].
+    /// each nanosecond, when the burst offset would exceed [`MAX_BURST_OFFSET`], or when the
+    /// ticks of a period would not fit 64 bits, which takes a period of centuries.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub const fn new(burst: u64, count: u64, period_ns: u64) -> Option<Self> {
@@ -98,9 +106,11 @@ impl Gcra {
                 (period_ns / count, Ratio::ONE, Ratio::ONE)
             } else {
                 // The smallest number of ticks a token that makes a tick no longer than a
-                // nanosecond. At most twice the period, so the product fits.
+                // nanosecond.
                 let ticks_per_token = period_ns.div_ceil(count);
-                let ticks_per_period = count * ticks_per_token;
+                let Some(ticks_per_period) = count.checked_mul(ticks_per_token) else {
+                    return None;
+                };
                 match (
                     Ratio::new(ticks_per_period, period_ns),
                     Ratio::new(period_ns, ticks_per_period),
@@ -116,6 +126,8 @@ impl Gcra {
                 burst_offset,
                 ticks_per_ns,
                 ns_per_tick,
+                scale: 0,
+                reserved: 0,
             }),
             _ => None,
         }

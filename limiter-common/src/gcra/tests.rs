@@ -106,6 +106,8 @@ fn rates_that_no_bucket_can_count_are_refused() {
     check(1_779, 1, 30 * 86_400 * SECOND, true);
     check(1_780, 1, 30 * 86_400 * SECOND, false);
     check(u64::MAX, u64::MAX, u64::MAX, false);
+    // Its ticks do not fit 64 bits.
+    check(1, 1 << 63, (1 << 63) + 1, false);
 }
 
 proptest! {

@@ -1,6 +1,7 @@
 //! What of a policy is constant to the program: the verifier leaves out what it does not use.
 
 use super::Span;
+use crate::table::HashKey;
 
 /// What a span of ranges is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +52,14 @@ pub struct Shape {
     pub matches_protocols: u32,
     /// 1: [`Masks::TCP_FLAGS`] are to be looked up.
     pub matches_tcp_flags: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// How many lines the table of buckets has, a power of two; 0: buckets are in the hash map.
+    pub table_lines: u32,
+    /// What happens when a line is full: a [`crate::table::WhenFull`] as its number.
+    pub when_full: u32,
+    /// How many tick lengths the limits have; 1: all count in nanoseconds.
+    pub scale_count: u32,
+    /// The secret of the table of buckets.
+    pub hash_key: HashKey,
     /// The limits that only observe.
     pub observing: u64,
     /// The limits that count packets other than TCP.
@@ -73,7 +80,13 @@ impl Shape {
         malformed_pass: 0,
         matches_protocols: 0,
         matches_tcp_flags: 0,
-        reserved: 0,
+        table_lines: 0,
+        when_full: 0,
+        scale_count: 0,
+        hash_key: HashKey {
+            first: 0,
+            second: 0,
+        },
         observing: 0,
         without_tcp: 0,
         without_ports: 0,

@@ -6,6 +6,7 @@ mod render;
 mod replay;
 mod run;
 mod status;
+mod traffic;
 
 use std::{
     io::{self, Write},

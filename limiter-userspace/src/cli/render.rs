@@ -1,9 +1,19 @@
 //! Numbers and tables for people.
 
-use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use comfy_table::{CellAlignment, ColumnConstraint, Table, presets::NOTHING};
 
 /// A table with a header; the columns at `right` hold numbers and line up on the right.
 pub(super) fn table<const N: usize, const R: usize>(
+    header: [&str; N],
+    right: [usize; R],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    table_without(&[], header, right, rows)
+}
+
+/// The same without the columns at `hidden`.
+pub(super) fn table_without<const N: usize, const R: usize>(
+    hidden: &[usize],
     header: [&str; N],
     right: [usize; R],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -17,6 +27,11 @@ pub(super) fn table<const N: usize, const R: usize>(
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
+    }
+    for index in hidden {
+        if let Some(column) = table.column_mut(*index) {
+            column.set_constraint(ColumnConstraint::Hidden);
+        }
     }
     table.trim_fmt()
 }

@@ -9,6 +9,7 @@ use limiter_common::reason::{Action, Reason};
 use super::{
     ControlArgs, OutputArgs, print_json,
     render::{count, counted, table},
+    traffic::{LimitRow, limits_table},
 };
 use crate::control::{
     client::ask,
@@ -56,29 +57,16 @@ fn print(status: &Status) -> anyhow::Result<()> {
         counted(status.policy.overrides, "override"),
     )?;
 
-    let limits = status.limits.iter().map(|(name, limit)| {
-        [
-            name.clone(),
-            limit.mode.clone(),
-            count(limit.passed_packets),
-            count(limit.passed_bytes),
-            count(limit.dropped_packets),
-            count(limit.dropped_bytes),
-            count(limit.would_drop_packets),
-            count(limit.would_drop_bytes),
-        ]
-    });
-    let header = [
-        "limit",
-        "mode",
-        "passed packets",
-        "bytes",
-        "dropped packets",
-        "bytes",
-        "would drop packets",
-        "bytes",
-    ];
-    writeln!(out, "{}\n", table(header, [2, 3, 4, 5, 6, 7], limits))?;
+    let limits: Vec<_> = status
+        .limits
+        .iter()
+        .map(|(name, limit)| LimitRow {
+            name: name.clone(),
+            mode: limit.mode.clone(),
+            traffic: limit.into(),
+        })
+        .collect();
+    writeln!(out, "{}\n", limits_table(&limits))?;
 
     let malformed = if status.policy.malformed == Action::Pass.name() {
         Action::Pass

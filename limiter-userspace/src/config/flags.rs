@@ -15,23 +15,19 @@ const EXPECTED: &str = "TCP flags, such as 'syn,!ack'";
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<TcpFlags> {
     let mut flags = TcpFlags { set: 0, clear: 0 };
     let mut right = true;
-    match &node.value {
-        Value::Text(text) => {
-            for word in text.split(',') {
-                right &= add(reader, &mut flags, word.trim(), node.at);
-            }
+    if let Value::Text(text) = &node.value {
+        for word in text.split(',') {
+            right &= add(reader, &mut flags, word.trim(), node.at);
         }
-        _ => {
-            let items = reader.one_or_more(node, "TCP flags");
-            right = !items.is_empty();
-            for item in items {
-                right &= match &item.value {
-                    Value::Text(text) => add(reader, &mut flags, text, item.at),
-                    _ => {
-                        reader.unexpected(item, EXPECTED);
-                        false
-                    }
-                };
+    } else {
+        let items = reader.one_or_more(node, "TCP flags");
+        right = !items.is_empty();
+        for item in items {
+            if let Value::Text(text) = &item.value {
+                right &= add(reader, &mut flags, text, item.at);
+            } else {
+                reader.unexpected(item, EXPECTED);
+                right = false;
             }
         }
     }

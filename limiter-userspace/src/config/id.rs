@@ -92,8 +92,12 @@ fn range(text: &str, format: IdFormat) -> Result<IpNet, Invalid> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use limiter_common::address::Family;
     use proptest::prelude::*;
+
+    use super::*;
 
     const IPV4: IdFormat = IdFormat::Ipv4RangeCidr { prefix_length: 24 };
     const IPV6: IdFormat = IdFormat::Ipv6RangeCidr { prefix_length: 48 };
@@ -103,18 +107,33 @@ mod tests {
         for (format, text, id) in [
             (IdFormat::IpAddress, "192.0.2.1", "192.0.2.1/32"),
             (IdFormat::IpAddress, "10.0.0.0", "10.0.0.0/32"),
+            (IdFormat::IpAddress, "10.0.0.0/8", "10.0.0.0/8"),
             (IdFormat::IpAddress, "2001:0DB8:0:0::1", "2001:db8::1/128"),
             (IdFormat::IpAddress, "::", "::/128"),
+            (IdFormat::IpAddress, "8000::/1", "8000::/1"),
             (IPV4, "192.0.2.0/24", "192.0.2.0/24"),
             (IPV6, "2001:0DB8:1:0::/48", "2001:db8:1::/48"),
+            (
+                IdFormat::Ipv4RangeCidr { prefix_length: 32 },
+                "10.0.0.1/32",
+                "10.0.0.1/32",
+            ),
         ] {
-            assert_eq!(parse(text, format), Ok(id.parse().unwrap()), "{text}");
+            let id = OverrideId::Prefix(id.parse().unwrap());
+            assert_eq!(parse(text, format), Ok(id), "{text}");
+        }
+        for (text, number) in [("1", 1), ("18446744073709551615", u64::MAX)] {
+            let id = OverrideId::Subscriber(number);
+            assert_eq!(parse(text, IdFormat::RegId), Ok(id), "{text}");
         }
     }
 
     #[test]
     fn says_what_is_wrong_with_others() {
-        let address = "expected an IPv4 or IPv6 address, such as '192.0.2.1' or '2001:db8::1'";
+        let address = "expected an IPv4 or IPv6 address or prefix, such as '192.0.2.1' or \
+                       '2001:db8::/64'";
+        let number = "expected a subscriber's number, such as '1001'";
+        let every = "which is every address: set the limit's own rate";
         let ipv4_range = "expected an IPv4 /24 range, such as '192.0.2.0/24'";
         let ipv6_range = "expected an IPv6 /48 range, such as '2001:db8:1::/48'";
         let zone = "must be without a zone ('%…'): an address is limited on every interface";
@@ -123,7 +142,16 @@ mod tests {
             (IdFormat::IpAddress, "", address),
             (IdFormat::IpAddress, "example.com", address),
             (IdFormat::IpAddress, "192.0.2", address),
-            (IdFormat::IpAddress, "192.0.2.0/24", address),
+            (IdFormat::IpAddress, "192.0.2.0/33", address),
+            (IdFormat::IpAddress, "2001:db8::/129", address),
+            (IdFormat::IpAddress, "192.0.2.0/+4", address),
+            (IdFormat::IpAddress, "0.0.0.0/0", every),
+            (IdFormat::IpAddress, "::/0", every),
+            (
+                IdFormat::IpAddress,
+                "192.0.2.1/25",
+                "must have no host bits set, did you mean '192.0.2.0/25'?",
+            ),
             (IdFormat::IpAddress, "192.0.2.256", address),
             (IdFormat::IpAddress, " 192.0.2.1", address),
             (IdFormat::IpAddress, "192.0.2.1/032", address),
@@ -145,6 +173,16 @@ mod tests {
                 "::ffff:192.0.2.1",
                 "which stands for an IPv4 address, did you mean '192.0.2.1'?",
             ),
+            (
+                IdFormat::IpAddress,
+                "::ffff:192.0.2.0/120",
+                "which stands for an IPv4 address, did you mean '192.0.2.0/24'?",
+            ),
+            (IdFormat::RegId, "", number),
+            (IdFormat::RegId, "0", number),
+            (IdFormat::RegId, "01", number),
+            (IdFormat::RegId, "+1", number),
+            (IdFormat::RegId, "18446744073709551616", number),
             (IPV4, "192.0.2.0/25", ipv4_range),
             (IPV4, "2001:db8:1::/48", ipv4_range),
             (
@@ -191,7 +229,7 @@ mod tests {
                 groups[..6].iter().map(|group| format!("{group:x}")).collect::<Vec<_>>().join(":"),
                 Ipv4Addr::from((bits & 0xffff_ffff) as u32),
             );
-            let expected = Ok(IpNet::from(IpAddr::V6(address)));
+            let expected = Ok(OverrideId::Prefix(IpAddr::V6(address).into()));
             for text in [padded, plain, dotted, address.to_string()] {
                 prop_assert_eq!(parse(&text, IdFormat::IpAddress), expected.clone(), "{}", text);
             }
@@ -201,25 +239,22 @@ mod tests {
         fn an_id_printed_is_read_as_itself(bits: u128, short: u32) {
             let (v6, v4) = (Ipv6Addr::from(bits), Ipv4Addr::from(short));
             prop_assume!(v6.to_ipv4_mapped().is_none());
-            for (address, format) in [
-                (IpAddr::V4(v4), IdFormat::IpAddress),
-                (IpAddr::V4(v4), IPV4),
-                (IpAddr::V6(v6), IdFormat::IpAddress),
-                (IpAddr::V6(v6), IPV6),
+            for (address, family, format) in [
+                (IpAddr::V4(v4), Family::V4, IdFormat::IpAddress),
+                (IpAddr::V4(v4), Family::V4, IPV4),
+                (IpAddr::V6(v6), Family::V6, IdFormat::IpAddress),
+                (IpAddr::V6(v6), Family::V6, IPV6),
             ] {
-                let length = prefix_length(address, format).unwrap();
+                let length = format.prefix_length(family).unwrap();
                 let id = IpNet::new(address, length).unwrap().trunc();
-                let text = match format {
-                    IdFormat::IpAddress => id.addr().to_string(),
-                    _ => id.to_string(),
-                };
-                prop_assert_eq!(parse(&text, format), Ok(id));
+                let id = OverrideId::Prefix(id);
+                prop_assert_eq!(parse(&id.to_string(), format), Ok(id));
             }
         }
 
         #[test]
         fn no_text_panics(text in "[0-9a-f:./%]{0,45}|.*") {
-            for format in [IdFormat::IpAddress, IPV4, IPV6] {
+            for format in [IdFormat::IpAddress, IPV4, IPV6, IdFormat::RegId, IdFormat::Total] {
                 let _ = parse(&text, format);
             }
         }

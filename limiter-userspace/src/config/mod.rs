@@ -5,6 +5,7 @@
 //! is left of the file afterwards is right: nothing is checked again.
 
 mod assemble;
+mod buckets;
 mod contradictions;
 mod diagnostics;
 mod duration;
@@ -28,11 +29,12 @@ mod subscribers;
 
 use std::path::Path;
 
-use self::{diagnostics::Problems, sections::Surroundings};
 pub use self::{
+    buckets::{Buckets, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
-    settings::{AttachMode, Buckets, Metrics},
+    settings::{AttachMode, Metrics},
 };
+use self::{diagnostics::Problems, sections::Surroundings};
 use crate::policy::{Names, Policy};
 
 /// A configuration, checked.

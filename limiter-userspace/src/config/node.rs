@@ -58,7 +58,31 @@ impl<'a> Node<'a> {
     ///
     /// The first error of syntax.
     pub(super) fn parse(text: &'a str) -> Result<Self, SyntaxError> {
-        serde_yaml::from_str_with_options(text, options()).map_err(|error| SyntaxError::new(&error))
+        let parse = |duplicates| serde_yaml::from_str_with_options(text, options(duplicates));
+        let first: Error = match parse(DuplicateKeyPolicy::Error) {
+            Ok(root) => return Ok(root),
+            Err(error) => error,
+        };
+        // Reader reports duplicates, with the place of the first and all other errors. For a
+        // mapping that is read as such this policy means: pass all of them on. But once a key
+        // is a number it means what it says, and the others would be lost.
+        match parse(DuplicateKeyPolicy::LastWins) {
+            Ok(root) if !Self::has_number_keys(&root) => Ok(root),
+            Ok(_) => Err(SyntaxError::new(&first)),
+            Err(error) => Err(SyntaxError::new(&error)),
+        }
+    }
+
+    /// Whether some mapping in it has a number for a key.
+    fn has_number_keys(&self) -> bool {
+        match &self.value {
+            Value::Sequence(items) => items.iter().any(Self::has_number_keys),
+            Value::Mapping(entries) => entries.iter().any(|(key, value)| {
+                matches!(key.value, Value::Unsigned(_) | Value::OtherNumber)
+                    || value.has_number_keys()
+            }),
+            _ => false,
+        }
     }
 
     /// A scalar as it is to be read: text without its quotes, all else as it is written in
@@ -111,6 +135,7 @@ fn explain(error: &Error) -> String {
             breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. },
             ..
         } => format!("too large: more than {MAX_NODES} values"),
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate '{key}'"),
         Error::UnsupportedTag { tag, .. } => {
             format!("'{tag}' is a tag to YAML: what begins with '!' must be in quotes")
         }
@@ -144,7 +169,7 @@ fn position(location: &Location) -> Option<Position> {
 
 /// The library's protection against alias bombs stays as it is, the one against deep nesting
 /// is tighter; there is more room for long lists.
-fn options() -> Options {
+fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! {
             max_depth: MAX_DEPTH,
@@ -153,9 +178,7 @@ fn options() -> Options {
         },
         emit_comments: false,
         with_snippet: false,
-        // For a mapping that is read as such it means: pass all of them on. Reader reports
-        // the second one, with the place of the first.
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        duplicate_keys: duplicate_keys,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         // `!ack` would be a tag of what comes next, and `syn` be left of `!ack syn`.
         reject_unsupported_tags: true,

@@ -5,7 +5,7 @@ use std::path::Path;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble,
+    Config, assemble, buckets,
     diagnostics::{FileNumber, Problems},
     limits::{self, Limits},
     node::{Node, Value},
@@ -88,7 +88,7 @@ pub(super) fn read(
     let parts = assemble::Parts {
         limits,
         overrides: overrides.unwrap_or_default(),
-        // Of those with an error, or in a section whose name has one, not all are known.
+        // One with an error, or in a section with a misspelt name, is none of those.
         overrides_known: reader.problems().count() == problems_before
             && (fields.get(OVERRIDES).is_some() || fields.is_missing(OVERRIDES)),
         subscribers: subscribers.unwrap_or_default(),
@@ -107,7 +107,7 @@ pub(super) fn read(
         .unwrap_or_default();
     let buckets = fields
         .get(BUCKETS)
-        .map(|node| settings::read_buckets(&mut reader, node))
+        .map(|node| buckets::read(&mut reader, node))
         .unwrap_or_default();
     let metrics = fields
         .get(METRICS)

@@ -1,9 +1,6 @@
 //! The sections that are not limits: `interfaces`, `mode`, `malformed`, `buckets`, `metrics`.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    ops::RangeInclusive,
-};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use clap::ValueEnum;
 use limiter_common::reason::Action;
@@ -33,27 +30,6 @@ impl AttachMode {
         ("native", Self::Native),
         ("generic", Self::Generic),
     ];
-}
-
-/// Where the state of limits is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buckets {
-    /// How many buckets there may be at once, of all limits together.
-    pub capacity: u32,
-}
-
-impl Buckets {
-    /// Below, a handful of clients would push each other out; above, the kernel's map would
-    /// take over 8 GB.
-    const CAPACITIES: RangeInclusive<u64> = 1024..=64 * 1024 * 1024;
-}
-
-impl Default for Buckets {
-    fn default() -> Self {
-        Self {
-            capacity: 1024 * 1024,
-        }
-    }
 }
 
 /// Where Prometheus finds the metrics.
@@ -123,21 +99,6 @@ pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> 
 pub(super) fn read_malformed<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Action {
     let known = [Action::Drop, Action::Pass].map(|action| (action.name(), action));
     reader.choice(node, "action", known).unwrap_or(Action::Drop)
-}
-
-/// Reads `buckets`.
-pub(super) fn read_buckets<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Buckets {
-    let mut buckets = Buckets::default();
-    let Some(fields) = reader.fields(node, "a map with 'capacity'", &["capacity"]) else {
-        return buckets;
-    };
-    if let Some(node) = fields.get("capacity")
-        && let Some(capacity) = reader.whole(node, "capacity", Buckets::CAPACITIES)
-        && let Ok(capacity) = u32::try_from(capacity)
-    {
-        buckets.capacity = capacity;
-    }
-    buckets
 }
 
 /// Reads `metrics`.

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use jiff::Timestamp;
+use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
 
 /// The version of the protocol; a daemon answers no other.
@@ -114,6 +115,17 @@ pub struct LimitStatus {
     pub would_drop_packets: u64,
     /// Bytes of those.
     pub would_drop_bytes: u64,
+}
+
+impl From<&LimitStatus> for LimitTraffic {
+    fn from(status: &LimitStatus) -> Self {
+        let traffic = |packets, bytes| Traffic { packets, bytes };
+        Self {
+            passed: traffic(status.passed_packets, status.passed_bytes),
+            dropped: traffic(status.dropped_packets, status.dropped_bytes),
+            would_drop: traffic(status.would_drop_packets, status.would_drop_bytes),
+        }
+    }
 }
 
 /// Which limits apply to an address, and what its buckets hold.

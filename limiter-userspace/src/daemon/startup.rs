@@ -134,14 +134,12 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         ),
     };
 
-    let settings = Settings {
-        bucket_capacity: config.buckets.capacity,
-        log: if options.log_datapath {
-            LogLevel::Verdicts
-        } else {
-            LogLevel::Off
-        },
+    let log_level = if options.log_datapath {
+        LogLevel::Verdicts
+    } else {
+        LogLevel::Off
     };
+    let settings = Settings::new(config.buckets, log_level)?;
     let mode = options.mode.unwrap_or(config.mode);
     let mut datapath = Datapath::start(compiled, &interfaces, mode, settings)?;
     if settings.log == LogLevel::Verdicts {

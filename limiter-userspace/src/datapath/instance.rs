@@ -10,7 +10,7 @@ use aya::{
     maps::Array,
     programs::{TestRun, TestRunOptions, Xdp},
 };
-use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
+use limiter_common::{decide::Verdict, policy::Shape, reason::Action, table::MAX_SCALES};
 
 use super::{
     DatapathError, Settings,
@@ -19,7 +19,10 @@ use super::{
     pod::{InMap, RawVerdict},
     preflight,
 };
-use crate::policy::CompiledPolicy;
+use crate::{
+    config::{Buckets, Store},
+    policy::CompiledPolicy,
+};
 
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
@@ -114,8 +117,15 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
+        if settings.buckets.store == Store::Table && policy.scales.len() > MAX_SCALES as usize {
+            return Err(DatapathError::TooManyScales(policy.scales.len() - 1));
+        }
+        let sizes = BucketSizes::new(settings.buckets);
         let shape = InMap(Shape {
             interface: slot,
+            table_lines: sizes.table_lines,
+            when_full: settings.buckets.when_full as u32,
+            hash_key: settings.hash_key,
             ..policy.shape
         });
         let on_trial = u8::from(clocking == Clocking::Test);
@@ -123,7 +133,9 @@ impl Instance {
         loader
             .override_global("SHAPE", &shape, true)
             .override_global("ON_TRIAL", &on_trial, true)
-            .map_max_entries("BUCKETS", settings.bucket_capacity)
+            .map_max_entries("BUCKETS", sizes.hash_entries.max(1))
+            .map_max_entries("TABLE", sizes.table_lines.max(1))
+            .map_max_entries("SCALES", entries(policy.scales.len()))
             .map_max_entries("RANGES", entries(policy.ranges.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
             .map_max_entries("OVERRIDES", entries(policy.overrides.len()));
@@ -137,6 +149,7 @@ impl Instance {
         write(&mut ebpf, "RANGES", &policy.ranges, InMap)?;
         write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
         write(&mut ebpf, "OVERRIDES", &policy.overrides, InMap)?;
+        write(&mut ebpf, "SCALES", &policy.scales, InMap)?;
         write(&mut ebpf, "MASKS", &policy.masks, |limits| limits)?;
         let program = if preflight::knows_frags() {
             PROGRAM
@@ -196,8 +209,8 @@ impl Instance {
     }
 
     /// The buckets and counters of this instance, when it was loaded without `shared`.
-    pub fn take_maps(&mut self) -> Result<SharedMaps, DatapathError> {
-        SharedMaps::take(&mut self.ebpf)
+    pub fn take_maps(&mut self, settings: Settings) -> Result<SharedMaps, DatapathError> {
+        SharedMaps::take(&mut self.ebpf, settings)
     }
 
     /// Runs the program once on a frame at a time of its clock, which must be
@@ -234,6 +247,34 @@ impl Instance {
         raw.verdict().ok_or(DatapathError::NoVerdict)
     }
 }
+
+/// How large the maps of the two stores are; 0 for that which is not used.
+struct BucketSizes {
+    hash_entries: u32,
+    table_lines: u32,
+}
+
+impl BucketSizes {
+    fn new(buckets: Buckets) -> Self {
+        match buckets.store {
+            Store::Hash => Self {
+                hash_entries: buckets.capacity,
+                table_lines: 0,
+            },
+            Store::Table => Self {
+                hash_entries: 0,
+                table_lines: table_lines(buckets.capacity),
+            },
+        }
+    }
+}
+
+/// Enough lines for as many buckets, a power of two of them.
+pub(super) fn table_lines(capacity: u32) -> u32 {
+    capacity.div_ceil(WAYS_IN_LINE).next_power_of_two()
+}
+
+const WAYS_IN_LINE: u32 = 4;
 
 /// An array has at least one entry.
 fn entries(count: usize) -> u32 {

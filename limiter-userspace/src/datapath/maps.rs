@@ -4,51 +4,67 @@ use std::path::Path;
 
 use aya::{
     Ebpf,
-    maps::{HashMap, Map, MapData, MapError, PerCpuArray},
+    maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray},
 };
 use limiter_common::{
     bucket::BucketKey,
-    counters::{LimitTraffic, Traffic},
+    counters::{LOSSY_EVICTIONS, LimitTraffic, Traffic},
     limit::LimitId,
     reason::{REASON_COUNT, Reason},
+    table::{self, EMPTY, WAYS},
 };
 
-use super::{DatapathError, pod::InMap};
+use super::{DatapathError, Settings, pod::InMap};
+use crate::config::Store;
 
 const BUCKETS: &str = "BUCKETS";
+const TABLE: &str = "TABLE";
+const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
 
 /// The names of the maps that the instances share.
-pub(super) const SHARED: [&str; 3] = [BUCKETS, REASON_TRAFFIC, LIMIT_TRAFFIC];
+pub(super) const SHARED: [&str; 5] = [BUCKETS, TABLE, STORE_COUNTS, REASON_TRAFFIC, LIMIT_TRAFFIC];
 
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
+    settings: Settings,
     buckets: HashMap<MapData, InMap<BucketKey>, u64>,
+    /// Names at even places of a line, states at odd ones.
+    table: Array<MapData, [u64; 2 * WAYS]>,
+    store_counts: PerCpuArray<MapData, u64>,
     reason_traffic: PerCpuArray<MapData, InMap<Traffic>>,
     limit_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
 }
 
 impl SharedMaps {
     /// Opens the maps where they are pinned.
-    pub(super) fn open(directory: &Path) -> Result<Self, DatapathError> {
+    pub(super) fn open(directory: &Path, settings: Settings) -> Result<Self, DatapathError> {
         let open = |map| {
             let data = MapData::from_pin(directory.join(map))
                 .map_err(|source| DatapathError::Map { map, source })?;
             Map::from_map_data(data).map_err(|source| DatapathError::Map { map, source })
         };
-        Self::new(open)
+        Self::new(settings, open)
     }
 
     /// Takes the maps out of an instance that shares them with no other.
-    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, DatapathError> {
-        Self::new(|map| ebpf.take_map(map).ok_or(DatapathError::Missing(map)))
+    pub(super) fn take(ebpf: &mut Ebpf, settings: Settings) -> Result<Self, DatapathError> {
+        Self::new(settings, |map| {
+            ebpf.take_map(map).ok_or(DatapathError::Missing(map))
+        })
     }
 
     fn new(
+        settings: Settings,
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError> {
         Ok(Self {
+            settings,
+            table: open(TABLE)?.try_into().map_err(error(TABLE))?,
+            store_counts: open(STORE_COUNTS)?
+                .try_into()
+                .map_err(error(STORE_COUNTS))?,
             buckets: open(BUCKETS)?.try_into().map_err(error(BUCKETS))?,
             reason_traffic: open(REASON_TRAFFIC)?
                 .try_into()
@@ -59,22 +75,57 @@ impl SharedMaps {
         })
     }
 
-    /// The state of a bucket; `None`: there is no such bucket.
-    pub fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, DatapathError> {
-        match self.buckets.get(&InMap(*key), 0) {
-            Ok(state) => Ok(Some(state)),
-            Err(MapError::KeyNotFound) => Ok(None),
-            Err(source) => Err(error(BUCKETS)(source)),
+    /// The state of a bucket of a limit with the tick length of that number; `None`: there is no
+    /// such bucket.
+    pub fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
+        match self.settings.buckets.store {
+            Store::Table => self.in_table(key, scale),
+            Store::Hash => match self.buckets.get(&InMap(*key), 0) {
+                Ok(state) => Ok(Some(state)),
+                Err(MapError::KeyNotFound) => Ok(None),
+                Err(source) => Err(error(BUCKETS)(source)),
+            },
         }
     }
 
-    /// Every bucket and its state.
-    pub fn buckets(&self) -> Result<Vec<(BucketKey, u64)>, DatapathError> {
-        self.buckets
+    fn in_table(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
+        let place = self.settings.hash_key.place(key);
+        let limit = LimitId(key.limit);
+        let name = table::name(place, limit, scale);
+        let line = self
+            .table
+            .get(&place.line(limit, self.table.len()), 0)
+            .map_err(error(TABLE))?;
+        let (pairs, _) = line.as_chunks::<2>();
+        Ok(pairs
             .iter()
-            .map(|entry| entry.map(|(InMap(key), state)| (key, state)))
-            .collect::<Result<_, _>>()
-            .map_err(error(BUCKETS))
+            .find(|[found, _]| *found == name)
+            .map(|[_, state]| *state))
+    }
+
+    /// How many buckets there are.
+    pub fn bucket_count(&self) -> Result<usize, DatapathError> {
+        match self.settings.buckets.store {
+            Store::Table => {
+                let mut count = 0;
+                for line in self.table.iter() {
+                    let line = line.map_err(error(TABLE))?;
+                    count += line
+                        .iter()
+                        .step_by(2)
+                        .filter(|name| **name != EMPTY)
+                        .count();
+                }
+                Ok(count)
+            }
+            Store::Hash => Ok(self.buckets.keys().count()),
+        }
+    }
+
+    /// How many buckets were forgotten while they were in debt, of [`Store::Table`].
+    pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
+        let counts = self.store_counts.get(&LOSSY_EVICTIONS, 0);
+        Ok(counts.map_err(error(STORE_COUNTS))?.iter().sum())
     }
 
     /// What all CPUs counted under a reason, for the interface in `slot`.

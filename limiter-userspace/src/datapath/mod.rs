@@ -29,6 +29,7 @@ use limiter_common::{
     limit::LimitId,
     policy::{Class, LimitEntry, Shape, classify, parameters},
     reason::Reason,
+    table::HashKey,
 };
 
 pub use self::{
@@ -40,15 +41,34 @@ pub use self::{
     trial::Trial,
 };
 use self::{interface::Interface, shared::SharedDirectory};
-use crate::{config::AttachMode, policy::CompiledPolicy};
+use crate::{
+    config::{AttachMode, Buckets},
+    policy::CompiledPolicy,
+};
 
 /// What an instance is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How many buckets fit.
-    pub bucket_capacity: u32,
+    /// Where the buckets are.
+    pub buckets: Buckets,
     /// Whether each verdict is logged.
     pub log: LogLevel,
+    /// The secret of the table of buckets.
+    hash_key: HashKey,
+}
+
+impl Settings {
+    /// With a secret that is drawn now.
+    pub fn new(buckets: Buckets, log: LogLevel) -> Result<Self, DatapathError> {
+        Ok(Self {
+            buckets,
+            log,
+            hash_key: HashKey {
+                first: getrandom::u64().map_err(DatapathError::Random)?,
+                second: getrandom::u64().map_err(DatapathError::Random)?,
+            },
+        })
+    }
 }
 
 /// The running datapath. Dropping it detaches every program.
@@ -96,7 +116,7 @@ impl Datapath {
             )?;
             attachments.push(Attachment::new(instance, interface, slot, mode)?);
         }
-        let maps = SharedMaps::open(directory.path())?;
+        let maps = SharedMaps::open(directory.path(), settings)?;
         Ok(Self {
             policy,
             attachments,
@@ -148,7 +168,7 @@ impl Datapath {
                     slot,
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key)?),
+                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key, gcra.scale)?),
                 });
             }
         }

@@ -7,6 +7,7 @@ use limiter_common::{
     decide::Verdict,
     gcra::Gcra,
     policy::{Class, LimitEntry, Range, Shape},
+    table::Scale,
 };
 
 /// A type of the core in a map. The core itself knows of no maps.
@@ -23,6 +24,7 @@ impl PlainBytes for Gcra {}
 impl PlainBytes for LimitEntry {}
 impl PlainBytes for LimitTraffic {}
 impl PlainBytes for Range {}
+impl PlainBytes for Scale {}
 impl PlainBytes for Shape {}
 impl PlainBytes for Traffic {}
 
@@ -49,7 +51,8 @@ impl PlainBytes for RawVerdict {}
 unsafe impl<T: PlainBytes> Pod for InMap<T> {}
 
 const _: () = {
-    assert!(size_of::<Gcra>() == 3 * 8 + 2 * 16, "no padding");
+    assert!(size_of::<Gcra>() == 3 * 8 + 2 * 16 + 8, "no padding");
+    assert!(size_of::<Scale>() == 2 * 16, "no padding");
     assert!(
         size_of::<LimitEntry>() == 8 + size_of::<Gcra>(),
         "no padding"
@@ -57,6 +60,6 @@ const _: () = {
     assert!(size_of::<Range>() == 24, "no padding");
     assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");
     assert!(size_of::<Class>() == 32, "no padding");
-    assert!(size_of::<Shape>() == 6 * 4 + 4 * 8 + 6 * 8, "no padding");
+    assert!(size_of::<Shape>() == 8 * 4 + 6 * 8 + 6 * 8, "no padding");
     assert!(size_of::<LimitTraffic>() == 48, "no padding");
 };

@@ -4,7 +4,7 @@
 use limiter_common::decide::Verdict;
 
 use super::{Clocking, DatapathError, Instance, LogLevel, Settings, SharedMaps};
-use crate::policy::CompiledPolicy;
+use crate::{config::Buckets, policy::CompiledPolicy};
 
 /// An instance that tells its verdict on each frame.
 pub struct Trial {
@@ -15,13 +15,10 @@ pub struct Trial {
 
 impl Trial {
     /// Loads the program with buckets and counters of its own.
-    pub fn new(policy: &CompiledPolicy, bucket_capacity: u32) -> Result<Self, DatapathError> {
-        let settings = Settings {
-            bucket_capacity,
-            log: LogLevel::Off,
-        };
+    pub fn new(policy: &CompiledPolicy, buckets: Buckets) -> Result<Self, DatapathError> {
+        let settings = Settings::new(buckets, LogLevel::Off)?;
         let mut instance = Instance::load(policy, 0, settings, Clocking::Test, None)?;
-        let maps = instance.take_maps()?;
+        let maps = instance.take_maps(settings)?;
         Ok(Self {
             policy: policy.clone(),
             instance,

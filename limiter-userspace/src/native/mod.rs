@@ -1,13 +1,18 @@
 //! The decision core's seams over plain memory: what the kernel does, without a kernel.
 
+mod table;
+
 use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
     bucket::{BucketKey, BucketStore, Updated},
+    charge::Charge,
     decide::Clock,
     gcra::Change,
     packet::Frame,
 };
+
+pub use self::table::MemoryTable;
 
 /// A frame in memory.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +43,12 @@ impl Clock for FixedClock {
 pub struct MemoryBuckets(RefCell<HashMap<BucketKey, u64>>);
 
 impl MemoryBuckets {
+    /// The state of a bucket; `None`: there is no such bucket.
+    #[must_use]
+    pub fn state(&self, key: &BucketKey) -> Option<u64> {
+        self.0.borrow().get(key).copied()
+    }
+
     /// Every bucket and its state.
     #[must_use]
     pub fn into_states(self) -> HashMap<BucketKey, u64> {
@@ -46,14 +57,30 @@ impl MemoryBuckets {
 }
 
 impl BucketStore for MemoryBuckets {
-    fn read(&self, key: &BucketKey) -> Option<u64> {
-        self.0.borrow().get(key).copied()
+    fn locate(&self, _charge: &mut Charge) {}
+
+    fn read(&self, charge: &Charge) -> Option<u64> {
+        self.state(&charge.key)
     }
 
-    fn update(&self, key: &BucketKey, change: &Change) -> Updated {
-        match change.apply(self.read(key)) {
+    fn spend(&self, charge: &Charge) -> Updated {
+        self.change(charge.key, &charge.spend)
+    }
+
+    fn refund(&self, charge: &Charge) -> Updated {
+        self.change(charge.key, &charge.spend.undone())
+    }
+}
+
+impl MemoryBuckets {
+    fn change(&self, key: BucketKey, change: &Change) -> Updated {
+        let seen = self.state(&key);
+        if seen.is_none() && change.is_refund() {
+            return Updated::Stored;
+        }
+        match change.apply(seen) {
             Ok(wanted) => {
-                self.0.borrow_mut().insert(*key, wanted);
+                self.0.borrow_mut().insert(key, wanted);
                 Updated::Stored
             }
             Err(_) => Updated::Declined,

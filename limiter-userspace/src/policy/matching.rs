@@ -4,6 +4,8 @@ use std::{fmt, ops::RangeInclusive};
 
 use ipnet::IpNet;
 
+use super::OverrideId;
+
 /// Ports from the first to the last, both included.
 pub type PortRange = RangeInclusive<u16>;
 
@@ -140,11 +142,11 @@ impl Match {
 impl fmt::Display for Match {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
-            list(&self.protocols, protocol),
+            list(&self.protocols, |number| protocol(*number)),
             part("sport", list(&self.source_ports, ports)),
             part("dport", list(&self.destination_ports, ports)),
             part("flags", self.tcp_flags.map(|flags| flags.to_string())),
-            part("to", list(&self.destinations, ToString::to_string)),
+            part("to", list(&self.destinations, destination)),
             (self.fragments == Fragments::Ignore).then(|| "no fragments".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -163,11 +165,15 @@ fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(","))
 }
 
-fn protocol(number: &u8) -> String {
+fn protocol(number: u8) -> String {
     Match::PROTOCOLS
         .iter()
-        .find(|(_, named)| named == number)
+        .find(|(_, named)| *named == number)
         .map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
+}
+
+fn destination(prefix: &IpNet) -> String {
+    OverrideId::Prefix(*prefix).to_string()
 }
 
 fn ports(range: &PortRange) -> String {
@@ -208,8 +214,7 @@ mod tests {
         };
         assert_eq!(
             all.to_string(),
-            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1/32,::/128 no \
-             fragments"
+            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments"
         );
     }
 }

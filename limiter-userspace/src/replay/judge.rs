@@ -179,7 +179,7 @@ impl Replay {
             let Some(Account { key, gcra, cost }) = account(&self.policy, packet, slot) else {
                 continue;
             };
-            let tat = self.engine.bucket(&key)?;
+            let tat = self.engine.bucket(&key, gcra.scale)?;
             let this = Strictest {
                 slot,
                 key,

@@ -60,7 +60,7 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
          BytesPerIPAddress: {burst: 100, count: 0, period: 1s}\n",
     )?;
     let told = [
-        "…bad.yaml:2:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'?",
+        "…bad.yaml:2:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'? …",
         "…bad.yaml:3:30: invalid burst '100', …",
         "…bad.yaml:3:42: invalid count '0', must be > 0",
     ];

@@ -29,7 +29,7 @@ fn the_example_configurations_load() {
             );
         }
     }
-    assert_eq!(loaded, 4);
+    assert_eq!(loaded, 5);
 }
 
 /// The files that configs/with-files.yaml names.

@@ -174,7 +174,7 @@ fn modes() {
   PacketsPerIPv4Range: {mode: disable}
 ",
         &[
-            "2:31: unknown mode 'on', did you mean 'off'?",
+            "2:31: unknown mode 'on', must be one of enforce, observe, off",
             "3:31: unknown mode 'disable', must be one of enforce, observe, off",
         ],
     );
@@ -213,7 +213,7 @@ fn prefix_lengths() {
             "5:38: invalid prefix-length '129', must be from 16 to 128",
             &format!("6:40: 'prefix-length' {range} ipAddress"),
             &format!("7:50: 'prefix-length' {range} total"),
-            "8:58: expected a whole number, found the text '/24'",
+            "8:59: expected a whole number, found the text '/24'",
             "9:15: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
              regId, total",
         ],
@@ -252,7 +252,7 @@ overrides:
         "limits: {PacketsPerIPAddress: {}}\noverrides: {PacketsPerIPAddres:10.0.0.1: ~}",
         &[
             "2:13: unknown limit 'PacketsPerIPAddres', did you mean 'PacketsPerIPAddress'?",
-            "2:43: expected burst, count and period, found nothing",
+            "2:42: expected burst, count and period, found nothing",
         ],
     );
     check(

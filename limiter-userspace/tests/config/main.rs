@@ -9,6 +9,7 @@ mod overrides;
 mod parse;
 mod rates;
 mod settings;
+mod shown;
 mod strange;
 mod subscribers;
 mod whole;

@@ -50,11 +50,11 @@ fn overrides_as_a_map() {
   PacketsPerIPAddress:10.0.0.9: {burst: 1, count: 1, period: 1s, ids: []}
 ",
         &[
-            "2:3: missing id, expected 'PacketsPerIPAddress:' and an IPv4 or IPv6 address, such \
-             as '192.0.2.1' or '2001:db8::1'",
+            "2:3: missing id, expected 'PacketsPerIPAddress:' and an IPv4 or IPv6 address or \
+             prefix, such as '192.0.2.1' or '2001:db8::/64'",
             "3:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'?",
-            "4:3: invalid id '', expected an IPv4 or IPv6 address, such as '192.0.2.1' or \
-             '2001:db8::1'",
+            "4:3: invalid id '', expected an IPv4 or IPv6 address or prefix, such as '192.0.2.1' \
+             or '2001:db8::/64'",
             "5:41: invalid burst '0', must be > 0",
             "7:3: duplicate id '2001:DB8:0::1' of PacketsPerIPAddress, first at 6:3",
             "8:3: duplicate 'PacketsPerIPAddress:10.0.0.1', first at 5:3",
@@ -98,13 +98,17 @@ fn overrides_as_a_list() {
 #[test]
 fn ids() {
     let address = "PacketsPerIPAddress";
-    let wanted = "expected an IPv4 or IPv6 address, such as '192.0.2.1' or '2001:db8::1'";
+    let wanted =
+        "expected an IPv4 or IPv6 address or prefix, such as '192.0.2.1' or '2001:db8::/64'";
     for id in [
         "10.0.0.1",
         "'10.0.0.1'",
         "::1",
         "{id: 10.0.0.1}",
         "255.255.255.255",
+        "10.0.0.0/24",
+        "128.0.0.0/1",
+        "2001:db8::/127",
     ] {
         check_id(address, id, &[]);
     }
@@ -114,11 +118,6 @@ fn ids() {
         &[&format!("invalid id '10.0.0', {wanted}")],
     );
     check_id(address, "10", &[&format!("invalid id '10', {wanted}")]);
-    check_id(
-        address,
-        "10.0.0.0/24",
-        &[&format!("invalid id '10.0.0.0/24', {wanted}")],
-    );
     check_id(address, "~", &["expected an id, found nothing"]);
     check_id(address, "[]", &["expected an id, found a list"]);
     check_id(address, "{comment: x}", &["missing field 'id'"]);
@@ -137,6 +136,25 @@ fn ids() {
     );
     check_id(
         address,
+        "10.0.0.1/24",
+        &["invalid id '10.0.0.1/24', must have no host bits set, did you mean '10.0.0.0/24'?"],
+    );
+    check_id(
+        address,
+        "10.0.0.0/33",
+        &[&format!("invalid id '10.0.0.0/33', {wanted}")],
+    );
+    for id in ["0.0.0.0/0", "::/0"] {
+        check_id(
+            address,
+            id,
+            &[&format!(
+                "invalid id '{id}', which is every address: set the limit's own rate"
+            )],
+        );
+    }
+    check_id(
+        address,
         "fe80::1%eth0",
         &[
             "invalid id 'fe80::1%eth0', must be without a zone ('%…'): an address is limited on \
@@ -153,6 +171,10 @@ fn ids() {
         "192.0.2.0/24",
         &["invalid id '192.0.2.0/24', expected an IPv6 /48 range, such as '2001:db8:1::/48'"],
     );
+}
+
+#[test]
+fn ids_in_lists() {
     check(
         "overrides:
   - PacketsPerIPAddress:
@@ -172,12 +194,93 @@ fn ids() {
   - BytesPerIPAddress: {burst: 9999, count: 1, period: 1s, ids: [10.0.0.1]}
 ",
         &[
-            &format!("7:15: invalid id '192.0.2.300', {wanted}"),
+            "7:15: invalid id '192.0.2.300', expected an IPv4 or IPv6 address or prefix, such as \
+             '192.0.2.1' or '2001:db8::/64'",
             "8:20: expected a comment, found nothing",
             "9:35: expected a comment, found a list",
             "9:40: unknown field 'coment', did you mean 'comment'?",
             "15:13: duplicate id '2001:0db8::1' of PacketsPerIPAddress, first at 10:11",
             "15:37: duplicate id '10.0.0.1' of PacketsPerIPAddress, first at 9:16",
         ],
+    );
+}
+
+#[test]
+fn overrides_of_limits_of_one_s_own() {
+    check(
+        "limits:
+  Own: {id: ipAddress, cost: bytes}
+  Net: {id: ipv4RangeCIDR, prefix-length: 20, cost: packets}
+  Net6: {id: ipv6RangeCIDR, prefix-length: 56, cost: packets}
+  All: {id: total, cost: packets, burst: 1, count: 1, period: 1s}
+  Bad: {id: x, cost: packets}
+overrides:
+  Own:2001:db8::1: {burst: 2000, count: 1, period: 1s}
+  Own:2001:db8::/64: {burst: 1, count: 1, period: 1s}
+  Own: {burst: 2000, count: 1, period: 1s}
+  Net:10.0.16.0/20: {burst: 1, count: 1, period: 1s}
+  Net:10.0.1.0/20: {burst: 1, count: 1, period: 1s}
+  Net:10.0.1.0/24: {burst: 1, count: 1, period: 1s}
+  Net6:2001:db8::: {burst: 1, count: 1, period: 1s}
+  Net6:2001:db8::/48: {burst: 1, count: 1, period: 1s}
+  All:10.0.0.1: {burst: 1, count: 1, period: 1s}
+  Bad:anything: {burst: 1, count: 1, period: 1s}
+  Onw:10.0.0.1: {burst: 1, count: 1, period: 1s}
+",
+        &[
+            "6:13: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
+             regId, total",
+            "9:30: invalid burst '1', must be at least 1514 bytes: a larger Ethernet frame than \
+             the burst could never pass",
+            "10:3: missing id, expected 'Own:' and an IPv4 or IPv6 address or prefix, such as \
+             '192.0.2.1' or '2001:db8::/64'",
+            "12:3: invalid id '10.0.1.0/20', must have no host bits set, did you mean \
+             '10.0.0.0/20'?",
+            "13:3: invalid id '10.0.1.0/24', expected an IPv4 /20 range, such as '192.0.0.0/20'",
+            "14:3: invalid id '2001:db8::', must be a range, did you mean '2001:db8::/56'?",
+            "15:3: invalid id '2001:db8::/48', expected an IPv6 /56 range, such as \
+             '2001:db8:1::/56'",
+            "16:3: All can have no overrides: it has one bucket for all sources",
+            "18:3: unknown limit 'Onw', did you mean 'Own'?",
+        ],
+    );
+    check(
+        "limits: {Own: {id: ipAddress, cost: packets}}
+overrides:
+  - Own: {burst: 1, count: 1, period: 1s, ids: [10.0.0.0/8, 10.0.0.1, 10.0.0.0/8]}
+  - Own:10.0.0.2: {burst: 1, count: 1, period: 1s}
+  - {All: {burst: 1, count: 1, period: 1s, ids: [1]}}
+",
+        &[
+            "3:71: duplicate id '10.0.0.0/8' of Own, first at 3:49",
+            "4:5: unknown limit 'Own:10.0.0.2', did you mean 'Own' with 'ids: [10.0.0.2]'?",
+            "4:5: missing field 'ids'",
+            "5:6: unknown limit 'All', must be one of PacketsPerIPAddress, PacketsPerIPv6Range, \
+             BytesPerIPAddress, BytesPerIPv6Range, NewConnectionsPerIPAddress, \
+             NewConnectionsPerIPv6Range, PacketsPerIPv4Range, BytesPerIPv4Range, \
+             NewConnectionsPerIPv4Range, PacketsPerSubscriber, BytesPerSubscriber, \
+             NewConnectionsPerSubscriber, Own",
+        ],
+    );
+}
+
+#[test]
+fn any_name_may_be_in_limits_that_cannot_be_read() {
+    let errors = |limits: &str| {
+        let overrides = "overrides:\n  Own:1: {burst: 0, count: 1, period: 1s}\n";
+        let yaml = format!("{limits}\n{overrides}");
+        load(&[("limiter.yaml", yaml.as_bytes()), ("l.yml", b"Own: [\n")]).unwrap_err()
+    };
+    let burst = "limiter.yaml:3:18: invalid burst '0', must be > 0";
+    assert_eq!(
+        errors("limit: {}"),
+        [
+            "limiter.yaml:1:1: unknown field 'limit', did you mean 'limits'?",
+            burst
+        ]
+    );
+    assert_eq!(
+        errors("limits: l.yml"),
+        [burst, "l.yml:1:6: invalid YAML: unclosed bracket '['"]
     );
 }

@@ -44,11 +44,12 @@ fn a_limit_keeps_its_id_when_others_come_and_go() {
 #[expect(clippy::unwrap_used, reason = "the text is right")]
 fn own(limits: &[&str], names: &Names) -> Config {
     let rest = "{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1s}";
-    let limits: String = limits
+    let limits: Vec<String> = limits
         .iter()
-        .map(|name| format!("  {name}: {rest}\n"))
+        .map(|name| format!("  {name}: {rest}"))
         .collect();
-    config::parse(&format!("limits:\n{limits}"), "text", names).unwrap()
+    let text = format!("limits:\n{}", limits.join("\n"));
+    config::parse(&text, "text", names).unwrap()
 }
 
 fn ids(config: &Config) -> Vec<(&str, u16)> {

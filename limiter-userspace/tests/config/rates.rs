@@ -140,13 +140,13 @@ fn missing_parts_of_a_rate() {
     check(
         "limits:
   PacketsPerIPAddress: {burst: 1, count: 1}
-  PacketsPerIPv6Range: {}
+  PacketsPerIPv6Range: {count: 1}
   BytesPerIPAddress:
   BytesPerIPv6Range: 5
 ",
         &[
             "2:3: missing field 'period'",
-            "3:3: missing fields 'burst', 'count', 'period'",
+            "3:3: missing fields 'burst', 'period'",
             "4:20: expected burst, count and period, found nothing",
             "5:22: expected burst, count and period, found the number '5'",
         ],

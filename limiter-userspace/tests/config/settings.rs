@@ -34,6 +34,16 @@ fn settings() {
         "mode: [auto]",
         &["1:7: expected auto, native or generic, found a list"],
     );
+    check("malformed: drop", &[]);
+    check("malformed: pass", &[]);
+    check(
+        "malformed: dorp",
+        &["1:12: unknown action 'dorp', did you mean 'drop'?"],
+    );
+    check(
+        "malformed: ~",
+        &["1:12: expected drop or pass, found nothing"],
+    );
     check("buckets: {capacity: 1024}", &[]);
     check(
         "buckets: {capacity: 1023}",
@@ -46,7 +56,7 @@ fn settings() {
     check(
         "buckets: {capacity: 0, size: 1}",
         &[
-            "1:21: invalid capacity '0', must be > 0",
+            "1:21: invalid capacity '0', must be from 1024 to 67108864",
             "1:24: unknown field 'size', must be one of capacity",
         ],
     );

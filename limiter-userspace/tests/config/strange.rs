@@ -2,14 +2,15 @@
 
 use std::sync::LazyLock;
 
+use limiter_userspace::{config, policy::Names};
 use proptest::prelude::*;
-
-use super::harness::load;
 
 /// Pieces that configurations are made of, for making strange ones.
 static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     "limits overrides mode PacketsPerIPAddress BytesPerIPv6Range PacketsPerIPAddress:10.0.0.1 \
-     burst count period ids id comment 10.0.0.1 2001:db8:: 1s 0 5 -1 1.5 ~ off &a *a << [ ] { } \
+     subscribers malformed Own Own:1 cost match packets new-connections total regId prefix-length \
+     protocol tcp destination-port 1-2 source-port tcp-flags syn,!ack !ack destination fragments \
+     prefixes burst count period ids id comment 10.0.0.1 2001:db8:: 1s 0 5 -1 1.5 ~ off &a *a << [ ] { } \
      : , - ' \" | > # ! % ? ---"
         .split_whitespace()
         .chain([
@@ -18,19 +19,84 @@ static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
         .collect()
 });
 
+/// A right configuration, for making wrong ones that are almost right.
+const RIGHT: &str = "
+malformed: pass
+subscribers:
+  1002: 2001:db8:2::/48
+  1001: {prefixes: [198.51.100.0/24, '2001:db8:1::', 192.0.2.1], comment: a note}
+limits:
+  Own:
+    <<: {id: ipAddress, cost: packets}
+    mode: observe
+    burst: 20
+    count: 10
+    period: 1s
+    match:
+      protocol: tcp
+      destination-port: [443, '8000-8099', 80]
+      tcp-flags: 'syn, !ack'
+      destination: [192.0.2.0/24, 2001:db8::1]
+      fragments: ignore
+  Icmp: {id: total, cost: bytes, mode: off, match: {protocol: [icmpv6, 47]}}
+  PacketsPerIPv6Range: {mode: observe, prefix-length: 56}
+overrides:
+  - PacketsPerSubscriber: {burst: 9, count: 8, period: 1s, ids: [1002, {id: 1001, comment: x}]}
+  - Own: {burst: 9, count: 8, period: 1s, ids: [192.0.2.0/28, 2001:db8::/32, 192.0.2.1]}
+  - PacketsPerIPv6Range: {burst: 9, count: 8, period: 1s, ids: ['2001:db8::/56']}
+";
+
+/// Reads a text; that it does not panic is the test. Every error says where it is.
+fn read(text: &str) -> Result<(), TestCaseError> {
+    if let Err(errors) = config::parse(text, "text", &Names::default()) {
+        prop_assert!(errors.iter().next().is_some());
+        for error in errors.iter() {
+            let line = error.to_string();
+            prop_assert!(
+                line.starts_with("text:") && !line.contains('\n'),
+                "{}",
+                line
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_almost_right_is_right_at_first() {
+    assert!(config::parse(RIGHT, "text", &Names::default()).is_ok());
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn no_text_panics_and_no_error_is_without_words(
         pieces in prop::collection::vec(prop::sample::select(PIECES.clone()), 0..40),
     ) {
-        let text = pieces.concat();
-        if let Err(errors) = load(&[("limiter.yaml", text.as_bytes())]) {
-            prop_assert!(!errors.is_empty());
-            for error in errors {
-                prop_assert!(error.starts_with("limiter.yaml:"), "{}", error);
+        read(&pieces.concat())?;
+    }
+
+    #[test]
+    fn nothing_that_is_almost_right_panics(
+        changes in prop::collection::vec(
+            (any::<prop::sample::Index>(), 0usize..4, prop::sample::select(PIECES.clone())),
+            1..6,
+        ),
+    ) {
+        let mut text = RIGHT.to_owned();
+        for (place, length, piece) in changes {
+            let place = place.index(text.len());
+            let end = (place + length).min(text.len());
+            if text.is_char_boundary(place) && text.is_char_boundary(end) {
+                text.replace_range(place..end, piece);
             }
         }
+        read(&text)?;
+    }
+
+    #[test]
+    fn no_characters_panic(text in "\\PC{0,60}|.*") {
+        read(&text)?;
     }
 }

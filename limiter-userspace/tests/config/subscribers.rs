@@ -26,7 +26,7 @@ fn subscribers() {
   7: [10.7.0.0/33, 010.7.0.0, '::ffff:10.7.0.0/112', [], 7]
   8:
     - 2001:db8::
-  1: 10.8.0.0/16
+  11: 10.8.0.0/16
   9: 2001:0db8:9::0
   10: 2001:db8:9::/128
 "
@@ -60,9 +60,26 @@ fn subscribers() {
              '2001:db8::1'",
             "15:7: expected an address or prefix, such as '192.0.2.0/24' or '2001:db8::1', found a \
              mapping; with a colon at its end it must be in quotes: '2001:db8::'",
-            "16:3: duplicate '1', first at 7:3",
             "18:7: duplicate prefix '2001:db8:9::/128', first at 17:6",
         ],
+    );
+}
+
+#[test]
+fn a_subscriber_twice() {
+    for again in ["1", "0x1", "+1"] {
+        check(
+            &format!("{LIMIT}subscribers:\n  1: 10.0.0.1\n  2: x\n  {again}: 10.0.0.2\n"),
+            &[&format!("5:3: duplicate '{again}'")],
+        );
+    }
+    check(
+        &format!("{LIMIT}subscribers:\n  '1': 10.0.0.1\n  '1': 10.0.0.2\n"),
+        &["4:3: duplicate '1', first at 3:3"],
+    );
+    check(
+        &format!("{LIMIT}subscribers:\n  '1': 10.0.0.1\n  1: 10.0.0.2\n"),
+        &["4:3: duplicate '1', first at 3:3"],
     );
 }
 

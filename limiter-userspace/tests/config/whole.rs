@@ -78,9 +78,7 @@ overrides:
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));
 }
 
-#[test]
-fn limits_of_one_s_own() {
-    let yaml = "
+const OWN: &str = "
 malformed: pass
 subscribers:
   1002: 2001:db8:2::/48
@@ -112,89 +110,99 @@ limits:
   PacketsPerIPv6Range: {mode: observe, prefix-length: 56}
   Net: {id: ipv4RangeCIDR, prefix-length: 20, cost: new-connections, burst: 1, count: 1, period: 1s}
 ";
-    let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
+
+#[test]
+fn limits_of_one_s_own() {
+    let config = load(&[("limiter.yaml", OWN.as_bytes())]).unwrap();
     let rated = rate(9, 8, SECOND);
     let subscriber = |number, comment: Option<&str>| Override {
         id: OverrideId::Subscriber(number),
         rate: rated,
         comment: comment.map(ToOwned::to_owned),
     };
-    let expected = Policy {
-        limits: vec![
-            Limit {
-                id_format: IdFormat::Ipv6RangeCidr { prefix_length: 56 },
-                mode: Mode::Observe,
-                overrides: vec![overridden("2001:db8::/56", rated, None)],
-                ..built_in(2)
+    let built_in = [
+        Limit {
+            id_format: IdFormat::Ipv6RangeCidr { prefix_length: 56 },
+            mode: Mode::Observe,
+            overrides: vec![overridden("2001:db8::/56", rated, None)],
+            ..built_in(2)
+        },
+        Limit {
+            overrides: vec![subscriber(1001, Some("x")), subscriber(1002, None)],
+            ..built_in(10)
+        },
+    ];
+    let own = [
+        Limit {
+            name: "Icmp".to_owned(),
+            id: LimitId(32),
+            id_format: IdFormat::Total,
+            cost: Cost::Bytes,
+            matching: Match {
+                protocols: vec![1, 47, 58],
+                ..Match::default()
             },
-            Limit {
-                overrides: vec![subscriber(1001, Some("x")), subscriber(1002, None)],
-                ..built_in(10)
-            },
-            Limit {
-                name: "Icmp".to_owned(),
-                id: LimitId(32),
-                id_format: IdFormat::Total,
-                cost: Cost::Bytes,
-                matching: Match {
-                    protocols: vec![1, 47, 58],
-                    ..Match::default()
-                },
-                mode: Mode::Off,
-                default: None,
-                overrides: vec![],
-            },
-            Limit {
-                name: "Net".to_owned(),
-                id: LimitId(33),
-                id_format: IdFormat::Ipv4RangeCidr { prefix_length: 20 },
-                cost: Cost::NewConnections,
-                matching: Match::default(),
-                mode: Mode::Enforce,
-                default: Some(rate(1, 1, SECOND)),
-                overrides: vec![],
-            },
-            Limit {
-                name: "Web.syn-rate_1".to_owned(),
-                id: LimitId(34),
-                id_format: IdFormat::IpAddress,
-                cost: Cost::Packets,
-                matching: Match {
-                    protocols: vec![6],
-                    source_ports: vec![1024..=65535],
-                    destination_ports: vec![80..=80, 443..=443, 8000..=8099],
-                    tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
-                    destinations: vec![
-                        "192.0.2.0/24".parse().unwrap(),
-                        "2001:db8::1/128".parse().unwrap(),
-                    ],
-                    fragments: Fragments::Ignore,
-                },
-                mode: Mode::Observe,
-                default: Some(rate(20, 10, SECOND)),
-                overrides: vec![
-                    overridden("192.0.2.0/28", rated, None),
-                    overridden("192.0.2.1/32", rated, None),
-                    overridden("2001:db8::/32", rated, None),
+            mode: Mode::Off,
+            default: None,
+            overrides: vec![],
+        },
+        Limit {
+            name: "Net".to_owned(),
+            id: LimitId(33),
+            id_format: IdFormat::Ipv4RangeCidr { prefix_length: 20 },
+            cost: Cost::NewConnections,
+            matching: Match::default(),
+            mode: Mode::Enforce,
+            default: Some(rate(1, 1, SECOND)),
+            overrides: vec![],
+        },
+        Limit {
+            name: "Web.syn-rate_1".to_owned(),
+            id: LimitId(34),
+            id_format: IdFormat::IpAddress,
+            cost: Cost::Packets,
+            matching: Match {
+                protocols: vec![6],
+                source_ports: vec![1024..=65535],
+                destination_ports: vec![80..=80, 443..=443, 8000..=8099],
+                tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
+                destinations: vec![
+                    "192.0.2.0/24".parse().unwrap(),
+                    "2001:db8::1/128".parse().unwrap(),
                 ],
+                fragments: Fragments::Ignore,
             },
-        ],
-        subscribers: BTreeMap::from([
-            (
-                1001,
-                vec![
-                    "192.0.2.1/32".parse().unwrap(),
-                    "198.51.100.0/24".parse().unwrap(),
-                    "2001:db8:1::/128".parse().unwrap(),
-                ],
-            ),
-            (1002, vec!["2001:db8:2::/48".parse().unwrap()]),
-        ]),
-        malformed: Action::Pass,
-    };
-    assert_eq!(config.policy, expected);
+            mode: Mode::Observe,
+            default: Some(rate(20, 10, SECOND)),
+            overrides: vec![
+                overridden("192.0.2.0/28", rated, None),
+                overridden("192.0.2.1/32", rated, None),
+                overridden("2001:db8::/32", rated, None),
+            ],
+        },
+    ];
+    assert_eq!(config.policy.limits[..2], built_in);
+    assert_eq!(config.policy.limits[2..], own);
     let names = Names::default()
         .intern(["Icmp", "Net", "Web.syn-rate_1"])
         .unwrap();
     assert_eq!(config.names, names);
+}
+
+#[test]
+fn subscribers_and_what_is_malformed() {
+    let config = load(&[("limiter.yaml", OWN.as_bytes())]).unwrap();
+    let expected = BTreeMap::from([
+        (
+            1001,
+            vec![
+                "192.0.2.1/32".parse().unwrap(),
+                "198.51.100.0/24".parse().unwrap(),
+                "2001:db8:1::/128".parse().unwrap(),
+            ],
+        ),
+        (1002, vec!["2001:db8:2::/48".parse().unwrap()]),
+    ]);
+    assert_eq!(config.policy.subscribers, expected);
+    assert_eq!(config.policy.malformed, Action::Pass);
 }

@@ -4,14 +4,16 @@
 //! range limit and a byte limit on every packet. Whichever binds, none may ever pass more than
 //! burst + elapsed / emission interval, and the one that binds passes 99.9 % of that.
 
-use std::thread;
+use std::{net::IpAddr, thread};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
+    bucket::BucketKey,
     limit::{BUILT_IN, BuiltIn},
     reason::Reason,
 };
 use limiter_userspace::{
+    config::{Buckets, Store},
     datapath::{Clocking, Instance, LogLevel, Settings},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
@@ -22,10 +24,16 @@ const TIMES: u32 = 6_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
-const SETTINGS: Settings = Settings {
-    bucket_capacity: 65_536,
-    log: LogLevel::Off,
-};
+const STORES: [Store; 2] = [Store::Table, Store::Hash];
+
+fn settings(store: Store) -> Result<Settings> {
+    let buckets = Buckets {
+        store,
+        capacity: 65_536,
+        ..Buckets::default()
+    };
+    Ok(Settings::new(buckets, LogLevel::Off)?)
+}
 
 /// One limit: its name and what it allows each second, in its own units.
 type Allowed = (&'static str, u64);
@@ -41,7 +49,7 @@ fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
 }
 
 /// Hammers a policy whose limit `binding` is the strictest.
-fn check(limits: [Allowed; 3], binding: &str) -> Result<()> {
+fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
     let built_in = |name: &str| {
         let found = BUILT_IN.iter().find(|limit| limit.name == name);
         found.context("a built-in limit")
@@ -51,8 +59,9 @@ fn check(limits: [Allowed; 3], binding: &str) -> Result<()> {
         .map(|(name, per_second)| Ok(limit(built_in(name)?, *per_second)));
     let policy = Policy::from(limits.collect::<Result<Vec<_>>>()?);
     let tables = CompiledPolicy::new(&policy)?;
-    let mut instance = Instance::load(&tables, 0, SETTINGS, Clocking::Kernel, None)?;
-    let maps = instance.take_maps()?;
+    let settings = settings(store)?;
+    let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel, None)?;
+    let maps = instance.take_maps(settings)?;
     let source = "2001:db8:1::1".parse()?;
     let frame = Frame::new(source, "2001:db8:2::1".parse()?).udp(1, 2, &[0; 38])?;
 
@@ -107,18 +116,18 @@ fn two_cpus_stay_within_the_bound() -> Result<()> {
         "PacketsPerIPv6Range",
         "BytesPerIPAddress",
     );
-    check(
-        [(address, 300_000), (range, 900_000), (bytes, 90_000_000)],
-        address,
-    )?;
-    check(
-        [(address, 900_000), (range, 300_000), (bytes, 90_000_000)],
-        range,
-    )?;
-    check(
-        [(address, 900_000), (range, 900_000), (bytes, 30_000_000)],
-        bytes,
-    )
+    for store in STORES {
+        for (limits, binding) in [
+            ([300_000, 900_000, 90_000_000], address),
+            ([900_000, 300_000, 90_000_000], range),
+            ([900_000, 900_000, 30_000_000], bytes),
+        ] {
+            let [by_address, by_range, in_bytes] = limits;
+            let limits = [(address, by_address), (range, by_range), (bytes, in_bytes)];
+            check(store, limits, binding)?;
+        }
+    }
+    Ok(())
 }
 
 /// Time stands still, so that not a token comes back, and two CPUs race for the last ones of a
@@ -126,7 +135,7 @@ fn two_cpus_stay_within_the_bound() -> Result<()> {
 /// the range, it must have got back, to the token.
 #[test]
 fn two_cpus_refund_what_they_lose() -> Result<()> {
-    const ROUNDS: u64 = 20;
+    const ROUNDS: usize = 20;
     const LAST: u64 = 40_000;
     const NOW: u64 = 1_000 * SECOND;
     let limits: Vec<_> = [(&BUILT_IN[0], 1 << 30), (&BUILT_IN[1], LAST)]
@@ -134,9 +143,15 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
         .into();
     let tables = CompiledPolicy::new(&Policy::from(limits))?;
     let frame = Frame::new("2001:db8:1::1".parse()?, "2001:db8:2::1".parse()?).udp(1, 2, b"x")?;
-    for _ in 0..ROUNDS {
-        let mut instance = Instance::load(&tables, 0, SETTINGS, Clocking::Test, None)?;
-        let maps = instance.take_maps()?;
+    let address = "2001:db8:1::1".parse::<IpAddr>()?.into();
+    let keys = [
+        BucketKey::of_source(BUILT_IN[0].id, address, 128),
+        BucketKey::of_source(BUILT_IN[1].id, address, 48),
+    ];
+    for round in 0..ROUNDS {
+        let settings = settings(STORES[round % 2])?;
+        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test, None)?;
+        let maps = instance.take_maps(settings)?;
         instance.set_clock(NOW)?;
         let instance = &instance;
         // Each more than half of the range's tokens: they are out while both still run.
@@ -146,13 +161,9 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
             hammer()?;
             other.join().expect("the other thread does not panic")
         })?;
-        for (limit, (key, tat)) in maps
-            .buckets()?
-            .into_iter()
-            .map(|(key, tat)| (key.limit, (key, tat)))
-        {
-            let slot = usize::from(limit - 1);
-            let gcra = tables.limits[slot].default().context("a default")?;
+        for (key, limit) in keys.iter().zip(&tables.limits) {
+            let gcra = limit.default().context("a default")?;
+            let tat = maps.bucket(key, gcra.scale)?.context("a bucket")?;
             let debt = tat - gcra.ticks(NOW);
             assert_eq!(debt / gcra.emission_interval, LAST, "tokens of {key:?}");
         }

@@ -3,20 +3,17 @@
 use std::{env, thread};
 
 use anyhow::{Context as _, Result};
-use limiter_common::{
-    charge::{Packet, account},
-    gcra::Gcra,
-    packet::{Facts, parse},
-    policy::{Class, classify},
-    reason::Action,
-};
+use limiter_common::{charge::account, gcra::Gcra, reason::Action};
 use limiter_userspace::{
-    native::BytesFrame,
+    config::Store,
     policy::{CompiledPolicy, Policy},
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
-use crate::{engine::Engines, model, random};
+use crate::{
+    engine::{Engines, classified},
+    model, random,
+};
 
 /// How many policies a run takes; more where the variable of this name says so.
 const POLICIES: &str = "LIMITER_DIFFERENTIAL_POLICIES";
@@ -38,16 +35,21 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
     let frames = prop::collection::vec((0..STEP, random::frame()), FRAMES);
     let frames = generate(&frames, &mut runner);
     let mut seen = Seen::default();
-    for _ in 0..policies {
+    for number in 0..policies {
         let policy = ShownOnPanic(generate(&random::policy(), &mut runner));
-        check(&policy.0, &frames, &mut seen)?;
+        let store = if number % 2 == 0 {
+            Store::Table
+        } else {
+            Store::Hash
+        };
+        check(&policy.0, store, &frames, &mut seen)?;
     }
     seen.assert_everything();
     Ok(())
 }
 
-fn check(policy: &Policy, frames: &[(u64, Vec<u8>)], seen: &mut Seen) -> Result<()> {
-    let mut engines = Engines::new(policy)?;
+fn check(policy: &Policy, store: Store, frames: &[(u64, Vec<u8>)], seen: &mut Seen) -> Result<()> {
+    let mut engines = Engines::with(policy, store)?;
     let mut now = 0;
     for (step, frame) in frames {
         now += step;
@@ -69,15 +71,9 @@ fn check(policy: &Policy, frames: &[(u64, Vec<u8>)], seen: &mut Seen) -> Result<
 
 /// The limits that count a frame by the model, which must agree with the tables on their rates.
 fn meant(policy: &Policy, tables: &CompiledPolicy, frame: &[u8]) -> u64 {
-    let mut packet = Packet {
-        facts: Facts::NONE,
-        class: Class::default(),
-        now: 0,
-    };
-    if parse(&BytesFrame(frame), &mut packet.facts).is_err() {
+    let Some(packet) = classified(tables, frame) else {
         return 0;
-    }
-    packet.class = classify(tables, packet.facts.source);
+    };
     let mut meant = 0;
     for (slot, limit) in (0..).zip(&policy.limits) {
         let Some(rate) = model::rate(policy, limit, &packet.facts) else {
@@ -86,6 +82,11 @@ fn meant(policy: &Policy, tables: &CompiledPolicy, frame: &[u8]) -> u64 {
         meant |= 1 << slot;
         let account = account(tables, &packet, slot).expect("a limit in the slot");
         let gcra = Gcra::new(rate.burst, rate.count, rate.period_ns);
+        // The policy's compiler has numbered the tick lengths.
+        let gcra = gcra.map(|gcra| Gcra {
+            scale: account.gcra.scale,
+            ..gcra
+        });
         assert_eq!(Some(*account.gcra), gcra, "slot {slot} for {frame:02x?}");
     }
     meant

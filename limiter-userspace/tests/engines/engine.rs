@@ -4,13 +4,17 @@ use std::collections::HashMap;
 
 use limiter_common::{
     bucket::BucketKey,
+    charge::{Packet, account},
     counters::{LimitTraffic, Traffic},
     decide::{Verdict, decide},
+    gcra::Gcra,
     limit::LimitId,
-    packet::Frame as _,
+    packet::{Facts, Frame as _, parse},
+    policy::{Class, classify},
     reason::{Action, Reason},
 };
 use limiter_userspace::{
+    config::{Buckets, Store},
     datapath::{DatapathError, SharedMaps, Trial},
     native::{BytesFrame, FixedClock, MemoryBuckets},
     policy::{CompiledPolicy, Limit, Policy},
@@ -23,10 +27,25 @@ pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
     Policy::from(limits.into_iter().collect::<Vec<_>>())
 }
 
+/// A good packet with the class of its source.
+pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
+    let mut packet = Packet {
+        facts: Facts::NONE,
+        class: Class::default(),
+        now: 0,
+    };
+    parse(&BytesFrame(frame), &mut packet.facts).ok()?;
+    packet.class = classify(tables, packet.facts.source);
+    Some(packet)
+}
+
 /// The same policy in memory and in the kernel.
 pub(crate) struct Engines {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
+    /// The parameters of the buckets, and the latest time.
+    parameters: HashMap<BucketKey, Gcra>,
+    now: u64,
     /// What the verdicts so far must have counted: by reason, and by slot.
     by_reason: HashMap<Reason, Traffic>,
     by_limit: Vec<LimitTraffic>,
@@ -34,13 +53,25 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
+    /// With the buckets in the table.
     pub(crate) fn new(policy: &Policy) -> Result<Self, DatapathError> {
+        Self::with(policy, Store::Table)
+    }
+
+    pub(crate) fn with(policy: &Policy, store: Store) -> Result<Self, DatapathError> {
         let tables = CompiledPolicy::new(policy).expect("the test's policy compiles");
+        let buckets = Buckets {
+            store,
+            capacity: 65_536,
+            ..Buckets::default()
+        };
         Ok(Self {
-            trial: Trial::new(&tables, 65_536)?,
+            trial: Trial::new(&tables, buckets)?,
             by_limit: vec![LimitTraffic::default(); tables.limits.len()],
             tables,
             buckets: MemoryBuckets::default(),
+            parameters: HashMap::new(),
+            now: START,
             by_reason: HashMap::new(),
         })
     }
@@ -68,8 +99,21 @@ impl Engines {
             kernel, native,
             "kernel and native differ on {frame:02x?} at {now}"
         );
+        self.now = now;
+        self.note_parameters(&native, frame);
         self.count(&native, frame_in_memory.length() as u64);
         native
+    }
+
+    fn note_parameters(&mut self, verdict: &Verdict, frame: &[u8]) {
+        let Some(packet) = classified(&self.tables, frame) else {
+            return;
+        };
+        let slots = (0..64).filter(|slot| verdict.matched & 1 << slot != 0);
+        let accounts = slots.filter_map(|slot| account(&self.tables, &packet, slot));
+        for account in accounts {
+            self.parameters.insert(account.key, *account.gcra);
+        }
     }
 
     fn count(&mut self, verdict: &Verdict, length: u64) {
@@ -92,9 +136,19 @@ impl Engines {
     /// Every bucket is the same on both sides, and the kernel has counted every verdict.
     pub(crate) fn assert_same_state(&self) {
         let maps = self.maps();
-        let buckets = maps.buckets().expect("a readable map");
-        let kernel: HashMap<BucketKey, u64> = buckets.into_iter().collect();
-        assert_eq!(kernel, self.buckets.clone().into_states());
+        let native = self.buckets.clone().into_states();
+        for (key, state) in &native {
+            let gcra = &self.parameters[key];
+            let kernel = maps.bucket(key, gcra.scale).expect("a readable map");
+            // A full bucket may be forgotten: a missing one is full.
+            if kernel.is_some() || *state > gcra.ticks(self.now) {
+                assert_eq!(kernel, Some(*state), "{key:?}");
+            }
+        }
+        let lost = maps.lossy_evictions().expect("a readable map");
+        assert_eq!(lost, 0, "there is room for all");
+        let count = maps.bucket_count().expect("a readable map");
+        assert!(count <= native.len(), "the kernel has {count}");
         for reason in Reason::ALL {
             let kernel = maps.reason_traffic(0, *reason).expect("a readable map");
             let native = self.by_reason.get(reason).copied().unwrap_or_default();

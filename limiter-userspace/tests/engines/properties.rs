@@ -4,12 +4,10 @@ use std::collections::HashMap;
 
 use limiter_common::{
     bucket::{BucketKey, BucketStore, Updated},
-    charge::{Packet, account},
+    charge::{Charge, account},
     decide::{Verdict, decide},
-    gcra::{Change, Gcra},
+    gcra::Gcra,
     limit::BUILT_IN,
-    packet::{Facts, parse},
-    policy::{Class, classify},
     reason::{Action, Reason},
 };
 use limiter_userspace::{
@@ -19,7 +17,10 @@ use limiter_userspace::{
 use proptest::prelude::*;
 use testbed::Frame;
 
-use crate::{engine::START, random};
+use crate::{
+    engine::{START, classified},
+    random,
+};
 
 /// A policy in memory.
 struct Native {
@@ -46,13 +47,7 @@ impl Native {
 
     /// The buckets of the limits in a set, with their parameters and the packet's cost.
     fn accounts(&self, frame: &[u8], limits: u64) -> Vec<(BucketKey, Gcra, u64)> {
-        let mut packet = Packet {
-            facts: Facts::NONE,
-            class: Class::default(),
-            now: 0,
-        };
-        parse(&BytesFrame(frame), &mut packet.facts).expect("a good packet");
-        packet.class = classify(&self.tables, packet.facts.source);
+        let packet = classified(&self.tables, frame).expect("a good packet");
         (0..64)
             .filter(|slot| limits & 1 << slot != 0)
             .filter_map(|slot| account(&self.tables, &packet, slot))
@@ -140,16 +135,24 @@ struct Failing {
 }
 
 impl BucketStore for Failing {
-    fn read(&self, key: &BucketKey) -> Option<u64> {
-        self.buckets.read(key)
+    fn locate(&self, charge: &mut Charge) {
+        self.buckets.locate(charge);
     }
 
-    fn update(&self, key: &BucketKey, change: &Change) -> Updated {
-        if key.limit == self.limit {
+    fn read(&self, charge: &Charge) -> Option<u64> {
+        self.buckets.read(charge)
+    }
+
+    fn spend(&self, charge: &Charge) -> Updated {
+        if charge.key.limit == self.limit {
             self.failure
         } else {
-            self.buckets.update(key, change)
+            self.buckets.spend(charge)
         }
+    }
+
+    fn refund(&self, charge: &Charge) -> Updated {
+        self.buckets.refund(charge)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
-use testbed::{Frame, Tag};
-
-use crate::{
+use testbed::{
+    Frame, Tag,
     capture::{Container, Format, PCAP, PCAPNG, Packet},
-    command::replay,
 };
+
+use crate::command::replay;
 
 const PACKETS: usize = 1_500;
 

@@ -1,12 +1,12 @@
 //! Every way to write a capture gives the same replay.
 
 use anyhow::Result;
-use testbed::Frame;
-
-use crate::{
+use testbed::{
+    Frame,
     capture::{Container, Format, PCAP, Packet},
-    command::replay,
 };
+
+use crate::command::replay;
 
 const CONFIG: &str = "limits: {PacketsPerIPAddress: {burst: 2, count: 1, period: 1s}}\n";
 

@@ -1,6 +1,5 @@
 //! `limiter replay`, as a user runs it. The kernel's engine needs root.
 
-mod capture;
 mod command;
 mod engines;
 mod formats;

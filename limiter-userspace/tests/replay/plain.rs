@@ -1,12 +1,12 @@
 //! What people read: the summary and the plot.
 
 use anyhow::{Context as _, Result};
-use testbed::Frame;
-
-use crate::{
+use testbed::{
+    Frame,
     capture::{PCAP, Packet},
-    command::replay,
 };
+
+use crate::command::replay;
 
 const CONFIG: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 10, period: 1s}}\n";
 

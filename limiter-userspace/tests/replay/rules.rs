@@ -4,12 +4,12 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use testbed::Frame;
-
-use crate::{
+use testbed::{
+    Frame,
     capture::{PCAP, Packet},
-    command::replay,
 };
+
+use crate::command::replay;
 
 const MS: u64 = 1_000_000;
 

@@ -1,12 +1,12 @@
 //! Captures that end too early, are of something else, or lack the ends of their frames.
 
 use anyhow::Result;
-use testbed::Frame;
-
-use crate::{
+use testbed::{
+    Frame,
     capture::{Format, PCAP, PCAPNG, Packet},
-    command::replay,
 };
+
+use crate::command::replay;
 
 const CONFIG: &str = "limits: {BytesPerIPAddress: {burst: 3000, count: 1, period: 1h}}\n";
 

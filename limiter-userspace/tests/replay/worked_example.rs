@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use serde_json::json;
-use testbed::Frame;
-
-use crate::{
+use testbed::{
+    Frame,
     capture::{PCAP, Packet},
-    command::replay,
 };
+
+use crate::command::replay;
 
 const CONFIG: &str = "limits: {PacketsPerIPAddress: {burst: 20, count: 20, period: 1s}}\n";
 

@@ -6,7 +6,6 @@
 
 mod clients;
 mod daemon;
-mod interrupt;
 mod live;
 mod summary;
 mod traffic;
@@ -17,10 +16,8 @@ use std::{path::Path, process::ExitCode};
 use anyhow::Result;
 use testbed::Pair;
 
-use self::{daemon::Daemon, interrupt::Interrupt, summary::summarise};
-
-/// What a shell reports of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
+use self::{daemon::Daemon, summary::summarise};
+use crate::interrupt::{INTERRUPTED, Interrupt};
 
 /// Shows the limiter at work. Succeeds if every client got what it should.
 pub(crate) fn run(limiter: &Path) -> Result<ExitCode> {

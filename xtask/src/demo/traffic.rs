@@ -13,10 +13,10 @@ use testbed::{Load, Pair, Progress, Sent, UdpSink, UdpSource};
 use super::{
     clients::{self, CLIENTS},
     daemon::{Budget, Daemon},
-    interrupt::Interrupt,
     live::{Counts, Live, TICK},
     verdict::Window,
 };
+use crate::interrupt::Interrupt;
 
 const DURATION: Duration = Duration::from_secs(10);
 

@@ -21,6 +21,8 @@ pub(crate) enum Need {
     Bpftool,
     /// By which rustc links.
     CCompiler,
+    /// By which libFuzzer is built.
+    CxxCompiler,
     /// The C library to link with.
     CLibrary,
     /// `cargo fmt` and `cargo clippy` of the toolchain that runs us.
@@ -48,6 +50,7 @@ impl Machine {
             (Need::Ip, is_command(&places, "ip")),
             (Need::Bpftool, is_command(&places, "bpftool")),
             (Need::CCompiler, is_command(&places, "cc")),
+            (Need::CxxCompiler, is_command(&places, "c++")),
             (Need::CLibrary, Path::new("/usr/include/stdio.h").is_file()),
             (Need::Components, has_components()),
         ];

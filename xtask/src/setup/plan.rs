@@ -95,6 +95,7 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::Ip => &["iproute2"],
         Need::Bpftool => &["bpftool"],
         Need::CCompiler => &["gcc"],
+        Need::CxxCompiler => &["g++"],
         Need::CLibrary => &["libc6-dev"],
         Need::BpfClippy | Need::Components => &[],
     }
@@ -138,7 +139,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 8] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 9] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -159,6 +160,7 @@ mod tests {
                 &[Need::Ip, Need::Bpftool],
                 &["bpftool iproute2"],
             ),
+            (debian.clone(), &[Need::CxxCompiler], &["g++"]),
             (debian.clone(), &[Need::BpfClippy], &["rust-web-clippy"]),
             (nightly, &[Need::BpfClippy], &["clippy for BPF"]),
             (debian, &[Need::Components], &["rustfmt and clippy"]),

@@ -116,7 +116,7 @@ fn engine(
         EngineChoice::Native => Box::new(NativeEngine::default()),
         EngineChoice::Kernel => {
             preflight::check()?;
-            Box::new(KernelEngine::new(tables, config.buckets.capacity)?)
+            Box::new(KernelEngine::new(tables, config.buckets)?)
         }
     })
 }

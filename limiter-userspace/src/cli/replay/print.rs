@@ -7,7 +7,10 @@ use limiter_common::{
     reason::{Action, Reason},
 };
 
-use super::super::render::{count, duration, table};
+use super::super::{
+    render::{count, duration, table},
+    traffic::{LimitRow, limits_table},
+};
 use crate::{
     policy::Policy,
     replay::{DroppedSource, Sources, Summary},
@@ -71,27 +74,17 @@ fn rates(total: Traffic, length_ns: u128) -> String {
 }
 
 fn limits(out: &mut impl Write, policy: &Policy, summary: &Summary) -> anyhow::Result<()> {
-    let header = [
-        "limit",
-        "passed packets",
-        "bytes",
-        "dropped packets",
-        "bytes",
-    ];
-    let rows = policy
+    let rows: Vec<_> = policy
         .limits
         .iter()
         .zip(summary.limits())
-        .map(|(limit, traffic)| {
-            [
-                limit.name.clone(),
-                count(traffic.passed.packets),
-                count(traffic.passed.bytes),
-                count(traffic.dropped.packets),
-                count(traffic.dropped.bytes),
-            ]
-        });
-    writeln!(out, "{}\n", table(header, [1, 2, 3, 4], rows))?;
+        .map(|(limit, traffic)| LimitRow {
+            name: limit.name.clone(),
+            mode: limit.mode.name().to_owned(),
+            traffic: *traffic,
+        })
+        .collect();
+    writeln!(out, "{}\n", limits_table(&rows))?;
     Ok(())
 }
 

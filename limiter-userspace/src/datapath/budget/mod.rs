@@ -15,7 +15,7 @@ use serde::Serialize;
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
 use super::{Clocking, Instance, LogLevel, Settings};
-use crate::policy::CompiledPolicy;
+use crate::{config::Buckets, policy::CompiledPolicy};
 
 /// The most instructions that the verifier may walk: a quarter of the million at which it gives
 /// up, because older ones prune worse and need more.
@@ -77,10 +77,7 @@ pub fn measure() -> Result<Vec<Cost>> {
 }
 
 fn measure_one(object: &'static str, log: LogLevel, policy: &CompiledPolicy) -> Result<Cost> {
-    let settings = Settings {
-        bucket_capacity: 1024,
-        log,
-    };
+    let settings = Settings::new(Buckets::default(), log)?;
     let mut instance =
         Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
     let time = instance.verify()?;

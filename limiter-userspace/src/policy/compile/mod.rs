@@ -3,6 +3,7 @@
 mod classes;
 mod coverage;
 mod masks;
+mod rates;
 mod slots;
 mod sources;
 
@@ -11,11 +12,12 @@ use limiter_common::{
     limit::MAX_LIMITS,
     policy::{Class, Dimension, LimitEntry, Range, Shape, Span, Tables},
     reason::Action,
+    table::Scale,
 };
 use thiserror::Error;
 
-use self::{classes::Classes, slots::Slots};
-use super::{Limit, Policy, Rate};
+use self::{classes::Classes, rates::Rates, slots::Slots};
+use super::{Policy, Rate};
 
 /// A policy that the datapath cannot hold.
 #[derive(Debug, Error)]
@@ -55,6 +57,8 @@ pub struct CompiledPolicy {
     pub overrides: Vec<Gcra>,
     /// The sets of limits by protocol and by TCP flags.
     pub masks: Vec<u64>,
+    /// The tick lengths that the limits count in; the first is a nanosecond.
+    pub scales: Vec<Scale>,
 }
 
 impl CompiledPolicy {
@@ -64,11 +68,13 @@ impl CompiledPolicy {
             return Err(CompileError::TooManyLimits(policy.limits.len()));
         }
         let slots = Slots::new(&policy.limits);
+        let mut rates = Rates::default();
         let limits = policy
             .limits
             .iter()
             .map(|limit| {
-                let default = limit.default.map(|rate| gcra(limit, rate)).transpose()?;
+                let default = limit.default.map(|rate| rates.gcra(limit, rate));
+                let default = default.transpose()?;
                 Ok(LimitEntry::new(
                     limit.id,
                     limit.id_format,
@@ -79,7 +85,7 @@ impl CompiledPolicy {
             .collect::<Result<_, CompileError>>()?;
 
         let mut classes = Classes::new(slots);
-        let [sources_v4, sources_v6] = sources::compile(policy, &mut classes)?;
+        let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
         let mut ranges = Vec::new();
         let mut spans = [Span::default(); Dimension::COUNT];
         for (dimension, of_dimension) in [
@@ -116,31 +122,25 @@ impl CompiledPolicy {
         Ok(Self {
             shape: Shape {
                 limit_count: index(policy.limits.len()),
-                interface: 0,
                 malformed_pass: u32::from(policy.malformed == Action::Pass),
                 matches_protocols: u32::from(masks::matches_protocols(&policy.limits)),
                 matches_tcp_flags: u32::from(masks::matches_tcp_flags(&policy.limits)),
-                reserved: 0,
+                scale_count: index(rates.scales.len()),
                 observing: slots.observing,
                 without_tcp: slots.without_tcp,
                 without_ports: slots.without_ports,
                 later_fragments: slots.later_fragments,
                 spans,
+                ..Shape::EMPTY
             },
             limits,
             ranges,
             classes,
             overrides,
             masks: masks::compile(&policy.limits),
+            scales: rates.scales,
         })
     }
-}
-
-fn gcra(limit: &Limit, rate: Rate) -> Result<Gcra, CompileError> {
-    Gcra::new(rate.burst, rate.count, rate.period_ns).ok_or_else(|| CompileError::Rate {
-        limit: limit.name.clone(),
-        rate,
-    })
 }
 
 /// An index into a table: no table has more entries than a policy file has bytes.

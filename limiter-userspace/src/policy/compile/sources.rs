@@ -6,7 +6,8 @@ use limiter_common::{address::Family, gcra::Gcra, policy::Range};
 use super::{
     CompileError,
     classes::{Classes, Settings},
-    gcra, range,
+    range,
+    rates::Rates,
 };
 use crate::policy::{OverrideId, Policy, SubscriberNumber};
 
@@ -51,12 +52,13 @@ enum Saying {
 /// policy has no prefix.
 pub(super) fn compile(
     policy: &Policy,
+    rates: &mut Rates,
     classes: &mut Classes,
 ) -> Result<[Vec<Range>; 2], CompileError> {
     let mut sayings: Vec<(Block, Saying)> = Vec::new();
     for (slot, limit) in (0..).zip(&policy.limits) {
         for other in &limit.overrides {
-            let gcra = gcra(limit, other.rate)?;
+            let gcra = rates.gcra(limit, other.rate)?;
             match other.id {
                 OverrideId::Prefix(prefix) => {
                     sayings.push((Block::of(prefix), Saying::Override(slot, gcra)));
@@ -79,7 +81,7 @@ pub(super) fn compile(
 fn ranges(family: Family, sayings: &[(Block, Saying)], classes: &mut Classes) -> Vec<Range> {
     let mut ranges = Ranges {
         family,
-        ranges: Vec::new(),
+        closed: Vec::new(),
         open: Vec::new(),
     };
     for (block, saying) in sayings.iter().filter(|(block, _)| block.family == family) {
@@ -93,12 +95,13 @@ fn ranges(family: Family, sayings: &[(Block, Saying)], classes: &mut Classes) ->
         ranges.open.push((block.last, settings));
     }
     ranges.close_before(u128::MAX, classes);
-    ranges.ranges
+    ranges.closed
 }
 
 struct Ranges {
     family: Family,
-    ranges: Vec<Range>,
+    /// The last of them ends where the next one will start.
+    closed: Vec<Range>,
     /// The last addresses of the open prefixes and what holds in them, the innermost last.
     open: Vec<(u128, Settings)>,
 }
@@ -127,21 +130,21 @@ impl Ranges {
 
     /// Starts a range, which ends the one before.
     fn start(&mut self, address: u128, settings: Settings, classes: &mut Classes) {
-        if self.ranges.is_empty() && address > 0 {
+        if self.closed.is_empty() && address > 0 {
             let class = classes.of(self.family, Settings::default());
-            self.ranges.push(range(0, class.into()));
+            self.closed.push(range(0, class.into()));
         }
         let class = u64::from(classes.of(self.family, settings));
         let start = range(address, class);
         let same_start = self
-            .ranges
+            .closed
             .last()
             .is_some_and(|last| (last.high, last.low) == (start.high, start.low));
         if same_start {
-            self.ranges.pop();
+            self.closed.pop();
         }
-        if self.ranges.last().is_none_or(|last| last.value != class) {
-            self.ranges.push(start);
+        if self.closed.last().is_none_or(|last| last.value != class) {
+            self.closed.push(start);
         }
     }
 }

@@ -8,7 +8,7 @@ use limiter_common::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::{Override, OverrideId};
+use crate::policy::{Limit, Override, OverrideId};
 
 fn rate(burst: u64) -> Rate {
     Rate {

@@ -4,6 +4,7 @@ use limiter_common::{bucket::BucketKey, decide::Verdict, packet::Frame as _};
 
 use super::{Engine, EngineError};
 use crate::{
+    config::Buckets,
     datapath::{Trial, preflight::longest_test_frame},
     policy::CompiledPolicy,
     replay::CapturedFrame,
@@ -18,9 +19,9 @@ pub struct KernelEngine {
 
 impl KernelEngine {
     /// Loads the program, attached to nothing.
-    pub fn new(policy: &CompiledPolicy, bucket_capacity: u32) -> Result<Self, EngineError> {
+    pub fn new(policy: &CompiledPolicy, buckets: Buckets) -> Result<Self, EngineError> {
         Ok(Self {
-            trial: Trial::new(policy, bucket_capacity)?,
+            trial: Trial::new(policy, buckets)?,
             frame: Vec::new(),
         })
     }
@@ -47,7 +48,7 @@ impl Engine for KernelEngine {
         Ok(self.trial.judge(now_ns, &self.frame)?)
     }
 
-    fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {
-        Ok(self.trial.maps().bucket(key)?)
+    fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, EngineError> {
+        Ok(self.trial.maps().bucket(key, scale)?)
     }
 }

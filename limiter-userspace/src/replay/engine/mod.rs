@@ -20,8 +20,9 @@ pub trait Engine {
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError>;
 
-    /// The state of a bucket; `None`: there is no such bucket.
-    fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError>;
+    /// The state of a bucket of a limit with the tick length of that number; `None`: there is no
+    /// such bucket.
+    fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, EngineError>;
 }
 
 /// An engine could not decide.

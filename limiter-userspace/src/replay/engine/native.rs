@@ -1,7 +1,7 @@
 //! The decision core over plain memory.
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore},
+    bucket::BucketKey,
     decide::{Verdict, decide},
 };
 
@@ -28,7 +28,7 @@ impl Engine for NativeEngine {
         Ok(decide(frame, &FixedClock(now_ns), policy, &self.buckets))
     }
 
-    fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {
-        Ok(self.buckets.read(key))
+    fn bucket(&self, key: &BucketKey, _scale: u32) -> Result<Option<u64>, EngineError> {
+        Ok(self.buckets.state(key))
     }
 }

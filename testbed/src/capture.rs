@@ -2,17 +2,19 @@
 
 /// One packet of a capture.
 #[derive(Clone, Debug)]
-pub(crate) struct Packet {
+pub struct Packet {
     /// Nanoseconds since the epoch.
-    pub(crate) time_ns: u64,
+    pub time_ns: u64,
     /// What was captured.
-    pub(crate) data: Vec<u8>,
+    pub data: Vec<u8>,
     /// How long it was on the wire.
-    pub(crate) length: usize,
+    pub length: usize,
 }
 
 impl Packet {
-    pub(crate) fn whole(time_ns: u64, data: Vec<u8>) -> Self {
+    /// Captured to its end.
+    #[must_use]
+    pub fn whole(time_ns: u64, data: Vec<u8>) -> Self {
         let length = data.len();
         Self {
             time_ns,
@@ -22,7 +24,8 @@ impl Packet {
     }
 
     /// Captured with a snapshot length.
-    pub(crate) fn cut_to(mut self, captured: usize) -> Self {
+    #[must_use]
+    pub fn cut_to(mut self, captured: usize) -> Self {
         self.data.truncate(captured);
         self
     }
@@ -30,21 +33,28 @@ impl Packet {
 
 /// How a capture is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Format {
-    pub(crate) container: Container,
-    pub(crate) big_endian: bool,
-    pub(crate) nanoseconds: bool,
-    pub(crate) link_type: u16,
+pub struct Format {
+    /// The kind of file.
+    pub container: Container,
+    /// The byte order of the machine that wrote it.
+    pub big_endian: bool,
+    /// Whether times are in nanoseconds and not in microseconds.
+    pub nanoseconds: bool,
+    /// 1 is Ethernet.
+    pub link_type: u16,
 }
 
+/// The kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Container {
+pub enum Container {
+    /// One header, then packets.
     Pcap,
+    /// Blocks.
     Pcapng,
 }
 
 /// What tcpdump writes.
-pub(crate) const PCAP: Format = Format {
+pub const PCAP: Format = Format {
     container: Container::Pcap,
     big_endian: false,
     nanoseconds: false,
@@ -52,14 +62,20 @@ pub(crate) const PCAP: Format = Format {
 };
 
 /// What Wireshark writes, with nanoseconds.
-pub(crate) const PCAPNG: Format = Format {
+pub const PCAPNG: Format = Format {
     container: Container::Pcapng,
     nanoseconds: true,
     ..PCAP
 };
 
 impl Format {
-    pub(crate) fn write(self, packets: &[Packet]) -> Vec<u8> {
+    /// The bytes of the file.
+    ///
+    /// # Panics
+    ///
+    /// If a time or a length has no place in the format.
+    #[must_use]
+    pub fn write(self, packets: &[Packet]) -> Vec<u8> {
         match self.container {
             Container::Pcap => self.pcap(packets),
             Container::Pcapng => self.pcapng(packets),

@@ -7,15 +7,18 @@ use std::sync::{
 
 use anyhow::{Context as _, Result};
 
+/// What a shell reports of a program that Ctrl-C ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Whether the user wants an end.
 #[derive(Clone, Debug)]
-pub(super) struct Interrupt {
+pub(crate) struct Interrupt {
     seen: Arc<AtomicBool>,
 }
 
 impl Interrupt {
     /// From now on SIGINT, SIGTERM and SIGHUP are noticed instead of ending the process.
-    pub(super) fn watch() -> Result<Self> {
+    pub(crate) fn watch() -> Result<Self> {
         let seen = Arc::new(AtomicBool::new(false));
         let handler = {
             let seen = Arc::clone(&seen);
@@ -25,7 +28,8 @@ impl Interrupt {
         Ok(Self { seen })
     }
 
-    pub(super) fn seen(&self) -> bool {
+    /// Whether one of them has come.
+    pub(crate) fn seen(&self) -> bool {
         self.seen.load(Ordering::Relaxed)
     }
 }

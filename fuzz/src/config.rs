@@ -1,0 +1,41 @@
+//! Any text as a configuration: it is refused with errors that have a place, or it is right.
+
+use limiter_userspace::{
+    config::{self, Diagnostics, Position},
+    policy::{CompiledPolicy, Names},
+};
+
+/// What errors are to call the text.
+const NAME: &str = "limiter.yaml";
+
+/// Reads a configuration, and compiles the policy of a good one.
+pub fn run(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
+    match config::parse(text, NAME, &Names::default()) {
+        // Nothing is checked again after the configuration.
+        Ok(config) => drop(CompiledPolicy::new(&config.policy).expect("a policy that compiles")),
+        Err(diagnostics) => check(text, &diagnostics),
+    }
+}
+
+/// Every error stands on one line and is somewhere in the text.
+fn check(text: &str, diagnostics: &Diagnostics) {
+    assert!(diagnostics.iter().next().is_some());
+    for diagnostic in diagnostics.iter() {
+        assert!(!diagnostic.message.is_empty());
+        assert_eq!(diagnostic.to_string().lines().count(), 1);
+        assert_eq!(diagnostic.file.as_ref(), NAME);
+        if let Some(at) = diagnostic.at {
+            assert_in(text, at);
+        }
+    }
+}
+
+/// A place in the text, or just behind its end. YAML breaks lines at carriage returns, too.
+fn assert_in(text: &str, at: Position) {
+    let lines = text.split(['\n', '\r']).count() as u64;
+    assert!((1..=lines + 1).contains(&at.line), "{at} of {lines} lines");
+    assert!(at.column >= 1, "{at}");
+}

@@ -1,0 +1,105 @@
+//! SipHash-1-3 of a bucket's owner (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
+//! 2012; one and three rounds as in Rust's and Linux's hash tables).
+
+use crate::{
+    bucket::BucketKey,
+    limit::{FIRST_CUSTOM_ID, LimitId},
+};
+
+/// The secret of one table: random, and drawn anew for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct HashKey {
+    /// The first half.
+    pub first: u64,
+    /// The second half.
+    pub second: u64,
+}
+
+/// The hash of a bucket's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(pub u64);
+
+impl Place {
+    /// The line of a limit's buckets in a table of `lines` lines, a power of two up to 2^24.
+    ///
+    /// From the low bits, which [`super::name`] leaves out. Two limits of one owner share a
+    /// line, which leaves half of it for others; the next two have another.
+    #[must_use]
+    #[inline(always)]
+    pub const fn line(self, limit: LimitId, lines: u32) -> u32 {
+        ((self.0 & 0x00ff_ffff) as u32 ^ group(limit)) & lines.wrapping_sub(1)
+    }
+}
+
+/// The limits that share a line: packets and bytes, new connections alone, and each two limits
+/// of one's own.
+#[inline(always)]
+const fn group(limit: LimitId) -> u32 {
+    let id = limit.0 as u32;
+    if id >= FIRST_CUSTOM_ID as u32 {
+        2 + (id - FIRST_CUSTOM_ID as u32) / 2
+    } else {
+        matches!(id, 5 | 6 | 9 | 12) as u32
+    }
+}
+
+struct State {
+    v0: u64,
+    v1: u64,
+    v2: u64,
+    v3: u64,
+}
+
+impl State {
+    #[inline(always)]
+    const fn round(&mut self) {
+        self.v0 = self.v0.wrapping_add(self.v1);
+        self.v1 = self.v1.rotate_left(13) ^ self.v0;
+        self.v0 = self.v0.rotate_left(32);
+        self.v2 = self.v2.wrapping_add(self.v3);
+        self.v3 = self.v3.rotate_left(16) ^ self.v2;
+        self.v0 = self.v0.wrapping_add(self.v3);
+        self.v3 = self.v3.rotate_left(21) ^ self.v0;
+        self.v2 = self.v2.wrapping_add(self.v1);
+        self.v1 = self.v1.rotate_left(17) ^ self.v2;
+        self.v2 = self.v2.rotate_left(32);
+    }
+
+    #[inline(always)]
+    const fn absorb(&mut self, word: u64) {
+        self.v3 ^= word;
+        self.round();
+        self.v0 ^= word;
+    }
+}
+
+impl HashKey {
+    /// The place of a bucket: the hash of its owner's kind, prefix length and id, whatever the
+    /// limit.
+    #[must_use]
+    #[inline(always)]
+    pub const fn place(&self, key: &BucketKey) -> Place {
+        let mut state = State {
+            v0: self.first ^ 0x736f_6d65_7073_6575,
+            v1: self.second ^ 0x646f_7261_6e64_6f6d,
+            v2: self.first ^ 0x6c79_6765_6e65_7261,
+            v3: self.second ^ 0x7465_6462_7974_6573,
+        };
+        let (shape, [high, low]) = key.owner_words();
+        // The last word has the length in its upper byte, so that it tells whether there is a
+        // second half: of IPv4 and most ranges there is none.
+        state.absorb(high);
+        if low == 0 {
+            state.absorb(16 << 56 | shape);
+        } else {
+            state.absorb(low);
+            state.absorb(24 << 56 | shape);
+        }
+        state.v2 ^= 0xff;
+        state.round();
+        state.round();
+        state.round();
+        Place(state.v0 ^ state.v1 ^ state.v2 ^ state.v3)
+    }
+}

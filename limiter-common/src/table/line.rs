@@ -1,0 +1,190 @@
+//! One line of the table: finding a bucket in it, changing it, and making room.
+
+use crate::{
+    bucket::{ATTEMPTS, Updated},
+    gcra::Change,
+};
+
+/// How many buckets a line has: with a name and a state of eight bytes each, a cache line.
+pub const WAYS: usize = 4;
+
+/// The name of no bucket.
+pub const EMPTY: u64 = 0;
+
+/// In place of a state: another CPU is putting a bucket there. No TAT is as large.
+const LOCKED: u64 = u64::MAX;
+
+/// A line in memory that all CPUs share. `way` is below [`WAYS`].
+pub trait Line {
+    /// The name of the bucket in a way.
+    fn name(&self, way: usize) -> u64;
+    /// Its state.
+    fn state(&self, way: usize) -> u64;
+    /// Names another bucket, in the one order that all CPUs see.
+    fn set_name(&self, way: usize, name: u64);
+    /// Sets the state, after everything that was written before.
+    fn set_state(&self, way: usize, state: u64);
+    /// Sets the state to `new` if it still is `seen`, in one atomic step.
+    fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool;
+}
+
+/// What a line belongs to.
+pub trait LineStore {
+    /// How much longer, in nanoseconds, until the bucket of that name and state is full; 0 when
+    /// it is.
+    fn debt_ns(&self, name: u64, state: u64) -> u64;
+    /// A bucket in debt was forgotten.
+    fn count_lossy_eviction(&self);
+}
+
+/// What happens to a packet that needs a new bucket where all of the line are in debt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WhenFull {
+    /// The bucket that would be full again first is forgotten: whose it was has a little more
+    /// than its budget.
+    #[default]
+    Evict,
+    /// The packet is dropped.
+    DenyNew,
+    /// The packet passes, and is not charged.
+    PassNew,
+}
+
+/// The way of the bucket of that name; [`WAYS`] when it is in none.
+#[inline(always)]
+fn find<L: Line>(line: &L, name: u64) -> usize {
+    let mut way = 0;
+    while way < WAYS && line.name(way) != name {
+        way += 1;
+    }
+    way
+}
+
+/// The state of the bucket of that name; 0, which is that of a full bucket, when there is none.
+#[inline(always)]
+pub fn read<L: Line>(line: &L, name: u64) -> u64 {
+    let way = find(line, name);
+    if way >= WAYS {
+        return 0;
+    }
+    match line.state(way) {
+        // Just being put in: nothing was spent yet.
+        LOCKED => 0,
+        state => state,
+    }
+}
+
+/// How a step of [`update`] ended where not by an [`Updated`] as its number: another CPU was
+/// faster.
+const AGAIN: u32 = 0xffff;
+
+/// Likewise: the bucket is not in its line.
+const MISSING: u32 = 0xfffe;
+
+/// Changes the state of the bucket of that name, if it is there. A step of [`update`], which
+/// knows what it returns.
+#[inline(always)]
+pub fn change<L: Line>(line: &L, name: u64, wanted: &Change) -> u32 {
+    let way = find(line, name);
+    if way >= WAYS {
+        return MISSING;
+    }
+    let seen = line.state(way);
+    if seen == LOCKED {
+        return AGAIN;
+    }
+    let Ok(state) = wanted.apply(Some(seen)) else {
+        return Updated::Declined as u32;
+    };
+    if !line.compare_and_swap_state(way, seen, state) {
+        return AGAIN;
+    }
+    if line.name(way) == name {
+        return Updated::Stored as u32;
+    }
+    // It has become another's in between, in the very same state: give it back.
+    line.compare_and_swap_state(way, state, seen);
+    AGAIN
+}
+
+/// Puts the bucket of that name, which was not there, into the line. A step of [`update`], too.
+///
+/// A way changes hands only while its state is [`LOCKED`], which takes a compare-and-swap from
+/// the state that was found worth evicting; so no charge can get lost in between. Two CPUs that
+/// put the same bucket in at once both write its name before they look for it elsewhere: at
+/// least one sees the other and withdraws.
+#[inline(always)]
+pub fn insert<L: Line, S: LineStore>(
+    line: &L,
+    store: &S,
+    name: u64,
+    wanted: &Change,
+    when_full: WhenFull,
+) -> u32 {
+    if wanted.is_refund() {
+        // The bucket is gone, and so is its debt.
+        return Updated::Stored as u32;
+    }
+    let Ok(state) = wanted.apply(None) else {
+        return Updated::Declined as u32;
+    };
+    let mut victim = WAYS;
+    let mut evicted = LOCKED;
+    let mut least = u64::MAX;
+    for way in 0..WAYS {
+        let seen = line.state(way);
+        if seen != LOCKED {
+            let debt = store.debt_ns(line.name(way), seen);
+            if debt < least {
+                least = debt;
+                victim = way;
+                evicted = seen;
+            }
+        }
+    }
+    if victim >= WAYS {
+        return AGAIN;
+    }
+    if least > 0 {
+        match when_full {
+            WhenFull::Evict => {}
+            WhenFull::DenyNew => return Updated::Unavailable as u32,
+            WhenFull::PassNew => return Updated::Untracked as u32,
+        }
+    }
+    if !line.compare_and_swap_state(victim, evicted, LOCKED) {
+        return AGAIN;
+    }
+    if least > 0 {
+        store.count_lossy_eviction();
+    }
+    line.set_name(victim, name);
+    let mut elsewhere = false;
+    for way in 0..WAYS {
+        elsewhere |= way != victim && line.name(way) == name;
+    }
+    if elsewhere {
+        line.set_name(victim, EMPTY);
+        line.set_state(victim, 0);
+        return AGAIN;
+    }
+    line.set_state(victim, state);
+    Updated::Stored as u32
+}
+
+/// Changes a bucket by [`change()`], or else by [`insert`], until one of them succeeds or
+/// [`ATTEMPTS`] have failed.
+#[inline(always)]
+pub fn update(mut change: impl FnMut() -> u32, mut insert: impl FnMut() -> u32) -> Updated {
+    for _ in 0..ATTEMPTS {
+        let mut ended = change();
+        if ended == MISSING {
+            ended = insert();
+        }
+        if ended != AGAIN {
+            return Updated::of_number(ended);
+        }
+    }
+    Updated::Contended
+}

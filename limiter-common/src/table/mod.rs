@@ -1,0 +1,49 @@
+//! The set-associative table of buckets: a line of four for each place, one cache line long.
+//!
+//! What names a bucket here is a keyed hash: nobody who does not know the key can aim at
+//! another's bucket. The hash of the owner (address, range, subscriber, interface) gives the
+//! line and most of the name, so that several limits of one owner share a line.
+//!
+//! **Evicting a full bucket loses nothing**, since a missing bucket is a full bucket. A forged
+//! source sends a packet or two, and its bucket is full again an emission interval later: a
+//! flood of them cannot push out a client that is being limited. Only when all four of a line
+//! are in debt does [`WhenFull`] say what happens.
+
+mod hash;
+mod line;
+mod scale;
+
+pub use self::{
+    hash::{HashKey, Place},
+    line::{EMPTY, Line, LineStore, WAYS, WhenFull, change, insert, read, update},
+    scale::Scale,
+};
+use crate::limit::LimitId;
+
+/// How many distinct tick lengths the limits of one policy may have; 0 is a nanosecond.
+pub const MAX_SCALES: u32 = 1 << SCALE_BITS;
+
+const SCALE_BITS: u32 = 16;
+const LIMIT_BITS: u32 = 8;
+
+/// What a bucket's state is found under in its line: never 0.
+///
+/// From the lowest bit on: 16 bits of the number of its tick length, by which others of the line
+/// can tell whether it is full; 8 bits of the limit's interned id; 40 bits of the owner's hash,
+/// others than those that chose the line.
+#[must_use]
+#[inline(always)]
+pub const fn name(place: Place, limit: LimitId, scale: u32) -> u64 {
+    let tag = place.0 & !((1 << (SCALE_BITS + LIMIT_BITS)) - 1);
+    tag | ((limit.0 as u64) & ((1 << LIMIT_BITS) - 1)) << SCALE_BITS
+        | (scale as u64) & ((1 << SCALE_BITS) - 1)
+}
+
+/// The number of the tick length of the bucket of that name.
+#[must_use]
+#[inline(always)]
+pub const fn scale_of(name: u64) -> u32 {
+    (name & ((1 << SCALE_BITS) - 1)) as u32
+}
+
+const _: () = assert!(crate::limit::MAX_LIMIT_IDS <= 1 << LIMIT_BITS);

@@ -1,0 +1,40 @@
+//! Atomic operations on words in maps: core's stable atomics do not compile for BPF.
+
+use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xchg};
+
+const ORDER: AtomicOrdering = AtomicOrdering::SeqCst;
+
+/// Stores `wanted` if the word still holds `seen`.
+///
+/// # Safety
+///
+/// `word` must point into a map's value: 8 aligned bytes that stay mapped while the program runs
+/// and are only ever changed atomically.
+#[inline(always)]
+pub(super) unsafe fn compare_and_swap(word: *mut u64, seen: u64, wanted: u64) -> bool {
+    // SAFETY: the caller's promise.
+    let (_, swapped) = unsafe { atomic_cxchg::<u64, ORDER, ORDER>(word, seen, wanted) };
+    swapped
+}
+
+/// Stores `wanted`, before everything that comes after, to all CPUs.
+///
+/// # Safety
+///
+/// As for [`compare_and_swap`].
+#[inline(always)]
+pub(super) unsafe fn store(word: *mut u64, wanted: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { atomic_xchg::<u64, ORDER>(word, wanted) };
+}
+
+/// What the word holds.
+///
+/// # Safety
+///
+/// As for [`compare_and_swap`].
+#[inline(always)]
+pub(super) unsafe fn load(word: *const u64) -> u64 {
+    // SAFETY: the caller's promise. Volatile, because other CPUs write it.
+    unsafe { word.read_volatile() }
+}

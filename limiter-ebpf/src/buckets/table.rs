@@ -1,0 +1,141 @@
+//! Buckets in a set-associative table in an array: one cache line for each look-up.
+
+use aya_ebpf::{
+    bindings::{BPF_F_MMAPABLE, BPF_F_RDONLY_PROG},
+    btf_maps::{Array, PerCpuArray},
+    macros::btf_map,
+};
+use limiter_common::{
+    bucket::Updated,
+    charge::Charge,
+    counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
+    gcra::Change,
+    limit::LimitId,
+    table::{self, Line, LineStore, Place, Scale, WAYS, WhenFull},
+};
+
+use super::atomic;
+use crate::globals;
+
+/// The loader sets how many there are. Mappable, because the lines of such an array start at a
+/// page and not somewhere in a cache line.
+#[btf_map]
+static TABLE: Array<[u64; 2 * WAYS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+#[btf_map]
+static SCALES: Array<Scale, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
+
+#[btf_map]
+static STORE_COUNTS: PerCpuArray<u64, { STORE_COUNTERS as usize }> = PerCpuArray::new();
+
+/// Names at even places, states at odd ones.
+struct MapLine(*mut u64);
+
+impl MapLine {
+    #[inline(always)]
+    fn of(charge: &Charge) -> Option<Self> {
+        let limit = LimitId(charge.key.limit);
+        let index = Place(charge.place).line(limit, globals::shape().table_lines);
+        TABLE.get_ptr_mut(index).map(|line| Self(line.cast()))
+    }
+}
+
+impl Line for MapLine {
+    #[inline(always)]
+    fn name(&self, way: usize) -> u64 {
+        // SAFETY: `way` is below WAYS, so the word is the line's: aligned, and in the map.
+        unsafe { atomic::load(self.0.add(2 * way)) }
+    }
+
+    #[inline(always)]
+    fn state(&self, way: usize) -> u64 {
+        // SAFETY: as in `name`.
+        unsafe { atomic::load(self.0.add(2 * way + 1)) }
+    }
+
+    #[inline(always)]
+    fn set_name(&self, way: usize, name: u64) {
+        // SAFETY: as in `name`.
+        unsafe { atomic::store(self.0.add(2 * way), name) };
+    }
+
+    #[inline(always)]
+    fn set_state(&self, way: usize, state: u64) {
+        // SAFETY: as in `name`.
+        unsafe { atomic::store(self.0.add(2 * way + 1), state) };
+    }
+
+    #[inline(always)]
+    fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool {
+        // SAFETY: as in `name`.
+        unsafe { atomic::compare_and_swap(self.0.add(2 * way + 1), seen, new) }
+    }
+}
+
+/// The table at one time.
+struct At {
+    now_ns: u64,
+}
+
+impl LineStore for At {
+    #[inline(always)]
+    fn debt_ns(&self, name: u64, state: u64) -> u64 {
+        // Mostly all limits count in nanoseconds, and then nothing is left of the rest.
+        if globals::shape().scale_count > 1 {
+            let scale = table::scale_of(name);
+            if scale != 0
+                && let Some(scale) = SCALES.get(scale)
+            {
+                return scale.debt_ns(self.now_ns, state);
+            }
+        }
+        state.saturating_sub(self.now_ns)
+    }
+
+    #[inline(always)]
+    fn count_lossy_eviction(&self) {
+        if let Some(count) = STORE_COUNTS.get_ptr_mut(LOSSY_EVICTIONS) {
+            // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
+            unsafe { *count = (*count).wrapping_add(1) };
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn read(charge: &Charge) -> u64 {
+    match MapLine::of(charge) {
+        Some(line) => table::read(&line, name(charge)),
+        None => 0,
+    }
+}
+
+#[inline(always)]
+pub(super) fn change(charge: &Charge, wanted: &Change) -> u32 {
+    match MapLine::of(charge) {
+        Some(line) => table::change(&line, name(charge), wanted),
+        None => Updated::Unavailable as u32,
+    }
+}
+
+#[inline(always)]
+pub(super) fn insert(charge: &Charge, wanted: &Change) -> u32 {
+    const DENY_NEW: u32 = WhenFull::DenyNew as u32;
+    const PASS_NEW: u32 = WhenFull::PassNew as u32;
+    let when_full = match globals::shape().when_full {
+        DENY_NEW => WhenFull::DenyNew,
+        PASS_NEW => WhenFull::PassNew,
+        _ => WhenFull::Evict,
+    };
+    let store = At {
+        now_ns: charge.now_ns,
+    };
+    match MapLine::of(charge) {
+        Some(line) => table::insert(&line, &store, name(charge), wanted, when_full),
+        None => Updated::Unavailable as u32,
+    }
+}
+
+#[inline(always)]
+fn name(charge: &Charge) -> u64 {
+    table::name(Place(charge.place), LimitId(charge.key.limit), charge.scale)
+}

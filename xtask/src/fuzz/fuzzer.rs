@@ -1,0 +1,168 @@
+//! One target's run.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, IsTerminal as _, Read, stderr},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{
+    output::{Seen, saved_input},
+    place,
+};
+use crate::{command::shown, interrupt::Interrupt, workspace};
+
+/// How often to look whether the user wants an end.
+const TICK: Duration = Duration::from_millis(50);
+
+/// An input that takes longer, in seconds, has found something that does not end.
+const TIMEOUT: u32 = 10;
+
+/// An input that takes more memory, in MiB, has found a length that is believed. (Only what is
+/// touched counts: libFuzzer's bound for a single allocation needs a sanitizer.)
+const MEMORY: u32 = 512;
+
+/// How a run ended.
+pub(super) enum End {
+    /// Everything held.
+    Held(Seen),
+    /// Something did not, or the fuzzer does not work: in one line, what and what to do.
+    Failed(String),
+    /// The user wanted it.
+    Interrupted,
+}
+
+/// Runs a target for a while. What libFuzzer says is shown only if it fails.
+pub(super) fn run(
+    target: &str,
+    program: &Path,
+    duration: Duration,
+    interrupt: &Interrupt,
+) -> Result<End> {
+    let mut command = command(target, program, duration)?;
+    let cannot_run = format!("cannot run {}", shown(&command));
+    let mut child = command.spawn().context(cannot_run)?;
+    let output = child.stderr.take().context("the fuzzer has no output")?;
+
+    let progress = spinner(target, duration);
+    let reader = {
+        let progress = progress.clone();
+        thread::spawn(move || read(output, &progress))
+    };
+    let status = wait(&mut child, interrupt)?;
+    let said = reader.join().unwrap_or_default();
+    progress.finish_and_clear();
+
+    let log = place::made("logs", "")?.join(format!("{target}.log"));
+    fs::write(&log, said.join("\n")).with_context(|| format!("cannot write {}", log.display()))?;
+    if interrupt.seen() {
+        return Ok(End::Interrupted);
+    }
+    let seen = said.iter().rev().find_map(|line| Seen::of_line(line));
+    if status.success()
+        && let Some(seen) = seen
+    {
+        return Ok(End::Held(seen));
+    }
+    eprintln!("{}", said.join("\n"));
+    Ok(End::Failed(why(target, status, &said, &log)))
+}
+
+fn command(target: &str, program: &Path, duration: Duration) -> Result<Command> {
+    let artifacts = place::made("artifacts", target)?;
+    let mut command = Command::new(program);
+    command
+        .current_dir(workspace::root())
+        .arg(format!("-max_total_time={}", duration.as_secs()))
+        .arg(format!("-timeout={TIMEOUT}"))
+        .arg(format!("-rss_limit_mb={MEMORY}"))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let dictionary = place::package().join(format!("dictionaries/{target}.dict"));
+    if dictionary.is_file() {
+        command.arg(format!("-dict={}", dictionary.display()));
+    }
+    // Only the first is written to.
+    command.arg(place::made("corpus", target)?);
+    command.args(seeds(target).iter().filter(|path| path.is_dir()));
+    Ok(command)
+}
+
+fn seeds(target: &str) -> Vec<PathBuf> {
+    let mut seeds = vec![
+        place::output().join("seeds").join(target),
+        place::package().join("regressions").join(target),
+    ];
+    if target == "config" {
+        seeds.push(workspace::root().join("configs"));
+    }
+    seeds
+}
+
+/// Every line, while the newest progress is shown.
+fn read(output: impl Read, progress: &ProgressBar) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if let Some(seen) = Seen::of_line(&line) {
+            progress.set_message(seen.to_string());
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Waits for the end, or brings it about.
+fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt.seen() {
+            child.kill()?;
+        }
+        thread::sleep(TICK);
+    }
+}
+
+/// A sign of life. Where nobody watches, a line has to do.
+fn spinner(target: &str, duration: Duration) -> ProgressBar {
+    if !stderr().is_terminal() {
+        eprintln!("{target}: fuzzing for {} s", duration.as_secs());
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {prefix:10} {msg} ({elapsed})")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let progress = ProgressBar::new_spinner()
+        .with_style(style)
+        .with_prefix(target.to_owned());
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress
+}
+
+fn why(target: &str, status: ExitStatus, said: &[String], log: &Path) -> String {
+    let log = place::shown(log);
+    match said.iter().find_map(|line| saved_input(line)) {
+        Some(input) => {
+            let input = place::shown(Path::new(input));
+            format!(
+                "{target}: the input in {input} broke what has to hold ({log} has it all): keep it \
+                 with `cp {input} fuzz/regressions/{target}/WHAT-IT-IS`, and \
+                 `cargo test -p limiter-fuzz` fails until that is corrected"
+            )
+        }
+        None if status.success() => format!(
+            "{target}: libFuzzer saw no coverage ({log}): were the flags in \
+             xtask/src/fuzz/build.rs obeyed?"
+        ),
+        None => format!("{target}: the fuzzer ended without a failing input ({status}; {log})"),
+    }
+}

@@ -1,0 +1,91 @@
+//! `cargo xtask fuzz`
+//!
+//! The targets are those of the package in `fuzz/`. Everything that fuzzing writes is below
+//! `target/fuzz/`.
+
+mod build;
+mod fuzzer;
+mod output;
+mod place;
+mod seeds;
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+
+use self::fuzzer::End;
+use crate::{
+    interrupt::{INTERRUPTED, Interrupt},
+    setup,
+};
+
+/// What to fuzz, and for how long.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The targets; without any, all of them, one after the other.
+    targets: Vec<String>,
+    /// How long to fuzz each target.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// Name the targets and do nothing.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Fuzzes targets. Succeeds if everything held.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let known = place::targets()?;
+    if arguments.list {
+        for name in known {
+            println!("{name}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(unknown) = arguments.targets.iter().find(|name| !known.contains(name)) {
+        bail!(
+            "there is no target '{unknown}': there are {}",
+            known.join(", ")
+        );
+    }
+    setup::ensure()?;
+    let targets = if arguments.targets.is_empty() {
+        &known
+    } else {
+        &arguments.targets
+    };
+    fuzz(targets, Duration::from_secs(arguments.seconds.into()))
+}
+
+/// Fuzzes every target for that long.
+pub(crate) fn all(duration: Duration) -> Result<()> {
+    if fuzz(&place::targets()?, duration)? == ExitCode::SUCCESS {
+        return Ok(());
+    }
+    bail!("what has to hold for any input does not, or was not tried to the end: see above")
+}
+
+/// Every target, also after one has failed.
+fn fuzz(targets: &[String], duration: Duration) -> Result<ExitCode> {
+    let built = build::build(targets)?;
+    seeds::write()?;
+    let interrupt = Interrupt::watch()?;
+    let mut code = ExitCode::SUCCESS;
+    for target in targets {
+        let start = Instant::now();
+        match fuzzer::run(target, &built.program(target)?, duration, &interrupt)? {
+            End::Held(seen) => {
+                let seconds = start.elapsed().as_secs();
+                println!("{target:<10} {seen} in {seconds} s");
+            }
+            End::Failed(why) => {
+                eprintln!("error: {why}");
+                code = ExitCode::FAILURE;
+            }
+            End::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
+        }
+    }
+    Ok(code)
+}
