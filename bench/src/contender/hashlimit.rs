@@ -1,7 +1,7 @@
 //! iptables: hashlimit by source, in raw PREROUTING, the first hook there is.
 
 use anyhow::Result;
-use bench_common::Layout;
+use bench_common::{FIRST_PORT, LAST_PORT, Layout, Sink};
 use testbed::{Pair, SERVER_INTERFACE};
 
 use super::Terms;
@@ -41,7 +41,12 @@ pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
         "-j", "DROP",
     ];
     tool::run(server, &[&rule[..], &limit].concat(), "")?;
-    let target = if terms.sink { "DROP" } else { "ACCEPT" };
-    tool::run(server, &[&rule[..], &["-j", target]].concat(), "")?;
+    let ports = format!("{FIRST_PORT}:{LAST_PORT}");
+    let behind: &[&str] = match terms.sink {
+        Sink::Nothing => return Ok(()),
+        Sink::Flood => &["-p", "udp", "!", "--sport", &ports, "-j", "DROP"],
+        Sink::Everything => &["-j", "DROP"],
+    };
+    tool::run(server, &[&rule[..], behind].concat(), "")?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, net::Ipv4Addr};
 
 use anyhow::{Result, anyhow};
+use bench_common::Sink;
 use limiter_userspace::{
     config::{self, Buckets, Store},
     datapath::{Clocking, Instance, LogLevel, OBJECT, Settings},
@@ -92,7 +93,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instan
         ..Buckets::default()
     };
     let settings = Settings::new(buckets, LogLevel::Off)?;
-    let measured = terms.sink || terms.draw;
+    let measured = terms.sink != Sink::Nothing || terms.draw;
     // Where nothing is drawn and what passes goes on, it is the object that the daemon
     // loads.
     let object = if measured { objects::LIMITER } else { OBJECT };

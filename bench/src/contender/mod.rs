@@ -8,7 +8,7 @@ mod program;
 use std::time::Duration;
 
 use anyhow::Result;
-use bench_common::Layout;
+use bench_common::{Layout, Sink};
 use limiter_userspace::config::Store;
 use testbed::Pair;
 
@@ -27,9 +27,8 @@ pub(crate) struct Terms {
     pub(crate) sources_log2: u32,
     /// Packets that a source may send in a second, and in one burst.
     pub(crate) per_second: u64,
-    /// Whether what passes is dropped right behind the limit, so that not the network stack
-    /// is measured.
-    pub(crate) sink: bool,
+    /// What is dropped right behind the limit.
+    pub(crate) sink: Sink,
     /// Whether sources are drawn inside the program.
     pub(crate) draw: bool,
 }

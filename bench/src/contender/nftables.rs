@@ -1,7 +1,7 @@
 //! nftables: a dynamic set of sources with `limit rate over`, at the netdev hook.
 
 use anyhow::Result;
-use bench_common::Layout;
+use bench_common::{FIRST_PORT, LAST_PORT, Layout, Sink};
 use testbed::{Pair, SERVER_INTERFACE};
 
 use super::Terms;
@@ -21,14 +21,18 @@ fn ruleset(terms: &Terms) -> String {
     };
     let size = super::program::capacity_for(terms.sources_log2);
     let rate = terms.per_second;
-    let verdict = if terms.sink { "drop" } else { "accept" };
+    let behind = match terms.sink {
+        Sink::Nothing => String::new(),
+        Sink::Flood => format!("udp sport != {FIRST_PORT}-{LAST_PORT} drop"),
+        Sink::Everything => "drop".to_owned(),
+    };
     format!(
         "table netdev bench {{
             set sources {{ type {kind}; size {size}; flags dynamic; }}
             chain ingress {{
                 type filter hook ingress device {SERVER_INTERFACE} priority 0;
                 add @sources {{ {key} limit rate over {rate}/second burst {rate} packets }} counter drop
-                counter {verdict}
+                {behind}
             }}
         }}"
     )
