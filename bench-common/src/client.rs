@@ -9,6 +9,10 @@ pub const CLIENTS: u32 = 16;
 /// where they are counted.
 pub const FIRST_PORT: u16 = 20_000;
 
+/// The UDP source port of the last one.
+#[expect(clippy::cast_possible_truncation, reason = "there are few clients")]
+pub const LAST_PORT: u16 = FIRST_PORT + CLIENTS as u16 - 1;
+
 /// A client, as the generator holds it: five words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

@@ -1,6 +1,9 @@
 //! Draws the sources of a flood.
 
-use crate::layout::{Layout, Source};
+use crate::{
+    frame::Frame,
+    layout::{Layout, Source},
+};
 
 /// From which sources to draw, and how far the drawing is; one for each CPU.
 ///
@@ -14,8 +17,20 @@ pub struct Draw {
     pub mask: u64,
     /// A [`Layout`]; 0: nothing is drawn, and the frame stays as it is.
     pub layout: u64,
-    /// 1: what would pass is dropped, so that no network stack is measured.
+    /// A [`Sink`].
     pub sink: u64,
+}
+
+/// What is dropped although a contender lets it pass, so that not the network stack is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Sink {
+    /// Nothing.
+    Nothing = 0,
+    /// Everything but the clients' packets.
+    Flood = 1,
+    /// Everything.
+    Everything = 2,
 }
 
 impl Draw {
@@ -23,6 +38,19 @@ impl Draw {
     #[must_use]
     pub const fn words(&self) -> [u64; 4] {
         [self.state, self.mask, self.layout, self.sink]
+    }
+
+    /// Whether a frame is to be dropped even if it may pass.
+    #[must_use]
+    #[inline(always)]
+    pub fn sinks(&self, frame: &Frame) -> bool {
+        const FLOOD: u64 = Sink::Flood as u64;
+        const EVERYTHING: u64 = Sink::Everything as u64;
+        match self.sink {
+            EVERYTHING => true,
+            FLOOD => !frame.is_of_client(),
+            _ => false,
+        }
     }
 
     /// The next source; `None`: nothing is to be drawn.

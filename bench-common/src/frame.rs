@@ -1,6 +1,9 @@
 //! Writing a source into a frame.
 
-use crate::layout::Source;
+use crate::{
+    client::{CLIENTS, FIRST_PORT},
+    layout::Source,
+};
 
 const ETHERNET: usize = 14;
 const V4_CHECKSUM: usize = ETHERNET + 10;
@@ -52,6 +55,14 @@ impl Frame {
         if self.start + UDP_END_V4 <= self.end {
             self.write(UDP_SOURCE_PORT_V4, port);
         }
+    }
+
+    /// Whether the UDP source port, of an IPv4 packet without options, is a client's.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_of_client(&self) -> bool {
+        self.start + UDP_END_V4 <= self.end
+            && u32::from(self.read(UDP_SOURCE_PORT_V4).wrapping_sub(FIRST_PORT)) < CLIENTS
     }
 
     #[inline(always)]
@@ -152,6 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn clients_are_known_by_their_ports() {
+        let mut aligned = Aligned([0; 42]);
+        let start = aligned.0.as_mut_ptr().addr();
+        // SAFETY: the bytes are ours and outlive the value.
+        let frame = unsafe { Frame::new(start, start + aligned.0.len()) };
+        for (port, expected) in [(9, false), (20_000, true), (20_015, true), (20_016, false)] {
+            frame.set_source_port(port);
+            assert_eq!(frame.is_of_client(), expected, "{port}");
+        }
+    }
+
+    #[test]
     fn short_frames_stay_as_they_are() {
         let mut aligned = Aligned([7; 33]);
         let bytes = &mut aligned.0;
@@ -160,7 +183,8 @@ mod tests {
         let frame = unsafe { Frame::new(start, start + bytes.len()) };
         frame.set_source(Source::V4(1));
         frame.set_source(Source::V6(1, 1));
-        frame.set_source_port(1);
+        frame.set_source_port(FIRST_PORT);
+        assert!(!frame.is_of_client());
         assert_eq!(*bytes, [7; 33]);
     }
 }

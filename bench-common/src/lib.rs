@@ -10,17 +10,7 @@ mod draw;
 mod frame;
 mod layout;
 
-pub use client::{CLIENTS, Client, FIRST_PORT, client_source};
-pub use draw::Draw;
+pub use client::{CLIENTS, Client, FIRST_PORT, LAST_PORT, client_source};
+pub use draw::{Draw, Sink};
 pub use frame::Frame;
 pub use layout::{Layout, Source};
-
-/// What a contender counts, by index.
-pub mod counted {
-    /// Frames that it let pass.
-    pub const PASSED: u32 = 0;
-    /// Frames that it dropped.
-    pub const DROPPED: u32 = 1;
-    /// How many there are.
-    pub const COUNT: usize = 2;
-}

@@ -14,10 +14,11 @@ pub(crate) fn draw_source(context: &XdpContext) -> bool {
     };
     // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
     let draw = unsafe { &mut *draw };
+    let frame = frame(context);
     if let Some(source) = draw.next_source() {
-        frame(context).set_source(source);
+        frame.set_source(source);
     }
-    draw.sink != 0
+    draw.sinks(&frame)
 }
 
 /// The frame's bytes.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
+use bench_common::Sink;
 
 use crate::{
     contender::{Contender, Loaded, Runnable as _, Terms},
@@ -40,7 +41,7 @@ pub(crate) fn measure(
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
         per_second: PER_SECOND,
-        sink: true,
+        sink: Sink::Everything,
         draw: true,
     };
     let frame = scenario.frame()?;

@@ -6,7 +6,7 @@ use aya::{
     maps::{PerCpuArray, PerCpuValues},
     util::nr_cpus,
 };
-use bench_common::{Draw, Layout};
+use bench_common::{Draw, Layout, Sink};
 
 /// Anything: only that CPUs differ counts.
 const SEED: u64 = 0x0123_4567_89ab_cdef;
@@ -18,8 +18,8 @@ pub(crate) struct Drawing {
     pub(crate) layout: Option<Layout>,
     /// How many sources, as a power of two.
     pub(crate) sources_log2: u32,
-    /// What would pass is dropped.
-    pub(crate) sink: bool,
+    /// What is dropped although it may pass.
+    pub(crate) sink: Sink,
 }
 
 impl Drawing {
@@ -33,7 +33,7 @@ impl Drawing {
                 state: SEED.wrapping_mul(2 * cpu + 1),
                 mask: (1 << self.sources_log2) - 1,
                 layout: self.layout.map_or(0, |layout| layout as u64),
-                sink: u64::from(self.sink),
+                sink: self.sink as u64,
             };
             draw.words()
         });

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
-use bench_common::Layout;
+use bench_common::{Layout, Sink};
 use limiter_userspace::config::Store;
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ fn load(limits: Limits) -> Result<(u64, Duration)> {
         layout: Layout::V4,
         sources_log2: 0,
         per_second: 1000,
-        sink: false,
+        sink: Sink::Nothing,
         draw: false,
     };
     let before = map_memory()?;

@@ -8,7 +8,7 @@ use aya::{
     maps::Array,
     programs::{ProgramError, Xdp},
 };
-use bench_common::{CLIENTS, Client};
+use bench_common::{CLIENTS, Client, Sink};
 use nix::net::if_::if_nametoindex;
 use testbed::{CLIENT_INTERFACE, Namespace, Pair};
 
@@ -84,7 +84,7 @@ impl Generator {
         let drawing = Drawing {
             layout: Some(scenario.layout),
             sources_log2: scenario.sources_log2,
-            sink: false,
+            sink: Sink::Nothing,
         };
         drawing.apply(&mut ebpf)?;
         let generator: &mut Xdp = ebpf

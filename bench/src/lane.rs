@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use testbed::{CLIENT_INTERFACE, Pair, SERVER_INTERFACE};
 
 use crate::{
-    contender::{AtWork, Contender, Terms},
+    contender::{Contender, Loaded, Terms},
     generator::{Generator, Until},
     interrupt::Interrupt,
     scenario::{SERVER_V4, SERVER_V6, Scenario},
@@ -25,7 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A contender at work. It goes with its namespaces when dropped.
 pub(crate) struct Lane {
-    at_work: Box<dyn AtWork>,
+    /// Keeps the program attached, if it is one.
+    _at_work: Option<Loaded>,
     generator: Generator,
     pair: Pair,
 }
@@ -47,10 +48,10 @@ impl Lane {
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let pair = new_pair(scenario.cpus)?;
-        let at_work = contender.start(&pair, terms)?;
+        let _at_work = contender.start(&pair, terms)?;
         let generator = Generator::flood(&pair, scenario, interrupt)?;
         Ok(Self {
-            at_work,
+            _at_work,
             generator,
             pair,
         })
@@ -67,12 +68,12 @@ impl Lane {
 
     /// Floods for a time, and sees how much the contender came to decide on.
     pub(crate) fn measure(&self, time: Duration) -> Result<Flood> {
-        let (counted, lost) = (self.at_work.counted()?, self.pair.lost()?);
+        let (seen, lost) = (self.pair.received()?, self.pair.lost()?);
         let sent = self.generator.send(Until {
             time,
             frames: u64::MAX,
         })?;
-        let (seen, lost) = self.account(sent.frames, counted.seen(), lost)?;
+        let (seen, lost) = self.account(sent.frames, seen, lost)?;
         Ok(Flood {
             rate: sent.rate * to_f64(seen) / to_f64(sent.frames),
             lost_ppm: to_f64(lost) / to_f64(sent.frames) * 1e6,
@@ -85,14 +86,14 @@ impl Lane {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let now_lost = self.pair.lost()? - lost;
-            let now_seen = self.at_work.counted()?.seen() - seen;
+            let now_seen = self.pair.received()? - seen;
             if now_seen + now_lost == sent {
                 return Ok((now_seen, now_lost));
             }
             if Instant::now() > deadline {
                 bail!(
                     "of {sent} frames sent, {now_lost} were lost before the contender, but it \
-                     counted {now_seen}"
+                     got {now_seen}"
                 );
             }
             thread::sleep(Duration::from_millis(5));

@@ -3,6 +3,8 @@
 //! The clients' packets are made by the generator itself, by the clock, in between those of the
 //! flood. So they reach the limiter whatever else is lost, and what is missing at the
 //! application's socket, behind the limiter and all of the network stack, the limiter dropped.
+//! Of the flood, what passes is dropped right behind the limiter: or the stack would slow the
+//! flood down, and the limiter would see little of it.
 
 use std::{
     net::{Ipv4Addr, UdpSocket},
@@ -11,12 +13,12 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use aya::{Ebpf, maps::PerCpuArray, programs::SocketFilter};
-use bench_common::Client;
+use bench_common::{Client, Sink};
 use serde::Serialize;
 use testbed::{Pair, monotonic_ns};
 
 use crate::{
-    contender::{AtWork, Contender, Terms},
+    contender::{Contender, Terms},
     generator::{Generator, Until},
     interrupt::Interrupt,
     lane::{new_pair, to_f64},
@@ -111,11 +113,11 @@ fn run(
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
         per_second: PER_SECOND,
-        sink: false,
+        sink: Sink::Flood,
         draw: false,
     };
     let pair = new_pair(scenario.cpus)?;
-    let _at_work: Box<dyn AtWork> = contender.start(&pair, &terms)?;
+    let _at_work = contender.start(&pair, &terms)?;
     let application = Application::start(&pair)?;
     let mut generator = Generator::flood_and_clients(&pair, scenario, interrupt)?;
     generator.send(WARM_UP)?;

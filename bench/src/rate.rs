@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bench_common::Sink;
 
 use crate::{
     contender::{Contender, Terms},
@@ -30,7 +31,7 @@ pub(crate) fn measure(
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
         per_second: PER_SECOND,
-        sink: true,
+        sink: Sink::Everything,
         draw: false,
     };
     let mut lanes = Vec::new();

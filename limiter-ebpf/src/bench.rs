@@ -24,9 +24,10 @@ pub(crate) fn draw_source(context: &XdpContext) -> bool {
     };
     // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
     let draw = unsafe { &mut *draw };
+    // SAFETY: the frame is the program's while it runs.
+    let frame = unsafe { Frame::new(context.data(), context.data_end()) };
     if let Some(source) = draw.next_source() {
-        // SAFETY: the frame is the program's while it runs.
-        unsafe { Frame::new(context.data(), context.data_end()) }.set_source(source);
+        frame.set_source(source);
     }
-    draw.sink != 0
+    draw.sinks(&frame)
 }

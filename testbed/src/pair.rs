@@ -65,20 +65,30 @@ impl Pair {
     /// Frames from the client that the veth pair itself lost, its ring being full: they never
     /// reached the limiter. Senders try those again where the kernel says so (since 6.6).
     pub fn lost(&self) -> Result<u64> {
-        let devices = self.client.enter(|| {
-            fs::read_to_string("/proc/thread-self/net/dev").context("cannot read net/dev")
-        })?;
-        transmit_drops(&devices, CLIENT_INTERFACE)
-            .with_context(|| format!("{CLIENT_INTERFACE} is not in net/dev"))
+        device_counter(&self.client, CLIENT_INTERFACE, TRANSMIT_DROPS)
+    }
+
+    /// Frames that reached the server's end: what is attached there saw them.
+    pub fn received(&self) -> Result<u64> {
+        device_counter(&self.server, SERVER_INTERFACE, RECEIVED_PACKETS)
     }
 }
 
-/// The column "drop" of "Transmit": the twelfth, eight of "Receive" come before.
-fn transmit_drops(devices: &str, interface: &str) -> Option<u64> {
+/// Columns of net/dev: of "Receive" there are eight, those of "Transmit" follow.
+const RECEIVED_PACKETS: usize = 1;
+const TRANSMIT_DROPS: usize = 8 + 3;
+
+fn device_counter(namespace: &Namespace, interface: &str, column: usize) -> Result<u64> {
+    let devices = namespace
+        .enter(|| fs::read_to_string("/proc/thread-self/net/dev").context("cannot read net/dev"))?;
+    counter(&devices, interface, column).with_context(|| format!("{interface} is not in net/dev"))
+}
+
+fn counter(devices: &str, interface: &str, column: usize) -> Option<u64> {
     devices
         .lines()
         .filter_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))
-        .find_map(|columns| columns.split_whitespace().nth(11)?.parse().ok())
+        .find_map(|columns| columns.split_whitespace().nth(column)?.parse().ok())
 }
 
 #[cfg(test)]
@@ -86,14 +96,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_transmit_drops_of_an_interface() {
+    fn reads_the_counters_of_an_interface() {
         let devices = "\
 Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
     lo:       0       0    0    1    0     0          0         0        0       0    0    2    0     0       0          0
-client0:    600      10    0    3    0     0          0         0      600      10    0   44    0     0       0          0
+client0:    600      11    0    3    0     0          0         0      600      10    0   44    0     0       0          0
 ";
-        assert_eq!(transmit_drops(devices, "client0"), Some(44));
-        assert_eq!(transmit_drops(devices, "client"), None);
+        assert_eq!(counter(devices, "client0", TRANSMIT_DROPS), Some(44));
+        assert_eq!(counter(devices, "client0", RECEIVED_PACKETS), Some(11));
+        assert_eq!(counter(devices, "client", TRANSMIT_DROPS), None);
     }
 }

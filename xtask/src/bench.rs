@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     privileges::check("the benchmark loads BPF programs and makes network namespaces")?;
     setup::ensure()?;
     let mut cargo = command::cargo("build");
-    cargo.args(["--release", "--package", "bench"]);
+    cargo.args(["--package", "bench", "--release"]);
     let bench = Built::by(&mut cargo, "the benchmark")?.program("bench")?;
     let mut command = Command::new(&bench);
     if arguments.quick {

@@ -3,14 +3,14 @@
 use std::{fmt::Write as _, net::Ipv4Addr};
 
 use anyhow::{Result, anyhow};
-use limiter_common::reason::{Action, Reason};
+use bench_common::Sink;
 use limiter_userspace::{
     config::{self, Buckets, Store},
-    datapath::{Clocking, Instance, LogLevel, OBJECT, Settings, SharedMaps},
+    datapath::{Clocking, Instance, LogLevel, OBJECT, Settings},
     policy::{CompiledPolicy, Names},
 };
 
-use super::{Counted, ROOM, Terms};
+use super::{ROOM, Terms};
 use crate::{drawing::Drawing, objects};
 
 /// Which limits count each packet.
@@ -43,25 +43,25 @@ impl Limits {
     /// The first limit is that of the terms. The others have room, so that what the first lets
     /// pass is charged to them too: the most work there is.
     pub(crate) fn configuration(self, per_second: u64) -> String {
-        const ROOM: u64 = 1_000_000_000;
+        const PACKETS: u64 = 1_000_000_000;
+        const BYTES: u64 = 10 * PACKETS;
         let limit = |name: &str, rate: u64| {
             format!("  {name}: {{burst: {rate}, count: {rate}, period: 1s}}\n")
         };
         let mut text = format!("limits:\n{}", limit("PacketsPerIPAddress", per_second));
         if matches!(self, Self::AddressTwice | Self::Four) {
-            text += &limit("BytesPerIPAddress", ROOM);
+            text += &limit("BytesPerIPAddress", BYTES);
         }
         if matches!(self, Self::AddressAndRange | Self::Four) {
-            text += &limit("PacketsPerIPv4Range", ROOM);
-            text += &limit("PacketsPerIPv6Range", ROOM);
+            text += &limit("PacketsPerIPv4Range", PACKETS);
+            text += &limit("PacketsPerIPv6Range", PACKETS);
         }
         if self == Self::Four {
-            text += &limit("BytesPerIPv4Range", ROOM);
-            text += &limit("BytesPerIPv6Range", ROOM);
+            text += &limit("BytesPerIPv4Range", BYTES);
+            text += &limit("BytesPerIPv6Range", BYTES);
         }
         if self == Self::ManyOverrides {
-            // Half: of the highest rate there is no double.
-            let rate = per_second.div_ceil(2);
+            let rate = (2 * per_second).min(PACKETS / 2);
             let _ = write!(
                 text,
                 "overrides:\n  - PacketsPerIPAddress:\n      burst: {rate}\n      count: {rate}\n      period: 1s\n      ids:\n"
@@ -81,53 +81,32 @@ fn override_prefixes() -> impl Iterator<Item = Ipv4Addr> {
     (0..OVERRIDES).map(|number| Ipv4Addr::from(FIRST + number * STEP))
 }
 
-/// The limiter with its tables, loaded.
-pub(crate) struct LoadedLimiter {
-    pub(super) instance: Instance,
-    maps: SharedMaps,
-}
-
-impl LoadedLimiter {
-    pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Self> {
-        let text = limits.configuration(terms.per_second);
-        let config = config::parse(&text, "bench", &Names::default())
-            .map_err(|errors| anyhow!("{errors}"))?;
-        let policy = CompiledPolicy::new(&config.policy)?;
-        let buckets = Buckets {
-            store,
-            capacity: ROOM * limits.count(),
-            ..Buckets::default()
+/// Loads it with its tables.
+pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instance> {
+    let text = limits.configuration(terms.per_second);
+    let config =
+        config::parse(&text, "bench", &Names::default()).map_err(|errors| anyhow!("{errors}"))?;
+    let policy = CompiledPolicy::new(&config.policy)?;
+    let buckets = Buckets {
+        store,
+        capacity: ROOM * limits.count(),
+        ..Buckets::default()
+    };
+    let settings = Settings::new(buckets, LogLevel::Off)?;
+    let measured = terms.sink != Sink::Nothing || terms.draw;
+    // Where nothing is drawn and what passes goes on, it is the object that the daemon
+    // loads.
+    let object = if measured { objects::LIMITER } else { OBJECT };
+    let mut instance = Instance::load_build(object, &policy, 0, settings, Clocking::Kernel, None)?;
+    if measured {
+        let drawing = Drawing {
+            layout: terms.draw.then_some(terms.layout),
+            sources_log2: terms.sources_log2,
+            sink: terms.sink,
         };
-        let settings = Settings::new(buckets, LogLevel::Off)?;
-        let measured = terms.sink || terms.draw;
-        // Where nothing is drawn and what passes goes on, it is the object that the daemon
-        // loads.
-        let object = if measured { objects::LIMITER } else { OBJECT };
-        let mut instance =
-            Instance::load_build(object, &policy, 0, settings, Clocking::Kernel, None)?;
-        if measured {
-            let drawing = Drawing {
-                layout: terms.draw.then_some(terms.layout),
-                sources_log2: terms.sources_log2,
-                sink: terms.sink,
-            };
-            drawing.apply(instance.ebpf_mut())?;
-        }
-        let maps = instance.take_maps(settings)?;
-        Ok(Self { instance, maps })
+        drawing.apply(instance.ebpf_mut())?;
     }
-
-    pub(super) fn counted(&self) -> Result<Counted> {
-        let mut counted = Counted::default();
-        for reason in Reason::ALL {
-            let packets = self.maps.reason_traffic(0, *reason)?.packets;
-            match reason.action(Action::Drop) {
-                Action::Pass => counted.passed += packets,
-                Action::Drop => counted.dropped += packets,
-            }
-        }
-        Ok(counted)
-    }
+    Ok(instance)
 }
 
 #[cfg(test)]

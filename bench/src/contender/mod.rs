@@ -8,7 +8,7 @@ mod program;
 use std::time::Duration;
 
 use anyhow::Result;
-use bench_common::Layout;
+use bench_common::{Layout, Sink};
 use limiter_userspace::config::Store;
 use testbed::Pair;
 
@@ -27,30 +27,10 @@ pub(crate) struct Terms {
     pub(crate) sources_log2: u32,
     /// Packets that a source may send in a second, and in one burst.
     pub(crate) per_second: u64,
-    /// Whether what passes is dropped right behind the limit, so that not the network stack
-    /// is measured.
-    pub(crate) sink: bool,
+    /// What is dropped right behind the limit.
+    pub(crate) sink: Sink,
     /// Whether sources are drawn inside the program.
     pub(crate) draw: bool,
-}
-
-/// What a contender has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    pub(crate) passed: u64,
-    pub(crate) dropped: u64,
-}
-
-impl Counted {
-    pub(crate) const fn seen(&self) -> u64 {
-        self.passed + self.dropped
-    }
-}
-
-/// A contender at work on the server's end of a pair, until it is dropped.
-pub(crate) trait AtWork {
-    /// What it has counted so far.
-    fn counted(&self) -> Result<Counted>;
 }
 
 /// A program in the kernel that can be run on its own.
@@ -146,16 +126,17 @@ impl Contender {
         }
     }
 
-    /// Puts it to work on the server's end of a pair.
-    pub(crate) fn start(&self, pair: &Pair, terms: &Terms) -> Result<Box<dyn AtWork>> {
-        Ok(match self.kind {
-            Kind::Nftables => Box::new(nftables::Nftables::start(pair, terms)?),
-            Kind::Hashlimit => Box::new(hashlimit::Hashlimit::start(pair, terms)?),
-            Kind::Program(name) => Box::new(Loaded::program(name, terms)?.attach(pair)?),
-            Kind::Limiter(store, limits) => {
-                Box::new(Loaded::limiter(store, limits, terms)?.attach(pair)?)
-            }
-        })
+    /// Puts it to work on the server's end of a pair, where it stays as long as what is returned
+    /// and the pair.
+    pub(crate) fn start(&self, pair: &Pair, terms: &Terms) -> Result<Option<Loaded>> {
+        match self.kind {
+            Kind::Nftables => nftables::start(pair, terms)?,
+            Kind::Hashlimit => hashlimit::start(pair, terms)?,
+            Kind::Program(_) | Kind::Limiter(..) => {}
+        }
+        self.load(terms)?
+            .map(|program| program.attach(pair))
+            .transpose()
     }
 
     /// Why it cannot take part on this machine, if it cannot.

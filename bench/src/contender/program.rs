@@ -5,15 +5,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use aya::{
     Ebpf, EbpfLoader, TestRun as _, TestRunOptions,
-    maps::PerCpuArray,
     programs::{Xdp, XdpMode},
 };
-use bench_common::{Layout, counted};
-use limiter_userspace::config::Store;
+use bench_common::Layout;
+use limiter_userspace::{config::Store, datapath::Instance};
 use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 
-use super::{AtWork, Counted, Limits, ROOM, Runnable, Terms, limiter::LoadedLimiter};
+use super::{Limits, ROOM, Runnable, Terms, limiter};
 use crate::{drawing::Drawing, objects};
 
 /// The plain limiter.
@@ -27,7 +26,7 @@ pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
 /// A loaded program.
 pub(crate) enum Loaded {
     Program { ebpf: Box<Ebpf>, name: &'static str },
-    Limiter(Box<LoadedLimiter>),
+    Limiter(Box<Instance>),
 }
 
 impl Loaded {
@@ -56,7 +55,7 @@ impl Loaded {
     }
 
     pub(super) fn limiter(store: Store, limits: Limits, terms: &Terms) -> Result<Self> {
-        let limiter = LoadedLimiter::load(store, limits, terms)?;
+        let limiter = limiter::load(store, limits, terms)?;
         Ok(Self::Limiter(Box::new(limiter)))
     }
 
@@ -65,8 +64,8 @@ impl Loaded {
         let program = match &mut self {
             Self::Program { ebpf, name } => xdp(ebpf, name)?,
             Self::Limiter(limiter) => {
-                let name = limiter.instance.program_name();
-                xdp(limiter.instance.ebpf_mut(), name)?
+                let name = limiter.program_name();
+                xdp(limiter.ebpf_mut(), name)?
             }
         };
         pair.server.enter(|| {
@@ -85,23 +84,6 @@ fn xdp<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut Xdp> {
     Ok(program.try_into()?)
 }
 
-impl AtWork for Loaded {
-    fn counted(&self) -> Result<Counted> {
-        match self {
-            Self::Program { ebpf, .. } => {
-                let map = ebpf.map("COUNTED").context("the object has no COUNTED")?;
-                let map = PerCpuArray::<_, u64>::try_from(map)?;
-                let sum = |what| anyhow::Ok(map.get(&what, 0)?.iter().sum());
-                Ok(Counted {
-                    passed: sum(counted::PASSED)?,
-                    dropped: sum(counted::DROPPED)?,
-                })
-            }
-            Self::Limiter(limiter) => limiter.counted(),
-        }
-    }
-}
-
 impl Runnable for Loaded {
     fn run(&self, frame: &[u8], times: u32) -> Result<Duration> {
         match self {
@@ -118,7 +100,7 @@ impl Runnable for Loaded {
                 // What the kernel tells is the mean of the runs.
                 Ok(program.test_run(options)?.duration * times)
             }
-            Self::Limiter(limiter) => Ok(limiter.instance.hammer(frame, times)?),
+            Self::Limiter(limiter) => Ok(limiter.hammer(frame, times)?),
         }
     }
 }

@@ -105,8 +105,9 @@ then they are measured in turns, several times over. A figure is the median of i
 * **Limits.** Packets a second: 1000 for each source, so that a flood from few sources is over the
   limit and one from many is not. Nanoseconds a packet: nothing is over a limit, so everything is
   charged to every limit. Second and further limits have room.
-* **Sizes.** The limiter and the fixed window have room for 2^20 sources; the nftables set and
-  hashlimit for as many as there are. Nothing expires.
+* **Sizes.** The limiter and the fixed window have room for 2^20 sources; the nftables set for as
+  many as there are. So has hashlimit, but the kernel gives it 2^20 at most; once it is full it
+  drops every new source, clients among them. Nothing expires.
 * **Contenders.** `XDP_DROP` counts and drops. `parse + clock` parses as the limiter does and takes
   the time. `fixed window` is an XDP limiter as the public ones are: a second's count for each
   source in an LRU hash map. nftables: `add @set { ip saddr limit rate over … } drop` at the netdev
@@ -115,8 +116,8 @@ then they are measured in turns, several times over. A figure is the median of i
   program, by the same code in all of them.
 * **Clients.** Their packets are made by the generator, by the clock, in between the flood's, so
   none is lost on the way to the limiter. Behind the limiter and all of the network stack, the
-  filter of the application's UDP socket counts them. The limiter is the object that the daemon
-  loads.
+  filter of the application's UDP socket counts them. What passes of the flood is dropped right
+  behind the limiter, so that the flood is as fast as that can take it.
 ";
 
 fn table(grid: &Grid) -> String {
