@@ -107,7 +107,7 @@ impl Run<'_> {
                 .collect()
         });
         let costs = costs.into_iter().collect::<Result<Vec<_>>>()?;
-        Ok(costs.iter().sum::<f64>() / costs.len() as f64)
+        Ok(costs.iter().sum::<f64>() / to_f64(u64::try_from(costs.len())?))
     }
 
     fn on(&self, cpu: usize, time: Duration, times: u64) -> Result<f64> {

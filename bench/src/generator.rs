@@ -138,11 +138,7 @@ impl Generator {
             let took = self.send_chunk(chunk)?;
             frames += u64::from(chunk);
             time += took;
-            chunk = next_chunk(
-                chunk,
-                took,
-                (until.time - time.min(until.time)).min(CHUNK_TIME),
-            );
+            chunk = next_chunk(chunk, took, until.time.saturating_sub(time).min(CHUNK_TIME));
         }
         Ok(Sent {
             frames,

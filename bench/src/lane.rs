@@ -48,10 +48,10 @@ impl Lane {
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let pair = new_pair(scenario.cpus)?;
-        let _at_work = contender.start(&pair, terms)?;
+        let at_work = contender.start(&pair, terms)?;
         let generator = Generator::flood(&pair, scenario, interrupt)?;
         Ok(Self {
-            _at_work,
+            _at_work: at_work,
             generator,
             pair,
         })

@@ -24,7 +24,7 @@ pub(crate) const LARGE: usize = 1500;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Scenario {
     /// Where its sources lie.
-    #[serde(serialize_with = "serialize_layout")]
+    #[serde(serialize_with = "by_name")]
     pub(crate) layout: Layout,
     /// How many they are, as a power of two.
     pub(crate) sources_log2: u32,
@@ -122,7 +122,11 @@ pub(crate) const fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
-fn serialize_layout<S: Serializer>(layout: &Layout, serializer: S) -> Result<S::Ok, S::Error> {
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands a reference over"
+)]
+fn by_name<S: Serializer>(layout: &Layout, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(layout_name(*layout))
 }
 

@@ -50,10 +50,14 @@ mod tests {
 
     #[test]
     fn finds_the_middle() {
-        let spread = Spread::new(vec![3.0, 1.0, 2.0]).unwrap();
-        assert_eq!((spread.median, spread.min, spread.max), (2.0, 1.0, 3.0));
-        assert_eq!(spread.percent(), 100.0);
-        assert_eq!(Spread::new(vec![4.0, 1.0]).unwrap().median, 2.5);
+        let check = |runs: &[f64], expected: [f64; 4]| {
+            let spread = Spread::new(runs.to_vec()).unwrap();
+            let found = [spread.min, spread.median, spread.max, spread.percent()];
+            assert_eq!(found.map(f64::to_bits), expected.map(f64::to_bits));
+        };
+        check(&[3.0, 1.0, 2.0], [1.0, 2.0, 3.0, 100.0]);
+        check(&[4.0, 1.0], [1.0, 2.5, 4.0, 120.0]);
+        check(&[0.0], [0.0; 4]);
         assert!(Spread::new(Vec::new()).is_none());
     }
 }
