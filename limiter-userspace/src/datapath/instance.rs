@@ -104,9 +104,12 @@ impl Instance {
             .override_global("SHAPE", &shape, true)
             .override_global("ON_TRIAL", &on_trial, true)
             .map_max_entries("BUCKETS", settings.bucket_capacity)
+            .map_max_entries("NODES", entries(policy.nodes.len()))
+            .map_max_entries("SLOTS", entries(policy.slots.len()))
             .map_max_entries("RANGES", entries(policy.ranges.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
-            .map_max_entries("OVERRIDES", entries(policy.overrides.len()));
+            .map_max_entries("OVERRIDES", entries(policy.overrides.len()))
+            .map_max_entries("MASKS", entries(policy.masks.len()));
         if let Some(directory) = shared {
             for name in maps::SHARED {
                 loader.map_pin_path(name, directory.join(name));
@@ -116,6 +119,8 @@ impl Instance {
             .load(settings.log.object())
             .map_err(DatapathError::Load)?;
         write(&mut ebpf, "LIMITS", &policy.limits, InMap)?;
+        write(&mut ebpf, "NODES", &policy.nodes, InMap)?;
+        write(&mut ebpf, "SLOTS", &policy.slots, InMap)?;
         write(&mut ebpf, "RANGES", &policy.ranges, InMap)?;
         write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
         write(&mut ebpf, "OVERRIDES", &policy.overrides, InMap)?;

@@ -6,7 +6,7 @@ use limiter_common::{
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     gcra::Gcra,
-    policy::{Class, LimitEntry, Range, Shape},
+    policy::{Class, LimitEntry, Node, Range, Shape, Slot},
 };
 
 /// A type of the core in a map. The core itself knows of no maps.
@@ -22,8 +22,10 @@ impl PlainBytes for Class {}
 impl PlainBytes for Gcra {}
 impl PlainBytes for LimitEntry {}
 impl PlainBytes for LimitTraffic {}
+impl PlainBytes for Node {}
 impl PlainBytes for Range {}
 impl PlainBytes for Shape {}
+impl PlainBytes for Slot {}
 impl PlainBytes for Traffic {}
 
 /// A [`Verdict`] as it lies in memory: not every number is one of its reasons.
@@ -54,6 +56,8 @@ const _: () = {
         size_of::<LimitEntry>() == 8 + size_of::<Gcra>(),
         "no padding"
     );
+    assert!(size_of::<Node>() == 32, "no padding");
+    assert!(size_of::<Slot>() == 8, "no padding");
     assert!(size_of::<Range>() == 24, "no padding");
     assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");
     assert!(size_of::<Class>() == 32, "no padding");

@@ -109,7 +109,7 @@ fn equal_overrides_share_a_class() {
     assert_eq!(tables.classes.len(), 3);
     assert_eq!(tables.overrides.len(), 1);
     assert_eq!(tables.ranges.len(), 5);
-    let [sources_v4, others @ ..] = tables.shape.spans;
-    assert_eq!(sources_v4.end, 5);
-    assert!(others.iter().all(Span::is_empty));
+    let [sources_v4, others @ ..] = tables.shape.starts;
+    assert_eq!(sources_v4, Slot::ranges(0, 5));
+    assert!(others.iter().all(Slot::is_unused));
 }
