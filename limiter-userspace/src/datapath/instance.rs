@@ -6,14 +6,14 @@ use std::{
 };
 
 use aya::{
-    Ebpf, EbpfLoader, Pod,
+    Ebpf, EbpfLoader,
     maps::Array,
     programs::{TestRun, TestRunOptions, Xdp},
 };
 use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
 
 use super::{
-    DatapathError, Settings,
+    DatapathError, Settings, array,
     maps::{self, SharedMaps},
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},
@@ -118,13 +118,13 @@ impl Instance {
         let mut ebpf = loader
             .load(settings.log.object())
             .map_err(DatapathError::Load)?;
-        write(&mut ebpf, "LIMITS", &policy.limits, InMap)?;
-        write(&mut ebpf, "NODES", &policy.nodes, InMap)?;
-        write(&mut ebpf, "SLOTS", &policy.slots, InMap)?;
-        write(&mut ebpf, "RANGES", &policy.ranges, InMap)?;
-        write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
-        write(&mut ebpf, "OVERRIDES", &policy.overrides, InMap)?;
-        write(&mut ebpf, "MASKS", &policy.masks, |limits| limits)?;
+        array::write(&mut ebpf, "LIMITS", &policy.limits)?;
+        array::write(&mut ebpf, "NODES", &policy.nodes)?;
+        array::write(&mut ebpf, "SLOTS", &policy.slots)?;
+        array::write(&mut ebpf, "RANGES", &policy.ranges)?;
+        array::write(&mut ebpf, "CLASSES", &policy.classes)?;
+        array::write(&mut ebpf, "OVERRIDES", &policy.overrides)?;
+        array::write(&mut ebpf, "MASKS", &policy.masks)?;
         let program = if preflight::knows_frags() {
             PROGRAM
         } else {
@@ -173,7 +173,7 @@ impl Instance {
 
     /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.
     pub fn set_clock(&mut self, now_ns: u64) -> Result<(), DatapathError> {
-        write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns], |now| now)
+        array::write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns])
     }
 
     /// The object's maps and programs, for the logger.
@@ -224,20 +224,4 @@ impl Instance {
 /// An array has at least one entry.
 fn entries(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).max(1)
-}
-
-/// Writes a whole array.
-fn write<T: Copy, P: Pod>(
-    ebpf: &mut Ebpf,
-    map: &'static str,
-    values: &[T],
-    in_map: impl Fn(T) -> P,
-) -> Result<(), DatapathError> {
-    let error = |source| DatapathError::Map { map, source };
-    let array = ebpf.map_mut(map).ok_or(DatapathError::Missing(map))?;
-    let mut array = Array::<_, P>::try_from(array).map_err(error)?;
-    for (index, value) in (0..).zip(values) {
-        array.set(index, in_map(*value), 0).map_err(error)?;
-    }
-    Ok(())
 }

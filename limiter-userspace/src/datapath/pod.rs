@@ -15,7 +15,7 @@ use limiter_common::{
 pub(super) struct InMap<T: Copy + 'static>(pub(super) T);
 
 /// Types whose every byte is defined and of which every bit pattern is a value.
-trait PlainBytes: Copy + 'static {}
+pub(super) trait PlainBytes: Copy + 'static {}
 
 impl PlainBytes for BucketKey {}
 impl PlainBytes for Class {}
@@ -27,6 +27,7 @@ impl PlainBytes for Range {}
 impl PlainBytes for Shape {}
 impl PlainBytes for Slot {}
 impl PlainBytes for Traffic {}
+impl PlainBytes for u64 {}
 
 /// A [`Verdict`] as it lies in memory: not every number is one of its reasons.
 #[derive(Clone, Copy)]

@@ -9,6 +9,7 @@ mod differential;
 mod engine;
 mod frames;
 mod limits;
+mod longest_prefix;
 mod model;
 mod object;
 mod properties;

@@ -132,3 +132,6 @@ const fn halves(value: u128) -> (u64, u64) {
 fn start(range: &Range) -> u128 {
     u128::from(range.high) << 64 | u128::from(range.low)
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,6 +146,18 @@ impl CompiledPolicy {
             masks: sets.into_table(),
         })
     }
+
+    /// How many bytes of memory the tables take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.limits[..])
+            + size_of_val(&self.nodes[..])
+            + size_of_val(&self.slots[..])
+            + size_of_val(&self.ranges[..])
+            + size_of_val(&self.classes[..])
+            + size_of_val(&self.overrides[..])
+            + size_of_val(&self.masks[..])
+    }
 }
 
 fn gcra(limit: &Limit, rate: Rate) -> Result<Gcra, CompileError> {
