@@ -8,7 +8,7 @@ use limiter_common::{
     charge::{self, Charge, Packet, Prepared},
     gcra::Gcra,
     limit::MAX_LIMITS,
-    policy::{self, Class, LimitEntry, MASK_COUNT, Range, Shape, Span, Tables},
+    policy::{self, Class, LimitEntry, Masks, Node, Range, Shape, Slot, Tables},
 };
 
 use crate::globals;
@@ -17,6 +17,12 @@ const READ_ONLY: usize = BPF_F_RDONLY_PROG as usize;
 
 #[btf_map]
 static LIMITS: Array<LimitEntry, { MAX_LIMITS as usize }, READ_ONLY> = Array::new();
+
+#[btf_map]
+static NODES: Array<Node, 1, READ_ONLY> = Array::new();
+
+#[btf_map]
+static SLOTS: Array<Slot, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static RANGES: Array<Range, 1, READ_ONLY> = Array::new();
@@ -28,7 +34,7 @@ static CLASSES: Array<Class, 2, READ_ONLY> = Array::new();
 static OVERRIDES: Array<Gcra, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
-static MASKS: Array<u64, { MASK_COUNT as usize }, READ_ONLY> = Array::new();
+static MASKS: Array<u64, { Masks::RANGES as usize }, READ_ONLY> = Array::new();
 
 pub(crate) struct MapTables;
 
@@ -36,8 +42,8 @@ pub(crate) struct MapTables;
 /// for any arguments, and not once for each call and what it knows there.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_search(first: u32, end: u32, high: u64, low: u64) -> u64 {
-    policy::search(&MapTables, Span { first, end }, high, low)
+extern "C" fn limiter_search(first: u32, count: u32, high: u64, low: u64) -> u32 {
+    policy::search(&MapTables, Slot { first, count }, high, low)
 }
 
 /// [`policy::matching`]; a global function likewise.
@@ -79,6 +85,16 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
+    fn node(&self, index: u32) -> Option<&Node> {
+        NODES.get(index)
+    }
+
+    #[inline(always)]
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        SLOTS.get(index)
+    }
+
+    #[inline(always)]
     fn range(&self, index: u32) -> Option<&Range> {
         RANGES.get(index)
     }
@@ -99,8 +115,8 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn search(&self, span: Span, high: u64, low: u64) -> u64 {
-        limiter_search(span.first, span.end, high, low)
+    fn search(&self, start: Slot, high: u64, low: u64) -> u32 {
+        limiter_search(start.first, start.count, high, low)
     }
 
     #[inline(always)]

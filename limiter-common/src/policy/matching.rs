@@ -1,6 +1,6 @@
 //! Which limits count a packet.
 
-use super::{Dimension, Masks, Shape, Span, Tables};
+use super::{Dimension, Masks, Shape, Slot, Tables};
 use crate::{
     address::Family,
     charge::Packet,
@@ -16,13 +16,16 @@ pub fn matching<T: Tables>(tables: &T, packet: &Packet) -> u64 {
     if shape.matches_protocols == 1 {
         limits &= mask(tables, Masks::PROTOCOLS + u32::from(facts.protocol));
     }
-    let destinations = shape.span(match facts.source.family {
+    let destinations = shape.start(match facts.source.family {
         Family::V4 => Dimension::DestinationV4,
         Family::V6 => Dimension::DestinationV6,
     });
-    if !destinations.is_empty() {
-        limits &= tables.search(destinations, facts.destination_high, facts.destination_low);
-    }
+    limits &= by_value(
+        tables,
+        destinations,
+        facts.destination_high,
+        facts.destination_low,
+    );
     limits & by_transport(tables, shape, facts)
 }
 
@@ -40,24 +43,25 @@ fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
         _ => shape.without_tcp,
     };
     let (sources, destinations) = (
-        shape.span(Dimension::SourcePort),
-        shape.span(Dimension::DestinationPort),
+        shape.start(Dimension::SourcePort),
+        shape.start(Dimension::DestinationPort),
     );
     if matches!(facts.transport, Transport::Other) {
         limits &= shape.without_ports;
     } else {
-        limits &= by_port(tables, sources, facts.source_port);
-        limits &= by_port(tables, destinations, facts.destination_port);
+        limits &= by_value(tables, sources, 0, facts.source_port.into());
+        limits &= by_value(tables, destinations, 0, facts.destination_port.into());
     }
     limits
 }
 
+/// The limits that a dimension's value leaves.
 #[inline(always)]
-fn by_port<T: Tables>(tables: &T, span: Span, port: u16) -> u64 {
-    if span.is_empty() {
+fn by_value<T: Tables>(tables: &T, start: Slot, high: u64, low: u64) -> u64 {
+    if start.is_unused() {
         u64::MAX
     } else {
-        tables.search(span, 0, port.into())
+        mask(tables, tables.search(start, high, low))
     }
 }
 

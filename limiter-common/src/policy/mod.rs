@@ -9,16 +9,16 @@
 
 mod class;
 mod entry;
+mod lookup;
 mod matching;
-mod ranges;
 mod shape;
 
 pub use self::{
     class::Class,
     entry::LimitEntry,
+    lookup::{MOST_STEPS, Node, Range, Slot, search},
     matching::matching,
-    ranges::{Range, Span, search},
-    shape::{Dimension, MASK_COUNT, Masks, Shape},
+    shape::{Dimension, Masks, Shape},
 };
 use crate::{
     address::{Address, Family},
@@ -38,7 +38,11 @@ pub trait Tables {
     fn shape(&self) -> &Shape;
     /// The limit in a slot.
     fn limit(&self, slot: u32) -> Option<&LimitEntry>;
-    /// A range; those of one [`Span`] are sorted, and the first starts at 0.
+    /// An index in front of ranges or of other indices.
+    fn node(&self, index: u32) -> Option<&Node>;
+    /// What is behind an index.
+    fn slot(&self, index: u32) -> Option<&Slot>;
+    /// A range; those of one dimension are sorted, and the first starts at 0.
     fn range(&self, index: u32) -> Option<&Range>;
     /// A class.
     fn class(&self, index: u32) -> Option<&Class>;
@@ -50,11 +54,11 @@ pub trait Tables {
     /// [`search`]. The kernel program makes it a function of its own, which the verifier
     /// walks once and not once for each way to get here; so with the two below.
     #[inline(always)]
-    fn search(&self, span: Span, high: u64, low: u64) -> u64
+    fn search(&self, start: Slot, high: u64, low: u64) -> u32
     where
         Self: Sized,
     {
-        search(self, span, high, low)
+        search(self, start, high, low)
     }
 
     /// [`matching()`].
@@ -94,12 +98,11 @@ pub fn classify<T: Tables>(tables: &T, source: Address) -> Class {
         Family::V4 => (Dimension::SourceV4, DEFAULT_CLASS_V4),
         Family::V6 => (Dimension::SourceV6, DEFAULT_CLASS_V6),
     };
-    let span = tables.shape().span(dimension);
-    let index = if span.is_empty() {
+    let start = tables.shape().start(dimension);
+    let index = if start.is_unused() {
         default
     } else {
-        // The compiler of the policy puts nothing larger there.
-        (tables.search(span, source.high, source.low) & 0xffff_ffff) as u32
+        tables.search(start, source.high, source.low)
     };
     match tables.class(index) {
         Some(class) => *class,

@@ -1,16 +1,16 @@
 //! What of a policy is constant to the program: the verifier leaves out what it does not use.
 
-use super::Span;
+use super::Slot;
 use crate::table::HashKey;
 
-/// What a span of ranges is about.
+/// What is looked up in ranges of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
-    /// IPv4 sources; the values are classes.
+    /// IPv4 sources; the ranges have classes.
     SourceV4,
-    /// IPv6 sources; the values are classes.
+    /// IPv6 sources; the ranges have classes.
     SourceV6,
-    /// IPv4 destinations; here and below the values are sets of limits.
+    /// IPv4 destinations; here and below the ranges have sets of limits.
     DestinationV4,
     /// IPv6 destinations.
     DestinationV6,
@@ -25,7 +25,7 @@ impl Dimension {
     pub const COUNT: usize = 6;
 }
 
-/// Where the sets of limits stand that are not in ranges.
+/// Where the sets of limits stand.
 pub struct Masks;
 
 impl Masks {
@@ -33,10 +33,9 @@ impl Masks {
     pub const PROTOCOLS: u32 = 0;
     /// By the flags of a TCP segment.
     pub const TCP_FLAGS: u32 = 256;
+    /// Those of ranges, as many as the policy has.
+    pub const RANGES: u32 = 512;
 }
-
-/// How many such sets there are.
-pub const MASK_COUNT: u32 = 512;
 
 /// How much there is of everything, and which limits are of which kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +67,8 @@ pub struct Shape {
     pub without_ports: u64,
     /// The limits that count later fragments.
     pub later_fragments: u64,
-    /// The ranges of each dimension; none when no limit matches on it.
-    pub spans: [Span; Dimension::COUNT],
+    /// Where the look-up of each dimension's values starts.
+    pub starts: [Slot; Dimension::COUNT],
 }
 
 impl Shape {
@@ -91,13 +90,13 @@ impl Shape {
         without_tcp: 0,
         without_ports: 0,
         later_fragments: 0,
-        spans: [Span { first: 0, end: 0 }; Dimension::COUNT],
+        starts: [Slot::UNUSED; Dimension::COUNT],
     };
 
-    /// The ranges of a dimension.
+    /// Where the look-up of a dimension's values starts.
     #[must_use]
     #[inline(always)]
-    pub const fn span(&self, dimension: Dimension) -> Span {
-        self.spans[dimension as usize]
+    pub const fn start(&self, dimension: Dimension) -> Slot {
+        self.starts[dimension as usize]
     }
 }

@@ -6,14 +6,14 @@ use std::{
 };
 
 use aya::{
-    Ebpf, EbpfLoader, Pod,
+    Ebpf, EbpfLoader,
     maps::Array,
     programs::{TestRun, TestRunOptions, Xdp},
 };
 use limiter_common::{decide::Verdict, policy::Shape, reason::Action, table::MAX_SCALES};
 
 use super::{
-    DatapathError, Settings,
+    DatapathError, Settings, array,
     maps::{self, SharedMaps},
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},
@@ -136,21 +136,26 @@ impl Instance {
             .map_max_entries("BUCKETS", sizes.hash_entries.max(1))
             .map_max_entries("TABLE", sizes.table_lines.max(1))
             .map_max_entries("SCALES", entries(policy.scales.len()))
+            .map_max_entries("NODES", entries(policy.nodes.len()))
+            .map_max_entries("SLOTS", entries(policy.slots.len()))
             .map_max_entries("RANGES", entries(policy.ranges.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
-            .map_max_entries("OVERRIDES", entries(policy.overrides.len()));
+            .map_max_entries("OVERRIDES", entries(policy.overrides.len()))
+            .map_max_entries("MASKS", entries(policy.masks.len()));
         if let Some(directory) = shared {
             for name in maps::SHARED {
                 loader.map_pin_path(name, directory.join(name));
             }
         }
         let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
-        write(&mut ebpf, "LIMITS", &policy.limits, InMap)?;
-        write(&mut ebpf, "RANGES", &policy.ranges, InMap)?;
-        write(&mut ebpf, "CLASSES", &policy.classes, InMap)?;
-        write(&mut ebpf, "OVERRIDES", &policy.overrides, InMap)?;
-        write(&mut ebpf, "SCALES", &policy.scales, InMap)?;
-        write(&mut ebpf, "MASKS", &policy.masks, |limits| limits)?;
+        array::write(&mut ebpf, "LIMITS", &policy.limits)?;
+        array::write(&mut ebpf, "NODES", &policy.nodes)?;
+        array::write(&mut ebpf, "SLOTS", &policy.slots)?;
+        array::write(&mut ebpf, "RANGES", &policy.ranges)?;
+        array::write(&mut ebpf, "CLASSES", &policy.classes)?;
+        array::write(&mut ebpf, "OVERRIDES", &policy.overrides)?;
+        array::write(&mut ebpf, "SCALES", &policy.scales)?;
+        array::write(&mut ebpf, "MASKS", &policy.masks)?;
         let program = if preflight::knows_frags() {
             PROGRAM
         } else {
@@ -200,7 +205,7 @@ impl Instance {
 
     /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.
     pub fn set_clock(&mut self, now_ns: u64) -> Result<(), DatapathError> {
-        write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns], |now| now)
+        array::write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns])
     }
 
     /// The object's maps and programs, for the logger.
@@ -279,20 +284,4 @@ const WAYS_IN_LINE: u32 = 4;
 /// An array has at least one entry.
 fn entries(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).max(1)
-}
-
-/// Writes a whole array.
-fn write<T: Copy, P: Pod>(
-    ebpf: &mut Ebpf,
-    map: &'static str,
-    values: &[T],
-    in_map: impl Fn(T) -> P,
-) -> Result<(), DatapathError> {
-    let error = |source| DatapathError::Map { map, source };
-    let array = ebpf.map_mut(map).ok_or(DatapathError::Missing(map))?;
-    let mut array = Array::<_, P>::try_from(array).map_err(error)?;
-    for (index, value) in (0..).zip(values) {
-        array.set(index, in_map(*value), 0).map_err(error)?;
-    }
-    Ok(())
 }

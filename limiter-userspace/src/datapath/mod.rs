@@ -5,6 +5,7 @@
 //! of a policy belong to the instances that were loaded with it. That is how one policy
 //! replaces another: new instances are loaded beside the old ones and take over their links.
 
+mod array;
 mod attach;
 pub mod budget;
 mod error;

@@ -6,7 +6,7 @@ use limiter_common::{
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     gcra::Gcra,
-    policy::{Class, LimitEntry, Range, Shape},
+    policy::{Class, LimitEntry, Node, Range, Shape, Slot},
     table::Scale,
 };
 
@@ -16,17 +16,20 @@ use limiter_common::{
 pub(super) struct InMap<T: Copy + 'static>(pub(super) T);
 
 /// Types whose every byte is defined and of which every bit pattern is a value.
-trait PlainBytes: Copy + 'static {}
+pub(super) trait PlainBytes: Copy + 'static {}
 
 impl PlainBytes for BucketKey {}
 impl PlainBytes for Class {}
 impl PlainBytes for Gcra {}
 impl PlainBytes for LimitEntry {}
 impl PlainBytes for LimitTraffic {}
+impl PlainBytes for Node {}
 impl PlainBytes for Range {}
 impl PlainBytes for Scale {}
 impl PlainBytes for Shape {}
+impl PlainBytes for Slot {}
 impl PlainBytes for Traffic {}
+impl PlainBytes for u64 {}
 
 /// A [`Verdict`] as it lies in memory: not every number is one of its reasons.
 #[derive(Clone, Copy)]
@@ -57,6 +60,8 @@ const _: () = {
         size_of::<LimitEntry>() == 8 + size_of::<Gcra>(),
         "no padding"
     );
+    assert!(size_of::<Node>() == 32, "no padding");
+    assert!(size_of::<Slot>() == 8, "no padding");
     assert!(size_of::<Range>() == 24, "no padding");
     assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");
     assert!(size_of::<Class>() == 32, "no padding");

@@ -123,7 +123,7 @@ impl Drop for ShownOnPanic {
 }
 
 /// Values without shrinking: each costs a program load, and a failure prints its frame.
-fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut TestRunner) -> T {
+pub(crate) fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut TestRunner) -> T {
     strategy
         .new_tree(runner)
         .expect("the strategies reject little")

@@ -10,6 +10,7 @@ mod engine;
 mod flood;
 mod frames;
 mod limits;
+mod longest_prefix;
 mod model;
 mod object;
 mod properties;

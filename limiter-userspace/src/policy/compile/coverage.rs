@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use limiter_common::{address::Family, limit::MAX_LIMITS, policy::Range};
 
 use super::{
-    range,
+    index::range,
+    masks::Sets,
     slots::{bit, set_of},
     sources::Block,
 };
@@ -15,12 +16,14 @@ use crate::policy::{Limit, PortRange};
 /// The values from the first to the last, both included.
 type Values = (u128, u128);
 
-pub(super) fn source_ports(limits: &[Limit]) -> Vec<Range> {
-    compile(limits, |limit| ports(&limit.matching.source_ports))
+pub(super) fn source_ports(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+    compile(limits, sets, |limit| ports(&limit.matching.source_ports))
 }
 
-pub(super) fn destination_ports(limits: &[Limit]) -> Vec<Range> {
-    compile(limits, |limit| ports(&limit.matching.destination_ports))
+pub(super) fn destination_ports(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+    compile(limits, sets, |limit| {
+        ports(&limit.matching.destination_ports)
+    })
 }
 
 fn ports(ports: &[PortRange]) -> Option<Vec<Values>> {
@@ -28,12 +31,12 @@ fn ports(ports: &[PortRange]) -> Option<Vec<Values>> {
     (!ports.is_empty()).then(|| ports.iter().map(values).collect())
 }
 
-pub(super) fn destinations_v4(limits: &[Limit]) -> Vec<Range> {
-    compile(limits, |limit| destinations(limit, Family::V4))
+pub(super) fn destinations_v4(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+    compile(limits, sets, |limit| destinations(limit, Family::V4))
 }
 
-pub(super) fn destinations_v6(limits: &[Limit]) -> Vec<Range> {
-    compile(limits, |limit| destinations(limit, Family::V6))
+pub(super) fn destinations_v6(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+    compile(limits, sets, |limit| destinations(limit, Family::V6))
 }
 
 fn destinations(limit: &Limit, family: Family) -> Option<Vec<Values>> {
@@ -49,7 +52,11 @@ fn destinations(limit: &Limit, family: Family) -> Option<Vec<Values>> {
 
 /// The ranges, from 0 on; none when all limits match every value. `matched` gives what a limit
 /// matches; `None`: everything.
-fn compile(limits: &[Limit], matched: impl Fn(&Limit) -> Option<Vec<Values>>) -> Vec<Range> {
+fn compile(
+    limits: &[Limit],
+    sets: &mut Sets,
+    matched: impl Fn(&Limit) -> Option<Vec<Values>>,
+) -> Vec<Range> {
     let everywhere = set_of(limits, |limit| matched(limit).is_none());
     // At each value, the limits of which a block starts or ended before it.
     let mut edges: BTreeMap<u128, Vec<(u32, i32)>> = BTreeMap::new();
@@ -77,8 +84,9 @@ fn compile(limits: &[Limit], matched: impl Fn(&Limit) -> Option<Vec<Values>>) ->
                 set &= !bit(slot);
             }
         }
-        if ranges.last().is_none_or(|last| last.value != set) {
-            ranges.push(range(start, set));
+        let value = sets.place(set);
+        if ranges.last().is_none_or(|last| last.value != value) {
+            ranges.push(range(start, value));
         }
     }
     ranges

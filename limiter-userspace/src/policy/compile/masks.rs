@@ -1,11 +1,16 @@
-//! The sets of limits by protocol and by TCP flags: one for each value there is.
+//! The table of sets of limits: one for each protocol and for any TCP flags, and those of ranges.
+
+use std::collections::HashMap;
 
 use limiter_common::{
     limit::Cost,
     packet::{FLAG_ACK, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS},
 };
 
-use super::slots::{needs_tcp, set_of};
+use super::{
+    index,
+    slots::{needs_tcp, set_of},
+};
 use crate::policy::{Limit, TcpFlags};
 
 /// TCP segments that open a connection.
@@ -14,8 +19,36 @@ const OPENS_CONNECTION: TcpFlags = TcpFlags {
     clear: FLAG_ACK,
 };
 
-/// The sets, by [`limiter_common::policy::Masks`].
-pub(super) fn compile(limits: &[Limit]) -> Vec<u64> {
+/// Sets of limits, by [`limiter_common::policy::Masks`].
+pub(super) struct Sets {
+    table: Vec<u64>,
+    /// Where those of ranges stand that were placed so far.
+    places: HashMap<u64, u32>,
+}
+
+impl Sets {
+    pub(super) fn new(limits: &[Limit]) -> Self {
+        Self {
+            table: by_number(limits),
+            places: HashMap::new(),
+        }
+    }
+
+    /// Where the set of a range stands.
+    pub(super) fn place(&mut self, set: u64) -> u32 {
+        *self.places.entry(set).or_insert_with(|| {
+            self.table.push(set);
+            index(self.table.len() - 1)
+        })
+    }
+
+    pub(super) fn into_table(self) -> Vec<u64> {
+        self.table
+    }
+}
+
+/// The sets by protocol and by TCP flags.
+fn by_number(limits: &[Limit]) -> Vec<u64> {
     let protocols = (0..=u8::MAX).map(|protocol| {
         set_of(limits, |limit| {
             let protocols = protocols(limit);

@@ -2,6 +2,7 @@
 
 mod classes;
 mod coverage;
+mod index;
 mod masks;
 mod rates;
 mod slots;
@@ -10,13 +11,13 @@ mod sources;
 use limiter_common::{
     gcra::Gcra,
     limit::MAX_LIMITS,
-    policy::{Class, Dimension, LimitEntry, Range, Shape, Span, Tables},
+    policy::{Class, Dimension, LimitEntry, Node, Range, Shape, Slot, Tables},
     reason::Action,
     table::Scale,
 };
 use thiserror::Error;
 
-use self::{classes::Classes, rates::Rates, slots::Slots};
+use self::{classes::Classes, index::Indexed, masks::Sets, rates::Rates, slots::Slots};
 use super::{Policy, Rate};
 
 /// A policy that the datapath cannot hold.
@@ -33,13 +34,16 @@ pub enum CompileError {
         /// The rate.
         rate: Rate,
     },
-    /// The look-up's bounded search would not reach every range.
+    /// The tables would not fit into memory.
     #[error(
         "overrides, subscribers and matches cut addresses and ports into {0} ranges, but at \
-         most {most} can be searched", most = Span::MOST
+         most {MOST_RANGES} fit"
     )]
     TooManyRanges(usize),
 }
+
+/// Ranges of all dimensions together.
+const MOST_RANGES: usize = 1 << 24;
 
 /// The tables of one policy, in memory: written to the kernel's maps, and read by the same
 /// decision core when it runs natively.
@@ -49,13 +53,17 @@ pub struct CompiledPolicy {
     pub shape: Shape,
     /// The limits, by slot.
     pub limits: Vec<LimitEntry>,
+    /// The indices in front of the ranges.
+    pub nodes: Vec<Node>,
+    /// What is behind the indices, those of one index together.
+    pub slots: Vec<Slot>,
     /// The ranges, those of one dimension together.
     pub ranges: Vec<Range>,
     /// The classes; the first two are those of addresses that no prefix contains.
     pub classes: Vec<Class>,
     /// The overrides' parameters, those of one class together.
     pub overrides: Vec<Gcra>,
-    /// The sets of limits by protocol and by TCP flags.
+    /// The sets of limits by protocol and by TCP flags, and those of ranges.
     pub masks: Vec<u64>,
     /// The tick lengths that the limits count in; the first is a nanosecond.
     pub scales: Vec<Scale>,
@@ -86,38 +94,40 @@ impl CompiledPolicy {
 
         let mut classes = Classes::new(slots);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
-        let mut ranges = Vec::new();
-        let mut spans = [Span::default(); Dimension::COUNT];
+        let mut sets = Sets::new(&policy.limits);
+        let mut indexed = Indexed::default();
+        let mut starts = [Slot::UNUSED; Dimension::COUNT];
         for (dimension, of_dimension) in [
             (Dimension::SourceV4, sources_v4),
             (Dimension::SourceV6, sources_v6),
             (
                 Dimension::DestinationV4,
-                coverage::destinations_v4(&policy.limits),
+                coverage::destinations_v4(&policy.limits, &mut sets),
             ),
             (
                 Dimension::DestinationV6,
-                coverage::destinations_v6(&policy.limits),
+                coverage::destinations_v6(&policy.limits, &mut sets),
             ),
             (
                 Dimension::SourcePort,
-                coverage::source_ports(&policy.limits),
+                coverage::source_ports(&policy.limits, &mut sets),
             ),
             (
                 Dimension::DestinationPort,
-                coverage::destination_ports(&policy.limits),
+                coverage::destination_ports(&policy.limits, &mut sets),
             ),
         ] {
-            let first = index(ranges.len());
-            ranges.extend(of_dimension);
-            spans[dimension as usize] = Span {
-                first,
-                end: index(ranges.len()),
-            };
+            let count = indexed.ranges.len() + of_dimension.len();
+            if count > MOST_RANGES {
+                return Err(CompileError::TooManyRanges(count));
+            }
+            starts[dimension as usize] = indexed.add(of_dimension);
         }
-        if ranges.len() > Span::MOST as usize {
-            return Err(CompileError::TooManyRanges(ranges.len()));
-        }
+        let Indexed {
+            nodes,
+            slots: index_slots,
+            ranges,
+        } = indexed;
         let (classes, overrides) = classes.into_tables();
         Ok(Self {
             shape: Shape {
@@ -130,35 +140,37 @@ impl CompiledPolicy {
                 without_tcp: slots.without_tcp,
                 without_ports: slots.without_ports,
                 later_fragments: slots.later_fragments,
-                spans,
+                starts,
                 ..Shape::EMPTY
             },
             limits,
+            nodes,
+            slots: index_slots,
             ranges,
             classes,
             overrides,
-            masks: masks::compile(&policy.limits),
+            masks: sets.into_table(),
             scales: rates.scales,
         })
+    }
+
+    /// How many bytes of memory the tables take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.limits[..])
+            + size_of_val(&self.nodes[..])
+            + size_of_val(&self.slots[..])
+            + size_of_val(&self.ranges[..])
+            + size_of_val(&self.classes[..])
+            + size_of_val(&self.overrides[..])
+            + size_of_val(&self.masks[..])
+            + size_of_val(&self.scales[..])
     }
 }
 
 /// An index into a table: no table has more entries than a policy file has bytes.
 fn index(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
-}
-
-/// A range that starts at a value of up to 128 bits.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "takes the two halves apart"
-)]
-const fn range(start: u128, value: u64) -> Range {
-    Range {
-        high: (start >> 64) as u64,
-        low: start as u64,
-        value,
-    }
 }
 
 impl Tables for CompiledPolicy {
@@ -168,6 +180,14 @@ impl Tables for CompiledPolicy {
 
     fn limit(&self, slot: u32) -> Option<&LimitEntry> {
         self.limits.get(slot as usize)
+    }
+
+    fn node(&self, index: u32) -> Option<&Node> {
+        self.nodes.get(index as usize)
+    }
+
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        self.slots.get(index as usize)
     }
 
     fn range(&self, index: u32) -> Option<&Range> {

@@ -6,7 +6,7 @@ use limiter_common::{address::Family, gcra::Gcra, policy::Range};
 use super::{
     CompileError,
     classes::{Classes, Settings},
-    range,
+    index::range,
     rates::Rates,
 };
 use crate::policy::{OverrideId, Policy, SubscriberNumber};
@@ -132,9 +132,9 @@ impl Ranges {
     fn start(&mut self, address: u128, settings: Settings, classes: &mut Classes) {
         if self.closed.is_empty() && address > 0 {
             let class = classes.of(self.family, Settings::default());
-            self.closed.push(range(0, class.into()));
+            self.closed.push(range(0, class));
         }
-        let class = u64::from(classes.of(self.family, settings));
+        let class = classes.of(self.family, settings);
         let start = range(address, class);
         let same_start = self
             .closed

@@ -1,14 +1,15 @@
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use limiter_common::{
+    address::Address,
     limit::{BUILT_IN, LimitId},
     policy::{classify, parameters},
 };
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::{Limit, Override, OverrideId};
+use crate::policy::{Limit, Match, Override, OverrideId, PortRange};
 
 fn rate(burst: u64) -> Rate {
     Rate {
@@ -95,6 +96,108 @@ proptest! {
     }
 }
 
+/// The limits that the tables have for a value.
+fn limits_of(tables: &CompiledPolicy, dimension: Dimension, high: u64, low: u64) -> u64 {
+    let start = tables.shape.start(dimension);
+    if start.is_unused() {
+        u64::MAX
+    } else {
+        *tables.mask(tables.search(start, high, low)).unwrap()
+    }
+}
+
+fn port_range() -> impl Strategy<Value = PortRange> {
+    let port = prop_oneof![Just(0), Just(u16::MAX), 0..64u16, any::<u16>()];
+    (port.clone(), port).prop_map(|(one, other)| one.min(other)..=one.max(other))
+}
+
+fn matching() -> impl Strategy<Value = Match> {
+    (
+        prop::collection::vec(port_range(), 0..40),
+        prop::collection::vec(prefix(), 0..12),
+    )
+        .prop_map(|(destination_ports, destinations)| Match {
+            destination_ports,
+            destinations,
+            ..Match::default()
+        })
+}
+
+proptest! {
+    #[test]
+    fn destinations_and_ports_leave_the_limits_that_match(
+        matches in prop::collection::vec(matching(), 1..6),
+        addresses in prop::collection::vec(prefix(), 1..32),
+        ports in prop::collection::vec(any::<u16>(), 1..32),
+    ) {
+        let limits = (1..).zip(&matches).map(|(id, matching)| Limit {
+            id: LimitId(id),
+            matching: matching.clone(),
+            ..Limit::of_built_in(&BUILT_IN[0], Some(rate(1)))
+        });
+        let tables = CompiledPolicy::new(&Policy::from(limits.collect::<Vec<_>>())).unwrap();
+        let all = u64::MAX >> (64 - matches.len());
+        let set = |holds: &dyn Fn(&Match) -> bool| {
+            let holding = (0..).zip(&matches).filter(|(_, one)| holds(one));
+            holding.fold(0u64, |set, (slot, _)| set | 1 << slot)
+        };
+
+        let destinations = matches.iter().flat_map(|one| &one.destinations);
+        for prefix in destinations.chain(&addresses) {
+            let dimension = match prefix {
+                IpNet::V4(_) => Dimension::DestinationV4,
+                IpNet::V6(_) => Dimension::DestinationV6,
+            };
+            for address in [prefix.network(), prefix.broadcast()] {
+                let Address { high, low, .. } = address.into();
+                let expected = set(&|one| one.destinations.is_empty()
+                    || one.destinations.iter().any(|prefix| prefix.contains(&address)));
+                let found = limits_of(&tables, dimension, high, low);
+                prop_assert_eq!(found & all, expected, "{}", address);
+            }
+        }
+
+        let ranges = matches.iter().flat_map(|one| &one.destination_ports);
+        let edges = ranges.flat_map(|range| {
+            let (first, last) = (*range.start(), *range.end());
+            [first.saturating_sub(1), first, last, last.saturating_add(1)]
+        });
+        for port in edges.chain(ports) {
+            let expected = set(&|one| one.destination_ports.is_empty()
+                || one.destination_ports.iter().any(|range| range.contains(&port)));
+            let found = limits_of(&tables, Dimension::DestinationPort, 0, port.into());
+            prop_assert_eq!(found & all, expected, "port {}", port);
+        }
+    }
+}
+
+/// With a class of its own for each of 100 000 prefixes.
+#[test]
+fn large_sets_fit_into_memory() {
+    const MOST: usize = 64 << 20;
+    // By an odd factor, so that no two are the same.
+    let spread = |number: u32| number.wrapping_mul(0x9e37_79b1);
+    let v4 = |number| IpNet::new_assert(IpAddr::V4(spread(number).into()), 32);
+    let v6 = |outer: u128, shift: u32| {
+        move |number| {
+            let bits = outer | u128::from(spread(number)) << shift;
+            IpNet::new_assert(IpAddr::V6(Ipv6Addr::from_bits(bits)), 128)
+        }
+    };
+    let prefixes = |prefix: &dyn Fn(u32) -> IpNet| (0..100_000).map(prefix).collect::<Vec<_>>();
+    for prefixes in [
+        prefixes(&v4),
+        prefixes(&v6(0x2 << 124, 92)),
+        prefixes(&v6(0x2a1 << 116, 80)),
+        prefixes(&v6(0x2001_0db8_0001_0002 << 64, 0)),
+    ] {
+        let tables = CompiledPolicy::new(&policy(&[prefixes])).unwrap();
+        assert_eq!(tables.classes.len(), 100_002);
+        let bytes = tables.bytes();
+        assert!(bytes <= MOST, "{bytes} bytes");
+    }
+}
+
 #[test]
 fn equal_overrides_share_a_class() {
     let mut policy = policy(&[vec![
@@ -109,7 +212,7 @@ fn equal_overrides_share_a_class() {
     assert_eq!(tables.classes.len(), 3);
     assert_eq!(tables.overrides.len(), 1);
     assert_eq!(tables.ranges.len(), 5);
-    let [sources_v4, others @ ..] = tables.shape.spans;
-    assert_eq!(sources_v4.end, 5);
-    assert!(others.iter().all(Span::is_empty));
+    let [sources_v4, others @ ..] = tables.shape.starts;
+    assert_eq!(sources_v4, Slot::ranges(0, 5));
+    assert!(others.iter().all(Slot::is_unused));
 }

@@ -1,0 +1,267 @@
+use std::{cell::Cell, collections::BTreeSet};
+
+use limiter_common::{
+    gcra::Gcra,
+    policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
+};
+use proptest::prelude::*;
+
+use super::*;
+
+/// How many bits the values of a dimension have, where they stand, and the most steps of a
+/// look-up.
+#[derive(Clone, Copy, Debug)]
+struct Dimension {
+    bits: u32,
+    shift: u32,
+    most_steps: u32,
+}
+
+const V4: Dimension = Dimension {
+    bits: 32,
+    shift: 96,
+    most_steps: 8,
+};
+
+const V6: Dimension = Dimension {
+    bits: 128,
+    shift: 0,
+    most_steps: MOST_STEPS,
+};
+
+const PORT: Dimension = Dimension {
+    bits: 16,
+    shift: 0,
+    most_steps: 5,
+};
+
+impl Dimension {
+    const fn last(self) -> u128 {
+        u128::MAX >> (128 - self.bits) << self.shift
+    }
+}
+
+/// Tables of nothing but ranges, which count the steps of each look-up.
+struct Counting {
+    indexed: Indexed,
+    slots: Cell<u32>,
+    ranges: Cell<u32>,
+}
+
+impl Tables for Counting {
+    fn shape(&self) -> &Shape {
+        &Shape::EMPTY
+    }
+
+    fn limit(&self, _: u32) -> Option<&LimitEntry> {
+        None
+    }
+
+    fn node(&self, index: u32) -> Option<&Node> {
+        self.indexed.nodes.get(index as usize)
+    }
+
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        self.slots.update(|count| count + 1);
+        self.indexed.slots.get(index as usize)
+    }
+
+    fn range(&self, index: u32) -> Option<&Range> {
+        self.ranges.update(|count| count + 1);
+        self.indexed.ranges.get(index as usize)
+    }
+
+    fn class(&self, _: u32) -> Option<&Class> {
+        None
+    }
+
+    fn override_at(&self, _: u32) -> Option<&Gcra> {
+        None
+    }
+
+    fn mask(&self, _: u32) -> Option<&u64> {
+        None
+    }
+}
+
+impl Counting {
+    /// The value, and the steps that it took.
+    fn look_up(&self, from: Slot, value: u128) -> (u32, u32) {
+        self.slots.set(0);
+        self.ranges.set(0);
+        let (high, low) = halves(value);
+        let found = search(self, from, high, low);
+        // The last range is read for what it says, and compared with nothing.
+        (
+            found,
+            self.slots.get() + self.ranges.get().saturating_sub(1),
+        )
+    }
+}
+
+/// Looks up each start of a range and the values around it; returns the most steps that it took.
+fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
+    let mut ranges = vec![range(0, 1_000)];
+    let inner = starts.iter().filter(|start| **start > 0);
+    ranges.extend(
+        (1_001..)
+            .zip(inner)
+            .map(|(value, start)| range(*start, value)),
+    );
+    // Others before them and behind, as those of other dimensions are.
+    let others = || vec![range(0, 7), range(1, 8), range(1 << 127, 9)];
+    let mut indexed = Indexed::default();
+    indexed.add(others());
+    let from = indexed.add(ranges.clone());
+    indexed.add(others());
+    assert!(
+        indexed.slots.len() <= 2 * ranges.len() * MOST_STEPS as usize,
+        "{} slots for {} ranges",
+        indexed.slots.len(),
+        ranges.len()
+    );
+    let tables = Counting {
+        indexed,
+        slots: Cell::default(),
+        ranges: Cell::default(),
+    };
+    let one = 1 << dimension.shift;
+    let mut most = 0;
+    for (number, this) in ranges.iter().enumerate() {
+        let first = start(this);
+        let next = ranges.get(number + 1).map(start);
+        let last = next.map_or(dimension.last(), |next| next - one);
+        for value in [first, first.midpoint(last) & dimension.last(), last] {
+            let (found, steps) = tables.look_up(from, value);
+            assert_eq!(found, this.value, "{value:#x} in {dimension:?}");
+            most = most.max(steps);
+        }
+    }
+    assert!(
+        most <= dimension.most_steps,
+        "{most} steps in {dimension:?}"
+    );
+    most
+}
+
+/// SplitMix64 in two halves, for sets too large for proptest.
+fn random(number: u64) -> u128 {
+    let word = |seed: u64| {
+        let mut word = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    };
+    u128::from(word(2 * number + 1)) << 64 | u128::from(word(2 * number + 2))
+}
+
+/// Both edges of 100 000 random prefixes, all in one of `outer` bits.
+fn prefixes(dimension: Dimension, outer: u32, length: u32) -> BTreeSet<u128> {
+    let inner = u128::MAX.checked_shr(outer).unwrap_or(0);
+    let hosts = u128::MAX.checked_shr(length).unwrap_or(0);
+    let outside = 0x2a10_0db8_0102_0304_0506_0708_090a_0b0c & !inner;
+    let first = (0..100_000).map(|number| (outside | random(number) & inner) & !hosts);
+    let edges = first.flat_map(|first| [Some(first), (first | hosts).checked_add(1)]);
+    let edges = edges.flatten().filter(|edge| *edge <= dimension.last());
+    edges.collect()
+}
+
+#[test]
+fn large_sets_take_few_steps() {
+    for (dimension, outer, length, most) in [
+        (V4, 0, 24, 5),
+        (V4, 0, 32, 5),
+        (V4, 16, 32, 2),
+        (V6, 3, 48, 5),
+        (V6, 16, 48, 5),
+        (V6, 32, 48, 2),
+        (V6, 64, 128, 5),
+    ] {
+        let steps = check(dimension, &prefixes(dimension, outer, length));
+        assert!(steps <= most, "{steps} steps for /{length} in one /{outer}");
+    }
+    let mixed = [(3, 48), (16, 48), (32, 48), (64, 128), (3, 32), (16, 64)];
+    let mixed = mixed
+        .iter()
+        .flat_map(|(outer, length)| prefixes(V6, *outer, *length));
+    let steps = check(V6, &mixed.collect());
+    assert!(steps <= 8, "{steps} steps for the mixed set");
+}
+
+/// Sets that have the fewest bits in common with any index: around one address, half of what is
+/// left at each of some depths, and the same everywhere.
+#[test]
+fn no_set_takes_more_than_the_bound() {
+    for dimension in [V4, V6, PORT] {
+        let address = random(7) & dimension.last();
+        // The bits of values are counted from the end, those of the dimension alone.
+        let value = |bit: u32| 1_u128 << (dimension.shift + bit);
+        let nested = (0..dimension.bits)
+            .flat_map(|bit| [address & !(value(bit) - 1), address | (value(bit) - 1)]);
+        let one = value(0);
+        let edges = nested.map(|edge| edge & !(one - 1) & dimension.last());
+        check(dimension, &edges.collect());
+
+        for each in [1, 5, 8, 11, 14] {
+            for most in [8u64, 64, 1_000, 20_000] {
+                let mut starts = BTreeSet::new();
+                let (mut bits, mut left) = (dimension.bits, most);
+                while bits > 0 && left > 0 {
+                    let inside = value(bits - 1).wrapping_mul(2).wrapping_sub(1);
+                    let near = (0..left.div_ceil(2)).map(|number| {
+                        (address & !inside | random(number) & inside)
+                            & !(one - 1)
+                            & dimension.last()
+                    });
+                    starts.extend(near);
+                    bits = bits.saturating_sub(each);
+                    left /= 2;
+                }
+                check(dimension, &starts);
+            }
+        }
+    }
+}
+
+/// Starts that crowd at several depths around few addresses.
+fn crowded(dimension: Dimension) -> impl Strategy<Value = BTreeSet<u128>> {
+    let around = (any::<u128>(), 0..dimension.bits, 1usize..80).prop_flat_map(
+        move |(centre, bits, count)| {
+            let inside = (1u128 << bits << dimension.shift).wrapping_sub(1);
+            let one = (1u128 << dimension.shift) - 1;
+            let start = any::<u128>()
+                .prop_map(move |bits| (centre & !inside | bits & inside) & !one & dimension.last());
+            prop::collection::vec(start, count)
+        },
+    );
+    prop::collection::vec(around, 1..12).prop_map(|crowds| crowds.into_iter().flatten().collect())
+}
+
+proptest! {
+    #[test]
+    fn finds_the_range_of_any_value(
+        v4 in crowded(V4),
+        v6 in crowded(V6),
+        ports in crowded(PORT),
+    ) {
+        check(V4, &v4);
+        check(V6, &v6);
+        check(PORT, &ports);
+    }
+}
+
+#[test]
+fn finds_the_first_and_the_last_value() {
+    for dimension in [V4, V6, PORT] {
+        let one = 1 << dimension.shift;
+        check(dimension, &[dimension.last()].into());
+        check(dimension, &[one, dimension.last()].into());
+        // Enough for an index, at either end.
+        let first = (1..20).map(|number| number * one);
+        check(dimension, &first.clone().collect());
+        check(
+            dimension,
+            &first.map(|start| dimension.last() - start).collect(),
+        );
+    }
+}
