@@ -47,44 +47,6 @@ fn settings() {
         "malformed: ~",
         &["1:12: expected drop or pass, found nothing"],
     );
-    check("buckets: {capacity: 1024}", &[]);
-    check(
-        "buckets: {capacity: 1023}",
-        &["1:21: invalid capacity '1023', must be from 1024 to 67108864"],
-    );
-    check(
-        "buckets: {capacity: 67108865}",
-        &["1:21: invalid capacity '67108865', must be from 1024 to 67108864"],
-    );
-    check("buckets: {store: table, when-full: deny-new}", &[]);
-    check("buckets: {when-full: pass-new}", &[]);
-    check("buckets: {store: hash}", &[]);
-    check(
-        "buckets: {store: lru}",
-        &["1:18: unknown store 'lru', must be one of table, hash"],
-    );
-    check(
-        "buckets: {when-full: deny}",
-        &["1:22: unknown when-full 'deny', must be one of evict, deny-new, pass-new"],
-    );
-    check(
-        "buckets: {store: hash, when-full: evict}",
-        &[
-            "1:35: when-full is for 'store: table': the kernel's hash map always forgets the least \
-             recently used",
-        ],
-    );
-    check(
-        "buckets: {capacity: 0, size: 1}",
-        &[
-            "1:21: invalid capacity '0', must be from 1024 to 67108864",
-            "1:24: unknown field 'size', must be one of store, capacity, when-full",
-        ],
-    );
-    check(
-        "buckets: 5",
-        &["1:10: expected a map with store, capacity, when-full, found the number '5'"],
-    );
     check("metrics: {listen: off}", &[]);
     check("metrics: {listen: 'off'}", &[]);
     check("metrics: {}", &[]);
@@ -139,4 +101,48 @@ fn metrics_can_be_turned_off() {
     let yaml = format!("metrics: {{listen: off}}\n{LIMIT}");
     let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
     assert_eq!(config.metrics.listen, None);
+}
+
+#[test]
+fn buckets() {
+    let check =
+        |settings: &str, expected: &[&str]| check(&format!("{settings}\n{LIMIT}"), expected);
+    check("buckets: {capacity: 1024}", &[]);
+    check(
+        "buckets: {capacity: 1023}",
+        &["1:21: invalid capacity '1023', must be from 1024 to 67108864"],
+    );
+    check(
+        "buckets: {capacity: 67108865}",
+        &["1:21: invalid capacity '67108865', must be from 1024 to 67108864"],
+    );
+    check("buckets: {store: table, when-full: deny-new}", &[]);
+    check("buckets: {when-full: pass-new}", &[]);
+    check("buckets: {store: hash}", &[]);
+    check(
+        "buckets: {store: lru}",
+        &["1:18: unknown store 'lru', must be one of table, hash"],
+    );
+    check(
+        "buckets: {when-full: deny}",
+        &["1:22: unknown when-full 'deny', must be one of evict, deny-new, pass-new"],
+    );
+    check(
+        "buckets: {store: hash, when-full: evict}",
+        &[
+            "1:35: when-full is for 'store: table': the kernel's hash map always forgets the least \
+             recently used",
+        ],
+    );
+    check(
+        "buckets: {capacity: 0, size: 1}",
+        &[
+            "1:21: invalid capacity '0', must be from 1024 to 67108864",
+            "1:24: unknown field 'size', must be one of store, capacity, when-full",
+        ],
+    );
+    check(
+        "buckets: 5",
+        &["1:10: expected a map with store, capacity, when-full, found the number '5'"],
+    );
 }
