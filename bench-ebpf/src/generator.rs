@@ -45,17 +45,14 @@ fn flood(context: XdpContext) -> u32 {
     reason = "the macro's entry point hands the context over"
 )]
 fn flood_and_clients(context: XdpContext) -> u32 {
-    match next_client() {
-        Some(client) => {
-            let frame = frame(&context);
-            frame.set_source(client_source(client));
-            // There are few clients.
-            frame.set_source_port(FIRST_PORT + (client & 0xff) as u16);
-        }
-        None => {
-            draw_source(&context);
-            frame(&context).set_source_port(FLOOD_PORT);
-        }
+    let frame = frame(&context);
+    if let Some(client) = next_client() {
+        frame.set_source(client_source(client));
+        // There are few clients.
+        frame.set_source_port(FIRST_PORT + (client & 0xff) as u16);
+    } else {
+        draw_source(&context);
+        frame.set_source_port(FLOOD_PORT);
     }
     send()
 }

@@ -72,12 +72,14 @@ fn render(lines: &[Line], unit: Unit, svg: &mut String) -> Result<(), Box<dyn st
         .margin(15)
         .x_label_area_size(45)
         .y_label_area_size(65)
-        .right_y_label_area_size(10)
-        .build_cartesian_2d(-0.5..24.5, (low..high).log_scale())?;
+        // To the right of the last point there is room for the names.
+        .build_cartesian_2d(-0.5..33.0, (low..high).log_scale())?;
     chart
         .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(WHITE)
         .x_desc("sources")
-        .x_labels(13)
+        .x_labels(17)
         .x_label_formatter(&|power| sources(*power))
         .y_desc(match unit {
             Unit::Rate => "millions of packets a second",
@@ -117,7 +119,7 @@ fn render(lines: &[Line], unit: Unit, svg: &mut String) -> Result<(), Box<dyn st
     reason = "a label between 0 and 24"
 )]
 fn sources(power: f64) -> String {
-    if power < 0.0 {
+    if !(0.0..=24.0).contains(&power) {
         return String::new();
     }
     Scenario::new(Layout::V4, power as u32).sources_name()
