@@ -22,7 +22,7 @@ const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
 
 /// What the command takes: `batch` in `union bpf_attr`.
 #[repr(C)]
-struct Batch {
+struct Update {
     in_batch: u64,
     out_batch: u64,
     keys: u64,
@@ -46,7 +46,7 @@ pub(super) fn write<T: PlainBytes>(
     // No array has more.
     let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
     let keys: Vec<u32> = (0..count).collect();
-    let mut batch = Batch {
+    let mut update = Update {
         in_batch: 0,
         out_batch: 0,
         keys: keys.as_ptr().addr() as u64,
@@ -63,8 +63,8 @@ pub(super) fn write<T: PlainBytes>(
         libc::syscall(
             libc::SYS_bpf,
             BPF_MAP_UPDATE_BATCH,
-            &raw mut batch,
-            size_of::<Batch>(),
+            &raw mut update,
+            size_of::<Update>(),
         )
     };
     if written < 0 {

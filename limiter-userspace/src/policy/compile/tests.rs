@@ -117,8 +117,8 @@ fn matching() -> impl Strategy<Value = Match> {
         prop::collection::vec(port_range(), 0..40),
     )
         .prop_map(|(destinations, destination_ports)| Match {
-            destinations,
             destination_ports,
+            destinations,
             ..Match::default()
         })
 }

@@ -185,7 +185,7 @@ fn large_sets_take_few_steps() {
         .iter()
         .flat_map(|(outer, length)| prefixes(V6, *outer, *length));
     let steps = check(V6, &mixed.collect());
-    assert!(steps <= 6, "{steps} steps for the mixed set");
+    assert!(steps <= 8, "{steps} steps for the mixed set");
 }
 
 /// Sets that have the fewest bits in common with any index: around one address, half of what is
