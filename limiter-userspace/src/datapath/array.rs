@@ -22,11 +22,9 @@ const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
 
 /// What the command takes: `batch` in `union bpf_attr`.
 #[repr(C)]
-struct Batch {
-    /// `in_batch`.
-    from: u64,
-    /// `out_batch`.
-    reached: u64,
+struct Update {
+    in_batch: u64,
+    out_batch: u64,
     keys: u64,
     values: u64,
     count: u32,
@@ -48,9 +46,9 @@ pub(super) fn write<T: PlainBytes>(
     // No array has more.
     let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
     let keys: Vec<u32> = (0..count).collect();
-    let mut batch = Batch {
-        from: 0,
-        reached: 0,
+    let mut update = Update {
+        in_batch: 0,
+        out_batch: 0,
         keys: keys.as_ptr().addr() as u64,
         values: values.as_ptr().addr() as u64,
         count,
@@ -65,8 +63,8 @@ pub(super) fn write<T: PlainBytes>(
         libc::syscall(
             libc::SYS_bpf,
             BPF_MAP_UPDATE_BATCH,
-            &raw mut batch,
-            size_of::<Batch>(),
+            &raw mut update,
+            size_of::<Update>(),
         )
     };
     if written < 0 {
