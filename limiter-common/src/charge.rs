@@ -22,6 +22,26 @@ pub struct Packet {
     pub now: u64,
 }
 
+impl Packet {
+    /// Of which nothing is known yet. `zero` is 0, but not a constant: of constants the compiler
+    /// would make a call to a loop over bytes, in BPF.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "0 is 0")]
+    pub(crate) const fn unknown(zero: u64) -> Self {
+        Self {
+            facts: Facts::NONE,
+            class: Class {
+                applies: zero,
+                overridden: zero,
+                subscriber: zero,
+                first_override: zero as u32,
+                reserved: zero as u32,
+            },
+            now: zero,
+        }
+    }
+}
+
 const _: () = assert!(
     size_of::<Packet>() == size_of::<Facts>() + size_of::<Class>() + 8,
     "no padding"

@@ -15,8 +15,8 @@ use crate::{
     charge::{Charge, Packet, Prepared},
     gcra::Wait,
     limit::MAX_LIMITS,
-    packet::{Facts, Headers},
-    policy::{Class, Tables, classify},
+    packet::Headers,
+    policy::{Tables, classify},
     reason::{Action, Reason},
 };
 
@@ -109,11 +109,7 @@ where
     T: Tables,
     B: BucketStore,
 {
-    let mut packet = Packet {
-        facts: Facts::NONE,
-        class: Class::default(),
-        now: 0,
-    };
+    let mut packet = Packet::unknown(tables.opaque(0));
     match headers.parse(&mut packet.facts) {
         Ok(()) => decide_packet(&mut packet, clock, tables, buckets),
         Err(reason) => Verdict::without_limits(reason),
