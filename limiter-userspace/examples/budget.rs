@@ -54,7 +54,14 @@ fn show(report: &Report, json: bool) -> Result<ExitCode> {
     } else {
         println!("the largest policy on Linux {}", report.kernel);
         for cost in &report.objects {
-            println!("\n{}\n\n{}\n\n{}", cost.object, sums(cost), functions(cost));
+            let Cost {
+                object, program, ..
+            } = cost;
+            println!(
+                "\n{program} in {object}\n\n{}\n\n{}",
+                sums(cost),
+                functions(cost)
+            );
         }
     }
     let excesses: Vec<_> = report.objects.iter().flat_map(Cost::excesses).collect();

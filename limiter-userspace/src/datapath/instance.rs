@@ -32,6 +32,9 @@ const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
 const PROGRAM: &str = "limiter";
 const PROGRAM_LINEAR: &str = "limiter_linear";
 
+/// Both.
+pub(super) const PROGRAMS: [&str; 2] = [PROGRAM, PROGRAM_LINEAR];
+
 /// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
@@ -170,6 +173,11 @@ impl Instance {
         let start = Instant::now();
         program.load().map_err(DatapathError::Verify)?;
         Ok(start.elapsed())
+    }
+
+    /// What is to be verified is the program of that name, whatever this kernel would get.
+    pub(super) const fn choose(&mut self, program: &'static str) {
+        self.program = program;
     }
 
     /// The program's name in the object.

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
-use super::{Clocking, Instance, LogLevel, Settings};
+use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS};
 use crate::{config::Buckets, policy::CompiledPolicy};
 
 /// The most instructions that the verifier may walk: a quarter of the million at which it gives
@@ -30,6 +30,8 @@ pub const MOST_STACK: u32 = 512 - 2 * 32;
 pub struct Cost {
     /// The object's file, as it is built.
     pub object: &'static str,
+    /// The program in it.
+    pub program: &'static str,
     /// Instructions that the verifier walked, each as often as it did.
     pub verified_instructions: u32,
     /// Instructions of the program in the kernel, without those that this policy never
@@ -58,7 +60,12 @@ impl Cost {
         bounded
             .into_iter()
             .filter(|(now, most, _)| now > most)
-            .map(|(now, most, what)| format!("{}: {now} {what}, at most {most}", self.object))
+            .map(|(now, most, what)| {
+                format!(
+                    "{} in {}: {now} {what}, at most {most}",
+                    self.program, self.object
+                )
+            })
             .collect()
     }
 }
@@ -70,16 +77,24 @@ pub fn measure() -> Result<Vec<Cost>> {
         ("limiter.o", LogLevel::Off),
         ("limiter-log.o", LogLevel::Verdicts),
     ];
-    objects
+    let programs = objects
         .into_iter()
-        .map(|(object, log)| measure_one(object, log, &policy))
+        .flat_map(|(object, log)| PROGRAMS.map(|program| (object, log, program)));
+    programs
+        .map(|(object, log, program)| measure_one(object, log, program, &policy))
         .collect()
 }
 
-fn measure_one(object: &'static str, log: LogLevel, policy: &CompiledPolicy) -> Result<Cost> {
+fn measure_one(
+    object: &'static str,
+    log: LogLevel,
+    program: &'static str,
+    policy: &CompiledPolicy,
+) -> Result<Cost> {
     let settings = Settings::new(Buckets::default(), log)?;
     let mut instance =
         Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
+    instance.choose(program);
     let time = instance.verify()?;
     let functions = stack::functions(log.object(), instance.program_name())?;
     let info = instance.program()?.info()?;
@@ -91,6 +106,7 @@ fn measure_one(object: &'static str, log: LogLevel, policy: &CompiledPolicy) -> 
         .context("this kernel does not tell a program's size: may this process see it?")?;
     Ok(Cost {
         object,
+        program,
         verified_instructions: verified,
         translated_instructions: bytes / u32::try_from(INSTRUCTION)?,
         verification_ns: nanoseconds(time),
@@ -114,6 +130,7 @@ mod tests {
         let excesses = |verified_instructions, stack| {
             let cost = Cost {
                 object: "limiter.o",
+                program: "limiter",
                 verified_instructions,
                 translated_instructions: 1,
                 verification_ns: 1,
@@ -126,8 +143,8 @@ mod tests {
         assert_eq!(
             excesses(MOST_VERIFIED + 1, MOST_STACK + 1),
             [
-                "limiter.o: 250001 verified instructions, at most 250000",
-                "limiter.o: 449 bytes of stack, at most 448",
+                "limiter in limiter.o: 250001 verified instructions, at most 250000",
+                "limiter in limiter.o: 449 bytes of stack, at most 448",
             ]
         );
     }
