@@ -30,7 +30,11 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::{
-    contender::CONTENDERS, interrupt::Interrupt, machine::Machine, plan::Plan, results::Results,
+    contender::CONTENDERS,
+    interrupt::Interrupt,
+    machine::Machine,
+    plan::{Measure, Plan},
+    results::Results,
 };
 
 /// What a shell reports of a program that Ctrl-C ended.
@@ -51,6 +55,9 @@ struct Arguments {
     /// Measure only the contenders with this in their names.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<String>,
+    /// Measure only this of them.
+    #[arg(long, value_name = "WHAT", num_args = 1..)]
+    measure: Vec<Measure>,
 }
 
 fn main() -> ExitCode {
@@ -78,6 +85,7 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
     } else {
         Plan::full(arguments.only)
     };
+    let plan = plan.restricted_to(&arguments.measure);
     let mut results = measure(&plan, machine, interrupt)?;
     results.quick = arguments.quick;
     results.targets = targets::judge(&results);

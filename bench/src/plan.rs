@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bench_common::Layout::{self, V4, V6Far, V6Near};
+use clap::ValueEnum;
 
 use crate::{
     contender::{
@@ -34,7 +35,33 @@ pub(crate) struct Plan {
     only: Vec<String>,
 }
 
+/// One kind of what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Measure {
+    /// Packets a second over veth.
+    Rates,
+    /// Nanoseconds a packet.
+    Costs,
+    /// What becomes of clients under the largest flood.
+    Clients,
+}
+
 impl Plan {
+    /// Without what is not among `measures`; none: with everything.
+    pub(crate) fn restricted_to(mut self, measures: &[Measure]) -> Self {
+        let left_out = |measure| !measures.is_empty() && !measures.contains(&measure);
+        if left_out(Measure::Rates) {
+            self.rates.clear();
+        }
+        if left_out(Measure::Costs) {
+            self.costs.clear();
+        }
+        if left_out(Measure::Clients) {
+            self.quality_rounds = 0;
+        }
+        self
+    }
+
     /// Everything. `only` names contenders, or parts of their names; none: all of them.
     pub(crate) fn full(only: Vec<String>) -> Self {
         let floods = || {
@@ -109,7 +136,7 @@ impl Plan {
     pub(crate) fn in_quality(&self) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted = [TABLE_1, HASH_1, WINDOW, NFTABLES, HASHLIMIT];
-            wanted.contains(&contender.name)
+            self.quality_rounds > 0 && wanted.contains(&contender.name)
         })
     }
 

@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     /// it is.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<OsString>,
+    /// Measure only this (rates, costs, clients); docs/benchmarks.md stays as it is.
+    #[arg(long, value_name = "WHAT", num_args = 1..)]
+    measure: Vec<OsString>,
 }
 
 /// Builds the benchmark, and becomes it.
@@ -48,7 +51,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.only.is_empty() {
         command.arg("--only").args(&arguments.only);
     }
-    if !arguments.quick && arguments.only.is_empty() {
+    if !arguments.measure.is_empty() {
+        command.arg("--measure").args(&arguments.measure);
+    }
+    if !arguments.quick && arguments.only.is_empty() && arguments.measure.is_empty() {
         command.arg("--docs").arg(workspace::root().join("docs"));
     }
     // Only returns if it fails.
