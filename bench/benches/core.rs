@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use bench_common::{Layout, Source};
 use criterion::{Criterion, Throughput};
-use limiter_common::{decide::decide, packet};
+use limiter_common::{charge::Workspace, decide::decide, packet};
 use limiter_userspace::{
     config,
     native::{BytesFrame, FixedClock, MemoryBuckets},
@@ -71,6 +71,7 @@ fn deciding(criterion: &mut Criterion) {
         let buckets = MemoryBuckets::default();
         let mut now = 0;
         let mut next = frames.iter().cycle();
+        let mut workspace = Workspace::default();
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 now += INTERVAL_NS;
@@ -80,6 +81,7 @@ fn deciding(criterion: &mut Criterion) {
                     &FixedClock(now),
                     &policy,
                     &buckets,
+                    &mut workspace,
                 ))
             });
         });

@@ -14,6 +14,16 @@ pub enum Family {
     V6 = 6,
 }
 
+impl Family {
+    /// 0 for IPv4 and 1 for IPv6.
+    #[must_use]
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        // By the number's bits, and not by a branch.
+        ((self as u64 >> 1) & 1) as usize
+    }
+}
+
 /// An IPv4 or IPv6 address, left-aligned in 128 bits, in host byte order.
 ///
 /// The family is part of the address: an IPv6 packet from `::ffff:192.0.2.1` must not be

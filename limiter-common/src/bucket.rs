@@ -14,22 +14,48 @@ use crate::{
 pub struct BucketKey {
     /// The limit's interned id.
     pub limit: u16,
-    /// What the id is: the IP version of an address or range, [`SUBSCRIBER`] or
-    /// [`INTERFACE`].
-    kind: u8,
-    /// How many leading bits of an address count; the others are 0.
-    prefix_length: u8,
     /// Always 0.
-    reserved: u32,
+    reserved: u16,
+    /// What the id is.
+    kind: OwnerKind,
     /// In network byte order: the masked address, IPv4 in the first four bytes; or a number in
     /// the first eight.
     id: [[u8; 8]; 2],
 }
 
-const SUBSCRIBER: u8 = 1;
-const INTERFACE: u8 = 2;
-
 const _: () = assert!(size_of::<BucketKey>() == 24, "no padding in a hashed key");
+
+impl Default for BucketKey {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// What the id of an owner is: its IP version and how many leading bits of an address count, or a
+/// number's kind. It tells the owners of one packet apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct OwnerKind(u32);
+
+impl OwnerKind {
+    /// Of no owner.
+    pub const NONE: Self = Self(0);
+    /// The number of a subscriber.
+    pub const SUBSCRIBER: Self = Self(1 << 8);
+    /// The daemon's number for an interface.
+    pub const INTERFACE: Self = Self(2 << 8);
+
+    /// The first `prefix_length` bits of an address of a family.
+    #[must_use]
+    pub const fn of_range(family: Family, prefix_length: u8) -> Self {
+        Self((family as u32) << 8 | prefix_length as u32)
+    }
+
+    const fn prefix_length(self) -> u8 {
+        let [.., prefix_length] = self.0.to_be_bytes();
+        prefix_length
+    }
+}
 
 /// Whose budget a bucket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,64 +75,61 @@ pub enum Owner {
 
 impl BucketKey {
     /// Of no limit.
-    pub const NONE: Self = Self::of_number(LimitId(0), 0, 0);
+    pub const NONE: Self = Self::new(LimitId(0), OwnerKind::NONE, 0, 0);
+
+    /// The bucket of `limit` whose owner's id is of `kind`; the other bits of it are 0.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(limit: LimitId, kind: OwnerKind, high: u64, low: u64) -> Self {
+        Self {
+            limit: limit.0,
+            reserved: 0,
+            kind,
+            id: [high.to_be_bytes(), low.to_be_bytes()],
+        }
+    }
 
     /// The bucket of `limit` that an `address` is charged to when its first
     /// `prefix_length` bits name the budget.
     #[must_use]
-    #[inline(always)]
     pub const fn of_source(limit: LimitId, address: Address, prefix_length: u8) -> Self {
-        let masked = address.masked(prefix_length);
-        Self {
-            limit: limit.0,
-            kind: masked.family as u8,
-            prefix_length,
-            reserved: 0,
-            id: [masked.high.to_be_bytes(), masked.low.to_be_bytes()],
-        }
+        let Address { family, high, low } = address.masked(prefix_length);
+        Self::new(
+            limit,
+            OwnerKind::of_range(family, prefix_length),
+            high,
+            low,
+        )
     }
 
     /// The bucket of `limit` that a subscriber is charged to.
     #[must_use]
-    #[inline(always)]
     pub const fn of_subscriber(limit: LimitId, subscriber: u64) -> Self {
-        Self::of_number(limit, SUBSCRIBER, subscriber)
+        Self::new(limit, OwnerKind::SUBSCRIBER, subscriber, 0)
     }
 
     /// The bucket of `limit` that all that comes in on an interface is charged to.
     #[must_use]
-    #[inline(always)]
     pub const fn of_interface(limit: LimitId, interface: u32) -> Self {
-        Self::of_number(limit, INTERFACE, interface as u64)
+        Self::new(limit, OwnerKind::INTERFACE, interface as u64, 0)
     }
 
-    #[inline(always)]
-    const fn of_number(limit: LimitId, kind: u8, number: u64) -> Self {
-        Self {
-            limit: limit.0,
-            kind,
-            prefix_length: 0,
-            reserved: 0,
-            id: [number.to_be_bytes(), [0; 8]],
-        }
-    }
-
-    /// The owner in plain numbers: kind and prefix length, and the id in two halves.
+    /// The owner in plain numbers: its kind, and the id in two halves.
     #[must_use]
     #[inline(always)]
     pub const fn owner_words(&self) -> (u64, [u64; 2]) {
         let [high, low] = self.id;
         (
-            self.owner_kind() as u64,
+            self.kind.0 as u64,
             [u64::from_be_bytes(high), u64::from_be_bytes(low)],
         )
     }
 
-    /// The owner's kind and prefix length, which tell the owners of one packet apart; not 0.
+    /// What the owner's id is.
     #[must_use]
     #[inline(always)]
-    pub const fn owner_kind(&self) -> u32 {
-        (self.kind as u32) << 8 | self.prefix_length as u32
+    pub const fn owner_kind(&self) -> OwnerKind {
+        self.kind
     }
 
     /// Whose budget it is.
@@ -119,15 +142,15 @@ impl BucketKey {
         let [high, low] = self.id;
         let number = u64::from_be_bytes(high);
         match self.kind {
-            SUBSCRIBER => Owner::Subscriber(number),
-            INTERFACE => Owner::Interface(number as u32),
+            OwnerKind::SUBSCRIBER => Owner::Subscriber(number),
+            OwnerKind::INTERFACE => Owner::Interface(number as u32),
             kind => Owner::Source {
-                address: if kind == Family::V4 as u8 {
+                address: if kind.0 >> 8 == Family::V4 as u32 {
                     Address::v4([high[0], high[1], high[2], high[3]])
                 } else {
                     Address::v6(high, low)
                 },
-                prefix_length: self.prefix_length,
+                prefix_length: kind.prefix_length(),
             },
         }
     }
@@ -173,24 +196,49 @@ impl Updated {
 
 /// Where the state of buckets is kept: one 64-bit word for each.
 ///
-/// A bucket that does not exist is a full bucket, so reading never creates one.
+/// A bucket that does not exist is a full bucket, so looking for it never creates it. A full
+/// bucket's state is any TAT that has passed, such as 0.
 pub trait BucketStore {
-    /// Finds out, where the store needs it, where the charge's bucket is to be looked for.
-    ///
-    /// A charge that is prepared for one limit after the other keeps its place as long as the
-    /// bucket's owner is the same.
-    fn locate(&self, charge: &mut Charge);
+    /// How the store gets back to a bucket that it has looked for.
+    type Found: Copy + Default;
 
-    /// The state of the bucket, `None` when it does not exist or is full.
-    fn read(&self, charge: &Charge) -> Option<u64>;
+    /// Looks for a bucket whose limit has the tick length of number `scale`; returns its state.
+    ///
+    /// `alone` says that the packet has no other limit. A store may then leave the look-up to
+    /// [`Self::spend`], and say that the bucket is full.
+    fn find(
+        &self,
+        key: &BucketKey,
+        scale: u32,
+        alone: bool,
+        hashed: &mut Hashed,
+        found: &mut Self::Found,
+    ) -> u64;
 
     /// Replaces the state of the bucket by what the charge's spend makes of it, in one atomic
-    /// step: when another CPU changes it in between, the spend is asked again with the new
-    /// state.
-    fn spend(&self, charge: &Charge) -> Updated;
+    /// step: when another CPU has changed it since it was looked for, the spend is asked again
+    /// with the new state.
+    fn spend(&self, charge: &Charge<Self::Found>) -> Updated;
 
     /// Takes the charge's spend back, in the same way.
-    fn refund(&self, charge: &Charge) -> Updated;
+    fn refund(&self, charge: &Charge<Self::Found>) -> Updated;
+}
+
+/// The hash of an owner: several limits of a packet mostly have the same one.
+#[derive(Clone, Copy, Debug)]
+pub struct Hashed {
+    /// What the owner's id is.
+    pub kind: OwnerKind,
+    /// The hash, for stores that have one.
+    pub hash: u64,
+}
+
+impl Hashed {
+    /// Of no owner.
+    pub const NONE: Self = Self {
+        kind: OwnerKind::NONE,
+        hash: 0,
+    };
 }
 
 #[cfg(test)]

@@ -2,86 +2,65 @@
 
 use crate::{
     bucket::BucketKey,
-    gcra::{Change, Gcra, LargerThanBurst},
+    gcra::{Gcra, Spend},
+    limit::MAX_LIMITS,
     packet::Facts,
     policy::{Class, Tables, parameters},
-    ratio::Ratio,
 };
 
 /// A packet to be decided on: its facts, the class of its source, and the time.
-///
-/// Without padding, so that the kernel program can hand it to functions of its own.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Packet {
+pub struct Packet<'a> {
     /// What its headers say.
     pub facts: Facts,
     /// The class of its source.
-    pub class: Class,
+    pub class: &'a Class,
     /// When it arrived, in nanoseconds.
     pub now: u64,
 }
 
-impl Packet {
-    /// Of which nothing is known yet. `zero` is 0, but not a constant: of constants the compiler
-    /// would make a call to a loop over bytes, in BPF.
-    #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "0 is 0")]
-    pub(crate) const fn unknown(zero: u64) -> Self {
-        Self {
-            facts: Facts::NONE,
-            class: Class {
-                applies: zero,
-                overridden: zero,
-                subscriber: zero,
-                first_override: zero as u32,
-                reserved: zero as u32,
-            },
-            now: zero,
-        }
+/// What one limit wants of one packet: which bucket is to change, and how.
+///
+/// Plain numbers, so that the kernel program can hand it to functions of its own.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Charge<Found> {
+    /// The bucket, in the words of its store.
+    pub found: Found,
+    /// What it is to lose.
+    pub spend: Spend,
+    /// The state that it was seen in.
+    pub seen: u64,
+    /// When the packet arrived, in nanoseconds.
+    pub now_ns: u64,
+}
+
+/// Room for what each limit of a policy wants of the packet at hand.
+///
+/// Too large for a kernel program's stack, and not worth clearing for each packet: whoever
+/// decides keeps one, and nothing in it is read that was not written for the same packet.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Workspace<Found>([Charge<Found>; MAX_LIMITS as usize]);
+
+impl<Found: Copy + Default> Default for Workspace<Found> {
+    fn default() -> Self {
+        let charge = Charge {
+            found: Found::default(),
+            spend: Spend::NONE,
+            seen: 0,
+            now_ns: 0,
+        };
+        Self([charge; MAX_LIMITS as usize])
     }
 }
 
-const _: () = assert!(
-    size_of::<Packet>() == size_of::<Facts>() + size_of::<Class>() + 8,
-    "no padding"
-);
-
-/// What one limit wants of one packet: which bucket is to change, and how.
-///
-/// Without padding, so that the kernel program can hand it to functions of its own.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Charge {
-    /// The bucket.
-    pub key: BucketKey,
-    /// The change.
-    pub spend: Change,
-    /// Converts the limit's ticks to nanoseconds.
-    pub ns_per_tick: Ratio,
-    /// When the packet arrived, in nanoseconds.
-    pub now_ns: u64,
-    /// Where the store looks for buckets of the owner [`Self::located`].
-    pub place: u64,
-    /// The kind of the owner of which `place` is; 0: of none yet.
-    pub located: u32,
-    /// The number of the limit's tick length.
-    pub scale: u32,
-}
-
-const _: () = assert!(size_of::<Charge>() == 24 + 32 + 16 + 3 * 8, "no padding");
-
-impl Charge {
-    /// Of no limit.
-    pub const NONE: Self = Self {
-        key: BucketKey::NONE,
-        spend: Change::NONE,
-        ns_per_tick: Ratio::ONE,
-        now_ns: 0,
-        place: 0,
-        located: 0,
-        scale: 0,
-    };
+impl<Found> Workspace<Found> {
+    /// The charge of the limit in a slot.
+    #[inline(always)]
+    pub(crate) const fn charge(&mut self, slot: u32) -> &mut Charge<Found> {
+        &mut self.0[(slot % MAX_LIMITS) as usize]
+    }
 }
 
 /// What one limit that counts a packet has to do with it.
@@ -99,41 +78,10 @@ pub struct Account<'a> {
 #[inline(always)]
 pub fn account<'a, T: Tables>(tables: &'a T, packet: &Packet, slot: u32) -> Option<Account<'a>> {
     let limit = tables.limit(slot)?;
-    let gcra = parameters(tables, limit, &packet.class, slot)?;
+    let gcra = parameters(tables, limit, packet.class, slot)?;
     Some(Account {
-        key: limit.bucket(tables.shape(), &packet.class, &packet.facts.source),
+        key: limit.bucket(tables.shape(), packet.class, &packet.facts.source),
         gcra,
         cost: limit.cost_of(&packet.facts),
     })
-}
-
-/// How the preparation of a [`Charge`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Prepared {
-    /// It is to be spent.
-    Charge,
-    /// The packet costs more than a full bucket holds.
-    LargerThanBurst,
-    /// There is no such limit: the policy's compiler excludes it.
-    Nothing,
-}
-
-/// Prepares what the limit in `slot` wants of a packet that it counts.
-#[inline(always)]
-pub fn prepare<T: Tables>(tables: &T, packet: &Packet, slot: u32, charge: &mut Charge) -> Prepared {
-    let Some(Account { key, gcra, cost }) = account(tables, packet, slot) else {
-        return Prepared::Nothing;
-    };
-    match gcra.spend(gcra.ticks(packet.now), cost) {
-        Err(LargerThanBurst) => Prepared::LargerThanBurst,
-        Ok(spend) => {
-            charge.key = key;
-            charge.spend = spend;
-            charge.ns_per_tick = gcra.ns_per_tick;
-            charge.now_ns = packet.now;
-            charge.scale = gcra.scale;
-            Prepared::Charge
-        }
-    }
 }

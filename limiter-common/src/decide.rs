@@ -2,8 +2,8 @@
 //! charged; otherwise all are charged.
 //!
 //! Two passes. The first only reads: most denials end there, having touched nothing. The
-//! second charges each bucket by compare-and-swap, deciding again on the state it swaps
-//! out; where another CPU has emptied a bucket in between, what was charged before it is
+//! second charges each bucket by compare-and-swap, from the state that the first has seen, or
+//! else deciding again on the one that it finds; where another CPU has emptied a bucket in between, what was charged before it is
 //! refunded and the packet is dropped. In that window other packets of the same source may
 //! be denied that would have passed; none passes that would have been denied.
 //!
@@ -11,12 +11,12 @@
 //! itself: Boulder's spend-only transactions.
 
 use crate::{
-    bucket::{BucketStore, Updated},
-    charge::{Charge, Packet, Prepared},
+    bucket::{BucketStore, Hashed, Updated},
+    charge::{Account, Packet, Workspace, account},
     gcra::Wait,
     limit::MAX_LIMITS,
-    packet::Headers,
-    policy::{Tables, classify},
+    packet::{Facts, Headers},
+    policy::{Tables, classify, matching},
     reason::{Action, Reason},
 };
 
@@ -102,154 +102,157 @@ impl Verdict {
 
 /// Decides on a frame, charging the buckets it is to be charged to.
 #[inline(always)]
-pub fn decide<H, C, T, B>(headers: &H, clock: &C, tables: &T, buckets: &B) -> Verdict
+pub fn decide<H, C, T, B>(
+    headers: &H,
+    clock: &C,
+    tables: &T,
+    buckets: &B,
+    workspace: &mut Workspace<B::Found>,
+) -> Verdict
 where
     H: Headers,
     C: Clock,
     T: Tables,
     B: BucketStore,
 {
-    let mut packet = Packet::unknown(tables.opaque(0));
-    match headers.parse(&mut packet.facts) {
-        Ok(()) => decide_packet(&mut packet, clock, tables, buckets),
-        Err(reason) => Verdict::without_limits(reason),
+    let mut facts = Facts::NONE;
+    if let Err(reason) = headers.parse(&mut facts) {
+        return Verdict::without_limits(reason);
     }
-}
-
-#[inline(always)]
-fn decide_packet<C, T, B>(packet: &mut Packet, clock: &C, tables: &T, buckets: &B) -> Verdict
-where
-    C: Clock,
-    T: Tables,
-    B: BucketStore,
-{
     let shape = tables.shape();
     if shape.limit_count == 0 {
         return Verdict::without_limits(Reason::Unlimited);
     }
-    packet.class = classify(tables, packet.facts.source);
-    let matched = tables.matching(packet);
+    let Some(class) = classify(tables, &facts.source) else {
+        return Verdict::without_limits(Reason::Unlimited);
+    };
+    let matched = matching(tables, &facts, class);
     if matched == 0 {
         return Verdict::without_limits(Reason::Unlimited);
     }
-    packet.now = clock.now();
-    let enforcing = matched & !shape.observing;
+    let packet = Packet {
+        facts,
+        class,
+        now: clock.now(),
+    };
     let mut verdict = Verdict {
         matched,
         ..Verdict::without_limits(Reason::WithinLimits)
     };
-    let mut charge = Charge::NONE;
-    charge_all(
-        packet,
-        enforcing,
+    let mut charging = Charging {
+        packet: &packet,
         tables,
         buckets,
-        &mut charge,
-        &mut verdict,
-    );
+        workspace,
+        hashed: Hashed::NONE,
+    };
+    charging.charge_all(matched & !shape.observing, &mut verdict);
     if shape.observing != 0 && verdict.denied_by == NO_SLOT {
-        let observing = matched & shape.observing;
-        verdict.would_drop = observe(packet, observing, tables, buckets, &mut charge);
+        verdict.would_drop = charging.observe(matched & shape.observing);
     }
     verdict
 }
 
-/// Charges all of `limits`, or none and says so in the verdict.
-#[inline(always)]
-fn charge_all<T, B>(
-    packet: &Packet,
-    limits: u64,
-    tables: &T,
-    buckets: &B,
-    charge: &mut Charge,
-    verdict: &mut Verdict,
-) where
-    T: Tables,
-    B: BucketStore,
-{
-    // One limit alone is charged at once: there is nothing else to leave uncharged.
-    if limits & limits.wrapping_sub(1) != 0 {
+/// A packet being charged to the buckets of its limits.
+struct Charging<'a, T, B: BucketStore> {
+    packet: &'a Packet<'a>,
+    tables: &'a T,
+    buckets: &'a B,
+    workspace: &'a mut Workspace<B::Found>,
+    hashed: Hashed,
+}
+
+impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
+    /// Charges all of `limits`, or none and says so in the verdict.
+    #[inline(always)]
+    fn charge_all(&mut self, limits: u64, verdict: &mut Verdict) {
+        let tables = self.tables;
+        let alone = limits & limits.wrapping_sub(1) == 0;
         let mut strictest = Strictest::default();
-        for_each_slot(tables, limits, |slot| {
-            let strictness = match tables.prepare(packet, slot, charge) {
-                Prepared::Nothing => return true,
-                Prepared::LargerThanBurst => NEVER,
-                Prepared::Charge => {
-                    buckets.locate(charge);
-                    match charge.spend.apply(buckets.read(charge)) {
-                        Ok(_) => 0,
-                        Err(Wait(ticks)) => charge.ns_per_tick.scale(ticks) + 1,
-                    }
-                }
-            };
-            strictest.consider(tables, slot, strictness);
-            true
-        });
+        for slot in slots(tables, limits) {
+            strictest.consider(tables, slot, self.prepare(slot, alone));
+        }
         if let Some(reason) = strictest.reason() {
             verdict.reason = reason;
             verdict.denied_by = strictest.slot;
             return;
         }
-    }
 
-    let mut refused_by = NO_SLOT;
-    for_each_slot(tables, limits, |slot| {
-        let refusal = match tables.prepare(packet, slot, charge) {
-            Prepared::Nothing => return true,
-            Prepared::LargerThanBurst => Reason::LargerThanBurst,
-            Prepared::Charge => {
-                buckets.locate(charge);
-                match buckets.spend(charge) {
-                    Updated::Stored => return true,
-                    Updated::Untracked => {
-                        verdict.reason = Reason::Untracked;
-                        return true;
-                    }
-                    Updated::Declined => Reason::OverLimit,
-                    Updated::Contended => Reason::Contended,
-                    Updated::Unavailable => Reason::BucketUnavailable,
+        let mut refused_by = NO_SLOT;
+        for slot in slots(tables, limits) {
+            let refusal = match self.buckets.spend(self.workspace.charge(slot)) {
+                Updated::Stored => continue,
+                Updated::Untracked => {
+                    verdict.reason = Reason::Untracked;
+                    continue;
                 }
-            }
-        };
-        verdict.reason = refusal;
-        refused_by = slot;
-        false
-    });
-    if refused_by == NO_SLOT {
-        return;
-    }
-    let refused_by = (tables.opaque(refused_by.into()) & 63) as u32;
-    verdict.denied_by = refused_by;
-    let charged = limits & (bit(refused_by) - 1);
-    for_each_slot(tables, charged, |slot| {
-        if tables.prepare(packet, slot, charge) == Prepared::Charge {
-            buckets.locate(charge);
+                Updated::Declined => Reason::OverLimit,
+                Updated::Contended => Reason::Contended,
+                Updated::Unavailable => Reason::BucketUnavailable,
+            };
+            verdict.reason = refusal;
+            refused_by = slot;
+            break;
+        }
+        if refused_by == NO_SLOT {
+            return;
+        }
+        let refused_by = (tables.opaque(refused_by.into()) & 63) as u32;
+        verdict.denied_by = refused_by;
+        for slot in slots(tables, limits & (bit(refused_by) - 1)) {
             // A refund that fails leaves the bucket charged too much, never too little.
-            buckets.refund(charge);
+            self.buckets.refund(self.workspace.charge(slot));
         }
-        true
-    });
-}
+    }
 
-/// Charges each of `limits` that has the tokens, every one by itself; returns the others.
-#[inline(always)]
-fn observe<T, B>(packet: &Packet, limits: u64, tables: &T, buckets: &B, charge: &mut Charge) -> u64
-where
-    T: Tables,
-    B: BucketStore,
-{
-    let mut would_drop = 0;
-    for_each_slot(tables, limits, |slot| {
-        let has_tokens = tables.prepare(packet, slot, charge) == Prepared::Charge && {
-            buckets.locate(charge);
-            matches!(buckets.spend(charge), Updated::Stored | Updated::Untracked)
-        };
-        if !has_tokens {
-            would_drop = tables.opaque(would_drop | bit(slot));
+    /// Charges each of `limits` that has the tokens, every one by itself; returns the others.
+    #[inline(always)]
+    fn observe(&mut self, limits: u64) -> u64 {
+        let tables = self.tables;
+        let mut would_drop = 0;
+        for slot in slots(tables, limits) {
+            let has_tokens = self.prepare(slot, true) == 0
+                && matches!(
+                    self.buckets.spend(self.workspace.charge(slot)),
+                    Updated::Stored | Updated::Untracked
+                );
+            if !has_tokens {
+                would_drop = tables.opaque(would_drop | bit(slot));
+            }
         }
-        true
-    });
-    would_drop
+        would_drop
+    }
+
+    /// Prepares the charge of the limit in a slot; returns how strict it would be, as
+    /// [`Strictest`] has it.
+    #[inline(always)]
+    fn prepare(&mut self, slot: u32, alone: bool) -> u64 {
+        let Some(Account { key, gcra, cost }) = account(self.tables, self.packet, slot) else {
+            // The policy's compiler excludes it. What would be charged is not known, so nothing
+            // passes.
+            return NEVER;
+        };
+        let Ok(spend) = gcra.spend(gcra.ticks(self.packet.now), cost) else {
+            return NEVER;
+        };
+        let scale = gcra.scale;
+        let charge = self.workspace.charge(slot);
+        let seen = self
+            .buckets
+            .find(&key, scale, alone, &mut self.hashed, &mut charge.found);
+        charge.spend = spend;
+        charge.seen = seen;
+        charge.now_ns = self.packet.now;
+        match spend.apply(seen) {
+            Ok(_) => 0,
+            // Looked up again: which table its parameters are in would else be one more thing
+            // that the verifier follows through all of the above.
+            Err(Wait(ticks)) => match account(self.tables, self.packet, slot) {
+                Some(Account { gcra, .. }) => gcra.ns(ticks).saturating_add(1),
+                None => NEVER,
+            },
+        }
+    }
 }
 
 /// The strictest denial so far.
@@ -289,17 +292,38 @@ const fn bit(slot: u32) -> u64 {
     1 << (slot & 63)
 }
 
-/// Calls `step` for each slot of `limits`, until it returns false.
+/// The slots of `limits`, in their order.
 #[inline(always)]
-fn for_each_slot<T: Tables>(tables: &T, limits: u64, mut step: impl FnMut(u32) -> bool) {
-    let count = tables.shape().limit_count;
-    // The verifier wants the bound to be a constant.
-    for slot in 0..MAX_LIMITS {
-        if slot >= count {
-            return;
+fn slots<T: Tables>(tables: &T, limits: u64) -> Slots {
+    Slots {
+        // The verifier learns the bits that one loop asks for, and would walk the next one for
+        // each set of them.
+        limits: tables.opaque(limits),
+        next: 0,
+        count: tables.shape().limit_count,
+    }
+}
+
+/// An iterator, so that the body of a loop over it is no function of its own.
+struct Slots {
+    limits: u64,
+    next: u32,
+    count: u32,
+}
+
+impl Iterator for Slots {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        // The verifier wants the bound to be a constant.
+        while self.next < MAX_LIMITS && self.next < self.count {
+            let slot = self.next;
+            self.next += 1;
+            if self.limits & bit(slot) != 0 {
+                return Some(slot);
+            }
         }
-        if limits & bit(slot) != 0 && !step(slot) {
-            return;
-        }
+        None
     }
 }

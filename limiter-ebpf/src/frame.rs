@@ -58,11 +58,16 @@ fn mapped(context: &XdpContext) -> usize {
 impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
     #[inline(always)]
     fn parse(&self, facts: &mut Facts) -> Result<(), Reason> {
-        let mut parsed = limiter_parse(self.context.ctx, self.length, facts);
-        if FRAGS && parsed != GOOD && self.length > mapped(self.context) {
-            *facts = Facts::NONE;
-            parsed = limiter_parse_pieces(self.context.ctx, self.length, facts);
+        let parsed = match limiter_parse(self.context.ctx, self.length, &raw mut *facts) {
+            GOOD => Ok(()),
+            number => Err(Reason::of_number(number).unwrap_or(Reason::MalformedEthernet)),
+        };
+        if !FRAGS || parsed.is_ok() || self.length <= mapped(self.context) {
+            return parsed;
         }
+        let mut all = Facts::NONE;
+        let parsed = limiter_parse_pieces(self.context.ctx, self.length, &raw mut all);
+        *facts = all;
         match parsed {
             GOOD => Ok(()),
             number => Err(Reason::of_number(number).unwrap_or(Reason::MalformedEthernet)),
@@ -127,37 +132,37 @@ impl Frame for Pieces {
     }
 }
 
-/// Parses the first piece; returns a [`Reason`] as its number, or [`GOOD`].
+/// Parses all pieces; returns a [`Reason`] as its number, or [`GOOD`].
 ///
 /// A global function of the BPF object: the verifier walks it once, and what follows it once,
 /// and not once for each way through the headers.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_parse(context: *mut xdp_md, length: usize, facts: *mut Facts) -> u32 {
-    let context = XdpContext::new(context);
-    let frame = Mapped {
-        start: context.data(),
-        end: context.data_end(),
-        length,
-    };
-    parse_frame(&frame, facts)
-}
-
-/// Parses all pieces; likewise.
-#[unsafe(no_mangle)]
-#[inline(never)]
 extern "C" fn limiter_parse_pieces(context: *mut xdp_md, length: usize, facts: *mut Facts) -> u32 {
-    let frame = Pieces { context, length };
-    parse_frame(&frame, facts)
-}
-
-#[inline(always)]
-fn parse_frame<F: Frame>(frame: &F, facts: *mut Facts) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
     let Some(facts) = (unsafe { facts.as_mut() }) else {
         return Reason::MalformedEthernet as u32;
     };
-    match packet::parse(frame, facts) {
+    match packet::parse(&Pieces { context, length }, facts) {
+        Ok(()) => GOOD,
+        Err(reason) => reason as u32,
+    }
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_parse(context: *mut xdp_md, length: usize, facts: *mut Facts) -> u32 {
+    let context = XdpContext::new(context);
+        let first = Mapped {
+            start: context.data(),
+            end: context.data_end(),
+            length,
+        };
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
+    let Some(facts) = (unsafe { facts.as_mut() }) else {
+        return Reason::MalformedEthernet as u32;
+    };
+    match packet::parse(&first, facts) {
         Ok(()) => GOOD,
         Err(reason) => reason as u32,
     }

@@ -22,7 +22,10 @@ mod tables;
 mod trial;
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
-use limiter_common::{decide::decide, reason::Action};
+use limiter_common::{
+    decide::{Verdict, decide},
+    reason::{Action, Reason},
+};
 
 use self::frame::XdpFrame;
 
@@ -52,12 +55,17 @@ fn limiter_linear(context: XdpContext) -> u32 {
 fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     let sink = bench::draw_source(context);
     let frame = XdpFrame::<FRAGS>::new(context);
-    let verdict = decide(
-        &frame,
-        &clock::KernelClock,
-        &tables::MapTables,
-        &buckets::MapBuckets,
-    );
+    let verdict = match buckets::workspace() {
+        Some(workspace) => decide(
+            &frame,
+            &clock::KernelClock,
+            &tables::MapTables,
+            &buckets::MapBuckets,
+            workspace,
+        ),
+        // The map has this one element for each CPU.
+        None => Verdict::without_limits(Reason::BucketUnavailable),
+    };
     let action = verdict.action(&tables::MapTables);
     counters::count(frame.length(), &verdict, action);
     log::verdict(context, &verdict, action);

@@ -5,7 +5,6 @@
 
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
 use limiter_common::{
-    charge::{self, Charge, Packet, Prepared},
     gcra::Gcra,
     limit::MAX_LIMITS,
     policy::{self, Class, LimitEntry, Masks, Node, Range, Shape, Slot, Tables},
@@ -45,33 +44,6 @@ pub(crate) struct MapTables;
 extern "C" fn limiter_search(first: u32, count: u32, high: u64, low: u64) -> u32 {
     policy::search(&MapTables, Slot { first, count }, high, low)
 }
-
-/// [`policy::matching`]; a global function likewise.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_match(packet: *const Packet) -> u64 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
-    match unsafe { packet.as_ref() } {
-        Some(packet) => policy::matching(&MapTables, packet),
-        None => 0,
-    }
-}
-
-/// [`charge::prepare`], returning a [`Prepared`] as its number; a global function likewise.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_prepare(packet: *const Packet, slot: u32, charge: *mut Charge) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the two
-    // are different variables of the one caller.
-    let (Some(packet), Some(charge)) = (unsafe { packet.as_ref() }, unsafe { charge.as_mut() })
-    else {
-        return Prepared::Nothing as u32;
-    };
-    charge::prepare(&MapTables, packet, slot, charge) as u32
-}
-
-const CHARGE: u32 = Prepared::Charge as u32;
-const LARGER_THAN_BURST: u32 = Prepared::LargerThanBurst as u32;
 
 impl Tables for MapTables {
     #[inline(always)]
@@ -117,20 +89,6 @@ impl Tables for MapTables {
     #[inline(always)]
     fn search(&self, start: Slot, high: u64, low: u64) -> u32 {
         limiter_search(start.first, start.count, high, low)
-    }
-
-    #[inline(always)]
-    fn matching(&self, packet: &Packet) -> u64 {
-        limiter_match(packet)
-    }
-
-    #[inline(always)]
-    fn prepare(&self, packet: &Packet, slot: u32, charge: &mut Charge) -> Prepared {
-        match limiter_prepare(packet, slot, charge) {
-            CHARGE => Prepared::Charge,
-            LARGER_THAN_BURST => Prepared::LargerThanBurst,
-            _ => Prepared::Nothing,
-        }
     }
 
     #[inline(always)]

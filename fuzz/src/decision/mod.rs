@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use arbitrary::{Arbitrary as _, Unstructured};
 use limiter_common::{
     bucket::BucketKey,
-    decide::{Verdict, decide},
+    decide::Verdict,
     reason::Reason,
 };
 use limiter_userspace::{
-    native::{BytesFrame, FixedClock, MemoryBuckets},
+    native::{BytesFrame, MemoryBuckets, decide_once},
     policy::CompiledPolicy,
 };
 
@@ -39,7 +39,7 @@ pub fn run(data: &[u8]) {
     let mut accounts: HashMap<BucketKey, Account> = HashMap::new();
     for (now, frame) in input.packets() {
         let decide_with = |buckets: &MemoryBuckets| {
-            let verdict = decide(&BytesFrame(&frame), &FixedClock(now), &tables, buckets);
+            let verdict = decide_once(&BytesFrame(&frame), now, &tables, buckets);
             (verdict, states(buckets))
         };
         let (before, again) = (states(&buckets), buckets.clone());

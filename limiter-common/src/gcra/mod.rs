@@ -16,7 +16,10 @@
 mod change;
 mod report;
 
-pub use self::{change::Change, report::Report};
+pub use self::{
+    change::{Change, Spend},
+    report::Report,
+};
 use crate::ratio::Ratio;
 
 /// The longest a bucket may take to refill, in ticks: leaves the sum of a time and a burst
@@ -156,12 +159,12 @@ impl Gcra {
     ///
     /// [`LargerThanBurst`]: no waiting will make it pass.
     #[inline(always)]
-    pub const fn spend(&self, now: u64, cost: u64) -> Result<Change, LargerThanBurst> {
+    pub const fn spend(&self, now: u64, cost: u64) -> Result<Spend, LargerThanBurst> {
         // Bounds the product below: cost × emission interval ≤ burst offset.
         if cost > self.burst {
             return Err(LargerThanBurst);
         }
-        Ok(Change::spend(
+        Ok(Spend::new(
             now,
             cost.wrapping_mul(self.emission_interval),
             now.saturating_add(self.burst_offset),

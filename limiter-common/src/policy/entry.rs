@@ -3,7 +3,7 @@
 use super::{Class, Shape};
 use crate::{
     address::{Address, Family},
-    bucket::BucketKey,
+    bucket::{BucketKey, OwnerKind},
     gcra::Gcra,
     limit::{Cost, IdFormat, LimitId},
     packet::Facts,
@@ -19,12 +19,51 @@ pub struct LimitEntry {
     cost: u8,
     /// [`SOURCE`], [`SUBSCRIBER`] or [`INTERFACE`].
     owner: u8,
-    ipv4_prefix_length: u8,
-    ipv6_prefix_length: u8,
     /// 1: `default` holds for every id without an override; 0: only overrides count.
-    has_default: u8,
-    reserved: u8,
+    has_default: u32,
+    /// Whose bucket it is, by the family of the source: [`Family::index`].
+    owners: [OwnerOf; 2],
     default: Gcra,
+}
+
+/// How the owner of a bucket is told from a source address: by numbers, because what is decided
+/// by branches the kernel's verifier follows apart through all that comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+struct OwnerOf {
+    kind: OwnerKind,
+    reserved: u32,
+    mask_high: u64,
+    mask_low: u64,
+}
+
+impl OwnerOf {
+    const fn new(id_format: IdFormat, family: Family) -> Self {
+        let all = Address {
+            family,
+            high: u64::MAX,
+            low: u64::MAX,
+        };
+        let (kind, Address { high, low, .. }) = match id_format {
+            IdFormat::RegId => (OwnerKind::SUBSCRIBER, all.masked(0)),
+            IdFormat::Total => (OwnerKind::INTERFACE, all.masked(0)),
+            IdFormat::IpAddress
+            | IdFormat::Ipv4RangeCidr { .. }
+            | IdFormat::Ipv6RangeCidr { .. } => {
+                let length = match id_format.prefix_length(family) {
+                    Some(length) => length,
+                    None => 0,
+                };
+                (OwnerKind::of_range(family, length), all.masked(length))
+            }
+        };
+        Self {
+            kind,
+            reserved: 0,
+            mask_high: high,
+            mask_low: low,
+        }
+    }
 }
 
 /// One token a packet: every packet that matches, or every one that opens a connection.
@@ -40,12 +79,6 @@ impl LimitEntry {
     /// The entry of a limit; without `default`, only its overrides are limited.
     #[must_use]
     pub const fn new(id: LimitId, id_format: IdFormat, cost: Cost, default: Option<Gcra>) -> Self {
-        const fn or_zero(length: Option<u8>) -> u8 {
-            match length {
-                Some(length) => length,
-                None => 0,
-            }
-        }
         Self {
             id: id.0,
             cost: match cost {
@@ -59,10 +92,11 @@ impl LimitEntry {
                 | IdFormat::Ipv4RangeCidr { .. }
                 | IdFormat::Ipv6RangeCidr { .. } => SOURCE,
             },
-            ipv4_prefix_length: or_zero(id_format.prefix_length(Family::V4)),
-            ipv6_prefix_length: or_zero(id_format.prefix_length(Family::V6)),
-            has_default: default.is_some() as u8,
-            reserved: 0,
+            has_default: default.is_some() as u32,
+            owners: [
+                OwnerOf::new(id_format, Family::V4),
+                OwnerOf::new(id_format, Family::V6),
+            ],
             default: match default {
                 Some(gcra) => gcra,
                 None => Gcra::NONE,
@@ -74,19 +108,18 @@ impl LimitEntry {
     #[must_use]
     #[inline(always)]
     pub const fn bucket(&self, shape: &Shape, class: &Class, source: &Address) -> BucketKey {
-        let id = LimitId(self.id);
-        match self.owner {
-            SUBSCRIBER => BucketKey::of_subscriber(id, class.subscriber),
-            INTERFACE => BucketKey::of_interface(id, shape.interface),
-            _ => BucketKey::of_source(
-                id,
-                *source,
-                match source.family {
-                    Family::V4 => self.ipv4_prefix_length,
-                    Family::V6 => self.ipv6_prefix_length,
-                },
-            ),
-        }
+        let owner = &self.owners[source.family.index()];
+        let high = match self.owner {
+            SUBSCRIBER => class.subscriber,
+            INTERFACE => shape.interface as u64,
+            _ => source.high & owner.mask_high,
+        };
+        BucketKey::new(
+            LimitId(self.id),
+            owner.kind,
+            high,
+            source.low & owner.mask_low,
+        )
     }
 
     /// The tokens that a packet which the limit counts costs.

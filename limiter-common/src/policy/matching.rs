@@ -1,18 +1,16 @@
 //! Which limits count a packet.
 
-use super::{Dimension, Masks, Shape, Slot, Tables};
+use super::{Class, Dimension, Masks, Shape, Slot, Tables};
 use crate::{
     address::Family,
-    charge::Packet,
     packet::{Facts, Transport},
 };
 
-/// The limits that count a packet, as bits by slot.
+/// The limits that count a packet whose source is of `class`, as bits by slot.
 #[inline(always)]
-pub fn matching<T: Tables>(tables: &T, packet: &Packet) -> u64 {
+pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
     let shape = tables.shape();
-    let facts = &packet.facts;
-    let mut limits = packet.class.applies;
+    let mut limits = class.applies;
     if shape.matches_protocols == 1 {
         limits &= mask(tables, Masks::PROTOCOLS + u32::from(facts.protocol));
     }

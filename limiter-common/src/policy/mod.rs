@@ -22,7 +22,6 @@ pub use self::{
 };
 use crate::{
     address::{Address, Family},
-    charge::{self, Charge, Packet, Prepared},
     gcra::Gcra,
 };
 
@@ -52,31 +51,13 @@ pub trait Tables {
     fn mask(&self, index: u32) -> Option<&u64>;
 
     /// [`search`]. The kernel program makes it a function of its own, which the verifier
-    /// walks once and not once for each way to get here; so with the two below.
+    /// walks once and not once for each way to get here.
     #[inline(always)]
     fn search(&self, start: Slot, high: u64, low: u64) -> u32
     where
         Self: Sized,
     {
         search(self, start, high, low)
-    }
-
-    /// [`matching()`].
-    #[inline(always)]
-    fn matching(&self, packet: &Packet) -> u64
-    where
-        Self: Sized,
-    {
-        matching(self, packet)
-    }
-
-    /// [`charge::prepare`].
-    #[inline(always)]
-    fn prepare(&self, packet: &Packet, slot: u32, charge: &mut Charge) -> Prepared
-    where
-        Self: Sized,
-    {
-        charge::prepare(self, packet, slot, charge)
     }
 
     /// The value itself, of which the kernel's verifier forgets what it knows.
@@ -91,9 +72,9 @@ pub trait Tables {
     }
 }
 
-/// The class of a source address.
+/// The class of a source address; `None` when the tables have a hole: they have none.
 #[inline(always)]
-pub fn classify<T: Tables>(tables: &T, source: Address) -> Class {
+pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Class> {
     let (dimension, default) = match source.family {
         Family::V4 => (Dimension::SourceV4, DEFAULT_CLASS_V4),
         Family::V6 => (Dimension::SourceV6, DEFAULT_CLASS_V6),
@@ -104,10 +85,7 @@ pub fn classify<T: Tables>(tables: &T, source: Address) -> Class {
     } else {
         tables.search(start, source.high, source.low)
     };
-    match tables.class(index) {
-        Some(class) => *class,
-        None => Class::default(),
-    }
+    tables.class(index)
 }
 
 /// The parameters of the limit in `slot` for addresses of `class`; `None`: the limit does

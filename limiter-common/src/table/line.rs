@@ -1,8 +1,9 @@
 //! One line of the table: finding a bucket in it, changing it, and making room.
 
+use super::Spot;
 use crate::{
     bucket::{ATTEMPTS, Updated},
-    gcra::Change,
+    gcra::{Change, Spend},
 };
 
 /// How many buckets a line has: with a name and a state of eight bytes each, a cache line.
@@ -61,31 +62,31 @@ fn find<L: Line>(line: &L, name: u64) -> usize {
     way
 }
 
-/// The state of the bucket of that name; 0, which is that of a full bucket, when there is none.
+/// The way of the bucket of that name and its state; [`WAYS`] and 0, which is the state of a full
+/// bucket, when it is in none.
 #[inline(always)]
-pub fn read<L: Line>(line: &L, name: u64) -> u64 {
+pub fn read<L: Line>(line: &L, name: u64) -> (usize, u64) {
     let way = find(line, name);
     if way >= WAYS {
-        return 0;
+        return (WAYS, 0);
     }
     match line.state(way) {
         // Just being put in: nothing was spent yet.
-        LOCKED => 0,
-        state => state,
+        LOCKED => (WAYS, 0),
+        state => (way, state),
     }
 }
 
-/// How a step of [`update`] ended where not by an [`Updated`] as its number: another CPU was
-/// faster.
+/// How a step ended where not by an [`Updated`] as its number: another CPU was faster.
 const AGAIN: u32 = 0xffff;
 
 /// Likewise: the bucket is not in its line.
 const MISSING: u32 = 0xfffe;
 
-/// Changes the state of the bucket of that name, if it is there. A step of [`update`], which
-/// knows what it returns.
+/// Changes the state of the bucket of that name, if it is there. A step, whose end [`update`]
+/// knows.
 #[inline(always)]
-pub fn change<L: Line>(line: &L, name: u64, wanted: &Change) -> u32 {
+pub fn change<L: Line>(line: &L, name: u64, wanted: Change) -> u32 {
     let way = find(line, name);
     if way >= WAYS {
         return MISSING;
@@ -94,9 +95,15 @@ pub fn change<L: Line>(line: &L, name: u64, wanted: &Change) -> u32 {
     if seen == LOCKED {
         return AGAIN;
     }
-    let Ok(state) = wanted.apply(Some(seen)) else {
+    let Ok(state) = wanted.apply(seen) else {
         return Updated::Declined as u32;
     };
+    swap(line, way, name, seen, state)
+}
+
+/// Changes the state of the bucket of that name, which was seen in a way and a state. A step.
+#[inline(always)]
+fn swap<L: Line>(line: &L, way: usize, name: u64, seen: u64, state: u64) -> u32 {
     if !line.compare_and_swap_state(way, seen, state) {
         return AGAIN;
     }
@@ -108,7 +115,7 @@ pub fn change<L: Line>(line: &L, name: u64, wanted: &Change) -> u32 {
     AGAIN
 }
 
-/// Puts the bucket of that name, which was not there, into the line. A step of [`update`], too.
+/// Puts the bucket of that name, which was not there, into the line. A step, too.
 ///
 /// A way changes hands only while its state is [`LOCKED`], which takes a compare-and-swap from
 /// the state that was found worth evicting; so no charge can get lost in between. Two CPUs that
@@ -119,20 +126,22 @@ pub fn insert<L: Line, S: LineStore>(
     line: &L,
     store: &S,
     name: u64,
-    wanted: &Change,
+    wanted: Change,
     when_full: WhenFull,
 ) -> u32 {
     if wanted.is_refund() {
         // The bucket is gone, and so is its debt.
         return Updated::Stored as u32;
     }
-    let Ok(state) = wanted.apply(None) else {
+    let Ok(state) = wanted.apply(0) else {
         return Updated::Declined as u32;
     };
     let mut victim = WAYS;
     let mut evicted = LOCKED;
     let mut least = u64::MAX;
-    for way in 0..WAYS {
+    // The first one that is full will do: in a flood that is nearly always the first of all.
+    let mut way = 0;
+    while way < WAYS && least > 0 {
         let seen = line.state(way);
         if seen != LOCKED {
             let debt = store.debt_ns(line.name(way), seen);
@@ -142,6 +151,7 @@ pub fn insert<L: Line, S: LineStore>(
                 evicted = seen;
             }
         }
+        way += 1;
     }
     if victim >= WAYS {
         return AGAIN;
@@ -171,6 +181,32 @@ pub fn insert<L: Line, S: LineStore>(
     }
     line.set_state(victim, state);
     Updated::Stored as u32
+}
+
+/// Charges a bucket that was looked for: by the steps that are enough when no other CPU comes
+/// between, or else by `again`, which is to be [`update`].
+#[inline(always)]
+pub fn spend<L: Line>(
+    line: &L,
+    spot: Spot,
+    seen: u64,
+    spend: &Spend,
+    insert: impl FnOnce() -> u32,
+    again: impl FnOnce() -> Updated,
+) -> Updated {
+    let way = spot.way;
+    let ended = if way >= WAYS {
+        insert()
+    } else if let Ok(state) = spend.apply(seen) {
+        swap(line, way, spot.name, seen, state)
+    } else {
+        return Updated::Declined;
+    };
+    if ended == AGAIN {
+        again()
+    } else {
+        Updated::of_number(ended)
+    }
 }
 
 /// Changes a bucket by [`change()`], or else by [`insert`], until one of them succeeds or

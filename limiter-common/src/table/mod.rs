@@ -12,11 +12,13 @@
 mod hash;
 mod line;
 mod scale;
+mod spot;
 
 pub use self::{
     hash::{HashKey, Place},
-    line::{EMPTY, Line, LineStore, WAYS, WhenFull, change, insert, read, update},
+    line::{EMPTY, Line, LineStore, WAYS, WhenFull, change, insert, read, spend, update},
     scale::Scale,
+    spot::{Spot, find},
 };
 use crate::limit::LimitId;
 

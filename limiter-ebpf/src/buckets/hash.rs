@@ -18,7 +18,6 @@ const ALREADY_THERE: i32 = -17;
 /// The state of the bucket; 0 when there is none.
 #[inline(always)]
 pub(super) fn read(key: &BucketKey) -> u64 {
-    let key = &{ *key };
     match BUCKETS.get_ptr_mut(key) {
         // SAFETY: an element of the map: 8 aligned bytes.
         Some(state) => unsafe { atomic::load(state) },
@@ -27,7 +26,7 @@ pub(super) fn read(key: &BucketKey) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn update(key: &BucketKey, change: &Change) -> Updated {
+pub(super) fn update(key: &BucketKey, change: Change) -> Updated {
     // Onto this function's own stack: until Linux 6.2 the verifier refuses another function's
     // as a map's key.
     let key = &{ *key };
@@ -39,7 +38,7 @@ pub(super) fn update(key: &BucketKey, change: &Change) -> Updated {
             // The bucket is gone, and so is its debt.
             return Updated::Stored;
         }
-        let Ok(wanted) = change.apply(seen) else {
+        let Ok(wanted) = change.apply(seen.unwrap_or(0)) else {
             return Updated::Declined;
         };
         if let (Some(state), Some(seen)) = (state, seen) {

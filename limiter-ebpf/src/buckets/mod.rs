@@ -4,41 +4,82 @@ mod atomic;
 mod hash;
 mod table;
 
+use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Updated},
-    charge::Charge,
+    bucket::{BucketKey, BucketStore, Hashed, Updated},
+    charge::{self, Workspace},
     gcra::Change,
+    table::Spot,
 };
 
 use crate::globals;
 
+#[btf_map]
+static WORKSPACE: PerCpuArray<Workspace<Found>, 1> = PerCpuArray::new();
+
+/// This CPU's room for the charges of the packet at hand.
+#[inline(always)]
+pub(crate) fn workspace() -> Option<&'static mut Workspace<Found>> {
+    let workspace = WORKSPACE.get_ptr_mut(0)?;
+    // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each
+    // other on a CPU, and each asks for it once.
+    Some(unsafe { &mut *workspace })
+}
+
+/// A bucket that was looked for, in the words of both stores.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Found {
+    /// Of the hash map only.
+    key: BucketKey,
+    /// Of the table only.
+    spot: Spot,
+}
+
+type Charge = charge::Charge<Found>;
+
 pub(crate) struct MapBuckets;
 
 impl BucketStore for MapBuckets {
-    #[inline(always)]
-    fn locate(&self, charge: &mut Charge) {
-        if in_table() && charge.located != charge.key.owner_kind() {
-            charge.place = limiter_place(&raw const charge.key);
-            charge.located = charge.key.owner_kind();
-        }
-    }
+    type Found = Found;
 
     #[inline(always)]
-    fn read(&self, charge: &Charge) -> Option<u64> {
-        match limiter_read_bucket(charge) {
-            0 => None,
-            state => Some(state),
+    fn find(
+        &self,
+        key: &BucketKey,
+        scale: u32,
+        alone: bool,
+        hashed: &mut Hashed,
+        found: &mut Found,
+    ) -> u64 {
+        if in_table() {
+            return table::find(key, scale, hashed, &mut found.spot);
+        }
+        found.key = *key;
+        if alone {
+            // A look-up costs as much as all else: the one to spend is enough.
+            0
+        } else {
+            hash::read(&found.key)
         }
     }
 
     #[inline(always)]
     fn spend(&self, charge: &Charge) -> Updated {
-        Updated::of_number(limiter_update_bucket(charge, SPEND))
+        if in_table() {
+            table::spend(charge)
+        } else {
+            Updated::of_number(limiter_update_hash(charge, SPEND))
+        }
     }
 
     #[inline(always)]
     fn refund(&self, charge: &Charge) -> Updated {
-        Updated::of_number(limiter_update_bucket(charge, REFUND))
+        Updated::of_number(if in_table() {
+            limiter_update_table(charge, REFUND)
+        } else {
+            limiter_update_hash(charge, REFUND)
+        })
     }
 }
 
@@ -47,62 +88,32 @@ fn in_table() -> bool {
     globals::shape().table_lines != 0
 }
 
-/// The place of the bucket's owner in the table.
-///
-/// Like those below a global function of the BPF object: the verifier walks it once, for any
-/// arguments, and not once for each limit and attempt.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_place(key: *const BucketKey) -> u64 {
-    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
-    match unsafe { key.as_ref() } {
-        Some(key) => globals::shape().hash_key.place(key).0,
-        None => 0,
-    }
-}
-
-/// The state of the charge's bucket; 0 when there is none, which is that of a full one.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_read_bucket(charge: *const Charge) -> u64 {
-    // SAFETY: as in `limiter_place`.
-    match unsafe { charge.as_ref() } {
-        None => 0,
-        Some(charge) if in_table() => table::read(charge),
-        Some(charge) => hash::read(&charge.key),
-    }
-}
-
 const SPEND: u32 = 0;
 const REFUND: u32 = 1;
 
-/// Spends or refunds the charge, returning an [`Updated`] as its number.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_update_bucket(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_place`.
-    let Some(charge) = (unsafe { charge.as_ref() }) else {
-        return Updated::Unavailable as u32;
-    };
-    if in_table() {
-        limiter_common::table::update(
-            || limiter_change(charge, kind),
-            || limiter_insert(charge, kind),
-        ) as u32
-    } else {
-        limiter_update_hash(charge, kind)
-    }
-}
-
-/// Does so in the hash map.
+/// Changes the charge's bucket in the hash map, returning an [`Updated`] as its number.
+///
+/// Like those below a global function of the BPF object: the verifier walks it once, for any
+/// arguments, and not once for each limit and attempt. A passing packet whose bucket is there
+/// calls none of them, for what returning from one costs.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_update_hash(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_place`.
+    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
     match unsafe { charge.as_ref() } {
-        Some(charge) => hash::update(&charge.key, &wanted(charge, kind)) as u32,
+        Some(charge) => hash::update(&charge.found.key, change_of(charge, kind)) as u32,
         None => Updated::Unavailable as u32,
     }
+}
+
+/// Does so in the table, however many CPUs are at it.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_update_table(charge: *const Charge, kind: u32) -> u32 {
+    limiter_common::table::update(
+        || limiter_change(charge, kind),
+        || limiter_insert(charge, kind),
+    ) as u32
 }
 
 /// Changes the bucket where it is in the table, returning what [`limiter_common::table::change()`]
@@ -110,9 +121,9 @@ extern "C" fn limiter_update_hash(charge: *const Charge, kind: u32) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_change(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_place`.
+    // SAFETY: as in `limiter_update_hash`.
     match unsafe { charge.as_ref() } {
-        Some(charge) => table::change(charge, &wanted(charge, kind)),
+        Some(charge) => table::change(charge, change_of(charge, kind)),
         None => Updated::Unavailable as u32,
     }
 }
@@ -121,18 +132,18 @@ extern "C" fn limiter_change(charge: *const Charge, kind: u32) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_place`.
+    // SAFETY: as in `limiter_update_hash`.
     match unsafe { charge.as_ref() } {
-        Some(charge) => table::insert(charge, &wanted(charge, kind)),
+        Some(charge) => table::insert(charge, change_of(charge, kind)),
         None => Updated::Unavailable as u32,
     }
 }
 
 #[inline(always)]
-fn wanted(charge: &Charge, kind: u32) -> Change {
+fn change_of(charge: &Charge, kind: u32) -> Change<'_> {
     if kind == REFUND {
-        charge.spend.undone()
+        Change::Refund(&charge.spend)
     } else {
-        charge.spend
+        Change::Spend(&charge.spend)
     }
 }

@@ -6,15 +6,13 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    bucket::Updated,
-    charge::Charge,
+    bucket::{BucketKey, Hashed, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
     gcra::Change,
-    limit::LimitId,
-    table::{self, Line, LineStore, Place, Scale, WAYS, WhenFull},
+    table::{self, Line, LineStore, Scale, Spot, WAYS, WhenFull},
 };
 
-use super::atomic;
+use super::{Charge, Found, SPEND, atomic, limiter_insert, limiter_update_table};
 use crate::globals;
 
 /// The loader sets how many there are. Mappable, because the lines of such an array start at a
@@ -33,9 +31,7 @@ struct MapLine(*mut u64);
 
 impl MapLine {
     #[inline(always)]
-    fn of(charge: &Charge) -> Option<Self> {
-        let limit = LimitId(charge.key.limit);
-        let index = Place(charge.place).line(limit, globals::shape().table_lines);
+    fn at(index: u32) -> Option<Self> {
         TABLE.get_ptr_mut(index).map(|line| Self(line.cast()))
     }
 }
@@ -102,23 +98,45 @@ impl LineStore for At {
 }
 
 #[inline(always)]
-pub(super) fn read(charge: &Charge) -> u64 {
-    match MapLine::of(charge) {
-        Some(line) => table::read(&line, name(charge)),
-        None => 0,
+pub(super) fn find(key: &BucketKey, scale: u32, hashed: &mut Hashed, spot: &mut Spot) -> u64 {
+    let shape = globals::shape();
+    let lines = shape.table_lines;
+    table::find(&shape.hash_key, lines, MapLine::at, key, scale, hashed, spot)
+}
+
+/// Charges the bucket that [`find`] has looked for.
+#[inline(always)]
+pub(super) fn spend(charge: &Charge) -> Updated {
+    let Charge {
+        found: Found { spot, .. },
+        seen,
+        spend,
+        ..
+    } = charge;
+    match MapLine::at(spot.line) {
+        Some(line) => table::spend(
+            &line,
+            *spot,
+            *seen,
+            spend,
+            || limiter_insert(charge, SPEND),
+            || Updated::of_number(limiter_update_table(charge, SPEND)),
+        ),
+        None => Updated::Unavailable,
     }
 }
 
 #[inline(always)]
-pub(super) fn change(charge: &Charge, wanted: &Change) -> u32 {
-    match MapLine::of(charge) {
-        Some(line) => table::change(&line, name(charge), wanted),
+pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
+    let spot = &charge.found.spot;
+    match MapLine::at(spot.line) {
+        Some(line) => table::change(&line, spot.name, wanted),
         None => Updated::Unavailable as u32,
     }
 }
 
 #[inline(always)]
-pub(super) fn insert(charge: &Charge, wanted: &Change) -> u32 {
+pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
     const DENY_NEW: u32 = WhenFull::DenyNew as u32;
     const PASS_NEW: u32 = WhenFull::PassNew as u32;
     let when_full = match globals::shape().when_full {
@@ -129,13 +147,9 @@ pub(super) fn insert(charge: &Charge, wanted: &Change) -> u32 {
     let store = At {
         now_ns: charge.now_ns,
     };
-    match MapLine::of(charge) {
-        Some(line) => table::insert(&line, &store, name(charge), wanted, when_full),
+    let spot = &charge.found.spot;
+    match MapLine::at(spot.line) {
+        Some(line) => table::insert(&line, &store, spot.name, wanted, when_full),
         None => Updated::Unavailable as u32,
     }
-}
-
-#[inline(always)]
-fn name(charge: &Charge) -> u64 {
-    table::name(Place(charge.place), LimitId(charge.key.limit), charge.scale)
 }

@@ -132,7 +132,7 @@ impl Instance {
             ..policy.shape
         });
         let on_trial = u8::from(clocking == Clocking::Test);
-        let mut loader = EbpfLoader::new();
+        let mut loader = EbpfLoader::new(); loader.verifier_log_level(aya::VerifierLogLevel::from_bits_retain(2));
         loader
             .override_global("SHAPE", &shape, true)
             .override_global("ON_TRIAL", &on_trial, true)

@@ -168,16 +168,18 @@ impl Datapath {
     pub fn holdings(&self, source: IpAddr) -> Result<Vec<Holding>, DatapathError> {
         let now = monotonic_now();
         let source = Address::from(source);
-        let class = classify(&self.policy, source);
         let mut holdings = Vec::new();
+        let Some(class) = classify(&self.policy, &source) else {
+            return Ok(holdings);
+        };
         for (slot, limit) in (0..).zip(&self.policy.limits) {
-            let Some(gcra) = parameters(&self.policy, limit, &class, slot) else {
+            let Some(gcra) = parameters(&self.policy, limit, class, slot) else {
                 continue;
             };
             if class.applies & (1 << slot) == 0 {
                 continue;
             }
-            for key in self.buckets_of(limit, &class, &source) {
+            for key in self.buckets_of(limit, class, &source) {
                 holdings.push(Holding {
                     slot,
                     key,

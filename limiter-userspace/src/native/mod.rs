@@ -5,11 +5,12 @@ mod table;
 use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Updated},
-    charge::Charge,
-    decide::Clock,
+    bucket::{BucketKey, BucketStore, Hashed, Updated},
+    charge::{Charge, Workspace},
+    decide::{Clock, Verdict, decide},
     gcra::Change,
-    packet::Frame,
+    packet::{Frame, Headers},
+    policy::Tables,
 };
 
 pub use self::table::MemoryTable;
@@ -57,28 +58,36 @@ impl MemoryBuckets {
 }
 
 impl BucketStore for MemoryBuckets {
-    fn locate(&self, _charge: &mut Charge) {}
+    type Found = BucketKey;
 
-    fn read(&self, charge: &Charge) -> Option<u64> {
-        self.state(&charge.key)
+    fn find(
+        &self,
+        key: &BucketKey,
+        _scale: u32,
+        _alone: bool,
+        _hashed: &mut Hashed,
+        found: &mut BucketKey,
+    ) -> u64 {
+        *found = *key;
+        self.state(key).unwrap_or(0)
     }
 
-    fn spend(&self, charge: &Charge) -> Updated {
-        self.change(charge.key, &charge.spend)
+    fn spend(&self, charge: &Charge<BucketKey>) -> Updated {
+        self.change(charge.found, Change::Spend(&charge.spend))
     }
 
-    fn refund(&self, charge: &Charge) -> Updated {
-        self.change(charge.key, &charge.spend.undone())
+    fn refund(&self, charge: &Charge<BucketKey>) -> Updated {
+        self.change(charge.found, Change::Refund(&charge.spend))
     }
 }
 
 impl MemoryBuckets {
-    fn change(&self, key: BucketKey, change: &Change) -> Updated {
+    fn change(&self, key: BucketKey, change: Change) -> Updated {
         let seen = self.state(&key);
         if seen.is_none() && change.is_refund() {
             return Updated::Stored;
         }
-        match change.apply(seen) {
+        match change.apply(seen.unwrap_or(0)) {
             Ok(wanted) => {
                 self.0.borrow_mut().insert(key, wanted);
                 Updated::Stored
@@ -86,4 +95,16 @@ impl MemoryBuckets {
             Err(_) => Updated::Declined,
         }
     }
+}
+
+/// Decides as [`decide()`] does, on one frame that arrives at `now_ns`, with a workspace of its own.
+/// Whoever decides on many keeps one.
+pub fn decide_once<H: Headers, T: Tables, B: BucketStore>(
+    frame: &H,
+    now_ns: u64,
+    tables: &T,
+    buckets: &B,
+) -> Verdict {
+    let mut workspace = Workspace::default();
+    decide(frame, &FixedClock(now_ns), tables, buckets, &mut workspace)
 }

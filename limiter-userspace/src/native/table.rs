@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Updated},
+    bucket::{BucketKey, BucketStore, Hashed, Updated},
     charge::Charge,
     gcra::Change,
-    limit::LimitId,
-    table::{self, HashKey, Line, LineStore, Place, Scale, WAYS, WhenFull},
+    table::{self, HashKey, Line, LineStore, Scale, Spot, WAYS, WhenFull},
 };
 
 /// A table that several threads may use at once.
@@ -47,48 +46,77 @@ impl MemoryTable {
     /// no such bucket, or it is full.
     #[must_use]
     pub fn state(&self, key: &BucketKey, scale: u32) -> Option<u64> {
-        let (place, limit) = (self.key.place(key), LimitId(key.limit));
-        let state = table::read(self.line(place, limit), table::name(place, limit, scale));
+        let state = self.find(key, scale, true, &mut { Hashed::NONE }, &mut Spot::default());
         (state != 0).then_some(state)
     }
 
-    fn line(&self, place: Place, limit: LimitId) -> &MemoryLine {
-        let lines = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
-        &self.lines[place.line(limit, lines) as usize]
+    fn line(&self, index: u32) -> Option<&MemoryLine> {
+        self.lines.get(index as usize)
+    }
+
+    fn line_count(&self) -> u32 {
+        u32::try_from(self.lines.len()).unwrap_or(u32::MAX)
     }
 }
 
 impl BucketStore for MemoryTable {
-    fn locate(&self, charge: &mut Charge) {
-        charge.place = self.key.place(&charge.key).0;
+    type Found = Spot;
+
+    fn find(
+        &self,
+        key: &BucketKey,
+        scale: u32,
+        _alone: bool,
+        hashed: &mut Hashed,
+        spot: &mut Spot,
+    ) -> u64 {
+        table::find(
+            &self.key,
+            self.line_count(),
+            |index| self.line(index),
+            key,
+            scale,
+            hashed,
+            spot,
+        )
     }
 
-    fn read(&self, charge: &Charge) -> Option<u64> {
-        self.state(&charge.key, charge.scale)
+    fn spend(&self, charge: &Charge<Spot>) -> Updated {
+        match self.line(charge.found.line) {
+            Some(line) => table::spend(
+                &line,
+                charge.found,
+                charge.seen,
+                &charge.spend,
+                || self.insert(line, charge, Change::Spend(&charge.spend)),
+                || self.update(charge, Change::Spend(&charge.spend)),
+            ),
+            None => Updated::Unavailable,
+        }
     }
 
-    fn spend(&self, charge: &Charge) -> Updated {
-        self.change(charge, &charge.spend)
-    }
-
-    fn refund(&self, charge: &Charge) -> Updated {
-        self.change(charge, &charge.spend.undone())
+    fn refund(&self, charge: &Charge<Spot>) -> Updated {
+        self.update(charge, Change::Refund(&charge.spend))
     }
 }
 
 impl MemoryTable {
-    fn change(&self, charge: &Charge, wanted: &Change) -> Updated {
-        let (place, limit) = (Place(charge.place), LimitId(charge.key.limit));
+    fn update(&self, charge: &Charge<Spot>, wanted: Change) -> Updated {
+        match self.line(charge.found.line) {
+            Some(line) => table::update(
+                || table::change(&line, charge.found.name, wanted),
+                || self.insert(line, charge, wanted),
+            ),
+            None => Updated::Unavailable,
+        }
+    }
+
+    fn insert(&self, line: &MemoryLine, charge: &Charge<Spot>, wanted: Change) -> u32 {
         let store = At {
             table: self,
             now_ns: charge.now_ns,
         };
-        let line = self.line(place, limit);
-        let name = table::name(place, limit, charge.scale);
-        table::update(
-            || table::change(line, name, wanted),
-            || table::insert(line, &store, name, wanted, self.when_full),
-        )
+        table::insert(&line, &store, charge.found.name, wanted, self.when_full)
     }
 }
 
@@ -110,7 +138,7 @@ impl LineStore for At<'_> {
     }
 }
 
-impl Line for MemoryLine {
+impl Line for &MemoryLine {
     fn name(&self, way: usize) -> u64 {
         self.0[2 * way].load(SeqCst)
     }

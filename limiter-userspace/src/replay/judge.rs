@@ -142,13 +142,12 @@ impl Replay {
         };
         let action = verdict.action(&self.policy);
         let strictest = if self.report_passed || action == Action::Drop {
-            let packet = charge::Packet {
-                facts,
-                class: classify(&self.policy, facts.source),
-                now,
-            };
-            self.strictest(&packet, &verdict, action)
+            classify(&self.policy, &facts.source)
+                .map(|class| charge::Packet { facts, class, now })
+                .map(|packet| self.strictest(&packet, &verdict, action))
+                .transpose()
                 .map_err(engine_error)?
+                .flatten()
         } else {
             None
         };

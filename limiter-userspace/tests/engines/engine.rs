@@ -6,17 +6,17 @@ use limiter_common::{
     bucket::BucketKey,
     charge::{Packet, account},
     counters::{LimitTraffic, Traffic},
-    decide::{Verdict, decide},
+    decide::Verdict,
     gcra::Gcra,
     limit::LimitId,
     packet::{Facts, Frame as _, parse},
-    policy::{Class, classify},
+    policy::classify,
     reason::{Action, Reason},
 };
 use limiter_userspace::{
     config::{Buckets, Store},
     datapath::{DatapathError, SharedMaps, Trial},
-    native::{BytesFrame, FixedClock, MemoryBuckets},
+    native::{BytesFrame, MemoryBuckets, decide_once},
     policy::{CompiledPolicy, Limit, Policy},
 };
 
@@ -28,15 +28,15 @@ pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
 }
 
 /// A good packet with the class of its source.
-pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
-    let mut packet = Packet {
-        facts: Facts::NONE,
-        class: Class::default(),
+pub(crate) fn classified<'t>(tables: &'t CompiledPolicy, frame: &[u8]) -> Option<Packet<'t>> {
+    let mut facts = Facts::NONE;
+    parse(&BytesFrame(frame), &mut facts).ok()?;
+    let class = classify(tables, &facts.source)?;
+    Some(Packet {
+        facts,
+        class,
         now: 0,
-    };
-    parse(&BytesFrame(frame), &mut packet.facts).ok()?;
-    packet.class = classify(tables, packet.facts.source);
-    Some(packet)
+    })
 }
 
 /// The same policy in memory and in the kernel.
@@ -85,12 +85,7 @@ impl Engines {
     pub(crate) fn verdict(&mut self, offset_ns: u64, frame: &[u8]) -> Verdict {
         let now = START + offset_ns;
         let frame_in_memory = BytesFrame(frame);
-        let native = decide(
-            &frame_in_memory,
-            &FixedClock(now),
-            &self.tables,
-            &self.buckets,
-        );
+        let native = decide_once(&frame_in_memory, now, &self.tables, &self.buckets);
         let kernel = self
             .trial
             .judge(now, frame)

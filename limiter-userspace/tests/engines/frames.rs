@@ -10,7 +10,7 @@ use limiter_common::{
     },
 };
 use limiter_userspace::{
-    native::{BytesFrame, FixedClock, MemoryBuckets},
+    native::{BytesFrame, MemoryBuckets, decide_once},
     policy::{CompiledPolicy, Limit, Rate},
 };
 use testbed::{Frame, Tag};
@@ -378,12 +378,8 @@ fn jumbo_rows() -> Result<Vec<Row>> {
 #[test]
 fn less_than_an_ethernet_header() -> Result<()> {
     let tables = CompiledPolicy::new(&policy([limit("PacketsPerIPAddress", 1)]))?;
-    let verdict = limiter_common::decide::decide(
-        &BytesFrame(&[0; 13]),
-        &FixedClock(0),
-        &tables,
-        &MemoryBuckets::default(),
-    );
+    let buckets = MemoryBuckets::default();
+    let verdict = decide_once(&BytesFrame(&[0; 13]), 0, &tables, &buckets);
     assert_eq!(verdict.reason, MalformedEthernet);
     Ok(())
 }

@@ -118,7 +118,7 @@ fn the_kernel_finds_the_same_prefix() -> Result<()> {
                 IpAddr::V4(address) => trie_v4.longest(address.octets())?,
                 IpAddr::V6(address) => trie_v6.longest(address.octets())?,
             };
-            let class = classify(&tables, address.into());
+            let class = classify(&tables, &address.into()).expect("a class");
             let found = parameters(&tables, limit, &class, 0).context("a default")?;
             let expected = number.map_or(1, |number| u64::from(number) + 2);
             assert_eq!(found.burst, expected, "{address}");

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Updated},
+    bucket::{BucketKey, BucketStore, Hashed, Updated},
     charge::{Charge, account},
-    decide::{Verdict, decide},
+    decide::Verdict,
     gcra::Gcra,
     limit::BUILT_IN,
     reason::{Action, Reason},
 };
 use limiter_userspace::{
-    native::{BytesFrame, FixedClock, MemoryBuckets},
+    native::{BytesFrame, MemoryBuckets, decide_once},
     policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
 };
 use proptest::prelude::*;
@@ -37,8 +37,7 @@ impl Native {
     }
 
     fn verdict(&self, now: u64, frame: &[u8]) -> Verdict {
-        let clock = FixedClock(now);
-        decide(&BytesFrame(frame), &clock, &self.tables, &self.buckets)
+        decide_once(&BytesFrame(frame), now, &self.tables, &self.buckets)
     }
 
     fn states(&self) -> HashMap<BucketKey, u64> {
@@ -82,7 +81,7 @@ proptest! {
                 for (key, gcra, cost) in native.accounts(&frame, verdict.matched & !verdict.would_drop) {
                     let tat = before.get(&key).copied();
                     let spend = gcra.spend(gcra.ticks(now), cost).expect("it fits");
-                    expected.insert(key, spend.apply(tat).expect("there are tokens"));
+                    expected.insert(key, spend.apply(tat.unwrap_or(0)).expect("there are tokens"));
 
                     let (first, total) = charged.entry(key).or_insert((now, 0));
                     *first = (*first).min(now);
@@ -135,23 +134,28 @@ struct Failing {
 }
 
 impl BucketStore for Failing {
-    fn locate(&self, charge: &mut Charge) {
-        self.buckets.locate(charge);
+    type Found = BucketKey;
+
+    fn find(
+        &self,
+        key: &BucketKey,
+        scale: u32,
+        alone: bool,
+        hashed: &mut Hashed,
+        found: &mut BucketKey,
+    ) -> u64 {
+        self.buckets.find(key, scale, alone, hashed, found)
     }
 
-    fn read(&self, charge: &Charge) -> Option<u64> {
-        self.buckets.read(charge)
-    }
-
-    fn spend(&self, charge: &Charge) -> Updated {
-        if charge.key.limit == self.limit {
+    fn spend(&self, charge: &Charge<BucketKey>) -> Updated {
+        if charge.found.limit == self.limit {
             self.failure
         } else {
             self.buckets.spend(charge)
         }
     }
 
-    fn refund(&self, charge: &Charge) -> Updated {
+    fn refund(&self, charge: &Charge<BucketKey>) -> Updated {
         self.buckets.refund(charge)
     }
 }
@@ -184,7 +188,7 @@ fn what_was_charged_is_refunded() {
             limit: BUILT_IN[4].id.0,
             failure,
         };
-        let verdict = decide(&BytesFrame(&frame), &FixedClock(START), &tables, &buckets);
+        let verdict = decide_once(&BytesFrame(&frame), START, &tables, &buckets);
         assert_eq!((verdict.reason, verdict.denied_by()), (reason, Some(2)));
         let states = buckets.buckets.into_states();
         assert_eq!(states.len(), 2, "those before it were charged");

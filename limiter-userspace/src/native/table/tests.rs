@@ -1,6 +1,10 @@
 use std::{collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicUsize, thread};
 
-use limiter_common::{address::Address, gcra::Gcra};
+use limiter_common::{
+    address::Address,
+    gcra::{Gcra, Spend},
+    limit::LimitId,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -20,17 +24,47 @@ fn address(number: u32) -> Address {
     Address::v4(Ipv4Addr::from(number).octets())
 }
 
-/// A charge of one token of a limit, from a source, at a time.
-fn charge(table: &MemoryTable, gcra: &Gcra, limit: u16, source: u32, now: u64) -> Charge {
-    let mut charge = Charge {
+/// One token of a limit, from a source, at a time.
+struct Token<'a> {
+    table: &'a MemoryTable,
+    key: BucketKey,
+    spend: Spend,
+    scale: u32,
+    now: u64,
+}
+
+fn token<'a>(table: &'a MemoryTable, gcra: &Gcra, limit: u16, source: u32, now: u64) -> Token<'a> {
+    Token {
+        table,
         key: BucketKey::of_source(LimitId(limit), address(source), 32),
         spend: gcra.spend(gcra.ticks(now), 1).unwrap(),
-        now_ns: now,
         scale: gcra.scale,
-        ..Charge::NONE
-    };
-    table.locate(&mut charge);
-    charge
+        now,
+    }
+}
+
+impl Token<'_> {
+    fn charge(&self) -> Charge<Spot> {
+        let mut found = Spot::default();
+        let hashed = &mut { Hashed::NONE };
+        let seen = self
+            .table
+            .find(&self.key, self.scale, true, hashed, &mut found);
+        Charge {
+            found,
+            spend: self.spend,
+            seen,
+            now_ns: self.now,
+        }
+    }
+
+    fn spend(&self) -> Updated {
+        self.table.spend(&self.charge())
+    }
+
+    fn refund(&self) -> Updated {
+        self.table.refund(&self.charge())
+    }
 }
 
 fn gcra(burst: u64) -> Gcra {
@@ -43,7 +77,7 @@ fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
     let (table, debtor) = (table(1, WhenFull::Evict), gcra(3));
     let flood = Gcra::new(10, 1_000, SECOND).unwrap();
     for _ in 0..3 {
-        table.spend(&charge(&table, &debtor, 1, 1, NOW));
+        token(&table, &debtor, 1, 1, NOW).spend();
     }
     for number in 0..100_000_u32 {
         // A millisecond apart: each is full again when the next comes.
@@ -51,13 +85,13 @@ fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
         if number % 900 == 0 {
             // The same second again for the debtor: it never gets a token.
             assert_eq!(
-                table.spend(&charge(&table, &debtor, 1, 1, NOW + 1)),
+                token(&table, &debtor, 1, 1, NOW + 1).spend(),
                 Updated::Declined
             );
         }
-        table.spend(&charge(&table, &flood, 2, 1_000 + number, now.max(NOW + 1)));
+        token(&table, &flood, 2, 1_000 + number, now.max(NOW + 1)).spend();
     }
-    let state = table.state(&charge(&table, &debtor, 1, 1, NOW).key, 0);
+    let state = table.state(&token(&table, &debtor, 1, 1, NOW).key, 0);
     assert_eq!(state, Some(NOW + 3 * SECOND));
 }
 
@@ -72,21 +106,21 @@ fn what_happens_when_all_are_in_debt_is_configured() {
         let table = table(1, when_full);
         for source in 1..=4 {
             for _ in 0..source {
-                table.spend(&charge(&table, &gcra, 1, source, NOW));
+                token(&table, &gcra, 1, source, NOW).spend();
             }
         }
-        assert_eq!(table.spend(&charge(&table, &gcra, 1, 9, NOW)), ended);
+        assert_eq!(token(&table, &gcra, 1, 9, NOW).spend(), ended);
         assert_eq!(table.lossy_evictions(), lossy);
         // The one that would have been full first.
-        let first = charge(&table, &gcra, 1, 1, NOW);
+        let first = token(&table, &gcra, 1, 1, NOW);
         assert_eq!(table.state(&first.key, 0).is_none(), lossy == 1);
         for source in 2..=4 {
-            let other = charge(&table, &gcra, 1, source, NOW);
+            let other = token(&table, &gcra, 1, source, NOW);
             assert!(table.state(&other.key, 0).is_some(), "{source}");
         }
         // Those that are there go on.
         assert_eq!(
-            table.spend(&charge(&table, &gcra, 1, 4, NOW)),
+            token(&table, &gcra, 1, 4, NOW).spend(),
             Updated::Stored
         );
     }
@@ -95,12 +129,12 @@ fn what_happens_when_all_are_in_debt_is_configured() {
 #[test]
 fn refunds_make_no_bucket() {
     let (table, gcra) = (table(4, WhenFull::Evict), gcra(5));
-    let refunded = charge(&table, &gcra, 1, 1, NOW);
-    assert_eq!(table.refund(&refunded), Updated::Stored);
+    let refunded = token(&table, &gcra, 1, 1, NOW);
+    assert_eq!(refunded.refund(), Updated::Stored);
     assert_eq!(table.state(&refunded.key, 0), None);
-    table.spend(&refunded);
-    table.spend(&refunded);
-    table.refund(&refunded);
+    refunded.spend();
+    refunded.spend();
+    refunded.refund();
     assert_eq!(table.state(&refunded.key, 0), Some(NOW + SECOND));
 }
 
@@ -121,13 +155,13 @@ fn tick_lengths_are_told_apart() {
     let slow = gcra(5);
     // Three debts of seconds, and one of a third of a nanosecond.
     for source in 1..=3 {
-        table.spend(&charge(&table, &slow, 1, source, NOW));
+        token(&table, &slow, 1, source, NOW).spend();
     }
-    table.spend(&charge(&table, &fast, 2, 4, NOW));
-    table.spend(&charge(&table, &slow, 1, 5, NOW + 1));
+    token(&table, &fast, 2, 4, NOW).spend();
+    token(&table, &slow, 1, 5, NOW + 1).spend();
     assert_eq!(table.lossy_evictions(), 0);
     for source in [1, 2, 3, 5] {
-        let there = charge(&table, &slow, 1, source, NOW);
+        let there = token(&table, &slow, 1, source, NOW);
         assert!(table.state(&there.key, 0).is_some(), "{source}");
     }
 }
@@ -143,16 +177,16 @@ proptest! {
         let mut now = NOW;
         for (limit, source, step, refund) in charges {
             now += step;
-            let one = charge(&table, &gcra, limit, source, now);
+            let one = token(&table, &gcra, limit, source, now);
             let known = model.get(&(limit, source)).copied();
             if refund {
-                table.refund(&one);
+                one.refund();
                 if let Some(tat) = known {
-                    model.insert((limit, source), one.spend.undone().apply(Some(tat)).unwrap());
+                    model.insert((limit, source), one.spend.undo(tat));
                 }
             } else {
-                let spent = table.spend(&one);
-                if let Ok(tat) = one.spend.apply(known) {
+                let spent = one.spend();
+                if let Ok(tat) = one.spend.apply(known.unwrap_or(0)) {
                     prop_assert_eq!(spent, Updated::Stored);
                     model.insert((limit, source), tat);
                 } else {
@@ -161,7 +195,7 @@ proptest! {
             }
         }
         for ((limit, source), tat) in model {
-            let one = charge(&table, &gcra, limit, source, now);
+            let one = token(&table, &gcra, limit, source, now);
             // A full bucket may have been forgotten: it is what a missing one is.
             let state = table.state(&one.key, 0).filter(|state| *state > now);
             prop_assert_eq!(state, Some(tat).filter(|tat| *tat > now));
@@ -189,8 +223,8 @@ fn threads_never_admit_too_much() {
                         for source in 0..SOURCES {
                             // Each thread in an order of its own.
                             let source = (source * 7 + turn + thread) % SOURCES;
-                            let one = charge(table, gcra, 1, source + round, NOW);
-                            if table.spend(&one) == Updated::Stored {
+                            let one = token(table, gcra, 1, source + round, NOW);
+                            if one.spend() == Updated::Stored {
                                 admitted[source as usize].fetch_add(1, SeqCst);
                             }
                         }

@@ -42,7 +42,7 @@ fn policy(limits: &[Vec<IpNet>]) -> Policy {
 }
 
 fn compiled_burst(tables: &CompiledPolicy, source: IpAddr, slot: u32) -> u64 {
-    let class = classify(tables, source.into());
+    let class = classify(tables, &source.into()).expect("a class");
     let limit = tables.limit(slot).unwrap();
     parameters(tables, limit, &class, slot).unwrap().burst
 }

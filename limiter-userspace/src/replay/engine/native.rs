@@ -2,6 +2,7 @@
 
 use limiter_common::{
     bucket::BucketKey,
+    charge::Workspace,
     decide::{Verdict, decide},
 };
 
@@ -16,6 +17,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct NativeEngine {
     buckets: MemoryBuckets,
+    workspace: Workspace<BucketKey>,
 }
 
 impl Engine for NativeEngine {
@@ -25,7 +27,13 @@ impl Engine for NativeEngine {
         now_ns: u64,
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError> {
-        Ok(decide(frame, &FixedClock(now_ns), policy, &self.buckets))
+        Ok(decide(
+            frame,
+            &FixedClock(now_ns),
+            policy,
+            &self.buckets,
+            &mut self.workspace,
+        ))
     }
 
     fn bucket(&self, key: &BucketKey, _scale: u32) -> Result<Option<u64>, EngineError> {
