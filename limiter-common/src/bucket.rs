@@ -2,8 +2,10 @@
 
 use crate::{
     address::{Address, Family},
-    charge::Charge,
+    charge::{Charge, Workspace},
+    decide,
     limit::LimitId,
+    policy::Tables,
 };
 
 /// Names one bucket: the limit, and whose budget of that limit.
@@ -222,6 +224,25 @@ pub trait BucketStore {
 
     /// Takes the charge's spend back, in the same way.
     fn refund(&self, charge: &Charge<Self::Found>) -> Updated;
+
+    /// [`decide::charge`]. The kernel program makes it a function of its own, which the verifier
+    /// walks once and not once for each way through the headers; so with the next one.
+    #[inline(always)]
+    fn charge<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Self::Found>)
+    where
+        Self: Sized,
+    {
+        decide::charge(self, tables, workspace);
+    }
+
+    /// [`decide::observe`].
+    #[inline(always)]
+    fn observe<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Self::Found>)
+    where
+        Self: Sized,
+    {
+        decide::observe(self, tables, workspace);
+    }
 }
 
 /// The hash of an owner: several limits of a packet mostly have the same one.

@@ -1,20 +1,23 @@
 //! What one limit wants of one packet.
 
 use crate::{
-    bucket::BucketKey,
+    bucket::{BucketKey, Hashed, OwnerKind},
+    decide::{Strictest, Verdict},
     gcra::{Gcra, Spend},
     limit::MAX_LIMITS,
     packet::Facts,
     policy::{Class, Tables, parameters},
+    reason::Reason,
 };
 
 /// A packet to be decided on: its facts, the class of its source, and the time.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
+#[repr(C)]
+pub struct Packet {
     /// What its headers say.
     pub facts: Facts,
     /// The class of its source.
-    pub class: &'a Class,
+    pub class: Class,
     /// When it arrived, in nanoseconds.
     pub now: u64,
 }
@@ -41,7 +44,15 @@ pub struct Charge<Found> {
 /// decides keeps one, and nothing in it is read that was not written for the same packet.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Workspace<Found>([Charge<Found>; MAX_LIMITS as usize]);
+pub struct Workspace<Found> {
+    /// What has been decided so far.
+    pub(crate) verdict: Verdict,
+    /// The packet.
+    pub(crate) packet: Packet,
+    pub(crate) hashed: Hashed,
+    pub(crate) strictest: Strictest,
+    pub(crate) charges: [Charge<Found>; MAX_LIMITS as usize],
+}
 
 impl<Found: Copy + Default> Default for Workspace<Found> {
     fn default() -> Self {
@@ -51,15 +62,38 @@ impl<Found: Copy + Default> Default for Workspace<Found> {
             seen: 0,
             now_ns: 0,
         };
-        Self([charge; MAX_LIMITS as usize])
+        Self {
+            packet: Packet {
+                facts: Facts::NONE,
+                class: Class::default(),
+                now: 0,
+            },
+            verdict: Verdict::without_limits(Reason::Unlimited),
+            strictest: Strictest::NONE,
+            hashed: Hashed::NONE,
+            charges: [charge; MAX_LIMITS as usize],
+        }
     }
 }
 
 impl<Found> Workspace<Found> {
+    /// Begins with a packet that the limits in `matched` count.
+    #[inline(always)]
+    pub(crate) const fn begin(&mut self, packet: Packet, matched: u64) {
+        self.packet = packet;
+        self.verdict = Verdict {
+            matched,
+            ..Verdict::without_limits(Reason::WithinLimits)
+        };
+        // Not as a whole: in BPF that would be a call to a loop over bytes.
+        self.strictest.strictness = 0;
+        self.hashed.kind = OwnerKind::NONE;
+    }
+
     /// The charge of the limit in a slot.
     #[inline(always)]
     pub(crate) const fn charge(&mut self, slot: u32) -> &mut Charge<Found> {
-        &mut self.0[(slot % MAX_LIMITS) as usize]
+        &mut self.charges[(slot % MAX_LIMITS) as usize]
     }
 }
 
@@ -78,9 +112,10 @@ pub struct Account<'a> {
 #[inline(always)]
 pub fn account<'a, T: Tables>(tables: &'a T, packet: &Packet, slot: u32) -> Option<Account<'a>> {
     let limit = tables.limit(slot)?;
-    let gcra = parameters(tables, limit, packet.class, slot)?;
+    let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
+    let gcra = parameters(tables, &packet.class, slot)?;
     Some(Account {
-        key: limit.bucket(tables.shape(), packet.class, &packet.facts.source),
+        key: limit.bucket(tables.shape(), &packet.class, &packet.facts.source, family),
         gcra,
         cost: limit.cost_of(&packet.facts),
     })

@@ -58,20 +58,25 @@ fn mapped(context: &XdpContext) -> usize {
 impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
     #[inline(always)]
     fn parse(&self, facts: &mut Facts) -> Result<(), Reason> {
-        let parsed = match limiter_parse(self.context.ctx, self.length, &raw mut *facts) {
-            GOOD => Ok(()),
-            number => Err(Reason::of_number(number).unwrap_or(Reason::MalformedEthernet)),
+        let first = Mapped {
+            start: self.context.data(),
+            end: self.context.data_end(),
+            length: self.length,
         };
-        if !FRAGS || parsed.is_ok() || self.length <= mapped(self.context) {
-            return parsed;
+        packet::parse(&first, facts)
+    }
+
+    #[inline(always)]
+    fn parse_all(&self, facts: &mut Facts) -> Option<Result<(), Reason>> {
+        if !FRAGS || self.length <= mapped(self.context) {
+            return None;
         }
-        let mut all = Facts::NONE;
-        let parsed = limiter_parse_pieces(self.context.ctx, self.length, &raw mut all);
-        *facts = all;
-        match parsed {
-            GOOD => Ok(()),
-            number => Err(Reason::of_number(number).unwrap_or(Reason::MalformedEthernet)),
-        }
+        Some(
+            match limiter_parse_pieces(self.context.ctx, self.length, facts) {
+                GOOD => Ok(()),
+                number => Err(Reason::of_number(number).unwrap_or(Reason::MalformedEthernet)),
+            },
+        )
     }
 }
 
@@ -143,26 +148,8 @@ extern "C" fn limiter_parse_pieces(context: *mut xdp_md, length: usize, facts: *
     let Some(facts) = (unsafe { facts.as_mut() }) else {
         return Reason::MalformedEthernet as u32;
     };
+    *facts = Facts::NONE;
     match packet::parse(&Pieces { context, length }, facts) {
-        Ok(()) => GOOD,
-        Err(reason) => reason as u32,
-    }
-}
-
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_parse(context: *mut xdp_md, length: usize, facts: *mut Facts) -> u32 {
-    let context = XdpContext::new(context);
-        let first = Mapped {
-            start: context.data(),
-            end: context.data_end(),
-            length,
-        };
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
-    let Some(facts) = (unsafe { facts.as_mut() }) else {
-        return Reason::MalformedEthernet as u32;
-    };
-    match packet::parse(&first, facts) {
         Ok(()) => GOOD,
         Err(reason) => reason as u32,
     }

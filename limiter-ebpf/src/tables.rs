@@ -30,7 +30,7 @@ static RANGES: Array<Range, 1, READ_ONLY> = Array::new();
 static CLASSES: Array<Class, 2, READ_ONLY> = Array::new();
 
 #[btf_map]
-static OVERRIDES: Array<Gcra, 1, READ_ONLY> = Array::new();
+static RATES: Array<Gcra, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static MASKS: Array<u64, { Masks::RANGES as usize }, READ_ONLY> = Array::new();
@@ -77,8 +77,8 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn override_at(&self, index: u32) -> Option<&Gcra> {
-        OVERRIDES.get(index)
+    fn rate(&self, index: u32) -> Option<&Gcra> {
+        RATES.get(index)
     }
 
     #[inline(always)]

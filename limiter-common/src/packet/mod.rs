@@ -28,6 +28,13 @@ pub trait Headers {
     ///
     /// The reason for everything else: not IP, or malformed.
     fn parse(&self, facts: &mut Facts) -> Result<(), Reason>;
+
+    /// Does so again, setting all of `facts`, where there is more of the frame than that could
+    /// read; `None`: there is not.
+    #[inline(always)]
+    fn parse_all(&self, _facts: &mut Facts) -> Option<Result<(), Reason>> {
+        None
+    }
 }
 
 impl<F: Frame> Headers for F {

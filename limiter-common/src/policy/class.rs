@@ -17,15 +17,16 @@ pub struct Class {
 }
 
 impl Class {
-    /// Where the override of the limit in `slot` stands; `None`: it has none here.
+    /// Where the parameters of the limit in `slot` stand: its default's by its slot, or those of
+    /// the class's override.
     #[must_use]
     #[inline(always)]
-    pub const fn override_index(&self, slot: u32) -> Option<u32> {
+    pub const fn rate_index(&self, slot: u32) -> u32 {
         let bit = 1u64 << (slot & 63);
         if self.overridden & bit == 0 {
-            return None;
+            return slot;
         }
         let before = (self.overridden & (bit - 1)).count_ones();
-        Some(self.first_override.wrapping_add(before))
+        self.first_override.wrapping_add(before)
     }
 }

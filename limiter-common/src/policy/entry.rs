@@ -4,7 +4,6 @@ use super::{Class, Shape};
 use crate::{
     address::{Address, Family},
     bucket::{BucketKey, OwnerKind},
-    gcra::Gcra,
     limit::{Cost, IdFormat, LimitId},
     packet::Facts,
 };
@@ -19,11 +18,9 @@ pub struct LimitEntry {
     cost: u8,
     /// [`SOURCE`], [`SUBSCRIBER`] or [`INTERFACE`].
     owner: u8,
-    /// 1: `default` holds for every id without an override; 0: only overrides count.
-    has_default: u32,
+    reserved: u32,
     /// Whose bucket it is, by the family of the source: [`Family::index`].
     owners: [OwnerOf; 2],
-    default: Gcra,
 }
 
 /// How the owner of a bucket is told from a source address: by numbers, because what is decided
@@ -76,9 +73,9 @@ const SUBSCRIBER: u8 = 1;
 const INTERFACE: u8 = 2;
 
 impl LimitEntry {
-    /// The entry of a limit; without `default`, only its overrides are limited.
+    /// The entry of a limit.
     #[must_use]
-    pub const fn new(id: LimitId, id_format: IdFormat, cost: Cost, default: Option<Gcra>) -> Self {
+    pub const fn new(id: LimitId, id_format: IdFormat, cost: Cost) -> Self {
         Self {
             id: id.0,
             cost: match cost {
@@ -92,23 +89,19 @@ impl LimitEntry {
                 | IdFormat::Ipv4RangeCidr { .. }
                 | IdFormat::Ipv6RangeCidr { .. } => SOURCE,
             },
-            has_default: default.is_some() as u32,
+            reserved: 0,
             owners: [
                 OwnerOf::new(id_format, Family::V4),
                 OwnerOf::new(id_format, Family::V6),
             ],
-            default: match default {
-                Some(gcra) => gcra,
-                None => Gcra::NONE,
-            },
         }
     }
 
     /// The bucket that packets from `source`, which is of `class`, are charged to.
     #[must_use]
     #[inline(always)]
-    pub const fn bucket(&self, shape: &Shape, class: &Class, source: &Address) -> BucketKey {
-        let owner = &self.owners[source.family.index()];
+    pub const fn bucket(&self, shape: &Shape, class: &Class, source: &Address, family: usize) -> BucketKey {
+        let owner = &self.owners[family & 1];
         let high = match self.owner {
             SUBSCRIBER => class.subscriber,
             INTERFACE => shape.interface as u64,
@@ -129,17 +122,6 @@ impl LimitEntry {
         match self.cost {
             BYTES => facts.length,
             _ => 1,
-        }
-    }
-
-    /// The parameters of ids without an override.
-    #[must_use]
-    #[inline(always)]
-    pub const fn default(&self) -> Option<&Gcra> {
-        if self.has_default == 1 {
-            Some(&self.default)
-        } else {
-            None
         }
     }
 }

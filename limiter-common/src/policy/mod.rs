@@ -45,8 +45,9 @@ pub trait Tables {
     fn range(&self, index: u32) -> Option<&Range>;
     /// A class.
     fn class(&self, index: u32) -> Option<&Class>;
-    /// An override's parameters.
-    fn override_at(&self, index: u32) -> Option<&Gcra>;
+    /// A bucket's parameters: those of the limits' defaults by slot, and behind them those of
+    /// overrides.
+    fn rate(&self, index: u32) -> Option<&Gcra>;
     /// A set of limits, by the index that [`Masks`] has for it.
     fn mask(&self, index: u32) -> Option<&u64>;
 
@@ -88,17 +89,8 @@ pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Cl
     tables.class(index)
 }
 
-/// The parameters of the limit in `slot` for addresses of `class`; `None`: the limit does
-/// not apply to them.
+/// The parameters of the limit in `slot` for addresses of `class`, to which it applies.
 #[inline(always)]
-pub fn parameters<'a, T: Tables>(
-    tables: &'a T,
-    limit: &'a LimitEntry,
-    class: &Class,
-    slot: u32,
-) -> Option<&'a Gcra> {
-    match class.override_index(slot) {
-        Some(index) => tables.override_at(index),
-        None => limit.default(),
-    }
+pub fn parameters<'t, T: Tables>(tables: &'t T, class: &Class, slot: u32) -> Option<&'t Gcra> {
+    tables.rate(class.rate_index(slot))
 }

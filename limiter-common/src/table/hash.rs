@@ -40,7 +40,8 @@ const fn group(limit: LimitId) -> u32 {
     if id >= FIRST_CUSTOM_ID as u32 {
         2 + (id - FIRST_CUSTOM_ID as u32) / 2
     } else {
-        matches!(id, 5 | 6 | 9 | 12) as u32
+        const NEW_CONNECTIONS: u32 = 1 << 5 | 1 << 6 | 1 << 9 | 1 << 12;
+        NEW_CONNECTIONS >> id & 1
     }
 }
 

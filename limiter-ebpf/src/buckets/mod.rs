@@ -8,11 +8,13 @@ use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
     bucket::{BucketKey, BucketStore, Hashed, Updated},
     charge::{self, Workspace},
+    decide,
     gcra::Change,
+    policy::Tables,
     table::Spot,
 };
 
-use crate::globals;
+use crate::{globals, tables::MapTables};
 
 #[btf_map]
 static WORKSPACE: PerCpuArray<Workspace<Found>, 1> = PerCpuArray::new();
@@ -74,6 +76,16 @@ impl BucketStore for MapBuckets {
     }
 
     #[inline(always)]
+    fn charge<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
+        limiter_charge(workspace);
+    }
+
+    #[inline(always)]
+    fn observe<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
+        limiter_observe(workspace);
+    }
+
+    #[inline(always)]
     fn refund(&self, charge: &Charge) -> Updated {
         Updated::of_number(if in_table() {
             limiter_update_table(charge, REFUND)
@@ -81,6 +93,29 @@ impl BucketStore for MapBuckets {
             limiter_update_hash(charge, REFUND)
         })
     }
+}
+
+/// [`BucketStore::charge`]. Returns nothing that matters: global functions have to.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
+    // is this CPU's, and the caller does not use it meanwhile.
+    if let Some(workspace) = unsafe { workspace.as_mut() } {
+        decide::charge(&MapBuckets, &MapTables, workspace);
+    }
+    0
+}
+
+/// [`BucketStore::observe`]; likewise.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
+    // SAFETY: as in `limiter_charge`.
+    if let Some(workspace) = unsafe { workspace.as_mut() } {
+        decide::observe(&MapBuckets, &MapTables, workspace);
+    }
+    0
 }
 
 #[inline(always)]

@@ -132,7 +132,7 @@ impl Instance {
             ..policy.shape
         });
         let on_trial = u8::from(clocking == Clocking::Test);
-        let mut loader = EbpfLoader::new(); loader.verifier_log_level(aya::VerifierLogLevel::from_bits_retain(2));
+        let mut loader = EbpfLoader::new();
         loader
             .override_global("SHAPE", &shape, true)
             .override_global("ON_TRIAL", &on_trial, true)
@@ -143,7 +143,7 @@ impl Instance {
             .map_max_entries("SLOTS", entries(policy.slots.len()))
             .map_max_entries("RANGES", entries(policy.ranges.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
-            .map_max_entries("OVERRIDES", entries(policy.overrides.len()))
+            .map_max_entries("RATES", entries(policy.rates.len()))
             .map_max_entries("MASKS", entries(policy.masks.len()));
         if let Some(directory) = shared {
             for name in maps::SHARED {
@@ -156,7 +156,7 @@ impl Instance {
         array::write(&mut ebpf, "SLOTS", &policy.slots)?;
         array::write(&mut ebpf, "RANGES", &policy.ranges)?;
         array::write(&mut ebpf, "CLASSES", &policy.classes)?;
-        array::write(&mut ebpf, "OVERRIDES", &policy.overrides)?;
+        array::write(&mut ebpf, "RATES", &policy.rates)?;
         array::write(&mut ebpf, "SCALES", &policy.scales)?;
         array::write(&mut ebpf, "MASKS", &policy.masks)?;
         let program = if preflight::knows_frags() {

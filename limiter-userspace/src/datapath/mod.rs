@@ -173,12 +173,12 @@ impl Datapath {
             return Ok(holdings);
         };
         for (slot, limit) in (0..).zip(&self.policy.limits) {
-            let Some(gcra) = parameters(&self.policy, limit, class, slot) else {
-                continue;
-            };
             if class.applies & (1 << slot) == 0 {
                 continue;
             }
+            let Some(gcra) = parameters(&self.policy, class, slot) else {
+                continue;
+            };
             for key in self.buckets_of(limit, class, &source) {
                 holdings.push(Holding {
                     slot,
@@ -199,7 +199,7 @@ impl Datapath {
                 interface,
                 ..self.policy.shape
             };
-            limit.bucket(&shape, class, source)
+            limit.bucket(&shape, class, source, source.family.index())
         };
         let mut keys: Vec<_> = self
             .attachments

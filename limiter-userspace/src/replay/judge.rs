@@ -143,7 +143,11 @@ impl Replay {
         let action = verdict.action(&self.policy);
         let strictest = if self.report_passed || action == Action::Drop {
             classify(&self.policy, &facts.source)
-                .map(|class| charge::Packet { facts, class, now })
+                .map(|class| charge::Packet {
+                    facts,
+                    class: *class,
+                    now,
+                })
                 .map(|packet| self.strictest(&packet, &verdict, action))
                 .transpose()
                 .map_err(engine_error)?

@@ -28,10 +28,10 @@ pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
 }
 
 /// A good packet with the class of its source.
-pub(crate) fn classified<'t>(tables: &'t CompiledPolicy, frame: &[u8]) -> Option<Packet<'t>> {
+pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
     let mut facts = Facts::NONE;
     parse(&BytesFrame(frame), &mut facts).ok()?;
-    let class = classify(tables, &facts.source)?;
+    let class = *classify(tables, &facts.source)?;
     Some(Packet {
         facts,
         class,

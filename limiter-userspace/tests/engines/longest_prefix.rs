@@ -111,7 +111,6 @@ fn the_kernel_finds_the_same_prefix() -> Result<()> {
     }]))?;
     let (trie_v4, trie_v6) = (Trie::new(&prefixes, v4)?, Trie::new(&prefixes, v6)?);
 
-    let limit = &tables.limits[0];
     for prefix in prefixes.iter().chain(&probes) {
         for address in [prefix.network(), prefix.broadcast()] {
             let number = match address {
@@ -119,7 +118,7 @@ fn the_kernel_finds_the_same_prefix() -> Result<()> {
                 IpAddr::V6(address) => trie_v6.longest(address.octets())?,
             };
             let class = classify(&tables, &address.into()).expect("a class");
-            let found = parameters(&tables, limit, &class, 0).context("a default")?;
+            let found = parameters(&tables, class, 0).context("a default")?;
             let expected = number.map_or(1, |number| u64::from(number) + 2);
             assert_eq!(found.burst, expected, "{address}");
         }

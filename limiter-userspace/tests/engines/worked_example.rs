@@ -29,7 +29,7 @@ fn twenty_per_second() -> Result<()> {
         assert_eq!(engines.judge(at_ms * MS, &frame), reason, "at {at_ms} ms");
         let key = BucketKey::of_source(built_in.id, Address::v4([172, 23, 45, 22]), 32);
         let tat = engines.maps().bucket(&key, 0).expect("a readable map");
-        let gcra = engines.tables().limits[0].default().expect("a default");
+        let gcra = engines.tables().rates[0];
         let expected = Level {
             remaining,
             retry_in_ns: retry_in_ms * MS,

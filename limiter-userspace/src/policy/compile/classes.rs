@@ -40,18 +40,19 @@ pub(super) struct Classes {
     slots: Slots,
     of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Gcra)>>,
     table: Vec<Class>,
-    overrides: Vec<Gcra>,
+    /// The limits' defaults, and behind them the overrides.
+    rates: Vec<Gcra>,
     known_v4: HashMap<Settings, u32>,
     known_v6: HashMap<Settings, u32>,
 }
 
 impl Classes {
-    pub(super) fn new(slots: Slots) -> Self {
+    pub(super) fn new(slots: Slots, defaults: Vec<Gcra>) -> Self {
         let mut classes = Self {
             slots,
             of_subscribers: BTreeMap::new(),
             table: Vec::new(),
-            overrides: Vec::new(),
+            rates: defaults,
             known_v4: HashMap::new(),
             known_v6: HashMap::new(),
         };
@@ -104,16 +105,16 @@ impl Classes {
                 .applying(family, overridden, all.subscriber.is_some()),
             overridden,
             subscriber: all.subscriber.unwrap_or(0),
-            first_override: index(self.overrides.len()),
+            first_override: index(self.rates.len()),
             reserved: 0,
         });
-        self.overrides
+        self.rates
             .extend(all.overrides.iter().map(|(_, gcra)| *gcra));
         class
     }
 
-    /// The classes, and the parameters of their overrides.
+    /// The classes, and the parameters of the limits' defaults and of the classes' overrides.
     pub(super) fn into_tables(self) -> (Vec<Class>, Vec<Gcra>) {
-        (self.table, self.overrides)
+        (self.table, self.rates)
     }
 }

@@ -61,8 +61,9 @@ pub struct CompiledPolicy {
     pub ranges: Vec<Range>,
     /// The classes; the first two are those of addresses that no prefix contains.
     pub classes: Vec<Class>,
-    /// The overrides' parameters, those of one class together.
-    pub overrides: Vec<Gcra>,
+    /// The parameters of the limits' defaults by slot, and behind them those of overrides, those
+    /// of one class together.
+    pub rates: Vec<Gcra>,
     /// The sets of limits by protocol and by TCP flags, and those of ranges.
     pub masks: Vec<u64>,
     /// The tick lengths that the limits count in; the first is a nanosecond.
@@ -80,19 +81,19 @@ impl CompiledPolicy {
         let limits = policy
             .limits
             .iter()
-            .map(|limit| {
-                let default = limit.default.map(|rate| rates.gcra(limit, rate));
-                let default = default.transpose()?;
-                Ok(LimitEntry::new(
-                    limit.id,
-                    limit.id_format,
-                    limit.cost,
-                    default,
-                ))
+            .map(|limit| LimitEntry::new(limit.id, limit.id_format, limit.cost))
+            .collect();
+        let defaults = policy
+            .limits
+            .iter()
+            .map(|limit| match limit.default {
+                Some(rate) => rates.gcra(limit, rate),
+                // It applies to no class without an override.
+                None => Ok(Gcra::NONE),
             })
             .collect::<Result<_, CompileError>>()?;
 
-        let mut classes = Classes::new(slots);
+        let mut classes = Classes::new(slots, defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
         let mut sets = Sets::new(&policy.limits);
         let mut indexed = Indexed::default();
@@ -128,7 +129,7 @@ impl CompiledPolicy {
             slots: index_slots,
             ranges,
         } = indexed;
-        let (classes, overrides) = classes.into_tables();
+        let (classes, gcras) = classes.into_tables();
         Ok(Self {
             shape: Shape {
                 limit_count: index(policy.limits.len()),
@@ -148,7 +149,7 @@ impl CompiledPolicy {
             slots: index_slots,
             ranges,
             classes,
-            overrides,
+            rates: gcras,
             masks: sets.into_table(),
             scales: rates.scales,
         })
@@ -162,7 +163,7 @@ impl CompiledPolicy {
             + size_of_val(&self.slots[..])
             + size_of_val(&self.ranges[..])
             + size_of_val(&self.classes[..])
-            + size_of_val(&self.overrides[..])
+            + size_of_val(&self.rates[..])
             + size_of_val(&self.masks[..])
             + size_of_val(&self.scales[..])
     }
@@ -198,8 +199,8 @@ impl Tables for CompiledPolicy {
         self.classes.get(index as usize)
     }
 
-    fn override_at(&self, index: u32) -> Option<&Gcra> {
-        self.overrides.get(index as usize)
+    fn rate(&self, index: u32) -> Option<&Gcra> {
+        self.rates.get(index as usize)
     }
 
     fn mask(&self, index: u32) -> Option<&u64> {

@@ -44,7 +44,7 @@ fn policy(limits: &[Vec<IpNet>]) -> Policy {
 fn compiled_burst(tables: &CompiledPolicy, source: IpAddr, slot: u32) -> u64 {
     let class = classify(tables, &source.into()).expect("a class");
     let limit = tables.limit(slot).unwrap();
-    parameters(tables, limit, &class, slot).unwrap().burst
+    parameters(tables, class, slot).unwrap().burst
 }
 
 /// The longest prefix, by asking each.
@@ -210,7 +210,8 @@ fn equal_overrides_share_a_class() {
     let tables = CompiledPolicy::new(&policy).unwrap();
     // Two of them are those of addresses without an override.
     assert_eq!(tables.classes.len(), 3);
-    assert_eq!(tables.overrides.len(), 1);
+    // The default's, and one for both.
+    assert_eq!(tables.rates.len(), 2);
     assert_eq!(tables.ranges.len(), 5);
     let [sources_v4, others @ ..] = tables.shape.starts;
     assert_eq!(sources_v4, Slot::ranges(0, 5));

@@ -75,7 +75,7 @@ impl Tables for Counting {
         None
     }
 
-    fn override_at(&self, _: u32) -> Option<&Gcra> {
+    fn rate(&self, _: u32) -> Option<&Gcra> {
         None
     }
 

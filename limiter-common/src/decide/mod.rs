@@ -1,0 +1,82 @@
+//! The decision: every matching limit is asked; one denial drops the packet and nothing is
+//! charged; otherwise all are charged.
+//!
+//! Two passes. The first only reads: most denials end there, having touched nothing. The
+//! second charges each bucket by compare-and-swap, from the state that the first has seen, or
+//! else deciding again on the one that it finds; where another CPU has emptied a bucket in between, what was charged before it is
+//! refunded and the packet is dropped. In that window other packets of the same source may
+//! be denied that would have passed; none passes that would have been denied.
+//!
+//! Limits that only observe come after the others, on packets that those let pass, each by
+//! itself: Boulder's spend-only transactions.
+
+mod charging;
+mod strictest;
+mod verdict;
+
+pub use self::verdict::Verdict;
+pub use self::charging::{charge, observe};
+pub(crate) use self::strictest::Strictest;
+use crate::{
+    bucket::BucketStore,
+    charge::{Packet, Workspace},
+    packet::{Facts, Headers},
+    policy::{Tables, classify, matching},
+    reason::Reason,
+};
+
+/// The time.
+pub trait Clock {
+    /// Nanoseconds since any fixed moment, the same for all CPUs but for microseconds.
+    fn now(&self) -> u64;
+}
+
+/// Decides on a frame, charging the buckets it is to be charged to.
+#[inline(always)]
+pub fn decide<H, C, T, B>(
+    headers: &H,
+    clock: &C,
+    tables: &T,
+    buckets: &B,
+    workspace: &mut Workspace<B::Found>,
+) -> Verdict
+where
+    H: Headers,
+    C: Clock,
+    T: Tables,
+    B: BucketStore,
+{
+    let mut facts = Facts::NONE;
+    let mut parsed = headers.parse(&mut facts);
+    if parsed.is_err()
+        && let Some(again) = headers.parse_all(&mut workspace.packet.facts)
+    {
+        parsed = again;
+        facts = workspace.packet.facts;
+    }
+    if let Err(reason) = parsed {
+        return Verdict::without_limits(reason);
+    }
+    let shape = tables.shape();
+    if shape.limit_count == 0 {
+        return Verdict::without_limits(Reason::Unlimited);
+    }
+    let Some(class) = classify(tables, &facts.source) else {
+        return Verdict::without_limits(Reason::Unlimited);
+    };
+    let matched = matching(tables, &facts, class);
+    if matched == 0 {
+        return Verdict::without_limits(Reason::Unlimited);
+    }
+    let packet = Packet {
+        facts,
+        class: *class,
+        now: clock.now(),
+    };
+    workspace.begin(packet, matched);
+    buckets.charge(tables, workspace);
+    if shape.observing != 0 && workspace.verdict.denied_by().is_none() {
+        buckets.observe(tables, workspace);
+    }
+    workspace.verdict
+}
