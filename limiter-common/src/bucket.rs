@@ -96,12 +96,7 @@ impl BucketKey {
     #[must_use]
     pub const fn of_source(limit: LimitId, address: Address, prefix_length: u8) -> Self {
         let Address { family, high, low } = address.masked(prefix_length);
-        Self::new(
-            limit,
-            OwnerKind::of_range(family, prefix_length),
-            high,
-            low,
-        )
+        Self::new(limit, OwnerKind::of_range(family, prefix_length), high, low)
     }
 
     /// The bucket of `limit` that a subscriber is charged to.
@@ -206,14 +201,13 @@ pub trait BucketStore {
 
     /// Looks for a bucket whose limit has the tick length of number `scale`; returns its state.
     ///
-    /// `alone` says that the packet has no other limit. A store may then leave the look-up to
-    /// [`Self::spend`], and say that the bucket is full.
+    /// Where it is the only one, a store may leave the look-up to [`Self::spend`], and say that
+    /// the bucket is full.
     fn find(
         &self,
         key: &BucketKey,
         scale: u32,
-        alone: bool,
-        hashed: &mut Hashed,
+        search: &mut Search,
         found: &mut Self::Found,
     ) -> u64;
 
@@ -245,19 +239,23 @@ pub trait BucketStore {
     }
 }
 
-/// The hash of an owner: several limits of a packet mostly have the same one.
+/// What the searches for the buckets of one packet share.
 #[derive(Clone, Copy, Debug)]
-pub struct Hashed {
-    /// What the owner's id is.
-    pub kind: OwnerKind,
+#[repr(C)]
+pub struct Search {
+    /// Of what kind of owner the hash is; several limits mostly have the same one.
+    pub hashed: OwnerKind,
+    /// 1: it is for one bucket only, or for each by itself.
+    pub single: u32,
     /// The hash, for stores that have one.
     pub hash: u64,
 }
 
-impl Hashed {
-    /// Of no owner.
-    pub const NONE: Self = Self {
-        kind: OwnerKind::NONE,
+impl Search {
+    /// For one bucket.
+    pub const SINGLE: Self = Self {
+        hashed: OwnerKind::NONE,
+        single: 1,
         hash: 0,
     };
 }

@@ -1,7 +1,7 @@
 //! What one limit wants of one packet.
 
 use crate::{
-    bucket::{BucketKey, Hashed, OwnerKind},
+    bucket::{BucketKey, OwnerKind, Search},
     decide::{Strictest, Verdict},
     gcra::{Gcra, Spend},
     limit::MAX_LIMITS,
@@ -49,7 +49,7 @@ pub struct Workspace<Found> {
     pub(crate) verdict: Verdict,
     /// The packet.
     pub(crate) packet: Packet,
-    pub(crate) hashed: Hashed,
+    pub(crate) search: Search,
     pub(crate) strictest: Strictest,
     pub(crate) charges: [Charge<Found>; MAX_LIMITS as usize],
 }
@@ -70,7 +70,7 @@ impl<Found: Copy + Default> Default for Workspace<Found> {
             },
             verdict: Verdict::without_limits(Reason::Unlimited),
             strictest: Strictest::NONE,
-            hashed: Hashed::NONE,
+            search: Search::SINGLE,
             charges: [charge; MAX_LIMITS as usize],
         }
     }
@@ -87,7 +87,7 @@ impl<Found> Workspace<Found> {
         };
         // Not as a whole: in BPF that would be a call to a loop over bytes.
         self.strictest.strictness = 0;
-        self.hashed.kind = OwnerKind::NONE;
+        self.search.hashed = OwnerKind::NONE;
     }
 
     /// The charge of the limit in a slot.

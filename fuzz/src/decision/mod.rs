@@ -9,11 +9,7 @@ mod wanted;
 use std::collections::HashMap;
 
 use arbitrary::{Arbitrary as _, Unstructured};
-use limiter_common::{
-    bucket::BucketKey,
-    decide::Verdict,
-    reason::Reason,
-};
+use limiter_common::{bucket::BucketKey, decide::Verdict, reason::Reason};
 use limiter_userspace::{
     native::{BytesFrame, MemoryBuckets, decide_once},
     policy::CompiledPolicy,

@@ -6,7 +6,7 @@ use crate::{
     charge::{Account, Workspace, account},
     gcra::Wait,
     limit::MAX_LIMITS,
-    policy::Tables,
+    policy::{Tables, parameters},
 };
 
 /// A packet being charged to the buckets of its limits.
@@ -57,12 +57,11 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     /// Charges all of `limits`, or none and says so in the verdict.
     #[inline(always)]
     fn charge_all(&mut self, limits: u64) {
-        let alone = limits & limits.wrapping_sub(1) == 0;
+        let single = limits & limits.wrapping_sub(1) == 0;
+        self.workspace.search.single = u32::from(single);
         for slot in slots(self.tables) {
             if contains(limits, slot) {
-                let strictness = self.prepare(slot, alone);
-                let slot = (self.tables.opaque(slot.into()) & 63) as u32;
-                let strictness = self.tables.opaque(strictness);
+                let strictness = self.tables.opaque(self.prepare(slot));
                 self.workspace.strictest.consider(slot, strictness);
             }
         }
@@ -101,9 +100,10 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     /// Charges each of `limits` that has the tokens, every one by itself, and notes the others.
     #[inline(always)]
     fn observe(&mut self, limits: u64) {
+        self.workspace.search.single = 1;
         for slot in slots(self.tables) {
             if contains(limits, slot) {
-                let has_tokens = self.prepare(slot, true) == 0
+                let has_tokens = self.prepare(slot) == 0
                     && matches!(
                         self.buckets.spend(self.workspace.charge(slot)),
                         Updated::Stored | Updated::Untracked
@@ -118,30 +118,35 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     /// Prepares the charge of the limit in a slot; returns how strict it would be, as
     /// [`Strictest`] has it.
     #[inline(always)]
-    fn prepare(&mut self, slot: u32, alone: bool) -> u64 {
-        let Some(Account { key, gcra, cost }) = account(self.tables, &self.workspace.packet, slot) else {
+    fn prepare(&mut self, slot: u32) -> u64 {
+        let Some(Account { key, gcra, cost }) = account(self.tables, &self.workspace.packet, slot)
+        else {
             // The policy's compiler excludes it. What would be charged is not known, so nothing
             // passes.
             return NEVER;
         };
         let Workspace {
             packet,
-            hashed,
+            search,
             charges,
             ..
         } = &mut *self.workspace;
-        let charge = &mut charges[(slot % MAX_LIMITS) as usize];
-        charge.seen = self
-            .buckets
-            .find(&key, gcra.scale, alone, hashed, &mut charge.found);
-        charge.now_ns = packet.now;
         let Ok(spend) = gcra.spend(gcra.ticks(packet.now), cost) else {
             return NEVER;
         };
+        let charge = &mut charges[(slot % MAX_LIMITS) as usize];
         charge.spend = spend;
+        charge.now_ns = packet.now;
+        charge.seen = self
+            .buckets
+            .find(&key, gcra.scale, search, &mut charge.found);
         match spend.apply(charge.seen) {
             Ok(_) => 0,
-            Err(Wait(ticks)) => gcra.ns(ticks).saturating_add(1),
+            // Looked up again: where they stand is not to take up stack through all of the above.
+            Err(Wait(ticks)) => match parameters(self.tables, &packet.class, slot) {
+                Some(gcra) => gcra.ns(ticks).saturating_add(1),
+                None => NEVER,
+            },
         }
     }
 }

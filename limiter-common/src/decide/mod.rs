@@ -14,9 +14,9 @@ mod charging;
 mod strictest;
 mod verdict;
 
-pub use self::verdict::Verdict;
 pub use self::charging::{charge, observe};
 pub(crate) use self::strictest::Strictest;
+pub use self::verdict::Verdict;
 use crate::{
     bucket::BucketStore,
     charge::{Packet, Workspace},

@@ -100,7 +100,13 @@ impl LimitEntry {
     /// The bucket that packets from `source`, which is of `class`, are charged to.
     #[must_use]
     #[inline(always)]
-    pub const fn bucket(&self, shape: &Shape, class: &Class, source: &Address, family: usize) -> BucketKey {
+    pub const fn bucket(
+        &self,
+        shape: &Shape,
+        class: &Class,
+        source: &Address,
+        family: usize,
+    ) -> BucketKey {
         let owner = &self.owners[family & 1];
         let high = match self.owner {
             SUBSCRIBER => class.subscriber,

@@ -133,9 +133,6 @@ pub fn insert<L: Line, S: LineStore>(
         // The bucket is gone, and so is its debt.
         return Updated::Stored as u32;
     }
-    let Ok(state) = wanted.apply(0) else {
-        return Updated::Declined as u32;
-    };
     let mut victim = WAYS;
     let mut evicted = LOCKED;
     let mut least = u64::MAX;
@@ -163,6 +160,9 @@ pub fn insert<L: Line, S: LineStore>(
             WhenFull::PassNew => return Updated::Untracked as u32,
         }
     }
+    let Ok(state) = wanted.apply(0) else {
+        return Updated::Declined as u32;
+    };
     if !line.compare_and_swap_state(victim, evicted, LOCKED) {
         return AGAIN;
     }

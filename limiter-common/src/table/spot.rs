@@ -2,7 +2,7 @@
 
 use super::{HashKey, Line, Place, WAYS, name, read};
 use crate::{
-    bucket::{BucketKey, Hashed},
+    bucket::{BucketKey, Search},
     limit::LimitId,
 };
 
@@ -38,15 +38,15 @@ pub fn find<L: Line>(
     line: impl FnOnce(u32) -> Option<L>,
     key: &BucketKey,
     scale: u32,
-    hashed: &mut Hashed,
+    search: &mut Search,
     spot: &mut Spot,
 ) -> u64 {
     let kind = key.owner_kind();
-    if hashed.kind != kind {
-        hashed.hash = hash_key.place(key).0;
-        hashed.kind = kind;
+    if search.hashed != kind {
+        search.hash = hash_key.place(key).0;
+        search.hashed = kind;
     }
-    let (place, limit) = (Place(hashed.hash), LimitId(key.limit));
+    let (place, limit) = (Place(search.hash), LimitId(key.limit));
     let index = place.line(limit, lines);
     let name = name(place, limit, scale);
     let (way, state) = match line(index) {

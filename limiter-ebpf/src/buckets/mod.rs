@@ -6,7 +6,7 @@ mod table;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Hashed, Updated},
+    bucket::{BucketKey, BucketStore, Search, Updated},
     charge::{self, Workspace},
     decide,
     gcra::Change,
@@ -46,19 +46,12 @@ impl BucketStore for MapBuckets {
     type Found = Found;
 
     #[inline(always)]
-    fn find(
-        &self,
-        key: &BucketKey,
-        scale: u32,
-        alone: bool,
-        hashed: &mut Hashed,
-        found: &mut Found,
-    ) -> u64 {
+    fn find(&self, key: &BucketKey, scale: u32, search: &mut Search, found: &mut Found) -> u64 {
         if in_table() {
-            return table::find(key, scale, hashed, &mut found.spot);
+            return table::find(key, scale, search, &mut found.spot);
         }
         found.key = *key;
-        if alone {
+        if search.single == 1 {
             // A look-up costs as much as all else: the one to spend is enough.
             0
         } else {

@@ -6,7 +6,7 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    bucket::{BucketKey, Hashed, Updated},
+    bucket::{BucketKey, Search, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
     gcra::Change,
     table::{self, Line, LineStore, Scale, Spot, WAYS, WhenFull},
@@ -98,10 +98,18 @@ impl LineStore for At {
 }
 
 #[inline(always)]
-pub(super) fn find(key: &BucketKey, scale: u32, hashed: &mut Hashed, spot: &mut Spot) -> u64 {
+pub(super) fn find(key: &BucketKey, scale: u32, search: &mut Search, spot: &mut Spot) -> u64 {
     let shape = globals::shape();
     let lines = shape.table_lines;
-    table::find(&shape.hash_key, lines, MapLine::at, key, scale, hashed, spot)
+    table::find(
+        &shape.hash_key,
+        lines,
+        MapLine::at,
+        key,
+        scale,
+        search,
+        spot,
+    )
 }
 
 /// Charges the bucket that [`find`] has looked for.

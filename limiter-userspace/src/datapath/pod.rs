@@ -56,10 +56,7 @@ unsafe impl<T: PlainBytes> Pod for InMap<T> {}
 const _: () = {
     assert!(size_of::<Gcra>() == 3 * 8 + 2 * 16 + 8, "no padding");
     assert!(size_of::<Scale>() == 2 * 16, "no padding");
-    assert!(
-        size_of::<LimitEntry>() == 8 + 2 * 24,
-        "no padding"
-    );
+    assert!(size_of::<LimitEntry>() == 8 + 2 * 24, "no padding");
     assert!(size_of::<Node>() == 32, "no padding");
     assert!(size_of::<Slot>() == 8, "no padding");
     assert!(size_of::<Range>() == 24, "no padding");

@@ -5,7 +5,7 @@ mod table;
 use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Hashed, Updated},
+    bucket::{BucketKey, BucketStore, Search, Updated},
     charge::{Charge, Workspace},
     decide::{Clock, Verdict, decide},
     gcra::Change,
@@ -64,8 +64,7 @@ impl BucketStore for MemoryBuckets {
         &self,
         key: &BucketKey,
         _scale: u32,
-        _alone: bool,
-        _hashed: &mut Hashed,
+        _search: &mut Search,
         found: &mut BucketKey,
     ) -> u64 {
         *found = *key;

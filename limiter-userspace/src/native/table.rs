@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Hashed, Updated},
+    bucket::{BucketKey, BucketStore, Search, Updated},
     charge::Charge,
     gcra::Change,
     table::{self, HashKey, Line, LineStore, Scale, Spot, WAYS, WhenFull},
@@ -46,7 +46,7 @@ impl MemoryTable {
     /// no such bucket, or it is full.
     #[must_use]
     pub fn state(&self, key: &BucketKey, scale: u32) -> Option<u64> {
-        let state = self.find(key, scale, true, &mut { Hashed::NONE }, &mut Spot::default());
+        let state = self.find(key, scale, &mut { Search::SINGLE }, &mut Spot::default());
         (state != 0).then_some(state)
     }
 
@@ -62,21 +62,14 @@ impl MemoryTable {
 impl BucketStore for MemoryTable {
     type Found = Spot;
 
-    fn find(
-        &self,
-        key: &BucketKey,
-        scale: u32,
-        _alone: bool,
-        hashed: &mut Hashed,
-        spot: &mut Spot,
-    ) -> u64 {
+    fn find(&self, key: &BucketKey, scale: u32, search: &mut Search, spot: &mut Spot) -> u64 {
         table::find(
             &self.key,
             self.line_count(),
             |index| self.line(index),
             key,
             scale,
-            hashed,
+            search,
             spot,
         )
     }

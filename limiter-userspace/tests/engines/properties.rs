@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Hashed, Updated},
+    bucket::{BucketKey, BucketStore, Search, Updated},
     charge::{Charge, account},
     decide::Verdict,
     gcra::Gcra,
@@ -136,15 +136,8 @@ struct Failing {
 impl BucketStore for Failing {
     type Found = BucketKey;
 
-    fn find(
-        &self,
-        key: &BucketKey,
-        scale: u32,
-        alone: bool,
-        hashed: &mut Hashed,
-        found: &mut BucketKey,
-    ) -> u64 {
-        self.buckets.find(key, scale, alone, hashed, found)
+    fn find(&self, key: &BucketKey, scale: u32, search: &mut Search, found: &mut BucketKey) -> u64 {
+        self.buckets.find(key, scale, search, found)
     }
 
     fn spend(&self, charge: &Charge<BucketKey>) -> Updated {

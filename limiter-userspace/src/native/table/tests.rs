@@ -46,10 +46,8 @@ fn token<'a>(table: &'a MemoryTable, gcra: &Gcra, limit: u16, source: u32, now: 
 impl Token<'_> {
     fn charge(&self) -> Charge<Spot> {
         let mut found = Spot::default();
-        let hashed = &mut { Hashed::NONE };
-        let seen = self
-            .table
-            .find(&self.key, self.scale, true, hashed, &mut found);
+        let search = &mut { Search::SINGLE };
+        let seen = self.table.find(&self.key, self.scale, search, &mut found);
         Charge {
             found,
             spend: self.spend,
@@ -119,10 +117,7 @@ fn what_happens_when_all_are_in_debt_is_configured() {
             assert!(table.state(&other.key, 0).is_some(), "{source}");
         }
         // Those that are there go on.
-        assert_eq!(
-            token(&table, &gcra, 1, 4, NOW).spend(),
-            Updated::Stored
-        );
+        assert_eq!(token(&table, &gcra, 1, 4, NOW).spend(), Updated::Stored);
     }
 }
 
