@@ -43,7 +43,6 @@ fn policy(limits: &[Vec<IpNet>]) -> Policy {
 
 fn compiled_burst(tables: &CompiledPolicy, source: IpAddr, slot: u32) -> u64 {
     let class = classify(tables, &source.into()).expect("a class");
-    let limit = tables.limit(slot).unwrap();
     parameters(tables, class, slot).unwrap().burst
 }
 
