@@ -8,11 +8,11 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use bench_common::Sink;
+use testbed::Interrupt;
 
 use crate::{
     contender::{Contender, Loaded, Runnable as _, Terms},
     cpu,
-    interrupt::Interrupt,
     lane::to_f64,
     results::Figure,
     scenario::Scenario,

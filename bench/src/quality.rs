@@ -15,12 +15,11 @@ use anyhow::{Context as _, Result, ensure};
 use aya::{Ebpf, maps::PerCpuArray, programs::SocketFilter};
 use bench_common::{Client, Sink};
 use serde::Serialize;
-use testbed::{Pair, monotonic_ns};
+use testbed::{Interrupt, Pair, monotonic_ns};
 
 use crate::{
     contender::{Contender, Terms},
     generator::{Generator, Until},
-    interrupt::Interrupt,
     lane::{new_pair, to_f64},
     objects,
     scenario::{PORT, Scenario},

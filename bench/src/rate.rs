@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bench_common::Sink;
+use testbed::Interrupt;
 
 use crate::{
     contender::{Contender, Terms},
-    interrupt::Interrupt,
     lane::Lane,
     results::Figure,
     scenario::Scenario,

@@ -7,7 +7,6 @@ mod built;
 mod command;
 mod demo;
 mod fuzz;
-mod interrupt;
 mod object;
 mod privileges;
 mod run;
