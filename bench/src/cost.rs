@@ -41,6 +41,7 @@ pub(crate) fn measure(
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
         per_second: PER_SECOND,
+        overridden: None,
         sink: Sink::Everything,
         draw: true,
     };

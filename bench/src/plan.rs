@@ -101,7 +101,7 @@ impl Plan {
             costs: [floods(V4, &[0, 24]), floods(V6Far, &[24])].concat(),
             rounds: 3,
             time: Duration::from_millis(150),
-            quality_time: Duration::from_secs(2),
+            quality_time: Duration::from_secs(4),
             quality_rounds: 1,
             quick: true,
             only,

@@ -174,6 +174,12 @@ fn clients(results: &Results) -> Vec<Target> {
         ),
         admitted("least", quality.map(|quality| quality.over.min)),
         admitted("most", quality.map(|quality| quality.over.max)),
+        Target::new(
+            "slow client over its limit: most admitted of allowed",
+            AtMost(100.0),
+            "%",
+            quality.and_then(|quality| Some(quality.slow.as_ref()?.max)),
+        ),
     ]
 }
 
