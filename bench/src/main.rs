@@ -140,6 +140,7 @@ fn measure(plan: &Plan, machine: Machine, interrupt: &Interrupt) -> Result<Resul
     Ok(Results {
         machine,
         quick: false,
+        effort: plan.effort(),
         rates,
         costs,
         qualities,

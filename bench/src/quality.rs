@@ -116,20 +116,25 @@ pub(crate) fn measure(
         .collect()
 }
 
-fn run(
-    contender: &Contender,
-    scenario: &Scenario,
-    time: Duration,
-    interrupt: &Interrupt,
-) -> Result<Outcome> {
-    let terms = Terms {
+/// What the contenders are told.
+pub(crate) fn terms(scenario: &Scenario) -> Result<Terms> {
+    Ok(Terms {
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
         per_second: PER_SECOND,
         overridden: Some(slow_override()?),
         sink: Sink::Flood,
         draw: false,
-    };
+    })
+}
+
+fn run(
+    contender: &Contender,
+    scenario: &Scenario,
+    time: Duration,
+    interrupt: &Interrupt,
+) -> Result<Outcome> {
+    let terms = terms(scenario)?;
     let pair = new_pair(scenario.cpus)?;
     let _at_work = contender.start(&pair, &terms)?;
     let application = Application::start(&pair)?;

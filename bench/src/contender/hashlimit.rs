@@ -23,8 +23,7 @@ pub(super) fn rules(terms: &Terms) -> Vec<String> {
         Layout::V4 => "iptables",
         Layout::V6Near | Layout::V6Far => "ip6tables",
     };
-    let rule =
-        |what: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {what}");
+    let rule = |what: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {what}");
     // Nothing expires while it is measured, as in the others.
     let limit = |name: &str, what: &str| {
         format!(
@@ -39,7 +38,10 @@ pub(super) fn rules(terms: &Terms) -> Vec<String> {
     }) = terms.overridden
     {
         let within = format!("--hashlimit-upto {per_minute}/minute --hashlimit-burst 1 -j ACCEPT");
-        rules.push(rule(&format!("-s {address} {}", limit("override", &within))));
+        rules.push(rule(&format!(
+            "-s {address} {}",
+            limit("override", &within)
+        )));
         rules.push(rule(&format!("-s {address} -j DROP")));
     }
     let rate = terms.per_second;

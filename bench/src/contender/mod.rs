@@ -4,6 +4,7 @@ mod hashlimit;
 mod limiter;
 mod nftables;
 mod program;
+mod shown;
 
 use std::{net::Ipv4Addr, time::Duration};
 
@@ -12,7 +13,11 @@ use bench_common::{Layout, Sink};
 use limiter_userspace::config::Store;
 use testbed::Pair;
 
-pub(crate) use self::{limiter::Limits, program::Loaded};
+pub(crate) use self::{
+    limiter::{Limits, OVERRIDES},
+    program::Loaded,
+    shown::shown,
+};
 use crate::tool;
 
 /// How many sources the limiter and the plain one have room for: what is configured by default.
