@@ -35,8 +35,8 @@ impl Package {
         ]))?;
         Self::newest_of(&known, series).with_context(|| {
             format!(
-                "apt knows no {PREFIX}{series}.…{SUFFIX}: run `apt-get update` as root, or add \
-                 the backports of your Debian to its sources"
+                "apt knows no {PREFIX}{series}.…{SUFFIX}: run `apt-get update` as root, or name a \
+                 series that this Debian has"
             )
         })
     }
