@@ -111,6 +111,10 @@ fn render(lines: &[Line], unit: Unit, svg: &mut String) -> Result<(), Box<dyn st
             Unit::Rate => "millions of packets a second (logarithmic)",
             Unit::Cost => "nanoseconds a packet (logarithmic)",
         })
+        .y_label_formatter(&|value| match *value {
+            value if value < 1.0 => format!("{value:.1}"),
+            value => format!("{value:.0}"),
+        })
         .label_style(("sans-serif", 13).into_font())
         .draw()?;
     let font = ("sans-serif", 13).into_font();
