@@ -8,11 +8,11 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use bench_common::Sink;
+use testbed::Interrupt;
 
 use crate::{
     contender::{Contender, Loaded, Runnable as _, Terms},
     cpu,
-    interrupt::Interrupt,
     lane::to_f64,
     results::Figure,
     scenario::Scenario,
@@ -41,6 +41,7 @@ pub(crate) fn measure(
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
         per_second: PER_SECOND,
+        overridden: None,
         sink: Sink::Everything,
         draw: true,
     };

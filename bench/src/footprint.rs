@@ -46,6 +46,7 @@ fn load(limits: Limits) -> Result<(u64, Duration)> {
         layout: Layout::V4,
         sources_log2: 0,
         per_second: 1000,
+        overridden: None,
         sink: Sink::Nothing,
         draw: false,
     };

@@ -10,11 +10,9 @@ use aya::{
 };
 use bench_common::{CLIENTS, Client, Sink};
 use nix::net::if_::if_nametoindex;
-use testbed::{CLIENT_INTERFACE, Namespace, Pair};
+use testbed::{CLIENT_INTERFACE, Interrupt, Namespace, Pair};
 
-use crate::{
-    cpu, drawing::Drawing, interrupt::Interrupt, lane::to_f64, objects, scenario::Scenario,
-};
+use crate::{cpu, drawing::Drawing, lane::to_f64, objects, scenario::Scenario};
 
 /// Frames in flight at a time: what the receiver takes in one go (NAPI's budget), and a
 /// quarter of what fits the veth pair's ring.

@@ -7,12 +7,11 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use testbed::{CLIENT_INTERFACE, Pair, SERVER_INTERFACE};
+use testbed::{CLIENT_INTERFACE, Interrupt, Pair, SERVER_INTERFACE};
 
 use crate::{
     contender::{Contender, Loaded, Terms},
     generator::{Generator, Until},
-    interrupt::Interrupt,
     scenario::{SERVER_V4, SERVER_V6, Scenario},
     tool,
 };

@@ -9,7 +9,6 @@ mod cpu;
 mod drawing;
 mod footprint;
 mod generator;
-mod interrupt;
 mod lane;
 mod machine;
 mod objects;
@@ -28,17 +27,14 @@ use std::{fs, path::PathBuf, process::ExitCode};
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use testbed::{INTERRUPTED, Interrupt};
 
 use self::{
     contender::CONTENDERS,
-    interrupt::Interrupt,
     machine::Machine,
     plan::{Measure, Plan},
     results::Results,
 };
-
-/// What a shell reports of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
@@ -144,6 +140,7 @@ fn measure(plan: &Plan, machine: Machine, interrupt: &Interrupt) -> Result<Resul
     Ok(Results {
         machine,
         quick: false,
+        effort: plan.effort(),
         rates,
         costs,
         qualities,

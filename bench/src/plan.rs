@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bench_common::Layout::{self, V4, V6Far, V6Near};
 use clap::ValueEnum;
+use serde::Serialize;
 
 use crate::{
     contender::{
@@ -35,6 +36,19 @@ pub(crate) struct Plan {
     only: Vec<String>,
 }
 
+/// How often and for how long it was measured.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Effort {
+    /// Runs of each contender under each flood.
+    pub(crate) rounds: usize,
+    /// Seconds that each takes.
+    pub(crate) seconds: f64,
+    /// Runs of each contender with clients.
+    pub(crate) clients_rounds: usize,
+    /// Seconds that each takes.
+    pub(crate) clients_seconds: f64,
+}
+
 /// One kind of what is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Measure {
@@ -47,6 +61,16 @@ pub(crate) enum Measure {
 }
 
 impl Plan {
+    /// How much of everything there is.
+    pub(crate) fn effort(&self) -> Effort {
+        Effort {
+            rounds: self.rounds,
+            seconds: self.time.as_secs_f64(),
+            clients_rounds: self.quality_rounds,
+            clients_seconds: self.quality_time.as_secs_f64(),
+        }
+    }
+
     /// Without what is not among `measures`; none: with everything.
     pub(crate) fn restricted_to(mut self, measures: &[Measure]) -> Self {
         let left_out = |measure| !measures.is_empty() && !measures.contains(&measure);
@@ -101,7 +125,7 @@ impl Plan {
             costs: [floods(V4, &[0, 24]), floods(V6Far, &[24])].concat(),
             rounds: 3,
             time: Duration::from_millis(150),
-            quality_time: Duration::from_secs(2),
+            quality_time: Duration::from_secs(4),
             quality_rounds: 1,
             quick: true,
             only,

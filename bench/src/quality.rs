@@ -11,16 +11,15 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use aya::{Ebpf, maps::PerCpuArray, programs::SocketFilter};
-use bench_common::{Client, Sink};
+use bench_common::{Client, Sink, Source, client_source};
 use serde::Serialize;
-use testbed::{Pair, monotonic_ns};
+use testbed::{Interrupt, Pair, monotonic_ns};
 
 use crate::{
-    contender::{Contender, Terms},
+    contender::{Contender, Override, Terms},
     generator::{Generator, Until},
-    interrupt::Interrupt,
     lane::{new_pair, to_f64},
     objects,
     scenario::{PORT, Scenario},
@@ -37,6 +36,15 @@ pub(crate) const GOOD_PER_SECOND: u64 = PER_SECOND * 8 / 10;
 /// What the one client sends that does not.
 pub(crate) const OVER_PER_SECOND: u64 = PER_SECOND * 5;
 
+/// The packets a minute of the override for one client more, which may not send two at once.
+pub(crate) const SLOW_PER_MINUTE: u64 = 12;
+
+/// What that client sends in a minute: a packet every two seconds. Only who pauses is ever
+/// forgotten. In this time the flood fills a store of a million sources over again, while the
+/// bucket is in debt for three seconds more. (The kernel's LRU map keeps for long what was looked
+/// up twice before it was to go: a client that sends faster is limited by any store.)
+pub(crate) const SLOW_SENDS_PER_MINUTE: u64 = 30;
+
 /// The flood alone, before: until its sources have filled every store.
 const WARM_UP: Until = Until {
     time: Duration::from_secs(4),
@@ -44,6 +52,7 @@ const WARM_UP: Until = Until {
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
+const MINUTE_NS: u64 = 60 * SECOND_NS;
 
 /// What one contender did.
 #[derive(Clone, Debug, Serialize)]
@@ -51,8 +60,10 @@ pub(crate) struct Quality {
     pub(crate) contender: &'static str,
     /// Percent of the good clients' packets that did not arrive.
     pub(crate) good_lost: Spread,
-    /// Percent of what the limit allows the other client that arrived.
+    /// Percent of what the limit allows the client over it that arrived.
     pub(crate) over: Spread,
+    /// The same of the slow client; `None`: the contender has no overrides.
+    pub(crate) slow: Option<Spread>,
     /// Frames a second, of the flood and the clients.
     pub(crate) flood: Spread,
     /// Of a million frames, how many were lost before the contender; the worst run.
@@ -63,6 +74,7 @@ pub(crate) struct Quality {
 struct Outcome {
     good_lost: f64,
     over: f64,
+    slow: Option<f64>,
     flood: f64,
     lost_ppm: f64,
 }
@@ -96,11 +108,24 @@ pub(crate) fn measure(
                 contender: contender.name,
                 good_lost: spread(|outcome| outcome.good_lost)?,
                 over: spread(|outcome| outcome.over)?,
+                slow: Spread::new(outcomes.iter().filter_map(|outcome| outcome.slow).collect()),
                 flood: spread(|outcome| outcome.flood)?,
                 lost_ppm: spread(|outcome| outcome.lost_ppm)?.max,
             })
         })
         .collect()
+}
+
+/// What the contenders are told.
+pub(crate) fn terms(scenario: &Scenario) -> Result<Terms> {
+    Ok(Terms {
+        layout: scenario.layout,
+        sources_log2: scenario.sources_log2,
+        per_second: PER_SECOND,
+        overridden: Some(slow_override()?),
+        sink: Sink::Flood,
+        draw: false,
+    })
 }
 
 fn run(
@@ -109,13 +134,7 @@ fn run(
     time: Duration,
     interrupt: &Interrupt,
 ) -> Result<Outcome> {
-    let terms = Terms {
-        layout: scenario.layout,
-        sources_log2: scenario.sources_log2,
-        per_second: PER_SECOND,
-        sink: Sink::Flood,
-        draw: false,
-    };
+    let terms = terms(scenario)?;
     let pair = new_pair(scenario.cpus)?;
     let _at_work = contender.start(&pair, &terms)?;
     let application = Application::start(&pair)?;
@@ -131,35 +150,61 @@ fn run(
     let lost = pair.lost()? - lost;
     let received = application.received()?;
     let clients = generator.clients()?;
-    let (good, over) = clients.split_at(GOOD_CLIENTS);
-    let over = over.first().context("no client over its limit")?;
+    let admitted = |number: usize, burst: u64, count: u64, period_ns: u64| -> Result<f64> {
+        let client = &clients[number];
+        ensure!(client.sent > 0, "client {number} sent nothing");
+        // In whole packets: those that the bucket had, and those that came to it since.
+        let allowed = burst + (client.last_ns - client.first_ns) * count / period_ns;
+        Ok(to_f64(received[number]) / to_f64(allowed) * 100.0)
+    };
 
-    let good_sent: u64 = good.iter().map(|client| client.sent).sum();
-    let good_received: u64 = received.iter().take(GOOD_CLIENTS).sum();
-    ensure!(good_sent > 0 && over.sent > 0, "the clients sent nothing");
-    let allowed = to_f64(PER_SECOND)
-        + to_f64(over.last_ns - over.first_ns) * to_f64(PER_SECOND) / to_f64(SECOND_NS);
+    let good_sent: u64 = clients[..GOOD_CLIENTS]
+        .iter()
+        .map(|client| client.sent)
+        .sum();
+    let good_received: u64 = received[..GOOD_CLIENTS].iter().sum();
+    ensure!(good_sent > 0, "the good clients sent nothing");
+    let slow = contender
+        .has_overrides()
+        .then(|| admitted(SLOW, 1, SLOW_PER_MINUTE, MINUTE_NS));
     Ok(Outcome {
         good_lost: (1.0 - to_f64(good_received) / to_f64(good_sent)) * 100.0,
-        over: to_f64(received[GOOD_CLIENTS]) / allowed * 100.0,
+        over: admitted(OVER, PER_SECOND, PER_SECOND, SECOND_NS)?,
+        slow: slow.transpose()?,
         flood: sent.rate,
         lost_ppm: to_f64(lost) / to_f64(sent.frames) * 1e6,
     })
 }
 
-/// The good ones, and the one that is not; they start one after the other.
+/// The numbers of the two over their limits: after those of the good ones.
+const OVER: usize = GOOD_CLIENTS;
+const SLOW: usize = OVER + 1;
+
+/// The good ones, and those that are not; they start one after the other.
 fn clients(now_ns: u64) -> Vec<Client> {
-    let paces = [GOOD_PER_SECOND; GOOD_CLIENTS];
-    paces
+    [SECOND_NS / GOOD_PER_SECOND; GOOD_CLIENTS]
         .into_iter()
-        .chain([OVER_PER_SECOND])
+        .chain([
+            SECOND_NS / OVER_PER_SECOND,
+            MINUTE_NS / SLOW_SENDS_PER_MINUTE,
+        ])
         .zip(1..)
-        .map(|(per_second, number)| Client {
-            interval_ns: SECOND_NS / per_second,
+        .map(|(interval_ns, number)| Client {
+            interval_ns,
             due_ns: now_ns + number * 100_000,
             ..Client::default()
         })
         .collect()
+}
+
+fn slow_override() -> Result<Override> {
+    let Source::V4(address) = client_source(u32::try_from(SLOW)?) else {
+        bail!("clients have IPv4 addresses");
+    };
+    Ok(Override {
+        address: address.into(),
+        per_minute: SLOW_PER_MINUTE,
+    })
 }
 
 /// A UDP socket on the server, whose filter counts what arrives and drops it.

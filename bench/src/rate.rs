@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bench_common::Sink;
+use testbed::Interrupt;
 
 use crate::{
     contender::{Contender, Terms},
-    interrupt::Interrupt,
     lane::Lane,
     results::Figure,
     scenario::Scenario,
@@ -31,6 +31,7 @@ pub(crate) fn measure(
         layout: scenario.layout,
         sources_log2: scenario.sources_log2,
         per_second: PER_SECOND,
+        overridden: None,
         sink: Sink::Everything,
         draw: false,
     };

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    footprint::Footprint, machine::Machine, quality::Quality, scenario::Scenario, stats::Spread,
-    targets::Target,
+    footprint::Footprint, machine::Machine, plan::Effort, quality::Quality, scenario::Scenario,
+    stats::Spread, targets::Target,
 };
 
 /// One contender under one flood.
@@ -23,6 +23,7 @@ pub(crate) struct Results {
     pub(crate) machine: Machine,
     /// Shortened: the figures are rough.
     pub(crate) quick: bool,
+    pub(crate) effort: Effort,
     /// Packets a second over veth.
     pub(crate) rates: Vec<Figure>,
     /// Nanoseconds a packet by `BPF_PROG_TEST_RUN`.

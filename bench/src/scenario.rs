@@ -102,7 +102,13 @@ impl fmt::Display for Scenario {
         let Self {
             frame_length, cpus, ..
         } = self;
-        write!(f, "{}, {}", layout_name(self.layout), self.sources_name())?;
+        let plural = if self.sources() == 1 { "" } else { "s" };
+        write!(
+            f,
+            "{}, {} source{plural}",
+            layout_name(self.layout),
+            self.sources_name()
+        )?;
         if *frame_length != SMALL {
             write!(f, ", {frame_length} bytes")?;
         }
@@ -150,8 +156,8 @@ mod tests {
             [0, 10, 16, 20, 24].map(|power| Scenario::new(Layout::V4, power).sources_name());
         assert_eq!(names, ["1", "1 k", "64 k", "1 M", "16 M"]);
         let scenario = Scenario::new(Layout::V6Far, 20);
-        assert_eq!(scenario.to_string(), "IPv6 over /48s, 1 M");
+        assert_eq!(scenario.to_string(), "IPv6 over /48s, 1 M sources");
         let scenario = Scenario::new(Layout::V4, 0).with_frames(LARGE).on_cpus(2);
-        assert_eq!(scenario.to_string(), "IPv4, 1, 1500 bytes, 2 CPUs");
+        assert_eq!(scenario.to_string(), "IPv4, 1 source, 1500 bytes, 2 CPUs");
     }
 }

@@ -92,7 +92,7 @@ fn rates(results: &Results) -> Vec<Target> {
     let against_nftables = |sources_log2, least| {
         let scenario = v4(sources_log2);
         Target::new(
-            format!("veth, {scenario}: against nftables"),
+            format!("packets a second, {scenario}: times nftables'"),
             AtLeast(least),
             "×",
             against(NFTABLES, scenario),
@@ -103,7 +103,7 @@ fn rates(results: &Results) -> Vec<Target> {
         against_nftables(16, 3.5),
         against_nftables(20, 4.5),
         Target::new(
-            format!("veth, {}: of XDP_DROP", v4(24)),
+            format!("packets a second, {}: of XDP_DROP's", v4(24)),
             AtLeast(25.0),
             "%",
             against(DROP, v4(24)).map(|ratio| ratio * 100.0),
@@ -119,15 +119,15 @@ fn more(results: &Results, contender: &str, than: &str, scenario: Scenario) -> O
 fn costs(results: &Results) -> Vec<Target> {
     let target = |scenario: Scenario, what, most, contender, than| {
         Target::new(
-            format!("{scenario}: {what}"),
+            format!("nanoseconds, {scenario}: {what}"),
             AtMost(most),
             "ns",
             more(results, contender, than, scenario),
         )
     };
     vec![
-        target(v4(0), "over parse + clock", 30.0, ONE, PARSE),
-        target(v4(24), "over parse + clock", 190.0, ONE, PARSE),
+        target(v4(0), "more than parse + clock", 30.0, ONE, PARSE),
+        target(v4(24), "more than parse + clock", 190.0, ONE, PARSE),
         target(v4(0), "a second limit on the address", 12.0, TWO, ONE),
     ]
 }
@@ -143,13 +143,13 @@ fn both_families(results: &Results) -> Vec<Target> {
             let scenario = Scenario::new(layout, 24);
             [
                 Target::new(
-                    format!("{scenario}: the /48 limit"),
+                    format!("nanoseconds, {scenario}: more for the /48 limit"),
                     AtMost(60.0),
                     "%",
                     percent_more((RANGE, scenario), (ONE, scenario)),
                 ),
                 Target::new(
-                    format!("{scenario}: behind IPv4"),
+                    format!("nanoseconds, {scenario}: more than IPv4"),
                     AtMost(25.0),
                     "%",
                     percent_more((ONE, scenario), (ONE, v4(24))),
@@ -174,6 +174,12 @@ fn clients(results: &Results) -> Vec<Target> {
         ),
         admitted("least", quality.map(|quality| quality.over.min)),
         admitted("most", quality.map(|quality| quality.over.max)),
+        Target::new(
+            "slow client over its limit: most admitted of allowed",
+            AtMost(100.0),
+            "%",
+            quality.and_then(|quality| Some(quality.slow.as_ref()?.max)),
+        ),
     ]
 }
 
@@ -181,7 +187,7 @@ fn overrides(results: &Results) -> Vec<Target> {
     let footprint = &results.footprint;
     vec![
         Target::new(
-            format!("{}: 100 k overrides", v4(24)),
+            format!("nanoseconds, {}: more with 100 k overrides", v4(24)),
             AtMost(25.0),
             "ns",
             more(results, LISTS, ONE, v4(24)),
@@ -212,7 +218,7 @@ fn resources(results: &Results) -> Vec<Target> {
             Some(mebibytes(results.footprint.million_buckets_bytes)),
         ),
         Target::new(
-            format!("veth, {two}: against one"),
+            format!("packets a second, {two}: times one CPU's"),
             AtLeast(1.8),
             "×",
             results

@@ -1,9 +1,11 @@
 //! Finds a toolchain for BPF and builds the XDP program's objects with it.
 //!
-//! Used by `cargo xtask`, and by the daemon's build script, which embeds the objects. The BPF
+//! Used by `cargo xtask`, and by the build scripts of the daemon and the benchmark, which embed the
+//! objects. The BPF
 //! target has no prebuilt `core`, so a toolchain is a compiler that has its library's source
 //! ([`compiler`]) and `bpf-linker` ([`linker`]).
 
+mod build_script;
 pub mod compiler;
 mod environment;
 mod error;
@@ -13,6 +15,7 @@ mod places;
 mod rustup;
 mod toolchain;
 
+pub use build_script::build_script;
 pub use error::Error;
 pub use objects::{BenchObjects, Builder, Objects};
 pub use places::Places;

@@ -8,7 +8,7 @@
 //! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte
 //! ([`RawSender`] with [`Frame`]); [`UdpSink`], [`Listener`] and [`RawSink`] count what
 //! arrives, per source address. What a [`Load`] does is bounded in count and in time. [`capture`]
-//! writes frames to files.
+//! writes frames to files. An [`Interrupt`] leaves time to tidy up when the user wants an end.
 //!
 //! What must not exist here: an interface, an address or a packet outside the namespaces.
 
@@ -17,6 +17,7 @@ mod clock;
 mod connector;
 mod counter;
 mod frame;
+mod interrupt;
 mod limiter;
 mod link;
 mod listener;
@@ -34,6 +35,7 @@ mod udp_source;
 pub use clock::monotonic_ns;
 pub use connector::{Attempts, Connector};
 pub use frame::{Frame, Tag};
+pub use interrupt::{INTERRUPTED, Interrupt};
 pub use limiter::Limiter;
 pub use link::{CLIENT_MAC, SERVER_MAC};
 pub use listener::Listener;

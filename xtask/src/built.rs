@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use crate::command::shown;
 
-/// Programs that cargo built.
+/// Programs that cargo built, each with the name of its target.
 #[derive(Debug)]
-pub(crate) struct Built(Vec<PathBuf>);
+pub(crate) struct Built(Vec<(String, PathBuf)>);
 
 impl Built {
     /// Runs `cargo build` with its progress on the terminal; `what` is said not to build.
@@ -33,22 +33,28 @@ impl Built {
     fn of_messages(messages: &str) -> Self {
         #[derive(Deserialize)]
         struct Artifact {
+            target: Target,
             executable: Option<PathBuf>,
         }
-        let executables = messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Artifact>(line).ok()?.executable);
-        Self(executables.collect())
+        #[derive(Deserialize)]
+        struct Target {
+            name: String,
+        }
+        let programs = messages.lines().filter_map(|line| {
+            let Artifact { target, executable } = serde_json::from_str(line).ok()?;
+            Some((target.name, executable?))
+        });
+        Self(programs.collect())
     }
 
     /// The program of that name.
     pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
         self.0
             .iter()
-            .find(|path| path.file_name().is_some_and(|file| file == name))
-            .cloned()
+            .find(|(target, _)| target == name)
+            .map(|(_, path)| path.clone())
             .with_context(|| {
-                format!("cargo built no `{name}`: is its [[bin]] still in the Cargo.toml?")
+                format!("cargo built no `{name}`: is it still a target of its package?")
             })
     }
 }
@@ -59,13 +65,16 @@ mod tests {
 
     #[test]
     fn finds_programs_among_messages() {
-        let messages = r#"{"reason":"compiler-artifact","executable":null}
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"testbed"},"executable":null}
 {"reason":"build-script-executed","out_dir":"/t/out"}
-{"reason":"compiler-artifact","executable":"/t/release/limiter"}
+{"reason":"compiler-artifact","target":{"name":"limiter"},"executable":"/t/release/limiter"}
+{"reason":"compiler-artifact","target":{"name":"engines"},"executable":"/t/release/deps/engines-01"}
 {"reason":"build-finished","success":true}"#;
         let built = Built::of_messages(messages);
         let found = built.program("limiter").unwrap();
         assert_eq!(found, PathBuf::from("/t/release/limiter"));
+        let found = built.program("engines").unwrap();
+        assert_eq!(found, PathBuf::from("/t/release/deps/engines-01"));
         assert!(built.program("other").is_err());
         assert!(Built::of_messages("").program("limiter").is_err());
     }

@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::OsString,
     path::PathBuf,
-    process::{Command, ExitStatus},
+    process::{Command, ExitStatus, Stdio},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -51,6 +51,18 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
         bail!("`{}` failed ({status})", shown(command));
     }
     Ok(())
+}
+
+/// What a command that has to succeed prints.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {}", shown(command)))?;
+    if !output.status.success() {
+        bail!("`{}` failed ({})", shown(command), output.status);
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The command as one would type it.

@@ -7,7 +7,7 @@ mod built;
 mod command;
 mod demo;
 mod fuzz;
-mod interrupt;
+mod kernels;
 mod object;
 mod privileges;
 mod run;
@@ -49,6 +49,8 @@ enum Task {
     Test,
     /// Look for inputs that break what holds for any input.
     Fuzz(fuzz::Arguments),
+    /// Boot other kernels in an emulator, with the daemon and the tests that compare verdicts.
+    Kernels(kernels::Arguments),
     /// Build the daemon and run it; without arguments, run the demonstration.
     Run {
         /// What to pass to `limiter run`.
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Test => test::run(),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
+        Task::Kernels(arguments) => kernels::run(&arguments),
         Task::Run { arguments } => run::run(&arguments),
     };
     result.unwrap_or_else(|error| {

@@ -20,12 +20,17 @@ impl TestResults {
             let line = line?;
             copy.write_all(&line)?;
             copy.write_all(b"\n")?;
-            if let Some(one) = Self::of_line(&String::from_utf8_lossy(&line)) {
-                sum.passed += one.passed;
-                sum.failed += one.failed;
-            }
+            sum.read(&String::from_utf8_lossy(&line));
         }
         Ok(sum)
+    }
+
+    /// Adds what a line of a harness's output tells, if it is a result line.
+    pub(crate) fn read(&mut self, line: &str) {
+        if let Some(one) = Self::of_line(line) {
+            self.passed += one.passed;
+            self.failed += one.failed;
+        }
     }
 
     /// `test result: ok. 4 passed; 0 failed; 1 ignored; ...`

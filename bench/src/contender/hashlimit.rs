@@ -4,49 +4,59 @@ use anyhow::Result;
 use bench_common::{FIRST_PORT, LAST_PORT, Layout, Sink};
 use testbed::{Pair, SERVER_INTERFACE};
 
-use super::Terms;
+use super::{Override, Terms};
 use crate::tool;
 
 /// Sets it up on the server's end; it goes with the namespace.
 pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
-    let server = &pair.server;
-    tool::take_live_frames(server)?;
+    tool::take_live_frames(&pair.server)?;
+    for rule in rules(terms) {
+        let words: Vec<_> = rule.split(' ').collect();
+        tool::run(&pair.server, &words, "")?;
+    }
+    Ok(())
+}
+
+/// The commands, none of which has a word with a space in it.
+pub(super) fn rules(terms: &Terms) -> Vec<String> {
     let iptables = match terms.layout {
         Layout::V4 => "iptables",
         Layout::V6Near | Layout::V6Far => "ip6tables",
     };
-    let size = super::program::capacity_for(terms.sources_log2).to_string();
-    let above = format!("{}/second", terms.per_second);
-    let burst = terms.per_second.to_string();
-    let rule = [
-        iptables,
-        "-t",
-        "raw",
-        "-A",
-        "PREROUTING",
-        "-i",
-        SERVER_INTERFACE,
-    ];
-    #[rustfmt::skip]
-    let limit = [
-        "-m", "hashlimit",
-        "--hashlimit-name", "bench",
-        "--hashlimit-mode", "srcip",
-        "--hashlimit-above", &above,
-        "--hashlimit-burst", &burst,
-        "--hashlimit-htable-size", &size,
-        "--hashlimit-htable-max", &size,
-        // Nothing expires while it is measured, as in the others.
-        "--hashlimit-htable-expire", "600000",
-        "-j", "DROP",
-    ];
-    tool::run(server, &[&rule[..], &limit].concat(), "")?;
-    let ports = format!("{FIRST_PORT}:{LAST_PORT}");
-    let behind: &[&str] = match terms.sink {
-        Sink::Nothing => return Ok(()),
-        Sink::Flood => &["-p", "udp", "!", "--sport", &ports, "-j", "DROP"],
-        Sink::Everything => &["-j", "DROP"],
+    let rule = |what: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {what}");
+    // Nothing expires while it is measured, as in the others.
+    let limit = |name: &str, what: &str| {
+        format!(
+            "-m hashlimit --hashlimit-name {name} --hashlimit-mode srcip \
+             --hashlimit-htable-expire 600000 {what}"
+        )
     };
-    tool::run(server, &[&rule[..], behind].concat(), "")?;
-    Ok(())
+    let mut rules = Vec::new();
+    if let Some(Override {
+        address,
+        per_minute,
+    }) = terms.overridden
+    {
+        let within = format!("--hashlimit-upto {per_minute}/minute --hashlimit-burst 1 -j ACCEPT");
+        rules.push(rule(&format!(
+            "-s {address} {}",
+            limit("override", &within)
+        )));
+        rules.push(rule(&format!("-s {address} -j DROP")));
+    }
+    let rate = terms.per_second;
+    let size = super::program::capacity_for(terms.sources_log2);
+    let above = format!(
+        "--hashlimit-htable-size {size} --hashlimit-htable-max {size} \
+         --hashlimit-above {rate}/second --hashlimit-burst {rate} -j DROP"
+    );
+    rules.push(rule(&limit("bench", &above)));
+    match terms.sink {
+        Sink::Nothing => {}
+        Sink::Flood => rules.push(rule(&format!(
+            "-p udp ! --sport {FIRST_PORT}:{LAST_PORT} -j DROP"
+        ))),
+        Sink::Everything => rules.push(rule("-j DROP")),
+    }
+    rules
 }

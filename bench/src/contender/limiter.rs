@@ -10,7 +10,7 @@ use limiter_userspace::{
     policy::{CompiledPolicy, Names},
 };
 
-use super::{ROOM, Terms};
+use super::{Override, ROOM, Terms};
 use crate::{drawing::Drawing, objects};
 
 /// Which limits count each packet.
@@ -42,7 +42,7 @@ impl Limits {
 
     /// The first limit is that of the terms. The others have room, so that what the first lets
     /// pass is charged to them too: the most work there is.
-    pub(crate) fn configuration(self, per_second: u64) -> String {
+    pub(crate) fn configuration(self, per_second: u64, overridden: Option<Override>) -> String {
         const PACKETS: u64 = 1_000_000_000;
         const BYTES: u64 = 10 * PACKETS;
         let limit = |name: &str, rate: u64| {
@@ -60,11 +60,24 @@ impl Limits {
             text += &limit("BytesPerIPv4Range", BYTES);
             text += &limit("BytesPerIPv6Range", BYTES);
         }
+        if self == Self::ManyOverrides || overridden.is_some() {
+            text += "overrides:\n";
+        }
+        if let Some(other) = overridden {
+            let Override {
+                address,
+                per_minute,
+            } = other;
+            let _ = writeln!(
+                text,
+                "  - PacketsPerIPAddress: {{burst: 1, count: {per_minute}, period: 1m, ids: [{address}]}}"
+            );
+        }
         if self == Self::ManyOverrides {
             let rate = (2 * per_second).min(PACKETS / 2);
             let _ = write!(
                 text,
-                "overrides:\n  - PacketsPerIPAddress:\n      burst: {rate}\n      count: {rate}\n      period: 1s\n      ids:\n"
+                "  - PacketsPerIPAddress:\n      burst: {rate}\n      count: {rate}\n      period: 1s\n      ids:\n"
             );
             for prefix in override_prefixes() {
                 let _ = writeln!(text, "        - {prefix}/28");
@@ -83,7 +96,7 @@ fn override_prefixes() -> impl Iterator<Item = Ipv4Addr> {
 
 /// Loads it with its tables.
 pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instance> {
-    let text = limits.configuration(terms.per_second);
+    let text = limits.configuration(terms.per_second, terms.overridden);
     let config =
         config::parse(&text, "bench", &Names::default()).map_err(|errors| anyhow!("{errors}"))?;
     let policy = CompiledPolicy::new(&config.policy)?;
@@ -113,6 +126,11 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instan
 mod tests {
     use super::*;
 
+    const OVERRIDE: Override = Override {
+        address: Ipv4Addr::new(192, 0, 2, 1),
+        per_minute: 12,
+    };
+
     #[test]
     fn every_configuration_is_one() {
         for limits in [
@@ -122,10 +140,12 @@ mod tests {
             Limits::Four,
             Limits::ManyOverrides,
         ] {
-            let text = limits.configuration(1000);
-            let config = config::parse(&text, "bench", &Names::default());
-            let config = config.unwrap_or_else(|errors| panic!("{limits:?}: {errors}"));
-            CompiledPolicy::new(&config.policy).unwrap();
+            for overridden in [None, Some(OVERRIDE)] {
+                let text = limits.configuration(1000, overridden);
+                let config = config::parse(&text, "bench", &Names::default());
+                let config = config.unwrap_or_else(|errors| panic!("{limits:?}: {errors}"));
+                CompiledPolicy::new(&config.policy).unwrap();
+            }
         }
     }
 }

@@ -4,15 +4,20 @@ mod hashlimit;
 mod limiter;
 mod nftables;
 mod program;
+mod shown;
 
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use anyhow::Result;
 use bench_common::{Layout, Sink};
 use limiter_userspace::config::Store;
 use testbed::Pair;
 
-pub(crate) use self::{limiter::Limits, program::Loaded};
+pub(crate) use self::{
+    limiter::{Limits, OVERRIDES},
+    program::Loaded,
+    shown::shown,
+};
 use crate::tool;
 
 /// How many sources the limiter and the plain one have room for: what is configured by default.
@@ -27,10 +32,21 @@ pub(crate) struct Terms {
     pub(crate) sources_log2: u32,
     /// Packets that a source may send in a second, and in one burst.
     pub(crate) per_second: u64,
+    /// A source that has another limit, for who [has overrides](Contender::has_overrides).
+    pub(crate) overridden: Option<Override>,
     /// What is dropped right behind the limit.
     pub(crate) sink: Sink,
     /// Whether sources are drawn inside the program.
     pub(crate) draw: bool,
+}
+
+/// Another limit for one source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Override {
+    /// The source; the layout is IPv4's.
+    pub(crate) address: Ipv4Addr,
+    /// Packets that it may send in a minute, one at a time.
+    pub(crate) per_minute: u64,
 }
 
 /// A program in the kernel that can be run on its own.
@@ -107,6 +123,11 @@ impl Contender {
     /// Whether it is a program that can be run on its own.
     pub(crate) const fn is_program(&self) -> bool {
         matches!(self.kind, Kind::Program(_) | Kind::Limiter(..))
+    }
+
+    /// Whether it can be told another limit for some sources.
+    pub(crate) const fn has_overrides(&self) -> bool {
+        !matches!(self.kind, Kind::Program(_))
     }
 
     /// How many sources it has room for; `None`: for as many as there are.

@@ -6,17 +6,17 @@ use anyhow::{Context as _, Result, anyhow};
 use bench_common::Layout;
 use plotters::{
     backend::SVGBackend,
-    chart::{ChartBuilder, SeriesLabelPosition},
+    chart::ChartBuilder,
     coord::combinators::IntoLogRange as _,
     drawing::IntoDrawingArea as _,
-    element::{Circle, PathElement},
+    element::{Circle, PathElement, Text},
     series::LineSeries,
-    style::{Color as _, IntoFont as _, Palette as _, Palette99, WHITE},
+    style::{Color as _, IntoFont as _, RGBColor, WHITE},
 };
 
 use super::grid::Unit;
 use crate::{
-    contender::CONTENDERS,
+    contender::{DROP, HASH_1, HASHLIMIT, NFTABLES, PARSE, TABLE_1, TABLE_4, WINDOW},
     plan::SOURCES_LOG2,
     results::{Figure, find},
     scenario::Scenario,
@@ -24,36 +24,62 @@ use crate::{
 
 const SIZE: (u32, u32) = (900, 520);
 
-/// Draws the figures of small frames on one CPU; nothing if there are none.
-pub(crate) fn draw(figures: &[Figure], layout: Layout, unit: Unit, file: &Path) -> Result<()> {
+/// How much of it the names take, at the right.
+const NAMES: u32 = 200;
+
+/// Who is drawn, and in which color: more lines could not be told apart, and the tables have
+/// everybody. The colors are dark enough for the white ground, which stays white where the
+/// page is dark, and differ for the color-blind too (Okabe and Ito).
+const DRAWN: [(&str, RGBColor); 8] = [
+    (DROP, RGBColor(0, 0, 0)),
+    (PARSE, RGBColor(120, 120, 120)),
+    (TABLE_1, RGBColor(0, 114, 178)),
+    (TABLE_4, RGBColor(86, 180, 233)),
+    (HASH_1, RGBColor(0, 158, 115)),
+    (WINDOW, RGBColor(204, 121, 167)),
+    (NFTABLES, RGBColor(213, 94, 0)),
+    (HASHLIMIT, RGBColor(230, 159, 0)),
+];
+
+/// Draws the figures of small frames on one CPU; returns whether there are any.
+pub(crate) fn draw(figures: &[Figure], layout: Layout, unit: Unit, file: &Path) -> Result<bool> {
     let lines = lines(figures, layout, unit);
     if lines.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let mut svg = String::new();
     render(&lines, unit, &mut svg)
         .map_err(|error| anyhow!("{error}"))
         .context("cannot draw a chart")?;
-    std::fs::write(file, svg).with_context(|| format!("cannot write {}", file.display()))
+    std::fs::write(file, svg).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(true)
 }
 
-type Line = (&'static str, Vec<(f64, f64)>);
+struct Line {
+    name: &'static str,
+    color: RGBColor,
+    points: Vec<(f64, f64)>,
+}
 
 fn lines(figures: &[Figure], layout: Layout, unit: Unit) -> Vec<Line> {
-    CONTENDERS
-        .iter()
-        .map(|contender| {
+    DRAWN
+        .into_iter()
+        .map(|(name, color)| {
             let points = SOURCES_LOG2.into_iter().filter_map(|power| {
-                let figure = find(figures, contender.name, &Scenario::new(layout, power))?;
+                let figure = find(figures, name, &Scenario::new(layout, power))?;
                 let value = match unit {
                     Unit::Rate => figure.spread.median / 1e6,
                     Unit::Cost => figure.spread.median,
                 };
                 Some((f64::from(power), value))
             });
-            (contender.name, points.collect::<Vec<_>>())
+            Line {
+                name,
+                color,
+                points: points.collect(),
+            }
         })
-        .filter(|(_, points)| !points.is_empty())
+        .filter(|line| !line.points.is_empty())
         .collect()
 }
 
@@ -61,53 +87,45 @@ fn render(lines: &[Line], unit: Unit, svg: &mut String) -> Result<(), Box<dyn st
     let values = || {
         lines
             .iter()
-            .flat_map(|(_, points)| points)
+            .flat_map(|line| &line.points)
             .map(|point| point.1)
     };
     let low = values().fold(f64::INFINITY, f64::min) / 1.2;
     let high = values().fold(0.0, f64::max) * 1.5;
     let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
+    let (plot, names) = area.split_horizontally(SIZE.0 - NAMES);
+    let mut chart = ChartBuilder::on(&plot)
         .margin(15)
         .x_label_area_size(45)
         .y_label_area_size(65)
-        // To the right of the last point there is room for the names.
-        .build_cartesian_2d(-0.5..33.0, (low..high).log_scale())?;
+        .build_cartesian_2d(-0.5..24.5, (low..high).log_scale())?;
     chart
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(WHITE)
         .x_desc("sources")
-        .x_labels(17)
+        .x_labels(13)
         .x_label_formatter(&|power| sources(*power))
         .y_desc(match unit {
-            Unit::Rate => "millions of packets a second",
-            Unit::Cost => "nanoseconds a packet",
+            Unit::Rate => "millions of packets a second (logarithmic)",
+            Unit::Cost => "nanoseconds a packet (logarithmic)",
+        })
+        .y_label_formatter(&|value| match *value {
+            value if value < 1.0 => format!("{value:.1}"),
+            value => format!("{value:.0}"),
         })
         .label_style(("sans-serif", 13).into_font())
         .draw()?;
-    for (number, (name, points)) in lines.iter().enumerate() {
-        let color = Palette99::pick(number).to_rgba();
-        chart
-            .draw_series(LineSeries::new(
-                points.iter().copied(),
-                color.stroke_width(2),
-            ))?
-            .label(*name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
-        chart.draw_series(
-            points
-                .iter()
-                .map(|point| Circle::new(*point, 3, color.filled())),
-        )?;
+    let font = ("sans-serif", 13).into_font();
+    for (line, y) in lines.iter().zip((40..).step_by(22)) {
+        let style = line.color.stroke_width(2);
+        chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
+        let dot = |point: &(f64, f64)| Circle::new(*point, 3, line.color.filled());
+        chart.draw_series(line.points.iter().map(dot))?;
+        names.draw(&PathElement::new([(0, y), (18, y)], style))?;
+        names.draw(&Text::new(line.name, (26, y - 6), font.clone()))?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.8))
-        .label_font(("sans-serif", 13).into_font())
-        .draw()?;
     area.present()?;
     Ok(())
 }
@@ -123,4 +141,38 @@ fn sources(power: f64) -> String {
         return String::new();
     }
     Scenario::new(Layout::V4, power as u32).sources_name()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Spread;
+
+    #[test]
+    fn has_every_name_and_both_axes() {
+        let figures: Vec<_> = DRAWN
+            .into_iter()
+            .zip(1..)
+            .flat_map(|((contender, _), ns)| {
+                SOURCES_LOG2.map(|power| Figure {
+                    contender,
+                    scenario: Scenario::new(Layout::V4, power),
+                    spread: Spread::new(vec![10.0 * f64::from(ns * (power + 1))]).unwrap(),
+                    lost_ppm: 0.0,
+                })
+            })
+            .collect();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("chart.svg");
+        assert!(draw(&figures, Layout::V4, Unit::Cost, &file).unwrap());
+        let svg = std::fs::read_to_string(&file).unwrap();
+        let names = DRAWN.map(|(name, _)| name);
+        for text in names
+            .into_iter()
+            .chain(["sources", "nanoseconds", "64 k", "16 M"])
+        {
+            assert!(svg.contains(text), "{text} is not in the chart");
+        }
+        assert!(!draw(&figures, Layout::V6Far, Unit::Cost, &file).unwrap());
+    }
 }

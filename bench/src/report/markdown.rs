@@ -1,6 +1,6 @@
 //! The results as a document, with charts.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{fmt::Write as _, fs, io, path::Path};
 
 use anyhow::{Context as _, Result};
 use bench_common::Layout;
@@ -8,124 +8,220 @@ use bench_common::Layout;
 use super::{
     chart,
     grid::{Grid, Unit, grids},
-    screen,
+    method, screen,
 };
-use crate::{quality, results::Results};
+use crate::{
+    contender,
+    plan::LARGEST,
+    quality,
+    results::{Figure, Results},
+};
+
+/// What people wrote about the results, from the directory of the charts: it is copied.
+const NOTES: &str = "notes.md";
 
 /// Writes `benchmarks.md` into a directory, and its charts into `benchmarks/` beside it.
 pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     let charts = directory.join("benchmarks");
     fs::create_dir_all(&charts)
         .with_context(|| format!("cannot make the directory {}", charts.display()))?;
-    chart::draw(
-        &results.rates,
-        Layout::V4,
-        Unit::Rate,
-        &charts.join("packets-per-second.svg"),
-    )?;
-    chart::draw(
-        &results.costs,
-        Layout::V4,
-        Unit::Cost,
-        &charts.join("nanoseconds-per-packet.svg"),
-    )?;
+    let notes = read_notes(&charts.join(NOTES))?;
+    let mut text = head(results)?;
+    text += &notes;
+    text += &chapter(&RATES, &results.rates, &charts)?;
+    text += &chapter(&COSTS, &results.costs, &charts)?;
+    text += &clients(results)?;
+    text += &method::text(results);
+    text += &contenders(results)?;
     let file = directory.join("benchmarks.md");
-    fs::write(&file, text(results)?).with_context(|| format!("cannot write {}", file.display()))
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn text(results: &Results) -> Result<String> {
+/// The notes as a section of their own; nothing if there are none.
+fn read_notes(file: &Path) -> Result<String> {
+    match fs::read_to_string(file) {
+        Ok(notes) => Ok(format!("{}\n\n", notes.trim())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}
+
+/// The machine, how to run it, and the targets.
+fn head(results: &Results) -> Result<String> {
     let machine = &results.machine;
     let mut text = String::new();
     write!(
         text,
         "# Benchmarks\n\n\
-         Made by `cargo xtask bench{}` on {}: {}, {} CPUs, Linux {}, load {} before the start. \
-         Do not edit: run it again.\n\n\
-         ## Targets\n\n{}\n",
+         The limiter beside what else there is, on one machine in one run. Written by the \
+         benchmark: do not edit, run it again. (What people have to say about it is in \
+         `benchmarks/{NOTES}`, and copied from there.)\n\n\
+         ```\n\
+         cargo xtask bench             # everything, as root, into this file\n\
+         cargo xtask bench --quick     # in under three minutes, on the screen alone\n\
+         cargo xtask bench --measure clients --only nftables table --json clients.json\n\
+         ```\n\n\
+         It touches nothing but network namespaces of its own. This is `cargo xtask bench{}`:\n\n\
+         | | |\n|---|---|\n\
+         | CPU | {}, {} CPUs |\n\
+         | kernel | Linux {} |\n\
+         | load before the start | {} |\n\
+         | date | {} |\n\n\
+         ## Targets\n\n\
+         Each is for one limit in the `table` store, if it does not say otherwise.\n\n{}\n",
         if results.quick { " --quick" } else { "" },
-        machine.date,
         machine.cpu,
         machine.cpus,
         machine.kernel,
         machine.load,
+        machine.date,
         table(&screen::targets(&results.targets)),
     )?;
-    writeln!(text, "{METHOD}")?;
-    writeln!(
-        text,
-        "## Millions of packets a second over veth\n\n\
-         ± is half of the range of all runs; in brackets, how many times nftables' rate.\n\n\
-         ![packets a second](benchmarks/packets-per-second.svg)\n"
-    )?;
-    for grid in grids(&results.rates, Unit::Rate) {
-        writeln!(text, "### {}\n\n{}", grid.title, table(&grid))?;
+    Ok(text)
+}
+
+/// What is said of the figures of one kind.
+struct Chapter {
+    unit: Unit,
+    title: &'static str,
+    legend: &'static str,
+    chart: &'static str,
+}
+
+const RATES: Chapter = Chapter {
+    unit: Unit::Rate,
+    title: "Packets a second",
+    legend: "In millions, over veth, of one CPU that both makes and receives them. In brackets, \
+             how many times nftables' rate. ± is half of the range of all runs, in percent of \
+             their median.",
+    chart: "packets-per-second.svg",
+};
+
+const COSTS: Chapter = Chapter {
+    unit: Unit::Cost,
+    title: "Nanoseconds a packet",
+    legend: "Of the program alone: lower is better. In brackets, how many more than to parse the \
+             packet and take the time. ± is half of the range of all runs, in percent of their \
+             median.",
+    chart: "nanoseconds-per-packet.svg",
+};
+
+/// A chapter with its chart and tables; nothing if nothing was measured.
+fn chapter(chapter: &Chapter, figures: &[Figure], charts: &Path) -> Result<String> {
+    let mut text = String::new();
+    if figures.is_empty() {
+        return Ok(text);
     }
-    writeln!(
-        text,
-        "## Nanoseconds a packet\n\n\
-         In brackets, how many more than to parse the packet and take the time.\n\n\
-         ![nanoseconds a packet](benchmarks/nanoseconds-per-packet.svg)\n"
-    )?;
-    for grid in grids(&results.costs, Unit::Cost) {
-        writeln!(text, "### {}\n\n{}", grid.title, table(&grid))?;
+    let Chapter {
+        unit,
+        title,
+        legend,
+        chart,
+    } = *chapter;
+    writeln!(text, "## {title}\n\n{legend}\n")?;
+    if chart::draw(figures, Layout::V4, unit, &charts.join(chart))? {
+        writeln!(
+            text,
+            "![{title}, by the number of sources](benchmarks/{chart})\n"
+        )?;
     }
-    writeln!(
-        text,
-        "## Clients during the flood\n\n\
-         {} clients send {} packets a second each, one sends {}; every source may send {} a \
-         second, and as many in a burst. The flood comes from 16 M random sources at full speed.\n\n{}",
-        quality::GOOD_CLIENTS,
-        quality::GOOD_PER_SECOND,
-        quality::OVER_PER_SECOND,
-        quality::PER_SECOND,
-        table(&screen::quality(results))
-    )?;
-    for (contender, why) in &results.missing {
-        writeln!(text, "{contender} did not take part: {why}.")?;
+    for grid in grids(figures, unit) {
+        writeln!(text, "### {}\n\n{}", grid.title, table(&grid))?;
     }
     Ok(text)
 }
 
-/// How it was measured.
-const METHOD: &str = "\
-## Method
+fn clients(results: &Results) -> Result<String> {
+    let mut text = String::new();
+    if results.qualities.is_empty() {
+        return Ok(text);
+    }
+    writeln!(
+        text,
+        "## Clients during the flood\n\n\
+         The flood comes from 16 M random sources at full speed. Every source may send {} packets \
+         a second, and as many in a burst. {} good clients send {} a second each, and should lose \
+         none; one sends {} a second, and should get what it may. The slow client may send {} a \
+         minute, one at a time, by an override for its address, and sends {}: a store that \
+         forgets it between two packets lets every one pass, and more than 100 % is admitted. – is \
+         for who has no overrides.\n\n{}",
+        quality::PER_SECOND,
+        quality::GOOD_CLIENTS,
+        quality::GOOD_PER_SECOND,
+        quality::OVER_PER_SECOND,
+        quality::SLOW_PER_MINUTE,
+        quality::SLOW_SENDS_PER_MINUTE,
+        table(&screen::quality(results))
+    )?;
+    Ok(text)
+}
 
-Everything is measured in one run, in network namespaces joined by a veth pair. For each flood
-every contender is set up on a pair of its own and warmed up until it has seen nearly all sources;
-then they are measured in turns, several times over. A figure is the median of its runs.
+/// Each contender, with the very configuration that it had with clients.
+fn contenders(results: &Results) -> Result<String> {
+    let terms = quality::terms(&LARGEST)?;
+    let mut text = "## Contenders\n\n\
+        As they are set up for clients during the flood. Elsewhere there is no override; and for \
+        nanoseconds a packet no limit is ever reached, so that every packet is charged to all.\n\n"
+        .to_owned();
+    for shown in contender::shown(&terms) {
+        writeln!(text, "**{}**: {}\n", shown.name, shown.sentence)?;
+        if let Some((language, told)) = shown.told {
+            writeln!(text, "```{language}\n{told}```\n")?;
+        }
+    }
+    for (contender, why) in &results.missing {
+        writeln!(text, "{contender} did not take part: {why}.\n")?;
+    }
+    Ok(format!("{}\n", text.trim_end()))
+}
 
-* **Generator.** An XDP program that the kernel runs on live frames (`BPF_PROG_TEST_RUN`) draws a
-  random source for each, keeps the IPv4 header's checksum right, and redirects it into the veth
-  pair. The receiver works through a batch of 64 on the same CPU before the next batch is made, so
-  the rate is that of generator and receiver together. Time in which another process had the CPU
-  is not counted; a run counts only if every frame that was sent is accounted for: seen by the
-  contender, or lost before it.
-* **The network stack is left out** of packets a second: what a contender lets pass is dropped
-  right behind it, by the limiter's own build for this benchmark, or the rule after the limit.
-* **Limits.** Packets a second: 1000 for each source, so that a flood from few sources is over the
-  limit and one from many is not. Nanoseconds a packet: nothing is over a limit, so everything is
-  charged to every limit. Second and further limits have room.
-* **Sizes.** The limiter and the fixed window have room for 2^20 sources; the nftables set for as
-  many as there are. So has hashlimit, but the kernel gives it 2^20 at most; once it is full it
-  drops every new source, clients among them. Nothing expires.
-* **Contenders.** `XDP_DROP` counts and drops. `parse + clock` parses as the limiter does and takes
-  the time. `fixed window` is an XDP limiter as the public ones are: a second's count for each
-  source in an LRU hash map. nftables: `add @set { ip saddr limit rate over … } drop` at the netdev
-  hook. hashlimit: raw PREROUTING.
-* **Nanoseconds a packet**: `BPF_PROG_TEST_RUN` without live frames, the source drawn inside the
-  program, by the same code in all of them.
-* **Clients.** Their packets are made by the generator, by the clock, in between the flood's, so
-  none is lost on the way to the limiter. Behind the limiter and all of the network stack, the
-  filter of the application's UDP socket counts them. What passes of the flood is dropped right
-  behind the limiter, so that the flood is as fast as that can take it.
-";
-
+/// With columns that line up in the source as well.
 fn table(grid: &Grid) -> String {
-    let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let columns = grid.header.len();
+    let width = |column: usize| {
+        let cells = grid.rows.iter().chain([&grid.header]);
+        let widths = cells.filter_map(|row| Some(row.get(column)?.chars().count()));
+        widths.max().unwrap_or_default()
+    };
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let row = |cells: &[String]| {
+        let cells = cells.iter().zip(&widths).enumerate();
+        let padded = cells.map(|(column, (cell, width))| match column {
+            0 => format!(" {cell:<width$} |"),
+            _ => format!(" {cell:>width$} |"),
+        });
+        format!("|{}\n", padded.collect::<String>())
+    };
+    let rule = widths
+        .iter()
+        .enumerate()
+        .map(|(column, width)| match column {
+            0 => format!("{}|", "-".repeat(width + 2)),
+            _ => format!("{}:|", "-".repeat(width + 1)),
+        });
     let mut text = row(&grid.header);
-    text += "|---|";
-    text += &"---:|".repeat(grid.header.len() - 1);
-    text.push('\n');
+    let _ = writeln!(text, "|{}", rule.collect::<String>());
     grid.rows.iter().for_each(|cells| text += &row(cells));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_line_up() {
+        let text = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+        let grid = Grid {
+            title: String::new(),
+            header: text(&["sources", "1 k"]),
+            rows: vec![text(&["XDP_DROP", "17.20 ±1 %"]), text(&["x", "–"])],
+        };
+        let expected = "\
+            | sources  |        1 k |\n\
+            |----------|-----------:|\n\
+            | XDP_DROP | 17.20 ±1 % |\n\
+            | x        |          – |\n";
+        assert_eq!(table(&grid), expected);
+    }
 }

@@ -3,6 +3,7 @@
 mod chart;
 mod grid;
 mod markdown;
+mod method;
 mod screen;
 
 pub(crate) use self::{markdown::write, screen::show};

@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, Color, Table, presets};
 use super::grid::{Grid, Unit, grids};
 use crate::{
     results::Results,
+    stats::Spread,
     targets::{Bound, Target},
 };
 
@@ -42,12 +43,18 @@ pub(crate) fn show(results: &Results) {
 /// What became of clients, behind each contender.
 pub(super) fn quality(results: &Results) -> Grid {
     let rows = results.qualities.iter().map(|quality| {
+        let slow = |show: fn(&Spread) -> String| {
+            let slow = quality.slow.as_ref();
+            slow.map_or_else(|| "–".to_owned(), show)
+        };
         vec![
             quality.contender.to_owned(),
             format!("{:.3} %", quality.good_lost.median),
             format!("{:.3} %", quality.good_lost.max),
             format!("{:.2} %", quality.over.median),
             format!("{:.2} – {:.2} %", quality.over.min, quality.over.max),
+            slow(|spread| format!("{:.0} %", spread.median)),
+            slow(|spread| format!("{:.0} – {:.0} %", spread.min, spread.max)),
             format!("{:.2} Mpps", quality.flood.median / 1e6),
             format!("{:.0} ppm", quality.lost_ppm),
         ]
@@ -59,6 +66,8 @@ pub(super) fn quality(results: &Results) -> Grid {
             "good packets lost",
             "at worst",
             "admitted of allowed",
+            "from – to",
+            "admitted of allowed (slow)",
             "from – to",
             "flood",
             "lost before",

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     config::{self, Config},
+    datapath,
     policy::{CompiledPolicy, Limit, Match, Names, PortRange, TcpFlags},
 };
 
@@ -82,7 +83,8 @@ struct Checked<'a> {
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let config = config::load(&args.file, &Names::default())?;
     // Everything but the kernel's part is tried.
-    CompiledPolicy::new(&config.policy)?;
+    let compiled = CompiledPolicy::new(&config.policy)?;
+    datapath::check_fit(&compiled, config.buckets)?;
     let policy = &config.policy;
     let limits: Vec<_> = policy.limits.iter().map(Interned::new).collect();
     if args.output.json {

@@ -120,9 +120,7 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        if settings.buckets.store == Store::Table && policy.scales.len() > MAX_SCALES as usize {
-            return Err(DatapathError::TooManyScales(policy.scales.len() - 1));
-        }
+        check_fit(policy, settings.buckets)?;
         let sizes = BucketSizes::new(settings.buckets);
         let shape = InMap(Shape {
             interface: slot,
@@ -261,6 +259,16 @@ impl Instance {
     }
 }
 
+/// Fails if the store cannot hold the buckets of that policy: all that loading an instance
+/// refuses without asking the kernel.
+pub fn check_fit(policy: &CompiledPolicy, buckets: Buckets) -> Result<(), DatapathError> {
+    if buckets.store == Store::Table && policy.scales.len() > MAX_SCALES as usize {
+        // The first is a nanosecond.
+        return Err(DatapathError::TooManyScales(policy.scales.len() - 1));
+    }
+    Ok(())
+}
+
 /// How large the maps of the two stores are; 0 for that which is not used.
 struct BucketSizes {
     hash_entries: u32,
@@ -292,4 +300,30 @@ const WAYS_IN_LINE: u32 = 4;
 /// An array has at least one entry.
 fn entries(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::table::Scale;
+
+    use super::*;
+    use crate::policy::Policy;
+
+    #[test]
+    fn only_the_table_has_room_for_so_many_tick_lengths_and_no_more() {
+        let fits = |store, scales: u32| {
+            let policy = CompiledPolicy {
+                scales: vec![Scale::NANOSECOND; scales as usize],
+                ..CompiledPolicy::new(&Policy::from(Vec::new())).unwrap()
+            };
+            let buckets = Buckets {
+                store,
+                ..Buckets::default()
+            };
+            check_fit(&policy, buckets).is_ok()
+        };
+        assert!(fits(Store::Table, MAX_SCALES));
+        assert!(!fits(Store::Table, MAX_SCALES + 1));
+        assert!(fits(Store::Hash, MAX_SCALES + 1));
+    }
 }

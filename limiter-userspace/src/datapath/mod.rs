@@ -36,7 +36,7 @@ use limiter_common::{
 pub use self::{
     attach::{AttachedMode, Attachment},
     error::DatapathError,
-    instance::{Clocking, Instance, LogLevel},
+    instance::{Clocking, Instance, LogLevel, check_fit},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     trial::Trial,

@@ -1,11 +1,11 @@
 //! Wrong usage, and configurations that are none.
 
-use std::{fs, process::Command};
+use std::{fmt::Write as _, fs, net::Ipv4Addr, process::Command};
 
 use anyhow::Result;
-use testbed::Namespace;
+use testbed::{Namespace, SERVER_INTERFACE};
 
-use crate::{BINARY, Scene, assert_fails, text};
+use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, text};
 
 #[test]
 fn wrong_usage_is_exit_code_2() -> Result<()> {
@@ -69,4 +69,31 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
     run.args(["run", "-i", "no-such-interface", "-c"])
         .arg(&path);
     assert_fails(&mut run, &told)
+}
+
+/// `check` refuses what `run` does, in the same words.
+#[test]
+fn more_odd_rates_than_the_table_can_tell_apart() -> Result<()> {
+    const ONE_TOO_MANY: u32 = 1 << 16;
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let path = scene.path("limiter.yaml");
+    let mut text = "buckets: {store: table}\noverrides:\n".to_owned();
+    for number in 0..ONE_TOO_MANY {
+        // Neither do these counts divide the period, nor do two of them tick alike.
+        let count = 600_000_001 + 2 * number;
+        let id = Ipv4Addr::from_bits(0x0a00_0000 + number);
+        writeln!(
+            text,
+            "  - PacketsPerIPAddress: {{burst: 1, count: {count}, period: 1s, ids: [{id}]}}"
+        )?;
+    }
+    fs::write(&path, text)?;
+    let told = [
+        "the limits have 65536 different rates that come to no whole number of nanoseconds a \
+         token, but at most 65535 fit `buckets: {store: table}`: round some, or use `store: hash`",
+    ];
+    assert_fails(Command::new(BINARY).arg("check").arg(&path), &told)?;
+    let mut run = scene.run(&pair.server, &["-i", SERVER_INTERFACE]);
+    assert_fails(&mut run, &told)?;
+    assert_nothing_left(&pair, &scene.socket())
 }

@@ -14,10 +14,9 @@ mod verdict;
 use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
-use testbed::Pair;
+use testbed::{INTERRUPTED, Interrupt, Pair};
 
 use self::{daemon::Daemon, summary::summarise};
-use crate::interrupt::{INTERRUPTED, Interrupt};
 
 /// Shows the limiter at work. Succeeds if every client got what it should.
 pub(crate) fn run(limiter: &Path) -> Result<ExitCode> {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use testbed::{Load, Pair, Progress, Sent, UdpSink, UdpSource};
+use testbed::{Interrupt, Load, Pair, Progress, Sent, UdpSink, UdpSource};
 
 use super::{
     clients::{self, CLIENTS},
@@ -16,7 +16,6 @@ use super::{
     live::{Counts, Live, TICK},
     verdict::Window,
 };
-use crate::interrupt::Interrupt;
 
 const DURATION: Duration = Duration::from_secs(10);
 

@@ -11,12 +11,13 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use testbed::Interrupt;
 
 use super::{
     output::{Seen, saved_input},
     place,
 };
-use crate::{command::shown, interrupt::Interrupt, workspace};
+use crate::{command::shown, workspace};
 
 /// How often to look whether the user wants an end.
 const TICK: Duration = Duration::from_millis(50);

@@ -15,12 +15,10 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use testbed::{INTERRUPTED, Interrupt};
 
 use self::fuzzer::End;
-use crate::{
-    interrupt::{INTERRUPTED, Interrupt},
-    setup,
-};
+use crate::setup;
 
 /// What to fuzz, and for how long.
 #[derive(clap::Args)]

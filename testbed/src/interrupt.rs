@@ -5,20 +5,21 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 /// What a shell reports of a program that Ctrl-C ended.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// Whether the user wants an end.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupt {
+pub struct Interrupt {
     seen: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// From now on SIGINT, SIGTERM and SIGHUP are noticed instead of ending the process.
-    pub(crate) fn watch() -> Result<Self> {
+    /// From now on SIGINT, SIGTERM and SIGHUP are noticed instead of ending the process. Fails
+    /// the second time in a process.
+    pub fn watch() -> Result<Self> {
         let seen = Arc::new(AtomicBool::new(false));
         let handler = {
             let seen = Arc::clone(&seen);
@@ -29,7 +30,14 @@ impl Interrupt {
     }
 
     /// Whether one of them has come.
-    pub(crate) fn seen(&self) -> bool {
+    #[must_use]
+    pub fn seen(&self) -> bool {
         self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Fails if the user wants an end: what was set up is taken down on the way out.
+    pub fn check(&self) -> Result<()> {
+        ensure!(!self.seen(), "interrupted");
+        Ok(())
     }
 }

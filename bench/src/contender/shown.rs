@@ -1,0 +1,70 @@
+//! How the contenders are set up, for the document: from the very text that sets them up.
+
+use super::{Limits, OVERRIDES, ROOM, Terms, hashlimit, nftables};
+
+/// What a reader has to know of some contenders.
+pub(crate) struct Shown {
+    /// Their name, or what their names begin with.
+    pub(crate) name: &'static str,
+    /// What they are.
+    pub(crate) sentence: String,
+    /// What they are told word for word, with its language; `None`: nothing.
+    pub(crate) told: Option<(&'static str, String)>,
+}
+
+/// Every contender, on some terms, in the order in which they are compared.
+pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
+    let room = ROOM.ilog2();
+    let program = |name, sentence: &str| Shown {
+        name,
+        sentence: sentence.to_owned(),
+        told: None,
+    };
+    vec![
+        program(
+            super::DROP,
+            "an XDP program that counts each packet and drops it: nothing is faster.",
+        ),
+        program(
+            super::PARSE,
+            "an XDP program that parses as the limiter does, takes the time, and drops.",
+        ),
+        Shown {
+            name: "limiter",
+            sentence: format!(
+                "this one, with room for 2^{room} buckets of each limit in the store of its name \
+                 (`buckets: {{store: table}}` or `hash`). With 4 limits as below; 1 limit is \
+                 PacketsPerIPAddress alone, 2 limits are that and BytesPerIPAddress, address + \
+                 range that and PacketsPerIPv4Range and PacketsPerIPv6Range. 100 k overrides: 1 \
+                 limit, and another rate for each of {OVERRIDES} prefixes of 16 addresses."
+            ),
+            told: Some((
+                "yaml",
+                Limits::Four.configuration(terms.per_second, terms.overridden),
+            )),
+        },
+        Shown {
+            name: super::WINDOW,
+            sentence: format!(
+                "an XDP limiter as the public ones are: a second's count for each source, in the \
+                 kernel's LRU hash map with room for 2^{room}. One limit for all sources: it has no \
+                 overrides."
+            ),
+            told: None,
+        },
+        Shown {
+            name: super::NFTABLES,
+            sentence: "at the netdev hook, the first it has, with room for every source."
+                .to_owned(),
+            told: Some(("", nftables::ruleset(terms))),
+        },
+        Shown {
+            name: super::HASHLIMIT,
+            sentence: "in raw PREROUTING, the first hook it has, with room for every source; but \
+                       the kernel gives it 2^20 at most, and once it is full it drops every new \
+                       source, clients among them."
+                .to_owned(),
+            told: Some(("", hashlimit::rules(terms).join("\n") + "\n")),
+        },
+    ]
+}

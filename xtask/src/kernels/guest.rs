@@ -1,0 +1,191 @@
+//! What an emulated machine boots: a kernel, and a file system in memory.
+
+use std::{
+    fs,
+    fs::File,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use ebpf_build::Places;
+use tempfile::TempDir;
+
+use crate::command;
+
+const INIT: &str = include_str!("init.sh");
+
+/// With room for all that a kernel sends of itself.
+const CONFIGURATION: &str =
+    "limits: {PacketsPerIPAddress: {burst: 2000, count: 1000, period: 1s}}\n";
+
+/// The driver of the interfaces to attach to.
+const DRIVER: &str = "veth";
+
+/// A kernel and its file system. They go when it is dropped.
+pub(super) struct Guest {
+    /// The kernel's image.
+    pub(super) kernel: PathBuf,
+    /// The file system's archive.
+    pub(super) initramfs: PathBuf,
+    _directory: TempDir,
+}
+
+impl Guest {
+    /// Of an unpacked package, with programs of ours.
+    pub(super) fn new(package: &TempDir, release: &str, programs: &[PathBuf]) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let kernel = directory.path().join("vmlinuz");
+        copy(
+            &package.path().join(format!("boot/vmlinuz-{release}")),
+            &kernel,
+        )?;
+        let root = Root(directory.path().join("root"));
+        for program in programs {
+            root.add_stripped(program)?;
+        }
+        let places = Places::of_this_process();
+        for name in ["busybox", "ip"] {
+            let program = places.find(name).with_context(|| format!("no {name}"))?;
+            root.add_program(&program, name)?;
+        }
+        root.add_driver(package.path(), release)?;
+        root.write("init", INIT)?;
+        fs::set_permissions(root.0.join("init"), fs::Permissions::from_mode(0o755))?;
+        root.write("limiter.yaml", CONFIGURATION)?;
+        for name in ["dev", "proc", "run", "sys", "tmp", "tools"] {
+            fs::create_dir_all(root.0.join(name))?;
+        }
+        let initramfs = directory.path().join("initramfs");
+        root.pack(&initramfs)?;
+        Ok(Self {
+            kernel,
+            initramfs,
+            _directory: directory,
+        })
+    }
+}
+
+/// The directory that becomes the guest's root.
+struct Root(PathBuf);
+
+impl Root {
+    /// Adds a program of ours, without what only a debugger reads: all of it is held in memory.
+    fn add_stripped(&self, program: &Path) -> Result<()> {
+        // `engines-0123456789abcdef` is `engines`.
+        let name = program.file_stem().unwrap_or_default().to_string_lossy();
+        let name = name.split('-').next().unwrap_or_default();
+        let stripped = self.0.with_file_name(name);
+        command::succeed(Command::new("strip").arg("-o").arg(&stripped).arg(program))?;
+        self.add_program(&stripped, name)
+    }
+
+    /// Adds a program and the shared libraries that it loads.
+    fn add_program(&self, program: &Path, name: &str) -> Result<()> {
+        copy(program, &self.0.join("programs").join(name))?;
+        // Fails for a static program, which loads none.
+        let output = Command::new("ldd").arg(program).output()?;
+        for library in libraries(&String::from_utf8_lossy(&output.stdout)) {
+            self.copy_from(Path::new("/"), library)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the driver, with what it depends on.
+    fn add_driver(&self, package: &Path, release: &str) -> Result<()> {
+        let modules = Path::new("lib/modules").join(release);
+        let list = command::output(
+            Command::new("busybox")
+                .args(["depmod", "-n", "-b"])
+                .arg(package)
+                .arg(release),
+        )?;
+        let line = line_of(&list, DRIVER)
+            .with_context(|| format!("the package of the kernel has no {DRIVER} driver"))?;
+        for file in line.split([':', ' ']).filter(|file| !file.is_empty()) {
+            self.copy_from(package, modules.join(file))?;
+        }
+        self.write(modules.join("modules.dep"), line)
+    }
+
+    fn copy_from(&self, directory: &Path, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let relative = path.strip_prefix("/").unwrap_or(path);
+        copy(&directory.join(relative), &self.0.join(relative))
+    }
+
+    fn write(&self, path: impl AsRef<Path>, text: &str) -> Result<()> {
+        let path = self.0.join(path);
+        make_parent(&path)?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn pack(&self, archive: &Path) -> Result<()> {
+        let output = Command::new("sh")
+            .args(["-c", "find . | busybox cpio -o -H newc -R 0:0"])
+            .current_dir(&self.0)
+            .stdout(File::create(archive)?)
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "cannot pack the file system: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        Ok(())
+    }
+}
+
+/// The files that `ldd` names.
+fn libraries(said: &str) -> impl Iterator<Item = &str> {
+    said.split_whitespace().filter(|word| word.starts_with('/'))
+}
+
+/// The line of a driver in depmod's list, `PATH/veth.ko.xz: DEPENDENCIES`.
+fn line_of<'l>(list: &'l str, driver: &str) -> Option<&'l str> {
+    list.lines().find(|line| {
+        let path = line.split(':').next().unwrap_or_default();
+        let file = path.rsplit('/').next().unwrap_or_default();
+        file.split('.').next() == Some(driver)
+    })
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    make_parent(to)?;
+    fs::copy(from, to)
+        .map(drop)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+}
+
+fn make_parent(path: &Path) -> Result<()> {
+    let parent = path.parent().unwrap_or(path);
+    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_a_program_loads() {
+        let said = "\tlinux-vdso.so.1 (0x00007ffd)\n\
+            \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f2a)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f2b)\n";
+        let found: Vec<_> = libraries(said).collect();
+        let expected = [
+            "/lib/x86_64-linux-gnu/libc.so.6",
+            "/lib64/ld-linux-x86-64.so.2",
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(libraries("").next(), None);
+    }
+
+    #[test]
+    fn finds_the_driver_and_no_namesake() {
+        let list = "kernel/drivers/net/veth_of_others.ko: kernel/lib/a.ko\n\
+            kernel/drivers/net/veth.ko.xz: kernel/lib/a.ko.xz kernel/lib/b.ko.xz\n";
+        let expected = "kernel/drivers/net/veth.ko.xz: kernel/lib/a.ko.xz kernel/lib/b.ko.xz";
+        assert_eq!(line_of(list, "veth"), Some(expected));
+        assert_eq!(line_of(list, "a"), None);
+    }
+}

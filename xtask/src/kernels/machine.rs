@@ -1,0 +1,117 @@
+//! An emulated machine, from boot to end.
+
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader, IsTerminal as _, Read, Write as _},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use testbed::Interrupt;
+
+use super::{guest::Guest, report::Report};
+use crate::command::shown;
+
+/// How long a machine may take.
+pub(super) const LONGEST: Duration = Duration::from_mins(20);
+
+/// How often to look whether it has ended.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How a machine ended.
+pub(super) enum End {
+    /// By itself.
+    Ended,
+    /// After [`LONGEST`].
+    TimedOut,
+    /// Because the user wanted it.
+    Interrupted,
+}
+
+/// Boots it and waits for its end. Everything it says goes to `log`.
+pub(super) fn boot(guest: &Guest, log: &Path, interrupt: &Interrupt) -> Result<(End, Report)> {
+    let cannot_write = || format!("cannot write {}", log.display());
+    let file = File::create(log).with_context(cannot_write)?;
+    let mut emulator = emulator(guest);
+    let cannot_run = format!("cannot run {}", shown(&emulator));
+    let mut child = emulator.spawn().context(cannot_run)?;
+    let console = child.stdout.take().context("the machine has no console")?;
+
+    let progress = spinner(log);
+    let reader = {
+        let progress = progress.clone();
+        thread::spawn(move || read(console, file, &progress))
+    };
+    let start = Instant::now();
+    let end = loop {
+        if child.try_wait()?.is_some() {
+            break End::Ended;
+        }
+        if interrupt.seen() {
+            break End::Interrupted;
+        }
+        if start.elapsed() > LONGEST {
+            break End::TimedOut;
+        }
+        thread::sleep(TICK);
+    };
+    // It may have ended already.
+    let _ = child.kill();
+    child.wait()?;
+    let report = reader
+        .join()
+        .map_err(|_| anyhow!("the console's reader panicked"))?
+        .with_context(cannot_write)?;
+    progress.finish_and_clear();
+    Ok((end, report))
+}
+
+/// Without a network, a disk or a clock of the host's CPU: what it does is the same everywhere.
+fn emulator(guest: &Guest) -> Command {
+    let mut command = Command::new("qemu-system-x86_64");
+    command
+        .args(["-machine", "accel=tcg", "-cpu", "max", "-m", "2500"])
+        .args(["-nographic", "-no-reboot", "-nic", "none"])
+        .arg("-kernel")
+        .arg(&guest.kernel)
+        .arg("-initrd")
+        .arg(&guest.initramfs)
+        .args(["-append", "console=ttyS0 quiet panic=-1"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
+}
+
+fn read(console: impl Read, mut log: File, progress: &ProgressBar) -> io::Result<Report> {
+    let mut report = Report::default();
+    for line in BufReader::new(console).split(b'\n') {
+        let line = line?;
+        log.write_all(&line)?;
+        log.write_all(b"\n")?;
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        report.read(line);
+        progress.set_message(line.to_owned());
+    }
+    Ok(report)
+}
+
+/// A sign of life. Where nobody watches, a line has to do.
+fn spinner(log: &Path) -> ProgressBar {
+    let name = log.file_stem().unwrap_or_default().to_string_lossy();
+    if !io::stderr().is_terminal() {
+        eprintln!("Linux {name}: booting; its console is in {}", log.display());
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} Linux {prefix} ({elapsed}) {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let progress = ProgressBar::new_spinner()
+        .with_style(style)
+        .with_prefix(name.into_owned());
+    progress.enable_steady_tick(TICK);
+    progress
+}

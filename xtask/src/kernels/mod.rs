@@ -1,0 +1,137 @@
+//! `cargo xtask kernels`
+//!
+//! Boots Debian's kernels in an emulator, each with the daemon and the tests that compare the
+//! kernel's verdicts with the native ones. Needs no privilege: nothing is installed, and the
+//! emulated machine has no network.
+
+mod guest;
+mod machine;
+mod needs;
+mod package;
+mod report;
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use comfy_table::{Table, presets};
+use testbed::{INTERRUPTED, Interrupt};
+
+use self::{guest::Guest, machine::End, package::Package, report::Report};
+use crate::{built::Built, command, setup, workspace};
+
+/// The series that Debian 12 has: its own, and that of Debian 13.
+const SERIES: [&str; 2] = ["6.1", "6.12"];
+
+/// Which kernels to boot.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Series of kernels, as 6.12: the newest package of each is taken; without any, all that
+    /// the documentation names.
+    #[arg(value_name = "VERSION")]
+    versions: Vec<String>,
+}
+
+/// What became of one kernel.
+struct Outcome {
+    /// The kernel's release.
+    kernel: String,
+    report: Report,
+    /// Why it does not count, in one line each; none: everything passed.
+    problems: Vec<String>,
+    time: Duration,
+}
+
+/// Tries every kernel, also after one has failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    // First, so that nobody waits for a build to learn it.
+    needs::check()?;
+    let series = asked_for(arguments);
+    let packages = series.iter().map(|series| Package::newest(series));
+    let packages: Vec<_> = packages.collect::<Result<_>>()?;
+    setup::ensure()?;
+    let interrupt = Interrupt::watch()?;
+    match try_all(&packages, &interrupt) {
+        Err(_) if interrupt.seen() => Ok(ExitCode::from(INTERRUPTED)),
+        Err(error) => Err(error),
+        Ok(outcomes) => {
+            println!("\n{}", summary(&outcomes));
+            let failed = outcomes.iter().any(|outcome| !outcome.problems.is_empty());
+            Ok(ExitCode::from(u8::from(failed)))
+        }
+    }
+}
+
+fn asked_for(arguments: &Arguments) -> Vec<String> {
+    if arguments.versions.is_empty() {
+        SERIES.map(ToOwned::to_owned).into()
+    } else {
+        arguments.versions.clone()
+    }
+}
+
+fn try_all(packages: &[Package], interrupt: &Interrupt) -> Result<Vec<Outcome>> {
+    let mut cargo = command::cargo("test");
+    cargo.args(["--no-run", "--release", "--package", "limiter-userspace"]);
+    cargo.args(["--test", "engines"]);
+    let built = Built::by(&mut cargo, "the daemon or its tests")?;
+    let programs = [built.program("limiter")?, built.program("engines")?];
+    let mut outcomes = Vec::new();
+    for package in packages {
+        interrupt.check()?;
+        let outcome = try_one(package, &programs, interrupt)
+            .with_context(|| format!("Linux {}", package.release()))?;
+        for problem in &outcome.problems {
+            eprintln!("Linux {}: {problem}", outcome.kernel);
+        }
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+fn try_one(package: &Package, programs: &[PathBuf; 2], interrupt: &Interrupt) -> Result<Outcome> {
+    let directory = workspace::target_dir().join("kernels");
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let guest = Guest::new(&package.fetch(&directory)?, package.release(), programs)?;
+    let log = directory.join(format!("{}.log", package.release()));
+    let start = Instant::now();
+    let (end, report) = machine::boot(&guest, &log, interrupt)?;
+    interrupt.check()?;
+    let mut problems = report.problems();
+    if let End::TimedOut = end {
+        problems.push(format!(
+            "it was ended after {} minutes",
+            machine::LONGEST.as_secs() / 60
+        ));
+    }
+    if !problems.is_empty() {
+        problems.push(format!("all that it said is in {}", log.display()));
+    }
+    Ok(Outcome {
+        kernel: package.release().to_owned(),
+        report,
+        problems,
+        time: start.elapsed(),
+    })
+}
+
+fn summary(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    for outcome in outcomes {
+        let passed = outcome.problems.is_empty();
+        table.add_row([
+            if passed { "ok" } else { "FAILED" }.to_owned(),
+            format!("Linux {}", outcome.kernel),
+            outcome.report.steps(),
+            format!("tests: {}", outcome.report.tests()),
+            format!("{:.0} s", outcome.time.as_secs_f64()),
+        ]);
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,146 @@
+//! Debian's packages of kernels for virtual machines.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+
+use crate::command;
+
+const PREFIX: &str = "linux-image-";
+
+/// The build for virtual machines, with few drivers. Signed or not, it is the same kernel.
+const SUFFIX: &str = "-cloud-amd64";
+
+/// A package with one kernel.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Package {
+    name: String,
+}
+
+impl Package {
+    /// The newest one of a series, as `6.12`, that apt knows.
+    pub(super) fn newest(series: &str) -> Result<Self> {
+        ensure!(
+            is_series(series),
+            "{series} is no series of kernels: write it with two numbers, as 6.12"
+        );
+        let known = command::output(Command::new("apt-cache").args([
+            "search",
+            "--names-only",
+            &format!("^{PREFIX}{}[.].*{SUFFIX}$", series.replace('.', "[.]")),
+        ]))?;
+        Self::newest_of(&known, series).with_context(|| {
+            format!(
+                "apt knows no {PREFIX}{series}.…{SUFFIX}: run `apt-get update` as root, or name a \
+                 series that this Debian has"
+            )
+        })
+    }
+
+    /// The newest of a list with a package's name at the start of each line.
+    fn newest_of(known: &str, series: &str) -> Option<Self> {
+        let start = format!("{PREFIX}{series}.");
+        known
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .filter(|name| name.starts_with(&start) && name.ends_with(SUFFIX))
+            .max_by_key(|name| numbers(name))
+            .map(|name| Self {
+                name: name.to_owned(),
+            })
+    }
+
+    /// What the kernel calls itself.
+    pub(super) fn release(&self) -> &str {
+        self.name.strip_prefix(PREFIX).unwrap_or(&self.name)
+    }
+
+    /// Downloads it into a directory, if it is not there yet, and unpacks it into one that goes
+    /// when dropped.
+    pub(super) fn fetch(&self, directory: &Path) -> Result<TempDir> {
+        let directory = directory.join(&self.name);
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        // A package that is there and is the right one is not fetched again.
+        command::succeed(
+            Command::new("apt-get")
+                // Apt's own user could not write here.
+                .args([
+                    "-q",
+                    "-o",
+                    "APT::Sandbox::User=root",
+                    "download",
+                    &self.name,
+                ])
+                .current_dir(&directory)
+                .stdout(Stdio::null()),
+        )?;
+        let unpacked = tempfile::tempdir()?;
+        for entry in std::fs::read_dir(&directory)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "deb") {
+                command::succeed(
+                    Command::new("dpkg-deb")
+                        .arg("--extract")
+                        .arg(&path)
+                        .arg(unpacked.path()),
+                )?;
+            }
+        }
+        Ok(unpacked)
+    }
+}
+
+fn is_series(series: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    series
+        .split_once('.')
+        .is_some_and(|(major, minor)| is_number(major) && is_number(minor))
+}
+
+/// Every number in a name, in order: by them names of one series are compared.
+fn numbers(name: &str) -> Vec<u64> {
+    name.split(|character: char| !character.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_newest_of_the_series() {
+        let known = "linux-image-6.1.0-9-cloud-amd64 - Linux 6.1\n\
+            linux-image-6.1.0-50-cloud-amd64 - Linux 6.1\n\
+            linux-image-6.1.0-50-cloud-amd64-dbg - Debug symbols\n\
+            linux-image-6.12.9+deb12-cloud-amd64 - Linux 6.12\n\
+            linux-image-6.12.100+deb12-cloud-amd64 - Linux 6.12\n";
+        let check = |series: &str, expected: Option<&str>| {
+            let found = Package::newest_of(known, series);
+            let found = found.as_ref().map(Package::release);
+            assert_eq!(found, expected, "{series}");
+        };
+        check("6.1", Some("6.1.0-50-cloud-amd64"));
+        check("6.12", Some("6.12.100+deb12-cloud-amd64"));
+        check("6.6", None);
+    }
+
+    #[test]
+    fn a_series_has_two_numbers() {
+        for (text, expected) in [
+            ("6.12", true),
+            ("6", false),
+            ("6.", false),
+            ("6.1.0", false),
+            ("6.x", false),
+            (".*", false),
+        ] {
+            assert_eq!(is_series(text), expected, "{text}");
+        }
+    }
+}
