@@ -1,6 +1,6 @@
 //! Which limits count a packet.
 
-use super::{Dimension, Masks, Shape, Slot, Tables};
+use super::{Dimension, Masks, Shape, Slot, Tables, search};
 use crate::{
     address::Family,
     charge::Packet,
@@ -61,7 +61,7 @@ fn by_value<T: Tables>(tables: &T, start: Slot, high: u64, low: u64) -> u64 {
     if start.is_unused() {
         u64::MAX
     } else {
-        mask(tables, tables.search(start, high, low))
+        mask(tables, search(tables, start, high, low))
     }
 }
 
