@@ -2,27 +2,28 @@
 //!
 //! The ranges of a dimension are given by where they start. As in DXR (Zec, Rizzo and Mikuc,
 //! "DXR: Towards a Billion Routing Lookups Per Second in Software", 2012), a value's leading
-//! bits choose a stretch of values, and the starts in it are searched. As in an LC-trie (Nilsson
+//! bits choose a stretch of values, and the ranges in it are searched. As in an LC-trie (Nilsson
 //! and Karlsson, "IP-Address Lookup Using LC-Tries", 1999), a node takes its bits where its
-//! ranges begin to differ, which those of IPv6 addresses do late. What differs from both is the
-//! size: a start is 15 bits here, relative to its stretch, and a stretch with all its starts is
-//! half a cache line, found without a pointer. So 200 000 ranges, which as starts of 128 bits and
-//! values of 32 would be 5 MB, are half a megabyte, and stay in the cache while a flood goes
-//! through it.
+//! ranges begin to differ, which those of IPv6 addresses do late.
 //!
-//! 15 bits do not tell everything of a start. Those that a cell of a stretch has inside it, and
-//! those of a stretch that has too many, are under a node of their own.
+//! What differs from both is the size, since a flood leaves little of the cache: a stretch is
+//! half a cache line, found without a pointer, and has 14 bits for each place where a range
+//! starts. That is not a value but a cell of some, for which there is a slot of its own: a prefix
+//! that is one cell takes one place, and not two for its start and its end. What 14 bits do not
+//! tell apart, because ranges start inside a cell or in too many cells of a stretch, is under a
+//! node of its own.
 
 use super::Tables;
 
 /// The most steps of a look-up: nodes that are gone through.
 ///
-/// What is below a node has either no more than a seventh of its starts, or is one cell: its
-/// stretches are 2^15 cells each, or its cells are single values. A node of up to 7 starts has
-/// two cells with something else behind them for each, which fit one stretch. So 2^24 ranges,
-/// the most that are compiled, are down to 7 after 8 steps; 128 bits to single values after 8
-/// cells; and there is a last step. IPv4 takes at most 11, ports 7. Random prefixes take 1 or 2.
-pub const MOST_STEPS: u32 = 17;
+/// A node below another has either no more than a fifteenth of its starts, rounded up, or one of
+/// its cells. Up to 14 starts always fit a stretch. So 2^24 ranges, the most that are compiled,
+/// are down to 14 after 6 steps. A cell that has starts inside it has 14 bits less than what its
+/// node divides; so 128 bits are down to cells of one value after 9 steps, 32 after 2, 16 after
+/// one. And there is a last step: 16 for IPv6, 9 for IPv4, 6 for ports, whose starts are down to
+/// 14 after 4. Random prefixes take 1 or 2.
+pub const MOST_STEPS: u32 = 16;
 
 /// What is known of some values: one value of the policy for all, or a node to go on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,11 +72,11 @@ impl Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Node {
-    /// Where the first cell starts: the leading 64 bits. Values before it are in that cell.
+    /// Where the first cell starts: the leading 64 bits. Values before it count as in that cell.
     pub high: u64,
     /// The trailing 64 bits.
     pub low: u64,
-    /// The number of the last cell. Values behind it are in that cell.
+    /// The number of the last cell. Values behind it count as in that cell.
     pub last: u64,
     /// The index of the first stretch; the others follow.
     pub first: u32,
@@ -114,36 +115,37 @@ impl Node {
     }
 }
 
-/// Where the ranges of a stretch start: half a cache line.
+/// In which cells of a stretch ranges start: half a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub struct Stretch {
-    /// The index of the slot before the first start; those behind each start follow.
+    /// The index of the first slot. Cells before the first of those here have it; then come, for
+    /// each of them, the slot of the cell itself, and that of the cells behind it.
     slots: u32,
-    /// Two starts, and then twelve: the numbers of their cells in the stretch, as lanes of 16
-    /// bits, in order; [`Self::NONE`] where there are fewer.
+    /// Two of the cells, and then twelve, as lanes of 16 bits: their numbers in the stretch;
+    /// [`Self::NONE`] where there are fewer.
     two: u32,
     twelve: [u64; 3],
 }
 
 impl Stretch {
-    /// How many bits the number of a cell in its stretch has.
-    pub const BITS: u16 = 15;
+    /// How many bits the number of a cell in its stretch has at most.
+    pub const BITS: u16 = 14;
 
-    /// How many starts there is room for.
-    pub const STARTS: usize = 14;
+    /// How many cells there is room for.
+    pub const CELLS: usize = 14;
 
     /// Behind every cell.
-    const NONE: u16 = 1 << Self::BITS;
+    const NONE: u16 = (1 << 15) - 1;
 
     /// A one in every lane.
     const ONES: u64 = 0x0001_0001_0001_0001;
 
-    /// With these starts, in order, numbers of cells in the stretch above 0: up to
-    /// [`Self::STARTS`] of them, the others are left out.
+    /// With ranges that start in these cells, by their numbers in the stretch, in order: up to
+    /// [`Self::CELLS`] of them, others are left out.
     #[must_use]
-    pub fn new(slots: u32, starts: &[u16]) -> Self {
-        let lane = |place: usize| starts.get(place).map_or(Self::NONE, |start| *start);
+    pub fn new(slots: u32, cells: &[u16]) -> Self {
+        let lane = |place: usize| cells.get(place).map_or(Self::NONE, |cell| *cell);
         let word = |first: usize| {
             (0..4).fold(0, |word, place| word << 16 | u64::from(lane(first + place)))
         };
@@ -158,24 +160,28 @@ impl Stretch {
     #[must_use]
     #[inline(always)]
     const fn slot(&self, cell: u64) -> u32 {
-        // All lanes at once, without a branch that waits for the memory: the top bit of a lane
-        // stays where its start is not above the cell.
-        let cells = (cell * Self::ONES) | Self::ONES << 15;
-        let none = (Self::ONES << 15) & !0xffff_ffff;
+        const NONE: u64 = Stretch::NONE as u64 * Stretch::ONES;
+        // All lanes at once, without a branch that would wait for the memory.
         let [second, third, fourth] = self.twelve;
-        let reached = reached(cells, none | self.two as u64)
-            + reached(cells, second)
-            + reached(cells, third)
-            + reached(cells, fourth);
-        let count = reached.wrapping_mul(Self::ONES) >> 48;
-        self.slots.wrapping_add((count & 0xf) as u32)
+        let slots = slots_before(cell, NONE << 32 | self.two as u64)
+            + slots_before(cell, second)
+            + slots_before(cell, third)
+            + slots_before(cell, fourth);
+        let slots = slots.wrapping_mul(Self::ONES) >> 48;
+        self.slots.wrapping_add((slots & 0x1f) as u32)
     }
 }
 
-/// A one in each lane in which the start is not above the cell.
+/// In each lane, how many slots are before that of a cell: 1 if the lane's is this cell, 2 if it
+/// is one before.
 #[inline(always)]
-const fn reached(cells: u64, starts: u64) -> u64 {
-    (cells.wrapping_sub(starts) >> 15) & Stretch::ONES
+const fn slots_before(cell: u64, lanes: u64) -> u64 {
+    const ONES: u64 = Stretch::ONES;
+    // The top bit of a lane is set where the cell is not before the lane's, and still is without
+    // one where it is behind. As no lane has the top bit itself, there is never a borrow.
+    let not_before = ((ONES << 15) | (cell * ONES)).wrapping_sub(lanes);
+    let behind = not_before.wrapping_sub(ONES);
+    ((not_before >> 15) & ONES) + ((behind >> 15) & ONES)
 }
 
 /// What the policy says of the value `high` and `low`, where `start` is what is known of its
@@ -209,8 +215,8 @@ pub fn descend<T: Tables>(tables: &T, start: u32, high: u64, low: u64) -> u32 {
     HOLE.0
 }
 
-/// What there is where the tables have a hole, the default class of IPv4 and no limit at all:
-/// they have none.
+/// What is read from a hole in the tables, which have none: the default class of IPv4, and no
+/// limit at all.
 const HOLE: Slot = Slot::value(0);
 
 /// What is known of a value below a node.

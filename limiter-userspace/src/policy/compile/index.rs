@@ -7,7 +7,7 @@ use std::{collections::HashMap, ops::RangeInclusive};
 
 use limiter_common::policy::{Node, Slot, Stretch};
 
-use self::grid::{Grid, MOST_PIECES, Piece};
+use self::grid::{Grid, Started};
 use super::index;
 
 /// Where a range of values starts; it ends where the next one of its dimension starts.
@@ -19,8 +19,8 @@ pub(super) struct Range {
     pub(super) value: u32,
 }
 
-/// Of the ranges of a crowded stretch, this part may be left together.
-const SHARE: usize = MOST_PIECES / 2;
+/// The slot of no values at all: of those between two cells without any in between.
+const NOWHERE: Slot = Slot::value(0);
 
 /// The tables of all dimensions.
 #[derive(Clone, Debug, Default)]
@@ -44,23 +44,26 @@ impl Indexed {
     }
 
     /// What is known of some values; the first of the ranges starts at the first of them or
-    /// before, the others behind it.
+    /// before.
     fn slot(&mut self, values: RangeInclusive<u128>, ranges: &[Range]) -> Slot {
-        match ranges {
+        if values.is_empty() {
+            return NOWHERE;
+        }
+        match within(ranges, &values) {
             [one] => Slot::value(one.value),
-            _ => self.node(values, ranges),
+            several => self.node(&values, several),
         }
     }
 
-    fn node(&mut self, values: RangeInclusive<u128>, ranges: &[Range]) -> Slot {
-        let grid = Grid::new(&values, &ranges[1..]);
+    fn node(&mut self, values: &RangeInclusive<u128>, ranges: &[Range]) -> Slot {
+        let grid = Grid::new(values, &ranges[1..]);
         let place = self.nodes.len();
         let first = self.stretches.len();
         self.nodes.push(grid.node(index(first)));
         let empty = Stretch::new(0, &[]);
         self.stretches.resize(first + grid.stretches(), empty);
         for number in 0..grid.stretches() {
-            let of_stretch = grid.stretch(&values, number);
+            let of_stretch = grid.stretch(values, number);
             let inside = within(ranges, &of_stretch);
             self.stretches[first + number] = self.stretch(&grid, number, &of_stretch, inside);
         }
@@ -74,25 +77,24 @@ impl Indexed {
         values: &RangeInclusive<u128>,
         ranges: &[Range],
     ) -> Stretch {
-        let first_cell = grid.first_cell(number);
-        let pieces = grid.pieces(first_cell, &ranges[1..]);
-        let cells: Vec<u64> = if pieces.len() <= MOST_PIECES {
-            pieces.iter().map(|piece| piece.cell).collect()
-        } else {
-            merged(pieces, (ranges.len() - 1).div_ceil(SHARE))
-        };
-        let ends = cells[1..].iter().map(|cell| grid.value(*cell) - 1);
-        let mut from = *values.start();
-        let mut slots = Vec::with_capacity(cells.len());
-        for to in ends.chain([*values.end()]) {
-            slots.push(self.slot(from..=to, within(ranges, &(from..=to))));
-            from = to.wrapping_add(1);
+        let starts = &ranges[1..];
+        let mut started = grid.started(starts);
+        if started.len() > Stretch::CELLS {
+            started = dividing(started, starts.len().div_ceil(Stretch::CELLS + 1));
         }
-        let starts: Vec<_> = cells[1..]
-            .iter()
-            .map(|cell| in_stretch(cell - first_cell))
-            .collect();
-        Stretch::new(self.place(slots), &starts)
+        let mut slots = Vec::with_capacity(2 * started.len() + 1);
+        let mut from = *values.start();
+        for Started { cell, .. } in &started {
+            let (first, last) = grid.values(*cell).into_inner();
+            slots.push(self.slot(from..=first.saturating_sub(1), ranges));
+            slots.push(self.slot(first.max(from)..=last.min(*values.end()), ranges));
+            from = last.saturating_add(1);
+        }
+        slots.push(self.slot(from..=*values.end(), ranges));
+        let first_cell = grid.first_cell(number);
+        let cells = started.iter().map(|one| narrow(one.cell - first_cell));
+        let cells: Vec<_> = cells.collect();
+        Stretch::new(self.place(slots), &cells)
     }
 
     /// Where these slots stand, one behind the other.
@@ -113,23 +115,23 @@ fn within<'a>(ranges: &'a [Range], values: &RangeInclusive<u128>) -> &'a [Range]
     &ranges[behind_first - 1..end]
 }
 
-/// Larger pieces, in each of which no more than so many ranges start, unless it is one cell;
-/// returns the first cells. As two neighbours have more together, they are no more than fit if
-/// one in [`SHARE`] may start in each.
-fn merged(pieces: Vec<Piece>, most: usize) -> Vec<u64> {
-    let mut merged: Vec<Piece> = Vec::new();
-    for piece in pieces {
-        match merged.last_mut() {
-            Some(last) if last.starts + piece.starts <= most => last.starts += piece.starts,
-            _ => merged.push(piece),
+/// Some of the cells, such that no more than so many ranges start between any two of them.
+fn dividing(started: Vec<Started>, most: usize) -> Vec<Started> {
+    let mut between = 0;
+    let divides = |one: &Started| {
+        between += one.starts;
+        let divides = between > most;
+        if divides {
+            between = 0;
         }
-    }
-    merged.iter().map(|piece| piece.cell).collect()
+        divides
+    };
+    started.into_iter().filter(divides).collect()
 }
 
 /// The number of a cell in its stretch.
-#[expect(clippy::cast_possible_truncation, reason = "15 bits of it")]
-const fn in_stretch(cell: u64) -> u16 {
+#[expect(clippy::cast_possible_truncation, reason = "14 bits of it")]
+const fn narrow(cell: u64) -> u16 {
     cell as u16
 }
 

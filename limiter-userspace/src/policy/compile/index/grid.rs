@@ -12,9 +12,6 @@ const STARTS_IN_STRETCH: usize = 4;
 /// Of so many starts, one may be in a crowded stretch so that others are in fuller ones.
 const CROWDED: usize = 16;
 
-/// The pieces that a stretch has room for: from its first cell on, and from each start on.
-pub(super) const MOST_PIECES: usize = Stretch::STARTS + 1;
-
 /// Cells of `1 << grain` values each, in stretches of `1 << bits` cells each.
 pub(super) struct Grid {
     base: u128,
@@ -24,12 +21,12 @@ pub(super) struct Grid {
     last: u64,
 }
 
-/// Cells that need not be told apart.
+/// A cell in which ranges start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    /// The first of them.
+pub(super) struct Started {
+    /// Its number.
     pub(super) cell: u64,
-    /// How many ranges start in them.
+    /// How many of them.
     pub(super) starts: usize,
 }
 
@@ -39,28 +36,28 @@ impl Grid {
     /// A stretch with many starts takes little memory for each, and one with too many takes
     /// nodes of its own: the longest stretches of which few are crowded.
     pub(super) fn new(values: &RangeInclusive<u128>, starts: &[Range]) -> Self {
-        let shift = |shift| Self::with_stretches_of(shift, values, starts);
+        let all = starts.iter().fold(0, |all, range| all | range.start);
+        let exact = all.trailing_zeros();
+        let of = |shift| Self::with_stretches_of(shift, exact, values, starts);
         let span = starts[starts.len() - 1].start - starts[0].start;
-        // No shorter ones are enough.
-        let enough = |stretches: usize| {
+        let shortest = |stretches: usize| {
             let bits = u128::BITS - (span / stretches as u128).leading_zeros();
-            let shifts = bits.saturating_sub(1)..=u128::BITS;
-            shifts
-                .map(shift)
+            (exact.max(bits.saturating_sub(1))..=u128::BITS)
+                .map(of)
                 .find(|grid| grid.stretches() <= stretches)
                 .expect("all values are one stretch, if it is long enough")
         };
-        let one = enough(1);
+        let one = shortest(1);
         if one.crowded(starts) == 0 {
             return one;
         }
-        let mut grid = enough((starts.len() / STARTS_IN_STRETCH).max(1));
+        let mut grid = shortest((starts.len() / STARTS_IN_STRETCH).max(1));
         let most = grid.crowded(starts) + starts.len() / CROWDED;
         if most >= starts.len() {
             return one;
         }
         while grid.stretches() > 1 {
-            let longer = shift(grid.grain + grid.bits + 1);
+            let longer = of(grid.grain + grid.bits + 1);
             if longer.crowded(starts) > most {
                 break;
             }
@@ -69,15 +66,26 @@ impl Grid {
         grid
     }
 
-    /// With stretches of `1 << shift` values each.
-    fn with_stretches_of(shift: u32, values: &RangeInclusive<u128>, starts: &[Range]) -> Self {
+    /// With stretches of `1 << shift` values each. All starts are multiples of `1 << exact`:
+    /// smaller cells than that would tell nothing apart.
+    fn with_stretches_of(
+        shift: u32,
+        exact: u32,
+        values: &RangeInclusive<u128>,
+        starts: &[Range],
+    ) -> Self {
         let (first, last) = (starts[0].start, starts[starts.len() - 1].start);
-        let grain = shift.saturating_sub(Stretch::BITS.into());
-        // Nothing starts in the first cell, where values before it are, nor in the last one;
-        // unless there are none before it, or behind it.
-        let base = (first >> grain << grain).saturating_sub(1 << grain);
+        let grain = shift.saturating_sub(Stretch::BITS.into()).max(exact);
+        // Nothing starts in the first cell, which values before it count as in, nor in the last
+        // one; unless there are no values before it, or behind it.
+        let cell = first >> grain << grain;
+        let base = if cell <= *values.start() {
+            cell
+        } else {
+            cell - (1 << grain)
+        };
         let grid = Self {
-            base: base.max(*values.start()),
+            base,
             grain,
             bits: shift - grain,
             last: u64::MAX,
@@ -111,9 +119,10 @@ impl Grid {
         (stretch as u64) << self.bits
     }
 
-    /// The first value in a cell.
-    pub(super) const fn value(&self, cell: u64) -> u128 {
-        self.base + ((cell as u128) << self.grain)
+    /// The values in a cell.
+    pub(super) fn values(&self, cell: u64) -> RangeInclusive<u128> {
+        let first = self.base + (u128::from(cell) << self.grain);
+        first..=first + ((1 << self.grain) - 1)
     }
 
     /// Those of the values that are in a stretch.
@@ -124,50 +133,33 @@ impl Grid {
     ) -> RangeInclusive<u128> {
         let from = match number {
             0 => *values.start(),
-            _ => self.value(self.first_cell(number)),
+            _ => *self.values(self.first_cell(number)).start(),
         };
         let to = if number + 1 == self.stretches() {
             *values.end()
         } else {
-            self.value(self.first_cell(number + 1)) - 1
+            *self.values(self.first_cell(number + 1)).start() - 1
         };
         from..=to
     }
 
-    /// The pieces of the stretch with this first cell, as small as they may be: a cell in which
-    /// ranges start, and not just one with it, is by itself.
-    pub(super) fn pieces(&self, first: u64, starts: &[Range]) -> Vec<Piece> {
-        let end = first + (1 << self.bits);
-        let mut pieces = vec![Piece {
-            cell: first,
-            starts: 0,
-        }];
-        for in_cell in starts.chunk_by(|one, other| self.cell(one.start) == self.cell(other.start)) {
-            let cell = self.cell(in_cell[0].start);
-            match pieces.last_mut() {
-                Some(last) if last.cell == cell => last.starts = in_cell.len(),
-                _ => pieces.push(Piece {
-                    cell,
-                    starts: in_cell.len(),
-                }),
-            }
-            let with_the_cell = in_cell.len() == 1 && in_cell[0].start == self.value(cell);
-            if !with_the_cell && cell + 1 < end && cell < self.last {
-                pieces.push(Piece {
-                    cell: cell + 1,
-                    starts: 0,
-                });
-            }
-        }
-        pieces
+    /// The cells in which ranges start, of those that start at these values.
+    pub(super) fn started(&self, starts: &[Range]) -> Vec<Started> {
+        starts
+            .chunk_by(|one, other| self.cell(one.start) == self.cell(other.start))
+            .map(|in_cell| Started {
+                cell: self.cell(in_cell[0].start),
+                starts: in_cell.len(),
+            })
+            .collect()
     }
 
-    /// How many of the starts are in stretches that have more pieces than there is room for.
+    /// How many of the starts are in stretches that have no room for all their cells.
     fn crowded(&self, starts: &[Range]) -> usize {
-        let first_cell = |start: &Range| self.cell(start.start) >> self.bits << self.bits;
+        let stretch = |range: &Range| self.cell(range.start) >> self.bits;
         starts
-            .chunk_by(|one, other| first_cell(one) == first_cell(other))
-            .filter(|inside| self.pieces(first_cell(&inside[0]), inside).len() > MOST_PIECES)
+            .chunk_by(|one, other| stretch(one) == stretch(other))
+            .filter(|inside| self.started(inside).len() > Stretch::CELLS)
             .map(<[Range]>::len)
             .sum()
     }

@@ -23,7 +23,7 @@ struct Dimension {
 const V4: Dimension = Dimension {
     bits: 32,
     shift: 96,
-    most_steps: 11,
+    most_steps: 9,
 };
 
 const V6: Dimension = Dimension {
@@ -35,7 +35,7 @@ const V6: Dimension = Dimension {
 const PORT: Dimension = Dimension {
     bits: 16,
     shift: 0,
-    most_steps: 7,
+    most_steps: 6,
 };
 
 impl Dimension {
