@@ -94,7 +94,11 @@ mod tests {
         let tables = CompiledPolicy::new(&largest_policy()).unwrap();
         assert_eq!(tables.limits.len(), MAX_LIMITS as usize);
         let starts = tables.shape.starts;
-        assert!(starts.iter().all(|start| start.as_node().is_some() && !start.is_unused()));
+        assert!(
+            starts
+                .iter()
+                .all(|start| start.as_node().is_some() && !start.is_unused())
+        );
         // Each limit's own in each family, the subscriber's, and those of all other addresses.
         assert_eq!(tables.classes.len(), 2 * (MAX_LIMITS as usize + 2));
     }

@@ -138,10 +138,7 @@ impl Ranges {
             });
         }
         let class = classes.of(self.family, settings);
-        let same_start = self
-            .closed
-            .last()
-            .is_some_and(|last| last.start == address);
+        let same_start = self.closed.last().is_some_and(|last| last.start == address);
         if same_start {
             self.closed.pop();
         }

@@ -26,7 +26,7 @@ pub(super) struct Grid {
 pub(super) struct Started {
     /// Its number.
     pub(super) cell: u64,
-    /// How many of them.
+    /// How many of them, with one that starts where the cell ends.
     pub(super) starts: usize,
 }
 
@@ -143,15 +143,20 @@ impl Grid {
         from..=to
     }
 
-    /// The cells in which ranges start, of those that start at these values.
+    /// The cells in which ranges start, of those that start at these values. A range that starts
+    /// where one of the cells ends is behind it, and needs none of its own.
     pub(super) fn started(&self, starts: &[Range]) -> Vec<Started> {
-        starts
-            .chunk_by(|one, other| self.cell(one.start) == self.cell(other.start))
-            .map(|in_cell| Started {
-                cell: self.cell(in_cell[0].start),
-                starts: in_cell.len(),
-            })
-            .collect()
+        let mut started: Vec<Started> = Vec::new();
+        for in_cell in starts.chunk_by(|one, other| self.cell(one.start) == self.cell(other.start))
+        {
+            let (cell, starts) = (self.cell(in_cell[0].start), in_cell.len());
+            let with_the_cell = starts == 1 && in_cell[0].start == *self.values(cell).start();
+            match started.last_mut() {
+                Some(last) if with_the_cell && last.cell + 1 == cell => last.starts += 1,
+                _ => started.push(Started { cell, starts }),
+            }
+        }
+        started
     }
 
     /// How many of the starts are in stretches that have no room for all their cells.
