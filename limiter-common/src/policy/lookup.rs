@@ -236,3 +236,30 @@ fn step<T: Tables>(tables: &T, node: u32, high: u64, low: u64) -> Slot {
         None => HOLE,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_of_a_stretch_has_its_slot() {
+        const LAST: u16 = (1 << Stretch::BITS) - 1;
+        let sets: [&[u16]; 6] = [
+            &[],
+            &[0],
+            &[LAST],
+            &[0, 1, 2, LAST - 1, LAST],
+            &[1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610],
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, LAST - 1, LAST],
+        ];
+        for cells in sets {
+            let stretch = Stretch::new(1_000, cells);
+            for cell in 0..=LAST {
+                let before = cells.iter().filter(|one| **one < cell).count();
+                let expected = 1_000 + 2 * before + usize::from(cells.contains(&cell));
+                let found = stretch.slot(cell.into());
+                assert_eq!(found as usize, expected, "{cell} in {cells:?}");
+            }
+        }
+    }
+}

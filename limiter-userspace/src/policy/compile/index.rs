@@ -28,8 +28,8 @@ pub(super) struct Indexed {
     pub(super) nodes: Vec<Node>,
     pub(super) stretches: Vec<Stretch>,
     pub(super) slots: Vec<Slot>,
-    /// Where the slots of a stretch stand. Those of many stretches are the same: a few
-    /// overrides and the default by turns.
+    /// Where the slots of a stretch stand. Those of many stretches are the same, where
+    /// prefixes have a few different rates between them.
     known: HashMap<Vec<Slot>, u32>,
 }
 
@@ -100,11 +100,10 @@ impl Indexed {
     /// Where these slots stand, one behind the other.
     fn place(&mut self, slots: Vec<Slot>) -> u32 {
         let next = index(self.slots.len());
-        let place = *self.known.entry(slots).or_insert_with_key(|slots| {
+        *self.known.entry(slots).or_insert_with_key(|slots| {
             self.slots.extend(slots);
             next
-        });
-        place
+        })
     }
 }
 
