@@ -3,11 +3,15 @@
 //! The loader sizes them. A new policy comes with a new instance of the program and new
 //! arrays, so no packet is judged by a mixture of two policies.
 
-use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
+use aya_ebpf::{
+    bindings::{BPF_F_MMAPABLE, BPF_F_RDONLY_PROG},
+    btf_maps::Array,
+    macros::btf_map,
+};
 use limiter_common::{
     gcra::Gcra,
     limit::MAX_LIMITS,
-    policy::{self, Class, LimitEntry, Masks, Node, Range, Shape, Slot, Tables},
+    policy::{self, Class, LimitEntry, Masks, Node, Shape, Slot, Stretch, Tables},
 };
 
 use crate::globals;
@@ -20,11 +24,12 @@ static LIMITS: Array<LimitEntry, { MAX_LIMITS as usize }, READ_ONLY> = Array::ne
 #[btf_map]
 static NODES: Array<Node, 1, READ_ONLY> = Array::new();
 
+/// Mappable, because such an array starts at a page: two stretches are a cache line.
 #[btf_map]
-static SLOTS: Array<Slot, 1, READ_ONLY> = Array::new();
+static STRETCHES: Array<Stretch, 1, { READ_ONLY | BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[btf_map]
-static RANGES: Array<Range, 1, READ_ONLY> = Array::new();
+static SLOTS: Array<Slot, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static CLASSES: Array<Class, 2, READ_ONLY> = Array::new();
@@ -37,12 +42,12 @@ static MASKS: Array<u64, { Masks::RANGES as usize }, READ_ONLY> = Array::new();
 
 pub(crate) struct MapTables;
 
-/// [`policy::search`], as a global function of the BPF object: the verifier walks those once,
+/// [`policy::descend`], as a global function of the BPF object: the verifier walks those once,
 /// for any arguments, and not once for each call and what it knows there.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_search(first: u32, count: u32, high: u64, low: u64) -> u32 {
-    policy::search(&MapTables, Slot { first, count }, high, low)
+extern "C" fn limiter_descend(node: u32, high: u64, low: u64) -> u32 {
+    policy::descend(&MapTables, node, high, low)
 }
 
 impl Tables for MapTables {
@@ -62,13 +67,13 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn slot(&self, index: u32) -> Option<&Slot> {
-        SLOTS.get(index)
+    fn stretch(&self, index: u32) -> Option<&Stretch> {
+        STRETCHES.get(index)
     }
 
     #[inline(always)]
-    fn range(&self, index: u32) -> Option<&Range> {
-        RANGES.get(index)
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        SLOTS.get(index)
     }
 
     #[inline(always)]
@@ -87,8 +92,8 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn search(&self, start: Slot, high: u64, low: u64) -> u32 {
-        limiter_search(start.first, start.count, high, low)
+    fn descend(&self, node: u32, high: u64, low: u64) -> u32 {
+        limiter_descend(node, high, low)
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Which limits count a packet.
 
-use super::{Class, Dimension, Masks, Shape, Slot, Tables};
+use super::{Class, Dimension, Masks, Shape, Slot, Tables, lookup::search_rarely};
 use crate::{
     address::Family,
     packet::{Facts, Transport},
@@ -59,7 +59,7 @@ fn by_value<T: Tables>(tables: &T, start: Slot, high: u64, low: u64) -> u64 {
     if start.is_unused() {
         u64::MAX
     } else {
-        mask(tables, tables.search(start, high, low))
+        mask(tables, search_rarely(tables, start, high, low))
     }
 }
 

@@ -16,7 +16,7 @@ mod shape;
 pub use self::{
     class::Class,
     entry::LimitEntry,
-    lookup::{MOST_STEPS, Node, Range, Slot, search},
+    lookup::{MOST_STEPS, Node, Slot, Stretch, descend, search},
     matching::matching,
     shape::{Dimension, Masks, Shape},
 };
@@ -37,12 +37,12 @@ pub trait Tables {
     fn shape(&self) -> &Shape;
     /// The limit in a slot.
     fn limit(&self, slot: u32) -> Option<&LimitEntry>;
-    /// An index in front of ranges or of other indices.
+    /// How some values are divided.
     fn node(&self, index: u32) -> Option<&Node>;
-    /// What is behind an index.
+    /// Where ranges start in a part of those values.
+    fn stretch(&self, index: u32) -> Option<&Stretch>;
+    /// What is known between two starts.
     fn slot(&self, index: u32) -> Option<&Slot>;
-    /// A range; those of one dimension are sorted, and the first starts at 0.
-    fn range(&self, index: u32) -> Option<&Range>;
     /// A class.
     fn class(&self, index: u32) -> Option<&Class>;
     /// A bucket's parameters: those of the limits' defaults by slot, and behind them those of
@@ -51,14 +51,14 @@ pub trait Tables {
     /// A set of limits, by the index that [`Masks`] has for it.
     fn mask(&self, index: u32) -> Option<&u64>;
 
-    /// [`search`]. The kernel program makes it a function of its own, which the verifier
+    /// [`descend`]. The kernel program makes it a function of its own, which the verifier
     /// walks once and not once for each way to get here.
     #[inline(always)]
-    fn search(&self, start: Slot, high: u64, low: u64) -> u32
+    fn descend(&self, node: u32, high: u64, low: u64) -> u32
     where
         Self: Sized,
     {
-        search(self, start, high, low)
+        descend(self, node, high, low)
     }
 
     /// The value itself, of which the kernel's verifier forgets what it knows.
@@ -84,7 +84,7 @@ pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Cl
     let index = if start.is_unused() {
         default
     } else {
-        tables.search(start, source.high, source.low)
+        search(tables, start, source.high, source.low)
     };
     tables.class(index)
 }

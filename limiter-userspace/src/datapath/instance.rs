@@ -138,8 +138,8 @@ impl Instance {
             .map_max_entries("TABLE", sizes.table_lines.max(1))
             .map_max_entries("SCALES", entries(policy.scales.len()))
             .map_max_entries("NODES", entries(policy.nodes.len()))
+            .map_max_entries("STRETCHES", entries(policy.stretches.len()))
             .map_max_entries("SLOTS", entries(policy.slots.len()))
-            .map_max_entries("RANGES", entries(policy.ranges.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
             .map_max_entries("RATES", entries(policy.rates.len()))
             .map_max_entries("MASKS", entries(policy.masks.len()));
@@ -151,8 +151,8 @@ impl Instance {
         let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
         array::write(&mut ebpf, "LIMITS", &policy.limits)?;
         array::write(&mut ebpf, "NODES", &policy.nodes)?;
+        array::write(&mut ebpf, "STRETCHES", &policy.stretches)?;
         array::write(&mut ebpf, "SLOTS", &policy.slots)?;
-        array::write(&mut ebpf, "RANGES", &policy.ranges)?;
         array::write(&mut ebpf, "CLASSES", &policy.classes)?;
         array::write(&mut ebpf, "RATES", &policy.rates)?;
         array::write(&mut ebpf, "SCALES", &policy.scales)?;

@@ -6,7 +6,7 @@ use limiter_common::{
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     gcra::Gcra,
-    policy::{Class, LimitEntry, Node, Range, Shape, Slot},
+    policy::{Class, LimitEntry, Node, Shape, Slot, Stretch},
     table::Scale,
 };
 
@@ -24,10 +24,10 @@ impl PlainBytes for Gcra {}
 impl PlainBytes for LimitEntry {}
 impl PlainBytes for LimitTraffic {}
 impl PlainBytes for Node {}
-impl PlainBytes for Range {}
 impl PlainBytes for Scale {}
 impl PlainBytes for Shape {}
 impl PlainBytes for Slot {}
+impl PlainBytes for Stretch {}
 impl PlainBytes for Traffic {}
 impl PlainBytes for u64 {}
 
@@ -58,10 +58,10 @@ const _: () = {
     assert!(size_of::<Scale>() == 2 * 16, "no padding");
     assert!(size_of::<LimitEntry>() == 8 + 2 * 24, "no padding");
     assert!(size_of::<Node>() == 32, "no padding");
-    assert!(size_of::<Slot>() == 8, "no padding");
-    assert!(size_of::<Range>() == 24, "no padding");
+    assert!(size_of::<Stretch>() == 32, "no padding");
+    assert!(size_of::<Slot>() == 4, "no padding");
     assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");
     assert!(size_of::<Class>() == 32, "no padding");
-    assert!(size_of::<Shape>() == 8 * 4 + 6 * 8 + 6 * 8, "no padding");
+    assert!(size_of::<Shape>() == 8 * 4 + 6 * 8 + 6 * 4, "no padding");
     assert!(size_of::<LimitTraffic>() == 48, "no padding");
 };

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use limiter_common::{address::Family, limit::MAX_LIMITS, policy::Range};
+use limiter_common::{address::Family, limit::MAX_LIMITS};
 
 use super::{
-    index::range,
+    index::Range,
     masks::Sets,
     slots::{bit, set_of},
     sources::Block,
@@ -86,7 +86,7 @@ fn compile(
         }
         let value = sets.place(set);
         if ranges.last().is_none_or(|last| last.value != value) {
-            ranges.push(range(start, value));
+            ranges.push(Range { start, value });
         }
     }
     ranges

@@ -1,136 +1,137 @@
-//! The index in front of the ranges; what it is like stands with its look-up, `policy::search`.
+//! The nodes in front of the ranges; what they are like stands with their look-up,
+//! `policy::search`.
 
-use std::ops;
+mod grid;
 
-use limiter_common::policy::{Node, Range, Slot};
+use std::{collections::HashMap, ops::RangeInclusive};
 
+use limiter_common::policy::{Node, Slot, Stretch};
+
+use self::grid::{Grid, Started};
 use super::index;
 
-/// The ranges of all dimensions, and their indices.
+/// Where a range of values starts; it ends where the next one of its dimension starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    /// The first value, of up to 128 bits.
+    pub(super) start: u128,
+    /// What the policy says of the values in it: a class, or where a set of limits stands.
+    pub(super) value: u32,
+}
+
+/// The slot of no values at all: of those between two cells without any in between.
+const NOWHERE: Slot = Slot::value(0);
+
+/// The tables of all dimensions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Indexed {
     pub(super) nodes: Vec<Node>,
+    pub(super) stretches: Vec<Stretch>,
     pub(super) slots: Vec<Slot>,
-    pub(super) ranges: Vec<Range>,
+    /// Where the slots of a stretch stand. Those of many stretches are the same, where
+    /// prefixes have a few different rates between them.
+    known: HashMap<Vec<Slot>, u32>,
 }
 
-/// Where values are looked up, and the most steps that it takes.
-type Found = (Slot, u32);
-
 impl Indexed {
-    /// Adds the ranges of a dimension, from 0 on, and returns where each of its values is found.
-    pub(super) fn add(&mut self, ranges: Vec<Range>) -> Slot {
+    /// Adds the ranges of a dimension, from 0 on, and returns where the look-up of its values
+    /// starts.
+    pub(super) fn add(&mut self, ranges: &[Range]) -> Slot {
         if ranges.is_empty() {
             return Slot::UNUSED;
         }
-        let first = self.ranges.len();
-        self.ranges.extend(ranges);
-        let (slot, _) = self.find(0, first..self.ranges.len());
-        slot
+        self.slot(0..=u128::MAX, ranges)
     }
 
-    /// Where the values from `from` on are found that are in some ranges; the first of those
-    /// starts at `from` or before, the others behind it.
-    fn find(&mut self, from: u128, ranges: ops::Range<usize>) -> Found {
-        let (first, count) = (ranges.start, ranges.len());
-        if count == 1 {
-            return (Slot::value(self.ranges[first].value), 0);
+    /// What is known of some values; the first of the ranges starts at the first of them or
+    /// before.
+    fn slot(&mut self, values: RangeInclusive<u128>, ranges: &[Range]) -> Slot {
+        if values.is_empty() {
+            return NOWHERE;
         }
-        let starts = count - 1;
-        let search = (
-            Slot::ranges(index(first), index(count)),
-            usize::BITS - starts.leading_zeros(),
-        );
-        if starts <= Slot::SEARCHED {
-            return search;
+        match within(ranges, &values) {
+            [one] => Slot::value(one.value),
+            several => self.node(&values, several),
         }
-        let (nodes, slots) = (self.nodes.len(), self.slots.len());
-        let node = self.node(from, ranges);
-        if node.1 < search.1 {
-            return node;
-        }
-        self.nodes.truncate(nodes);
-        self.slots.truncate(slots);
-        search
     }
 
-    /// Puts a node, and what is under it, in front of ranges.
-    fn node(&mut self, from: u128, ranges: ops::Range<usize>) -> Found {
-        let (base, last, shift) = self.stretches(&ranges);
-        let (place, slots) = (self.nodes.len(), self.slots.len());
-        let (high, low) = halves(base);
-        self.nodes.push(Node {
-            high,
-            low,
-            first: index(slots),
-            last: index(last),
-            shift,
-            reserved: 0,
-        });
-        self.slots.resize(slots + last + 1, Slot::UNUSED);
-        let mut deepest = 0;
-        // The last range that starts where the stretch does or before, and the first one that
-        // starts behind the stretch.
-        let (mut first, mut end) = (ranges.start, ranges.start + 1);
-        for number in 0..=last {
-            let in_stretch = |start: u128| (start - base) >> shift == number as u128;
-            let stretch = if number == 0 {
-                from
-            } else {
-                base + ((number as u128) << shift)
-            };
-            while end < ranges.end && in_stretch(start(&self.ranges[end])) {
-                end += 1;
-            }
-            while first + 1 < end && start(&self.ranges[first + 1]) <= stretch {
-                first += 1;
-            }
-            let (slot, steps) = self.find(stretch, first..end);
-            self.slots[slots + number] = slot;
-            deepest = deepest.max(steps);
-            first = end - 1;
+    fn node(&mut self, values: &RangeInclusive<u128>, ranges: &[Range]) -> Slot {
+        let grid = Grid::new(values, &ranges[1..]);
+        let place = self.nodes.len();
+        let first = self.stretches.len();
+        self.nodes.push(grid.node(index(first)));
+        let empty = Stretch::new(0, &[]);
+        self.stretches.resize(first + grid.stretches(), empty);
+        for number in 0..grid.stretches() {
+            let of_stretch = grid.stretch(values, number);
+            let inside = within(ranges, &of_stretch);
+            self.stretches[first + number] = self.stretch(&grid, number, &of_stretch, inside);
         }
-        (Slot::node(index(place)), deepest + 1)
+        Slot::node(index(place))
     }
 
-    /// As many stretches as the ranges but the first have starts, to twice as many: where the
-    /// first stretch starts, how many follow it, and the bits in each.
-    fn stretches(&self, ranges: &ops::Range<usize>) -> (u128, usize, u32) {
-        let first = start(&self.ranges[ranges.start + 1]);
-        let last = start(&self.ranges[ranges.end - 1]);
-        let most = 2 * (ranges.len() - 1);
-        let stretches = |shift: u32| {
-            let base = first >> shift << shift;
-            let following = usize::try_from((last - base) >> shift).ok()?;
-            (following < most).then_some((base, following, shift))
-        };
-        (0..128)
-            .find_map(stretches)
-            .expect("the longest stretches are two halves of all values")
+    fn stretch(
+        &mut self,
+        grid: &Grid,
+        number: usize,
+        values: &RangeInclusive<u128>,
+        ranges: &[Range],
+    ) -> Stretch {
+        let starts = &ranges[1..];
+        let mut started = grid.started(starts);
+        if started.len() > Stretch::CELLS {
+            started = dividing(started, starts.len().div_ceil(Stretch::CELLS + 1));
+        }
+        let mut slots = Vec::with_capacity(2 * started.len() + 1);
+        let mut from = *values.start();
+        for Started { cell, .. } in &started {
+            let (first, last) = grid.values(*cell).into_inner();
+            slots.push(self.slot(from..=first.saturating_sub(1), ranges));
+            slots.push(self.slot(first.max(from)..=last.min(*values.end()), ranges));
+            from = last.saturating_add(1);
+        }
+        slots.push(self.slot(from..=*values.end(), ranges));
+        let first_cell = grid.first_cell(number);
+        let cells = started.iter().map(|one| narrow(one.cell - first_cell));
+        let cells: Vec<_> = cells.collect();
+        Stretch::new(self.place(slots), &cells)
+    }
+
+    /// Where these slots stand, one behind the other.
+    fn place(&mut self, slots: Vec<Slot>) -> u32 {
+        let next = index(self.slots.len());
+        *self.known.entry(slots).or_insert_with_key(|slots| {
+            self.slots.extend(slots);
+            next
+        })
     }
 }
 
-/// A range that starts at a value of up to 128 bits.
-pub(super) const fn range(start: u128, value: u32) -> Range {
-    let (high, low) = halves(start);
-    Range {
-        high,
-        low,
-        value,
-        reserved: 0,
-    }
+/// The ranges that some of their values are in.
+fn within<'a>(ranges: &'a [Range], values: &RangeInclusive<u128>) -> &'a [Range] {
+    let behind_first = ranges.partition_point(|range| range.start <= *values.start());
+    let end = ranges.partition_point(|range| range.start <= *values.end());
+    &ranges[behind_first - 1..end]
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "takes the two halves apart"
-)]
-const fn halves(value: u128) -> (u64, u64) {
-    ((value >> 64) as u64, value as u64)
+/// Some of the cells, such that no more than so many ranges start between any two of them.
+fn dividing(started: Vec<Started>, most: usize) -> Vec<Started> {
+    let mut between = 0;
+    let divides = |one: &Started| {
+        between += one.starts;
+        let divides = between > most;
+        if divides {
+            between = 0;
+        }
+        divides
+    };
+    started.into_iter().filter(divides).collect()
 }
 
-fn start(range: &Range) -> u128 {
-    u128::from(range.high) << 64 | u128::from(range.low)
+/// The number of a cell in its stretch.
+#[expect(clippy::cast_possible_truncation, reason = "14 bits of it")]
+const fn narrow(cell: u64) -> u16 {
+    cell as u16
 }
 
 #[cfg(test)]

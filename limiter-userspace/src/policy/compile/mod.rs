@@ -11,7 +11,7 @@ mod sources;
 use limiter_common::{
     gcra::Gcra,
     limit::MAX_LIMITS,
-    policy::{Class, Dimension, LimitEntry, Node, Range, Shape, Slot, Tables},
+    policy::{Class, Dimension, LimitEntry, Node, Shape, Slot, Stretch, Tables},
     reason::Action,
     table::Scale,
 };
@@ -53,12 +53,12 @@ pub struct CompiledPolicy {
     pub shape: Shape,
     /// The limits, by slot.
     pub limits: Vec<LimitEntry>,
-    /// The indices in front of the ranges.
+    /// How values are divided, until one value of the policy is left.
     pub nodes: Vec<Node>,
-    /// What is behind the indices, those of one index together.
+    /// Where ranges start, the stretches of one node together.
+    pub stretches: Vec<Stretch>,
+    /// What is left between those starts.
     pub slots: Vec<Slot>,
-    /// The ranges, those of one dimension together.
-    pub ranges: Vec<Range>,
     /// The classes; the first two are those of addresses that no prefix contains.
     pub classes: Vec<Class>,
     /// The parameters of the limits' defaults by slot, and behind them those of overrides, those
@@ -98,6 +98,7 @@ impl CompiledPolicy {
         let mut sets = Sets::new(&policy.limits);
         let mut indexed = Indexed::default();
         let mut starts = [Slot::UNUSED; Dimension::COUNT];
+        let mut ranges = 0;
         for (dimension, of_dimension) in [
             (Dimension::SourceV4, sources_v4),
             (Dimension::SourceV6, sources_v6),
@@ -118,17 +119,12 @@ impl CompiledPolicy {
                 coverage::destination_ports(&policy.limits, &mut sets),
             ),
         ] {
-            let count = indexed.ranges.len() + of_dimension.len();
-            if count > MOST_RANGES {
-                return Err(CompileError::TooManyRanges(count));
+            ranges += of_dimension.len();
+            if ranges > MOST_RANGES {
+                return Err(CompileError::TooManyRanges(ranges));
             }
-            starts[dimension as usize] = indexed.add(of_dimension);
+            starts[dimension as usize] = indexed.add(&of_dimension);
         }
-        let Indexed {
-            nodes,
-            slots: index_slots,
-            ranges,
-        } = indexed;
         let (classes, gcras) = classes.into_tables();
         Ok(Self {
             shape: Shape {
@@ -145,9 +141,9 @@ impl CompiledPolicy {
                 ..Shape::EMPTY
             },
             limits,
-            nodes,
-            slots: index_slots,
-            ranges,
+            nodes: indexed.nodes,
+            stretches: indexed.stretches,
+            slots: indexed.slots,
             classes,
             rates: gcras,
             masks: sets.into_table(),
@@ -160,8 +156,8 @@ impl CompiledPolicy {
     pub fn bytes(&self) -> usize {
         size_of_val(&self.limits[..])
             + size_of_val(&self.nodes[..])
+            + size_of_val(&self.stretches[..])
             + size_of_val(&self.slots[..])
-            + size_of_val(&self.ranges[..])
             + size_of_val(&self.classes[..])
             + size_of_val(&self.rates[..])
             + size_of_val(&self.masks[..])
@@ -187,12 +183,12 @@ impl Tables for CompiledPolicy {
         self.nodes.get(index as usize)
     }
 
-    fn slot(&self, index: u32) -> Option<&Slot> {
-        self.slots.get(index as usize)
+    fn stretch(&self, index: u32) -> Option<&Stretch> {
+        self.stretches.get(index as usize)
     }
 
-    fn range(&self, index: u32) -> Option<&Range> {
-        self.ranges.get(index as usize)
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        self.slots.get(index as usize)
     }
 
     fn class(&self, index: u32) -> Option<&Class> {

@@ -1,12 +1,12 @@
 //! Which class each source address is of: prefixes to sorted ranges.
 
 use ipnet::IpNet;
-use limiter_common::{address::Family, gcra::Gcra, policy::Range};
+use limiter_common::{address::Family, gcra::Gcra};
 
 use super::{
     CompileError,
     classes::{Classes, Settings},
-    index::range,
+    index::Range,
     rates::Rates,
 };
 use crate::policy::{OverrideId, Policy, SubscriberNumber};
@@ -132,19 +132,21 @@ impl Ranges {
     fn start(&mut self, address: u128, settings: Settings, classes: &mut Classes) {
         if self.closed.is_empty() && address > 0 {
             let class = classes.of(self.family, Settings::default());
-            self.closed.push(range(0, class));
+            self.closed.push(Range {
+                start: 0,
+                value: class,
+            });
         }
         let class = classes.of(self.family, settings);
-        let start = range(address, class);
-        let same_start = self
-            .closed
-            .last()
-            .is_some_and(|last| (last.high, last.low) == (start.high, start.low));
+        let same_start = self.closed.last().is_some_and(|last| last.start == address);
         if same_start {
             self.closed.pop();
         }
         if self.closed.last().is_none_or(|last| last.value != class) {
-            self.closed.push(start);
+            self.closed.push(Range {
+                start: address,
+                value: class,
+            });
         }
     }
 }
