@@ -1,7 +1,9 @@
 //! The command line.
 
 mod check;
+mod completions;
 mod explain;
+pub mod manual;
 mod render;
 mod replay;
 mod run;
@@ -39,6 +41,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
+    /// Print a script by which a shell completes this command line
+    Completions(completions::CompletionsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -65,6 +69,7 @@ impl Cli {
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
             Command::Replay(args) => replay::replay(&args),
+            Command::Completions(args) => completions::completions(&args),
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,

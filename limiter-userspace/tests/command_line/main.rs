@@ -2,6 +2,7 @@
 //! right exit code, and nothing left attached. Runs the binary. Needs root.
 
 mod control;
+mod generated;
 mod interfaces;
 mod machine;
 mod output;
