@@ -11,6 +11,7 @@ mod status;
 mod traffic;
 
 use std::{
+    fmt::Display,
     io::{self, Write},
     path::PathBuf,
     process::ExitCode,
@@ -64,7 +65,7 @@ impl Cli {
     #[must_use]
     pub fn execute(self) -> ExitCode {
         let done = match self.command {
-            Command::Run(args) => run::run(args),
+            Command::Run(args) => return run::run(args),
             Command::Check(args) => check::check(&args),
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
@@ -81,13 +82,16 @@ impl Cli {
             {
                 ExitCode::SUCCESS
             }
-            Err(error) => {
-                // Nowhere is left to tell it when stderr is gone too.
-                let _ = writeln!(io::stderr(), "{error}");
-                ExitCode::FAILURE
-            }
+            Err(error) => fail(&error),
         }
     }
+}
+
+/// Says on stderr what went wrong.
+fn fail(error: &impl Display) -> ExitCode {
+    // Nowhere is left to tell it when stderr is gone too.
+    let _ = writeln!(io::stderr(), "{error}");
+    ExitCode::FAILURE
 }
 
 /// Prints a value as one line of JSON.
