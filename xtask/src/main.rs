@@ -6,6 +6,7 @@ mod build_ebpf;
 mod built;
 mod command;
 mod demo;
+mod dist;
 mod fuzz;
 mod interrupt;
 mod object;
@@ -49,6 +50,8 @@ enum Task {
     Test,
     /// Look for inputs that break what holds for any input.
     Fuzz(fuzz::Arguments),
+    /// Make the Debian package, and say where it is.
+    Dist(dist::Arguments),
     /// Build the daemon and run it; without arguments, run the demonstration.
     Run {
         /// What to pass to `limiter run`.
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Test => test::run(),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
+        Task::Dist(arguments) => dist::run(&arguments),
         Task::Run { arguments } => run::run(&arguments),
     };
     result.unwrap_or_else(|error| {

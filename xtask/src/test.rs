@@ -12,7 +12,7 @@ use ebpf_build::Builder;
 
 use crate::{
     command::{self, shown},
-    fuzz, privileges, setup,
+    dist, fuzz, privileges, setup,
     test_results::TestResults,
     workspace,
 };
@@ -47,6 +47,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             anyhow::ensure!(results.failed == 0, "{results}");
             Ok(())
         }),
+        step("package", dist::test),
         step("fuzz", || fuzz::all(FUZZING)),
     ];
 
