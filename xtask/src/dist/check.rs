@@ -10,6 +10,9 @@ use crate::command;
 /// What is done, in a shell: it is commands from end to end.
 const SCRIPT: &str = include_str!("check.sh");
 
+/// What it does to start the service.
+const BOOT: &str = include_str!("boot.sh");
+
 /// Installs, upgrades, removes and purges the package in a copy of this machine's file system,
 /// of which nothing stays: it is mounted in a mount namespace of its own, with what is written
 /// in memory.
@@ -20,7 +23,8 @@ pub(super) fn check(staged: &Staged, package: &Path) -> Result<()> {
     let mut unshare = Command::new("unshare");
     unshare
         .args(["--mount", "sh", "-euc", SCRIPT, "check.sh"])
-        .args([package, &later, &scratch, &staged.directory().join("man")]);
+        .args([package, &later, &scratch, &staged.directory().join("man")])
+        .arg(BOOT);
     let checked = command::status(&mut unshare)?;
     anyhow::ensure!(
         checked.success(),

@@ -1,5 +1,5 @@
-# Arguments: the package, a later version of it, an empty directory, the manual pages.
-package=$1 later=$2 scratch=$3 man=$4
+# Arguments: the package, a later version of it, an empty directory, the manual pages, boot.sh.
+package=$1 later=$2 scratch=$3 man=$4 boot=$5
 root=$scratch/root
 unit=/usr/lib/systemd/system/limiter.service
 link=$root/etc/systemd/system/multi-user.target.wants/limiter.service
@@ -63,6 +63,14 @@ chroot "$root" systemd-analyze security --no-pager --offline=true --threshold=21
     >"$scratch/log" 2>&1 || {
     cat "$scratch/log" >&2
     fail "the service is more exposed than it was"
+}
+
+step service
+sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
+timeout 60 unshare --mount --pid --uts --ipc --net --cgroup --fork \
+    sh -euc "$boot" boot.sh "$root" >"$scratch/log" 2>&1 || {
+    cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
+    fail "systemd does not start and stop the service"
 }
 
 step upgrade
