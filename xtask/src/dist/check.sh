@@ -67,7 +67,14 @@ chroot "$root" systemd-analyze security --no-pager --offline=true --threshold=21
 
 step service
 sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
-timeout 60 unshare --mount --pid --uts --ipc --net --cgroup --fork \
+# systemd makes cgroups below that in which it starts: one of its own, to be removed with them.
+mkdir "$scratch/cgroup"
+mount -t cgroup2 cgroup2 "$scratch/cgroup"
+group=$scratch/cgroup/limiter-check-$$
+mkdir "$group"
+trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
+timeout 60 sh -euc 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$group" \
+    unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child \
     sh -euc "$boot" boot.sh "$root" >"$scratch/log" 2>&1 || {
     cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
     fail "systemd does not start and stop the service"
