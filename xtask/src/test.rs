@@ -69,14 +69,8 @@ fn format() -> Command {
 fn clippy() -> Command {
     let mut cargo = command::cargo("clippy");
     cargo
-        .args([
-            "--workspace",
-            "--exclude",
-            "limiter-ebpf",
-            "--exclude",
-            "bench-ebpf",
-            "--all-targets",
-        ])
+        .args(workspace::HOST_PACKAGES)
+        .arg("--all-targets")
         .args(["--", "-D", "warnings"]);
     cargo
 }
@@ -84,14 +78,8 @@ fn clippy() -> Command {
 fn tests() -> Result<TestResults> {
     let mut cargo = command::cargo("test");
     cargo
-        .args([
-            "--workspace",
-            "--exclude",
-            "limiter-ebpf",
-            "--exclude",
-            "bench-ebpf",
-            "--no-fail-fast",
-        ])
+        .args(workspace::HOST_PACKAGES)
+        .arg("--no-fail-fast")
         .stdout(Stdio::piped());
     let cannot_run = format!("cannot run {}", shown(&cargo));
     let mut child = cargo.spawn().context(cannot_run)?;

@@ -12,6 +12,7 @@ use super::Profile;
 use crate::{
     built::Built,
     command::{self, shown},
+    workspace,
 };
 
 /// The shells, and the file in which each looks for the completions.
@@ -91,11 +92,11 @@ impl Staged {
 
 fn build(profile: Profile) -> Result<Built> {
     let mut cargo = command::cargo("build");
-    cargo.args(["--package", "limiter-userspace"]);
+    cargo.args(match profile {
+        Profile::Dev => &workspace::HOST_PACKAGES[..],
+        Profile::Release => &["--release", "--package", "limiter-userspace"],
+    });
     cargo.args(["--bin", "limiter", "--example", "manual"]);
-    if profile == Profile::Release {
-        cargo.arg("--release");
-    }
     Built::by(&mut cargo, "the daemon")
 }
 
