@@ -105,7 +105,7 @@ impl Limiter {
             .command(&self.binary)
             .args(arguments)
             .arg("--socket")
-            .arg(socket(&self.directory))
+            .arg(self.socket())
             .output()?;
         ensure!(
             output.status.success(),
@@ -119,6 +119,12 @@ impl Limiter {
     fn ask(&self, arguments: &[&str]) -> Result<Value> {
         let arguments = [arguments, &["--json"]].concat();
         Ok(serde_json::from_str(&self.show(&arguments)?)?)
+    }
+
+    /// Its control socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        socket(&self.directory)
     }
 
     /// What it has written to stderr.

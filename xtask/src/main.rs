@@ -6,6 +6,7 @@ mod build_ebpf;
 mod built;
 mod command;
 mod demo;
+mod dist;
 mod fuzz;
 mod kernels;
 mod object;
@@ -51,6 +52,8 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// Boot other kernels in an emulator, with the daemon and the tests that compare verdicts.
     Kernels(kernels::Arguments),
+    /// Make the Debian package, and say where it is.
+    Dist(dist::Arguments),
     /// Build the daemon and run it; without arguments, run the demonstration.
     Run {
         /// What to pass to `limiter run`.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Task::Test => test::run(),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Kernels(arguments) => kernels::run(&arguments),
+        Task::Dist(arguments) => dist::run(&arguments),
         Task::Run { arguments } => run::run(&arguments),
     };
     result.unwrap_or_else(|error| {

@@ -18,14 +18,20 @@ pub(crate) fn check(purpose: &str) -> Result<()> {
 
 /// Fails, with the reason, if BPF programs could not be loaded, which `purpose` does.
 pub(crate) fn check_bpf(purpose: &str) -> Result<()> {
-    // SAFETY: takes nothing, touches no memory and cannot fail.
-    if unsafe { libc::geteuid() } != 0 {
-        bail!("{purpose}: run as root");
-    }
+    check_root(purpose)?;
     if let Err(error) = create_map() {
         bail!(
             "the kernel refuses to create a BPF map ({error}): run with CAP_BPF and a locked-memory limit that allows it, outside a container's seccomp filter"
         );
+    }
+    Ok(())
+}
+
+/// Fails, with the reason, if this is not root, as `purpose` has to be.
+pub(crate) fn check_root(purpose: &str) -> Result<()> {
+    // SAFETY: takes nothing, touches no memory and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        bail!("{purpose}: run as root");
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use ebpf_build::Builder;
 
 use crate::{
     command::{self, shown},
-    fuzz, privileges, setup,
+    dist, fuzz, privileges, setup,
     test_results::TestResults,
     workspace,
 };
@@ -47,6 +47,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             anyhow::ensure!(results.failed == 0, "{results}");
             Ok(())
         }),
+        step("package", dist::test),
         step("fuzz", || fuzz::all(FUZZING)),
     ];
 
@@ -68,14 +69,8 @@ fn format() -> Command {
 fn clippy() -> Command {
     let mut cargo = command::cargo("clippy");
     cargo
-        .args([
-            "--workspace",
-            "--exclude",
-            "limiter-ebpf",
-            "--exclude",
-            "bench-ebpf",
-            "--all-targets",
-        ])
+        .args(workspace::HOST_PACKAGES)
+        .arg("--all-targets")
         .args(["--", "-D", "warnings"]);
     cargo
 }
@@ -83,14 +78,8 @@ fn clippy() -> Command {
 fn tests() -> Result<TestResults> {
     let mut cargo = command::cargo("test");
     cargo
-        .args([
-            "--workspace",
-            "--exclude",
-            "limiter-ebpf",
-            "--exclude",
-            "bench-ebpf",
-            "--no-fail-fast",
-        ])
+        .args(workspace::HOST_PACKAGES)
+        .arg("--no-fail-fast")
         .stdout(Stdio::piped());
     let cannot_run = format!("cannot run {}", shown(&cargo));
     let mut child = cargo.spawn().context(cannot_run)?;

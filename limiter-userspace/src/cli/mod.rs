@@ -1,7 +1,9 @@
 //! The command line.
 
 mod check;
+mod completions;
 mod explain;
+pub mod manual;
 mod render;
 mod replay;
 mod run;
@@ -9,6 +11,7 @@ mod status;
 mod traffic;
 
 use std::{
+    fmt::Display,
     io::{self, Write},
     path::PathBuf,
     process::ExitCode,
@@ -39,6 +42,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
+    /// Print a script by which a shell completes this command line
+    Completions(completions::CompletionsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -60,11 +65,12 @@ impl Cli {
     #[must_use]
     pub fn execute(self) -> ExitCode {
         let done = match self.command {
-            Command::Run(args) => run::run(args),
+            Command::Run(args) => return run::run(args),
             Command::Check(args) => check::check(&args),
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
             Command::Replay(args) => replay::replay(&args),
+            Command::Completions(args) => completions::completions(&args),
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,
@@ -76,13 +82,16 @@ impl Cli {
             {
                 ExitCode::SUCCESS
             }
-            Err(error) => {
-                // Nowhere is left to tell it when stderr is gone too.
-                let _ = writeln!(io::stderr(), "{error}");
-                ExitCode::FAILURE
-            }
+            Err(error) => fail(&error),
         }
     }
+}
+
+/// Says on stderr what went wrong.
+fn fail(error: &impl Display) -> ExitCode {
+    // Nowhere is left to tell it when stderr is gone too.
+    let _ = writeln!(io::stderr(), "{error}");
+    ExitCode::FAILURE
 }
 
 /// Prints a value as one line of JSON.

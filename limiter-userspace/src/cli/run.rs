@@ -1,15 +1,22 @@
 //! `limiter run`.
 
-use std::{io::IsTerminal, net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
-use clap::Args;
-use tracing_subscriber::EnvFilter;
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
+use tracing::{Level, error};
 
-use super::ControlArgs;
+use super::{ControlArgs, fail};
 use crate::{
     config::AttachMode,
     daemon::{self, Options},
+    logging::{self, Format, FormatChoice},
 };
+
+/// The levels, from that which says least.
+const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -29,7 +36,20 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_metrics)]
     metrics: Option<MetricsAddress>,
 
-    /// Log every verdict of the XDP program, for diagnosis: slow
+    /// How much to log
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value = "info",
+        value_parser = PossibleValuesParser::new(LEVELS).try_map(|level| level.parse::<Level>())
+    )]
+    log: Level,
+
+    /// How to write the log, which goes to stderr
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    log_format: FormatChoice,
+
+    /// Log every verdict of the XDP program too, at any level, for diagnosis: slow
     #[arg(long)]
     log_datapath: bool,
 
@@ -50,7 +70,23 @@ fn parse_metrics(text: &str) -> Result<MetricsAddress, String> {
         .map_err(|_| "expected an address and port, such as 127.0.0.1:9470, or `off`".to_owned())
 }
 
-pub(super) fn run(args: RunArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: RunArgs) -> ExitCode {
+    let format = args.log_format.resolve();
+    logging::start(format, args.log, args.log_datapath);
+    let Err(error) = serve(args) else {
+        return ExitCode::SUCCESS;
+    };
+    if format == Format::Human {
+        return fail(&error);
+    }
+    // Who reads the log by a program finds the end there too, as anything else.
+    for line in error.to_string().lines() {
+        error!("{line}");
+    }
+    ExitCode::FAILURE
+}
+
+fn serve(args: RunArgs) -> anyhow::Result<()> {
     let options = Options {
         config: args.config,
         interfaces: args.interfaces,
@@ -59,26 +95,9 @@ pub(super) fn run(args: RunArgs) -> anyhow::Result<()> {
         socket: args.control.socket,
         log_datapath: args.log_datapath,
     };
-    log_to_stderr(options.log_datapath);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(daemon::run(options))?;
     Ok(())
-}
-
-fn log_to_stderr(log_datapath: bool) {
-    // The verdicts that pass are logged at debug, by the datapath's target alone.
-    let default = if log_datapath {
-        "info,limiter=debug"
-    } else {
-        "info"
-    };
-    let filter = EnvFilter::try_from_env("LIMITER_LOG").unwrap_or_else(|_| default.into());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
 }

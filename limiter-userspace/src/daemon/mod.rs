@@ -1,6 +1,7 @@
 //! The daemon: keeps the datapath, answers for it, and ends when it has to.
 
 mod answers;
+mod service;
 mod startup;
 mod watch;
 
@@ -55,7 +56,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         let daemon = Arc::clone(daemon);
         move |request| answers::answer(&daemon, request)
     };
-    tokio::select! {
+    service::ready(&format!("limits: {}", daemon.policy.limits.len()));
+    let ended = tokio::select! {
         () = started.control.serve(answer) => Ok(()),
         () = watch::until_no_interface_is_left(daemon) => Err(DaemonError::NoInterfaceLeft),
         _ = interrupt.recv() => {
@@ -66,5 +68,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             info!("terminated: detaching");
             Ok(())
         }
-    }
+        never = service::stay_alive() => match never {},
+    };
+    service::stopping();
+    ended
 }

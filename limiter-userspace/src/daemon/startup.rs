@@ -183,10 +183,13 @@ fn without_repeats(names: Vec<String>) -> Vec<String> {
 }
 
 fn announce(attachment: &Attachment) {
-    let (interface, mode) = (&attachment.interface, attachment.mode.name());
-    match &attachment.fell_back {
-        None => info!("attached to {interface} in {mode} mode"),
+    let (interface, mode) = (attachment.interface.as_str(), attachment.mode.name());
+    match attachment.fell_back.as_deref() {
+        None => info!(interface, mode, "attached to {interface} in {mode} mode"),
         Some(reason) => warn!(
+            interface,
+            mode,
+            reason,
             "attached to {interface} in {mode} mode, which is several times slower: the driver \
              refused native mode ({reason})"
         ),

@@ -18,10 +18,8 @@ pub(super) async fn until_no_interface_is_left(daemon: &Daemon) {
         left.retain(|attachment| {
             let exists = attachment.exists();
             if !exists {
-                error!(
-                    "{} has vanished: it is limited no more",
-                    attachment.interface
-                );
+                let interface = attachment.interface.as_str();
+                error!(interface, "{interface} has vanished: it is limited no more");
             }
             exists
         });

@@ -15,6 +15,16 @@ pub enum DatapathError {
     /// The kernel did not make a filesystem for the shared maps.
     #[error("cannot make a BPF filesystem for the maps that the interfaces share: {0}")]
     Filesystem(#[source] io::Error),
+    /// There is none of our own to be had, and no room in the mounted one.
+    #[error(
+        "cannot make a directory in the BPF filesystem at /sys/fs/bpf for the maps that the \
+         interfaces share: {source}; mount it (mount -t bpf bpf /sys/fs/bpf) and let the limiter \
+         write there, or give it CAP_SYS_ADMIN to do without"
+    )]
+    MountedFilesystem {
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The kernel refused the object or its maps.
     #[error("the kernel refused the maps of the XDP program: {}", chain(.0))]
     Load(#[source] EbpfError),

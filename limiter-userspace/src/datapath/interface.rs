@@ -2,7 +2,7 @@
 
 use std::{ffi::CStr, io};
 
-use aya::programs::loaded_programs;
+use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkXdp};
 use thiserror::Error;
@@ -114,14 +114,15 @@ impl From<&rtnetlink::packet_route::link::LinkMessage> for Found {
     }
 }
 
-/// The name and the id of a program in the kernel.
+/// The name and the id of a program in the kernel; without CAP_SYS_ADMIN only the id is told.
 fn describe_program(id: u32) -> String {
-    let name = loaded_programs()
+    let found = loaded_programs()
         .filter_map(Result::ok)
-        .find(|program| program.id() == id)
-        .and_then(|program| program.name_as_str().map(str::to_owned))
-        .unwrap_or_default();
-    format!("'{name}' (id {id})")
+        .find(|program| program.id() == id);
+    match found.as_ref().and_then(ProgramInfo::name_as_str) {
+        Some(name) => format!("'{name}' (id {id})"),
+        None => format!("with the id {id}"),
+    }
 }
 
 /// The name of the interface with an index; `None`: there is none.

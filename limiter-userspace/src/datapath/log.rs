@@ -3,10 +3,16 @@
 use std::io;
 
 use aya_log::EbpfLogger;
+use limiter_common::reason::Reason;
+use log::{Log, Metadata, Record};
 use thiserror::Error;
 use tokio::io::unix::AsyncFd;
+use tracing::debug;
 
 use super::Attachment;
+
+/// The target of the verdicts in the daemon's log, where they are chosen by.
+pub const VERDICTS: &str = module_path!();
 
 /// The log of the XDP program cannot be read.
 #[derive(Debug, Error)]
@@ -22,7 +28,10 @@ pub enum LogError {
 /// Forwards what the attachment's program logs, for as long as the runtime lives. The
 /// object must be the one with log statements.
 pub fn forward(attachment: &mut Attachment) -> Result<(), LogError> {
-    let logger = EbpfLogger::init(attachment.instance.ebpf_mut())?;
+    let verdicts = Verdicts {
+        interface: attachment.interface.clone(),
+    };
+    let logger = EbpfLogger::init_with_logger(attachment.instance.ebpf_mut(), verdicts)?;
     // SAFETY: the logger keeps the ring buffer's descriptor open, and the same, until it is
     // dropped.
     let mut logger = unsafe { AsyncFd::register(logger) }.map_err(io::Error::from)?;
@@ -33,4 +42,44 @@ pub fn forward(attachment: &mut Attachment) -> Result<(), LogError> {
         }
     });
     Ok(())
+}
+
+/// Makes events of the verdicts on one interface.
+struct Verdicts {
+    interface: String,
+}
+
+impl Log for Verdicts {
+    fn enabled(&self, _metadata: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let interface = self.interface.as_str();
+        let verdict = with_reason(&record.args().to_string());
+        debug!(interface, "{interface}: {verdict}");
+    }
+
+    fn flush(&self) {}
+}
+
+/// `drop reason=3` of the program is `drop reason=over_limit`: it has no room for names.
+fn with_reason(verdict: &str) -> String {
+    let named = verdict.rsplit_once('=').and_then(|(before, number)| {
+        let reason = Reason::of_number(number.parse().ok()?)?;
+        Some(format!("{before}={}", reason.name()))
+    });
+    named.unwrap_or_else(|| verdict.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_named() {
+        assert_eq!(with_reason("drop reason=3"), "drop reason=over_limit");
+        assert_eq!(with_reason("drop reason=4000"), "drop reason=4000");
+        assert_eq!(with_reason("something else"), "something else");
+    }
 }

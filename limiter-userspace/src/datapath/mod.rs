@@ -78,8 +78,6 @@ pub struct Datapath {
     settings: Settings,
     attachments: Vec<Attachment>,
     maps: SharedMaps,
-    /// Unpins the shared maps when it goes.
-    _directory: SharedDirectory,
 }
 
 /// What one limit has for one address.
@@ -106,25 +104,19 @@ impl Datapath {
         if interfaces.len() > MAX_INTERFACES as usize {
             return Err(DatapathError::TooManyInterfaces(interfaces.len()));
         }
-        let directory = SharedDirectory::new()?;
+        let (mut instances, maps) = prepare(&policy, interfaces.len(), settings)?;
+        for instance in &mut instances {
+            instance.verify()?;
+        }
         let mut attachments = Vec::with_capacity(interfaces.len());
-        for (slot, interface) in (0..).zip(interfaces) {
-            let instance = Instance::load(
-                &policy,
-                slot,
-                settings,
-                Clocking::Kernel,
-                Some(directory.path()),
-            )?;
+        for (slot, (instance, interface)) in (0..).zip(instances.into_iter().zip(interfaces)) {
             attachments.push(Attachment::new(instance, interface, slot, mode)?);
         }
-        let maps = SharedMaps::open(directory.path(), settings)?;
         Ok(Self {
             policy,
             settings,
             attachments,
             maps,
-            _directory: directory,
         })
     }
 
@@ -218,6 +210,23 @@ impl Datapath {
             .find(|attachment| attachment.slot == number)
             .map(|attachment| attachment.interface.as_str())
     }
+}
+
+/// Makes as many instances, still to be verified, and the maps that they share. These are pinned
+/// no longer than this takes: the kernel's verifier may need a second.
+fn prepare(
+    policy: &CompiledPolicy,
+    count: usize,
+    settings: Settings,
+) -> Result<(Vec<Instance>, SharedMaps), DatapathError> {
+    let directory = SharedDirectory::new()?;
+    let instances = (0..).take(count).map(|slot| {
+        let shared = Some(directory.path());
+        let object = settings.log.object();
+        Instance::prepare(object, policy, slot, settings, Clocking::Kernel, shared)
+    });
+    let instances = instances.collect::<Result<_, _>>()?;
+    Ok((instances, SharedMaps::open(directory.path(), settings)?))
 }
 
 /// The clock that the kernel program reads, in nanoseconds: `CLOCK_MONOTONIC`.

@@ -73,8 +73,34 @@ impl Release {
     }
 }
 
-/// The capabilities that are needed, and their bits (linux/capability.h).
-const CAPABILITIES: [(&str, u32); 2] = [("CAP_NET_ADMIN", 12), ("CAP_SYS_ADMIN", 21)];
+/// A right of a process (linux/capability.h).
+struct Capability {
+    name: &'static str,
+    bit: u32,
+    /// Whether CAP_SYS_ADMIN includes it.
+    of_sys_admin: bool,
+}
+
+/// The capabilities that are needed.
+const CAPABILITIES: [Capability; 3] = [
+    Capability {
+        name: "CAP_BPF",
+        bit: 39,
+        of_sys_admin: true,
+    },
+    Capability {
+        name: "CAP_NET_ADMIN",
+        bit: 12,
+        of_sys_admin: false,
+    },
+    Capability {
+        name: "CAP_PERFMON",
+        bit: 38,
+        of_sys_admin: true,
+    },
+];
+
+const CAP_SYS_ADMIN: u32 = 21;
 
 /// Checks everything.
 pub fn check() -> Result<(), PreflightError> {
@@ -131,10 +157,11 @@ fn check_capabilities(status: &str) -> Result<(), PreflightError> {
         .find_map(|line| line.strip_prefix("CapEff:"))
         .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
         .unwrap_or(0);
+    let has = |bit: u32| effective & (1 << bit) != 0;
     let missing: Vec<_> = CAPABILITIES
         .iter()
-        .filter(|(_, bit)| effective & (1 << bit) == 0)
-        .map(|(name, _)| *name)
+        .filter(|needed| !(has(needed.bit) || needed.of_sys_admin && has(CAP_SYS_ADMIN)))
+        .map(|needed| needed.name)
         .collect();
     if missing.is_empty() {
         Ok(())
@@ -193,7 +220,14 @@ mod tests {
             );
         };
         check("000001ffffffffff", Ok(()));
-        check("0000000000001000", Err("CAP_SYS_ADMIN"));
-        check("0000000000000000", Err("CAP_NET_ADMIN, CAP_SYS_ADMIN"));
+        check("0000000000201000", Ok(()));
+        check("000000c000001000", Ok(()));
+        check("000000c000000000", Err("CAP_NET_ADMIN"));
+        check("0000000000200000", Err("CAP_NET_ADMIN"));
+        check("0000008000001000", Err("CAP_PERFMON"));
+        check(
+            "0000000000000000",
+            Err("CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON"),
+        );
     }
 }

@@ -1,10 +1,5 @@
 //! Interfaces that cannot be had, are taken, vanish, or are slow.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
-
 use anyhow::{Result, ensure};
 use nix::{
     sys::signal::{Signal, kill},
@@ -13,7 +8,7 @@ use nix::{
 use std::path::Path;
 use testbed::{Limiter, SERVER_INTERFACE};
 
-use crate::{BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair};
+use crate::{BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair, wait_for};
 
 #[test]
 fn none_given_or_none_there() -> Result<()> {
@@ -66,7 +61,12 @@ fn native_mode_fails_where_auto_falls_back() -> Result<()> {
            back to it",
         ],
     )?;
-    let limiter = Limiter::start(Path::new(BINARY), &pair.server, GOOD, &["-i", "lo"])?;
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        GOOD,
+        &["-i", "lo", "--log-format", "human"],
+    )?;
     ensure!(
         limiter
             .log()?
@@ -172,13 +172,4 @@ fn jumbo_frames_want_a_larger_burst() -> Result<()> {
         ],
     )?;
     assert_nothing_left(&pair, &scene.socket())
-}
-
-fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !condition()? {
-        ensure!(Instant::now() < deadline, "it does not happen in time");
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }

@@ -30,15 +30,15 @@ fn without_root() -> Result<()> {
             "--inh-caps=-all",
             BINARY,
         ])
-        .args(["run", "-i", SERVER_INTERFACE, "-c"])
+        .args(["run", "--log-format", "human", "-i", SERVER_INTERFACE, "-c"])
         .arg(scene.path("limiter.yaml"))
         .arg("--socket")
         .arg(scene.socket());
     assert_fails(
         &mut command,
         &[
-            "not allowed to load and attach XDP programs: missing CAP_NET_ADMIN, CAP_SYS_ADMIN; \
-           run as root (sudo limiter …)",
+            "not allowed to load and attach XDP programs: missing CAP_BPF, CAP_NET_ADMIN, \
+           CAP_PERFMON; run as root (sudo limiter …)",
         ],
     )?;
     assert_nothing_left(&pair, &scene.socket())
@@ -75,6 +75,8 @@ fn on_a_kernel_without_btf() -> Result<()> {
         .args([
             BINARY,
             "run",
+            "--log-format",
+            "human",
             "--metrics",
             "off",
             "-i",

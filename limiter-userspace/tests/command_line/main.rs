@@ -2,15 +2,21 @@
 //! right exit code, and nothing left attached. Runs the binary. Needs root.
 
 mod control;
+mod generated;
 mod interfaces;
+mod log;
 mod machine;
 mod output;
+mod service;
 mod usage;
+mod watch;
 
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -50,7 +56,14 @@ impl Scene {
     fn run(&self, namespace: &Namespace, arguments: &[&str]) -> Command {
         let mut command = namespace.command(BINARY);
         command
-            .args(["run", "--metrics", "off", "--config"])
+            .args([
+                "run",
+                "--log-format",
+                "human",
+                "--metrics",
+                "off",
+                "--config",
+            ])
             .arg(self.path("limiter.yaml"))
             .arg("--socket")
             .arg(self.socket())
@@ -126,4 +139,13 @@ fn succeed(command: &mut Command) -> Result<Output> {
         text(&output.stderr)?
     );
     Ok(output)
+}
+
+fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition()? {
+        ensure!(Instant::now() < deadline, "it does not happen in time");
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }

@@ -9,12 +9,17 @@ use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, text};
 
 #[test]
 fn wrong_usage_is_exit_code_2() -> Result<()> {
-    let rows: [&[&str]; 6] = [
+    let rows: [&[&str]; 11] = [
         &[],
         &["frobnicate"],
         &["run"],
         &["run", "-c", "x", "--mode", "quick"],
         &["run", "-c", "x", "--metrics", "9470"],
+        &["run", "-c", "x", "--log", "loud"],
+        &["run", "-c", "x", "--log-format", "xml"],
+        &["status", "--watch", "0"],
+        &["status", "--watch", "often"],
+        &["completions", "tcsh"],
         &["explain", "not-an-address"],
     ];
     for arguments in rows {
@@ -44,7 +49,8 @@ fn configurations_that_are_none() -> Result<()> {
         let path = scene.path(name);
         assert_fails(Command::new(BINARY).arg("check").arg(&path), &[told])?;
         let mut run = namespace.command(BINARY);
-        run.args(["run", "-i", "lo", "-c"]).arg(&path);
+        run.args(["run", "--log-format", "human", "-i", "lo", "-c"])
+            .arg(&path);
         assert_fails(&mut run, &[told])?;
     }
     Ok(())
@@ -66,7 +72,8 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
     ];
     assert_fails(Command::new(BINARY).arg("check").arg(&path), &told)?;
     let mut run = Command::new(BINARY);
-    run.args(["run", "-i", "no-such-interface", "-c"])
+    run.args(["run", "--log-format", "human", "-i", "no-such-interface"])
+        .arg("-c")
         .arg(&path);
     assert_fails(&mut run, &told)
 }

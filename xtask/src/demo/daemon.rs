@@ -16,7 +16,8 @@ impl Daemon {
     /// Starts the daemon on the server's interface, in native mode. In the namespace the
     /// metrics port of the configuration is free: it has its own.
     pub(super) fn start(limiter: &Path, namespace: &Namespace) -> Result<Self> {
-        let arguments = ["-i", SERVER_INTERFACE, "--mode", "native"];
+        let interface = ["-i", SERVER_INTERFACE, "--mode", "native"];
+        let arguments = [&interface[..], &["--log-format", "human"]].concat();
         Limiter::start(limiter, namespace, CONFIGURATION, &arguments).map(Self)
     }
 

@@ -27,6 +27,12 @@ pub(crate) enum Need {
     CLibrary,
     /// `cargo fmt` and `cargo clippy` of the toolchain that runs us.
     Components,
+    /// Makes Debian packages.
+    CargoDeb,
+    /// By which cargo-deb finds what a program depends on.
+    Shlibdeps,
+    /// Checks the service's unit.
+    SystemdAnalyze,
 }
 
 /// What of all that is there.
@@ -59,6 +65,20 @@ impl Machine {
             compiler,
             lacks: lacks.map(|(need, _)| need).collect(),
         }
+    }
+
+    /// Looks for what the package takes besides.
+    pub(crate) fn look_for_package() -> Self {
+        let places = Places::of_this_process();
+        let found = [
+            (Need::CargoDeb, is_command(&places, "cargo-deb")),
+            (Need::Shlibdeps, is_command(&places, "dpkg-shlibdeps")),
+            (Need::SystemdAnalyze, is_command(&places, "systemd-analyze")),
+        ];
+        let mut machine = Self::look();
+        let lacks = found.into_iter().filter(|(_, found)| !found);
+        machine.lacks.extend(lacks.map(|(need, _)| need));
+        machine
     }
 
     /// Whether that is missing.

@@ -22,7 +22,16 @@ pub(crate) fn run() -> Result<ExitCode> {
 
 /// Installs what is missing to build, test and run. Costs next to nothing if all is there.
 pub(crate) fn ensure() -> Result<()> {
-    let steps = plan::plan(&Machine::look());
+    bring(Machine::look)
+}
+
+/// The same to make and check the package, which is not asked of everybody.
+pub(crate) fn ensure_for_package() -> Result<()> {
+    bring(Machine::look_for_package)
+}
+
+fn bring(look: impl Fn() -> Machine) -> Result<()> {
+    let steps = plan::plan(&look());
     if steps.is_empty() {
         return Ok(());
     }
@@ -33,7 +42,7 @@ pub(crate) fn ensure() -> Result<()> {
     for step in &steps {
         install::run(step)?;
     }
-    let left = plan::plan(&Machine::look());
+    let left = plan::plan(&look());
     if !left.is_empty() {
         eprintln!("{}", instructions(&left));
         bail!("everything was installed, and yet something is not found: run the commands above");

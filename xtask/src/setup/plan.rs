@@ -12,6 +12,8 @@ pub(super) const NIGHTLY: &str =
 const LINKER: &str = "LLVM_PREFIX=\"$(llvm-config-22 --prefix)\" cargo install bpf-linker \
      --version 0.13.0 --locked --no-default-features --features llvm-22";
 
+const CARGO_DEB: &str = "cargo install cargo-deb --version 3.8.0 --locked";
+
 const LINKER_PACKAGES: [&str; 5] = [
     "gcc",
     "libc6-dev",
@@ -52,6 +54,9 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
     }
     if machine.lacks(Need::BpfLinker) {
         steps.push(Step::of_user("bpf-linker", LINKER));
+    }
+    if machine.lacks(Need::CargoDeb) {
+        steps.push(Step::of_user("cargo-deb", CARGO_DEB));
     }
     if let Some(Origin::Rustup(name)) = origin(machine)
         && machine.lacks(Need::BpfClippy)
@@ -97,7 +102,9 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::CCompiler => &["gcc"],
         Need::CxxCompiler => &["g++"],
         Need::CLibrary => &["libc6-dev"],
-        Need::BpfClippy | Need::Components => &[],
+        Need::Shlibdeps => &["dpkg-dev"],
+        Need::SystemdAnalyze => &["systemd"],
+        Need::BpfClippy | Need::CargoDeb | Need::Components => &[],
     }
 }
 
@@ -139,7 +146,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 9] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 10] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -163,6 +170,11 @@ mod tests {
             (debian.clone(), &[Need::CxxCompiler], &["g++"]),
             (debian.clone(), &[Need::BpfClippy], &["rust-web-clippy"]),
             (nightly, &[Need::BpfClippy], &["clippy for BPF"]),
+            (
+                debian.clone(),
+                &[Need::CargoDeb, Need::Shlibdeps, Need::SystemdAnalyze],
+                &["dpkg-dev systemd", "cargo-deb"],
+            ),
             (debian, &[Need::Components], &["rustfmt and clippy"]),
         ];
         for (origin, lacks, expected) in cases {

@@ -1,43 +1,16 @@
-//! `limiter status`.
+//! The status for people.
 
-use std::io::{self, Write};
+use std::io::Write;
 
-use anyhow::bail;
-use clap::Args;
 use limiter_common::reason::{Action, Reason};
 
-use super::{
-    ControlArgs, OutputArgs, print_json,
+use super::super::{
     render::{count, counted, table},
     traffic::{LimitRow, limits_table},
 };
-use crate::control::{
-    client::ask,
-    protocol::{Answer, Request, Status},
-};
+use crate::control::protocol::Status;
 
-#[derive(Debug, Args)]
-pub(super) struct StatusArgs {
-    #[command(flatten)]
-    control: ControlArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
-    let Answer::Status(status) = ask(&args.control.socket, Request::Status)? else {
-        bail!("the daemon answered something else than was asked");
-    };
-    if args.output.json {
-        print_json(&status)
-    } else {
-        print(&status)
-    }
-}
-
-fn print(status: &Status) -> anyhow::Result<()> {
-    let mut out = io::stdout();
+pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     for interface in &status.interfaces {
         let (name, mode, since) = (&interface.name, &interface.mode, interface.since);
         if !interface.attached {

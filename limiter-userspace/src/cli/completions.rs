@@ -1,0 +1,22 @@
+//! `limiter completions`.
+
+use std::io::{self, Write as _};
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::{Shell, generate};
+
+use super::Cli;
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
+    // Into memory first: the generator panics where it cannot write.
+    let mut script = Vec::new();
+    generate(args.shell, &mut Cli::command(), "limiter", &mut script);
+    io::stdout().write_all(&script)?;
+    Ok(())
+}

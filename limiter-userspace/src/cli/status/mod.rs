@@ -1,0 +1,65 @@
+//! `limiter status`.
+
+mod print;
+mod screen;
+mod watch;
+
+use std::{io, path::Path, time::Duration};
+
+use anyhow::bail;
+use clap::Args;
+
+use super::{ControlArgs, OutputArgs, print_json};
+use crate::control::{
+    client::ask,
+    protocol::{Answer, Request, Status},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Show it anew every so many seconds, until Ctrl-C; with --json, a document a line
+    #[arg(
+        short,
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        default_missing_value = "1",
+        value_parser = parse_seconds
+    )]
+    watch: Option<Duration>,
+
+    #[command(flatten)]
+    control: ControlArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    const FROM: Duration = Duration::from_millis(100);
+    const TO: Duration = Duration::from_hours(24);
+    text.parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|duration| (FROM..=TO).contains(duration))
+        .ok_or_else(|| "expected seconds, from 0.1 to 86400".to_owned())
+}
+
+pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
+    if let Some(every) = args.watch {
+        return watch::watch(args, every);
+    }
+    let status = fetch(&args.control.socket)?;
+    if args.output.json {
+        print_json(&status)
+    } else {
+        print::print(&mut io::stdout(), &status)
+    }
+}
+
+fn fetch(socket: &Path) -> anyhow::Result<Status> {
+    let Answer::Status(status) = ask(socket, Request::Status)? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    Ok(status)
+}

@@ -1,0 +1,74 @@
+//! The terminal as one page that is drawn over and over.
+
+use std::io::{self, Stdout, Write as _};
+
+use crossterm::{
+    cursor::{Hide, MoveTo, Show},
+    execute, queue,
+    style::Print,
+    terminal::{
+        Clear, ClearType, DisableLineWrap, EnableLineWrap, EnterAlternateScreen,
+        LeaveAlternateScreen, size,
+    },
+};
+
+/// The terminal's other page; dropping it shows what was there before.
+pub(super) struct Screen(Stdout);
+
+impl Screen {
+    pub(super) fn enter() -> io::Result<Self> {
+        // First, so that what follows is undone also if it fails halfway.
+        let mut screen = Self(io::stdout());
+        execute!(screen.0, EnterAlternateScreen, Hide, DisableLineWrap)?;
+        Ok(screen)
+    }
+
+    /// Draws over what it showed before, without flicker: a line that does not fit is cut, and
+    /// lines that do not fit are counted.
+    pub(super) fn show(&mut self, text: &str) -> io::Result<()> {
+        let (_, height) = size()?;
+        let mut out = self.0.lock();
+        for (row, line) in (0..).zip(page(text, height.into())) {
+            queue!(
+                out,
+                MoveTo(0, row),
+                Print(line),
+                Clear(ClearType::UntilNewLine)
+            )?;
+        }
+        queue!(out, Clear(ClearType::FromCursorDown))?;
+        out.flush()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A terminal that is gone shows nothing anyway.
+        let _ = execute!(self.0, EnableLineWrap, Show, LeaveAlternateScreen);
+    }
+}
+
+/// The lines that are shown in so many rows.
+fn page(text: &str, height: usize) -> Vec<String> {
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    if lines.len() > height {
+        let hidden = lines.len() - height.saturating_sub(1);
+        lines.truncate(height.saturating_sub(1));
+        lines.push(format!("… {hidden} more lines: make the window higher"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        assert_eq!(page("a\nb\n", 2), ["a", "b"]);
+        assert_eq!(
+            page("a\nb\nc\n", 2),
+            ["a", "… 2 more lines: make the window higher"]
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! The daemon's log: what goes to stderr, and how it is written there.
+//!
+//! An event is one sentence for people, with what it is about as fields for programs. Events
+//! tell changes (attached, vanished, ends), never packets: those are counted.
+
+mod format;
+mod journal;
+
+use std::io::{self, IsTerminal as _};
+
+use clap::ValueEnum;
+use tracing::{Level, level_filters::LevelFilter};
+use tracing_subscriber::{
+    filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
+
+use crate::datapath::log::VERDICTS;
+
+/// How the log is to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FormatChoice {
+    /// `human` on a terminal, `journal` where stderr is systemd's journal, else `json`
+    #[default]
+    Auto,
+    /// A line of text with its time; in colour on a terminal
+    Human,
+    /// An object of JSON a line
+    Json,
+    /// A line of text under its priority, as systemd's journal takes it
+    Journal,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For a person who looks on.
+    Human,
+    /// For programs.
+    Json,
+    /// For systemd's journal, which adds the time itself.
+    Journal,
+}
+
+impl FormatChoice {
+    /// What it comes to with the stderr that there is.
+    #[must_use]
+    pub fn resolve(self) -> Format {
+        match self {
+            Self::Human => Format::Human,
+            Self::Journal => Format::Journal,
+            Self::Auto if io::stderr().is_terminal() => Format::Human,
+            Self::Auto if journal::is_stderr() => Format::Journal,
+            Self::Json | Self::Auto => Format::Json,
+        }
+    }
+}
+
+/// Begins the log of this process: events of `level` and more severe ones, and the XDP program's
+/// verdicts or not. To be called once.
+pub fn start(format: Format, level: Level, verdicts: bool) {
+    let ours = LevelFilter::from_level(level);
+    let verdicts = if verdicts {
+        LevelFilter::TRACE
+    } else {
+        LevelFilter::OFF
+    };
+    // Of the libraries no more than what somebody has to know.
+    let filter = Targets::new()
+        .with_default(ours.min(LevelFilter::WARN))
+        .with_target(env!("CARGO_CRATE_NAME"), ours)
+        .with_target(VERDICTS, verdicts);
+    let lines = fmt::layer().with_writer(io::stderr).with_target(false);
+    let registry = tracing_subscriber::registry().with(filter);
+    match format {
+        Format::Human => registry
+            .with(
+                lines
+                    .with_ansi(io::stderr().is_terminal())
+                    .fmt_fields(format::message_alone()),
+            )
+            .init(),
+        Format::Journal => registry
+            .with(
+                lines
+                    .with_ansi(false)
+                    .fmt_fields(format::message_alone())
+                    .event_format(format::Prioritised),
+            )
+            .init(),
+        Format::Json => registry.with(lines.json().flatten_event(true)).init(),
+    }
+}

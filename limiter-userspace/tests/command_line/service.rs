@@ -1,0 +1,199 @@
+//! The daemon under a service manager: what it is told, and with no more rights than the unit
+//! gives.
+
+use std::{
+    fs,
+    os::unix::{
+        fs::PermissionsExt as _,
+        net::{UnixDatagram, UnixStream},
+    },
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender, SERVER_INTERFACE};
+
+use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, text, wait_for};
+
+/// Where the service manager would listen.
+struct Manager(UnixDatagram);
+
+impl Manager {
+    fn new(scene: &Scene) -> Result<Self> {
+        let socket = UnixDatagram::bind(scene.path("notify"))?;
+        socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+        Ok(Self(socket))
+    }
+
+    fn next(&self) -> Result<String> {
+        let mut buffer = [0; 1024];
+        let length = self.0.recv(&mut buffer).context("nothing is told")?;
+        Ok(text(&buffer[..length])?.to_owned())
+    }
+}
+
+#[test]
+fn the_service_manager_is_told() -> Result<()> {
+    const WATCHDOG: Duration = Duration::from_millis(400);
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let manager = Manager::new(&scene)?;
+    let mut child = scene
+        .run(&pair.server, &["-i", SERVER_INTERFACE])
+        .env("NOTIFY_SOCKET", scene.path("notify"))
+        .env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string())
+        .spawn()?;
+
+    assert_eq!(manager.next()?, "READY=1\nSTATUS=limits: 1\n");
+    UnixStream::connect(scene.socket()).context("ready, but no control socket")?;
+    let link = pair
+        .server
+        .ip(&["-details", "link", "show", SERVER_INTERFACE])?;
+    ensure!(link.contains("xdp"), "ready, but not attached: {link}");
+
+    let begun = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(manager.next()?, "WATCHDOG=1\n");
+    }
+    // The first is sent at once, the others twice in the watchdog's time.
+    ensure!(begun.elapsed() > WATCHDOG, "{:?}", begun.elapsed());
+
+    kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM)?;
+    loop {
+        match manager.next()?.as_str() {
+            "WATCHDOG=1\n" => {}
+            told => break assert_eq!(told, "STOPPING=1\n"),
+        }
+    }
+    ensure!(child.wait()?.success());
+    assert_nothing_left(&pair, &scene.socket())
+}
+
+/// A manager that does not listen is a warning, not the end.
+#[test]
+fn a_deaf_service_manager() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let log = fs::File::create(scene.path("log"))?;
+    let mut child = scene
+        .run(&pair.server, &["-i", SERVER_INTERFACE])
+        .env("NOTIFY_SOCKET", scene.path("nobody"))
+        .stderr(log)
+        .spawn()?;
+    wait_for(|| {
+        let log = fs::read_to_string(scene.path("log"))?;
+        Ok(log.contains("WARN cannot tell the service manager: "))
+    })?;
+    UnixStream::connect(scene.socket())?;
+    kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM)?;
+    ensure!(child.wait()?.success());
+    Ok(())
+}
+
+/// A program that runs `limiter` with the three capabilities of dist/limiter.service, in a mount
+/// namespace of its own, after `mounts`.
+fn confined(scene: &Scene, mounts: &str) -> Result<PathBuf> {
+    let path = scene.path("confined");
+    let script = format!(
+        "#!/bin/sh -e\n\
+         [ -n \"$CONFINED\" ] || CONFINED=1 exec unshare --mount \"$0\" \"$@\"\n\
+         {mounts}\n\
+         exec setpriv --bounding-set=-all,+bpf,+net_admin,+perfmon --inh-caps=-all \\\n\
+         --no-new-privs {BINARY} \"$@\"\n"
+    );
+    fs::write(&path, script)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
+    Ok(path)
+}
+
+#[test]
+fn three_capabilities_are_enough() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    pair.server.ip(&[
+        "link", "add", "extra0", "type", "veth", "peer", "name", "extra1",
+    ])?;
+    let binary = confined(&scene, "mount -t bpf bpf /sys/fs/bpf")?;
+    let limiter = Limiter::start(
+        &binary,
+        &pair.server,
+        "limits: {PacketsPerIPAddress: {burst: 20, count: 1, period: 1h}}\n",
+        &["-i", SERVER_INTERFACE, "-i", "extra0", "--mode", "native"],
+    )?;
+    let process = fs::read_to_string(format!("/proc/{}/status", limiter.id()))?;
+    // Bits 12, 38 and 39 of linux/capability.h.
+    ensure!(process.contains("CapEff:\t000000c000001000\n"), "{process}");
+
+    let frame = Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 25])?;
+    let status = limiter.status()?;
+    assert_eq!(status["reasons"]["within_limits"], 20);
+    assert_eq!(status["reasons"]["over_limit"], 5);
+    assert_eq!(status["interfaces"][1]["attached"], true);
+    assert_eq!(
+        limiter.explain("10.77.0.2")?["limits"][0]["remaining"],
+        0,
+        "the maps that the interfaces share are read"
+    );
+
+    // What was pinned to share it is gone while the daemon runs; the kernel's own files are there.
+    for entry in fs::read_dir(format!("/proc/{}/root/sys/fs/bpf", limiter.id()))? {
+        let name = entry?.file_name();
+        ensure!(!name.to_string_lossy().starts_with("limiter"), "{name:?}");
+    }
+    ensure!(limiter.stop()?.success());
+    assert_nothing_left(&pair, &scene.socket())
+}
+
+#[test]
+fn three_capabilities_want_a_bpf_filesystem() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    // Read-only, as a sandbox may make it.
+    let mount = "mount -t bpf bpf /sys/fs/bpf && mount -o remount,ro /sys/fs/bpf";
+    let mut command = pair.server.command(confined(&scene, mount)?);
+    command
+        .args(["run", "--log-format", "human", "--metrics", "off", "-i"])
+        .args([SERVER_INTERFACE, "-c"])
+        .arg(scene.path("limiter.yaml"))
+        .arg("--socket")
+        .arg(scene.socket());
+    assert_fails(
+        &mut command,
+        &[
+            "cannot make a directory in the BPF filesystem at /sys/fs/bpf for the maps that the \
+           interfaces share: Read-only file system (os error 30); mount it (mount -t bpf bpf \
+           /sys/fs/bpf) and let the limiter write there, or give it CAP_SYS_ADMIN to do without",
+        ],
+    )?;
+    assert_nothing_left(&pair, &scene.socket())
+}
+
+/// Who may not ask the kernel for other programs' names learns the id.
+#[test]
+fn three_capabilities_tell_another_program_by_its_id() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let first = Limiter::start(
+        BINARY.as_ref(),
+        &pair.server,
+        crate::GOOD,
+        &["-i", SERVER_INTERFACE],
+    )?;
+    let mut command = pair.server.command(confined(&scene, "")?);
+    command
+        .args(["run", "--log-format", "human", "--metrics", "off", "-i"])
+        .args([SERVER_INTERFACE, "-c"])
+        .arg(scene.path("limiter.yaml"))
+        .arg("--socket")
+        .arg(scene.socket());
+    assert_fails(
+        &mut command,
+        &[
+            "server0 already has the XDP program with the id …: detach it first (ip link set dev \
+           server0 xdp off), or stop what attached it",
+        ],
+    )?;
+    ensure!(first.stop()?.success());
+    Ok(())
+}

@@ -1,0 +1,76 @@
+# Starts and stops the service by systemd, in namespaces of its own. Argument: a root file system
+# that is a mount point, with the package installed and eth0 and eth1 in its configuration.
+# Leaves /check.log and /daemon.log in there.
+root=$1
+
+ip link add eth0 type veth peer name peer0
+ip link add eth1 type veth peer name peer1
+
+mount --make-rprivate /
+mount -t proc proc "$root/proc"
+# What the kernel has but once, systemd is not to change.
+mount --bind "$root/proc/sys" "$root/proc/sys"
+mount -o remount,bind,ro "$root/proc/sys"
+mount -t sysfs sysfs "$root/sys"
+mount -t bpf bpf "$root/sys/fs/bpf"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+mkdir "$root/dev/pts" "$root/dev/shm"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
+for device in null zero full random urandom tty; do
+    touch "$root/dev/$device"
+    mount --bind "/dev/$device" "$root/dev/$device"
+done
+
+# Nothing else of what this machine starts.
+mkdir -p "$root/run/systemd/system/limiter.service.d"
+cat >"$root/run/systemd/system/limiter.service.d/alone.conf" <<END
+[Unit]
+DefaultDependencies=no
+[Service]
+StandardError=file:/daemon.log
+Restart=no
+END
+cat >"$root/run/systemd/system/check.target" <<END
+[Unit]
+DefaultDependencies=no
+Wants=check.service
+END
+cat >"$root/run/systemd/system/check.service" <<END
+[Unit]
+DefaultDependencies=no
+Wants=limiter.service
+After=limiter.service
+SuccessAction=exit-force
+FailureAction=exit-force
+SuccessActionExitStatus=0
+FailureActionExitStatus=1
+[Service]
+Type=oneshot
+TimeoutStartSec=30s
+ExecStart=/bin/sh -eu /run/check.sh
+StandardOutput=file:/check.log
+StandardError=inherit
+END
+cat >"$root/run/check.sh" <<'END'
+set -x
+systemctl is-active limiter
+limiter status --json | grep '"name":"eth1","mode":"native","attached":true'
+process=$(systemctl show --property MainPID --value limiter)
+grep -x 'CapEff:	000000c000001000' "/proc/$process/status"
+[ "$(stat -c '%a %u' /run/limiter/control.sock)" = '600 0' ]
+[ "$(find /sys/fs/bpf -name 'limiter*')" = '' ]
+systemctl stop limiter
+[ "$(systemctl show --property Result --value limiter)" = success ]
+[ ! -e /run/limiter ]
+END
+
+cd "$root"
+mkdir -p run/before
+pivot_root . run/before
+umount -l /run/before
+# What it says goes nowhere else: it says it as the machine's own would.
+exec env -i container=check PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    /lib/systemd/systemd --unit=check.target --log-target=null --show-status=no

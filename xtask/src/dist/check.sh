@@ -1,0 +1,103 @@
+# Arguments: the package, a later version of it, an empty directory, the manual pages, boot.sh.
+package=$1 later=$2 scratch=$3 man=$4 boot=$5
+root=$scratch/root
+unit=/usr/lib/systemd/system/limiter.service
+link=$root/etc/systemd/system/multi-user.target.wants/limiter.service
+configuration=$root/etc/limiter/limiter.yaml
+
+fail() {
+    echo "$1" >&2
+    exit 1
+}
+
+step() {
+    echo "package: $1"
+}
+
+# dpkg says why it fails; what it says otherwise is of no interest.
+dpkg_inside() {
+    chroot "$root" env DEBIAN_FRONTEND=noninteractive \
+        dpkg --force-unsafe-io "$@" >"$scratch/log" 2>&1 || {
+        cat "$scratch/log" >&2
+        fail "dpkg $* fails"
+    }
+}
+
+status() {
+    chroot "$root" dpkg-query --show --showformat='${Status}' limiter 2>/dev/null || true
+}
+
+mount -t tmpfs -o mode=755 tmpfs "$scratch"
+mkdir "$scratch/upper" "$scratch/work" "$root"
+mount -t overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" overlay "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+# No service manager runs in there, whatever runs here.
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+# Small images leave manual pages out.
+rm -f "$root"/etc/dpkg/dpkg.cfg.d/*
+[ -z "$(status)" ] || dpkg_inside --purge limiter
+mkdir "$root/run/packages"
+cp "$package" "$root/run/packages/package.deb"
+cp "$later" "$root/run/packages/later.deb"
+
+step install
+dpkg_inside --install /run/packages/package.deb
+[ "$(status)" = "install ok installed" ] || fail "it is not installed: $(status)"
+chroot "$root" limiter check /etc/limiter/limiter.yaml >/dev/null
+for page in "$man"/*.1.gz; do
+    [ -s "$root/usr/share/man/man1/$(basename "$page")" ] || fail "$page is not installed"
+done
+chroot "$root" bash -euc '. /usr/share/bash-completion/completions/limiter; complete -p limiter' \
+    >/dev/null
+for file in zsh/vendor-completions/_limiter fish/vendor_completions.d/limiter.fish; do
+    [ -s "$root/usr/share/$file" ] || fail "$file is not installed"
+done
+! [ -e "$link" ] || fail "an example's limits are enabled"
+
+step unit
+said=$(chroot "$root" systemd-analyze verify --man=no "$unit" 2>&1) || fail "$said"
+[ -z "$said" ] || fail "systemd-analyze verify: $said"
+# In tenths, of ten: how exposed the service is.
+chroot "$root" systemd-analyze security --no-pager --offline=true --threshold=21 "$unit" \
+    >"$scratch/log" 2>&1 || {
+    cat "$scratch/log" >&2
+    fail "the service is more exposed than it was"
+}
+
+step service
+sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
+# systemd makes cgroups below that in which it starts: one of its own, to be removed with them.
+mkdir "$scratch/cgroup"
+mount -t cgroup2 cgroup2 "$scratch/cgroup"
+group=$scratch/cgroup/limiter-check-$$
+mkdir "$group"
+trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
+timeout 60 sh -euc 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$group" \
+    unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child \
+    sh -euc "$boot" boot.sh "$root" >"$scratch/log" 2>&1 || {
+    cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
+    fail "systemd does not start and stop the service"
+}
+
+step upgrade
+echo "# an operator's" >>"$configuration"
+chroot "$root" systemctl enable limiter.service 2>/dev/null
+mkdir -p "$root/var/lib/limiter"
+touch "$root/var/lib/limiter/state"
+dpkg_inside --install /run/packages/later.deb
+tail -n 1 "$configuration" | grep -qx "# an operator's" || fail "an operator's change is lost"
+[ -L "$link" ] || fail "an operator's service is not enabled any more"
+
+step remove
+dpkg_inside --remove limiter
+! [ -e "$root/usr/bin/limiter" ] || fail "the program is still there"
+[ -e "$configuration" ] || fail "the configuration is gone before the purge"
+[ -e "$root/var/lib/limiter/state" ] || fail "the state is gone before the purge"
+
+step purge
+dpkg_inside --purge limiter
+[ -z "$(status)" ] || fail "it is not purged: $(status)"
+# A device of the number 0 is how overlayfs notes that something is deleted.
+left=$(find "$scratch/upper" -name '*limiter*' ! -type c)
+[ -z "$left" ] || fail "left behind: $left"

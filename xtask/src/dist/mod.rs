@@ -1,0 +1,53 @@
+//! `cargo xtask dist`
+
+mod check;
+mod package;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+
+use self::package::Staged;
+use crate::{privileges, setup};
+
+/// What to do with the package.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Also install, upgrade, remove and purge it, in a copy of this machine's file system that
+    /// is thrown away (as root).
+    #[arg(long)]
+    check: bool,
+}
+
+/// How what is in the package is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// As the tests have built it already.
+    Dev,
+    /// For users.
+    Release,
+}
+
+/// Makes the package.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.check {
+        // First, so that nobody waits for a build to learn it.
+        privileges::check_root("the package is installed in a file system that is mounted for it")?;
+    }
+    setup::ensure_for_package()?;
+    let staged = Staged::new(Profile::Release)?;
+    let package = staged.package()?;
+    if arguments.check {
+        check::check(&staged, &package)?;
+    }
+    println!("{}", package.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the package of what the tests have built, and checks it.
+pub(crate) fn test() -> Result<()> {
+    setup::ensure_for_package()?;
+    let staged = Staged::new(Profile::Dev)?;
+    check::check(&staged, &staged.package()?)
+}

@@ -1,0 +1,121 @@
+//! From the sources to a package. What goes where is said in limiter-userspace/Cargo.toml.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::Profile;
+use crate::{
+    built::Built,
+    command::{self, shown},
+    workspace,
+};
+
+/// The shells, and the file in which each looks for the completions.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "limiter"),
+    ("zsh", "_limiter"),
+    ("fish", "limiter.fish"),
+];
+
+/// Everything that goes into the package is built and generated.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    profile: Profile,
+    directory: PathBuf,
+}
+
+impl Staged {
+    /// Builds it.
+    pub(crate) fn new(profile: Profile) -> Result<Self> {
+        let built = build(profile)?;
+        let limiter = built.program("limiter")?;
+        let target = limiter.parent().context("cargo built into no directory")?;
+        let directory = target.join("package");
+        if directory.exists() {
+            // A page of a subcommand that is no more would be packaged for ever.
+            fs::remove_dir_all(&directory)?;
+        }
+        let (man, completions) = (directory.join("man"), directory.join("completions"));
+        fs::create_dir_all(&man)?;
+        fs::create_dir_all(&completions)?;
+        command::succeed(Command::new(built.program("manual")?).arg(&man))?;
+        compress(&man)?;
+        for (shell, file) in COMPLETIONS {
+            write_completions(&limiter, shell, &completions.join(file))?;
+        }
+        Ok(Self { profile, directory })
+    }
+
+    /// Where it is, and where the packages are put.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes the package.
+    pub(crate) fn package(&self) -> Result<PathBuf> {
+        self.make(&[])
+    }
+
+    /// Makes a package of the same under a later version.
+    pub(super) fn later_package(&self) -> Result<PathBuf> {
+        self.make(&["--deb-revision", "2"])
+    }
+
+    fn make(&self, arguments: &[&str]) -> Result<PathBuf> {
+        let mut cargo = command::cargo("deb");
+        cargo
+            .args(["--package", "limiter-userspace", "--no-build", "--strip"])
+            .args(match self.profile {
+                // It warns that this is not for users, as it is not.
+                Profile::Dev => &["--profile", "dev", "--fast", "--quiet"][..],
+                Profile::Release => &[],
+            })
+            .args(arguments)
+            .arg("--output")
+            .arg(&self.directory)
+            .stderr(Stdio::inherit());
+        let output = cargo.output()?;
+        if !output.status.success() {
+            bail!("`{}` failed: see what it reports above", shown(&cargo));
+        }
+        let text = String::from_utf8(output.stdout)?;
+        let path = text.lines().last().map(PathBuf::from);
+        path.filter(|path| path.is_file())
+            .context("cargo deb did not say which file it wrote")
+    }
+}
+
+fn build(profile: Profile) -> Result<Built> {
+    let mut cargo = command::cargo("build");
+    cargo.args(match profile {
+        Profile::Dev => &workspace::HOST_PACKAGES[..],
+        Profile::Release => &["--release", "--package", "limiter-userspace"],
+    });
+    cargo.args(["--bin", "limiter", "--example", "manual"]);
+    Built::by(&mut cargo, "the daemon")
+}
+
+/// As Debian wants manual pages; cargo-deb leaves alone what is below target/.
+fn compress(directory: &Path) -> Result<()> {
+    let mut gzip = Command::new("gzip");
+    gzip.args(["--best", "--no-name"]);
+    for entry in fs::read_dir(directory)? {
+        gzip.arg(entry?.path());
+    }
+    command::succeed(&mut gzip)
+}
+
+fn write_completions(limiter: &Path, shell: &str, file: &Path) -> Result<()> {
+    let mut command = Command::new(limiter);
+    command
+        .args(["completions", shell])
+        .stderr(Stdio::inherit());
+    let output = command.output()?;
+    ensure!(output.status.success(), "`{}` failed", shown(&command));
+    Ok(fs::write(file, output.stdout)?)
+}
