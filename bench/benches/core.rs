@@ -80,6 +80,7 @@ fn deciding(criterion: &mut Criterion) {
                     &FixedClock(now),
                     &policy,
                     &buckets,
+                    &(),
                 ))
             });
         });

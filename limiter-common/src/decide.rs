@@ -14,7 +14,8 @@ use crate::{
     bucket::{BucketStore, Updated},
     charge::{Charge, Packet, Prepared},
     gcra::Wait,
-    limit::MAX_LIMITS,
+    limit::{LimitId, MAX_LIMITS},
+    offender::OffenderStore,
     packet::Headers,
     policy::{Tables, classify},
     reason::{Action, Reason},
@@ -100,18 +101,34 @@ impl Verdict {
     }
 }
 
-/// Decides on a frame, charging the buckets it is to be charged to.
+/// Decides on a frame, charging the buckets it is to be charged to, or recording the limit that
+/// drops it.
 #[inline(always)]
-pub fn decide<H, C, T, B>(headers: &H, clock: &C, tables: &T, buckets: &B) -> Verdict
+pub fn decide<H, C, T, B, O>(
+    headers: &H,
+    clock: &C,
+    tables: &T,
+    buckets: &B,
+    offenders: &O,
+) -> Verdict
 where
     H: Headers,
     C: Clock,
     T: Tables,
     B: BucketStore,
+    O: OffenderStore,
 {
     let mut packet = Packet::unknown(tables.opaque(0));
     match headers.parse(&mut packet.facts) {
-        Ok(()) => decide_packet(&mut packet, clock, tables, buckets),
+        Ok(()) => {
+            let verdict = decide_packet(&mut packet, clock, tables, buckets);
+            if let Some(slot) = verdict.denied_by()
+                && let Some(limit) = tables.limit(slot)
+            {
+                offenders.record(LimitId(limit.id), &packet);
+            }
+            verdict
+        }
         Err(reason) => Verdict::without_limits(reason),
     }
 }

@@ -18,6 +18,7 @@ mod counters;
 mod frame;
 mod globals;
 mod log;
+mod offenders;
 mod tables;
 mod trial;
 
@@ -57,6 +58,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
         &clock::KernelClock,
         &tables::MapTables,
         &buckets::MapBuckets,
+        &offenders::MapOffenders,
     );
     let action = verdict.action(&tables::MapTables);
     counters::count(frame.length(), &verdict, action);

@@ -39,7 +39,7 @@ pub fn run(data: &[u8]) {
     let mut accounts: HashMap<BucketKey, Account> = HashMap::new();
     for (now, frame) in input.packets() {
         let decide_with = |buckets: &MemoryBuckets| {
-            let verdict = decide(&BytesFrame(&frame), &FixedClock(now), &tables, buckets);
+            let verdict = decide(&BytesFrame(&frame), &FixedClock(now), &tables, buckets, &());
             (verdict, states(buckets))
         };
         let (before, again) = (states(&buckets), buckets.clone());

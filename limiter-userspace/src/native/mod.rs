@@ -1,5 +1,6 @@
 //! The decision core's seams over plain memory: what the kernel does, without a kernel.
 
+mod offenders;
 mod table;
 
 use std::{cell::RefCell, collections::HashMap};
@@ -12,7 +13,7 @@ use limiter_common::{
     packet::Frame,
 };
 
-pub use self::table::MemoryTable;
+pub use self::{offenders::MemoryOffenders, table::MemoryTable};
 
 /// A frame in memory.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,9 @@ use limiter_common::{
     reason::{Action, Reason},
 };
 use limiter_userspace::{
-    config::{Buckets, Store},
+    config::{Buckets, Offenders, Store},
     datapath::{DatapathError, SharedMaps, Trial},
-    native::{BytesFrame, FixedClock, MemoryBuckets},
+    native::{BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders},
     policy::{CompiledPolicy, Limit, Policy},
 };
 
@@ -43,6 +43,7 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
 pub(crate) struct Engines {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
+    offenders: MemoryOffenders,
     /// The parameters of the buckets, and the latest time.
     parameters: HashMap<BucketKey, Gcra>,
     now: u64,
@@ -66,10 +67,11 @@ impl Engines {
             ..Buckets::default()
         };
         Ok(Self {
-            trial: Trial::new(&tables, buckets)?,
+            trial: Trial::new(&tables, buckets, Offenders::default())?,
             by_limit: vec![LimitTraffic::default(); tables.limits.len()],
             tables,
             buckets: MemoryBuckets::default(),
+            offenders: MemoryOffenders::default(),
             parameters: HashMap::new(),
             now: START,
             by_reason: HashMap::new(),
@@ -90,6 +92,7 @@ impl Engines {
             &FixedClock(now),
             &self.tables,
             &self.buckets,
+            &self.offenders,
         );
         let kernel = self
             .trial
@@ -133,7 +136,8 @@ impl Engines {
         }
     }
 
-    /// Every bucket is the same on both sides, and the kernel has counted every verdict.
+    /// Every bucket and offender is the same on both sides, and the kernel has counted every
+    /// verdict.
     pub(crate) fn assert_same_state(&self) {
         let maps = self.maps();
         let native = self.buckets.clone().into_states();
@@ -160,6 +164,11 @@ impl Engines {
                 .expect("a readable map");
             assert_eq!(kernel, *native, "limit {}", limit.id);
         }
+        let offenders = maps.offenders();
+        let all = offenders.all().expect("a readable map");
+        assert_eq!(HashMap::from_iter(all), self.offenders.all());
+        let counts = offenders.counts().expect("a readable map");
+        assert_eq!(counts, self.offenders.counts());
     }
 
     pub(crate) fn maps(&self) -> &SharedMaps {

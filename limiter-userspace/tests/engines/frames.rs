@@ -383,6 +383,7 @@ fn less_than_an_ethernet_header() -> Result<()> {
         &FixedClock(0),
         &tables,
         &MemoryBuckets::default(),
+        &(),
     );
     assert_eq!(verdict.reason, MalformedEthernet);
     Ok(())

@@ -25,7 +25,13 @@ impl Engine for NativeEngine {
         now_ns: u64,
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError> {
-        Ok(decide(frame, &FixedClock(now_ns), policy, &self.buckets))
+        Ok(decide(
+            frame,
+            &FixedClock(now_ns),
+            policy,
+            &self.buckets,
+            &(),
+        ))
     }
 
     fn bucket(&self, key: &BucketKey, _scale: u32) -> Result<Option<u64>, EngineError> {

@@ -1,0 +1,248 @@
+//! Who was dropped, by which limit, and how often: exactly as often, within the budget and the
+//! room for it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+};
+
+use anyhow::Result;
+use limiter_common::{
+    address::Address,
+    limit::{BUILT_IN, IdFormat, LimitId},
+    offender::{Counts, Offender, OffenderKey, RECORDS_BURST, RECORDS_PER_SECOND},
+    reason::{Action, Reason},
+};
+use limiter_userspace::{
+    config::{Buckets, Offenders},
+    datapath::Trial,
+    policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
+};
+use nix::{
+    sched::{CpuSet, sched_setaffinity},
+    unistd::Pid,
+};
+use testbed::Frame;
+
+use crate::engine::{Engines, START, policy};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// So many packets, and then one an hour.
+const fn burst(burst: u64) -> Rate {
+    Rate {
+        burst,
+        count: 1,
+        period_ns: 3_600 * SECOND,
+    }
+}
+
+/// A limit on everybody together.
+fn total() -> Limit {
+    Limit {
+        id_format: IdFormat::Total,
+        ..Limit::of_built_in(&BUILT_IN[0], Some(burst(1)))
+    }
+}
+
+fn frame(source: IpAddr) -> Result<Vec<u8>> {
+    let destination: IpAddr = if source.is_ipv4() {
+        [198, 51, 100, 1].into()
+    } else {
+        "2001:db8:ffff::1".parse()?
+    };
+    Frame::new(source, destination).udp(1, 2, b"x")
+}
+
+fn key(limit: &Limit, source: IpAddr) -> OffenderKey {
+    OffenderKey::new(limit.id, &Address::from(source))
+}
+
+/// What the kernel has.
+fn kept(engines: &Engines) -> Result<HashMap<OffenderKey, Offender>> {
+    Ok(engines.maps().offenders().all()?.into_iter().collect())
+}
+
+#[test]
+fn each_drop_is_recorded_under_its_source_and_limit() -> Result<()> {
+    // Of an IPv6 source the address's limit is the stricter one, of two of its range the
+    // range's.
+    let address = Limit::of_built_in(&BUILT_IN[0], Some(burst(3)));
+    let range = Limit::of_built_in(&BUILT_IN[1], Some(burst(4)));
+    let (v4, one, other): (IpAddr, IpAddr, IpAddr) = (
+        [192, 0, 2, 1].into(),
+        "2001:db8:1::1".parse()?,
+        "2001:db8:1:2::2".parse()?,
+    );
+    let mut engines = Engines::new(&policy([address.clone(), range.clone()]))?;
+    let mut dropped = BTreeMap::new();
+    for (step, source) in [v4, one, v4, v4, one, one, v4, one, v4, other, other, v4]
+        .into_iter()
+        .enumerate()
+    {
+        let now = step as u64 * 1_000_000;
+        let verdict = engines.verdict(now, &frame(source)?);
+        if let Some(slot) = verdict.denied_by() {
+            dropped
+                .entry((source, slot))
+                .or_insert_with(Vec::new)
+                .push(START + now);
+        }
+    }
+    engines.assert_same_state();
+    let slots: Vec<_> = dropped.keys().copied().collect();
+    assert_eq!(slots, [(v4, 0), (one, 0), (other, 1)]);
+    let limits = [&address, &range];
+    let expected = dropped.iter().map(|((source, slot), times)| {
+        let offender = Offender {
+            drops: times.len() as u64,
+            first_drop_ns: times[0],
+            last_drop_ns: times[times.len() - 1],
+        };
+        (key(limits[*slot as usize], *source), offender)
+    });
+    assert_eq!(kept(&engines)?, expected.collect());
+    Ok(())
+}
+
+#[test]
+fn what_passes_is_not_recorded() -> Result<()> {
+    let enforcing = Limit::of_built_in(&BUILT_IN[0], Some(burst(10)));
+    let observing = Limit {
+        mode: Mode::Observe,
+        ..Limit::of_built_in(&BUILT_IN[6], Some(burst(1)))
+    };
+    let mut engines = Engines::new(&policy([enforcing, observing]))?;
+    let frame = frame([192, 0, 2, 1].into())?;
+    let mut would_drop = 0;
+    for step in 0..10 {
+        let verdict = engines.verdict(step, &frame);
+        assert_eq!(verdict.reason, Reason::WithinLimits);
+        would_drop += u32::from(verdict.would_drop != 0);
+    }
+    assert_eq!(would_drop, 9);
+    // Malformed packets are dropped by no limit.
+    let reason = engines.judge(10, &frame[..30]);
+    assert_eq!(reason.action(Action::Drop), Action::Drop);
+    engines.assert_same_state();
+    assert_eq!(kept(&engines)?, HashMap::new());
+    assert_eq!(engines.maps().offenders().counts()?, Counts::default());
+    Ok(())
+}
+
+/// The budget is each CPU's.
+fn stay_on_one_cpu() -> Result<()> {
+    let mut cpus = CpuSet::new();
+    cpus.set(0)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &cpus)?)
+}
+
+#[test]
+fn beyond_the_budget_drops_are_skipped_and_counted() -> Result<()> {
+    const MORE: u64 = 100;
+    const INTERVAL: u64 = SECOND / RECORDS_PER_SECOND;
+    stay_on_one_cpu()?;
+    let limit = Limit::of_built_in(&BUILT_IN[0], Some(burst(1)));
+    let mut engines = Engines::new(&policy([limit.clone()]))?;
+    let source = [192, 0, 2, 1].into();
+    let frame = frame(source)?;
+    assert_eq!(engines.judge(0, &frame), Reason::WithinLimits);
+    for _ in 0..RECORDS_BURST + MORE {
+        assert_eq!(engines.judge(0, &frame), Reason::OverLimit);
+    }
+    let counts = engines.maps().offenders().counts()?;
+    assert_eq!((counts.recorded, counts.skipped), (RECORDS_BURST, MORE));
+
+    // It is there again at its rate.
+    for _ in 0..10 {
+        engines.judge(5 * INTERVAL, &frame);
+    }
+    let counts = engines.maps().offenders().counts()?;
+    assert_eq!(
+        (counts.recorded, counts.skipped),
+        (RECORDS_BURST + 5, MORE + 5)
+    );
+    let dropped = engines.maps().limit_traffic(limit.id)?.dropped.packets;
+    assert_eq!(counts.recorded + counts.skipped, dropped);
+    let offender = engines.maps().offenders().get(&key(&limit, source))?;
+    assert_eq!(
+        offender.map(|offender| offender.drops),
+        Some(counts.recorded)
+    );
+    engines.assert_same_state();
+    Ok(())
+}
+
+/// Sends a packet from each of so many sources, of which only the first passes.
+fn flood(trial: &mut Trial, sources: u32) -> Result<()> {
+    for number in 0..sources {
+        let source = IpAddr::from((0x0a00_0000 | number).to_be_bytes());
+        // Within the budget of one CPU.
+        let now = START + u64::from(number) * SECOND / RECORDS_PER_SECOND;
+        let verdict = trial.judge(now, &frame(source)?)?;
+        let expected = if number == 0 {
+            Reason::WithinLimits
+        } else {
+            Reason::OverLimit
+        };
+        assert_eq!(verdict.reason, expected, "source {number}");
+    }
+    Ok(())
+}
+
+fn trial(offenders: Offenders) -> Result<Trial> {
+    let tables = CompiledPolicy::new(&Policy::from(vec![total()]))?;
+    Ok(Trial::new(&tables, Buckets::default(), offenders)?)
+}
+
+#[test]
+fn more_offenders_than_there_is_room_for() -> Result<()> {
+    const SOURCES: u32 = 20_000;
+    let capacity = 1_024;
+    let mut trial = trial(Offenders { capacity })?;
+    flood(&mut trial, SOURCES)?;
+    let offenders = trial.maps().offenders();
+    let (all, counts) = (offenders.all()?, offenders.counts()?);
+    assert!(all.len() <= capacity as usize, "{}", all.len());
+    assert!(all.len() > capacity as usize / 2, "{}", all.len());
+    let expected = Counts {
+        recorded: u64::from(SOURCES - 1),
+        inserted: u64::from(SOURCES - 1),
+        skipped: 0,
+    };
+    assert_eq!(counts, expected);
+    // Whoever is left was dropped as often as it says, and the last one is among them.
+    assert!(all.iter().all(|(_, offender)| offender.drops == 1));
+    let last = all.iter().map(|(_, offender)| offender.last_drop_ns).max();
+    let last_sent = u64::from(SOURCES - 1) * SECOND / RECORDS_PER_SECOND;
+    assert_eq!(last, Some(START + last_sent));
+    Ok(())
+}
+
+#[test]
+fn every_offender_is_read() -> Result<()> {
+    const SOURCES: u32 = 20_000;
+    let mut trial = trial(Offenders::default())?;
+    flood(&mut trial, SOURCES)?;
+    let all: HashMap<_, _> = trial.maps().offenders().all()?.into_iter().collect();
+    let sources = (1..SOURCES).map(|number| {
+        let source = Address::v4((0x0a00_0000 | number).to_be_bytes());
+        OffenderKey::new(LimitId(1), &source)
+    });
+    assert_eq!(all.len(), SOURCES as usize - 1);
+    for source in sources {
+        assert!(all.contains_key(&source), "{source:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn switched_off() -> Result<()> {
+    let mut trial = trial(Offenders::OFF)?;
+    flood(&mut trial, 100)?;
+    let offenders = trial.maps().offenders();
+    assert_eq!(offenders.all()?, []);
+    assert_eq!(offenders.counts()?, Counts::default());
+    assert_eq!(trial.maps().limit_traffic(LimitId(1))?.dropped.packets, 99);
+    Ok(())
+}
