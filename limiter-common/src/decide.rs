@@ -14,7 +14,7 @@ use crate::{
     bucket::{BucketStore, Updated},
     charge::{Charge, Packet, Prepared},
     gcra::Wait,
-    limit::{LimitId, MAX_LIMITS},
+    limit::MAX_LIMITS,
     offender::OffenderStore,
     packet::Headers,
     policy::{Tables, classify},
@@ -120,25 +120,24 @@ where
 {
     let mut packet = Packet::unknown(tables.opaque(0));
     match headers.parse(&mut packet.facts) {
-        Ok(()) => {
-            let verdict = decide_packet(&mut packet, clock, tables, buckets);
-            if let Some(slot) = verdict.denied_by()
-                && let Some(limit) = tables.limit(slot)
-            {
-                offenders.record(LimitId(limit.id), &packet);
-            }
-            verdict
-        }
+        Ok(()) => decide_packet(&mut packet, clock, tables, buckets, offenders),
         Err(reason) => Verdict::without_limits(reason),
     }
 }
 
 #[inline(always)]
-fn decide_packet<C, T, B>(packet: &mut Packet, clock: &C, tables: &T, buckets: &B) -> Verdict
+fn decide_packet<C, T, B, O>(
+    packet: &mut Packet,
+    clock: &C,
+    tables: &T,
+    buckets: &B,
+    offenders: &O,
+) -> Verdict
 where
     C: Clock,
     T: Tables,
     B: BucketStore,
+    O: OffenderStore,
 {
     let shape = tables.shape();
     if shape.limit_count == 0 {
@@ -164,7 +163,9 @@ where
         &mut charge,
         &mut verdict,
     );
-    if shape.observing != 0 && verdict.denied_by == NO_SLOT {
+    if let Some(slot) = verdict.denied_by() {
+        offenders.record(tables, packet, slot);
+    } else if shape.observing != 0 {
         let observing = matched & shape.observing;
         verdict.would_drop = observe(packet, observing, tables, buckets, &mut charge);
     }

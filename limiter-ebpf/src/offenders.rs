@@ -8,11 +8,11 @@ use aya_ebpf::{
 };
 use limiter_common::{
     charge::Packet,
-    limit::LimitId,
     offender::{Offender, OffenderKey, OffenderStore, Recording, Stored},
+    policy::Tables,
 };
 
-use crate::{buckets::atomic, globals};
+use crate::{buckets::atomic, globals, tables::MapTables};
 
 /// The loader sets the capacity.
 #[btf_map]
@@ -32,34 +32,28 @@ pub(crate) struct MapOffenders;
 
 impl OffenderStore for MapOffenders {
     #[inline(always)]
-    fn record(&self, limit: LimitId, packet: &Packet) {
+    fn record<T: Tables>(&self, _tables: &T, packet: &Packet, slot: u32) {
         if globals::RECORDS_OFFENDERS.load() != 0 {
-            limiter_record_offender(packet, limit.0.into());
+            limiter_record_offender(packet, slot);
         }
     }
 }
 
-/// Records that the limit of that interned id dropped the packet; returns 0.
+/// Records that the limit in the slot dropped the packet; returns 0.
 ///
 /// A global function of the BPF object: the verifier walks it once, and its stack is not the
 /// entry point's.
 #[unsafe(no_mangle)]
 #[inline(never)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "an interned id came as a register"
-)]
-extern "C" fn limiter_record_offender(packet: *const Packet, limit: u32) -> u32 {
+extern "C" fn limiter_record_offender(packet: *const Packet, slot: u32) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
     if let Some(packet) = unsafe { packet.as_ref() }
+        && let Some(key) = OffenderKey::of_packet(&MapTables, packet, slot)
         && let Some(recording) = RECORDING.get_ptr_mut(0)
     {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         let recording = unsafe { &mut *recording };
-        recording.record(packet.now, || {
-            let key = OffenderKey::new(LimitId(limit as u16), &packet.facts.source);
-            store(&key, packet.now)
-        });
+        recording.record(packet.now, || store(&key, packet.now));
     }
     0
 }

@@ -128,6 +128,12 @@ impl Limiter {
         Ok(text)
     }
 
+    /// The daemon's control socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        socket(&self.directory)
+    }
+
     /// The daemon's process.
     #[must_use]
     pub fn id(&self) -> u32 {

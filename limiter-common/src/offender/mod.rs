@@ -10,6 +10,7 @@ use crate::{
     address::{Address, Family},
     charge::Packet,
     limit::LimitId,
+    policy::Tables,
 };
 
 /// Names one offender: the limit that dropped its packets, and their source address.
@@ -43,6 +44,13 @@ impl OffenderKey {
             reserved: 0,
             address: [source.high.to_be_bytes(), source.low.to_be_bytes()],
         }
+    }
+
+    /// The source of a packet that the limit in `slot` drops; `None`: there is no such limit.
+    #[inline(always)]
+    pub fn of_packet<T: Tables>(tables: &T, packet: &Packet, slot: u32) -> Option<Self> {
+        let limit = tables.limit(slot)?;
+        Some(Self::new(LimitId(limit.id), &packet.facts.source))
     }
 
     /// The source address.
@@ -86,14 +94,15 @@ impl Offender {
 
 /// Where offenders are kept.
 pub trait OffenderStore {
-    /// Records that `limit` dropped the packet, as far as the records' budget and the room last.
-    fn record(&self, limit: LimitId, packet: &Packet);
+    /// Records that the limit in `slot` dropped the packet, as far as the records' budget and
+    /// the room last.
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32);
 }
 
 /// Nobody is recorded.
 impl OffenderStore for () {
     #[inline(always)]
-    fn record(&self, _limit: LimitId, _packet: &Packet) {}
+    fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _slot: u32) {}
 }
 
 #[cfg(test)]

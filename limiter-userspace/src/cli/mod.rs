@@ -2,6 +2,7 @@
 
 mod check;
 mod explain;
+mod offenders;
 mod render;
 mod replay;
 mod run;
@@ -37,6 +38,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Show which limits apply to an address and what its buckets hold
     Explain(explain::ExplainArgs),
+    /// Show who was dropped most, by which limit, and how often
+    Offenders(offenders::OffendersArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
 }
@@ -64,6 +67,7 @@ impl Cli {
             Command::Check(args) => check::check(&args),
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
+            Command::Offenders(args) => offenders::offenders(args),
             Command::Replay(args) => replay::replay(&args),
         };
         match done {

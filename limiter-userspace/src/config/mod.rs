@@ -14,7 +14,7 @@ mod id;
 mod limit;
 mod limits;
 mod matching;
-mod nearest;
+pub(crate) mod nearest;
 mod node;
 mod offenders;
 mod overrides;

@@ -42,7 +42,7 @@ pub use self::{
     instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
-    offenders::OffenderMaps,
+    offenders::{OffenderMaps, Recorded},
     trial::Trial,
 };
 use self::{interface::Interface, shared::SharedDirectory};

@@ -4,8 +4,8 @@ use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
     charge::Packet,
-    limit::LimitId,
     offender::{Counts, Offender, OffenderKey, OffenderStore, Recording, Stored},
+    policy::Tables,
 };
 
 /// Offenders without a capacity, recorded within the budget of one CPU.
@@ -33,13 +33,15 @@ impl MemoryOffenders {
 }
 
 impl OffenderStore for MemoryOffenders {
-    fn record(&self, limit: LimitId, packet: &Packet) {
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32) {
+        let Some(key) = OffenderKey::of_packet(tables, packet, slot) else {
+            return;
+        };
         let Records {
             recording,
             offenders,
         } = &mut *self.0.borrow_mut();
         recording.record(packet.now, || {
-            let key = OffenderKey::new(limit, &packet.facts.source);
             if let Some(offender) = offenders.get_mut(&key) {
                 offender.drops += 1;
                 offender.last_drop_ns = packet.now;

@@ -4,6 +4,7 @@
 mod control;
 mod interfaces;
 mod machine;
+mod offenders;
 mod output;
 mod usage;
 

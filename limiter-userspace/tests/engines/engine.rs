@@ -164,11 +164,9 @@ impl Engines {
                 .expect("a readable map");
             assert_eq!(kernel, *native, "limit {}", limit.id);
         }
-        let offenders = maps.offenders();
-        let all = offenders.all().expect("a readable map");
-        assert_eq!(HashMap::from_iter(all), self.offenders.all());
-        let counts = offenders.counts().expect("a readable map");
-        assert_eq!(counts, self.offenders.counts());
+        let recorded = maps.offenders().read().expect("a readable map");
+        assert_eq!(HashMap::from_iter(recorded.offenders), self.offenders.all());
+        assert_eq!(recorded.counts, self.offenders.counts());
     }
 
     pub(crate) fn maps(&self) -> &SharedMaps {

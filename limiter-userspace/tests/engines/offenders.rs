@@ -60,7 +60,13 @@ fn key(limit: &Limit, source: IpAddr) -> OffenderKey {
 
 /// What the kernel has.
 fn kept(engines: &Engines) -> Result<HashMap<OffenderKey, Offender>> {
-    Ok(engines.maps().offenders().all()?.into_iter().collect())
+    Ok(engines
+        .maps()
+        .offenders()
+        .read()?
+        .offenders
+        .into_iter()
+        .collect())
 }
 
 #[test]
@@ -126,7 +132,7 @@ fn what_passes_is_not_recorded() -> Result<()> {
     assert_eq!(reason.action(Action::Drop), Action::Drop);
     engines.assert_same_state();
     assert_eq!(kept(&engines)?, HashMap::new());
-    assert_eq!(engines.maps().offenders().counts()?, Counts::default());
+    assert_eq!(engines.maps().offenders().read()?.counts, Counts::default());
     Ok(())
 }
 
@@ -150,25 +156,23 @@ fn beyond_the_budget_drops_are_skipped_and_counted() -> Result<()> {
     for _ in 0..RECORDS_BURST + MORE {
         assert_eq!(engines.judge(0, &frame), Reason::OverLimit);
     }
-    let counts = engines.maps().offenders().counts()?;
+    let counts = engines.maps().offenders().read()?.counts;
     assert_eq!((counts.recorded, counts.skipped), (RECORDS_BURST, MORE));
 
     // It is there again at its rate.
     for _ in 0..10 {
         engines.judge(5 * INTERVAL, &frame);
     }
-    let counts = engines.maps().offenders().counts()?;
+    let counts = engines.maps().offenders().read()?.counts;
     assert_eq!(
         (counts.recorded, counts.skipped),
         (RECORDS_BURST + 5, MORE + 5)
     );
     let dropped = engines.maps().limit_traffic(limit.id)?.dropped.packets;
     assert_eq!(counts.recorded + counts.skipped, dropped);
-    let offender = engines.maps().offenders().get(&key(&limit, source))?;
-    assert_eq!(
-        offender.map(|offender| offender.drops),
-        Some(counts.recorded)
-    );
+    let offender = kept(&engines)?[&key(&limit, source)];
+    assert_eq!(offender.drops, counts.recorded);
+    assert!(engines.maps().offenders().read()?.is_lower_bound());
     engines.assert_same_state();
     Ok(())
 }
@@ -201,8 +205,8 @@ fn more_offenders_than_there_is_room_for() -> Result<()> {
     let capacity = 1_024;
     let mut trial = trial(Offenders { capacity })?;
     flood(&mut trial, SOURCES)?;
-    let offenders = trial.maps().offenders();
-    let (all, counts) = (offenders.all()?, offenders.counts()?);
+    let recorded = trial.maps().offenders().read()?;
+    let all = &recorded.offenders;
     assert!(all.len() <= capacity as usize, "{}", all.len());
     assert!(all.len() > capacity as usize / 2, "{}", all.len());
     let expected = Counts {
@@ -210,7 +214,10 @@ fn more_offenders_than_there_is_room_for() -> Result<()> {
         inserted: u64::from(SOURCES - 1),
         skipped: 0,
     };
-    assert_eq!(counts, expected);
+    assert_eq!(recorded.counts, expected);
+    let remembered = u64::try_from(all.len())?;
+    assert_eq!(recorded.forgotten(), u64::from(SOURCES - 1) - remembered);
+    assert!(recorded.is_lower_bound());
     // Whoever is left was dropped as often as it says, and the last one is among them.
     assert!(all.iter().all(|(_, offender)| offender.drops == 1));
     let last = all.iter().map(|(_, offender)| offender.last_drop_ns).max();
@@ -224,7 +231,9 @@ fn every_offender_is_read() -> Result<()> {
     const SOURCES: u32 = 20_000;
     let mut trial = trial(Offenders::default())?;
     flood(&mut trial, SOURCES)?;
-    let all: HashMap<_, _> = trial.maps().offenders().all()?.into_iter().collect();
+    let recorded = trial.maps().offenders().read()?;
+    assert!(!recorded.is_lower_bound());
+    let all: HashMap<_, _> = recorded.offenders.into_iter().collect();
     let sources = (1..SOURCES).map(|number| {
         let source = Address::v4((0x0a00_0000 | number).to_be_bytes());
         OffenderKey::new(LimitId(1), &source)
@@ -240,9 +249,9 @@ fn every_offender_is_read() -> Result<()> {
 fn switched_off() -> Result<()> {
     let mut trial = trial(Offenders::OFF)?;
     flood(&mut trial, 100)?;
-    let offenders = trial.maps().offenders();
-    assert_eq!(offenders.all()?, []);
-    assert_eq!(offenders.counts()?, Counts::default());
+    let recorded = trial.maps().offenders().read()?;
+    assert_eq!(recorded.offenders, []);
+    assert_eq!(recorded.counts, Counts::default());
     assert_eq!(trial.maps().limit_traffic(LimitId(1))?.dropped.packets, 99);
     Ok(())
 }
