@@ -88,7 +88,7 @@ fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow
     if let Some(last) = last_drop {
         writeln!(
             out,
-            "\nlast drop: {} by {}; dropped by it: {} since {}",
+            "\nlast drop: {} by {} (its drops: {}, the first {})",
             ago(last.last_drop_ago_ns),
             last.limit,
             at_least(last.drops, last.lower_bound),

@@ -20,8 +20,8 @@ pub(super) struct OffendersArgs {
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
 
-    /// Whether each address has a row, or each range: IPv4 /24, IPv6 /64
-    #[arg(long, value_enum, default_value = "address")]
+    /// What a row is for
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
     by: Grouping,
 
     /// How many rows to show at most

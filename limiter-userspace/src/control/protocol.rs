@@ -66,7 +66,7 @@ pub struct OffenderQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grouping {
-    /// None: each address by itself.
+    /// Each address by itself.
     Address,
     /// Those of one IPv4 /24 or IPv6 /64.
     Range,

@@ -144,7 +144,7 @@ fn explain_tells_the_last_drop() -> Result<()> {
     let line = shown.lines().last().unwrap_or_default();
     assert!(
         line.starts_with("last drop: ")
-            && line.contains(" ago by PacketsPerIPAddress; dropped by it: 2 since "),
+            && line.contains(" ago by PacketsPerIPAddress (its drops: 2, the first "),
         "{shown}"
     );
     Ok(())

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 use limiter_common::{
     address::Address,
-    limit::{BUILT_IN, IdFormat, LimitId},
+    limit::{BUILT_IN, IdFormat},
     offender::{Counts, Offender, OffenderKey, RECORDS_BURST, RECORDS_PER_SECOND},
     reason::{Action, Reason},
 };
@@ -177,81 +177,102 @@ fn beyond_the_budget_drops_are_skipped_and_counted() -> Result<()> {
     Ok(())
 }
 
-/// Sends a packet from each of so many sources, of which only the first passes.
-fn flood(trial: &mut Trial, sources: u32) -> Result<()> {
-    for number in 0..sources {
-        let source = IpAddr::from((0x0a00_0000 | number).to_be_bytes());
-        // Within the budget of one CPU.
-        let now = START + u64::from(number) * SECOND / RECORDS_PER_SECOND;
-        let verdict = trial.judge(now, &frame(source)?)?;
-        let expected = if number == 0 {
-            Reason::WithinLimits
-        } else {
-            Reason::OverLimit
-        };
-        assert_eq!(verdict.reason, expected, "source {number}");
+/// The time of the packet of that number: within the budget of one CPU.
+fn time(number: u32) -> u64 {
+    START + u64::from(number) * SECOND / RECORDS_PER_SECOND
+}
+
+/// The source of the packet of that number.
+fn source(number: u32) -> IpAddr {
+    (0x0a00_0000 | number).to_be_bytes().into()
+}
+
+/// The program with a limit on everybody together, which is used up at once.
+fn trial(offenders: Offenders) -> Result<Trial> {
+    let tables = CompiledPolicy::new(&Policy::from(vec![total()]))?;
+    let mut trial = Trial::new(&tables, Buckets::default(), offenders)?;
+    let verdict = trial.judge(START, &frame([192, 0, 2, 77].into())?)?;
+    assert_eq!(verdict.reason, Reason::WithinLimits);
+    Ok(trial)
+}
+
+/// Sends so many packets, which are all dropped.
+fn flood(trial: &mut Trial, packets: u32, source: impl Fn(u32) -> IpAddr) -> Result<()> {
+    for number in 0..packets {
+        let verdict = trial.judge(time(number), &frame(source(number))?)?;
+        assert_eq!(verdict.reason, Reason::OverLimit, "packet {number}");
     }
     Ok(())
 }
 
-fn trial(offenders: Offenders) -> Result<Trial> {
-    let tables = CompiledPolicy::new(&Policy::from(vec![total()]))?;
-    Ok(Trial::new(&tables, Buckets::default(), offenders)?)
-}
-
+/// The map forgets those who were dropped once, long ago, and keeps the one who goes on.
 #[test]
 fn more_offenders_than_there_is_room_for() -> Result<()> {
-    const SOURCES: u32 = 20_000;
+    const PACKETS: u32 = 20_000;
+    const EVERY: u32 = 100;
+    let regular = IpAddr::from([192, 0, 2, 1]);
     let capacity = 1_024;
     let mut trial = trial(Offenders { capacity })?;
-    flood(&mut trial, SOURCES)?;
+    flood(&mut trial, PACKETS, |number| {
+        if number % EVERY == 0 {
+            regular
+        } else {
+            source(number)
+        }
+    })?;
     let recorded = trial.maps().offenders().read()?;
-    let all = &recorded.offenders;
-    assert!(all.len() <= capacity as usize, "{}", all.len());
-    assert!(all.len() > capacity as usize / 2, "{}", all.len());
+    let remembered = recorded.offenders.len();
+    assert!(remembered <= capacity as usize, "{remembered}");
+    assert!(remembered > capacity as usize / 2, "{remembered}");
+    let inserted = PACKETS - PACKETS / EVERY + 1;
     let expected = Counts {
-        recorded: u64::from(SOURCES - 1),
-        inserted: u64::from(SOURCES - 1),
+        recorded: PACKETS.into(),
+        inserted: inserted.into(),
         skipped: 0,
     };
     assert_eq!(recorded.counts, expected);
-    let remembered = u64::try_from(all.len())?;
-    assert_eq!(recorded.forgotten(), u64::from(SOURCES - 1) - remembered);
+    assert_eq!(
+        recorded.forgotten(),
+        u64::from(inserted) - remembered as u64
+    );
     assert!(recorded.is_lower_bound());
-    // Whoever is left was dropped as often as it says, and the last one is among them.
-    assert!(all.iter().all(|(_, offender)| offender.drops == 1));
-    let last = all.iter().map(|(_, offender)| offender.last_drop_ns).max();
-    let last_sent = u64::from(SOURCES - 1) * SECOND / RECORDS_PER_SECOND;
-    assert_eq!(last, Some(START + last_sent));
+
+    let mut offenders: HashMap<_, _> = recorded.offenders.into_iter().collect();
+    let expected = Offender {
+        drops: (PACKETS / EVERY).into(),
+        first_drop_ns: START,
+        last_drop_ns: time(PACKETS - EVERY),
+    };
+    assert_eq!(offenders.remove(&key(&total(), regular)), Some(expected));
+    assert!(offenders.values().all(|offender| offender.drops == 1));
+    assert!(offenders.contains_key(&key(&total(), source(PACKETS - 1))));
     Ok(())
 }
 
 #[test]
 fn every_offender_is_read() -> Result<()> {
-    const SOURCES: u32 = 20_000;
+    const PACKETS: u32 = 20_000;
     let mut trial = trial(Offenders::default())?;
-    flood(&mut trial, SOURCES)?;
+    flood(&mut trial, PACKETS, source)?;
     let recorded = trial.maps().offenders().read()?;
     assert!(!recorded.is_lower_bound());
-    let all: HashMap<_, _> = recorded.offenders.into_iter().collect();
-    let sources = (1..SOURCES).map(|number| {
-        let source = Address::v4((0x0a00_0000 | number).to_be_bytes());
-        OffenderKey::new(LimitId(1), &source)
+    let offenders: HashMap<_, _> = recorded.offenders.into_iter().collect();
+    let expected = (0..PACKETS).map(|number| {
+        let offender = Offender::new(time(number));
+        (key(&total(), source(number)), offender)
     });
-    assert_eq!(all.len(), SOURCES as usize - 1);
-    for source in sources {
-        assert!(all.contains_key(&source), "{source:?}");
-    }
+    assert!(offenders == expected.collect(), "{}", offenders.len());
     Ok(())
 }
 
 #[test]
 fn switched_off() -> Result<()> {
     let mut trial = trial(Offenders::OFF)?;
-    flood(&mut trial, 100)?;
+    flood(&mut trial, 100, source)?;
     let recorded = trial.maps().offenders().read()?;
     assert_eq!(recorded.offenders, []);
     assert_eq!(recorded.counts, Counts::default());
-    assert_eq!(trial.maps().limit_traffic(LimitId(1))?.dropped.packets, 99);
+    let dropped = trial.maps().limit_traffic(total().id)?.dropped;
+    assert_eq!(dropped.packets, 100);
     Ok(())
 }
