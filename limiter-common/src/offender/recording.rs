@@ -5,8 +5,8 @@ use crate::gcra::Gcra;
 
 /// How many drops each CPU records a second.
 ///
-/// A record takes well below a microsecond, also of an offender that is new: less than a tenth
-/// of a CPU.
+/// A record takes about a microsecond when it pushes another offender out, and else much less:
+/// a tenth of a CPU at most.
 pub const RECORDS_PER_SECOND: u64 = 100_000;
 
 /// How many drops each CPU records at once, when it has recorded none for some time.

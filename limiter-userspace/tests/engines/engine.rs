@@ -166,7 +166,14 @@ impl Engines {
         }
         let recorded = maps.offenders().read().expect("a readable map");
         assert_eq!(HashMap::from_iter(recorded.offenders), self.offenders.all());
-        assert_eq!(recorded.counts, self.offenders.counts());
+        let counts = recorded.counts;
+        assert_eq!(counts, self.offenders.counts());
+        let dropped: u64 = self
+            .by_limit
+            .iter()
+            .map(|limit| limit.dropped.packets)
+            .sum();
+        assert_eq!(counts.recorded + counts.skipped, dropped);
     }
 
     pub(crate) fn maps(&self) -> &SharedMaps {
