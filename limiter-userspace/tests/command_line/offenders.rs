@@ -41,9 +41,9 @@ fn send(pair: &Pair, sources: &[(&str, usize)]) -> Result<()> {
 /// they differ from run to run.
 fn rows(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
     let shown = limiter.show(&[&["offenders", "--json"], arguments].concat())?;
-    let list: Value = serde_json::from_str(&shown)?;
+    let answer: Value = serde_json::from_str(&shown)?;
     let mut rows = Vec::new();
-    for offender in list["offenders"].as_array().context("a list")? {
+    for offender in answer["offenders"].as_array().context("a list")? {
         let ago = |field: &str| offender[field].as_u64().context("an age");
         let (first, last) = (ago("first_drop_ago_ns")?, ago("last_drop_ago_ns")?);
         ensure!(last <= first && first < 60_000_000_000, "{offender}");
