@@ -25,13 +25,14 @@ pub(super) fn read<K: PlainBytes, V: PlainBytes>(
     let mut position = None::<u32>;
     loop {
         let mut next = 0_u32;
+        // Exposed: the kernel writes there, which the compiler does not see.
         let mut look_up = Attributes {
             in_batch: position
                 .as_ref()
-                .map_or(0, |at| (&raw const *at).addr() as u64),
-            out_batch: (&raw mut next).addr() as u64,
-            keys: keys.as_mut_ptr().addr() as u64,
-            values: values.as_mut_ptr().addr() as u64,
+                .map_or(0, |at| (&raw const *at).expose_provenance() as u64),
+            out_batch: (&raw mut next).expose_provenance() as u64,
+            keys: keys.as_mut_ptr().expose_provenance() as u64,
+            values: values.as_mut_ptr().expose_provenance() as u64,
             count: ENTRIES,
             map: map.map().fd().as_fd().as_raw_fd().cast_unsigned(),
             elem_flags: 0,
