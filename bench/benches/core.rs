@@ -81,6 +81,7 @@ fn deciding(criterion: &mut Criterion) {
                     &FixedClock(now),
                     &policy,
                     &buckets,
+                    &(),
                     &mut workspace,
                 ))
             });

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! What must not exist here: a map, a helper call, a clock, an allocation, `std`. Bytes of
-//! the frame, the time, the policy tables and the buckets come in through the traits
-//! [`packet::Frame`], [`decide::Clock`], [`policy::Tables`] and [`bucket::BucketStore`].
+//! the frame, the time, the policy tables, the buckets and the offenders come in through the
+//! traits [`packet::Frame`], [`decide::Clock`], [`policy::Tables`], [`bucket::BucketStore`] and
+//! [`offender::OffenderStore`].
 //!
 //! What BPF forbids shapes some code: no panic may be reachable, no signed or 128-bit
 //! division, no slice made of packet pointers, 512 bytes of stack.
@@ -24,6 +25,7 @@ pub mod counters;
 pub mod decide;
 pub mod gcra;
 pub mod limit;
+pub mod offender;
 pub mod packet;
 pub mod policy;
 pub mod ratio;

@@ -15,6 +15,10 @@ static SHAPE: Shape = Shape::EMPTY;
 #[unsafe(no_mangle)]
 pub(crate) static ON_TRIAL: Global<u8> = Global::new(0);
 
+/// 0: nobody is recorded as an offender.
+#[unsafe(no_mangle)]
+pub(crate) static RECORDS_OFFENDERS: Global<u8> = Global::new(0);
+
 /// The shape that the loader has put there.
 #[inline(always)]
 pub(crate) fn shape() -> &'static Shape {

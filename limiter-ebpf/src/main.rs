@@ -18,6 +18,7 @@ mod counters;
 mod frame;
 mod globals;
 mod log;
+mod offenders;
 mod tables;
 mod trial;
 
@@ -61,6 +62,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
             &clock::KernelClock,
             &tables::MapTables,
             &buckets::MapBuckets,
+            &offenders::MapOffenders,
             workspace,
         ),
         // The map has this one element for each CPU.
@@ -68,7 +70,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     };
     let action = verdict.action(&tables::MapTables);
     counters::count(frame.length(), &verdict, action);
-    log::verdict(context, &verdict, action);
+    log::verdict(&verdict, action);
     trial::tell(&verdict);
     match action {
         Action::Pass if !sink => xdp_action::XDP_PASS,

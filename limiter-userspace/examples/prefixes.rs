@@ -18,7 +18,7 @@ use comfy_table::{Table, presets};
 use ipnet::IpNet;
 use limiter_common::{address::Address, limit::BUILT_IN, policy::classify};
 use limiter_userspace::{
-    config::Buckets,
+    config::{Buckets, Offenders},
     datapath::{Clocking, Instance, LogLevel, Settings},
     policy::{CompiledPolicy, Limit, Override, OverrideId, Policy, Rate},
 };
@@ -213,7 +213,7 @@ fn kernel(instance: &Instance, sources: &[IpAddr]) -> Result<f64> {
 }
 
 fn main() -> Result<()> {
-    let settings = Settings::new(Buckets::default(), LogLevel::Off)?;
+    let settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?;
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "set",

@@ -105,7 +105,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instan
         capacity: ROOM * limits.count(),
         ..Buckets::default()
     };
-    let settings = Settings::new(buckets, LogLevel::Off)?;
+    let settings = Settings::new(buckets, config.offenders, LogLevel::Off)?;
     let measured = terms.sink != Sink::Nothing || terms.draw;
     // Where nothing is drawn and what passes goes on, it is the object that the daemon
     // loads.

@@ -20,6 +20,7 @@ pub use self::verdict::Verdict;
 use crate::{
     bucket::BucketStore,
     charge::{Packet, Workspace},
+    offender::OffenderStore,
     packet::{Facts, Headers},
     policy::{Tables, classify, matching},
     reason::Reason,
@@ -31,13 +32,15 @@ pub trait Clock {
     fn now(&self) -> u64;
 }
 
-/// Decides on a frame, charging the buckets it is to be charged to.
+/// Decides on a frame, charging the buckets it is to be charged to, or recording the limit that
+/// drops it.
 #[inline(always)]
-pub fn decide<H, C, T, B>(
+pub fn decide<H, C, T, B, O>(
     headers: &H,
     clock: &C,
     tables: &T,
     buckets: &B,
+    offenders: &O,
     workspace: &mut Workspace<B::Found>,
 ) -> Verdict
 where
@@ -45,6 +48,7 @@ where
     C: Clock,
     T: Tables,
     B: BucketStore,
+    O: OffenderStore,
 {
     let mut facts = Facts::NONE;
     let mut parsed = headers.parse(&mut facts);
@@ -75,7 +79,9 @@ where
     };
     workspace.begin(packet, matched);
     buckets.charge(tables, workspace);
-    if shape.observing != 0 && workspace.verdict.denied_by().is_none() {
+    if let Some(slot) = workspace.verdict.denied_by() {
+        offenders.record(tables, &workspace.packet, slot);
+    } else if shape.observing != 0 {
         buckets.observe(tables, workspace);
     }
     workspace.verdict

@@ -1,6 +1,6 @@
 //! Atomic operations on words in maps: core's stable atomics do not compile for BPF.
 
-use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xchg};
+use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
 const ORDER: AtomicOrdering = AtomicOrdering::SeqCst;
 
@@ -26,6 +26,17 @@ pub(super) unsafe fn compare_and_swap(word: *mut u64, seen: u64, wanted: u64) ->
 pub(super) unsafe fn store(word: *mut u64, wanted: u64) {
     // SAFETY: the caller's promise.
     unsafe { atomic_xchg::<u64, ORDER>(word, wanted) };
+}
+
+/// Adds `summand` to the word, which wraps.
+///
+/// # Safety
+///
+/// As for [`compare_and_swap`].
+#[inline(always)]
+pub(crate) unsafe fn add(word: *mut u64, summand: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { atomic_xadd::<u64, u64, ORDER>(word, summand) };
 }
 
 /// What the word holds.

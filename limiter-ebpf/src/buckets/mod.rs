@@ -1,6 +1,6 @@
 //! Buckets, in the store that the policy's shape says: the other one is not even verified.
 
-mod atomic;
+pub(crate) mod atomic;
 mod hash;
 mod table;
 

@@ -10,11 +10,11 @@ use clap::Args;
 
 use super::{
     ControlArgs, OutputArgs, print_json,
-    render::{count, duration, table},
+    render::{ago, at_least, count, duration, table},
 };
 use crate::control::{
     client::ask,
-    protocol::{Answer, Explanation, Request},
+    protocol::{Answer, Explanation, LastDrop, Request},
 };
 
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
             "{}: no limit applies, every packet passes",
             explanation.address
         )?;
-        return Ok(());
+        return print_last_drop(&mut out, explanation.last_drop.as_ref());
     }
     let rows = explanation.limits.iter().map(|limit| {
         [
@@ -81,5 +81,19 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     ];
     writeln!(out, "{}", explanation.address)?;
     writeln!(out, "{}", table(header, [5, 6, 7, 8, 9], rows))?;
+    print_last_drop(&mut out, explanation.last_drop.as_ref())
+}
+
+fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow::Result<()> {
+    if let Some(last) = last_drop {
+        writeln!(
+            out,
+            "\nlast drop: {} by {} (its drops: {}, the first {})",
+            ago(last.last_drop_ago_ns),
+            last.limit,
+            at_least(last.drops, last.lower_bound),
+            ago(last.first_drop_ago_ns),
+        )?;
+    }
     Ok(())
 }

@@ -4,6 +4,7 @@ mod check;
 mod completions;
 mod explain;
 pub mod manual;
+mod offenders;
 mod render;
 mod replay;
 mod run;
@@ -40,6 +41,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Show which limits apply to an address and what its buckets hold
     Explain(explain::ExplainArgs),
+    /// Show who was dropped most, by which limit, and how often
+    Offenders(offenders::OffendersArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
     /// Print a script by which a shell completes this command line
@@ -69,6 +72,7 @@ impl Cli {
             Command::Check(args) => check::check(&args),
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
+            Command::Offenders(args) => offenders::offenders(args),
             Command::Replay(args) => replay::replay(&args),
             Command::Completions(args) => completions::completions(&args),
         };

@@ -55,6 +55,17 @@ pub(super) fn counted(number: usize, thing: &str) -> String {
     format!("{} {thing}{plural}", count(number as u64))
 }
 
+/// A count of which more may have been: `≥ 1 048 576`.
+pub(super) fn at_least(number: u64, is_lower_bound: bool) -> String {
+    let sign = if is_lower_bound { "≥ " } else { "" };
+    format!("{sign}{}", count(number))
+}
+
+/// When something was: `3.2 ms ago`.
+pub(super) fn ago(ns: u64) -> String {
+    format!("{} ago", duration(ns))
+}
+
 /// A duration in its largest fitting unit, with three significant digits: `3.2 ms`, `30 days`.
 pub(super) fn duration(ns: u64) -> String {
     const UNITS: [(u64, &str); 6] = [
@@ -105,6 +116,12 @@ mod tests {
         check(61_500_000_000, "1.02 min");
         check(200 * 60_000_000_000, "3.33 h");
         check(30 * 86_400_000_000_000, "30 days");
+    }
+
+    #[test]
+    fn counts_of_which_more_may_have_been() {
+        assert_eq!(at_least(1_000, false), "1 000");
+        assert_eq!(at_least(1_000, true), "≥ 1 000");
     }
 
     #[test]

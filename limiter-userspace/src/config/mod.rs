@@ -14,8 +14,9 @@ mod id;
 mod limit;
 mod limits;
 mod matching;
-mod nearest;
+pub(crate) mod nearest;
 mod node;
+mod offenders;
 mod overrides;
 mod ports;
 mod prefix;
@@ -32,6 +33,7 @@ use std::path::Path;
 pub use self::{
     buckets::{Buckets, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
+    offenders::Offenders,
     settings::{AttachMode, Metrics},
 };
 use self::{diagnostics::Problems, sections::Surroundings};
@@ -46,6 +48,8 @@ pub struct Config {
     pub mode: AttachMode,
     /// Where the state of limits is kept.
     pub buckets: Buckets,
+    /// How many of those who were dropped are remembered.
+    pub offenders: Offenders,
     /// Where Prometheus finds the metrics.
     pub metrics: Metrics,
     /// The limits; at least one.

@@ -2,7 +2,7 @@
 
 /// The message for a name that is none of `known`: with the nearest of them when one is near,
 /// with all of them otherwise.
-pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("unknown {what} '{name}', did you mean '{near}'?"),
         None => format!(

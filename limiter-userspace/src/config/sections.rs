@@ -9,7 +9,7 @@ use super::{
     diagnostics::{FileNumber, Problems},
     limits::{self, Limits},
     node::{Node, Value},
-    overrides,
+    offenders, overrides,
     reader::Reader,
     settings, source, subscribers,
 };
@@ -22,9 +22,10 @@ const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
 const BUCKETS: &str = "buckets";
+const OFFENDERS: &str = "offenders";
 const METRICS: &str = "metrics";
 
-const SECTIONS: [&str; 8] = [
+const SECTIONS: [&str; 9] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -32,6 +33,7 @@ const SECTIONS: [&str; 8] = [
     MODE,
     MALFORMED,
     BUCKETS,
+    OFFENDERS,
     METRICS,
 ];
 
@@ -109,6 +111,10 @@ pub(super) fn read(
         .get(BUCKETS)
         .map(|node| buckets::read(&mut reader, node))
         .unwrap_or_default();
+    let offenders = fields
+        .get(OFFENDERS)
+        .map(|node| offenders::read(&mut reader, node))
+        .unwrap_or_default();
     let metrics = fields
         .get(METRICS)
         .map(|node| settings::read_metrics(&mut reader, node))
@@ -118,6 +124,7 @@ pub(super) fn read(
         interfaces,
         mode,
         buckets,
+        offenders,
         metrics,
         policy,
         names,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
+use clap::ValueEnum;
 use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,9 @@ pub const VERSION: u32 = 1;
 
 /// The longest line either side reads, in bytes.
 pub const MAX_LINE: u64 = 1 << 20;
+
+/// The most rows of an [`OffenderList`], which must fit a line.
+pub const MAX_OFFENDERS: u32 = 1_000;
 
 /// A request or an answer, under its version.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,7 +37,7 @@ impl<T> Versioned<T> {
 }
 
 /// What is asked of the daemon.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Request {
     /// What is enforced, where, and what was counted.
@@ -43,6 +47,29 @@ pub enum Request {
         /// The address.
         address: IpAddr,
     },
+    /// Who was dropped most.
+    Offenders(OffenderQuery),
+}
+
+/// Which offenders to tell, and how.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OffenderQuery {
+    /// Only those whom the limit of this name dropped; `None`: all.
+    pub limit: Option<String>,
+    /// Which of them are told as one.
+    pub by: Grouping,
+    /// How many to tell at most; at most [`MAX_OFFENDERS`].
+    pub count: u32,
+}
+
+/// Which offenders are told as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grouping {
+    /// Each address by itself.
+    Address,
+    /// Those of one IPv4 /24 or IPv6 /64.
+    Range,
 }
 
 /// What the daemon answers.
@@ -53,6 +80,8 @@ pub enum Answer {
     Status(Status),
     /// To [`Request::Explain`].
     Explanation(Explanation),
+    /// To [`Request::Offenders`].
+    Offenders(OffenderList),
     /// It could not be done; one line.
     Error(String),
 }
@@ -148,6 +177,59 @@ pub struct Explanation {
     pub address: IpAddr,
     /// The limits that apply, in the order of their ids.
     pub limits: Vec<LimitExplanation>,
+    /// When a packet of the address was last dropped; `None`: never, or it is not remembered.
+    pub last_drop: Option<LastDrop>,
+}
+
+/// The last drop of an address.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LastDrop {
+    /// The limit that dropped it.
+    pub limit: String,
+    /// Packets of the address that this limit dropped.
+    pub drops: u64,
+    /// Whether it may have dropped more than those.
+    pub lower_bound: bool,
+    /// Nanoseconds since the first of them.
+    pub first_drop_ago_ns: u64,
+    /// Nanoseconds since the last of them.
+    pub last_drop_ago_ns: u64,
+}
+
+/// Who was dropped most.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OffenderList {
+    /// How many offenders may be remembered.
+    pub capacity: u32,
+    /// How many are.
+    pub remembered: u64,
+    /// How many were, and were forgotten for want of room.
+    pub forgotten: u64,
+    /// Drops that were recorded, of all offenders.
+    pub recorded: u64,
+    /// Drops that were not, for want of budget.
+    pub skipped: u64,
+    /// Whether the offenders may have been dropped more often than is said of them.
+    pub lower_bound: bool,
+    /// Those who were asked for, with the most drops first.
+    pub offenders: Vec<OffenderStatus>,
+}
+
+/// Who was dropped by one limit.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OffenderStatus {
+    /// The limit's name.
+    pub limit: String,
+    /// The source address, or the range.
+    pub id: String,
+    /// How many addresses were dropped; of a range, those that are remembered.
+    pub addresses: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Nanoseconds since the first of them.
+    pub first_drop_ago_ns: u64,
+    /// Nanoseconds since the last of them.
+    pub last_drop_ago_ns: u64,
 }
 
 /// What one limit has for the address.

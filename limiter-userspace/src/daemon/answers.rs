@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 
-use super::Daemon;
+use super::{
+    Daemon,
+    offenders::{self, OffendersError},
+};
 use crate::{
     control::protocol::{
         Answer, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation, LimitStatus,
@@ -15,9 +18,12 @@ use crate::{
 };
 
 pub(super) fn answer(daemon: &Daemon, request: Request) -> Answer {
-    let answer = match request {
-        Request::Status => status(daemon).map(Answer::Status),
-        Request::Explain { address } => explain(daemon, address).map(Answer::Explanation),
+    let answer: Result<_, OffendersError> = match request {
+        Request::Status => status(daemon).map(Answer::Status).map_err(Into::into),
+        Request::Explain { address } => explain(daemon, address)
+            .map(Answer::Explanation)
+            .map_err(Into::into),
+        Request::Offenders(query) => offenders::list(daemon, &query).map(Answer::Offenders),
     };
     answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
 }
@@ -85,6 +91,7 @@ fn explain(daemon: &Daemon, address: IpAddr) -> Result<Explanation, DatapathErro
     Ok(Explanation {
         address,
         limits: limits.collect(),
+        last_drop: offenders::last_drop(daemon, address)?,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The daemon: keeps the datapath, answers for it, and ends when it has to.
 
 mod answers;
+mod offenders;
 mod service;
 mod startup;
 mod watch;

@@ -139,7 +139,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     } else {
         LogLevel::Off
     };
-    let settings = Settings::new(config.buckets, log_level)?;
+    let settings = Settings::new(config.buckets, config.offenders, log_level)?;
     let mode = options.mode.unwrap_or(config.mode);
     let mut datapath = Datapath::start(compiled, &interfaces, mode, settings)?;
     if settings.log == LogLevel::Verdicts {

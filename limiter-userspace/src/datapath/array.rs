@@ -1,37 +1,17 @@
-//! Writes whole arrays: a system call for each entry would take most of the time that loading a
-//! policy takes.
+//! Writes whole arrays.
 
-use std::{
-    io,
-    os::fd::{AsFd as _, AsRawFd as _},
-};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use aya::{
     Ebpf,
     maps::{Array, IterableMap as _},
-    sys::SyscallError,
 };
 
 use super::{
     DatapathError,
+    batch::{Attributes, Command, refused},
     pod::{InMap, PlainBytes},
 };
-
-/// `BPF_MAP_UPDATE_BATCH`, from linux/bpf.h (Linux 5.6).
-const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
-
-/// What the command takes: `batch` in `union bpf_attr`.
-#[repr(C)]
-struct Update {
-    in_batch: u64,
-    out_batch: u64,
-    keys: u64,
-    values: u64,
-    count: u32,
-    map: u32,
-    elem_flags: u64,
-    flags: u64,
-}
 
 /// Writes an array's entries from the first one on.
 pub(super) fn write<T: PlainBytes>(
@@ -46,7 +26,7 @@ pub(super) fn write<T: PlainBytes>(
     // No array has more.
     let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
     let keys: Vec<u32> = (0..count).collect();
-    let mut update = Update {
+    let mut update = Attributes {
         in_batch: 0,
         out_batch: 0,
         keys: keys.as_ptr().addr() as u64,
@@ -57,20 +37,7 @@ pub(super) fn write<T: PlainBytes>(
         flags: 0,
     };
     // SAFETY: the kernel reads `count` keys of four bytes and as many values, the size of which
-    // has been compared and of which no byte is undefined; it writes to `count`. All of them
-    // outlive the call.
-    let written = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_MAP_UPDATE_BATCH,
-            &raw mut update,
-            size_of::<Update>(),
-        )
-    };
-    if written < 0 {
-        let io_error = io::Error::last_os_error();
-        let call = "bpf_map_update_batch";
-        return Err(error(SyscallError { call, io_error }.into()));
-    }
-    Ok(())
+    // has been compared and of which no byte is undefined. All of them outlive the call.
+    unsafe { update.call(Command::Update) }
+        .map_err(|io_error| error(refused(Command::Update, io_error)))
 }

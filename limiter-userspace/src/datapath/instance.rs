@@ -20,7 +20,7 @@ use super::{
     preflight,
 };
 use crate::{
-    config::{Buckets, Store},
+    config::{Buckets, Offenders, Store},
     policy::CompiledPolicy,
 };
 
@@ -129,13 +129,16 @@ impl Instance {
             hash_key: settings.hash_key,
             ..policy.shape
         });
+        let records_offenders = u8::from(settings.offenders != Offenders::OFF);
         let on_trial = u8::from(clocking == Clocking::Test);
         let mut loader = EbpfLoader::new();
         loader
             .override_global("SHAPE", &shape, true)
             .override_global("ON_TRIAL", &on_trial, true)
+            .override_global("RECORDS_OFFENDERS", &records_offenders, true)
             .map_max_entries("BUCKETS", sizes.hash_entries.max(1))
             .map_max_entries("TABLE", sizes.table_lines.max(1))
+            .map_max_entries("OFFENDERS", settings.offenders.capacity.max(1))
             .map_max_entries("SCALES", entries(policy.scales.len()))
             .map_max_entries("NODES", entries(policy.nodes.len()))
             .map_max_entries("STRETCHES", entries(policy.stretches.len()))

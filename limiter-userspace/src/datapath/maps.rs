@@ -1,4 +1,4 @@
-//! The maps that the instances share: buckets and counters.
+//! The maps that the instances share: buckets, counters and offenders.
 
 use std::path::Path;
 
@@ -14,7 +14,11 @@ use limiter_common::{
     table::{self, EMPTY, WAYS},
 };
 
-use super::{DatapathError, Settings, pod::InMap};
+use super::{
+    DatapathError, OffenderMaps, Settings,
+    offenders::{OFFENDERS, RECORDING},
+    pod::InMap,
+};
 use crate::config::Store;
 
 const BUCKETS: &str = "BUCKETS";
@@ -24,7 +28,15 @@ const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
 
 /// The names of the maps that the instances share.
-pub(super) const SHARED: [&str; 5] = [BUCKETS, TABLE, STORE_COUNTS, REASON_TRAFFIC, LIMIT_TRAFFIC];
+pub(super) const SHARED: [&str; 7] = [
+    BUCKETS,
+    TABLE,
+    STORE_COUNTS,
+    REASON_TRAFFIC,
+    LIMIT_TRAFFIC,
+    OFFENDERS,
+    RECORDING,
+];
 
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
@@ -35,6 +47,7 @@ pub struct SharedMaps {
     store_counts: PerCpuArray<MapData, u64>,
     reason_traffic: PerCpuArray<MapData, InMap<Traffic>>,
     limit_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
+    offenders: OffenderMaps,
 }
 
 impl SharedMaps {
@@ -72,6 +85,7 @@ impl SharedMaps {
             limit_traffic: open(LIMIT_TRAFFIC)?
                 .try_into()
                 .map_err(error(LIMIT_TRAFFIC))?,
+            offenders: OffenderMaps::new(open)?,
         })
     }
 
@@ -128,6 +142,12 @@ impl SharedMaps {
         Ok(counts.map_err(error(STORE_COUNTS))?.iter().sum())
     }
 
+    /// The offenders.
+    #[must_use]
+    pub const fn offenders(&self) -> &OffenderMaps {
+        &self.offenders
+    }
+
     /// What all CPUs counted under a reason, for the interface in `slot`.
     pub fn reason_traffic(&self, slot: u32, reason: Reason) -> Result<Traffic, DatapathError> {
         sum(&self.reason_traffic, slot * REASON_COUNT + reason as u32)
@@ -140,7 +160,7 @@ impl SharedMaps {
     }
 }
 
-fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {
+pub(super) fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {
     move |source| DatapathError::Map { map, source }
 }
 

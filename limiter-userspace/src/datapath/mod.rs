@@ -7,13 +7,16 @@
 
 mod array;
 mod attach;
+mod batch;
 pub mod budget;
 mod error;
+mod hash;
 mod instance;
 pub mod interface;
 pub mod log;
 mod maps;
 mod object;
+mod offenders;
 mod pod;
 pub mod preflight;
 mod shared;
@@ -39,11 +42,12 @@ pub use self::{
     instance::{Clocking, Instance, LogLevel, check_fit},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
+    offenders::{OffenderMaps, Recorded},
     trial::Trial,
 };
 use self::{interface::Interface, shared::SharedDirectory};
 use crate::{
-    config::{AttachMode, Buckets},
+    config::{AttachMode, Buckets, Offenders},
     policy::CompiledPolicy,
 };
 
@@ -52,6 +56,8 @@ use crate::{
 pub struct Settings {
     /// Where the buckets are.
     pub buckets: Buckets,
+    /// How many of those who were dropped are remembered.
+    pub offenders: Offenders,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets.
@@ -60,9 +66,14 @@ pub struct Settings {
 
 impl Settings {
     /// With a secret that is drawn now.
-    pub fn new(buckets: Buckets, log: LogLevel) -> Result<Self, DatapathError> {
+    pub fn new(
+        buckets: Buckets,
+        offenders: Offenders,
+        log: LogLevel,
+    ) -> Result<Self, DatapathError> {
         Ok(Self {
             buckets,
+            offenders,
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
@@ -151,6 +162,12 @@ impl Datapath {
         self.maps.lossy_evictions()
     }
 
+    /// The offenders.
+    #[must_use]
+    pub const fn offenders(&self) -> &OffenderMaps {
+        self.maps.offenders()
+    }
+
     /// What was counted for a limit on all interfaces.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         self.maps.limit_traffic(limit)
@@ -230,7 +247,8 @@ fn prepare(
 }
 
 /// The clock that the kernel program reads, in nanoseconds: `CLOCK_MONOTONIC`.
-fn monotonic_now() -> u64 {
+#[must_use]
+pub fn monotonic_now() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

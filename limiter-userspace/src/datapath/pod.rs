@@ -6,6 +6,7 @@ use limiter_common::{
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     gcra::Gcra,
+    offender::{Offender, OffenderKey, Recording},
     policy::{Class, LimitEntry, Node, Shape, Slot, Stretch},
     table::Scale,
 };
@@ -24,6 +25,9 @@ impl PlainBytes for Gcra {}
 impl PlainBytes for LimitEntry {}
 impl PlainBytes for LimitTraffic {}
 impl PlainBytes for Node {}
+impl PlainBytes for Offender {}
+impl PlainBytes for OffenderKey {}
+impl PlainBytes for Recording {}
 impl PlainBytes for Scale {}
 impl PlainBytes for Shape {}
 impl PlainBytes for Slot {}

@@ -4,7 +4,10 @@
 use limiter_common::decide::Verdict;
 
 use super::{Clocking, DatapathError, Instance, LogLevel, Settings, SharedMaps};
-use crate::{config::Buckets, policy::CompiledPolicy};
+use crate::{
+    config::{Buckets, Offenders},
+    policy::CompiledPolicy,
+};
 
 /// An instance that tells its verdict on each frame.
 pub struct Trial {
@@ -14,9 +17,13 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Loads the program with buckets and counters of its own.
-    pub fn new(policy: &CompiledPolicy, buckets: Buckets) -> Result<Self, DatapathError> {
-        let settings = Settings::new(buckets, LogLevel::Off)?;
+    /// Loads the program with buckets, counters and offenders of its own.
+    pub fn new(
+        policy: &CompiledPolicy,
+        buckets: Buckets,
+        offenders: Offenders,
+    ) -> Result<Self, DatapathError> {
+        let settings = Settings::new(buckets, offenders, LogLevel::Off)?;
         let mut instance = Instance::load(policy, 0, settings, Clocking::Test, None)?;
         let maps = instance.take_maps(settings)?;
         Ok(Self {
@@ -41,7 +48,7 @@ impl Trial {
         }
     }
 
-    /// The buckets and counters.
+    /// The buckets, counters and offenders.
     #[must_use]
     pub const fn maps(&self) -> &SharedMaps {
         &self.maps

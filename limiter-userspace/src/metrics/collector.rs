@@ -66,6 +66,8 @@ impl Collector for DaemonCollector {
             MetricType::Counter,
         )?)?;
 
+        offenders(daemon, &mut encoder)?;
+
         let overrides: Vec<Labelled<1, u64>> = daemon
             .policy
             .limits
@@ -95,6 +97,37 @@ impl Collector for DaemonCollector {
             MetricType::Gauge,
         )?)
     }
+}
+
+fn offenders(daemon: &Daemon, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let recorded = daemon.datapath.offenders().read().map_err(|_| fmt::Error)?;
+    for (name, help, number) in [
+        (
+            "limiter_offender_records",
+            "Drops that were recorded under their offender",
+            recorded.counts.recorded,
+        ),
+        (
+            "limiter_offender_records_skipped",
+            "Drops that were not recorded, for want of budget or of room",
+            recorded.counts.skipped,
+        ),
+        (
+            "limiter_offender_insertions",
+            "Offenders that were recorded anew; those who are not remembered were forgotten",
+            recorded.counts.inserted,
+        ),
+    ] {
+        let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(number).encode(descriptor)?;
+    }
+    let remembered = i64::try_from(recorded.offenders.len()).unwrap_or(i64::MAX);
+    ConstGauge::new(remembered).encode(encoder.encode_descriptor(
+        "limiter_offenders",
+        "Offenders that are remembered",
+        None,
+        MetricType::Gauge,
+    )?)
 }
 
 fn by_reason(daemon: &Daemon) -> Result<Vec<Labelled<3, Traffic>>, fmt::Error> {

@@ -1,5 +1,6 @@
 //! The decision core's seams over plain memory: what the kernel does, without a kernel.
 
+mod offenders;
 mod table;
 
 use std::{cell::RefCell, collections::HashMap};
@@ -9,11 +10,12 @@ use limiter_common::{
     charge::{Charge, Workspace},
     decide::{Clock, Verdict, decide},
     gcra::Change,
+    offender::OffenderStore,
     packet::{Frame, Headers},
     policy::Tables,
 };
 
-pub use self::table::MemoryTable;
+pub use self::{offenders::MemoryOffenders, table::MemoryTable};
 
 /// A frame in memory.
 #[derive(Clone, Copy, Debug)]
@@ -98,12 +100,14 @@ impl MemoryBuckets {
 
 /// Decides as [`decide()`] does, on one frame that arrives at `now_ns`, with a workspace of its own.
 /// Whoever decides on many keeps one.
-pub fn decide_once<H: Headers, T: Tables, B: BucketStore>(
+pub fn decide_once<H: Headers, T: Tables, B: BucketStore, O: OffenderStore>(
     frame: &H,
     now_ns: u64,
     tables: &T,
     buckets: &B,
+    offenders: &O,
 ) -> Verdict {
+    let clock = FixedClock(now_ns);
     let mut workspace = Workspace::default();
-    decide(frame, &FixedClock(now_ns), tables, buckets, &mut workspace)
+    decide(frame, &clock, tables, buckets, offenders, &mut workspace)
 }

@@ -19,7 +19,7 @@ use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, succeed, tex
 #[test]
 fn no_daemon() -> Result<()> {
     let scene = Scene::new()?;
-    for arguments in [&["status"][..], &["explain", "10.0.0.1"]] {
+    for arguments in [&["status"][..], &["explain", "10.0.0.1"], &["offenders"]] {
         let mut command = Command::new(BINARY);
         command.args(arguments).arg("--socket").arg(scene.socket());
         assert_fails(
@@ -199,6 +199,10 @@ fn metrics_agree_with_status() -> Result<()> {
         r#"limiter_limit_packets_total{limit="PacketsPerIPAddress",decision="pass"} 3"#,
         r#"limiter_limit_packets_total{limit="PacketsPerIPAddress",decision="drop"} 2"#,
         r#"limiter_limit_bytes_total{limit="PacketsPerIPAddress",decision="drop"} 200"#,
+        "limiter_offender_records_total 2",
+        "limiter_offender_records_skipped_total 0",
+        "limiter_offender_insertions_total 1",
+        "limiter_offenders 1",
         r#"limiter_overrides_active{limit="PacketsPerIPAddress"} 1"#,
     ] {
         ensure!(

@@ -6,6 +6,7 @@ mod generated;
 mod interfaces;
 mod log;
 mod machine;
+mod offenders;
 mod output;
 mod service;
 mod usage;

@@ -1,7 +1,7 @@
 //! The sections that are not limits.
 
 use limiter_common::table::WhenFull;
-use limiter_userspace::config::{AttachMode, Store};
+use limiter_userspace::config::{AttachMode, Offenders, Store};
 
 use super::harness::{LIMIT, check, load};
 
@@ -13,6 +13,7 @@ fn what_is_left_out_has_defaults() {
     assert_eq!(config.buckets.capacity, 1_048_576);
     assert_eq!(config.buckets.store, Store::Table);
     assert_eq!(config.buckets.when_full, WhenFull::Evict);
+    assert_eq!(config.offenders, Offenders { capacity: 65_536 });
     assert_eq!(config.metrics.listen, "127.0.0.1:9470".parse().ok());
 }
 
@@ -145,4 +146,41 @@ fn buckets() {
         "buckets: 5",
         &["1:10: expected a map with store, capacity, when-full, found the number '5'"],
     );
+}
+
+#[test]
+fn offenders() {
+    let check =
+        |settings: &str, expected: &[&str]| check(&format!("{settings}\n{LIMIT}"), expected);
+    check("offenders: {}", &[]);
+    check("offenders: {capacity: 1024}", &[]);
+    check("offenders: {capacity: 1048576}", &[]);
+    for wrong in ["1", "1023"] {
+        check(
+            &format!("offenders: {{capacity: {wrong}}}"),
+            &[&format!(
+                "1:23: invalid capacity '{wrong}', must be 0 (nobody is recorded) or from 1024 to \
+                 1048576"
+            )],
+        );
+    }
+    check(
+        "offenders: {capacity: 1048577}",
+        &["1:23: invalid capacity '1048577', must be from 0 to 1048576"],
+    );
+    check(
+        "offenders: {capactiy: 2048}",
+        &["1:13: unknown field 'capactiy', did you mean 'capacity'?"],
+    );
+    check(
+        "offenders: off",
+        &["1:12: expected a map with 'capacity', found the boolean 'off'"],
+    );
+    check(
+        "ofenders: {}",
+        &["1:1: unknown field 'ofenders', did you mean 'offenders'?"],
+    );
+    let yaml = format!("offenders: {{capacity: 0}}\n{LIMIT}");
+    let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
+    assert_eq!(config.offenders, Offenders::OFF);
 }

@@ -7,7 +7,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_userspace::{
-    config::{AttachMode, Buckets, Config, Metrics},
+    config::{AttachMode, Buckets, Config, Metrics, Offenders},
     policy::{Fragments, Limit, Match, Mode, Names, Override, OverrideId, Policy, TcpFlags},
 };
 
@@ -46,6 +46,7 @@ overrides:
             capacity: 65_536,
             ..Buckets::default()
         },
+        offenders: Offenders::default(),
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
         },

@@ -13,7 +13,7 @@ use limiter_common::{
     reason::Reason,
 };
 use limiter_userspace::{
-    config::{Buckets, Store},
+    config::{Buckets, Offenders, Store},
     datapath::{Clocking, Instance, LogLevel, Settings},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
@@ -32,7 +32,7 @@ fn settings(store: Store) -> Result<Settings> {
         capacity: 65_536,
         ..Buckets::default()
     };
-    Ok(Settings::new(buckets, LogLevel::Off)?)
+    Ok(Settings::new(buckets, Offenders::default(), LogLevel::Off)?)
 }
 
 /// One limit: its name and what it allows each second, in its own units.
@@ -106,6 +106,19 @@ fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
         .map(|reason| Ok(maps.reason_traffic(0, *reason)?.packets))
         .sum::<Result<u64>>()?;
     assert_eq!(total, u64::from(2 * TIMES), "every packet has a reason");
+
+    let mut dropped = 0;
+    for limit in &policy.limits {
+        dropped += maps.limit_traffic(limit.id)?.dropped.packets;
+    }
+    let recorded = maps.offenders().read()?;
+    let counts = recorded.counts;
+    assert_eq!(counts.recorded + counts.skipped, dropped, "{counts:?}");
+    let drops = recorded
+        .offenders
+        .iter()
+        .map(|(_, offender)| offender.drops);
+    assert_eq!(drops.sum::<u64>(), counts.recorded, "{recorded:?}");
     Ok(())
 }
 

@@ -14,9 +14,9 @@ use limiter_common::{
     reason::{Action, Reason},
 };
 use limiter_userspace::{
-    config::{Buckets, Store},
+    config::{Buckets, Offenders, Store},
     datapath::{DatapathError, SharedMaps, Trial},
-    native::{BytesFrame, MemoryBuckets, decide_once},
+    native::{BytesFrame, MemoryBuckets, MemoryOffenders, decide_once},
     policy::{CompiledPolicy, Limit, Policy},
 };
 
@@ -43,6 +43,7 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
 pub(crate) struct Engines {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
+    offenders: MemoryOffenders,
     /// The parameters of the buckets, and the latest time.
     parameters: HashMap<BucketKey, Gcra>,
     now: u64,
@@ -66,10 +67,11 @@ impl Engines {
             ..Buckets::default()
         };
         Ok(Self {
-            trial: Trial::new(&tables, buckets)?,
+            trial: Trial::new(&tables, buckets, Offenders::default())?,
             by_limit: vec![LimitTraffic::default(); tables.limits.len()],
             tables,
             buckets: MemoryBuckets::default(),
+            offenders: MemoryOffenders::default(),
             parameters: HashMap::new(),
             now: START,
             by_reason: HashMap::new(),
@@ -85,7 +87,13 @@ impl Engines {
     pub(crate) fn verdict(&mut self, offset_ns: u64, frame: &[u8]) -> Verdict {
         let now = START + offset_ns;
         let frame_in_memory = BytesFrame(frame);
-        let native = decide_once(&frame_in_memory, now, &self.tables, &self.buckets);
+        let native = decide_once(
+            &frame_in_memory,
+            now,
+            &self.tables,
+            &self.buckets,
+            &self.offenders,
+        );
         let kernel = self
             .trial
             .judge(now, frame)
@@ -128,7 +136,8 @@ impl Engines {
         }
     }
 
-    /// Every bucket is the same on both sides, and the kernel has counted every verdict.
+    /// Every bucket and offender is the same on both sides, and the kernel has counted every
+    /// verdict.
     pub(crate) fn assert_same_state(&self) {
         let maps = self.maps();
         let native = self.buckets.clone().into_states();
@@ -155,6 +164,16 @@ impl Engines {
                 .expect("a readable map");
             assert_eq!(kernel, *native, "limit {}", limit.id);
         }
+        let recorded = maps.offenders().read().expect("a readable map");
+        assert_eq!(HashMap::from_iter(recorded.offenders), self.offenders.all());
+        let counts = recorded.counts;
+        assert_eq!(counts, self.offenders.counts());
+        let dropped: u64 = self
+            .by_limit
+            .iter()
+            .map(|limit| limit.dropped.packets)
+            .sum();
+        assert_eq!(counts.recorded + counts.skipped, dropped);
     }
 
     pub(crate) fn maps(&self) -> &SharedMaps {

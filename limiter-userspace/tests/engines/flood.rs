@@ -3,7 +3,7 @@
 use anyhow::Result;
 use limiter_common::{limit::BUILT_IN, reason::Action};
 use limiter_userspace::{
-    config::{Buckets, Store},
+    config::{Buckets, Offenders, Store},
     datapath::Trial,
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
@@ -69,7 +69,7 @@ impl Client {
 fn check(buckets: Buckets) -> Result<()> {
     let limit = Limit::of_built_in(&BUILT_IN[0], Some(RATE));
     let tables = CompiledPolicy::new(&Policy::from(vec![limit]))?;
-    let mut trial = Trial::new(&tables, buckets)?;
+    let mut trial = Trial::new(&tables, buckets, Offenders::default())?;
     let start = 1_000 * SECOND;
     let mut good = (0..GOOD)
         .map(|host| Client::new(host, start + u64::from(host) * 111_111, GOOD_INTERVAL))

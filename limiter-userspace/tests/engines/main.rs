@@ -13,6 +13,7 @@ mod limits;
 mod longest_prefix;
 mod model;
 mod object;
+mod offenders;
 mod properties;
 mod random;
 mod worked_example;

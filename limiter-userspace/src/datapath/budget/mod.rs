@@ -15,7 +15,10 @@ use serde::Serialize;
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
 use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS};
-use crate::{config::Buckets, policy::CompiledPolicy};
+use crate::{
+    config::{Buckets, Offenders},
+    policy::CompiledPolicy,
+};
 
 /// The most instructions that the verifier may walk: a quarter of the million at which it gives
 /// up, because older ones prune worse and need more.
@@ -91,7 +94,7 @@ fn measure_one(
     program: &'static str,
     policy: &CompiledPolicy,
 ) -> Result<Cost> {
-    let settings = Settings::new(Buckets::default(), log)?;
+    let settings = Settings::new(Buckets::default(), Offenders::default(), log)?;
     let mut instance =
         Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
     instance.choose(program);

@@ -4,7 +4,7 @@ use limiter_common::{bucket::BucketKey, decide::Verdict, packet::Frame as _};
 
 use super::{Engine, EngineError};
 use crate::{
-    config::Buckets,
+    config::{Buckets, Offenders},
     datapath::{Trial, preflight::longest_test_frame},
     policy::CompiledPolicy,
     replay::CapturedFrame,
@@ -18,10 +18,11 @@ pub struct KernelEngine {
 }
 
 impl KernelEngine {
-    /// Loads the program, attached to nothing.
+    /// Loads the program, attached to nothing. A replay tells of every source, so it records no
+    /// offenders.
     pub fn new(policy: &CompiledPolicy, buckets: Buckets) -> Result<Self, EngineError> {
         Ok(Self {
-            trial: Trial::new(policy, buckets)?,
+            trial: Trial::new(policy, buckets, Offenders::OFF)?,
             frame: Vec::new(),
         })
     }

@@ -32,6 +32,7 @@ impl Engine for NativeEngine {
             &FixedClock(now_ns),
             policy,
             &self.buckets,
+            &(),
             &mut self.workspace,
         ))
     }

@@ -1,0 +1,126 @@
+//! Offenders: who was dropped, by which limit, and how often.
+//!
+//! A bucket forgets a drop as soon as it has tokens again; this is what is kept of it. Nothing
+//! here decides on a packet, and nothing is done for one that passes.
+
+mod recording;
+
+pub use self::recording::{Counts, RECORDS_BURST, RECORDS_PER_SECOND, Recording, Stored};
+use crate::{
+    address::{Address, Family},
+    charge::Packet,
+    limit::LimitId,
+    policy::Tables,
+};
+
+/// Names one offender: the limit that dropped its packets, and their source address.
+///
+/// The whole address, whatever range, subscriber or interface the limit's budget belongs to:
+/// whose packets they were is what the bucket does not tell. Every byte is defined and there is
+/// no padding: the kernel hashes the key as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C, align(8))]
+pub struct OffenderKey {
+    /// The limit's interned id.
+    pub limit: u16,
+    /// The address's IP version.
+    family: u16,
+    /// Always 0.
+    reserved: u32,
+    /// The address in network byte order, IPv4 in the first four bytes.
+    address: [[u8; 8]; 2],
+}
+
+const _: () = assert!(size_of::<OffenderKey>() == 24, "no padding in a hashed key");
+
+impl OffenderKey {
+    /// The source of packets that a limit drops.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(limit: LimitId, source: &Address) -> Self {
+        Self {
+            limit: limit.0,
+            family: source.family as u16,
+            reserved: 0,
+            address: [source.high.to_be_bytes(), source.low.to_be_bytes()],
+        }
+    }
+
+    /// The source of a packet that the limit in `slot` drops; `None`: there is no such limit.
+    #[inline(always)]
+    pub fn of_packet<T: Tables>(tables: &T, packet: &Packet, slot: u32) -> Option<Self> {
+        let limit = tables.limit(slot)?;
+        Some(Self::new(LimitId(limit.id), &packet.facts.source))
+    }
+
+    /// The source address.
+    #[must_use]
+    pub const fn address(&self) -> Address {
+        let [high, low] = self.address;
+        if self.family == Family::V4 as u16 {
+            Address::v4([high[0], high[1], high[2], high[3]])
+        } else {
+            Address::v6(high, low)
+        }
+    }
+}
+
+/// What is kept of one offender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Offender {
+    /// Its packets that the limit dropped, as far as they were recorded: at most as many as were.
+    pub drops: u64,
+    /// When the first of them was dropped, in nanoseconds of the decision's clock.
+    pub first_drop_ns: u64,
+    /// When the last of them was dropped, in nanoseconds of the decision's clock.
+    pub last_drop_ns: u64,
+}
+
+const _: () = assert!(size_of::<Offender>() == 3 * 8, "no padding");
+
+impl Offender {
+    /// Of whom the first packet is dropped at `now_ns`.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(now_ns: u64) -> Self {
+        Self {
+            drops: 1,
+            first_drop_ns: now_ns,
+            last_drop_ns: now_ns,
+        }
+    }
+}
+
+/// Where offenders are kept.
+pub trait OffenderStore {
+    /// Records that the limit in `slot` dropped the packet, as far as the records' budget and
+    /// the room last.
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32);
+}
+
+/// Nobody is recorded.
+impl OffenderStore for () {
+    #[inline(always)]
+    fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _slot: u32) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_whose_they_are() {
+        let v4 = Address::v4([192, 0, 2, 77]);
+        let v6 = Address::v6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0], [1, 2, 3, 4, 5, 6, 7, 8]);
+        // The first four bytes are those of the IPv4 address.
+        let twin = Address::v6([192, 0, 2, 77, 0, 0, 0, 0], [0; 8]);
+        for address in [v4, v6, twin] {
+            let key = OffenderKey::new(LimitId(3), &address);
+            assert_eq!((key.limit, key.address()), (3, address));
+        }
+        let key = |limit, address| OffenderKey::new(LimitId(limit), &address);
+        assert_ne!(key(3, v4), key(3, twin));
+        assert_ne!(key(3, v4), key(4, v4));
+    }
+}

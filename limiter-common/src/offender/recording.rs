@@ -1,0 +1,179 @@
+//! Which drops are recorded: a budget, so that a flood cannot make the records cost more than
+//! the decisions.
+
+use crate::gcra::Gcra;
+
+/// How many drops each CPU records a second.
+///
+/// A record takes about a microsecond when it pushes another offender out, and else much less:
+/// a tenth of a CPU at most.
+pub const RECORDS_PER_SECOND: u64 = 100_000;
+
+/// How many drops each CPU records at once, when it has recorded none for some time.
+pub const RECORDS_BURST: u64 = 4_096;
+
+/// Spelt out, because what makes parameters of rates does not compile for BPF.
+const RECORDS: Gcra = Gcra {
+    emission_interval: INTERVAL_NS,
+    burst: RECORDS_BURST,
+    burst_offset: RECORDS_BURST * INTERVAL_NS,
+    ..Gcra::NONE
+};
+
+const INTERVAL_NS: u64 = 1_000_000_000 / RECORDS_PER_SECOND;
+
+/// What became of a drop that the budget had room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It was added to those of an offender who was there.
+    Again,
+    /// It was its offender's first, or the first after the offender had been forgotten.
+    Anew,
+    /// There was no room for its offender.
+    NoRoom,
+}
+
+/// The records of one CPU: what is left of its budget, and what it has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Recording {
+    /// When the budget is full again, in nanoseconds of the decision's clock: its TAT.
+    full_again_ns: u64,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// What became of drops: each is recorded or skipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Counts {
+    /// Drops that were recorded.
+    pub recorded: u64,
+    /// Those of them that were their offender's first.
+    pub inserted: u64,
+    /// Drops that were not recorded, for want of budget or of room.
+    pub skipped: u64,
+}
+
+const _: () = assert!(size_of::<Recording>() == 4 * 8, "no padding");
+
+impl core::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.recorded = self.recorded.wrapping_add(other.recorded);
+        self.inserted = self.inserted.wrapping_add(other.inserted);
+        self.skipped = self.skipped.wrapping_add(other.skipped);
+    }
+}
+
+impl Recording {
+    /// Has `store` record a drop at `now_ns`, unless the budget is spent; counts it either way.
+    #[inline(always)]
+    pub fn record(&mut self, now_ns: u64, store: impl FnOnce() -> Stored) {
+        let stored = if self.spend(now_ns) {
+            store()
+        } else {
+            Stored::NoRoom
+        };
+        let counts = &mut self.counts;
+        match stored {
+            Stored::Again => counts.recorded = counts.recorded.wrapping_add(1),
+            Stored::Anew => {
+                counts.recorded = counts.recorded.wrapping_add(1);
+                counts.inserted = counts.inserted.wrapping_add(1);
+            }
+            Stored::NoRoom => counts.skipped = counts.skipped.wrapping_add(1),
+        }
+    }
+
+    /// Takes one record off the budget, if there is one left.
+    #[inline(always)]
+    fn spend(&mut self, now_ns: u64) -> bool {
+        if let Ok(change) = RECORDS.spend(now_ns, 1)
+            && let Ok(full_again_ns) = change.apply(self.full_again_ns)
+        {
+            self.full_again_ns = full_again_ns;
+            return true;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 1_000_000_000_000;
+
+    /// Drops `count` packets at one time.
+    fn record(recording: &mut Recording, now_ns: u64, count: u64, stored: Stored) {
+        for _ in 0..count {
+            recording.record(now_ns, || stored);
+        }
+    }
+
+    #[test]
+    fn the_budget_is_the_documented_rate() {
+        assert_eq!(
+            Gcra::new(RECORDS_BURST, RECORDS_PER_SECOND, 1_000_000_000),
+            Some(RECORDS)
+        );
+    }
+
+    #[test]
+    fn a_burst_and_then_the_rate() {
+        let mut recording = Recording::default();
+        record(&mut recording, START, RECORDS_BURST + 7, Stored::Again);
+        assert_eq!(recording.counts.recorded, RECORDS_BURST);
+        assert_eq!(recording.counts.skipped, 7);
+
+        // A record more for each interval that has passed, and no fraction of one.
+        record(&mut recording, START + INTERVAL_NS - 1, 1, Stored::Again);
+        assert_eq!(recording.counts.recorded, RECORDS_BURST);
+        record(&mut recording, START + 5 * INTERVAL_NS, 9, Stored::Again);
+        assert_eq!(recording.counts.recorded, RECORDS_BURST + 5);
+
+        // However long it rests, no more than a burst is saved.
+        record(&mut recording, 2 * START, 2 * RECORDS_BURST, Stored::Again);
+        assert_eq!(recording.counts.recorded, 2 * RECORDS_BURST + 5);
+    }
+
+    #[test]
+    fn what_is_not_stored_is_skipped() {
+        let mut recording = Recording::default();
+        record(&mut recording, START, 2, Stored::Anew);
+        record(&mut recording, START, 3, Stored::Again);
+        record(&mut recording, START, 4, Stored::NoRoom);
+        let expected = Counts {
+            recorded: 5,
+            inserted: 2,
+            skipped: 4,
+        };
+        assert_eq!(recording.counts, expected);
+    }
+
+    #[test]
+    fn a_spent_budget_stores_nothing() {
+        let mut recording = Recording::default();
+        record(&mut recording, START, RECORDS_BURST, Stored::Again);
+        recording.record(START, || unreachable!("the budget is spent"));
+        assert_eq!(recording.counts.skipped, 1);
+    }
+
+    #[test]
+    fn sums() {
+        let mut total = Counts::default();
+        for number in 1..=2 {
+            total += Counts {
+                recorded: 10 * number,
+                inserted: 5 * number,
+                skipped: number,
+            };
+        }
+        let expected = Counts {
+            recorded: 30,
+            inserted: 15,
+            skipped: 3,
+        };
+        assert_eq!(total, expected);
+    }
+}

@@ -1,0 +1,80 @@
+//! Offenders, in the kernel's LRU hash map: written when a limit drops a packet, never when one
+//! passes.
+
+use aya_ebpf::{
+    bindings::BPF_NOEXIST,
+    btf_maps::{LruHashMap, PerCpuArray},
+    macros::btf_map,
+};
+use limiter_common::{
+    charge::Packet,
+    offender::{Offender, OffenderKey, OffenderStore, Recording, Stored},
+    policy::Tables,
+};
+
+use crate::{buckets::atomic, globals, tables::MapTables};
+
+/// The loader sets the capacity.
+#[btf_map]
+static OFFENDERS: LruHashMap<OffenderKey, Offender, 1> = LruHashMap::new();
+
+#[btf_map]
+static RECORDING: PerCpuArray<Recording, 1> = PerCpuArray::new();
+
+/// `-EEXIST`: another CPU was the first to record the offender.
+const ALREADY_THERE: i32 = -17;
+
+/// How often an offender is looked for and inserted: another CPU may insert it in between, and
+/// to forget it again at once the map would have to be far too small.
+const ATTEMPTS: u32 = 3;
+
+pub(crate) struct MapOffenders;
+
+impl OffenderStore for MapOffenders {
+    #[inline(always)]
+    fn record<T: Tables>(&self, _tables: &T, packet: &Packet, slot: u32) {
+        if globals::RECORDS_OFFENDERS.load() != 0 {
+            limiter_record_offender(packet, slot);
+        }
+    }
+}
+
+/// Records that the limit in the slot dropped the packet; returns 0.
+///
+/// A global function of the BPF object: the verifier walks it once, and its stack is not the
+/// entry point's.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_record_offender(packet: *const Packet, slot: u32) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
+    if let Some(packet) = unsafe { packet.as_ref() }
+        && let Some(key) = OffenderKey::of_packet(&MapTables, packet, slot)
+        && let Some(recording) = RECORDING.get_ptr_mut(0)
+    {
+        // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
+        let recording = unsafe { &mut *recording };
+        recording.record(packet.now, || store(&key, packet.now));
+    }
+    0
+}
+
+#[inline(always)]
+fn store(key: &OffenderKey, now_ns: u64) -> Stored {
+    for _ in 0..ATTEMPTS {
+        if let Some(offender) = OFFENDERS.get_ptr_mut(key) {
+            // SAFETY: an element of the map: aligned words that stay mapped. Other CPUs add to
+            // the drops atomically too; of two last drops either may be kept.
+            unsafe {
+                atomic::add(&raw mut (*offender).drops, 1);
+                (&raw mut (*offender).last_drop_ns).write_volatile(now_ns);
+            }
+            return Stored::Again;
+        }
+        match OFFENDERS.insert(key, Offender::new(now_ns), u64::from(BPF_NOEXIST)) {
+            Ok(()) => return Stored::Anew,
+            Err(ALREADY_THERE) => {}
+            Err(_) => return Stored::NoRoom,
+        }
+    }
+    Stored::NoRoom
+}

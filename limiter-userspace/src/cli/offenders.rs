@@ -1,0 +1,94 @@
+//! `limiter offenders`.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+use clap::Args;
+
+use super::{
+    ControlArgs, OutputArgs, print_json,
+    render::{ago, at_least, count, table_without},
+};
+use crate::control::{
+    client::ask,
+    protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct OffendersArgs {
+    /// Only those whom this limit dropped
+    #[arg(long, value_name = "NAME")]
+    limit: Option<String>,
+
+    /// What a row is for
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
+    by: Grouping,
+
+    /// How many rows to show at most
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_OFFENDERS))
+    )]
+    count: u32,
+
+    #[command(flatten)]
+    control: ControlArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
+    let by = args.by;
+    let request = Request::Offenders(OffenderQuery {
+        limit: args.limit,
+        by,
+        count: args.count,
+    });
+    let Answer::Offenders(list) = ask(&args.control.socket, request)? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    if args.output.json {
+        print_json(&list)
+    } else {
+        print(&list, by)
+    }
+}
+
+fn print(list: &OffenderList, by: Grouping) -> anyhow::Result<()> {
+    const ADDRESSES: usize = 2;
+    let mut out = io::stdout();
+    if list.offenders.is_empty() {
+        writeln!(out, "Nobody is remembered who was dropped.")?;
+    } else {
+        let (of, hidden) = match by {
+            Grouping::Address => ("address", &[ADDRESSES][..]),
+            Grouping::Range => ("range", &[][..]),
+        };
+        let header = ["limit", of, "addresses", "drops", "first drop", "last drop"];
+        let rows = list.offenders.iter().map(|offender| {
+            [
+                offender.limit.clone(),
+                offender.id.clone(),
+                count(offender.addresses),
+                at_least(offender.drops, list.lower_bound),
+                ago(offender.first_drop_ago_ns),
+                ago(offender.last_drop_ago_ns),
+            ]
+        });
+        let table = table_without(hidden, header, [ADDRESSES, 3, 4, 5], rows);
+        writeln!(out, "{table}\n")?;
+    }
+    writeln!(
+        out,
+        "offenders: {} of up to {} remembered, {} forgotten; drops: {} recorded, {} skipped",
+        count(list.remembered),
+        count(list.capacity.into()),
+        count(list.forgotten),
+        count(list.recorded),
+        count(list.skipped),
+    )?;
+    Ok(())
+}

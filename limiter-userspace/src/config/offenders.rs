@@ -1,0 +1,53 @@
+//! The section `offenders`: how many of those who were dropped are remembered.
+
+use super::{node::Node, reader::Reader};
+
+/// How many of those who were dropped are remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offenders {
+    /// How many there may be at once, of all limits together; 0: nobody is recorded.
+    pub capacity: u32,
+}
+
+impl Offenders {
+    /// Nobody is recorded.
+    pub const OFF: Self = Self { capacity: 0 };
+
+    /// With fewer, the kernel's map would hold little more than what it keeps free for each CPU.
+    const LEAST: u64 = 1024;
+
+    /// At some 150 bytes each, 150 MB.
+    const MOST: u64 = 1024 * 1024;
+}
+
+impl Default for Offenders {
+    fn default() -> Self {
+        Self { capacity: 65_536 }
+    }
+}
+
+/// Reads `offenders`.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Offenders {
+    let mut offenders = Offenders::default();
+    let Some(fields) = reader.fields(node, "a map with 'capacity'", &["capacity"]) else {
+        return offenders;
+    };
+    if let Some(node) = fields.get("capacity")
+        && let Some(capacity) = reader.whole(node, "capacity", 0..=Offenders::MOST)
+        && let Ok(given) = u32::try_from(capacity)
+    {
+        if (1..Offenders::LEAST).contains(&capacity) {
+            reader.error(
+                node.at,
+                format!(
+                    "invalid capacity '{capacity}', must be 0 (nobody is recorded) or from {} to \
+                     {}",
+                    Offenders::LEAST,
+                    Offenders::MOST
+                ),
+            );
+        }
+        offenders.capacity = given;
+    }
+    offenders
+}

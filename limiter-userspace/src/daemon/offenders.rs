@@ -1,0 +1,246 @@
+//! The answer to who was dropped, by which limit, and how often.
+
+use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
+
+use limiter_common::{
+    address::{Address, Family},
+    bucket::Owner,
+    limit::LimitId,
+    offender::{Offender, OffenderKey},
+};
+use thiserror::Error;
+
+use super::Daemon;
+use crate::{
+    config::{Offenders, nearest},
+    control::protocol::{
+        Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
+    },
+    datapath::{DatapathError, monotonic_now},
+    policy::{Policy, owner_id},
+};
+
+/// Offenders cannot be told.
+#[derive(Debug, Error)]
+pub(super) enum OffendersError {
+    /// Nobody is recorded.
+    #[error(
+        "offenders are not recorded: the configuration has `offenders: {{capacity: 0}}`; give it \
+         room, such as 65536, and start the daemon again"
+    )]
+    Off,
+    /// No such limit.
+    #[error("{0}")]
+    UnknownLimit(String),
+    /// They could not be read.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+}
+
+/// Those dropped most, with the most drops first.
+pub(super) fn list(daemon: &Daemon, query: &OffenderQuery) -> Result<OffenderList, OffendersError> {
+    let settings = daemon.datapath.settings();
+    if settings.offenders == Offenders::OFF {
+        return Err(OffendersError::Off);
+    }
+    let limit = match &query.limit {
+        Some(name) => Some(limit_named(&daemon.policy, name)?),
+        None => None,
+    };
+    let recorded = daemon.datapath.offenders().read()?;
+    let now = monotonic_now();
+    let asked_for = recorded
+        .offenders
+        .iter()
+        .filter(|(key, _)| limit.is_none_or(|limit| limit.0 == key.limit));
+    let mut groups = grouped(asked_for, query.by);
+    groups.truncate(query.count.min(MAX_OFFENDERS) as usize);
+    Ok(OffenderList {
+        capacity: settings.offenders.capacity,
+        remembered: recorded.offenders.len() as u64,
+        forgotten: recorded.forgotten(),
+        recorded: recorded.counts.recorded,
+        skipped: recorded.counts.skipped,
+        lower_bound: recorded.is_lower_bound(),
+        offenders: groups
+            .into_iter()
+            .filter_map(|group| {
+                Some(OffenderStatus {
+                    limit: limit_name(&daemon.policy, group.limit)?,
+                    id: owner_id(&group.owner(), ""),
+                    addresses: group.addresses,
+                    drops: group.total.drops,
+                    first_drop_ago_ns: now.saturating_sub(group.total.first_drop_ns),
+                    last_drop_ago_ns: now.saturating_sub(group.total.last_drop_ns),
+                })
+            })
+            .collect(),
+    })
+}
+
+/// The last drop of an address that is remembered, whatever limit dropped it.
+pub(super) fn last_drop(
+    daemon: &Daemon,
+    address: IpAddr,
+) -> Result<Option<LastDrop>, DatapathError> {
+    let recorded = daemon.datapath.offenders().read()?;
+    let now = monotonic_now();
+    let address = Address::from(address);
+    let of_address = recorded
+        .offenders
+        .iter()
+        .filter(|(key, _)| key.address() == address);
+    Ok(of_address
+        .max_by_key(|(_, offender)| offender.last_drop_ns)
+        .and_then(|(key, offender)| {
+            Some(LastDrop {
+                limit: limit_name(&daemon.policy, key.limit)?,
+                drops: offender.drops,
+                lower_bound: recorded.is_lower_bound(),
+                first_drop_ago_ns: now.saturating_sub(offender.first_drop_ns),
+                last_drop_ago_ns: now.saturating_sub(offender.last_drop_ns),
+            })
+        }))
+}
+
+fn limit_named(policy: &Policy, name: &str) -> Result<LimitId, OffendersError> {
+    let names: Vec<_> = policy.limits.iter().map(|limit| &*limit.name).collect();
+    let found = policy.limits.iter().find(|limit| limit.name == name);
+    found
+        .map(|limit| limit.id)
+        .ok_or_else(|| OffendersError::UnknownLimit(nearest::unknown("limit", name, &names)))
+}
+
+/// The name of the limit of an interned id; `None`: the policy has none such.
+fn limit_name(policy: &Policy, id: u16) -> Option<String> {
+    let mut limits = policy.limits.iter();
+    let limit = limits.find(|limit| limit.id == LimitId(id))?;
+    Some(limit.name.clone())
+}
+
+/// Offenders of one limit that are told as one.
+struct Group {
+    /// The limit's interned id.
+    limit: u16,
+    /// The address, or the range's first.
+    address: Address,
+    /// How many leading bits name the group.
+    prefix_length: u8,
+    addresses: u64,
+    total: Offender,
+}
+
+impl Group {
+    const fn owner(&self) -> Owner {
+        Owner::Source {
+            address: self.address,
+            prefix_length: self.prefix_length,
+        }
+    }
+
+    fn add(&mut self, offender: &Offender) {
+        let total = &mut self.total;
+        self.addresses += 1;
+        total.drops += offender.drops;
+        total.first_drop_ns = total.first_drop_ns.min(offender.first_drop_ns);
+        total.last_drop_ns = total.last_drop_ns.max(offender.last_drop_ns);
+    }
+}
+
+/// The groups that the offenders make, those with the most drops first.
+fn grouped<'o>(
+    offenders: impl IntoIterator<Item = &'o (OffenderKey, Offender)>,
+    by: Grouping,
+) -> Vec<Group> {
+    let mut groups = HashMap::<(u16, Address), Group>::new();
+    for (key, offender) in offenders {
+        let prefix_length = match (by, key.address().family) {
+            (Grouping::Address, Family::V4) => 32,
+            (Grouping::Address, Family::V6) => 128,
+            (Grouping::Range, Family::V4) => 24,
+            (Grouping::Range, Family::V6) => 64,
+        };
+        let address = key.address().masked(prefix_length);
+        groups
+            .entry((key.limit, address))
+            .and_modify(|group| group.add(offender))
+            .or_insert(Group {
+                limit: key.limit,
+                address,
+                prefix_length,
+                addresses: 1,
+                total: *offender,
+            });
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_unstable_by_key(|group| {
+        // What comes after the drops makes the order the same each time.
+        let most = Reverse((group.total.drops, group.total.last_drop_ns));
+        (most, group.limit, IpAddr::from(group.address))
+    });
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offender(limit: u16, address: &str, drops: u64, times: [u64; 2]) -> (OffenderKey, Offender) {
+        let address: IpAddr = address.parse().unwrap();
+        let [first_drop_ns, last_drop_ns] = times;
+        let offender = Offender {
+            drops,
+            first_drop_ns,
+            last_drop_ns,
+        };
+        (OffenderKey::new(LimitId(limit), &address.into()), offender)
+    }
+
+    #[test]
+    fn groups_add_up() {
+        let offenders = [
+            offender(1, "192.0.2.1", 5, [10, 20]),
+            offender(1, "192.0.2.2", 6, [5, 15]),
+            offender(2, "192.0.2.2", 30, [7, 7]),
+            offender(1, "192.0.3.1", 11, [1, 30]),
+            offender(1, "2001:db8::1:1", 2, [3, 4]),
+            offender(1, "2001:db8::2:2", 3, [2, 3]),
+            offender(1, "2001:db8:0:1::", 4, [1, 1]),
+        ];
+        let check = |by, expected: &[(u16, &str, u64, u64, [u64; 2])]| {
+            let groups = grouped(&offenders, by);
+            let found = groups.iter().map(|group| {
+                let times = [group.total.first_drop_ns, group.total.last_drop_ns];
+                let id = owner_id(&group.owner(), "");
+                (group.limit, id, group.addresses, group.total.drops, times)
+            });
+            let expected = expected.iter().map(|(limit, id, addresses, drops, times)| {
+                (*limit, (*id).to_owned(), *addresses, *drops, *times)
+            });
+            assert!(found.eq(expected), "{by:?}");
+        };
+        check(
+            Grouping::Range,
+            &[
+                (2, "192.0.2.0/24", 1, 30, [7, 7]),
+                // As many drops: the later one first.
+                (1, "192.0.3.0/24", 1, 11, [1, 30]),
+                (1, "192.0.2.0/24", 2, 11, [5, 20]),
+                (1, "2001:db8::/64", 2, 5, [2, 4]),
+                (1, "2001:db8:0:1::/64", 1, 4, [1, 1]),
+            ],
+        );
+        check(
+            Grouping::Address,
+            &[
+                (2, "192.0.2.2", 1, 30, [7, 7]),
+                (1, "192.0.3.1", 1, 11, [1, 30]),
+                (1, "192.0.2.2", 1, 6, [5, 15]),
+                (1, "192.0.2.1", 1, 5, [10, 20]),
+                (1, "2001:db8:0:1::", 1, 4, [1, 1]),
+                (1, "2001:db8::2:2", 1, 3, [2, 3]),
+                (1, "2001:db8::1:1", 1, 2, [3, 4]),
+            ],
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! Many entries of a map in one system call: with one for each, most of the time that loading a
+//! policy or reading a map takes would go into them.
+
+use std::io;
+
+use aya::{maps::MapError, sys::SyscallError};
+
+/// A command on many entries, from linux/bpf.h (Linux 5.6).
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Command {
+    /// `BPF_MAP_LOOKUP_BATCH`
+    LookUp = 24,
+    /// `BPF_MAP_UPDATE_BATCH`
+    Update = 26,
+}
+
+impl Command {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::LookUp => "bpf_map_lookup_batch",
+            Self::Update => "bpf_map_update_batch",
+        }
+    }
+}
+
+/// What such a command takes: `batch` in `union bpf_attr`.
+#[repr(C)]
+pub(super) struct Attributes {
+    /// Where to go on, as the kernel has told it; null: at the start.
+    pub(super) in_batch: u64,
+    /// Where the kernel tells where to go on.
+    pub(super) out_batch: u64,
+    /// The keys.
+    pub(super) keys: u64,
+    /// The values.
+    pub(super) values: u64,
+    /// How many there are; afterwards, how many the kernel has read or written.
+    pub(super) count: u32,
+    /// The map's descriptor.
+    pub(super) map: u32,
+    /// Flags of the map.
+    pub(super) elem_flags: u64,
+    /// Flags of the command: there are none.
+    pub(super) flags: u64,
+}
+
+impl Attributes {
+    /// Gives the command to the kernel.
+    ///
+    /// # Safety
+    ///
+    /// The addresses must be those of as many keys and values as `count` says, of the map's own
+    /// sizes, and of the places where to go on, 4 bytes each; all of them such that the kernel
+    /// may read them and, when looking up, write to them.
+    pub(super) unsafe fn call(&mut self, command: Command) -> io::Result<()> {
+        // SAFETY: the caller's promise; the command itself is of the size that is given.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                command as libc::c_int,
+                &raw mut *self,
+                size_of::<Self>(),
+            )
+        };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's refusal of a command.
+pub(super) fn refused(command: Command, io_error: io::Error) -> MapError {
+    let call = command.name();
+    SyscallError { call, io_error }.into()
+}

@@ -1,0 +1,62 @@
+//! Reads whole hash maps.
+
+use std::os::fd::{AsFd as _, AsRawFd as _};
+
+use aya::maps::{HashMap, IterableMap as _, MapData, MapError};
+
+use super::{
+    batch::{Attributes, Command, refused},
+    pod::{InMap, PlainBytes},
+};
+
+/// How many entries a system call reads at most. The kernel reads whole chains of its table, so
+/// there must be room for the longest: with a random hash, a few entries.
+const ENTRIES: u32 = 8_192;
+
+/// Every entry of a hash map, one after the other and not at one moment: those that are inserted
+/// meanwhile may be among them or not.
+pub(super) fn read<K: PlainBytes, V: PlainBytes>(
+    map: &HashMap<MapData, InMap<K>, InMap<V>>,
+) -> Result<Vec<(K, V)>, MapError> {
+    let mut entries = Vec::new();
+    let mut keys = Vec::<K>::with_capacity(ENTRIES as usize);
+    let mut values = Vec::<V>::with_capacity(ENTRIES as usize);
+    // The kernel's own: the chain that comes next.
+    let mut position = None::<u32>;
+    loop {
+        let mut next = 0_u32;
+        // Exposed: the kernel writes there, which the compiler does not see.
+        let mut look_up = Attributes {
+            in_batch: position
+                .as_ref()
+                .map_or(0, |at| (&raw const *at).expose_provenance() as u64),
+            out_batch: (&raw mut next).expose_provenance() as u64,
+            keys: keys.as_mut_ptr().expose_provenance() as u64,
+            values: values.as_mut_ptr().expose_provenance() as u64,
+            count: ENTRIES,
+            map: map.map().fd().as_fd().as_raw_fd().cast_unsigned(),
+            elem_flags: 0,
+            flags: 0,
+        };
+        // SAFETY: there is room for `count` keys and values, the sizes of which aya compared
+        // with the map's when it was opened, and four bytes for each position. All of them
+        // outlive the call.
+        let called = unsafe { look_up.call(Command::LookUp) };
+        let at_the_end = match called {
+            Ok(()) => false,
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
+            Err(error) => return Err(refused(Command::LookUp, error)),
+        };
+        let count = look_up.count.min(ENTRIES) as usize;
+        // SAFETY: the kernel has written as many, any bytes of which are a value.
+        unsafe {
+            keys.set_len(count);
+            values.set_len(count);
+        }
+        entries.extend(keys.drain(..).zip(values.drain(..)));
+        if at_the_end {
+            return Ok(entries);
+        }
+        position = Some(next);
+    }
+}

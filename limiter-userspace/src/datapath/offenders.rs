@@ -1,0 +1,64 @@
+//! The maps of offenders: who was dropped, by which limit, and how often.
+
+use aya::maps::{HashMap, Map, MapData, PerCpuArray};
+use limiter_common::offender::{Counts, Offender, OffenderKey, Recording};
+
+use super::{DatapathError, hash, maps::error, pod::InMap};
+
+pub(super) const OFFENDERS: &str = "OFFENDERS";
+pub(super) const RECORDING: &str = "RECORDING";
+
+/// Reads the maps of offenders.
+pub struct OffenderMaps {
+    offenders: HashMap<MapData, InMap<OffenderKey>, InMap<Offender>>,
+    recording: PerCpuArray<MapData, InMap<Recording>>,
+}
+
+/// All that was recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Those who are remembered, in no order.
+    pub offenders: Vec<(OffenderKey, Offender)>,
+    /// What all CPUs counted of drops.
+    pub counts: Counts,
+}
+
+impl OffenderMaps {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        Ok(Self {
+            offenders: open(OFFENDERS)?.try_into().map_err(error(OFFENDERS))?,
+            recording: open(RECORDING)?.try_into().map_err(error(RECORDING))?,
+        })
+    }
+
+    /// Everything, a few thousand offenders a system call. Keeps nobody from being forgotten.
+    pub fn read(&self) -> Result<Recorded, DatapathError> {
+        let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
+        // Afterwards: what was skipped or forgotten of those above is counted then.
+        let mut counts = Counts::default();
+        let of_cpus = self.recording.get(&0, 0).map_err(error(RECORDING))?;
+        for InMap(of_cpu) in of_cpus.iter() {
+            counts += of_cpu.counts;
+        }
+        Ok(Recorded { offenders, counts })
+    }
+}
+
+impl Recorded {
+    /// How many offenders were forgotten for want of room. One who was recorded while this was
+    /// read may be counted too.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        let remembered = self.offenders.len() as u64;
+        self.counts.inserted.saturating_sub(remembered)
+    }
+
+    /// Whether offenders may have been dropped more often than their counts say; never less
+    /// often.
+    #[must_use]
+    pub fn is_lower_bound(&self) -> bool {
+        self.counts.skipped > 0 || self.forgotten() > 0
+    }
+}

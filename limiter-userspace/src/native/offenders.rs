@@ -1,0 +1,55 @@
+//! Offenders over plain memory.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use limiter_common::{
+    charge::Packet,
+    offender::{Counts, Offender, OffenderKey, OffenderStore, Recording, Stored},
+    policy::Tables,
+};
+
+/// Offenders without a capacity, recorded within the budget of one CPU.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryOffenders(RefCell<Records>);
+
+#[derive(Clone, Debug, Default)]
+struct Records {
+    recording: Recording,
+    offenders: HashMap<OffenderKey, Offender>,
+}
+
+impl MemoryOffenders {
+    /// Every offender.
+    #[must_use]
+    pub fn all(&self) -> HashMap<OffenderKey, Offender> {
+        self.0.borrow().offenders.clone()
+    }
+
+    /// What was counted of drops.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.0.borrow().recording.counts
+    }
+}
+
+impl OffenderStore for MemoryOffenders {
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32) {
+        let Some(key) = OffenderKey::of_packet(tables, packet, slot) else {
+            return;
+        };
+        let Records {
+            recording,
+            offenders,
+        } = &mut *self.0.borrow_mut();
+        recording.record(packet.now, || {
+            if let Some(offender) = offenders.get_mut(&key) {
+                offender.drops += 1;
+                offender.last_drop_ns = packet.now;
+                Stored::Again
+            } else {
+                offenders.insert(key, Offender::new(packet.now));
+                Stored::Anew
+            }
+        });
+    }
+}
