@@ -102,8 +102,8 @@ impl Plan {
             costs: floods()
                 .chain([Scenario::new(V4, 0), million].map(|flood| flood.on_cpus(2)))
                 .collect(),
-            rounds: 5,
-            time: Duration::from_millis(500),
+            rounds: 3,
+            time: Duration::from_millis(400),
             quality_time: Duration::from_secs(8),
             quality_rounds: 3,
             quick: false,
