@@ -13,10 +13,20 @@ const SCRIPT: &str = include_str!("check.sh");
 /// What it does to start the service.
 const BOOT: &str = include_str!("boot.sh");
 
+/// How far to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Without starting the service: whether systemd boots in namespaces is the machine's affair
+    /// (its cgroups, its container), and no test of ours is to hang on it.
+    Files,
+    /// With systemd started for it.
+    Service,
+}
+
 /// Installs, upgrades, removes and purges the package in a copy of this machine's file system,
 /// of which nothing stays: it is mounted in a mount namespace of its own, with what is written
 /// in memory.
-pub(super) fn check(staged: &Staged, package: &Path) -> Result<()> {
+pub(super) fn check(staged: &Staged, package: &Path, depth: Depth) -> Result<()> {
     let later = staged.later_package()?;
     let scratch = staged.directory().join("scratch");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
@@ -24,7 +34,7 @@ pub(super) fn check(staged: &Staged, package: &Path) -> Result<()> {
     unshare
         .args(["--mount", "sh", "-euc", SCRIPT, "check.sh"])
         .args([package, &later, &scratch, &staged.directory().join("man")])
-        .arg(BOOT);
+        .args((depth == Depth::Service).then_some(BOOT));
     let checked = command::status(&mut unshare)?;
     anyhow::ensure!(
         checked.success(),

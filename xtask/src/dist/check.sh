@@ -1,5 +1,6 @@
-# Arguments: the package, a later version of it, an empty directory, the manual pages, boot.sh.
-package=$1 later=$2 scratch=$3 man=$4 boot=$5
+# Arguments: the package, a later version of it, an empty directory, the manual pages, and boot.sh
+# if the service is to be started.
+package=$1 later=$2 scratch=$3 man=$4 boot=${5-}
 root=$scratch/root
 unit=/usr/lib/systemd/system/limiter.service
 link=$root/etc/systemd/system/multi-user.target.wants/limiter.service
@@ -65,20 +66,22 @@ chroot "$root" systemd-analyze security --no-pager --offline=true --threshold=21
     fail "the service is more exposed than it was"
 }
 
-step service
 sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
-# systemd makes cgroups below that in which it starts: one of its own, to be removed with them.
-mkdir "$scratch/cgroup"
-mount -t cgroup2 cgroup2 "$scratch/cgroup"
-group=$scratch/cgroup/limiter-check-$$
-mkdir "$group"
-trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
-timeout 60 sh -euc 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$group" \
-    unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child \
-    sh -euc "$boot" boot.sh "$root" >"$scratch/log" 2>&1 || {
-    cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
-    fail "systemd does not start and stop the service"
-}
+if [ -n "$boot" ]; then
+    step service
+    # systemd makes cgroups below that in which it starts: one of its own, to be removed with them.
+    mkdir "$scratch/cgroup"
+    mount -t cgroup2 cgroup2 "$scratch/cgroup"
+    group=$scratch/cgroup/limiter-check-$$
+    mkdir "$group"
+    trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
+    timeout 60 sh -euc 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$group" \
+        unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child \
+        sh -euc "$boot" boot.sh "$root" >"$scratch/log" 2>&1 || {
+        cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
+        fail "systemd does not start and stop the service"
+    }
+fi
 
 step upgrade
 echo "# an operator's" >>"$configuration"

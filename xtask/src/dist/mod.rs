@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use self::package::Staged;
+use self::{check::Depth, package::Staged};
 use crate::{privileges, setup};
 
 /// What to do with the package.
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let staged = Staged::new(Profile::Release)?;
     let package = staged.package()?;
     if arguments.check {
-        check::check(&staged, &package)?;
+        check::check(&staged, &package, Depth::Service)?;
     }
     println!("{}", package.display());
     Ok(ExitCode::SUCCESS)
@@ -49,5 +49,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 pub(crate) fn test() -> Result<()> {
     setup::ensure_for_package()?;
     let staged = Staged::new(Profile::Dev)?;
-    check::check(&staged, &staged.package()?)
+    check::check(&staged, &staged.package()?, Depth::Files)
 }
