@@ -112,6 +112,7 @@ pub struct Account<'a> {
 #[inline(always)]
 pub fn account<'a, T: Tables>(tables: &'a T, packet: &Packet, slot: u32) -> Option<Account<'a>> {
     let limit = tables.limit(slot)?;
+    // Known, it would be one walk of the verifier for each family.
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
     let gcra = parameters(tables, &packet.class, slot)?;
     Some(Account {

@@ -231,7 +231,7 @@ fn main() -> Result<()> {
         let tables = CompiledPolicy::new(&policy)?;
         let compiled = start.elapsed();
         let start = Instant::now();
-        let instance = Instance::load(&tables, 0, settings, Clocking::Kernel, None)?;
+        let instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
         let loaded = start.elapsed();
         let v4 = prefixes
             .first()

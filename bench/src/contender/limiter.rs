@@ -110,7 +110,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instan
     // Where nothing is drawn and what passes goes on, it is the object that the daemon
     // loads.
     let object = if measured { objects::LIMITER } else { OBJECT };
-    let mut instance = Instance::load_build(object, &policy, 0, settings, Clocking::Kernel, None)?;
+    let mut instance = Instance::load_build(object, &policy, 0, settings, Clocking::Kernel)?;
     if measured {
         let drawing = Drawing {
             layout: terms.draw.then_some(terms.layout),

@@ -74,6 +74,8 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
             return;
         }
 
+        // The verifier has learned the bits that the first pass asked for; from here on it would walk
+        // everything once for each set of them, and once for each slot that may have refused.
         let limits = self.tables.opaque(limits);
         for slot in slots(self.tables) {
             if contains(limits, slot) {

@@ -3,9 +3,10 @@
 //!
 //! Two passes. The first only reads: most denials end there, having touched nothing. The
 //! second charges each bucket by compare-and-swap, from the state that the first has seen, or
-//! else deciding again on the one that it finds; where another CPU has emptied a bucket in between, what was charged before it is
-//! refunded and the packet is dropped. In that window other packets of the same source may
-//! be denied that would have passed; none passes that would have been denied.
+//! else deciding again on the one that it finds; where another CPU has emptied a bucket in
+//! between, what was charged before it is refunded and the packet is dropped. In that window other
+//! packets of the same source may be denied that would have passed; none passes that would have
+//! been denied.
 //!
 //! Limits that only observe come after the others, on packets that those let pass, each by
 //! itself: Boulder's spend-only transactions.

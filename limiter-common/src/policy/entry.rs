@@ -97,7 +97,9 @@ impl LimitEntry {
         }
     }
 
-    /// The bucket that packets from `source`, which is of `class`, are charged to.
+    /// The bucket that packets from `source`, which is of `class`, are charged to. `family` is the
+    /// [`Family::index`] of the source, handed over so that it can be a number of which the
+    /// kernel's verifier knows nothing.
     #[must_use]
     #[inline(always)]
     pub const fn bucket(

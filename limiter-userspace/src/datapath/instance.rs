@@ -76,25 +76,14 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Loads the program for the interface in `slot`.
-    ///
-    /// With `shared`, buckets and counters are those of the other instances that were loaded
-    /// with the same directory; without, they are its own.
+    /// Loads the program for the interface in `slot`, with buckets and counters of its own.
     pub fn load(
         policy: &CompiledPolicy,
         slot: u32,
         settings: Settings,
         clocking: Clocking,
-        shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        Self::load_build(
-            settings.log.object(),
-            policy,
-            slot,
-            settings,
-            clocking,
-            shared,
-        )
+        Self::load_build(settings.log.object(), policy, slot, settings, clocking)
     }
 
     /// Loads another build of the program: a benchmark's, whose maps the caller sets up.
@@ -104,14 +93,16 @@ impl Instance {
         slot: u32,
         settings: Settings,
         clocking: Clocking,
-        shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let mut instance = Self::prepare(object, policy, slot, settings, clocking, shared)?;
+        let mut instance = Self::prepare(object, policy, slot, settings, clocking, None)?;
         instance.verify()?;
         Ok(instance)
     }
 
     /// Makes and fills the maps; the program is still to be verified.
+    ///
+    /// With `shared`, buckets and counters are those of the other instances that were prepared
+    /// with the same directory; without, they are its own.
     pub(super) fn prepare(
         object: &[u8],
         policy: &CompiledPolicy,
@@ -222,7 +213,7 @@ impl Instance {
         &mut self.ebpf
     }
 
-    /// The buckets and counters of this instance, when it was loaded without `shared`.
+    /// The buckets and counters of this instance, when it was prepared without `shared`.
     pub fn take_maps(&mut self, settings: Settings) -> Result<SharedMaps, DatapathError> {
         SharedMaps::take(&mut self.ebpf, settings)
     }

@@ -24,7 +24,7 @@ impl Trial {
         offenders: Offenders,
     ) -> Result<Self, DatapathError> {
         let settings = Settings::new(buckets, offenders, LogLevel::Off)?;
-        let mut instance = Instance::load(policy, 0, settings, Clocking::Test, None)?;
+        let mut instance = Instance::load(policy, 0, settings, Clocking::Test)?;
         let maps = instance.take_maps(settings)?;
         Ok(Self {
             policy: policy.clone(),

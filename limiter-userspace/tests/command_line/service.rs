@@ -8,6 +8,7 @@ use std::{
         net::{UnixDatagram, UnixStream},
     },
     path::PathBuf,
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -16,7 +17,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender, SERVER_INTERFACE};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
 use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, text, wait_for};
 
@@ -109,6 +110,18 @@ fn confined(scene: &Scene, mounts: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// `limiter run` on the server's interface, confined likewise.
+fn confined_run(scene: &Scene, pair: &Pair, mounts: &str) -> Result<Command> {
+    let mut command = pair.server.command(confined(scene, mounts)?);
+    command
+        .args(["run", "--log-format", "human", "--metrics", "off", "-i"])
+        .args([SERVER_INTERFACE, "-c"])
+        .arg(scene.path("limiter.yaml"))
+        .arg("--socket")
+        .arg(scene.socket());
+    Ok(command)
+}
+
 #[test]
 fn three_capabilities_are_enough() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
@@ -152,13 +165,7 @@ fn three_capabilities_want_a_bpf_filesystem() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
     // Read-only, as a sandbox may make it.
     let mount = "mount -t bpf bpf /sys/fs/bpf && mount -o remount,ro /sys/fs/bpf";
-    let mut command = pair.server.command(confined(&scene, mount)?);
-    command
-        .args(["run", "--log-format", "human", "--metrics", "off", "-i"])
-        .args([SERVER_INTERFACE, "-c"])
-        .arg(scene.path("limiter.yaml"))
-        .arg("--socket")
-        .arg(scene.socket());
+    let mut command = confined_run(&scene, &pair, mount)?;
     assert_fails(
         &mut command,
         &[
@@ -180,13 +187,7 @@ fn three_capabilities_tell_another_program_by_its_id() -> Result<()> {
         crate::GOOD,
         &["-i", SERVER_INTERFACE],
     )?;
-    let mut command = pair.server.command(confined(&scene, "")?);
-    command
-        .args(["run", "--log-format", "human", "--metrics", "off", "-i"])
-        .args([SERVER_INTERFACE, "-c"])
-        .arg(scene.path("limiter.yaml"))
-        .arg("--socket")
-        .arg(scene.socket());
+    let mut command = confined_run(&scene, &pair, "")?;
     assert_fails(
         &mut command,
         &[

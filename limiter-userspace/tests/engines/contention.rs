@@ -60,7 +60,7 @@ fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
     let policy = Policy::from(limits.collect::<Result<Vec<_>>>()?);
     let tables = CompiledPolicy::new(&policy)?;
     let settings = settings(store)?;
-    let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel, None)?;
+    let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
     let maps = instance.take_maps(settings)?;
     let source = "2001:db8:1::1".parse()?;
     let frame = Frame::new(source, "2001:db8:2::1".parse()?).udp(1, 2, &[0; 38])?;
@@ -163,7 +163,7 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
     ];
     for round in 0..ROUNDS {
         let settings = settings(STORES[round % 2])?;
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test, None)?;
+        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
         let maps = instance.take_maps(settings)?;
         instance.set_clock(NOW)?;
         let instance = &instance;
