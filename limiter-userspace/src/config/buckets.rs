@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use limiter_common::table::WhenFull;
+use serde::{Deserialize, Serialize};
 
 use super::{node::Node, reader::Reader};
 
@@ -15,6 +16,33 @@ pub struct Buckets {
     pub capacity: u32,
     /// What happens when there is no room for another one in [`Store::Table`].
     pub when_full: WhenFull,
+    /// Which interfaces share them.
+    pub scope: Scope,
+}
+
+/// Which interfaces share buckets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// All of them: a source has one budget, wherever it comes in.
+    #[default]
+    Host,
+    /// None: a source has a budget on each interface.
+    Interface,
+}
+
+impl Scope {
+    /// Every scope, by its name in configuration files.
+    const ALL: [(&'static str, Self); 2] = [("host", Self::Host), ("interface", Self::Interface)];
+
+    /// The scope's name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Interface => "interface",
+        }
+    }
 }
 
 /// The kinds of map that buckets are kept in.
@@ -60,15 +88,17 @@ impl Default for Buckets {
             store: Store::default(),
             capacity: 1024 * 1024,
             when_full: WhenFull::default(),
+            scope: Scope::default(),
         }
     }
 }
 
 /// Reads `buckets`.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Buckets {
-    const FIELDS: [&str; 3] = ["store", "capacity", "when-full"];
+    const FIELDS: [&str; 4] = ["store", "capacity", "when-full", "scope"];
+    const EXPECTED: &str = "a map with store, capacity, when-full, scope";
     let mut buckets = Buckets::default();
-    let Some(fields) = reader.fields(node, "a map with store, capacity, when-full", &FIELDS) else {
+    let Some(fields) = reader.fields(node, EXPECTED, &FIELDS) else {
         return buckets;
     };
     if let Some(node) = fields.get("store")
@@ -93,6 +123,11 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Bucke
             );
         }
         buckets.when_full = when_full;
+    }
+    if let Some(node) = fields.get("scope")
+        && let Some(scope) = reader.choice(node, "scope", Scope::ALL)
+    {
+        buckets.scope = scope;
     }
     buckets
 }

@@ -31,7 +31,7 @@ mod subscribers;
 use std::path::Path;
 
 pub use self::{
-    buckets::{Buckets, Store},
+    buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
     settings::{AttachMode, Metrics},

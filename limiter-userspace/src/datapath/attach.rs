@@ -1,13 +1,23 @@
 //! Attaching an instance to an interface, in the best mode it can.
 
-use aya::programs::{ProgramError, XdpMode};
-use jiff::Timestamp;
+use std::io;
 
-use super::{DatapathError, Instance, interface::Interface};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    DatapathError,
+    interface::Interface,
+    link::Link,
+    log::Forwarding,
+    pins::{Facts, PinnedInterface},
+    program::Program,
+};
 use crate::config::AttachMode;
 
 /// The mode in which a program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AttachedMode {
     /// In the driver, before the kernel allocates anything.
     Native,
@@ -24,16 +34,10 @@ impl AttachedMode {
             Self::Generic => "generic",
         }
     }
-
-    const fn flags(self) -> XdpMode {
-        match self {
-            Self::Native => XdpMode::Driver,
-            Self::Generic => XdpMode::Skb,
-        }
-    }
 }
 
-/// An instance on an interface. Dropping it detaches the program.
+/// A program on an interface. Dropping it detaches the program, unless its link is pinned.
+#[derive(Debug)]
 pub struct Attachment {
     /// The interface's name when it was attached to.
     pub interface: String,
@@ -47,33 +51,40 @@ pub struct Attachment {
     pub fell_back: Option<String>,
     /// When it was attached.
     pub since: Timestamp,
-    /// The program; its link goes with it.
-    pub instance: Instance,
+    pub(super) link: Link,
+    /// `None`: it is another version's, and not known.
+    pub(super) program: Option<Program>,
+    /// Of the program's log, if it has one.
+    pub(super) forwarding: Option<Forwarding>,
 }
 
 impl Attachment {
-    /// Attaches an instance, which must be loaded for `slot`.
+    /// Attaches a program, which must have been made for `slot`.
     pub(super) fn new(
-        mut instance: Instance,
+        program: Program,
         interface: &Interface,
         slot: u32,
         mode: AttachMode,
     ) -> Result<Self, DatapathError> {
-        let (mode, fell_back) = match mode {
-            AttachMode::Native => {
-                attach(&mut instance, interface, AttachedMode::Native)?;
-                (AttachedMode::Native, None)
-            }
-            AttachMode::Generic => {
-                attach(&mut instance, interface, AttachedMode::Generic)?;
-                (AttachedMode::Generic, None)
-            }
-            AttachMode::Auto => match attach(&mut instance, interface, AttachedMode::Native) {
-                Ok(()) => (AttachedMode::Native, None),
-                Err(DatapathError::NoNativeMode { reason, .. }) => {
-                    attach(&mut instance, interface, AttachedMode::Generic)?;
-                    (AttachedMode::Generic, Some(reason.to_string()))
-                }
+        let attach = |mode| attach(&program, interface, mode);
+        let (link, mode, fell_back) = match mode {
+            AttachMode::Native => (
+                attach(AttachedMode::Native)?,
+                AttachedMode::Native,
+                None,
+            ),
+            AttachMode::Generic => (
+                attach(AttachedMode::Generic)?,
+                AttachedMode::Generic,
+                None,
+            ),
+            AttachMode::Auto => match attach(AttachedMode::Native) {
+                Ok(link) => (link, AttachedMode::Native, None),
+                Err(DatapathError::NoNativeMode { reason, .. }) => (
+                    attach(AttachedMode::Generic)?,
+                    AttachedMode::Generic,
+                    Some(reason.to_string()),
+                ),
                 Err(error) => return Err(error),
             },
         };
@@ -84,29 +95,65 @@ impl Attachment {
             mode,
             fell_back,
             since: super::wall_clock_now(),
-            instance,
+            link,
+            program: Some(program),
+            forwarding: None,
         })
     }
 
-    /// Whether the interface still exists.
+    /// One whose link is pinned, with the program that it holds.
+    pub(super) fn of_pinned(pinned: PinnedInterface, program: Option<Program>) -> Self {
+        let PinnedInterface { index, facts, link } = pinned;
+        Self {
+            interface: facts.name,
+            index,
+            slot: facts.slot,
+            mode: facts.mode,
+            fell_back: facts.fell_back,
+            since: facts.since,
+            link,
+            program,
+            forwarding: None,
+        }
+    }
+
+    /// What is pinned beside the link.
+    pub(super) fn facts(&self) -> Facts {
+        Facts {
+            name: self.interface.clone(),
+            slot: self.slot,
+            mode: self.mode,
+            fell_back: self.fell_back.clone(),
+            since: self.since,
+        }
+    }
+
+    /// Puts another program in the place of this one's, in one step; returns the old one, if it
+    /// is known. Where the interface has vanished there is nothing to be done.
+    pub(super) fn replace(&mut self, program: Program) -> Result<Option<Program>, DatapathError> {
+        match self.link.replace(self.program.as_ref(), &program) {
+            Ok(()) => Ok(self.program.replace(program)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOLINK) => Ok(None),
+            Err(source) => Err(DatapathError::Replace {
+                interface: self.interface.clone(),
+                source,
+            }),
+        }
+    }
+
+    /// Whether the program is on the interface; it may have vanished.
     #[must_use]
     pub fn exists(&self) -> bool {
-        super::interface::name_of(self.index).is_some()
+        self.link.info().is_ok_and(|info| info.interface != 0)
     }
 }
 
 fn attach(
-    instance: &mut Instance,
+    program: &Program,
     interface: &Interface,
     mode: AttachedMode,
-) -> Result<(), DatapathError> {
-    let Err(error) = instance
-        .program()?
-        .attach_to_if_index(interface.index, mode.flags())
-    else {
-        return Ok(());
-    };
-    Err(match os_error(&error) {
+) -> Result<Link, DatapathError> {
+    Link::create(program, interface.index, mode).map_err(|source| match source.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => DatapathError::Occupied {
             interface: interface.name.clone(),
             program: "of another process".to_owned(),
@@ -114,26 +161,12 @@ fn attach(
         // A driver without XDP, or whose present settings (MTU, rings, offloads) forbid it.
         Some(code) if mode == AttachedMode::Native => DatapathError::NoNativeMode {
             interface: interface.name.clone(),
-            reason: std::io::Error::from_raw_os_error(code),
+            reason: io::Error::from_raw_os_error(code),
         },
         _ => DatapathError::Attach {
             interface: interface.name.clone(),
             mode: mode.name(),
-            source: error,
+            source,
         },
     })
-}
-
-/// The system's error number inside an error of aya's.
-fn os_error(error: &ProgramError) -> Option<i32> {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<std::io::Error>()
-            && let Some(code) = error.raw_os_error()
-        {
-            return Some(code);
-        }
-        cause = error.source();
-    }
-    None
 }

@@ -5,13 +5,13 @@ use std::io;
 
 use aya::{maps::MapError, sys::SyscallError};
 
-/// A command on many entries, from linux/bpf.h (Linux 5.6).
+use super::syscall::{self, bpf};
+
+/// A command on many entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Command {
-    /// `BPF_MAP_LOOKUP_BATCH`
-    LookUp = 24,
-    /// `BPF_MAP_UPDATE_BATCH`
-    Update = 26,
+    LookUp,
+    Update,
 }
 
 impl Command {
@@ -53,19 +53,12 @@ impl Attributes {
     /// sizes, and of the places where to go on, 4 bytes each; all of them such that the kernel
     /// may read them and, when looking up, write to them.
     pub(super) unsafe fn call(&mut self, command: Command) -> io::Result<()> {
-        // SAFETY: the caller's promise; the command itself is of the size that is given.
-        let done = unsafe {
-            libc::syscall(
-                libc::SYS_bpf,
-                command as libc::c_int,
-                &raw mut *self,
-                size_of::<Self>(),
-            )
+        let command = match command {
+            Command::LookUp => syscall::Command::LookUpBatch,
+            Command::Update => syscall::Command::UpdateBatch,
         };
-        if done < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        // SAFETY: the caller's promise.
+        unsafe { bpf(command, self) }.map(drop)
     }
 }
 

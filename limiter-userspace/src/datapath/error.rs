@@ -2,9 +2,12 @@
 
 use std::{io, path::PathBuf};
 
-use aya::{EbpfError, maps::MapError, programs::ProgramError};
+use aya::{EbpfError, maps::MapError, pin::PinError, programs::ProgramError};
 use limiter_common::{counters::MAX_INTERFACES, table::MAX_SCALES};
 use thiserror::Error;
+
+use super::{log::LogError, pins::PinsError};
+use crate::policy::CompileError;
 
 /// The datapath could not be started or read; nothing is left attached.
 #[derive(Debug, Error)]
@@ -65,15 +68,40 @@ pub enum DatapathError {
         reason: io::Error,
     },
     /// The kernel did not attach the program for another cause.
-    #[error("cannot attach to {interface} in {mode} mode: {}", chain(.source))]
+    #[error("cannot attach to {interface} in {mode} mode: {source}")]
     Attach {
         /// The interface.
         interface: String,
         /// The mode that was tried.
         mode: &'static str,
         /// What the kernel said.
-        source: ProgramError,
+        source: io::Error,
     },
+    /// The kernel did not replace the program.
+    #[error("cannot replace the program on {interface}: {source}")]
+    Replace {
+        /// The interface.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A map could not be pinned.
+    #[error("cannot pin the map {map}: {}", chain(.source))]
+    Pin {
+        /// The map's name.
+        map: &'static str,
+        /// What the kernel said.
+        source: PinError,
+    },
+    /// What is pinned cannot be used.
+    #[error(transparent)]
+    Pins(#[from] PinsError),
+    /// The policy that is pinned does not fit this version.
+    #[error("the policy that is pinned cannot be used: {0}; `limiter detach` removes it")]
+    PinnedPolicy(#[from] CompileError),
+    /// The program's log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// The kernel gave no random numbers.
     #[error("no random numbers: {0}")]
     Random(#[source] getrandom::Error),

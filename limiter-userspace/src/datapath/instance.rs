@@ -11,6 +11,7 @@ use aya::{
     programs::{TestRun, TestRunOptions, Xdp},
 };
 use limiter_common::{decide::Verdict, policy::Shape, reason::Action, table::MAX_SCALES};
+use serde::{Deserialize, Serialize};
 
 use super::{
     DatapathError, Settings, array,
@@ -18,6 +19,7 @@ use super::{
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},
     preflight,
+    program::Program,
 };
 use crate::{
     config::{Buckets, Offenders, Store},
@@ -49,7 +51,8 @@ pub enum Clocking {
 }
 
 /// Which verdicts the program logs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LogLevel {
     /// None: the program has no log statements.
     #[default]
@@ -112,24 +115,20 @@ impl Instance {
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
         check_fit(policy, settings.buckets)?;
-        let sizes = BucketSizes::new(settings.buckets);
         let shape = InMap(Shape {
             interface: slot,
-            table_lines: sizes.table_lines,
+            table_lines: BucketSizes::new(settings.buckets).table_lines,
             when_full: settings.buckets.when_full as u32,
             hash_key: settings.hash_key,
             ..policy.shape
         });
         let records_offenders = u8::from(settings.offenders != Offenders::OFF);
         let on_trial = u8::from(clocking == Clocking::Test);
-        let mut loader = EbpfLoader::new();
+        let mut loader = loader(settings);
         loader
             .override_global("SHAPE", &shape, true)
             .override_global("ON_TRIAL", &on_trial, true)
             .override_global("RECORDS_OFFENDERS", &records_offenders, true)
-            .map_max_entries("BUCKETS", sizes.hash_entries.max(1))
-            .map_max_entries("TABLE", sizes.table_lines.max(1))
-            .map_max_entries("OFFENDERS", settings.offenders.capacity.max(1))
             .map_max_entries("SCALES", entries(policy.scales.len()))
             .map_max_entries("NODES", entries(policy.nodes.len()))
             .map_max_entries("STRETCHES", entries(policy.stretches.len()))
@@ -184,6 +183,11 @@ impl Instance {
             .program_mut(self.program)
             .and_then(|program| program.try_into().ok())
             .ok_or(DatapathError::Missing("program `limiter`"))
+    }
+
+    /// The verified program, by itself.
+    pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
+        Program::of(self.program()?).map_err(DatapathError::Verify)
     }
 
     /// Runs the program on a frame many times over, as fast as this CPU can, by
@@ -263,14 +267,25 @@ pub fn check_fit(policy: &CompiledPolicy, buckets: Buckets) -> Result<(), Datapa
     Ok(())
 }
 
+/// A loader that makes the maps of buckets and offenders as large as they are to be.
+pub(super) fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
+    let sizes = BucketSizes::new(settings.buckets);
+    let mut loader = EbpfLoader::new();
+    loader
+        .map_max_entries("BUCKETS", sizes.hash_entries.max(1))
+        .map_max_entries("TABLE", sizes.table_lines.max(1))
+        .map_max_entries("OFFENDERS", settings.offenders.capacity.max(1));
+    loader
+}
+
 /// How large the maps of the two stores are; 0 for that which is not used.
-struct BucketSizes {
-    hash_entries: u32,
-    table_lines: u32,
+pub(super) struct BucketSizes {
+    pub(super) hash_entries: u32,
+    pub(super) table_lines: u32,
 }
 
 impl BucketSizes {
-    fn new(buckets: Buckets) -> Self {
+    pub(super) fn new(buckets: Buckets) -> Self {
         match buckets.store {
             Store::Hash => Self {
                 hash_entries: buckets.capacity,

@@ -6,10 +6,10 @@ use aya_log::EbpfLogger;
 use limiter_common::reason::Reason;
 use log::{Log, Metadata, Record};
 use thiserror::Error;
-use tokio::io::unix::AsyncFd;
+use tokio::{io::unix::AsyncFd, task::JoinHandle};
 use tracing::debug;
 
-use super::Attachment;
+use super::Instance;
 
 /// The target of the verdicts in the daemon's log, where they are chosen by.
 pub const VERDICTS: &str = module_path!();
@@ -25,23 +25,35 @@ pub enum LogError {
     Wait(#[from] io::Error),
 }
 
-/// Forwards what the attachment's program logs, for as long as the runtime lives. The
-/// object must be the one with log statements.
-pub fn forward(attachment: &mut Attachment) -> Result<(), LogError> {
+/// Forwards what a program logs until it is dropped.
+#[derive(Debug)]
+pub struct Forwarding(JoinHandle<()>);
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Forwards what the instance logs, which must be of the object with log statements, under the
+/// name of its interface.
+pub(super) fn forward(
+    instance: &mut Instance,
+    interface: &str,
+) -> Result<Forwarding, LogError> {
     let verdicts = Verdicts {
-        interface: attachment.interface.clone(),
+        interface: interface.to_owned(),
     };
-    let logger = EbpfLogger::init_with_logger(attachment.instance.ebpf_mut(), verdicts)?;
+    let logger = EbpfLogger::init_with_logger(instance.ebpf_mut(), verdicts)?;
     // SAFETY: the logger keeps the ring buffer's descriptor open, and the same, until it is
     // dropped.
     let mut logger = unsafe { AsyncFd::register(logger) }.map_err(io::Error::from)?;
-    tokio::spawn(async move {
+    Ok(Forwarding(tokio::spawn(async move {
         while let Ok(mut ready) = logger.readable_mut().await {
             ready.get_inner_mut().flush();
             ready.clear_ready();
         }
-    });
-    Ok(())
+    })))
 }
 
 /// Makes events of the verdicts on one interface.

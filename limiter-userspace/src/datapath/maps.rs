@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aya::{
     Ebpf,
-    maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray},
+    maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray},
 };
 use limiter_common::{
     bucket::BucketKey,
@@ -15,7 +15,7 @@ use limiter_common::{
 };
 
 use super::{
-    DatapathError, OffenderMaps, Settings,
+    DatapathError, OffenderMaps, Settings, instance,
     offenders::{OFFENDERS, RECORDING},
     pod::InMap,
 };
@@ -59,6 +59,44 @@ impl SharedMaps {
             Map::from_map_data(data).map_err(|source| DatapathError::Map { map, source })
         };
         Self::new(settings, open)
+    }
+
+    /// Makes them anew, empty.
+    pub(super) fn create(settings: Settings) -> Result<Self, DatapathError> {
+        let mut ebpf = instance::loader(settings)
+            .load(settings.log.object())
+            .map_err(DatapathError::Load)?;
+        Self::take(&mut ebpf, settings)
+    }
+
+    /// Pins each of them under its name in a directory.
+    pub(super) fn pin(&self, directory: &Path) -> Result<(), DatapathError> {
+        let all = [
+            (BUCKETS, self.buckets.map()),
+            (TABLE, self.table.map()),
+            (STORE_COUNTS, self.store_counts.map()),
+            (REASON_TRAFFIC, self.reason_traffic.map()),
+            (LIMIT_TRAFFIC, self.limit_traffic.map()),
+        ];
+        for (map, data) in all.into_iter().chain(self.offenders.maps()) {
+            let pinned = data.pin(directory.join(map));
+            pinned.map_err(|source| DatapathError::Pin { map, source })?;
+        }
+        Ok(())
+    }
+
+    /// Whether they are as large as those that are made with these settings.
+    pub(super) fn fit(&self, settings: Settings) -> bool {
+        let sizes = instance::BucketSizes::new(settings.buckets);
+        let entries = |data: &MapData| data.info().map_or(0, |info| info.max_entries());
+        entries(self.buckets.map()) == sizes.hash_entries.max(1)
+            && self.table.len() == sizes.table_lines.max(1)
+            && self.offenders.capacity() == settings.offenders.capacity.max(1)
+    }
+
+    /// Reads them as these settings say, which must fit.
+    pub(super) const fn set(&mut self, settings: Settings) {
+        self.settings = settings;
     }
 
     /// Takes the maps out of an instance that shares them with no other.

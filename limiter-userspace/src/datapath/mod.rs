@@ -3,7 +3,8 @@
 //! Each interface has an instance of the program of its own, so that what it differs in is
 //! a constant to the verifier. The instances share the buckets and the counters; the tables
 //! of a policy belong to the instances that were loaded with it. That is how one policy
-//! replaces another: new instances are loaded beside the old ones and take over their links.
+//! replaces another: new instances are loaded beside the old ones and take over their links
+//! (`replace`). What is pinned outlives the daemon (`pins`).
 
 mod array;
 mod attach;
@@ -13,22 +14,29 @@ mod error;
 mod hash;
 mod instance;
 pub mod interface;
+mod link;
 pub mod log;
 mod maps;
 mod object;
 mod offenders;
+pub mod pins;
 mod pod;
 pub mod preflight;
+mod program;
+mod replace;
 mod shared;
+mod state;
+mod syscall;
 mod trial;
 
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use limiter_common::{
     address::Address,
     bucket::BucketKey,
-    counters::{LimitTraffic, MAX_INTERFACES, Traffic},
+    counters::{LimitTraffic, Traffic},
     gcra::{Gcra, Level},
     limit::LimitId,
     policy::{Class, LimitEntry, Shape, classify, parameters},
@@ -43,16 +51,18 @@ pub use self::{
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
+    pins::{Manifest, Pins},
+    replace::{Prepared, Previous},
     trial::Trial,
 };
-use self::{interface::Interface, shared::SharedDirectory};
+use self::state::State;
 use crate::{
-    config::{AttachMode, Buckets, Offenders},
+    config::{Buckets, Offenders, Scope},
     policy::CompiledPolicy,
 };
 
 /// What an instance is made from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Where the buckets are.
     pub buckets: Buckets,
@@ -81,14 +91,26 @@ impl Settings {
             },
         })
     }
+
+    /// With the same secret.
+    #[must_use]
+    pub const fn with(self, buckets: Buckets, offenders: Offenders, log: LogLevel) -> Self {
+        Self {
+            buckets,
+            offenders,
+            log,
+            ..self
+        }
+    }
 }
 
-/// The running datapath. Dropping it detaches every program.
+/// The running datapath. Dropping it detaches every program, unless it is pinned.
 pub struct Datapath {
+    manifest: Manifest,
     policy: CompiledPolicy,
-    settings: Settings,
+    state: State,
     attachments: Vec<Attachment>,
-    maps: SharedMaps,
+    pins: Option<Pins>,
 }
 
 /// What one limit has for one address.
@@ -96,6 +118,9 @@ pub struct Datapath {
 pub struct Holding {
     /// The slot of the limit in the policy.
     pub slot: u32,
+    /// The interface, by the daemon's number for it, that has the bucket to itself; `None`: all
+    /// interfaces share it.
+    pub interface: Option<u32>,
     /// The bucket.
     pub key: BucketKey,
     /// The parameters that hold for the address.
@@ -105,41 +130,34 @@ pub struct Holding {
 }
 
 impl Datapath {
-    /// Loads the policy and attaches it to every interface, or to none.
-    pub fn start(
-        policy: CompiledPolicy,
-        interfaces: &[Interface],
-        mode: AttachMode,
-        settings: Settings,
-    ) -> Result<Self, DatapathError> {
-        if interfaces.len() > MAX_INTERFACES as usize {
-            return Err(DatapathError::TooManyInterfaces(interfaces.len()));
-        }
-        let (mut instances, maps) = prepare(&policy, interfaces.len(), settings)?;
-        for instance in &mut instances {
-            instance.verify()?;
-        }
-        let mut attachments = Vec::with_capacity(interfaces.len());
-        for (slot, (instance, interface)) in (0..).zip(instances.into_iter().zip(interfaces)) {
-            attachments.push(Attachment::new(instance, interface, slot, mode)?);
-        }
+    /// With nothing in force. What is applied will be pinned if there are pins.
+    pub fn new(settings: Settings, pins: Option<Pins>) -> Result<Self, DatapathError> {
+        let manifest = Manifest::empty(settings);
         Ok(Self {
-            policy,
-            settings,
-            attachments,
-            maps,
+            policy: CompiledPolicy::new(&manifest.policy)?,
+            state: State::new(settings),
+            attachments: Vec::new(),
+            manifest,
+            pins,
         })
     }
 
-    /// The interfaces it is attached to.
+    /// What is in force.
+    #[must_use]
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The interfaces it is attached to, and those that have vanished.
     #[must_use]
     pub fn attachments(&self) -> &[Attachment] {
         &self.attachments
     }
 
-    /// The interfaces it is attached to, to take their logs.
-    pub fn attachments_mut(&mut self) -> &mut [Attachment] {
-        &mut self.attachments
+    /// Where it is pinned.
+    #[must_use]
+    pub const fn pins(&self) -> Option<&Pins> {
+        self.pins.as_ref()
     }
 
     /// What was counted under a reason on one interface.
@@ -148,29 +166,28 @@ impl Datapath {
         attachment: &Attachment,
         reason: Reason,
     ) -> Result<Traffic, DatapathError> {
-        self.maps.reason_traffic(attachment.slot, reason)
+        self.state.reason_traffic(attachment.slot, reason)
     }
 
     /// What the instances were made from.
     #[must_use]
     pub const fn settings(&self) -> Settings {
-        self.settings
+        self.manifest.settings
     }
 
     /// How many buckets were forgotten while they were in debt, for want of room.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
-        self.maps.lossy_evictions()
+        self.state.lossy_evictions()
     }
 
-    /// The offenders.
-    #[must_use]
-    pub const fn offenders(&self) -> &OffenderMaps {
-        self.maps.offenders()
+    /// Everyone who was recorded as an offender.
+    pub fn offenders(&self) -> Result<Recorded, DatapathError> {
+        self.state.offenders()
     }
 
     /// What was counted for a limit on all interfaces.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
-        self.maps.limit_traffic(limit)
+        self.state.limit_traffic(limit)
     }
 
     /// What every limit that applies to an address has for it now. Charges nothing.
@@ -188,35 +205,48 @@ impl Datapath {
             let Some(gcra) = parameters(&self.policy, class, slot) else {
                 continue;
             };
-            for key in self.buckets_of(limit, class, &source) {
+            for (interface, key) in self.buckets_of(limit, class, &source) {
+                let Some(maps) = self.state.of(interface) else {
+                    continue;
+                };
                 holdings.push(Holding {
                     slot,
+                    interface: matches!(self.settings().buckets.scope, Scope::Interface)
+                        .then_some(interface),
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key, gcra.scale)?),
+                    level: gcra.level(gcra.ticks(now), maps.bucket(&key, gcra.scale)?),
                 });
             }
         }
         Ok(holdings)
     }
 
-    /// The buckets of a limit that packets from `source` may be charged to: one, or one for
-    /// each interface.
-    fn buckets_of(&self, limit: &LimitEntry, class: &Class, source: &Address) -> Vec<BucketKey> {
+    /// The buckets of a limit that packets from `source` may be charged to, and the interface on
+    /// which: one, or one for each interface.
+    fn buckets_of(
+        &self,
+        limit: &LimitEntry,
+        class: &Class,
+        source: &Address,
+    ) -> Vec<(u32, BucketKey)> {
         let on = |interface| {
             let shape = Shape {
                 interface,
                 ..self.policy.shape
             };
-            limit.bucket(&shape, class, source, source.family.index())
+            let key = limit.bucket(&shape, class, source, source.family.index());
+            (interface, key)
         };
-        let mut keys: Vec<_> = self
+        let mut buckets: Vec<_> = self
             .attachments
             .iter()
             .map(|attachment| on(attachment.slot))
             .collect();
-        keys.dedup();
-        keys
+        if self.settings().buckets.scope == Scope::Host {
+            buckets.dedup_by_key(|(_, key)| *key);
+        }
+        buckets
     }
 
     /// The name of the interface with a number of the datapath's.
@@ -227,23 +257,6 @@ impl Datapath {
             .find(|attachment| attachment.slot == number)
             .map(|attachment| attachment.interface.as_str())
     }
-}
-
-/// Makes as many instances, still to be verified, and the maps that they share. These are pinned
-/// no longer than this takes: the kernel's verifier may need a second.
-fn prepare(
-    policy: &CompiledPolicy,
-    count: usize,
-    settings: Settings,
-) -> Result<(Vec<Instance>, SharedMaps), DatapathError> {
-    let directory = SharedDirectory::new()?;
-    let instances = (0..).take(count).map(|slot| {
-        let shared = Some(directory.path());
-        let object = settings.log.object();
-        Instance::prepare(object, policy, slot, settings, Clocking::Kernel, shared)
-    });
-    let instances = instances.collect::<Result<_, _>>()?;
-    Ok((instances, SharedMaps::open(directory.path(), settings)?))
 }
 
 /// The clock that the kernel program reads, in nanoseconds: `CLOCK_MONOTONIC`.

@@ -1,6 +1,6 @@
 //! The maps of offenders: who was dropped, by which limit, and how often.
 
-use aya::maps::{HashMap, Map, MapData, PerCpuArray};
+use aya::maps::{HashMap, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::offender::{Counts, Offender, OffenderKey, Recording};
 
 use super::{DatapathError, hash, maps::error, pod::InMap};
@@ -15,7 +15,7 @@ pub struct OffenderMaps {
 }
 
 /// All that was recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// Those who are remembered, in no order.
     pub offenders: Vec<(OffenderKey, Offender)>,
@@ -33,6 +33,20 @@ impl OffenderMaps {
         })
     }
 
+    /// The maps under their names.
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 2] {
+        [
+            (OFFENDERS, self.offenders.map()),
+            (RECORDING, self.recording.map()),
+        ]
+    }
+
+    /// How many offenders there may be.
+    pub(super) fn capacity(&self) -> u32 {
+        let info = self.offenders.map().info();
+        info.map_or(0, |info| info.max_entries())
+    }
+
     /// Everything, a few thousand offenders a system call. Keeps nobody from being forgotten.
     pub fn read(&self) -> Result<Recorded, DatapathError> {
         let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
@@ -47,6 +61,12 @@ impl OffenderMaps {
 }
 
 impl Recorded {
+    /// Adds what was recorded elsewhere.
+    pub(super) fn add(&mut self, other: Self) {
+        self.offenders.extend(other.offenders);
+        self.counts += other.counts;
+    }
+
     /// How many offenders were forgotten for want of room. One who was recorded while this was
     /// read may be counted too.
     #[must_use]

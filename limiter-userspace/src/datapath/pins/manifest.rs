@@ -1,0 +1,42 @@
+//! What a policy in force is, as it is pinned beside its programs: all that whoever takes it over
+//! has to know.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    datapath::Settings,
+    policy::{Names, Policy},
+};
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Counts the policies since the pins, or the daemon, are there; 0: there was none yet.
+    pub generation: u64,
+    /// When the policy was loaded.
+    pub loaded_at: Timestamp,
+    /// The interfaces that are to be limited, by name; some may not be there.
+    pub interfaces: Vec<String>,
+    /// What the programs were made from.
+    pub settings: Settings,
+    /// The policy.
+    pub policy: Policy,
+    /// Every name that was interned so far.
+    pub names: Names,
+}
+
+impl Manifest {
+    /// Of nothing in force.
+    #[must_use]
+    pub fn empty(settings: Settings) -> Self {
+        Self {
+            generation: 0,
+            loaded_at: Timestamp::now(),
+            interfaces: Vec::new(),
+            settings,
+            policy: Policy::from(Vec::new()),
+            names: Names::default(),
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! What outlives the daemon: links, programs and maps, pinned in a directory of a BPF filesystem.
+//!
+//! ```text
+//! DIRECTORY/
+//!   interfaces/INDEX/link       holds the program on the interface; this place never changes,
+//!   interfaces/INDEX/facts      so that every version of the limiter can take it over
+//!   v1/state/host/MAP           buckets, counters and offenders; v1 is the ABI of all below it
+//!   v1/policies/GENERATION/manifest
+//!   v1/policies/GENERATION/INDEX  the policy's program for an interface
+//! ```
+//!
+//! Between a change of the policy and its end there are two generations; a link says by its
+//! program which is in force. There may be no dots in names of a BPF filesystem, so interfaces
+//! have their indices.
+
+mod document;
+mod manifest;
+
+use std::{
+    collections::BTreeMap,
+    ffi::CString,
+    fs::{self, File},
+    io,
+    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use self::{document::DocumentError, manifest::Manifest};
+use super::{attach::AttachedMode, link::Link, program::Program};
+
+/// The version of everything below `v…`: of the maps' types, sizes and values, and of the
+/// manifest. To be raised when one of them changes so that an older or newer limiter would
+/// misread it; a test tells when the maps do.
+pub const ABI: u32 = 1;
+
+/// Where `--pin` pins unless it is told otherwise.
+pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";
+
+const INTERFACES: &str = "interfaces";
+const POLICIES: &str = "policies";
+const STATE: &str = "state";
+const LINK: &str = "link";
+const FACTS: &str = "facts";
+const MANIFEST: &str = "manifest";
+
+/// Nothing can be pinned, or what is pinned cannot be used.
+#[derive(Debug, Error)]
+pub enum PinsError {
+    /// Another process has the directory.
+    #[error(
+        "another limiter is running with what is pinned in {0}: stop it first, or pin this one's \
+         elsewhere with --pin=DIRECTORY"
+    )]
+    InUse(PathBuf),
+    /// It is an ordinary directory.
+    #[error(
+        "{0} is not in a BPF filesystem, where alone programs can be pinned: mount one \
+         (mount -t bpf bpf /sys/fs/bpf), or name a directory in one with --pin=DIRECTORY"
+    )]
+    NotBpf(PathBuf),
+    /// The system refused.
+    #[error("cannot use {path} for pinning: {source}")]
+    Path {
+        /// What could not be made, read or removed.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A document is damaged, or of another version.
+    #[error("what is pinned as {path} cannot be used: {source}; `limiter detach` removes it all")]
+    Document {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<DocumentError>,
+    },
+}
+
+/// What is known of an interface that has the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Facts {
+    /// Its name when it was attached to.
+    pub(super) name: String,
+    /// The block of its reason counters.
+    pub(super) slot: u32,
+    /// The mode in which it runs.
+    pub(super) mode: AttachedMode,
+    /// Native mode was wished for and refused, for this cause.
+    pub(super) fell_back: Option<String>,
+    /// When it was attached.
+    pub(super) since: Timestamp,
+}
+
+/// An interface whose link is pinned.
+#[derive(Debug)]
+pub(super) struct PinnedInterface {
+    pub(super) index: u32,
+    pub(super) facts: Facts,
+    pub(super) link: Link,
+}
+
+/// A policy that is pinned, with its programs by the interfaces' indices.
+#[derive(Debug)]
+pub(super) struct PinnedPolicy {
+    pub(super) manifest: Manifest,
+    pub(super) programs: BTreeMap<u32, Program>,
+}
+
+/// A directory of pins.
+#[derive(Debug)]
+pub struct Pins {
+    directory: PathBuf,
+    /// Keeps every other process that changes pins away; `None`: for reading alone.
+    _lock: Option<File>,
+}
+
+impl Pins {
+    /// Takes a directory for this process alone, and makes it if it is not there.
+    pub fn take(directory: &Path) -> Result<Self, PinsError> {
+        make(directory)?;
+        let lock = File::open(directory).map_err(path_error(directory))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(PinsError::InUse(directory.into())),
+            Err(fs::TryLockError::Error(source)) => return Err(path_error(directory)(source)),
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            _lock: Some(lock),
+        })
+    }
+
+    /// Looks at a directory, whoever has it; `None`: nothing is pinned there.
+    #[must_use]
+    pub fn look(directory: &Path) -> Option<Self> {
+        directory.join(INTERFACES).is_dir().then(|| Self {
+            directory: directory.to_owned(),
+            _lock: None,
+        })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where the maps of one set of buckets, counters and offenders are pinned.
+    pub(super) fn state(&self, owner: &str) -> PathBuf {
+        self.versioned().join(STATE).join(owner)
+    }
+
+    /// Whose maps are pinned.
+    pub(super) fn state_owners(&self) -> Result<Vec<String>, PinsError> {
+        names(&self.versioned().join(STATE))
+    }
+
+    /// Makes a directory that [`Self::state`] tells, empty.
+    pub(super) fn make_state(&self, owner: &str) -> Result<PathBuf, PinsError> {
+        let path = self.state(owner);
+        remove(&path)?;
+        make(&path)?;
+        Ok(path)
+    }
+
+    /// Removes the maps of one set.
+    pub(super) fn remove_state(&self, owner: &str) -> Result<(), PinsError> {
+        remove(&self.state(owner))
+    }
+
+    /// The names of what other versions of the limiter have pinned.
+    pub(super) fn other_versions(&self) -> Result<Vec<String>, PinsError> {
+        let mut names = names(&self.directory)?;
+        names.retain(|name| name.starts_with('v') && *name != version());
+        Ok(names)
+    }
+
+    /// Removes what another version has pinned, but for links, which have been taken over.
+    pub(super) fn remove_version(&self, name: &str) -> Result<(), PinsError> {
+        remove(&self.directory.join(name))
+    }
+
+    /// The interfaces whose links are pinned.
+    pub(super) fn interfaces(&self) -> Result<Vec<PinnedInterface>, PinsError> {
+        let directory = self.directory.join(INTERFACES);
+        let mut interfaces = Vec::new();
+        for index in numbers(&directory)? {
+            let of_interface = directory.join(index.to_string());
+            let facts = of_interface.join(FACTS);
+            let link = of_interface.join(LINK);
+            if !link.exists() {
+                // Its making was cut short; there is no program either.
+                continue;
+            }
+            interfaces.push(PinnedInterface {
+                index,
+                facts: document::read(&facts).map_err(document_error(&facts))?,
+                link: Link::open(&link).map_err(path_error(&link))?,
+            });
+        }
+        Ok(interfaces)
+    }
+
+    /// Pins an interface's link. From then on the program stays.
+    pub(super) fn add_interface(
+        &self,
+        index: u32,
+        facts: &Facts,
+        link: &Link,
+    ) -> Result<(), PinsError> {
+        let directory = self.interface(index);
+        remove(&directory)?;
+        make(&directory)?;
+        let path = directory.join(FACTS);
+        document::pin(&path, facts).map_err(document_error(&path))?;
+        let path = directory.join(LINK);
+        link.pin(&path).map_err(path_error(&path))
+    }
+
+    /// Removes an interface's link: unless somebody has it open, the program goes.
+    pub(super) fn remove_interface(&self, index: u32) -> Result<(), PinsError> {
+        remove(&self.interface(index))
+    }
+
+    /// The policies, the oldest first.
+    pub(super) fn policies(&self) -> Result<Vec<PinnedPolicy>, PinsError> {
+        let directory = self.versioned().join(POLICIES);
+        let mut policies = Vec::new();
+        for generation in numbers::<u64>(&directory)? {
+            let of_policy = directory.join(generation.to_string());
+            let path = of_policy.join(MANIFEST);
+            if !path.exists() {
+                // Its making was cut short, before any program of it was used.
+                continue;
+            }
+            let manifest = document::read(&path).map_err(document_error(&path))?;
+            let mut programs = BTreeMap::new();
+            for index in numbers::<u32>(&of_policy)? {
+                let path = of_policy.join(index.to_string());
+                programs.insert(index, Program::open(&path).map_err(path_error(&path))?);
+            }
+            policies.push(PinnedPolicy { manifest, programs });
+        }
+        Ok(policies)
+    }
+
+    /// Pins a policy and its programs.
+    pub(super) fn add_policy<'p>(
+        &self,
+        manifest: &Manifest,
+        programs: impl IntoIterator<Item = (u32, &'p Program)>,
+    ) -> Result<(), PinsError> {
+        let directory = self.policy(manifest.generation);
+        remove(&directory)?;
+        make(&directory)?;
+        for (index, program) in programs {
+            self.add_program(manifest.generation, index, program)?;
+        }
+        // What has one is whole.
+        let path = directory.join(MANIFEST);
+        document::pin(&path, manifest).map_err(document_error(&path))
+    }
+
+    /// Pins one more program of a policy.
+    pub(super) fn add_program(
+        &self,
+        generation: u64,
+        index: u32,
+        program: &Program,
+    ) -> Result<(), PinsError> {
+        let path = self.policy(generation).join(index.to_string());
+        program.pin(&path).map_err(path_error(&path))
+    }
+
+    /// Removes a policy and its programs.
+    pub(super) fn remove_policy(&self, generation: u64) -> Result<(), PinsError> {
+        remove(&self.policy(generation))
+    }
+
+    /// Removes everything: whatever was attached is detached.
+    pub fn remove_all(self) -> Result<(), PinsError> {
+        // The links first: what they enforce is then whole to its end.
+        remove(&self.directory.join(INTERFACES))?;
+        remove(&self.directory)
+    }
+
+    fn versioned(&self) -> PathBuf {
+        self.directory.join(version())
+    }
+
+    fn interface(&self, index: u32) -> PathBuf {
+        self.directory.join(INTERFACES).join(index.to_string())
+    }
+
+    fn policy(&self, generation: u64) -> PathBuf {
+        let policies = self.versioned().join(POLICIES);
+        policies.join(generation.to_string())
+    }
+}
+
+fn version() -> String {
+    format!("v{ABI}")
+}
+
+/// Makes a directory, and those above it, in a BPF filesystem.
+fn make(path: &Path) -> Result<(), PinsError> {
+    let mut above = path;
+    while !above.exists() {
+        above = above.parent().unwrap_or(Path::new("/"));
+    }
+    if !is_bpf(above).map_err(path_error(above))? {
+        return Err(PinsError::NotBpf(path.to_owned()));
+    }
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(path_error(path))
+}
+
+fn is_bpf(path: &Path) -> io::Result<bool> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: zeroes make a valid `statfs`, its fields being numbers.
+    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is a C string and the pointer is to a `statfs` of our own.
+    if unsafe { libc::statfs(path.as_ptr(), &raw mut found) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(found.f_type == libc::BPF_FS_MAGIC)
+}
+
+/// Removes a directory and what is in it, if it is there.
+fn remove(path: &Path) -> Result<(), PinsError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(path_error(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The names of what is in a directory; none if there is no directory.
+fn names(directory: &Path) -> Result<Vec<String>, PinsError> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(path_error(directory)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(path_error(directory))?.file_name();
+        names.push(name.to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Those of them that are numbers, in their order.
+fn numbers<T: std::str::FromStr + Ord>(directory: &Path) -> Result<Vec<T>, PinsError> {
+    let names = names(directory)?;
+    let mut numbers: Vec<T> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn path_error(path: &Path) -> impl Fn(io::Error) -> PinsError + use<> {
+    let path = path.to_owned();
+    move |source| PinsError::Path {
+        path: path.clone(),
+        source,
+    }
+}
+
+fn document_error(path: &Path) -> impl Fn(DocumentError) -> PinsError + use<> {
+    let path = path.to_owned();
+    move |source| PinsError::Document {
+        path: path.clone(),
+        source: Box::new(source),
+    }
+}

@@ -1,0 +1,426 @@
+//! One policy replaces another: the programs of the new one are made and verified beside those of
+//! the old, and then take over their links, each in one step. Until that is settled, it can be
+//! reverted.
+
+use std::{collections::BTreeMap, mem};
+
+use limiter_common::counters::MAX_INTERFACES;
+
+use super::{
+    Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest,
+    interface::Interface,
+    log::{self, Forwarding},
+    maps::SharedMaps,
+    pins::{PinnedPolicy, Pins},
+    program::Program,
+    shared::SharedDirectory,
+    state::State,
+};
+use crate::{config::AttachMode, policy::CompiledPolicy};
+
+/// A policy whose programs are verified; nothing of it is in force.
+pub struct Prepared {
+    manifest: Manifest,
+    policy: CompiledPolicy,
+    /// The sets of maps that are not there yet; all of them where the present ones do not fit.
+    state: State,
+    replaces_state: bool,
+    made: Vec<Made>,
+}
+
+/// A program for an interface.
+struct Made {
+    interface: Interface,
+    slot: u32,
+    program: Program,
+    forwarding: Option<Forwarding>,
+}
+
+/// What was in force before: to be settled or reverted.
+pub struct Previous {
+    manifest: Manifest,
+    policy: CompiledPolicy,
+    /// Where the new policy has another.
+    state: Option<State>,
+    /// By the interfaces' indices.
+    programs: BTreeMap<u32, Program>,
+    /// From interfaces that are not to be limited any more. Until it is settled, they are.
+    removed: Vec<Attachment>,
+    /// The indices of interfaces that were attached to with the new policy.
+    added: Vec<u32>,
+}
+
+impl Previous {
+    /// What was in force before.
+    #[must_use]
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+}
+
+impl Datapath {
+    /// Takes over what is pinned; also, where the policy in force was not settled, the one before
+    /// it. What has been pinned by another version is taken over as far as links go.
+    pub fn adopt(pins: Pins) -> Result<Option<(Self, Option<Previous>)>, DatapathError> {
+        let mut policies = pins.policies()?;
+        let interfaces = pins.interfaces()?;
+        let held: Vec<_> = interfaces
+            .iter()
+            .filter_map(|interface| Some(interface.link.info().ok()?.program))
+            .collect();
+        let in_force = policies.iter().rposition(|policy| {
+            let mut programs = policy.programs.values();
+            programs.any(|program| held.contains(&program.id()))
+        });
+        // Where no interface is left, the newest.
+        let Some(place) = in_force.or_else(|| policies.len().checked_sub(1)) else {
+            return Ok(None);
+        };
+        let PinnedPolicy {
+            manifest,
+            mut programs,
+        } = policies.swap_remove(place);
+        let state = State::open(&pins, manifest.settings)?;
+        let mut before = policies
+            .into_iter()
+            .find(|policy| policy.manifest.generation < manifest.generation);
+        let attachments = interfaces
+            .into_iter()
+            .map(|interface| {
+                let index = interface.index;
+                // A change of the policy may have been cut short between two interfaces.
+                let mut of = |programs: &mut BTreeMap<u32, Program>| {
+                    let program = programs.remove(&index)?;
+                    held.contains(&program.id()).then_some(program)
+                };
+                let program = of(&mut programs)
+                    .or_else(|| of(&mut before.as_mut()?.programs));
+                Attachment::of_pinned(interface, program)
+            })
+            .collect();
+        let previous = match before {
+            Some(PinnedPolicy { manifest, programs }) => Some(Previous {
+                policy: CompiledPolicy::new(&manifest.policy)?,
+                manifest,
+                state: None,
+                programs,
+                removed: Vec::new(),
+                added: Vec::new(),
+            }),
+            None => None,
+        };
+        let datapath = Self {
+            policy: CompiledPolicy::new(&manifest.policy)?,
+            manifest,
+            state,
+            attachments,
+            pins: Some(pins),
+        };
+        Ok(Some((datapath, previous)))
+    }
+
+    /// Makes and verifies the programs of a policy for these interfaces. Changes nothing.
+    pub fn prepare(
+        &self,
+        manifest: Manifest,
+        policy: CompiledPolicy,
+        interfaces: &[Interface],
+    ) -> Result<Prepared, DatapathError> {
+        let mut prepared = Prepared {
+            replaces_state: !self.state.fits(manifest.settings),
+            state: State::new(manifest.settings),
+            manifest,
+            policy,
+            made: Vec::with_capacity(interfaces.len()),
+        };
+        let mut slots: Vec<_> = Vec::with_capacity(interfaces.len());
+        for interface in interfaces {
+            let slot = self.slot_for(interface, &slots)?;
+            slots.push(slot);
+            let made = self.make(&mut prepared, interface, slot)?;
+            prepared.made.push(made);
+        }
+        Ok(prepared)
+    }
+
+    /// A block of counters for an interface: the one it had, or a free one.
+    fn slot_for(&self, interface: &Interface, taken: &[u32]) -> Result<u32, DatapathError> {
+        let attached = |by: fn(&Attachment, &Interface) -> bool| {
+            let found = self.attachments.iter().find(|found| by(found, interface));
+            found.map(|found| found.slot)
+        };
+        let had = attached(|found, interface| found.index == interface.index)
+            .or_else(|| attached(|found, interface| found.interface == interface.name));
+        let is_free = |slot: &u32| {
+            !taken.contains(slot) && self.attachments.iter().all(|found| found.slot != *slot)
+        };
+        had.filter(|slot| !taken.contains(slot))
+            .or_else(|| (0..MAX_INTERFACES).find(is_free))
+            .ok_or(DatapathError::TooManyInterfaces(taken.len() + 1))
+    }
+
+    fn make(
+        &self,
+        prepared: &mut Prepared,
+        interface: &Interface,
+        slot: u32,
+    ) -> Result<Made, DatapathError> {
+        let Prepared { state, policy, .. } = prepared;
+        let settings = prepared.manifest.settings;
+        let present = (!prepared.replaces_state).then_some(&self.state);
+        state.provide(slot, present)?;
+        let maps = state.of(slot).or_else(|| present?.of(slot));
+        let maps = maps.ok_or(DatapathError::Missing("maps for an interface"))?;
+        let mut instance = prepare_over(maps, policy, slot, settings, Clocking::Kernel)?;
+        let forwarding = match settings.log {
+            LogLevel::Off => None,
+            LogLevel::Verdicts => Some(log::forward(&mut instance, &interface.name)?),
+        };
+        instance.verify()?;
+        Ok(Made {
+            interface: interface.clone(),
+            slot,
+            program: instance.into_program()?,
+            forwarding,
+        })
+    }
+
+    /// Puts a policy in force: on all its interfaces, or, with an error, on none. Interfaces that
+    /// it does not have keep the old one until that is settled.
+    pub fn apply(
+        &mut self,
+        prepared: Prepared,
+        mode: AttachMode,
+    ) -> Result<Previous, DatapathError> {
+        let Prepared {
+            manifest,
+            policy,
+            state,
+            replaces_state,
+            made,
+        } = prepared;
+        let generation = manifest.generation;
+        if let Some(pins) = &self.pins {
+            if !replaces_state {
+                state.pin(pins)?;
+            }
+            let programs = made.iter().map(|made| (made.interface.index, &made.program));
+            pins.add_policy(&manifest, programs)?;
+        }
+        let switched = self.switch(made, mode);
+        let switched = match (switched, &self.pins) {
+            (Err(error), Some(pins)) => {
+                // What is left of it is never used.
+                let _ = pins.remove_policy(generation);
+                return Err(error);
+            }
+            (switched, _) => switched?,
+        };
+        let state = if replaces_state {
+            let old = mem::replace(&mut self.state, state);
+            self.repin(&old)?;
+            Some(old)
+        } else {
+            self.state.extend(state);
+            self.state.set(manifest.settings);
+            None
+        };
+        Ok(Previous {
+            manifest: mem::replace(&mut self.manifest, manifest),
+            policy: mem::replace(&mut self.policy, policy),
+            state,
+            programs: switched.programs,
+            removed: switched.removed,
+            added: switched.added,
+        })
+    }
+
+    /// Pins the present state in the place of an old one.
+    fn repin(&self, old: &State) -> Result<(), DatapathError> {
+        if let Some(pins) = &self.pins {
+            old.unpin(pins)?;
+            self.state.pin(pins)?;
+        }
+        Ok(())
+    }
+
+    /// Attaches to one more interface, with the policy in force.
+    pub fn attach(&mut self, interface: &Interface, mode: AttachMode) -> Result<(), DatapathError> {
+        let interfaces = std::slice::from_ref(interface);
+        let prepared = self.prepare(self.manifest.clone(), self.policy.clone(), interfaces)?;
+        let Prepared { state, made, .. } = prepared;
+        if let Some(pins) = &self.pins {
+            state.pin(pins)?;
+        }
+        self.state.extend(state);
+        for made in made {
+            if let Some(pins) = &self.pins {
+                let index = made.interface.index;
+                pins.add_program(self.manifest.generation, index, &made.program)?;
+            }
+            let attachment = made.attach(mode)?;
+            self.add(attachment)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps an attachment, in the place of one to an interface of that name that has vanished.
+    fn add(&mut self, attachment: Attachment) -> Result<(), DatapathError> {
+        if let Some(pins) = &self.pins {
+            pins.add_interface(attachment.index, &attachment.facts(), &attachment.link)?;
+        }
+        let vanished = self.attachments.iter().position(|found| {
+            found.interface == attachment.interface && found.index != attachment.index
+        });
+        match vanished {
+            Some(place) => {
+                let vanished = mem::replace(&mut self.attachments[place], attachment);
+                self.unpin(&vanished)?;
+            }
+            None => self.attachments.push(attachment),
+        }
+        Ok(())
+    }
+
+    fn unpin(&self, attachment: &Attachment) -> Result<(), DatapathError> {
+        if let Some(pins) = &self.pins {
+            pins.remove_interface(attachment.index)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the programs in force, or none.
+    fn switch(&mut self, made: Vec<Made>, mode: AttachMode) -> Result<Switched, DatapathError> {
+        // What an interface may refuse comes first.
+        let mut successors = BTreeMap::new();
+        let mut new = Vec::new();
+        for made in made {
+            let index = made.interface.index;
+            if self.attachments.iter().any(|found| found.index == index) {
+                successors.insert(index, made);
+            } else {
+                new.push(made.attach(mode)?);
+            }
+        }
+        let mut programs = BTreeMap::new();
+        for place in 0..self.attachments.len() {
+            let attachment = &mut self.attachments[place];
+            let Some(made) = successors.remove(&attachment.index) else {
+                continue;
+            };
+            match attachment.replace(made.program) {
+                Ok(old) => {
+                    attachment.forwarding = made.forwarding;
+                    programs.extend(old.map(|old| (attachment.index, old)));
+                }
+                Err(error) => {
+                    self.put_back(programs)?;
+                    return Err(error);
+                }
+            }
+        }
+        let wanted = |attachment: &mut Attachment| programs.contains_key(&attachment.index);
+        let added = new.iter().map(|attachment| attachment.index).collect();
+        let removed = self.attachments.extract_if(.., |found| !wanted(found)).collect();
+        for attachment in new {
+            self.add(attachment)?;
+        }
+        Ok(Switched {
+            programs,
+            removed,
+            added,
+        })
+    }
+
+    /// Puts older programs in force again.
+    fn put_back(&mut self, mut programs: BTreeMap<u32, Program>) -> Result<(), DatapathError> {
+        for attachment in &mut self.attachments {
+            if let Some(program) = programs.remove(&attachment.index) {
+                attachment.replace(program)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The policy in force stays: what was before is forgotten.
+    pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
+        for removed in &previous.removed {
+            self.unpin(removed)?;
+        }
+        match &self.pins {
+            Some(pins) if previous.manifest.generation != self.manifest.generation => {
+                pins.remove_policy(previous.manifest.generation)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Puts what was before in force again. Interfaces that it did not have are detached.
+    pub fn revert(&mut self, previous: Previous) -> Result<(), DatapathError> {
+        let Previous {
+            manifest,
+            policy,
+            state,
+            programs,
+            removed,
+            added,
+        } = previous;
+        self.put_back(programs)?;
+        let is_added = |attachment: &mut Attachment| added.contains(&attachment.index);
+        let detached: Vec<_> = self.attachments.extract_if(.., is_added).collect();
+        for attachment in &detached {
+            self.unpin(attachment)?;
+        }
+        self.attachments.extend(removed);
+        let reverted = mem::replace(&mut self.manifest, manifest);
+        self.policy = policy;
+        if let Some(state) = state {
+            let old = mem::replace(&mut self.state, state);
+            self.repin(&old)?;
+        }
+        self.state.set(self.manifest.settings);
+        if let Some(pins) = &self.pins {
+            pins.remove_policy(reverted.generation)?;
+        }
+        Ok(())
+    }
+
+    /// Detaches every program and removes every pin.
+    pub fn detach(self) -> Result<(), DatapathError> {
+        match self.pins {
+            Some(pins) => Ok(pins.remove_all()?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a switch has left.
+struct Switched {
+    programs: BTreeMap<u32, Program>,
+    removed: Vec<Attachment>,
+    added: Vec<u32>,
+}
+
+impl Made {
+    fn attach(self, mode: AttachMode) -> Result<Attachment, DatapathError> {
+        Ok(Attachment {
+            forwarding: self.forwarding,
+            ..Attachment::new(self.program, &self.interface, self.slot, mode)?
+        })
+    }
+}
+
+/// Makes an instance, still to be verified, over maps that are there.
+pub(super) fn prepare_over(
+    maps: &SharedMaps,
+    policy: &CompiledPolicy,
+    slot: u32,
+    settings: super::Settings,
+    clocking: Clocking,
+) -> Result<Instance, DatapathError> {
+    let directory = SharedDirectory::new()?;
+    maps.pin(directory.path())?;
+    let (object, shared) = (settings.log.object(), Some(directory.path()));
+    Instance::prepare(object, policy, slot, settings, clocking, shared)
+}

@@ -1,0 +1,165 @@
+//! Buckets, counters and offenders: what stays when a policy replaces another.
+
+use std::collections::BTreeMap;
+
+use limiter_common::{
+    counters::{LimitTraffic, Traffic},
+    limit::LimitId,
+    reason::Reason,
+};
+
+use super::{DatapathError, Recorded, Settings, SharedMaps, pins::Pins};
+use crate::config::Scope;
+
+/// The one set of all interfaces, where they share it.
+const HOST: &str = "host";
+
+/// The sets of maps: one of all interfaces, or one of each.
+pub(super) struct State {
+    settings: Settings,
+    /// By the interface's slot; the one of all is under 0.
+    sets: BTreeMap<u32, SharedMaps>,
+}
+
+impl State {
+    /// Without any set yet.
+    pub(super) const fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            sets: BTreeMap::new(),
+        }
+    }
+
+    /// What is pinned.
+    pub(super) fn open(pins: &Pins, settings: Settings) -> Result<Self, DatapathError> {
+        let mut state = Self::new(settings);
+        for owner in pins.state_owners()? {
+            let slot = match (settings.buckets.scope, owner.as_str()) {
+                (Scope::Host, HOST) => 0,
+                (Scope::Interface, slot) if slot != HOST => match slot.parse() {
+                    Ok(slot) => slot,
+                    Err(_) => continue,
+                },
+                _ => continue,
+            };
+            let maps = SharedMaps::open(&pins.state(&owner), settings)?;
+            state.sets.insert(slot, maps);
+        }
+        Ok(state)
+    }
+
+    /// Whether it can go on with other settings.
+    pub(super) fn fits(&self, settings: Settings) -> bool {
+        self.settings.buckets.scope == settings.buckets.scope
+            && self.settings.buckets.store == settings.buckets.store
+            && self.settings.hash_key == settings.hash_key
+            && self.sets.values().all(|maps| maps.fit(settings))
+    }
+
+    /// Goes on with other settings, which must fit.
+    pub(super) fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+        for maps in self.sets.values_mut() {
+            maps.set(settings);
+        }
+    }
+
+    /// The settings it was made with.
+    pub(super) const fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Makes the set of the interface in `slot`, unless it is there, or in `others`.
+    pub(super) fn provide(&mut self, slot: u32, others: Option<&Self>) -> Result<(), DatapathError> {
+        let key = self.key(slot);
+        let there = self.of(slot).or_else(|| others?.of(slot)).is_some();
+        if !there {
+            self.sets.insert(key, SharedMaps::create(self.settings)?);
+        }
+        Ok(())
+    }
+
+    /// Adds the sets of another state with the same settings.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.sets.extend(other.sets);
+    }
+
+    /// Pins what is not pinned.
+    pub(super) fn pin(&self, pins: &Pins) -> Result<(), DatapathError> {
+        let pinned = pins.state_owners()?;
+        for (slot, maps) in &self.sets {
+            let owner = self.owner(*slot);
+            if !pinned.contains(&owner) {
+                maps.pin(&pins.make_state(&owner)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes its pins.
+    pub(super) fn unpin(&self, pins: &Pins) -> Result<(), DatapathError> {
+        for key in self.sets.keys() {
+            pins.remove_state(&self.owner(*key))?;
+        }
+        Ok(())
+    }
+
+    /// The maps of the interface in `slot`, if they are provided.
+    pub(super) fn of(&self, slot: u32) -> Option<&SharedMaps> {
+        self.sets.get(&self.key(slot))
+    }
+
+    /// All sets.
+    pub(super) fn sets(&self) -> impl Iterator<Item = &SharedMaps> {
+        self.sets.values()
+    }
+
+    /// What was counted under a reason on the interface in `slot`.
+    pub(super) fn reason_traffic(
+        &self,
+        slot: u32,
+        reason: Reason,
+    ) -> Result<Traffic, DatapathError> {
+        self.of(slot)
+            .map_or(Ok(Traffic::default()), |maps| {
+                maps.reason_traffic(slot, reason)
+            })
+    }
+
+    /// What was counted for a limit on all interfaces.
+    pub(super) fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
+        let mut total = LimitTraffic::default();
+        for maps in self.sets() {
+            total += maps.limit_traffic(limit)?;
+        }
+        Ok(total)
+    }
+
+    /// How many buckets were forgotten while they were in debt, for want of room.
+    pub(super) fn lossy_evictions(&self) -> Result<u64, DatapathError> {
+        self.sets().map(SharedMaps::lossy_evictions).sum()
+    }
+
+    /// Everyone who was recorded as an offender.
+    pub(super) fn offenders(&self) -> Result<Recorded, DatapathError> {
+        let mut all = Recorded::default();
+        for maps in self.sets() {
+            all.add(maps.offenders().read()?);
+        }
+        Ok(all)
+    }
+
+    const fn key(&self, slot: u32) -> u32 {
+        match self.settings.buckets.scope {
+            Scope::Host => 0,
+            Scope::Interface => slot,
+        }
+    }
+
+    fn owner(&self, key: u32) -> String {
+        match self.settings.buckets.scope {
+            Scope::Host => HOST.to_owned(),
+            Scope::Interface => key.to_string(),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The system call bpf(2), for the commands that no library offers as they are needed here.
+
+use std::{
+    ffi::CString,
+    io,
+    os::{
+        fd::{FromRawFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::Path,
+};
+
+/// A command, from linux/bpf.h.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Command {
+    /// `BPF_OBJ_PIN`
+    Pin = 6,
+    /// `BPF_OBJ_GET`
+    Get = 7,
+    /// `BPF_OBJ_GET_INFO_BY_FD`
+    Info = 15,
+    /// `BPF_MAP_LOOKUP_BATCH` (Linux 5.6)
+    LookUpBatch = 24,
+    /// `BPF_MAP_UPDATE_BATCH` (Linux 5.6)
+    UpdateBatch = 26,
+    /// `BPF_LINK_CREATE` (for XDP, Linux 5.9)
+    CreateLink = 28,
+    /// `BPF_LINK_UPDATE` (for XDP, Linux 5.9)
+    UpdateLink = 29,
+}
+
+/// Gives a command to the kernel; returns what it returns.
+///
+/// # Safety
+///
+/// `attributes` must be what the command takes of `union bpf_attr`, from its start on; all
+/// addresses in it must be those of memory that the kernel may read or write as the command says.
+pub(super) unsafe fn bpf<T>(command: Command, attributes: &mut T) -> io::Result<i32> {
+    // SAFETY: the caller's promise; the size is that of the attributes, and what the kernel knows
+    // beyond it counts as zeroes.
+    let returned = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command as libc::c_int,
+            std::ptr::from_mut(attributes),
+            size_of::<T>(),
+        )
+    };
+    match i32::try_from(returned) {
+        Ok(returned) if returned >= 0 => Ok(returned),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What pinning and opening take.
+#[repr(C)]
+struct Path64 {
+    path: u64,
+    descriptor: u32,
+    flags: u32,
+}
+
+/// Pins a map, program or link under a name in a BPF filesystem.
+pub(super) fn pin(descriptor: u32, path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut attributes = Path64 {
+        path: path.as_ptr().addr() as u64,
+        descriptor,
+        flags: 0,
+    };
+    // SAFETY: the path is a C string that outlives the call.
+    unsafe { bpf(Command::Pin, &mut attributes) }.map(drop)
+}
+
+/// Opens what is pinned under a name.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut attributes = Path64 {
+        path: path.as_ptr().addr() as u64,
+        descriptor: 0,
+        flags: 0,
+    };
+    // SAFETY: the path is a C string that outlives the call.
+    let descriptor = unsafe { bpf(Command::Get, &mut attributes) }?;
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// What the kernel tells of a map, program or link, from the start of its `struct bpf_…_info` on.
+pub(super) fn info<const WORDS: usize>(descriptor: u32) -> io::Result<[u32; WORDS]> {
+    #[repr(C)]
+    struct Attributes {
+        descriptor: u32,
+        length: u32,
+        info: u64,
+    }
+    let mut words = [0_u32; WORDS];
+    let mut attributes = Attributes {
+        descriptor,
+        length: u32::try_from(size_of_val(&words)).unwrap_or(0),
+        info: words.as_mut_ptr().expose_provenance() as u64,
+    };
+    // SAFETY: the kernel writes at most `length` bytes, which are there, and any of which are a
+    // value.
+    unsafe { bpf(Command::Info, &mut attributes) }?;
+    Ok(words)
+}
