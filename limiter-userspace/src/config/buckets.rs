@@ -6,15 +6,17 @@ use limiter_common::table::WhenFull;
 use serde::{Deserialize, Serialize};
 
 use super::{node::Node, reader::Reader};
+use crate::policy::serial;
 
 /// Where the state of limits is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buckets {
     /// In which kind of map.
     pub store: Store,
     /// How many buckets there may be at once, of all limits together.
     pub capacity: u32,
     /// What happens when there is no room for another one in [`Store::Table`].
+    #[serde(with = "serial::WhenFullForm")]
     pub when_full: WhenFull,
     /// Which interfaces share them.
     pub scope: Scope,
@@ -46,7 +48,8 @@ impl Scope {
 }
 
 /// The kinds of map that buckets are kept in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Store {
     /// A set-associative table of keyed hashes: fast, and a flood of forged sources pushes out
     /// nobody who is being limited.

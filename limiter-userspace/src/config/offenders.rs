@@ -1,9 +1,11 @@
 //! The section `offenders`: how many of those who were dropped are remembered.
 
+use serde::{Deserialize, Serialize};
+
 use super::{node::Node, reader::Reader};
 
 /// How many of those who were dropped are remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offenders {
     /// How many there may be at once, of all limits together; 0: nobody is recorded.
     pub capacity: u32,

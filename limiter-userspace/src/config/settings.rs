@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use clap::ValueEnum;
 use limiter_common::reason::Action;
+use serde::{Deserialize, Serialize};
 
 use super::{
     node::{Node, Value},
@@ -12,7 +13,8 @@ use super::{
 };
 
 /// How the program is attached to an interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AttachMode {
     /// In the driver where it can, in the kernel's network stack where it cannot.
     #[default]

@@ -7,11 +7,12 @@ use limiter_common::{
     bucket::Owner,
     limit::{BuiltIn, Cost, IdFormat, LimitId},
 };
+use serde::{Deserialize, Serialize};
 
-use super::{Match, SubscriberNumber};
+use super::{Match, SubscriberNumber, serial};
 
 /// How fast a bucket refills and how much it holds, as configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rate {
     /// Tokens a full bucket holds.
     pub burst: u64,
@@ -22,7 +23,8 @@ pub struct Rate {
 }
 
 /// What a limit does to packets for which it has too few tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// It drops them.
     #[default]
@@ -91,7 +93,7 @@ pub fn owner_id(owner: &Owner, interface: &str) -> String {
 }
 
 /// Other parameters for one id of a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Override {
     /// Whom it is for. A prefix shorter than the limit's ids gives each id in it a bucket of
     /// its own with these parameters.
@@ -99,21 +101,26 @@ pub struct Override {
     /// Its parameters.
     pub rate: Rate,
     /// The operator's note from the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
 
 /// One limit: a named budget.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     /// Its name in files and on screens.
     pub name: String,
     /// Its interned id.
+    #[serde(with = "serial::LimitIdForm")]
     pub id: LimitId,
     /// Whose budget it is.
+    #[serde(with = "serial::IdFormatForm")]
     pub id_format: IdFormat,
     /// What it counts.
+    #[serde(with = "serial::CostForm")]
     pub cost: Cost,
     /// Which packets it counts.
+    #[serde(rename = "match")]
     pub matching: Match,
     /// What it does to packets above it.
     pub mode: Mode,

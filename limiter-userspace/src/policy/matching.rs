@@ -3,21 +3,24 @@
 use std::{fmt, ops::RangeInclusive};
 
 use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 
-use super::OverrideId;
+use super::{OverrideId, serial};
 
 /// Ports from the first to the last, both included.
 pub type PortRange = RangeInclusive<u16>;
 
 /// Which packets a limit counts: those that every part matches. A part that is left out
 /// matches every packet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Match {
     /// IP protocol numbers; empty: all.
     pub protocols: Vec<u8>,
     /// Source ports; empty: all, and packets without ports too.
+    #[serde(with = "serial::port_ranges")]
     pub source_ports: Vec<PortRange>,
     /// Destination ports; empty: all, and packets without ports too.
+    #[serde(with = "serial::port_ranges")]
     pub destination_ports: Vec<PortRange>,
     /// The TCP flags; `None`: all, and packets that are not TCP too.
     pub tcp_flags: Option<TcpFlags>,
@@ -29,17 +32,20 @@ pub struct Match {
 
 /// TCP flags that must be set, and others that must not be; the bits are those of byte 13 of
 /// the header (RFC 9293): FIN is 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpFlags {
     /// Must be set.
+    #[serde(with = "serial::tcp_flags")]
     pub set: u8,
     /// Must not be set.
+    #[serde(with = "serial::tcp_flags")]
     pub clear: u8,
 }
 
 /// What a limit that matches ports or flags does with the later fragments of a datagram:
 /// only the first one has them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fragments {
     /// Counts them as if they matched.
     #[default]

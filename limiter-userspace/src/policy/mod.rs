@@ -4,11 +4,13 @@ mod compile;
 mod limit;
 mod matching;
 mod names;
+pub mod serial;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::reason::Action;
+use serde::{Deserialize, Serialize};
 
 pub use self::{
     compile::{CompileError, CompiledPolicy},
@@ -21,13 +23,15 @@ pub use self::{
 pub type SubscriberNumber = u64;
 
 /// A whole configuration of limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// The limits, in the order of their interned ids.
     pub limits: Vec<Limit>,
     /// The prefixes of each subscriber; no prefix belongs to two.
+    #[serde(deserialize_with = "serial::subscribers")]
     pub subscribers: BTreeMap<SubscriberNumber, Vec<IpNet>>,
     /// What is done to malformed packets.
+    #[serde(with = "serial::ActionForm")]
     pub malformed: Action,
 }
 

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limiter_common::limit::{BUILT_IN, FIRST_CUSTOM_ID, LimitId, MAX_LIMIT_IDS};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Every name that was interned, also those that no limit has any more.
 ///
 /// Hand it from one policy to the next: a bucket belongs to an interned id, so a limit keeps
 /// its buckets and counters across reloads wherever it stands in the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<String, u16>", into = "BTreeMap<String, u16>")]
 pub struct Names(BTreeMap<String, LimitId>);
 
 /// More names than there are ids.
@@ -82,6 +84,21 @@ impl Names {
     }
 }
 
+/// The interned id of each name.
+impl From<Names> for BTreeMap<String, u16> {
+    fn from(names: Names) -> Self {
+        let ids = names.0.into_iter();
+        ids.map(|(name, LimitId(id))| (name, id)).collect()
+    }
+}
+
+impl From<BTreeMap<String, u16>> for Names {
+    fn from(ids: BTreeMap<String, u16>) -> Self {
+        let ids = ids.into_iter();
+        Self(ids.map(|(name, id)| (name, LimitId(id))).collect())
+    }
+}
+
 fn is_built_in(name: &str) -> bool {
     BUILT_IN.iter().any(|limit| limit.name == name)
 }
@@ -114,6 +131,14 @@ mod tests {
             assert_eq!(names.id("Web"), Some(LimitId(33)));
             assert_eq!(names.id("Abuse"), Some(LimitId(34)));
         }
+    }
+
+    #[test]
+    fn names_are_written_with_their_ids() {
+        let names = Names::default().intern(["Web", "Dns"]).unwrap();
+        let written = serde_json::to_string(&names).unwrap();
+        assert_eq!(written, r#"{"Dns":32,"Web":33}"#);
+        assert_eq!(serde_json::from_str::<Names>(&written).unwrap(), names);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use std::{fs, path::Path};
 
 use limiter_common::limit::LimitId;
-use limiter_userspace::{config, policy::Names};
+use limiter_userspace::{
+    config::{self, AttachMode, Buckets, Config, Offenders},
+    policy::{Names, Policy},
+};
 
 use super::harness::{SECOND, rate};
 
@@ -21,6 +24,7 @@ fn the_example_configurations_load() {
             let config =
                 config::load(&path, &Names::default()).unwrap_or_else(|errors| panic!("{errors}"));
             assert!(!config.policy.limits.is_empty());
+            assert_same_when_read_again(&config);
             loaded += 1;
         } else {
             assert!(
@@ -30,6 +34,21 @@ fn the_example_configurations_load() {
         }
     }
     assert_eq!(loaded, 5);
+}
+
+/// What is kept of a configuration in files of our own, and sent to the command line.
+fn assert_same_when_read_again(config: &Config) {
+    let kept = (
+        &config.policy,
+        &config.names,
+        config.buckets,
+        config.offenders,
+        config.mode,
+    );
+    let text = serde_json::to_string(&kept).unwrap();
+    let read: (Policy, Names, Buckets, Offenders, AttachMode) =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
+    assert_eq!((&read.0, &read.1, read.2, read.3, read.4), kept);
 }
 
 /// The files that configs/with-files.yaml names.

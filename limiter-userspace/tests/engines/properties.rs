@@ -63,6 +63,13 @@ fn traffic() -> impl Strategy<Value = Vec<(u64, u64, Vec<u8>)>> {
 }
 
 proptest! {
+    /// The daemon that comes after this one, and the command line, have the same policy.
+    #[test]
+    fn a_policy_is_the_same_when_it_is_read_again(policy in random::policy()) {
+        let text = serde_json::to_string(&policy)?;
+        prop_assert_eq!(serde_json::from_str::<Policy>(&text)?, policy);
+    }
+
     /// A drop charges nothing anywhere; a pass charges every limit that counts the packet, but
     /// those that would have dropped it; and no bucket is ever charged above its bound.
     #[test]

@@ -1,0 +1,356 @@
+//! The policy in serde's data model: what files of our own and the control channel hold.
+//!
+//! What has a name in configuration files has the same one here. `limiter-common` depends on
+//! nothing, so its types are described here a second time, for `#[serde(with = "…")]`; that the
+//! descriptions fit is checked by the compiler.
+
+use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
+
+use ipnet::IpNet;
+use limiter_common::{
+    limit::{Cost, IdFormat, LimitId},
+    reason::Action,
+    table::{HashKey, WhenFull},
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use thiserror::Error;
+
+use super::{OverrideId, SubscriberNumber};
+
+/// A limit's interned id, as its number.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LimitId")]
+pub struct LimitIdForm(u16);
+
+/// Whose budget a limit is; of ranges with the length of their prefix.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "IdFormat", rename_all = "camelCase")]
+pub enum IdFormatForm {
+    /// [`IdFormat::IpAddress`].
+    IpAddress,
+    /// [`IdFormat::Ipv4RangeCidr`].
+    #[serde(rename = "ipv4RangeCIDR")]
+    Ipv4RangeCidr {
+        /// In bits.
+        prefix_length: u8,
+    },
+    /// [`IdFormat::Ipv6RangeCidr`].
+    #[serde(rename = "ipv6RangeCIDR")]
+    Ipv6RangeCidr {
+        /// In bits.
+        prefix_length: u8,
+    },
+    /// [`IdFormat::RegId`].
+    RegId,
+    /// [`IdFormat::Total`].
+    Total,
+}
+
+/// What a limit counts.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Cost", rename_all = "kebab-case")]
+pub enum CostForm {
+    /// [`Cost::Packets`].
+    Packets,
+    /// [`Cost::Bytes`].
+    Bytes,
+    /// [`Cost::NewConnections`].
+    NewConnections,
+}
+
+/// What is done to a packet.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Action", rename_all = "kebab-case")]
+pub enum ActionForm {
+    /// [`Action::Pass`].
+    Pass,
+    /// [`Action::Drop`].
+    Drop,
+}
+
+/// What happens when there is no room for another bucket.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "WhenFull", rename_all = "kebab-case")]
+pub enum WhenFullForm {
+    /// [`WhenFull::Evict`].
+    Evict,
+    /// [`WhenFull::DenyNew`].
+    DenyNew,
+    /// [`WhenFull::PassNew`].
+    PassNew,
+}
+
+/// The secret of a table of buckets: only for files that root alone can read.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "HashKey")]
+pub struct HashKeyForm {
+    first: u64,
+    second: u64,
+}
+
+/// Ranges of ports, as objects with the first and the last.
+pub(super) mod port_ranges {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::policy::PortRange;
+
+    #[derive(Serialize, Deserialize)]
+    struct Ports {
+        first: u16,
+        last: u16,
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        ranges: &[PortRange],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(ranges.iter().map(|range| Ports {
+            first: *range.start(),
+            last: *range.end(),
+        }))
+    }
+
+    pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
+        deserializer: D,
+    ) -> Result<Vec<PortRange>, D::Error> {
+        let ranges = Vec::<Ports>::deserialize(deserializer)?;
+        Ok(ranges
+            .into_iter()
+            .map(|ports| ports.first..=ports.last)
+            .collect())
+    }
+}
+
+/// TCP flags, as a list of their names.
+pub(super) mod tcp_flags {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+    use crate::policy::TcpFlags;
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes every field by reference"
+    )]
+    pub(in super::super) fn serialize<S: Serializer>(
+        bits: &u8,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(TcpFlags::names(*bits))
+    }
+
+    pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
+        deserializer: D,
+    ) -> Result<u8, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        names.iter().try_fold(0, |bits, name| {
+            let mut known = TcpFlags::NAMES.iter();
+            let bit = known.position(|known| known == name);
+            let bit =
+                bit.ok_or_else(|| D::Error::custom(format_args!("unknown TCP flag '{name}'")))?;
+            Ok(bits | 1 << bit)
+        })
+    }
+}
+
+/// The prefixes of each subscriber. JSON has numbers as names only in quotes, and serde does not
+/// take these off inside of what is flattened or tagged.
+pub(super) fn subscribers<'d, D: Deserializer<'d>>(
+    deserializer: D,
+) -> Result<BTreeMap<SubscriberNumber, Vec<IpNet>>, D::Error> {
+    let subscribers = BTreeMap::<String, Vec<IpNet>>::deserialize(deserializer)?;
+    let numbered = subscribers.into_iter().map(|(number, prefixes)| {
+        let number = number
+            .parse()
+            .map_err(|_| D::Error::custom(format_args!("no subscriber's number: '{number}'")))?;
+        Ok((number, prefixes))
+    });
+    numbered.collect()
+}
+
+/// A text that names nobody an override could be for.
+#[derive(Debug, Error)]
+#[error("neither a prefix, nor an address, nor a subscriber's number: '{0}'")]
+pub struct InvalidOverrideId(String);
+
+/// From what [`OverrideId`] is displayed as.
+impl FromStr for OverrideId {
+    type Err = InvalidOverrideId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let prefix = text.parse::<IpNet>();
+        let prefix = prefix.or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        match (prefix, text.parse()) {
+            (Ok(prefix), _) => Ok(Self::Prefix(prefix)),
+            (_, Ok(number)) => Ok(Self::Subscriber(number)),
+            _ => Err(InvalidOverrideId(text.to_owned())),
+        }
+    }
+}
+
+impl Serialize for OverrideId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'d> Deserialize<'d> for OverrideId {
+    fn deserialize<D: Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::policy::{Fragments, Limit, Match, Mode, Override, Policy, Rate, TcpFlags};
+
+    fn limit() -> Limit {
+        let rate = |burst| Rate {
+            burst,
+            count: 2,
+            period_ns: u64::MAX,
+        };
+        let other = |id: &str, comment: Option<&str>| Override {
+            id: id.parse().unwrap(),
+            rate: rate(3),
+            comment: comment.map(ToOwned::to_owned),
+        };
+        Limit {
+            name: "Web".to_owned(),
+            id: LimitId(32),
+            id_format: IdFormat::IpAddress,
+            cost: Cost::Packets,
+            matching: Match {
+                protocols: vec![6],
+                source_ports: vec![],
+                destination_ports: vec![80..=80, 8000..=8099],
+                tcp_flags: Some(TcpFlags {
+                    set: TcpFlags::SYN,
+                    clear: TcpFlags::ACK | 0x80,
+                }),
+                destinations: vec!["192.0.2.0/24".parse().unwrap()],
+                fragments: Fragments::Ignore,
+            },
+            mode: Mode::Observe,
+            default: Some(rate(1)),
+            overrides: vec![
+                other("198.51.100.7", None),
+                other("198.51.100.0/24", Some("them")),
+                other("2001:db8::/36", None),
+                other("::1", None),
+                other("18446744073709551615", None),
+            ],
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_configuration_files() {
+        let policy = Policy {
+            limits: vec![limit()],
+            subscribers: BTreeMap::from([(u64::MAX, vec!["192.0.2.1/32".parse().unwrap()])]),
+            malformed: Action::Drop,
+        };
+        let json = serde_json::to_value(&policy).unwrap();
+        let period = u64::MAX;
+        let rate = json!({"burst": 3, "count": 2, "period_ns": period});
+        assert_eq!(
+            json,
+            json!({
+                "limits": [{
+                    "name": "Web",
+                    "id": 32,
+                    "id_format": "ipAddress",
+                    "cost": "packets",
+                    "match": {
+                        "protocols": [6],
+                        "source_ports": [],
+                        "destination_ports": [
+                            {"first": 80, "last": 80}, {"first": 8000, "last": 8099}
+                        ],
+                        "tcp_flags": {"set": ["syn"], "clear": ["ack", "cwr"]},
+                        "destinations": ["192.0.2.0/24"],
+                        "fragments": "ignore",
+                    },
+                    "mode": "observe",
+                    "default": {"burst": 1, "count": 2, "period_ns": period},
+                    "overrides": [
+                        {"id": "198.51.100.7", "rate": rate},
+                        {"id": "198.51.100.0/24", "rate": rate, "comment": "them"},
+                        {"id": "2001:db8::/36", "rate": rate},
+                        {"id": "::1", "rate": rate},
+                        {"id": "18446744073709551615", "rate": rate},
+                    ],
+                }],
+                "subscribers": {"18446744073709551615": ["192.0.2.1/32"]},
+                "malformed": "drop",
+            })
+        );
+        assert_eq!(serde_json::from_value::<Policy>(json).unwrap(), policy);
+    }
+
+    /// What is said here of names is what the types say themselves.
+    #[test]
+    fn every_value_has_its_own_name() {
+        #[derive(Serialize)]
+        struct Described(
+            #[serde(with = "CostForm")] Cost,
+            #[serde(with = "IdFormatForm")] IdFormat,
+            #[serde(with = "ActionForm")] Action,
+        );
+        let check = |cost: Cost, format: IdFormat, action: Action| {
+            let json = serde_json::to_value(Described(cost, format, action)).unwrap();
+            let format_name = match &json[1] {
+                Value::Object(range) => range.keys().next().map(String::as_str),
+                other => other.as_str(),
+            };
+            assert_eq!(json[0], cost.name());
+            assert_eq!(format_name, Some(format.name()));
+            assert_eq!(json[2], action.name());
+        };
+        let prefix_length = 24;
+        check(Cost::Packets, IdFormat::IpAddress, Action::Pass);
+        check(Cost::Bytes, IdFormat::Total, Action::Drop);
+        check(Cost::NewConnections, IdFormat::RegId, Action::Drop);
+        check(
+            Cost::Bytes,
+            IdFormat::Ipv4RangeCidr { prefix_length },
+            Action::Drop,
+        );
+        check(
+            Cost::Bytes,
+            IdFormat::Ipv6RangeCidr { prefix_length },
+            Action::Drop,
+        );
+        for mode in Mode::ALL {
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.name());
+        }
+        for fragments in Fragments::ALL {
+            assert_eq!(serde_json::to_value(fragments).unwrap(), fragments.name());
+        }
+    }
+
+    #[test]
+    fn what_is_no_policy_is_refused() {
+        let check = |change: fn(&mut Value), told: &str| {
+            let mut json = serde_json::to_value(limit()).unwrap();
+            change(&mut json);
+            let error = serde_json::from_value::<Limit>(json).unwrap_err();
+            assert!(error.to_string().contains(told), "{error}");
+        };
+        check(
+            |limit| limit["cost"] = json!("euros"),
+            "unknown variant `euros`",
+        );
+        check(
+            |limit| limit["overrides"][0]["id"] = json!("192.0.2"),
+            "'192.0.2'",
+        );
+        check(
+            |limit| limit["match"]["tcp_flags"]["set"] = json!(["sin"]),
+            "unknown TCP flag 'sin'",
+        );
+    }
+}
