@@ -9,13 +9,10 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    ControlArgs, OutputArgs, print_json,
+    OutputArgs, ReadArgs, print_json,
     render::{ago, at_least, count, duration, table},
 };
-use crate::control::{
-    client::ask,
-    protocol::{Answer, Explanation, LastDrop, Request},
-};
+use crate::control::protocol::{Answer, Explanation, LastDrop, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -23,7 +20,7 @@ pub(super) struct ExplainArgs {
     address: IpAddr,
 
     #[command(flatten)]
-    control: ControlArgs,
+    read: ReadArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -33,7 +30,7 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     let request = Request::Explain {
         address: args.address,
     };
-    let Answer::Explanation(explanation) = ask(&args.control.socket, request)? else {
+    let Answer::Explanation(explanation) = args.read.ask(request)? else {
         bail!("the daemon answered something else than was asked");
     };
     if args.output.json {

@@ -2,9 +2,12 @@
 
 mod check;
 mod completions;
+mod confirm;
+mod detach;
 mod explain;
 pub mod manual;
 mod offenders;
+mod reload;
 mod render;
 mod replay;
 mod run;
@@ -20,7 +23,18 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::control::DEFAULT_SOCKET;
+use crate::{
+    control::{
+        DEFAULT_SOCKET,
+        client::{self, ClientError},
+        protocol::{Answer, Request},
+    },
+    daemon,
+    datapath::{
+        Adopted, Datapath,
+        pins::{DEFAULT_DIRECTORY, Pins},
+    },
+};
 
 /// Holds every source address to a packet, byte or new-connection budget, before the
 /// network stack sees its packets
@@ -43,17 +57,54 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show who was dropped most, by which limit, and how often
     Offenders(offenders::OffendersArgs),
+    /// Have the daemon read its configuration again; a bad one changes nothing
+    Reload(reload::ReloadArgs),
+    /// Keep the policy that `limiter run --confirm` would otherwise revert
+    Confirm(confirm::ConfirmArgs),
+    /// Detach every program, remove what is pinned, and end the daemon
+    Detach(detach::DetachArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
     /// Print a script by which a shell completes this command line
     Completions(completions::CompletionsArgs),
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct ControlArgs {
     /// The daemon's control socket
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     socket: PathBuf,
+}
+
+/// Of commands that read: what is pinned can answer them too.
+#[derive(Clone, Debug, Args)]
+struct ReadArgs {
+    #[command(flatten)]
+    control: ControlArgs,
+
+    /// Where to look, when no daemon runs, for what `limiter run --pin` has pinned
+    #[arg(long, value_name = "DIRECTORY", default_value = DEFAULT_DIRECTORY)]
+    pin: PathBuf,
+}
+
+impl ReadArgs {
+    /// The daemon's answer; or, where none runs and something is pinned, what that says.
+    fn ask(&self, request: Request) -> anyhow::Result<Answer> {
+        let not_running = match client::ask(&self.control.socket, request.clone()) {
+            Err(error @ ClientError::NotRunning(_)) => error,
+            answer => return Ok(answer?),
+        };
+        let Some(pins) = Pins::look(&self.pin) else {
+            return Err(not_running.into());
+        };
+        match Datapath::adopt(pins)? {
+            Adopted::Links(..) => Err(not_running.into()),
+            Adopted::Datapath(datapath, _) => match daemon::look(&datapath, &request) {
+                Answer::Error(error) => Err(ClientError::Refused(error).into()),
+                answer => Ok(answer),
+            },
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -73,6 +124,9 @@ impl Cli {
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
             Command::Offenders(args) => offenders::offenders(args),
+            Command::Reload(args) => reload::reload(&args),
+            Command::Confirm(args) => confirm::confirm(&args),
+            Command::Detach(args) => detach::detach(&args),
             Command::Replay(args) => replay::replay(&args),
             Command::Completions(args) => completions::completions(&args),
         };

@@ -6,12 +6,11 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    ControlArgs, OutputArgs, print_json,
+    OutputArgs, ReadArgs, print_json,
     render::{ago, at_least, count, table_without},
 };
-use crate::control::{
-    client::ask,
-    protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request},
+use crate::control::protocol::{
+    Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request,
 };
 
 #[derive(Debug, Args)]
@@ -34,7 +33,7 @@ pub(super) struct OffendersArgs {
     count: u32,
 
     #[command(flatten)]
-    control: ControlArgs,
+    read: ReadArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -47,7 +46,7 @@ pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
         by,
         count: args.count,
     });
-    let Answer::Offenders(list) = ask(&args.control.socket, request)? else {
+    let Answer::Offenders(list) = args.read.ask(request)? else {
         bail!("the daemon answered something else than was asked");
     };
     if args.output.json {

@@ -1,6 +1,6 @@
 //! `limiter run`.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
     Args,
@@ -10,8 +10,9 @@ use tracing::{Level, error};
 
 use super::{ControlArgs, fail};
 use crate::{
-    config::AttachMode,
+    config::{AttachMode, duration},
     daemon::{self, Options},
+    datapath::pins::DEFAULT_DIRECTORY,
     logging::{self, Format, FormatChoice},
 };
 
@@ -53,8 +54,37 @@ pub(super) struct RunArgs {
     #[arg(long)]
     log_datapath: bool,
 
+    /// Keep enforcing when this process ends, whatever ends it: the programs, their state and the
+    /// policy are pinned in a directory of a BPF filesystem, and taken over by the next `limiter
+    /// run --pin`. `limiter detach` removes them
+    #[arg(
+        long,
+        value_name = "DIRECTORY",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = DEFAULT_DIRECTORY
+    )]
+    pin: Option<PathBuf>,
+
+    /// Revert each new policy after that time, such as 60s, unless `limiter confirm` comes
+    #[arg(long, value_name = "DURATION", value_parser = parse_patience)]
+    confirm: Option<Duration>,
+
     #[command(flatten)]
     control: ControlArgs,
+}
+
+fn parse_patience(text: &str) -> Result<Duration, String> {
+    const FROM: Duration = Duration::from_secs(1);
+    const TO: Duration = Duration::from_hours(24);
+    let expected = || "expected a time from 1s to 24h, such as 60s or 5m".to_owned();
+    let ns = duration::parse(text).map_err(|_| expected())?;
+    let patience = Duration::from_nanos(ns);
+    if (FROM..=TO).contains(&patience) {
+        Ok(patience)
+    } else {
+        Err(expected())
+    }
 }
 
 /// `None`: off.
@@ -94,6 +124,8 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         metrics: args.metrics.map(|MetricsAddress(address)| address),
         socket: args.control.socket,
         log_datapath: args.log_datapath,
+        pin: args.pin,
+        confirm: args.confirm,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

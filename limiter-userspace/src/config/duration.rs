@@ -17,7 +17,7 @@ const MAX_NS: u128 = i64::MAX as u128;
 
 /// Why a text is not a duration that a limit can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum InvalidDuration {
+pub(crate) enum InvalidDuration {
     #[error("a duration such as '1s', '1h30m' or '250ms' is needed")]
     Malformed,
     #[error("its unit is missing: ns, us, ms, s, m or h, such as '{0}s'")]
@@ -32,7 +32,7 @@ pub(super) enum InvalidDuration {
 
 /// A duration's nanoseconds, at least 1: Go's `time.ParseDuration`, but for what is not
 /// positive. Digits below a nanosecond are cut off.
-pub(super) fn parse(text: &str) -> Result<u64, InvalidDuration> {
+pub(crate) fn parse(text: &str) -> Result<u64, InvalidDuration> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),

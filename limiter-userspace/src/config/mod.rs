@@ -8,7 +8,7 @@ mod assemble;
 mod buckets;
 mod contradictions;
 mod diagnostics;
-mod duration;
+pub(crate) mod duration;
 mod flags;
 mod id;
 mod limit;

@@ -14,6 +14,17 @@ use super::protocol::{Answer, MAX_LINE, Request, VERSION, Versioned};
 /// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long it may take to do what is asked, where that is more than to look.
+const LONG_PATIENCE: Duration = Duration::from_mins(2);
+
+const fn patience(request: &Request) -> Duration {
+    match request {
+        // Long configurations on slow machines.
+        Request::Reload | Request::Confirm => LONG_PATIENCE,
+        _ => PATIENCE,
+    }
+}
+
 /// The daemon did not do what was asked.
 #[derive(Debug, Error)]
 pub enum ClientError {
@@ -27,8 +38,13 @@ pub enum ClientError {
     #[error("not allowed to open {0}: run as root (sudo limiter …)")]
     Forbidden(PathBuf),
     /// Somebody listens and says nothing: a daemon that is stopped, for one.
-    #[error("the daemon at {0} has not answered within {patience} s", patience = PATIENCE.as_secs())]
-    Silent(PathBuf),
+    #[error("the daemon at {path} has not answered within {} s", patience.as_secs())]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+        /// How long it was waited for.
+        patience: Duration,
+    },
     /// The conversation broke off.
     #[error("the daemon at {path} did not answer: {source}")]
     Broken {
@@ -59,9 +75,10 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
             ClientError::NotRunning(socket.to_owned())
         }
         io::ErrorKind::PermissionDenied => ClientError::Forbidden(socket.to_owned()),
-        _ => broken(socket)(source),
+        _ => broken(socket, PATIENCE)(source),
     })?;
-    let line = converse(&stream, request).map_err(broken(socket))?;
+    let patience = patience(&request);
+    let line = converse(&stream, request).map_err(broken(socket, patience))?;
     let foreign = |reason: String| ClientError::Foreign {
         path: socket.to_owned(),
         reason,
@@ -79,7 +96,7 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
 }
 
 fn converse(mut stream: &UnixStream, request: Request) -> io::Result<String> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience(&request)))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = serde_json::to_string(&Versioned::new(request))?;
     line.push('\n');
@@ -93,10 +110,13 @@ fn converse(mut stream: &UnixStream, request: Request) -> io::Result<String> {
     Ok(answer)
 }
 
-fn broken(path: &Path) -> impl Fn(io::Error) -> ClientError {
+fn broken(path: &Path, patience: Duration) -> impl Fn(io::Error) -> ClientError {
     let path = path.to_owned();
     move |source| match source.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Silent(path.clone()),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Silent {
+            path: path.clone(),
+            patience,
+        },
         _ => ClientError::Broken {
             path: path.clone(),
             source,

@@ -1,11 +1,13 @@
 //! What the command line and the daemon say to each other.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
 
 use clap::ValueEnum;
 use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
+
+use crate::daemon::History;
 
 /// The version of the protocol; a daemon answers no other.
 pub const VERSION: u32 = 1;
@@ -49,6 +51,12 @@ pub enum Request {
     },
     /// Who was dropped most.
     Offenders(OffenderQuery),
+    /// To read the configuration again and put it in force.
+    Reload,
+    /// To keep the policy that waits to be confirmed.
+    Confirm,
+    /// To detach every program, remove every pin, and end.
+    Detach,
 }
 
 /// Which offenders to tell, and how.
@@ -82,7 +90,16 @@ pub enum Answer {
     Explanation(Explanation),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
-    /// It could not be done; one line.
+    /// To [`Request::Reload`].
+    Reloaded(Reloaded),
+    /// To [`Request::Confirm`].
+    Confirmed {
+        /// The number of the policy.
+        generation: u64,
+    },
+    /// To [`Request::Detach`]: it will, as soon as the answer is on its way.
+    Detaching,
+    /// It could not be done; errors one a line.
     Error(String),
 }
 
@@ -95,10 +112,36 @@ pub struct Status {
     pub policy: PolicyStatus,
     /// Where the buckets are.
     pub buckets: BucketsStatus,
+    /// Where all of it is pinned; `None`: it ends with the daemon.
+    pub pinned: Option<PathBuf>,
+    /// The daemon; `None`: none is running, what is pinned is enforced.
+    pub daemon: Option<DaemonStatus>,
     /// Packets by reason, over all interfaces.
     pub reasons: BTreeMap<String, u64>,
     /// What each limit did.
     pub limits: BTreeMap<String, LimitStatus>,
+}
+
+/// The daemon.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    /// How often the configuration was read again, and what came of it.
+    pub reloads: History,
+}
+
+/// What a reload has put in force.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// The number of the policy.
+    pub generation: u64,
+    /// How many limits it has.
+    pub limits: usize,
+    /// How many overrides they have.
+    pub overrides: usize,
+    /// The interfaces that are not there.
+    pub waiting_for: Vec<String>,
+    /// In how many nanoseconds it is reverted, unless it is confirmed.
+    pub confirm_within_ns: Option<u64>,
 }
 
 /// One interface.
@@ -106,12 +149,12 @@ pub struct Status {
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
-    /// `native` or `generic`.
-    pub mode: String,
-    /// Whether the program is on it now; an interface may vanish.
+    /// `native` or `generic`; `None`: it was never there.
+    pub mode: Option<String>,
+    /// Whether the program is on it now; it is again when one that has vanished appears.
     pub attached: bool,
     /// When the program was attached.
-    pub since: Timestamp,
+    pub since: Option<Timestamp>,
     /// Why native mode was not had, when it was wished for.
     pub fell_back: Option<String>,
 }
@@ -119,8 +162,11 @@ pub struct InterfaceStatus {
 /// The policy in force.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PolicyStatus {
-    /// Counts the policies this daemon has loaded, from 1.
+    /// Counts the policies that were in force, from 1: since the daemon runs, or since they are
+    /// pinned.
     pub generation: u64,
+    /// When it was loaded.
+    pub loaded_at: Timestamp,
     /// How many limits it has.
     pub limits: usize,
     /// How many overrides they have.
@@ -134,6 +180,8 @@ pub struct PolicyStatus {
 pub struct BucketsStatus {
     /// `table` or `hash`.
     pub store: String,
+    /// Which interfaces share them: `host`, all of them, or `interface`, none.
+    pub scope: String,
     /// How many there may be.
     pub capacity: u32,
     /// Buckets in debt that the table forgot for want of room; the hash map does not tell.
@@ -239,6 +287,8 @@ pub struct LimitExplanation {
     pub limit: String,
     /// Whose budget: the address, range, subscriber or interface that names the bucket.
     pub id: String,
+    /// The interface that the bucket is for; `None`: for all.
+    pub interface: Option<String>,
     /// `enforce` or `observe`.
     pub mode: String,
     /// Which of the address's packets it counts, as `limiter check` has it; `None`: all.

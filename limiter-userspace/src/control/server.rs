@@ -64,14 +64,17 @@ impl Server {
 
     /// Answers requests, one a connection, until it is dropped. A client that is silent
     /// keeps no other waiting.
-    pub async fn serve(&self, answer: impl Fn(Request) -> Answer + Clone + Send + Sync + 'static) {
+    pub async fn serve<A>(&self, answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static)
+    where
+        A: Future<Output = Answer> + Send,
+    {
         let places = Arc::new(Semaphore::new(MAX_CLIENTS));
         while let Ok(place) = Arc::clone(&places).acquire_owned().await {
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     let answer = answer.clone();
                     tokio::spawn(async move {
-                        if let Ok(Err(error)) = timeout(PATIENCE, serve_one(stream, answer)).await {
+                        if let Err(error) = serve_one(stream, answer).await {
                             debug!("control connection: {error}");
                         }
                         drop(place);
@@ -129,23 +132,29 @@ fn make_way(path: &Path) -> io::Result<()> {
     }
 }
 
-async fn serve_one(mut stream: UnixStream, answer: impl Fn(Request) -> Answer) -> io::Result<()> {
+async fn serve_one<A: Future<Output = Answer>>(
+    mut stream: UnixStream,
+    answer: impl Fn(Request) -> A,
+) -> io::Result<()> {
     // The file's mode says it already; a socket handed to another process does not.
     if stream.peer_cred()?.uid() != 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     // Bytes, not text: what is no UTF-8 is answered too.
     let mut line = Vec::new();
-    BufReader::new((&mut stream).take(MAX_LINE))
-        .read_until(b'\n', &mut line)
-        .await?;
+    timeout(
+        PATIENCE,
+        BufReader::new((&mut stream).take(MAX_LINE)).read_until(b'\n', &mut line),
+    )
+    .await??;
+    // However long that takes: a reload may take longer than a client's patience with a line.
     let answer = match parse(&String::from_utf8_lossy(&line)) {
-        Ok(request) => answer(request),
+        Ok(request) => answer(request).await,
         Err(error) => Answer::Error(error),
     };
     let mut line = serde_json::to_string(&Versioned::new(answer))?;
     line.push('\n');
-    stream.write_all(line.as_bytes()).await
+    timeout(PATIENCE, stream.write_all(line.as_bytes())).await?
 }
 
 fn parse(line: &str) -> Result<Request, String> {

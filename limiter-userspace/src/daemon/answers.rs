@@ -1,74 +1,128 @@
 //! Answers to the requests that come over the control channel.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 
 use super::{
-    Daemon,
+    Daemon, History,
     offenders::{self, OffendersError},
+    reload,
 };
 use crate::{
     control::protocol::{
-        Answer, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation, LimitStatus,
-        PolicyStatus, Request, Status,
+        Answer, BucketsStatus, DaemonStatus, Explanation, InterfaceStatus, LimitExplanation,
+        LimitStatus, PolicyStatus, Request, Status,
     },
-    datapath::{DatapathError, Holding},
+    datapath::{Attachment, Datapath, DatapathError, Holding},
     policy::{Limit, owner_id},
 };
 
-pub(super) fn answer(daemon: &Daemon, request: Request) -> Answer {
+/// The daemon's answer.
+pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
+    let failed = |error: &dyn std::error::Error| Answer::Error(error.to_string());
+    match request {
+        Request::Reload => match reload::reload(&daemon).await {
+            Ok(reloaded) => Answer::Reloaded(reloaded),
+            Err(error) => failed(&error),
+        },
+        Request::Confirm => match reload::confirm(&daemon).await {
+            Ok(generation) => Answer::Confirmed { generation },
+            Err(error) => failed(&error),
+        },
+        Request::Detach => {
+            daemon.detach.notify_one();
+            Answer::Detaching
+        }
+        Request::Status | Request::Explain { .. } | Request::Offenders(_) => {
+            read(&daemon.datapath(), &request, Some(daemon.history()))
+        }
+    }
+}
+
+/// What is pinned answers what no daemon has to.
+#[must_use]
+pub fn look(datapath: &Datapath, request: &Request) -> Answer {
+    read(datapath, request, None)
+}
+
+fn read(datapath: &Datapath, request: &Request, history: Option<History>) -> Answer {
     let answer: Result<_, OffendersError> = match request {
-        Request::Status => status(daemon).map(Answer::Status).map_err(Into::into),
-        Request::Explain { address } => explain(daemon, address)
+        Request::Status => status(datapath, history)
+            .map(Answer::Status)
+            .map_err(Into::into),
+        Request::Explain { address } => explain(datapath, *address)
             .map(Answer::Explanation)
             .map_err(Into::into),
-        Request::Offenders(query) => offenders::list(daemon, &query).map(Answer::Offenders),
+        Request::Offenders(query) => offenders::list(datapath, query).map(Answer::Offenders),
+        Request::Reload | Request::Confirm | Request::Detach => {
+            Ok(Answer::Error("it takes a daemon to do that".to_owned()))
+        }
     };
     answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
 }
 
-fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
-    let attachments = daemon.datapath.attachments();
+fn status(datapath: &Datapath, history: Option<History>) -> Result<Status, DatapathError> {
+    let manifest = datapath.manifest();
+    let policy = &manifest.policy;
+    let attachments = datapath.attachments();
     let mut reasons = BTreeMap::new();
     for reason in Reason::ALL {
         let mut packets = 0;
         for attachment in attachments {
-            packets += daemon.datapath.reason_traffic(attachment, *reason)?.packets;
+            packets += datapath.reason_traffic(attachment, *reason)?.packets;
         }
         reasons.insert(reason.name().to_owned(), packets);
     }
     let mut limits = BTreeMap::new();
-    for limit in &daemon.policy.limits {
-        let traffic = daemon.datapath.limit_traffic(limit.id)?;
+    for limit in &policy.limits {
+        let traffic = datapath.limit_traffic(limit.id)?;
         limits.insert(limit.name.clone(), limit_status(limit, traffic));
     }
-    let buckets = daemon.datapath.settings().buckets;
+    let never_there = manifest.interfaces.iter().filter(|name| {
+        let mut attachments = attachments.iter();
+        attachments.all(|attachment| attachment.interface != **name)
+    });
     Ok(Status {
         interfaces: attachments
             .iter()
-            .map(|attachment| InterfaceStatus {
-                name: attachment.interface.clone(),
-                mode: attachment.mode.name().to_owned(),
-                attached: attachment.exists(),
-                since: attachment.since,
-                fell_back: attachment.fell_back.clone(),
-            })
+            .map(interface_status)
+            .chain(never_there.map(|name| InterfaceStatus {
+                name: name.clone(),
+                mode: None,
+                attached: false,
+                since: None,
+                fell_back: None,
+            }))
             .collect(),
         policy: PolicyStatus {
-            generation: daemon.generation,
-            limits: daemon.policy.limits.len(),
-            overrides: daemon.policy.override_count(),
-            malformed: daemon.policy.malformed.name().to_owned(),
+            generation: manifest.generation,
+            loaded_at: manifest.loaded_at,
+            limits: policy.limits.len(),
+            overrides: policy.override_count(),
+            malformed: policy.malformed.name().to_owned(),
         },
         buckets: BucketsStatus {
-            store: buckets.store.name().to_owned(),
-            capacity: buckets.capacity,
-            lossy_evictions: daemon.datapath.lossy_evictions()?,
+            store: manifest.settings.buckets.store.name().to_owned(),
+            scope: manifest.settings.buckets.scope.name().to_owned(),
+            capacity: manifest.settings.buckets.capacity,
+            lossy_evictions: datapath.lossy_evictions()?,
         },
+        pinned: datapath.pins().map(|pins| pins.directory().to_owned()),
+        daemon: history.map(|reloads| DaemonStatus { reloads }),
         reasons,
         limits,
     })
+}
+
+fn interface_status(attachment: &Attachment) -> InterfaceStatus {
+    InterfaceStatus {
+        name: attachment.interface.clone(),
+        mode: Some(attachment.mode.name().to_owned()),
+        attached: attachment.exists(),
+        since: Some(attachment.since),
+        fell_back: attachment.fell_back.clone(),
+    }
 }
 
 fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
@@ -83,32 +137,41 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
     }
 }
 
-fn explain(daemon: &Daemon, address: IpAddr) -> Result<Explanation, DatapathError> {
-    let holdings = daemon.datapath.holdings(address)?;
+fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, DatapathError> {
+    let holdings = datapath.holdings(address)?;
     let limits = holdings
         .iter()
-        .filter_map(|holding| explain_limit(daemon, address, holding));
+        .filter_map(|holding| explain_limit(datapath, address, holding));
     Ok(Explanation {
         address,
         limits: limits.collect(),
-        last_drop: offenders::last_drop(daemon, address)?,
+        last_drop: offenders::last_drop(datapath, address)?,
     })
 }
 
-fn explain_limit(daemon: &Daemon, address: IpAddr, holding: &Holding) -> Option<LimitExplanation> {
-    let limit = daemon.policy.limits.get(holding.slot as usize)?;
-    let (source, rate) = match daemon.policy.override_of(limit, address) {
+fn explain_limit(
+    datapath: &Datapath,
+    address: IpAddr,
+    holding: &Holding,
+) -> Option<LimitExplanation> {
+    let policy = &datapath.manifest().policy;
+    let limit = policy.limits.get(holding.slot as usize)?;
+    let (source, rate) = match policy.override_of(limit, address) {
         Some(other) => (format!("override {}", other.id), other.rate),
         None => ("default".to_owned(), limit.default?),
     };
     let owner = holding.key.owner();
     let interface = match owner {
-        Owner::Interface(number) => daemon.datapath.interface_name(number)?,
+        Owner::Interface(number) => datapath.interface_name(number)?,
         _ => "",
     };
     Some(LimitExplanation {
         limit: limit.name.clone(),
         id: owner_id(&owner, interface),
+        interface: holding
+            .interface
+            .and_then(|number| datapath.interface_name(number))
+            .map(str::to_owned),
         mode: limit.mode.name().to_owned(),
         matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
         source,

@@ -1,76 +1,167 @@
 //! The daemon: keeps the datapath, answers for it, and ends when it has to.
 
 mod answers;
+mod candidate;
+mod changes;
 mod offenders;
+mod reload;
 mod service;
 mod startup;
 mod watch;
 
-use std::sync::Arc;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
 
-use jiff::Timestamp;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
-pub use self::startup::{Options, StartupError};
-use crate::{datapath::Datapath, policy::Policy};
+use self::changes::Changes;
+pub use self::{
+    answers::look,
+    changes::{History, LastReload},
+    startup::{Options, StartupError},
+};
+use crate::datapath::{Datapath, DatapathError};
 
 /// What the daemon answers from.
 pub struct Daemon {
-    /// The policy in force.
-    pub policy: Policy,
-    /// Counts the policies that were loaded, from 1.
-    pub generation: u64,
-    /// When the policy was loaded.
-    pub loaded_at: Timestamp,
-    /// The kernel's side.
-    pub datapath: Datapath,
+    options: Options,
+    datapath: RwLock<Datapath>,
+    changes: Mutex<Changes>,
+    /// Held while the policy is being changed: one change at a time.
+    changing: tokio::sync::Mutex<()>,
+    /// A change has begun to wait for confirmation.
+    unconfirmed: tokio::sync::Notify,
+    /// It is to end, and to leave nothing behind.
+    detach: tokio::sync::Notify,
+}
+
+impl Daemon {
+    fn new(options: Options, datapath: Datapath) -> Self {
+        Self {
+            options,
+            datapath: RwLock::new(datapath),
+            changes: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            unconfirmed: tokio::sync::Notify::new(),
+            detach: tokio::sync::Notify::new(),
+        }
+    }
+
+    /// What is in force.
+    pub fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
+        // Whoever panicked with it has changed nothing by halves: see `Datapath::apply`.
+        self.datapath.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the policy has changed since the daemon runs.
+    #[must_use]
+    pub fn history(&self) -> History {
+        self.changes().history()
+    }
+
+    fn datapath_mut(&self) -> RwLockWriteGuard<'_, Datapath> {
+        self.datapath
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Why the daemon ended without being told to.
 #[derive(Debug, Error)]
 pub enum DaemonError {
-    /// It did not get as far as running; nothing is attached.
+    /// It did not get as far as running; it has attached and changed nothing.
     #[error(transparent)]
     Startup(#[from] StartupError),
-    /// There is nothing left to enforce on.
-    #[error("every interface has vanished: nothing is left to limit")]
-    NoInterfaceLeft,
+    /// Nobody confirmed its first policy.
+    #[error(
+        "the policy was not confirmed in time (limiter confirm): there was none before it, so \
+         everything is detached"
+    )]
+    NotConfirmed,
+    /// What is pinned could not be removed.
+    #[error(transparent)]
+    Detach(#[from] DatapathError),
     /// The system would not deliver signals.
     #[error("cannot wait for signals: {0}")]
     Signals(std::io::Error),
 }
 
-/// Runs until SIGINT or SIGTERM; then nothing is left attached.
+/// How the daemon ends.
+enum End {
+    /// What is pinned stays.
+    Stop,
+    /// Nothing stays.
+    Detach,
+    /// Nothing stays, and that is an error.
+    NotConfirmed,
+}
+
+/// Runs until it is told to end. Then nothing is left attached, but what is pinned.
 pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
+    let hang_up = signal(SignalKind::hangup()).map_err(DaemonError::Signals)?;
     let started = tokio::select! {
         started = startup::start(options) => started?,
         _ = interrupt.recv() => return Ok(()),
         _ = terminate.recv() => return Ok(()),
     };
-    let daemon = &started.daemon;
+    let daemon = started.daemon;
     let answer = {
-        let daemon = Arc::clone(daemon);
-        move |request| answers::answer(&daemon, request)
+        let daemon = Arc::clone(&daemon);
+        move |request| answers::answer(Arc::clone(&daemon), request)
     };
-    service::ready(&format!("limits: {}", daemon.policy.limits.len()));
-    let ended = tokio::select! {
-        () = started.control.serve(answer) => Ok(()),
-        () = watch::until_no_interface_is_left(daemon) => Err(DaemonError::NoInterfaceLeft),
-        _ = interrupt.recv() => {
-            info!("interrupted: detaching");
-            Ok(())
-        }
-        _ = terminate.recv() => {
-            info!("terminated: detaching");
-            Ok(())
-        }
+    service::ready(&service_status(&daemon));
+    let end = tokio::select! {
+        () = started.control.serve(answer) => End::Stop,
+        () = daemon.detach.notified() => End::Detach,
+        () = reload::first_is_not_confirmed(&daemon) => End::NotConfirmed,
+        _ = interrupt.recv() => End::Stop,
+        _ = terminate.recv() => End::Stop,
+        never = watch::interfaces(&daemon) => match never {},
+        never = reload::on_signal(&daemon, hang_up) => match never {},
         never = service::stay_alive() => match never {},
     };
     service::stopping();
-    ended
+    stop(&daemon, end)
+}
+
+/// What the service manager shows.
+fn service_status(daemon: &Daemon) -> String {
+    format!(
+        "limits: {}",
+        daemon.datapath().manifest().policy.limits.len()
+    )
+}
+
+fn stop(daemon: &Daemon, end: End) -> Result<(), DaemonError> {
+    let mut datapath = daemon.datapath_mut();
+    let pinned: Option<PathBuf> = datapath.pins().map(|pins| pins.directory().to_owned());
+    match (&end, pinned) {
+        (End::Stop, Some(directory)) => {
+            info!(
+                "told to end: what is pinned in {} goes on",
+                directory.display()
+            );
+        }
+        (End::Stop, None) => info!("told to end: detaching"),
+        (End::Detach, _) => info!("told to detach: nothing is left"),
+        (End::NotConfirmed, _) => {}
+    }
+    if !matches!(end, End::Stop) {
+        datapath.detach()?;
+    }
+    match end {
+        End::NotConfirmed => Err(DaemonError::NotConfirmed),
+        End::Stop | End::Detach => Ok(()),
+    }
 }

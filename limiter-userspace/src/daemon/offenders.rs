@@ -10,13 +10,12 @@ use limiter_common::{
 };
 use thiserror::Error;
 
-use super::Daemon;
 use crate::{
     config::{Offenders, nearest},
     control::protocol::{
         Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
     },
-    datapath::{DatapathError, monotonic_now},
+    datapath::{Datapath, DatapathError, monotonic_now},
     policy::{Policy, owner_id},
 };
 
@@ -38,16 +37,20 @@ pub(super) enum OffendersError {
 }
 
 /// Those dropped most, with the most drops first.
-pub(super) fn list(daemon: &Daemon, query: &OffenderQuery) -> Result<OffenderList, OffendersError> {
-    let settings = daemon.datapath.settings();
+pub(super) fn list(
+    datapath: &Datapath,
+    query: &OffenderQuery,
+) -> Result<OffenderList, OffendersError> {
+    let settings = datapath.settings();
+    let policy = &datapath.manifest().policy;
     if settings.offenders == Offenders::OFF {
         return Err(OffendersError::Off);
     }
     let limit = match &query.limit {
-        Some(name) => Some(limit_named(&daemon.policy, name)?),
+        Some(name) => Some(limit_named(policy, name)?),
         None => None,
     };
-    let recorded = daemon.datapath.offenders().read()?;
+    let recorded = datapath.offenders()?;
     let now = monotonic_now();
     let asked_for = recorded
         .offenders
@@ -66,7 +69,7 @@ pub(super) fn list(daemon: &Daemon, query: &OffenderQuery) -> Result<OffenderLis
             .into_iter()
             .filter_map(|group| {
                 Some(OffenderStatus {
-                    limit: limit_name(&daemon.policy, group.limit)?,
+                    limit: limit_name(policy, group.limit)?,
                     id: owner_id(&group.owner(), ""),
                     addresses: group.addresses,
                     drops: group.total.drops,
@@ -80,10 +83,11 @@ pub(super) fn list(daemon: &Daemon, query: &OffenderQuery) -> Result<OffenderLis
 
 /// The last drop of an address that is remembered, whatever limit dropped it.
 pub(super) fn last_drop(
-    daemon: &Daemon,
+    datapath: &Datapath,
     address: IpAddr,
 ) -> Result<Option<LastDrop>, DatapathError> {
-    let recorded = daemon.datapath.offenders().read()?;
+    let policy = &datapath.manifest().policy;
+    let recorded = datapath.offenders()?;
     let now = monotonic_now();
     let address = Address::from(address);
     let of_address = recorded
@@ -94,7 +98,7 @@ pub(super) fn last_drop(
         .max_by_key(|(_, offender)| offender.last_drop_ns)
         .and_then(|(key, offender)| {
             Some(LastDrop {
-                limit: limit_name(&daemon.policy, key.limit)?,
+                limit: limit_name(policy, key.limit)?,
                 drops: offender.drops,
                 lower_bound: recorded.is_lower_bound(),
                 first_drop_ago_ns: now.saturating_sub(offender.first_drop_ns),

@@ -11,6 +11,11 @@ pub(super) fn ready(status: &str) {
     tell(&[Ready, Status(status)]);
 }
 
+/// What is enforced has changed.
+pub(super) fn status(status: &str) {
+    tell(&[Status(status)]);
+}
+
 /// From here on things are taken down.
 pub(super) fn stopping() {
     tell(&[Stopping]);

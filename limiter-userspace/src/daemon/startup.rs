@@ -2,25 +2,27 @@
 //! behind when a step fails: everything that can be refused comes before the first
 //! interface is touched.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use limiter_common::limit::Cost;
 use thiserror::Error;
 use tracing::{info, warn};
 
-use super::Daemon;
+use super::{
+    Daemon,
+    candidate::{self, CandidateError},
+    reload::{self, ReloadError},
+};
 use crate::{
-    config::{self, AttachMode, Diagnostics},
+    config::AttachMode,
     control::server::{Server, ServerError},
     datapath::{
-        Attachment, Datapath, DatapathError, LogLevel, Settings,
-        interface::{self, Interface, InterfaceError},
-        log::{self, LogError},
+        Adopted, Attachment, Datapath, DatapathError, LogLevel, Previous, Settings,
+        interface::InterfaceError,
+        pins::{Pins, PinsError},
         preflight::{self, PreflightError},
-        wall_clock_now,
     },
     metrics::Metrics,
-    policy::{CompileError, CompiledPolicy, Names, Policy},
+    policy::Names,
 };
 
 /// What the daemon is started with.
@@ -38,46 +40,27 @@ pub struct Options {
     pub socket: PathBuf,
     /// Whether the program logs its verdicts.
     pub log_datapath: bool,
+    /// Where to pin what is to outlive the daemon; `None`: nothing is.
+    pub pin: Option<PathBuf>,
+    /// How long each new policy waits to be confirmed; `None`: it needs not be.
+    pub confirm: Option<Duration>,
 }
 
-/// The daemon did not start; nothing is attached.
+/// The daemon did not start; nothing was attached or changed.
 #[derive(Debug, Error)]
 pub enum StartupError {
-    /// Errors in the configuration, one a line.
-    #[error("{0}")]
-    Config(#[from] Diagnostics),
+    /// The configuration cannot be put in force.
+    #[error(transparent)]
+    Candidate(#[from] CandidateError),
     /// The machine or the process lacks something.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
-    /// Nobody said where.
-    #[error(
-        "no interface to attach to: name one with -i, or in the configuration under \
-         `interfaces`"
-    )]
-    NoInterface,
     /// An interface cannot be used.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// A byte limit that would never let a full-sized frame of the interface pass.
-    #[error(
-        "limit {limit} has a burst of {burst} bytes, but {interface} carries frames of {frame} \
-         bytes (MTU {mtu}), which could then never pass: raise the burst to at least {frame}"
-    )]
-    BurstBelowFrame {
-        /// The limit.
-        limit: String,
-        /// Its burst in bytes, or an override's.
-        burst: u64,
-        /// The interface.
-        interface: String,
-        /// Its largest frame, in bytes.
-        frame: u64,
-        /// Its MTU, in bytes.
-        mtu: u32,
-    },
-    /// The policy does not fit the datapath.
+    /// Nothing can be pinned.
     #[error(transparent)]
-    Compile(#[from] CompileError),
+    Pins(#[from] PinsError),
     /// The control socket is not to be had.
     #[error(transparent)]
     Control(#[from] ServerError),
@@ -95,9 +78,15 @@ pub enum StartupError {
     /// The kernel refused.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
-    /// The program's log cannot be read.
-    #[error(transparent)]
-    Log(#[from] LogError),
+    /// The policy could not be put in force.
+    #[error("{0}")]
+    Reload(String),
+}
+
+impl From<ReloadError> for StartupError {
+    fn from(error: ReloadError) -> Self {
+        Self::Reload(error.to_string())
+    }
 }
 
 /// Everything that runs.
@@ -109,23 +98,35 @@ pub(super) struct Started {
 }
 
 pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
-    let config = config::load(&options.config, &Names::default())?;
-    let compiled = CompiledPolicy::new(&config.policy)?;
-    let names = if options.interfaces.is_empty() {
-        config.interfaces
-    } else {
-        without_repeats(options.interfaces)
+    let adopted = match &options.pin {
+        Some(directory) => {
+            preflight::check()?;
+            Some(Datapath::adopt(Pins::take(directory)?)?)
+        }
+        None => None,
     };
-    if names.is_empty() {
-        return Err(StartupError::NoInterface);
-    }
+    let (names, ours) = match &adopted {
+        Some(Adopted::Datapath(datapath, _)) => {
+            (datapath.manifest().names.clone(), datapath.program_ids())
+        }
+        Some(Adopted::Links(_, attachments)) => (
+            Names::default(),
+            attachments
+                .iter()
+                .filter_map(Attachment::program_id)
+                .collect(),
+        ),
+        None => (Names::default(), Vec::new()),
+    };
+    let read = candidate::read(&options.config, names).await?;
+    let interfaces = read.interface_names(&options)?;
     preflight::check()?;
-    let interfaces = interface::find_free(&names).await?;
-    for interface in &interfaces {
-        check_bursts(&config.policy, interface)?;
+    let candidate = read.check(interfaces, &ours).await?;
+    if !options.interfaces.is_empty() {
+        candidate.all_there()?;
     }
     let control = Server::bind(&options.socket).await?;
-    let listener = match options.metrics.unwrap_or(config.metrics.listen) {
+    let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
         Some(address) => Some(
             Metrics::bind(address)
@@ -134,37 +135,41 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         ),
     };
 
-    let log_level = if options.log_datapath {
-        LogLevel::Verdicts
-    } else {
-        LogLevel::Off
+    let settings = || {
+        let config = &candidate.config;
+        Settings::new(config.buckets, config.offenders, LogLevel::Off)
     };
-    let settings = Settings::new(config.buckets, config.offenders, log_level)?;
-    let mode = options.mode.unwrap_or(config.mode);
-    let mut datapath = Datapath::start(compiled, &interfaces, mode, settings)?;
-    if settings.log == LogLevel::Verdicts {
-        for attachment in datapath.attachments_mut() {
-            log::forward(attachment)?;
+    let datapath = match adopted {
+        Some(Adopted::Datapath(datapath, previous)) => take_over(datapath, previous)?,
+        Some(Adopted::Links(pins, attachments)) => {
+            for version in pins.other_versions()? {
+                warn!(
+                    "buckets, counters and offenders of ABI {version}, which are pinned, cannot be \
+                     read by this version: they begin anew"
+                );
+            }
+            Datapath::with_pins(settings()?, pins, attachments)?
         }
+        None => Datapath::new(settings()?)?,
+    };
+    let daemon = Arc::new(Daemon::new(options, datapath));
+    reload::put_in_force(&daemon, candidate).await?;
+    {
+        let datapath = daemon.datapath();
+        let policy = &datapath.manifest().policy;
+        info!(
+            "enforcing the policy (limits: {}, overrides: {}); control socket {}{}{}",
+            policy.limits.len(),
+            policy.override_count(),
+            daemon.options.socket.display(),
+            listener.as_ref().map_or_else(String::new, |listener| {
+                format!("; metrics on http://{}/metrics", listener.address())
+            }),
+            datapath.pins().map_or_else(String::new, |pins| {
+                format!("; pinned in {}", pins.directory().display())
+            }),
+        );
     }
-    for attachment in datapath.attachments() {
-        announce(attachment);
-    }
-    let daemon = Arc::new(Daemon {
-        policy: config.policy,
-        generation: 1,
-        loaded_at: wall_clock_now(),
-        datapath,
-    });
-    info!(
-        "enforcing the policy (limits: {}, overrides: {}); control socket {}{}",
-        daemon.policy.limits.len(),
-        daemon.policy.override_count(),
-        options.socket.display(),
-        listener.as_ref().map_or_else(String::new, |listener| {
-            format!("; metrics on http://{}/metrics", listener.address())
-        }),
-    );
     Ok(Started {
         control,
         _metrics: listener.map(|listener| listener.serve(Arc::clone(&daemon))),
@@ -172,52 +177,27 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     })
 }
 
-fn without_repeats(names: Vec<String>) -> Vec<String> {
-    let mut unique = Vec::with_capacity(names.len());
-    for name in names {
-        if !unique.contains(&name) {
-            unique.push(name);
-        }
-    }
-    unique
-}
-
-fn announce(attachment: &Attachment) {
-    let (interface, mode) = (attachment.interface.as_str(), attachment.mode.name());
-    match attachment.fell_back.as_deref() {
-        None => info!(interface, mode, "attached to {interface} in {mode} mode"),
-        Some(reason) => warn!(
-            interface,
-            mode,
-            reason,
-            "attached to {interface} in {mode} mode, which is several times slower: the driver \
-             refused native mode ({reason})"
+/// Goes on with what is pinned. A policy that was not settled, because nobody confirmed it or the
+/// daemon was killed while it put it in force, gives way to the one before it.
+fn take_over(
+    mut datapath: Datapath,
+    previous: Option<Previous>,
+) -> Result<Datapath, DatapathError> {
+    let generation = datapath.manifest().generation;
+    match previous {
+        None => info!(
+            generation,
+            "taking over policy {generation}, which is pinned"
         ),
-    }
-}
-
-/// A frame larger than a byte limit's burst never passes: refuse what would cut off every
-/// full-sized frame of the interface.
-fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), StartupError> {
-    const ETHERNET_HEADER: u64 = 14;
-    let frame = u64::from(interface.mtu) + ETHERNET_HEADER;
-    for limit in policy
-        .limits
-        .iter()
-        .filter(|limit| limit.cost == Cost::Bytes)
-    {
-        let rates = limit.overrides.iter().map(|other| other.rate);
-        for rate in limit.default.into_iter().chain(rates) {
-            if rate.burst < frame {
-                return Err(StartupError::BurstBelowFrame {
-                    limit: limit.name.clone(),
-                    burst: rate.burst,
-                    interface: interface.name.clone(),
-                    frame,
-                    mtu: interface.mtu,
-                });
-            }
+        Some(previous) => {
+            let before = previous.manifest().generation;
+            datapath.revert(previous)?;
+            warn!(
+                generation,
+                "policy {generation}, which is pinned, was not confirmed or not wholly put in \
+                 force: taking over policy {before}"
+            );
         }
     }
-    Ok(())
+    Ok(datapath)
 }

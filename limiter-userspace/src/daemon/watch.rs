@@ -1,27 +1,81 @@
-//! Watches the interfaces: they may vanish while the daemon runs.
+//! Watches the interfaces: they come and go while the daemon runs.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
 
-use tracing::error;
+use tokio::task::spawn_blocking;
+use tracing::{error, warn};
 
-use super::Daemon;
+use super::{Daemon, reload::announce};
+use crate::datapath::interface::{self, Interface};
 
-/// How often the interfaces are looked at: one system call each.
+/// How often the interfaces are looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Ends when the last interface has vanished; says so of each that does.
-pub(super) async fn until_no_interface_is_left(daemon: &Daemon) {
-    let mut left: Vec<_> = daemon.datapath.attachments().iter().collect();
+/// Says which interfaces vanish, and attaches to those that appear.
+pub(super) async fn interfaces(daemon: &Arc<Daemon>) -> Infallible {
+    let mut vanished = BTreeSet::new();
     let mut ticks = tokio::time::interval(INTERVAL);
-    while !left.is_empty() {
+    loop {
         ticks.tick().await;
-        left.retain(|attachment| {
-            let exists = attachment.exists();
-            if !exists {
-                let interface = attachment.interface.as_str();
-                error!(interface, "{interface} has vanished: it is limited no more");
+        let _alone = daemon.changing.lock().await;
+        tell_vanished(daemon, &mut vanished);
+        attach_appeared(daemon).await;
+    }
+}
+
+/// Says so of each that has vanished since the last time.
+fn tell_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
+    let datapath = daemon.datapath();
+    let gone = datapath
+        .attachments()
+        .iter()
+        .filter(|found| !found.exists());
+    for attachment in gone {
+        if known.insert(attachment.index) {
+            let interface = attachment.interface.as_str();
+            error!(
+                interface,
+                "{interface} has vanished: it is limited again when it appears"
+            );
+        }
+    }
+}
+
+/// Attaches to those that are to be limited and are there, but are not limited.
+async fn attach_appeared(daemon: &Arc<Daemon>) {
+    let (missing, ours) = {
+        let datapath = daemon.datapath();
+        (datapath.missing(), datapath.program_ids())
+    };
+    if missing.is_empty() {
+        return;
+    }
+    match interface::look(&missing, &ours).await {
+        Ok(looked) => {
+            for interface in looked.found {
+                attach(daemon, interface).await;
             }
-            exists
-        });
+        }
+        Err(error) => warn!("cannot attach to an interface that has appeared: {error}"),
+    }
+}
+
+async fn attach(daemon: &Arc<Daemon>, interface: Interface) {
+    let name = interface.name.clone();
+    let to_attach = Arc::clone(daemon);
+    let attached = spawn_blocking(move || {
+        let prepared = to_attach.datapath().prepare_more(&[interface])?;
+        to_attach.datapath_mut().attach_more(prepared)
+    });
+    match attached.await {
+        Ok(Ok(())) => {
+            let datapath = daemon.datapath();
+            let attachments = datapath.attachments().iter();
+            attachments
+                .filter(|found| found.interface == name)
+                .for_each(announce);
+        }
+        Ok(Err(error)) => error!("cannot attach to {name}, which has appeared: {error}"),
+        Err(error) => error!("cannot attach to {name}, which has appeared: {error}"),
     }
 }

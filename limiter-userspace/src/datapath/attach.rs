@@ -68,16 +68,8 @@ impl Attachment {
     ) -> Result<Self, DatapathError> {
         let attach = |mode| attach(&program, interface, mode);
         let (link, mode, fell_back) = match mode {
-            AttachMode::Native => (
-                attach(AttachedMode::Native)?,
-                AttachedMode::Native,
-                None,
-            ),
-            AttachMode::Generic => (
-                attach(AttachedMode::Generic)?,
-                AttachedMode::Generic,
-                None,
-            ),
+            AttachMode::Native => (attach(AttachedMode::Native)?, AttachedMode::Native, None),
+            AttachMode::Generic => (attach(AttachedMode::Generic)?, AttachedMode::Generic, None),
             AttachMode::Auto => match attach(AttachedMode::Native) {
                 Ok(link) => (link, AttachedMode::Native, None),
                 Err(DatapathError::NoNativeMode { reason, .. }) => (
@@ -141,10 +133,17 @@ impl Attachment {
         }
     }
 
+    /// The id of the program that is on the interface; `None`: the interface has vanished.
+    #[must_use]
+    pub fn program_id(&self) -> Option<u32> {
+        let info = self.link.info().ok()?;
+        (info.interface != 0).then_some(info.program)
+    }
+
     /// Whether the program is on the interface; it may have vanished.
     #[must_use]
     pub fn exists(&self) -> bool {
-        self.link.info().is_ok_and(|info| info.interface != 0)
+        self.program_id().is_some()
     }
 }
 

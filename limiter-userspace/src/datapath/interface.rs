@@ -42,37 +42,66 @@ pub enum InterfaceError {
     Occupied(#[from] DatapathError),
 }
 
-/// Finds the interfaces by name and makes sure that none has an XDP program.
-pub async fn find_free(names: &[String]) -> Result<Vec<Interface>, InterfaceError> {
+/// Those of a list of names that are there.
+#[derive(Clone, Debug, Default)]
+pub struct Looked {
+    /// The interfaces, in the order of their names in the list.
+    pub found: Vec<Interface>,
+    /// The names of which there is none.
+    pub missing: Vec<String>,
+    /// The names of all interfaces that there are.
+    pub all: Vec<String>,
+}
+
+impl Looked {
+    /// Fails unless all of them are there.
+    pub fn all_there(&self) -> Result<(), InterfaceError> {
+        match self.missing.first() {
+            None => Ok(()),
+            Some(name) => Err(InterfaceError::Unknown {
+                name: name.clone(),
+                others: self.all.join(", "),
+            }),
+        }
+    }
+}
+
+/// Looks for interfaces by name, and makes sure that none has an XDP program, but for those of
+/// these ids.
+pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceError> {
     let (connection, handle, _) = rtnetlink::new_connection().map_err(InterfaceError::Netlink)?;
     let connection = tokio::spawn(connection);
     let mut links = handle.link().get().execute();
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     while let Some(link) = links.try_next().await.map_err(InterfaceError::Links)? {
-        found.push(Found::from(&link));
+        all.push(Found::from(&link));
     }
     connection.abort();
 
-    names
-        .iter()
-        .map(|name| {
-            let Some(found) = found.iter().find(|found| found.interface.name == *name) else {
-                let others = found.iter().map(|found| found.interface.name.as_str());
-                return Err(InterfaceError::Unknown {
-                    name: name.clone(),
-                    others: others.collect::<Vec<_>>().join(", "),
-                });
-            };
-            match found.xdp_program {
-                None => Ok(found.interface.clone()),
-                Some(id) => Err(DatapathError::Occupied {
+    let mut looked = Looked {
+        all: all
+            .iter()
+            .map(|found| found.interface.name.clone())
+            .collect(),
+        ..Looked::default()
+    };
+    for name in names {
+        let Some(found) = all.iter().find(|found| found.interface.name == *name) else {
+            looked.missing.push(name.clone());
+            continue;
+        };
+        match found.xdp_program {
+            Some(id) if !ours.contains(&id) => {
+                return Err(DatapathError::Occupied {
                     interface: name.clone(),
                     program: describe_program(id),
                 }
-                .into()),
+                .into());
             }
-        })
-        .collect()
+            _ => looked.found.push(found.interface.clone()),
+        }
+    }
+    Ok(looked)
 }
 
 struct Found {

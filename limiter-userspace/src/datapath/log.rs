@@ -37,10 +37,7 @@ impl Drop for Forwarding {
 
 /// Forwards what the instance logs, which must be of the object with log statements, under the
 /// name of its interface.
-pub(super) fn forward(
-    instance: &mut Instance,
-    interface: &str,
-) -> Result<Forwarding, LogError> {
+pub(super) fn forward(instance: &mut Instance, interface: &str) -> Result<Forwarding, LogError> {
     let verdicts = Verdicts {
         interface: interface.to_owned(),
     };

@@ -32,7 +32,6 @@ mod trial;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use limiter_common::{
     address::Address,
     bucket::BucketKey,
@@ -43,7 +42,9 @@ use limiter_common::{
     reason::Reason,
     table::HashKey,
 };
+use serde::{Deserialize, Serialize};
 
+use self::state::State;
 pub use self::{
     attach::{AttachedMode, Attachment},
     error::DatapathError,
@@ -52,13 +53,12 @@ pub use self::{
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
     pins::{Manifest, Pins},
-    replace::{Prepared, Previous},
+    replace::{Adopted, Prepared, Previous},
     trial::Trial,
 };
-use self::state::State;
 use crate::{
     config::{Buckets, Offenders, Scope},
-    policy::CompiledPolicy,
+    policy::{CompiledPolicy, serial},
 };
 
 /// What an instance is made from.
@@ -71,6 +71,7 @@ pub struct Settings {
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets.
+    #[serde(with = "serial::HashKeyForm")]
     hash_key: HashKey,
 }
 
@@ -130,15 +131,29 @@ pub struct Holding {
 }
 
 impl Datapath {
-    /// With nothing in force. What is applied will be pinned if there are pins.
-    pub fn new(settings: Settings, pins: Option<Pins>) -> Result<Self, DatapathError> {
+    /// With no policy in force.
+    pub fn new(settings: Settings) -> Result<Self, DatapathError> {
         let manifest = Manifest::empty(settings);
         Ok(Self {
             policy: CompiledPolicy::new(&manifest.policy)?,
             state: State::new(settings),
             attachments: Vec::new(),
             manifest,
-            pins,
+            pins: None,
+        })
+    }
+
+    /// With no policy in force, but with links whose programs are to be replaced; what is applied
+    /// will be pinned.
+    pub fn with_pins(
+        settings: Settings,
+        pins: Pins,
+        attachments: Vec<Attachment>,
+    ) -> Result<Self, DatapathError> {
+        Ok(Self {
+            pins: Some(pins),
+            attachments,
+            ..Self::new(settings)?
         })
     }
 
@@ -152,6 +167,24 @@ impl Datapath {
     #[must_use]
     pub fn attachments(&self) -> &[Attachment] {
         &self.attachments
+    }
+
+    /// The names of interfaces that are to be limited and are not.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let is_limited = |name: &str| {
+            let mut attachments = self.attachments.iter();
+            attachments.any(|found| found.interface == name && found.exists())
+        };
+        let names = self.manifest.interfaces.iter();
+        names.filter(|name| !is_limited(name)).cloned().collect()
+    }
+
+    /// The ids of its programs that are on interfaces.
+    #[must_use]
+    pub fn program_ids(&self) -> Vec<u32> {
+        let attachments = self.attachments.iter();
+        attachments.filter_map(Attachment::program_id).collect()
     }
 
     /// Where it is pinned.

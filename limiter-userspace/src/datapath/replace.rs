@@ -36,6 +36,15 @@ struct Made {
     forwarding: Option<Forwarding>,
 }
 
+/// What was found pinned.
+pub enum Adopted {
+    /// A policy in force; and the one before it, if it was not settled.
+    Datapath(Datapath, Option<Previous>),
+    /// No policy that this version can read. There may be links, whose programs another version
+    /// has made.
+    Links(Pins, Vec<Attachment>),
+}
+
 /// What was in force before: to be settled or reverted.
 pub struct Previous {
     manifest: Manifest,
@@ -56,12 +65,18 @@ impl Previous {
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
+
+    /// Whether that attachment was not there before.
+    #[must_use]
+    pub fn lacked(&self, attachment: &Attachment) -> bool {
+        self.added.contains(&attachment.index)
+    }
 }
 
 impl Datapath {
     /// Takes over what is pinned; also, where the policy in force was not settled, the one before
-    /// it. What has been pinned by another version is taken over as far as links go.
-    pub fn adopt(pins: Pins) -> Result<Option<(Self, Option<Previous>)>, DatapathError> {
+    /// it.
+    pub fn adopt(pins: Pins) -> Result<Adopted, DatapathError> {
         let mut policies = pins.policies()?;
         let interfaces = pins.interfaces()?;
         let held: Vec<_> = interfaces
@@ -74,7 +89,10 @@ impl Datapath {
         });
         // Where no interface is left, the newest.
         let Some(place) = in_force.or_else(|| policies.len().checked_sub(1)) else {
-            return Ok(None);
+            let interfaces = interfaces.into_iter();
+            let attachments = interfaces.map(|found| Attachment::of_pinned(found, None));
+            let attachments = attachments.collect();
+            return Ok(Adopted::Links(pins, attachments));
         };
         let PinnedPolicy {
             manifest,
@@ -89,12 +107,11 @@ impl Datapath {
             .map(|interface| {
                 let index = interface.index;
                 // A change of the policy may have been cut short between two interfaces.
-                let mut of = |programs: &mut BTreeMap<u32, Program>| {
+                let of = |programs: &mut BTreeMap<u32, Program>| {
                     let program = programs.remove(&index)?;
                     held.contains(&program.id()).then_some(program)
                 };
-                let program = of(&mut programs)
-                    .or_else(|| of(&mut before.as_mut()?.programs));
+                let program = of(&mut programs).or_else(|| of(&mut before.as_mut()?.programs));
                 Attachment::of_pinned(interface, program)
             })
             .collect();
@@ -116,7 +133,7 @@ impl Datapath {
             attachments,
             pins: Some(pins),
         };
-        Ok(Some((datapath, previous)))
+        Ok(Adopted::Datapath(datapath, previous))
     }
 
     /// Makes and verifies the programs of a policy for these interfaces. Changes nothing.
@@ -187,11 +204,7 @@ impl Datapath {
 
     /// Puts a policy in force: on all its interfaces, or, with an error, on none. Interfaces that
     /// it does not have keep the old one until that is settled.
-    pub fn apply(
-        &mut self,
-        prepared: Prepared,
-        mode: AttachMode,
-    ) -> Result<Previous, DatapathError> {
+    pub fn apply(&mut self, prepared: Prepared) -> Result<Previous, DatapathError> {
         let Prepared {
             manifest,
             policy,
@@ -204,10 +217,12 @@ impl Datapath {
             if !replaces_state {
                 state.pin(pins)?;
             }
-            let programs = made.iter().map(|made| (made.interface.index, &made.program));
+            let programs = made
+                .iter()
+                .map(|made| (made.interface.index, &made.program));
             pins.add_policy(&manifest, programs)?;
         }
-        let switched = self.switch(made, mode);
+        let switched = self.switch(made, &manifest);
         let switched = match (switched, &self.pins) {
             (Err(error), Some(pins)) => {
                 // What is left of it is never used.
@@ -244,11 +259,23 @@ impl Datapath {
         Ok(())
     }
 
-    /// Attaches to one more interface, with the policy in force.
-    pub fn attach(&mut self, interface: &Interface, mode: AttachMode) -> Result<(), DatapathError> {
-        let interfaces = std::slice::from_ref(interface);
-        let prepared = self.prepare(self.manifest.clone(), self.policy.clone(), interfaces)?;
-        let Prepared { state, made, .. } = prepared;
+    /// Makes and verifies the programs of the policy in force for more interfaces. Changes
+    /// nothing.
+    pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<Prepared, DatapathError> {
+        self.prepare(self.manifest.clone(), self.policy.clone(), interfaces)
+    }
+
+    /// Attaches what [`Self::prepare_more`] has made, unless another policy is in force by now.
+    pub fn attach_more(&mut self, prepared: Prepared) -> Result<(), DatapathError> {
+        let Prepared {
+            state,
+            made,
+            manifest,
+            ..
+        } = prepared;
+        if manifest.generation != self.manifest.generation {
+            return Ok(());
+        }
         if let Some(pins) = &self.pins {
             state.pin(pins)?;
         }
@@ -256,41 +283,61 @@ impl Datapath {
         for made in made {
             if let Some(pins) = &self.pins {
                 let index = made.interface.index;
-                pins.add_program(self.manifest.generation, index, &made.program)?;
+                pins.add_program(manifest.generation, index, &made.program)?;
             }
-            let attachment = made.attach(mode)?;
-            self.add(attachment)?;
+            let attachments = vec![made.attach(manifest.mode)?];
+            self.pin(&attachments)?;
+            self.keep(attachments)?;
         }
         Ok(())
     }
 
-    /// Keeps an attachment, in the place of one to an interface of that name that has vanished.
-    fn add(&mut self, attachment: Attachment) -> Result<(), DatapathError> {
-        if let Some(pins) = &self.pins {
-            pins.add_interface(attachment.index, &attachment.facts(), &attachment.link)?;
-        }
-        let vanished = self.attachments.iter().position(|found| {
-            found.interface == attachment.interface && found.index != attachment.index
-        });
-        match vanished {
-            Some(place) => {
-                let vanished = mem::replace(&mut self.attachments[place], attachment);
-                self.unpin(&vanished)?;
+    /// Keeps attachments that are pinned, in the places of those to interfaces of the same names
+    /// that have vanished.
+    fn keep(&mut self, attachments: Vec<Attachment>) -> Result<(), DatapathError> {
+        for attachment in attachments {
+            let name = &attachment.interface;
+            let place = self
+                .attachments
+                .iter()
+                .position(|found| found.interface == *name);
+            match place {
+                Some(place) => {
+                    let vanished = mem::replace(&mut self.attachments[place], attachment);
+                    self.unpin(&[vanished])?;
+                }
+                None => self.attachments.push(attachment),
             }
-            None => self.attachments.push(attachment),
         }
         Ok(())
     }
 
-    fn unpin(&self, attachment: &Attachment) -> Result<(), DatapathError> {
+    /// Pins attachments, or none of them.
+    fn pin(&self, attachments: &[Attachment]) -> Result<(), DatapathError> {
+        let Some(pins) = &self.pins else {
+            return Ok(());
+        };
+        for attachment in attachments {
+            let facts = attachment.facts();
+            if let Err(error) = pins.add_interface(attachment.index, &facts, &attachment.link) {
+                self.unpin(attachments)?;
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn unpin(&self, attachments: &[Attachment]) -> Result<(), DatapathError> {
         if let Some(pins) = &self.pins {
-            pins.remove_interface(attachment.index)?;
+            for attachment in attachments {
+                pins.remove_interface(attachment.index)?;
+            }
         }
         Ok(())
     }
 
     /// Puts the programs in force, or none.
-    fn switch(&mut self, made: Vec<Made>, mode: AttachMode) -> Result<Switched, DatapathError> {
+    fn switch(&mut self, made: Vec<Made>, manifest: &Manifest) -> Result<Switched, DatapathError> {
         // What an interface may refuse comes first.
         let mut successors = BTreeMap::new();
         let mut new = Vec::new();
@@ -299,9 +346,16 @@ impl Datapath {
             if self.attachments.iter().any(|found| found.index == index) {
                 successors.insert(index, made);
             } else {
-                new.push(made.attach(mode)?);
+                new.push(made.attach(manifest.mode)?);
             }
         }
+        self.pin(&new)?;
+        let is_left = |attachment: &mut Attachment| {
+            let is_waited_for =
+                !attachment.exists() && manifest.interfaces.contains(&attachment.interface);
+            !successors.contains_key(&attachment.index) && !is_waited_for
+        };
+        let removed: Vec<_> = self.attachments.extract_if(.., is_left).collect();
         let mut programs = BTreeMap::new();
         for place in 0..self.attachments.len() {
             let attachment = &mut self.attachments[place];
@@ -315,16 +369,14 @@ impl Datapath {
                 }
                 Err(error) => {
                     self.put_back(programs)?;
+                    self.attachments.extend(removed);
+                    self.unpin(&new)?;
                     return Err(error);
                 }
             }
         }
-        let wanted = |attachment: &mut Attachment| programs.contains_key(&attachment.index);
         let added = new.iter().map(|attachment| attachment.index).collect();
-        let removed = self.attachments.extract_if(.., |found| !wanted(found)).collect();
-        for attachment in new {
-            self.add(attachment)?;
-        }
+        self.keep(new)?;
         Ok(Switched {
             programs,
             removed,
@@ -344,14 +396,16 @@ impl Datapath {
 
     /// The policy in force stays: what was before is forgotten.
     pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
-        for removed in &previous.removed {
-            self.unpin(removed)?;
-        }
+        self.unpin(&previous.removed)?;
         match &self.pins {
             Some(pins) if previous.manifest.generation != self.manifest.generation => {
                 pins.remove_policy(previous.manifest.generation)?;
             }
             _ => {}
+        }
+        if let Some(pins) = &self.pins {
+            // Nothing of it is in force any more.
+            pins.remove_other_versions()?;
         }
         Ok(())
     }
@@ -369,9 +423,7 @@ impl Datapath {
         self.put_back(programs)?;
         let is_added = |attachment: &mut Attachment| added.contains(&attachment.index);
         let detached: Vec<_> = self.attachments.extract_if(.., is_added).collect();
-        for attachment in &detached {
-            self.unpin(attachment)?;
-        }
+        self.unpin(&detached)?;
         self.attachments.extend(removed);
         let reverted = mem::replace(&mut self.manifest, manifest);
         self.policy = policy;
@@ -387,11 +439,12 @@ impl Datapath {
     }
 
     /// Detaches every program and removes every pin.
-    pub fn detach(self) -> Result<(), DatapathError> {
-        match self.pins {
-            Some(pins) => Ok(pins.remove_all()?),
-            None => Ok(()),
+    pub fn detach(&mut self) -> Result<(), DatapathError> {
+        if let Some(pins) = self.pins.take() {
+            pins.remove_all()?;
         }
+        self.attachments.clear();
+        Ok(())
     }
 }
 

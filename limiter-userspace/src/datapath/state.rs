@@ -64,13 +64,12 @@ impl State {
         }
     }
 
-    /// The settings it was made with.
-    pub(super) const fn settings(&self) -> Settings {
-        self.settings
-    }
-
     /// Makes the set of the interface in `slot`, unless it is there, or in `others`.
-    pub(super) fn provide(&mut self, slot: u32, others: Option<&Self>) -> Result<(), DatapathError> {
+    pub(super) fn provide(
+        &mut self,
+        slot: u32,
+        others: Option<&Self>,
+    ) -> Result<(), DatapathError> {
         let key = self.key(slot);
         let there = self.of(slot).or_else(|| others?.of(slot)).is_some();
         if !there {
@@ -120,10 +119,9 @@ impl State {
         slot: u32,
         reason: Reason,
     ) -> Result<Traffic, DatapathError> {
-        self.of(slot)
-            .map_or(Ok(Traffic::default()), |maps| {
-                maps.reason_traffic(slot, reason)
-            })
+        self.of(slot).map_or(Ok(Traffic::default()), |maps| {
+            maps.reason_traffic(slot, reason)
+        })
     }
 
     /// What was counted for a limit on all interfaces.

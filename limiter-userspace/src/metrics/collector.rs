@@ -12,7 +12,10 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::daemon::Daemon;
+use crate::{
+    daemon::{Daemon, History},
+    datapath::Datapath,
+};
 
 /// The daemon's counters as metrics.
 pub(super) struct DaemonCollector(pub(super) Arc<Daemon>);
@@ -28,9 +31,10 @@ type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
 
 impl Collector for DaemonCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let daemon = &*self.0;
-        let by_reason = by_reason(daemon)?;
-        let by_limit = by_limit(daemon)?;
+        let datapath = &*self.0.datapath();
+        let manifest = datapath.manifest();
+        let by_reason = by_reason(datapath)?;
+        let by_limit = by_limit(datapath)?;
         let packets = |traffic: &Traffic| traffic.packets;
         let bytes = |traffic: &Traffic| traffic.bytes;
         counters(
@@ -58,7 +62,7 @@ impl Collector for DaemonCollector {
             &numbers(&by_limit, bytes),
         )?;
 
-        let evictions = daemon.datapath.lossy_evictions().map_err(|_| fmt::Error)?;
+        let evictions = datapath.lossy_evictions().map_err(|_| fmt::Error)?;
         ConstCounter::new(evictions).encode(encoder.encode_descriptor(
             "limiter_bucket_lossy_evictions",
             "Buckets that were forgotten while they were in debt, for want of room",
@@ -66,9 +70,10 @@ impl Collector for DaemonCollector {
             MetricType::Counter,
         )?)?;
 
-        offenders(daemon, &mut encoder)?;
+        offenders(datapath, &mut encoder)?;
+        reloads(&self.0.history(), &mut encoder)?;
 
-        let overrides: Vec<Labelled<1, u64>> = daemon
+        let overrides: Vec<Labelled<1, u64>> = manifest
             .policy
             .limits
             .iter()
@@ -89,7 +94,7 @@ impl Collector for DaemonCollector {
             ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX))
                 .encode(family.encode_family(&labels)?)?;
         }
-        let loaded_at = ConstGauge::new(daemon.loaded_at.as_second());
+        let loaded_at = ConstGauge::new(manifest.loaded_at.as_second());
         loaded_at.encode(encoder.encode_descriptor(
             "limiter_policy_loaded_timestamp_seconds",
             "When the policy in force was loaded, in seconds since 1970",
@@ -99,8 +104,8 @@ impl Collector for DaemonCollector {
     }
 }
 
-fn offenders(daemon: &Daemon, encoder: &mut DescriptorEncoder) -> fmt::Result {
-    let recorded = daemon.datapath.offenders().read().map_err(|_| fmt::Error)?;
+fn offenders(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let recorded = datapath.offenders().map_err(|_| fmt::Error)?;
     for (name, help, number) in [
         (
             "limiter_offender_records",
@@ -130,19 +135,44 @@ fn offenders(daemon: &Daemon, encoder: &mut DescriptorEncoder) -> fmt::Result {
     )?)
 }
 
-fn by_reason(daemon: &Daemon) -> Result<Vec<Labelled<3, Traffic>>, fmt::Error> {
+fn reloads(history: &History, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let by_result = [
+        ([("result", "success".to_owned())], history.succeeded),
+        ([("result", "failure".to_owned())], history.failed),
+    ];
+    counters(
+        encoder,
+        "limiter_reloads",
+        "Reloads of the configuration since the daemon runs; one that failed changed nothing",
+        &by_result,
+    )?;
+    let last_failed = history
+        .last
+        .as_ref()
+        .is_some_and(|last| last.error.is_some());
+    ConstGauge::new(i64::from(last_failed)).encode(encoder.encode_descriptor(
+        "limiter_last_reload_failed",
+        "1: the last reload changed nothing, because of an error",
+        None,
+        MetricType::Gauge,
+    )?)
+}
+
+fn by_reason(datapath: &Datapath) -> Result<Vec<Labelled<3, Traffic>>, fmt::Error> {
     let mut rows = Vec::new();
-    for attachment in daemon.datapath.attachments() {
+    for attachment in datapath.attachments() {
         for reason in Reason::ALL {
-            let traffic = daemon
-                .datapath
+            let traffic = datapath
                 .reason_traffic(attachment, *reason)
                 .map_err(|_| fmt::Error)?;
             let labels = [
                 ("interface", attachment.interface.clone()),
                 (
                     "verdict",
-                    reason.action(daemon.policy.malformed).name().to_owned(),
+                    reason
+                        .action(datapath.manifest().policy.malformed)
+                        .name()
+                        .to_owned(),
                 ),
                 ("reason", reason.name().to_owned()),
             ];
@@ -152,17 +182,14 @@ fn by_reason(daemon: &Daemon) -> Result<Vec<Labelled<3, Traffic>>, fmt::Error> {
     Ok(rows)
 }
 
-fn by_limit(daemon: &Daemon) -> Result<Vec<Labelled<2, Traffic>>, fmt::Error> {
+fn by_limit(datapath: &Datapath) -> Result<Vec<Labelled<2, Traffic>>, fmt::Error> {
     let mut rows = Vec::new();
-    for limit in &daemon.policy.limits {
+    for limit in &datapath.manifest().policy.limits {
         let LimitTraffic {
             passed,
             dropped,
             would_drop,
-        } = daemon
-            .datapath
-            .limit_traffic(limit.id)
-            .map_err(|_| fmt::Error)?;
+        } = datapath.limit_traffic(limit.id).map_err(|_| fmt::Error)?;
         for (decision, traffic) in [
             (Action::Pass.name(), passed),
             (Action::Drop.name(), dropped),

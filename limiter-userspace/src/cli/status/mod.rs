@@ -4,16 +4,13 @@ mod print;
 mod screen;
 mod watch;
 
-use std::{io, path::Path, time::Duration};
+use std::{io, time::Duration};
 
 use anyhow::bail;
 use clap::Args;
 
-use super::{ControlArgs, OutputArgs, print_json};
-use crate::control::{
-    client::ask,
-    protocol::{Answer, Request, Status},
-};
+use super::{OutputArgs, ReadArgs, print_json};
+use crate::control::protocol::{Answer, Request, Status};
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
@@ -29,7 +26,7 @@ pub(super) struct StatusArgs {
     watch: Option<Duration>,
 
     #[command(flatten)]
-    control: ControlArgs,
+    read: ReadArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -49,7 +46,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     if let Some(every) = args.watch {
         return watch::watch(args, every);
     }
-    let status = fetch(&args.control.socket)?;
+    let status = fetch(&args.read)?;
     if args.output.json {
         print_json(&status)
     } else {
@@ -57,8 +54,8 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     }
 }
 
-fn fetch(socket: &Path) -> anyhow::Result<Status> {
-    let Answer::Status(status) = ask(socket, Request::Status)? else {
+fn fetch(read: &ReadArgs) -> anyhow::Result<Status> {
+    let Answer::Status(status) = read.ask(Request::Status)? else {
         bail!("the daemon answered something else than was asked");
     };
     Ok(status)

@@ -5,33 +5,75 @@ use std::io::Write;
 use limiter_common::reason::{Action, Reason};
 
 use super::super::{
-    render::{count, counted, table},
+    render::{count, counted, duration, table},
     traffic::{LimitRow, limits_table},
 };
-use crate::control::protocol::Status;
+use crate::control::protocol::{InterfaceStatus, Status};
+
+fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
+    let name = &interface.name;
+    let (Some(mode), Some(since)) = (&interface.mode, interface.since) else {
+        writeln!(out, "{name}: NOT attached: waiting for it to appear")?;
+        return Ok(());
+    };
+    if !interface.attached {
+        writeln!(out, "{name}: NOT attached: the interface has vanished")?;
+        return Ok(());
+    }
+    writeln!(out, "{name}: attached in {mode} mode since {since:.0}")?;
+    if let Some(reason) = &interface.fell_back {
+        writeln!(out, "  slow: the driver refused native mode ({reason})")?;
+    }
+    Ok(())
+}
+
+fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
+    if let Some(directory) = &status.pinned {
+        writeln!(out, "pinned in {}", directory.display())?;
+    }
+    let Some(daemon) = &status.daemon else {
+        writeln!(
+            out,
+            "NO DAEMON is running: what is pinned is enforced all the same"
+        )?;
+        return Ok(());
+    };
+    let reloads = &daemon.reloads;
+    if let Some(ns) = reloads.unconfirmed_for_ns {
+        writeln!(
+            out,
+            "NOT CONFIRMED: reverted in {}, unless `limiter confirm` comes",
+            duration(ns)
+        )?;
+    }
+    if let Some(last) = &reloads.last
+        && let Some(error) = &last.error
+    {
+        writeln!(out, "LAST RELOAD FAILED at {:.0}: {error}", last.at)?;
+    }
+    Ok(())
+}
 
 pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     for interface in &status.interfaces {
-        let (name, mode, since) = (&interface.name, &interface.mode, interface.since);
-        if !interface.attached {
-            writeln!(out, "{name}: NOT attached: the interface has vanished")?;
-            continue;
-        }
-        writeln!(out, "{name}: attached in {mode} mode since {since:.0}")?;
-        if let Some(reason) = &interface.fell_back {
-            writeln!(out, "  slow: the driver refused native mode ({reason})")?;
-        }
+        print_interface(out, interface)?;
     }
     writeln!(
         out,
-        "policy {}: {}, {}",
+        "policy {}: {}, {}, loaded {:.0}",
         status.policy.generation,
         counted(status.policy.limits, "limit"),
         counted(status.policy.overrides, "override"),
+        status.policy.loaded_at,
     )?;
+    print_daemon(out, status)?;
+    let scope = match status.buckets.scope.as_str() {
+        "interface" => " on each interface",
+        _ => "",
+    };
     writeln!(
         out,
-        "buckets: up to {} in the {} store, {} forgotten while in debt\n",
+        "buckets: up to {} in the {} store{scope}, {} forgotten while in debt\n",
         count(status.buckets.capacity.into()),
         status.buckets.store,
         count(status.buckets.lossy_evictions),

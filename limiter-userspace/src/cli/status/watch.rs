@@ -36,9 +36,9 @@ async fn repeat(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
             _ = ticks.tick() => {}
             () = end.wanted() => return Ok(()),
         }
-        let socket = args.control.socket.clone();
+        let read = args.read.clone();
         let status = tokio::select! {
-            status = spawn_blocking(move || fetch(&socket)) => status??,
+            status = spawn_blocking(move || fetch(&read)) => status??,
             () = end.wanted() => return Ok(()),
         };
         output.show(&status)?;

@@ -49,8 +49,12 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, DocumentError>
     for index in 0..map.len() {
         bytes.extend(map.get(&index, 0)?);
     }
-    let (length, text) = bytes.split_first_chunk::<HEADER>().unwrap_or((&[0; HEADER], &[]));
+    let (length, text) = bytes
+        .split_first_chunk::<HEADER>()
+        .unwrap_or((&[0; HEADER], &[]));
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
     // What is shorter than it says is no JSON either.
-    Ok(serde_json::from_slice(text.get(..length).unwrap_or_default())?)
+    Ok(serde_json::from_slice(
+        text.get(..length).unwrap_or_default(),
+    )?)
 }

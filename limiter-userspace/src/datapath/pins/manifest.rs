@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    config::AttachMode,
     datapath::Settings,
     policy::{Names, Policy},
 };
@@ -18,6 +19,8 @@ pub struct Manifest {
     pub loaded_at: Timestamp,
     /// The interfaces that are to be limited, by name; some may not be there.
     pub interfaces: Vec<String>,
+    /// How they are attached to.
+    pub mode: AttachMode,
     /// What the programs were made from.
     pub settings: Settings,
     /// The policy.
@@ -34,6 +37,7 @@ impl Manifest {
             generation: 0,
             loaded_at: Timestamp::now(),
             interfaces: Vec::new(),
+            mode: AttachMode::default(),
             settings,
             policy: Policy::from(Vec::new()),
             names: Names::default(),

@@ -172,23 +172,26 @@ impl Pins {
         remove(&self.state(owner))
     }
 
-    /// The names of what other versions of the limiter have pinned.
-    pub(super) fn other_versions(&self) -> Result<Vec<String>, PinsError> {
+    /// The names of what other versions of the limiter have pinned, such as `v0`.
+    pub fn other_versions(&self) -> Result<Vec<String>, PinsError> {
         let mut names = names(&self.directory)?;
         names.retain(|name| name.starts_with('v') && *name != version());
         Ok(names)
     }
 
-    /// Removes what another version has pinned, but for links, which have been taken over.
-    pub(super) fn remove_version(&self, name: &str) -> Result<(), PinsError> {
-        remove(&self.directory.join(name))
+    /// Removes what other versions have pinned, but for links, whose place is the same for all.
+    pub(super) fn remove_other_versions(&self) -> Result<(), PinsError> {
+        for name in self.other_versions()? {
+            remove(&self.directory.join(name))?;
+        }
+        Ok(())
     }
 
     /// The interfaces whose links are pinned.
     pub(super) fn interfaces(&self) -> Result<Vec<PinnedInterface>, PinsError> {
         let directory = self.directory.join(INTERFACES);
         let mut interfaces = Vec::new();
-        for index in numbers(&directory)? {
+        for index in numbers::<u32>(&directory)? {
             let of_interface = directory.join(index.to_string());
             let facts = of_interface.join(FACTS);
             let link = of_interface.join(LINK);

@@ -1,0 +1,26 @@
+//! `limiter confirm`.
+
+use std::io::{self, Write as _};
+
+use anyhow::bail;
+use clap::Args;
+
+use super::ControlArgs;
+use crate::control::{
+    client::ask,
+    protocol::{Answer, Request},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct ConfirmArgs {
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
+    let Answer::Confirmed { generation } = ask(&args.control.socket, Request::Confirm)? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    writeln!(io::stdout(), "policy {generation} stays in force")?;
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! `limiter reload`.
+
+use std::io::{self, Write as _};
+
+use anyhow::bail;
+use clap::Args;
+
+use super::{
+    ControlArgs, OutputArgs, print_json,
+    render::{counted, duration},
+};
+use crate::control::{
+    client::ask,
+    protocol::{Answer, Reloaded, Request},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct ReloadArgs {
+    #[command(flatten)]
+    control: ControlArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn reload(args: &ReloadArgs) -> anyhow::Result<()> {
+    let Answer::Reloaded(reloaded) = ask(&args.control.socket, Request::Reload)? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    if args.output.json {
+        print_json(&reloaded)
+    } else {
+        print(&reloaded)
+    }
+}
+
+fn print(reloaded: &Reloaded) -> anyhow::Result<()> {
+    let mut out = io::stdout();
+    writeln!(
+        out,
+        "policy {} is in force: {}, {}",
+        reloaded.generation,
+        counted(reloaded.limits, "limit"),
+        counted(reloaded.overrides, "override"),
+    )?;
+    for name in &reloaded.waiting_for {
+        writeln!(out, "{name}: NOT attached: waiting for it to appear")?;
+    }
+    if let Some(ns) = reloaded.confirm_within_ns {
+        writeln!(
+            out,
+            "it is reverted in {}, unless `limiter confirm` comes",
+            duration(ns)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! A configuration that is to be put in force: read, and checked against the machine, before
+//! anything is changed.
+
+use std::path::Path;
+
+use limiter_common::limit::Cost;
+use thiserror::Error;
+use tokio::task::{JoinError, spawn_blocking};
+
+use super::Options;
+use crate::{
+    config::{self, Config, Diagnostics},
+    datapath::interface::{self, Interface, InterfaceError, Looked},
+    policy::{CompileError, CompiledPolicy, Names, Policy},
+};
+
+/// A configuration that holds no error.
+pub(super) struct Candidate {
+    pub(super) config: Config,
+    pub(super) policy: CompiledPolicy,
+    /// The interfaces that are to be limited, by name.
+    pub(super) names: Vec<String>,
+    /// Which of them are there.
+    pub(super) looked: Looked,
+}
+
+/// The configuration cannot be put in force; nothing has changed.
+#[derive(Debug, Error)]
+pub enum CandidateError {
+    /// Errors in the configuration, one a line.
+    #[error("{0}")]
+    Config(#[from] Diagnostics),
+    /// The policy does not fit the datapath.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// Nobody said where.
+    #[error(
+        "no interface to attach to: name one with -i, or in the configuration under \
+         `interfaces`"
+    )]
+    NoInterface,
+    /// An interface cannot be used.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// A byte limit that would never let a full-sized frame of the interface pass.
+    #[error(
+        "limit {limit} has a burst of {burst} bytes, but {interface} carries frames of {frame} \
+         bytes (MTU {mtu}), which could then never pass: raise the burst to at least {frame}"
+    )]
+    BurstBelowFrame {
+        /// The limit.
+        limit: String,
+        /// Its burst in bytes, or an override's.
+        burst: u64,
+        /// The interface.
+        interface: String,
+        /// Its largest frame, in bytes.
+        frame: u64,
+        /// Its MTU, in bytes.
+        mtu: u32,
+    },
+    /// Reading it came to no end.
+    #[error("reading the configuration failed: {0}")]
+    Task(#[from] JoinError),
+}
+
+/// A configuration that was read, and compiled.
+pub(super) struct Read {
+    config: Config,
+    policy: CompiledPolicy,
+}
+
+/// Reads the configuration file. `names` are those of the policy before it.
+pub(super) async fn read(path: &Path, names: Names) -> Result<Read, CandidateError> {
+    let path = path.to_owned();
+    // Seconds, where it is very long.
+    spawn_blocking(move || {
+        let config = config::load(&path, &names)?;
+        let policy = CompiledPolicy::new(&config.policy)?;
+        Ok(Read { config, policy })
+    })
+    .await?
+}
+
+impl Read {
+    /// The interfaces that are to be limited, by name.
+    pub(super) fn interface_names(&self, options: &Options) -> Result<Vec<String>, CandidateError> {
+        let names = if options.interfaces.is_empty() {
+            self.config.interfaces.clone()
+        } else {
+            without_repeats(&options.interfaces)
+        };
+        if names.is_empty() {
+            return Err(CandidateError::NoInterface);
+        }
+        Ok(names)
+    }
+
+    /// Looks for its interfaces. `ours` are the ids of programs that may be there already.
+    pub(super) async fn check(
+        self,
+        names: Vec<String>,
+        ours: &[u32],
+    ) -> Result<Candidate, CandidateError> {
+        let looked = interface::look(&names, ours).await?;
+        for interface in &looked.found {
+            check_bursts(&self.config.policy, interface)?;
+        }
+        Ok(Candidate {
+            config: self.config,
+            policy: self.policy,
+            names,
+            looked,
+        })
+    }
+}
+
+impl Candidate {
+    /// Fails unless all interfaces are there.
+    pub(super) fn all_there(&self) -> Result<(), CandidateError> {
+        self.looked.all_there().map_err(Into::into)
+    }
+}
+
+fn without_repeats(names: &[String]) -> Vec<String> {
+    let mut unique = Vec::with_capacity(names.len());
+    for name in names {
+        if !unique.contains(name) {
+            unique.push(name.clone());
+        }
+    }
+    unique
+}
+
+/// A frame larger than a byte limit's burst never passes: refuse what would cut off every
+/// full-sized frame of the interface.
+fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), CandidateError> {
+    const ETHERNET_HEADER: u64 = 14;
+    let frame = u64::from(interface.mtu) + ETHERNET_HEADER;
+    for limit in policy
+        .limits
+        .iter()
+        .filter(|limit| limit.cost == Cost::Bytes)
+    {
+        let rates = limit.overrides.iter().map(|other| other.rate);
+        for rate in limit.default.into_iter().chain(rates) {
+            if rate.burst < frame {
+                return Err(CandidateError::BurstBelowFrame {
+                    limit: limit.name.clone(),
+                    burst: rate.burst,
+                    interface: interface.name.clone(),
+                    frame,
+                    mtu: interface.mtu,
+                });
+            }
+        }
+    }
+    Ok(())
+}

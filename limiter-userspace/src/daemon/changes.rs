@@ -1,0 +1,92 @@
+//! How the policy has changed since the daemon runs, and the change that waits to be confirmed.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::datapath::Previous;
+
+/// What is known of changes.
+#[derive(Default)]
+pub(super) struct Changes {
+    history: History,
+    unconfirmed: Option<Unconfirmed>,
+}
+
+/// A change that is reverted unless it is confirmed.
+struct Unconfirmed {
+    previous: Previous,
+    until: Instant,
+}
+
+/// The reloads since the daemon runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// How many put a policy in force.
+    pub succeeded: u64,
+    /// How many changed nothing, because of an error.
+    pub failed: u64,
+    /// The last one.
+    pub last: Option<LastReload>,
+    /// In how many nanoseconds the policy in force is reverted, unless it is confirmed.
+    pub unconfirmed_for_ns: Option<u64>,
+}
+
+/// The last reload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastReload {
+    /// When.
+    pub at: Timestamp,
+    /// Why it changed nothing; `None`: it put a policy in force.
+    pub error: Option<String>,
+}
+
+impl Changes {
+    /// Notes a reload.
+    pub(super) fn note(&mut self, error: Option<String>) {
+        match error {
+            None => self.history.succeeded += 1,
+            Some(_) => self.history.failed += 1,
+        }
+        self.history.last = Some(LastReload {
+            at: Timestamp::now(),
+            error,
+        });
+    }
+
+    /// The reloads, as of now.
+    pub(super) fn history(&self) -> History {
+        let left = |unconfirmed: &Unconfirmed| {
+            let left = unconfirmed.until.saturating_duration_since(Instant::now());
+            u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
+        };
+        History {
+            unconfirmed_for_ns: self.unconfirmed.as_ref().map(left),
+            ..self.history.clone()
+        }
+    }
+
+    /// From now on a change waits to be confirmed.
+    pub(super) fn await_confirmation(&mut self, previous: Previous, patience: Duration) {
+        self.unconfirmed = Some(Unconfirmed {
+            previous,
+            until: Instant::now() + patience,
+        });
+    }
+
+    /// When the change that waits is to be reverted.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.unconfirmed
+            .as_ref()
+            .map(|unconfirmed| unconfirmed.until)
+    }
+
+    /// What was before the change that waits, which waits no more.
+    pub(super) fn take_unconfirmed(&mut self) -> Option<Previous> {
+        self.unconfirmed
+            .take()
+            .map(|unconfirmed| unconfirmed.previous)
+    }
+}
