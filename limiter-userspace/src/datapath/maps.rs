@@ -23,14 +23,16 @@ use crate::config::Store;
 
 const BUCKETS: &str = "BUCKETS";
 const TABLE: &str = "TABLE";
+pub(super) const UNITS: &str = "UNITS";
 const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
 
 /// The names of the maps that the instances share.
-pub(super) const SHARED: [&str; 7] = [
+pub(super) const SHARED: [&str; 8] = [
     BUCKETS,
     TABLE,
+    UNITS,
     STORE_COUNTS,
     REASON_TRAFFIC,
     LIMIT_TRAFFIC,
@@ -89,11 +91,10 @@ impl SharedMaps {
         })
     }
 
-    /// The state of a bucket of a limit with the tick length of that number; `None`: there is no
-    /// such bucket.
-    pub fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
+    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
+    pub fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
         match self.settings.buckets.store {
-            Store::Table => self.in_table(key, scale),
+            Store::Table => self.in_table(key, unit),
             Store::Hash => match self.buckets.get(&InMap(*key), 0) {
                 Ok(state) => Ok(Some(state)),
                 Err(MapError::KeyNotFound) => Ok(None),
@@ -102,10 +103,10 @@ impl SharedMaps {
         }
     }
 
-    fn in_table(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
+    fn in_table(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
         let place = self.settings.hash_key.place(key);
         let limit = LimitId(key.limit);
-        let name = table::name(place, limit, scale);
+        let name = table::name(place, limit, unit);
         let line = self
             .table
             .get(&place.line(limit, self.table.len()), 0)

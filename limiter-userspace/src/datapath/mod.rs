@@ -39,7 +39,7 @@ use limiter_common::{
 pub use self::{
     attach::{AttachedMode, Attachment},
     error::DatapathError,
-    instance::{Clocking, Instance, LogLevel, check_fit},
+    instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
@@ -193,7 +193,7 @@ impl Datapath {
                     slot,
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key, gcra.scale)?),
+                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key, gcra.unit)?),
                 });
             }
         }
