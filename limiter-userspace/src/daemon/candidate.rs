@@ -10,8 +10,11 @@ use tokio::task::{JoinError, spawn_blocking};
 use super::Options;
 use crate::{
     config::{self, Config, Diagnostics},
-    datapath::interface::{self, Interface, InterfaceError, Looked},
-    policy::{CompileError, CompiledPolicy, Names, Policy},
+    datapath::{
+        Manifest,
+        interface::{self, Interface, InterfaceError, Looked},
+    },
+    policy::{CompileError, CompiledPolicy, Names, Policy, Units},
 };
 
 /// A configuration that holds no error.
@@ -70,13 +73,29 @@ pub(super) struct Read {
     policy: CompiledPolicy,
 }
 
-/// Reads the configuration file. `names` are those of the policy before it.
-pub(super) async fn read(path: &Path, names: Names) -> Result<Read, CandidateError> {
+/// What a policy goes on with of the one before it.
+#[derive(Default)]
+pub(super) struct Known {
+    names: Names,
+    units: Units,
+}
+
+impl Known {
+    pub(super) fn of(manifest: &Manifest) -> Self {
+        Self {
+            names: manifest.names.clone(),
+            units: manifest.units.clone(),
+        }
+    }
+}
+
+/// Reads the configuration file.
+pub(super) async fn read(path: &Path, known: Known) -> Result<Read, CandidateError> {
     let path = path.to_owned();
     // Seconds, where it is very long.
     spawn_blocking(move || {
-        let config = config::load(&path, &names)?;
-        let policy = CompiledPolicy::new(&config.policy)?;
+        let config = config::load(&path, &known.names)?;
+        let policy = CompiledPolicy::with_units(&config.policy, &known.units)?;
         Ok(Read { config, policy })
     })
     .await?

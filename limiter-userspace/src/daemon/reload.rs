@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 
 use super::{
     Daemon,
-    candidate::{self, Candidate, CandidateError},
+    candidate::{self, Candidate, CandidateError, Known},
     service, service_status,
 };
 use crate::{
@@ -85,12 +85,12 @@ async fn try_reload(daemon: &Arc<Daemon>) -> Result<Reloaded, ReloadError> {
     if daemon.changes().deadline().is_some() {
         return Err(ReloadError::Unconfirmed);
     }
-    let (names, ours) = {
+    let (known, ours) = {
         let datapath = daemon.datapath();
-        (datapath.manifest().names.clone(), datapath.program_ids())
+        (Known::of(datapath.manifest()), datapath.program_ids())
     };
     let options = &daemon.options;
-    let read = candidate::read(&options.config, names).await?;
+    let read = candidate::read(&options.config, known).await?;
     let interfaces = read.interface_names(options)?;
     let candidate = read.check(interfaces, &ours).await?;
     let missing = candidate.looked.missing.clone();
@@ -161,6 +161,7 @@ fn apply(daemon: &Daemon, candidate: Candidate) -> Result<Previous, DatapathErro
                 .with(config.buckets, config.offenders, log),
             policy: config.policy,
             names: config.names,
+            units: policy.units.clone(),
         };
         datapath.prepare(manifest, policy, &looked.found)?
     };

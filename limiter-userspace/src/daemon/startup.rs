@@ -9,7 +9,7 @@ use tracing::{info, warn};
 
 use super::{
     Daemon,
-    candidate::{self, CandidateError},
+    candidate::{self, CandidateError, Known},
     reload::{self, ReloadError},
 };
 use crate::{
@@ -22,7 +22,6 @@ use crate::{
         preflight::{self, PreflightError},
     },
     metrics::Metrics,
-    policy::Names,
 };
 
 /// What the daemon is started with.
@@ -105,20 +104,17 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         }
         None => None,
     };
-    let (names, ours) = match &adopted {
+    let (known, ours) = match &adopted {
         Some(Adopted::Datapath(datapath, _)) => {
-            (datapath.manifest().names.clone(), datapath.program_ids())
+            (Known::of(datapath.manifest()), datapath.program_ids())
         }
-        Some(Adopted::Links(_, attachments)) => (
-            Names::default(),
-            attachments
-                .iter()
-                .filter_map(Attachment::program_id)
-                .collect(),
-        ),
-        None => (Names::default(), Vec::new()),
+        Some(Adopted::Links(_, attachments)) => {
+            let ids = attachments.iter().filter_map(Attachment::program_id);
+            (Known::default(), ids.collect())
+        }
+        None => (Known::default(), Vec::new()),
     };
-    let read = candidate::read(&options.config, names).await?;
+    let read = candidate::read(&options.config, known).await?;
     let interfaces = read.interface_names(&options)?;
     preflight::check()?;
     let candidate = read.check(interfaces, &ours).await?;

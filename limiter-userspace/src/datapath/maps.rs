@@ -12,6 +12,7 @@ use limiter_common::{
     limit::LimitId,
     reason::{REASON_COUNT, Reason},
     table::{self, EMPTY, WAYS},
+    unit::Unit,
 };
 
 use super::{
@@ -23,14 +24,16 @@ use crate::config::Store;
 
 const BUCKETS: &str = "BUCKETS";
 const TABLE: &str = "TABLE";
+pub(super) const UNITS: &str = "UNITS";
 const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
 
 /// The names of the maps that the instances share.
-pub(super) const SHARED: [&str; 7] = [
+pub(super) const SHARED: [&str; 8] = [
     BUCKETS,
     TABLE,
+    UNITS,
     STORE_COUNTS,
     REASON_TRAFFIC,
     LIMIT_TRAFFIC,
@@ -44,6 +47,8 @@ pub struct SharedMaps {
     buckets: HashMap<MapData, InMap<BucketKey>, u64>,
     /// Names at even places of a line, states at odd ones.
     table: Array<MapData, [u64; 2 * WAYS]>,
+    /// By their numbers.
+    units: Array<MapData, InMap<Unit>>,
     store_counts: PerCpuArray<MapData, u64>,
     reason_traffic: PerCpuArray<MapData, InMap<Traffic>>,
     limit_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
@@ -77,6 +82,7 @@ impl SharedMaps {
             (STORE_COUNTS, self.store_counts.map()),
             (REASON_TRAFFIC, self.reason_traffic.map()),
             (LIMIT_TRAFFIC, self.limit_traffic.map()),
+            (UNITS, self.units.map()),
         ];
         for (map, data) in all.into_iter().chain(self.offenders.maps()) {
             let pinned = data.pin(directory.join(map));
@@ -113,6 +119,7 @@ impl SharedMaps {
         Ok(Self {
             settings,
             table: open(TABLE)?.try_into().map_err(error(TABLE))?,
+            units: open(UNITS)?.try_into().map_err(error(UNITS))?,
             store_counts: open(STORE_COUNTS)?
                 .try_into()
                 .map_err(error(STORE_COUNTS))?,
@@ -127,11 +134,10 @@ impl SharedMaps {
         })
     }
 
-    /// The state of a bucket of a limit with the tick length of that number; `None`: there is no
-    /// such bucket.
-    pub fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
+    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
+    pub fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
         match self.settings.buckets.store {
-            Store::Table => self.in_table(key, scale),
+            Store::Table => self.in_table(key, unit),
             Store::Hash => match self.buckets.get(&InMap(*key), 0) {
                 Ok(state) => Ok(Some(state)),
                 Err(MapError::KeyNotFound) => Ok(None),
@@ -140,10 +146,10 @@ impl SharedMaps {
         }
     }
 
-    fn in_table(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
+    fn in_table(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
         let place = self.settings.hash_key.place(key);
         let limit = LimitId(key.limit);
-        let name = table::name(place, limit, scale);
+        let name = table::name(place, limit, unit);
         let line = self
             .table
             .get(&place.line(limit, self.table.len()), 0)

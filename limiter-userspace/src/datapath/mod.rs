@@ -48,7 +48,7 @@ use self::state::State;
 pub use self::{
     attach::{AttachedMode, Attachment},
     error::DatapathError,
-    instance::{Clocking, Instance, LogLevel, check_fit},
+    instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
@@ -248,7 +248,7 @@ impl Datapath {
                         .then_some(interface),
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), maps.bucket(&key, gcra.scale)?),
+                    level: gcra.level(gcra.ticks(now), maps.bucket(&key, gcra.unit)?),
                 });
             }
         }

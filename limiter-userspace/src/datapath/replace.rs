@@ -117,7 +117,7 @@ impl Datapath {
             .collect();
         let previous = match before {
             Some(PinnedPolicy { manifest, programs }) => Some(Previous {
-                policy: CompiledPolicy::new(&manifest.policy)?,
+                policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units)?,
                 manifest,
                 state: None,
                 programs,
@@ -127,7 +127,7 @@ impl Datapath {
             None => None,
         };
         let datapath = Self {
-            policy: CompiledPolicy::new(&manifest.policy)?,
+            policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units)?,
             manifest,
             state,
             attachments,

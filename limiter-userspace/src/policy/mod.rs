@@ -5,6 +5,7 @@ mod limit;
 mod matching;
 mod names;
 pub mod serial;
+mod units;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -17,6 +18,7 @@ pub use self::{
     limit::{Limit, Mode, Override, OverrideId, Rate, owner_id},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
+    units::{TooManyUnits, Units},
 };
 
 /// A subscriber's number: what stands for a regId of Boulder's.

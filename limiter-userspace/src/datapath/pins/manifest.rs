@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     config::AttachMode,
     datapath::Settings,
-    policy::{Names, Policy},
+    policy::{Names, Policy, Units},
 };
 
 /// What is in force.
@@ -27,6 +27,8 @@ pub struct Manifest {
     pub policy: Policy,
     /// Every name that was interned so far.
     pub names: Names,
+    /// Every unit that was interned so far.
+    pub units: Units,
 }
 
 impl Manifest {
@@ -41,6 +43,7 @@ impl Manifest {
             settings,
             policy: Policy::from(Vec::new()),
             names: Names::default(),
+            units: Units::default(),
         }
     }
 }
