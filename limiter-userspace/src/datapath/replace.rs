@@ -331,6 +331,7 @@ impl Datapath {
         if let Some(pins) = &self.pins {
             for attachment in attachments {
                 pins.remove_interface(attachment.index)?;
+                pins.remove_program(self.manifest.generation, attachment.index)?;
             }
         }
         Ok(())

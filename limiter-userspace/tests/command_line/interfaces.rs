@@ -111,46 +111,81 @@ fn signals_detach() -> Result<()> {
     Ok(())
 }
 
-/// One of two interfaces vanishes: the other is limited on. Then that one vanishes too.
+/// Both interfaces vanish, and one of them appears again: then it is limited again.
 #[test]
-fn interfaces_that_vanish() -> Result<()> {
-    let (scene, pair) = (Scene::new()?, pair()?);
-    pair.server.ip(&[
-        "link", "add", "extra0", "type", "veth", "peer", "name", "extra1",
-    ])?;
-    let mut child = scene
-        .run(&pair.server, &["-i", SERVER_INTERFACE, "-i", "extra0"])
-        .stderr(std::process::Stdio::piped())
-        .spawn()?;
-    wait_for(|| Ok(scene.socket().exists()))?;
-    let status = || -> Result<serde_json::Value> {
-        let mut command = pair.server.command(BINARY);
-        command
-            .args(["status", "--json", "--socket"])
-            .arg(scene.socket());
-        Ok(serde_json::from_slice(
-            &crate::succeed(&mut command)?.stdout,
-        )?)
+fn interfaces_that_come_and_go() -> Result<()> {
+    let pair = pair()?;
+    let add_extra = || {
+        let peer = ["type", "veth", "peer", "name", "extra1"];
+        pair.server
+            .ip(&[&["link", "add", "extra0"], &peer[..]].concat())
     };
-    wait_for(|| Ok(status().is_ok()))?;
+    add_extra()?;
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        GOOD,
+        &[
+            "-i",
+            SERVER_INTERFACE,
+            "-i",
+            "extra0",
+            "--log-format",
+            "human",
+        ],
+    )?;
+    let attached = |place: usize| -> Result<bool> {
+        Ok(limiter.status()?["interfaces"][place]["attached"] == true)
+    };
+    ensure!(attached(0)? && attached(1)?);
     pair.server.ip(&["link", "delete", "extra0"])?;
-    wait_for(|| Ok(status()?["interfaces"][1]["attached"] == false))?;
-    assert_eq!(status()?["interfaces"][0]["attached"], true);
-
+    wait_for(|| Ok(!attached(1)?))?;
+    ensure!(attached(0)?);
     pair.server.ip(&["link", "delete", SERVER_INTERFACE])?;
-    let output = {
-        wait_for(|| Ok(child.try_wait()?.is_some()))?;
-        child.wait_with_output()?
-    };
-    assert_eq!(output.status.code(), Some(1));
-    let told = crate::text(&output.stderr)?;
-    ensure!(told.contains("extra0 has vanished"), "{told}");
-    ensure!(told.contains("server0 has vanished"), "{told}");
+    wait_for(|| Ok(!attached(0)?))?;
+    let shown = limiter.show(&["status"])?;
     ensure!(
-        told.ends_with("every interface has vanished: nothing is left to limit\n"),
-        "{told}"
+        shown.contains("extra0: NOT attached: the interface has vanished"),
+        "{shown}"
     );
-    ensure!(!scene.socket().exists());
+
+    add_extra()?;
+    wait_for(|| attached(1))?;
+    let link = pair.server.ip(&["-details", "link", "show", "extra0"])?;
+    ensure!(link.contains("xdp"), "{link}");
+    let log = limiter.log()?;
+    for told in [
+        "ERROR extra0 has vanished",
+        "ERROR server0 has vanished",
+        "INFO attached to extra0",
+    ] {
+        ensure!(log.contains(told), "{log}");
+    }
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// What the configuration names need not be there yet.
+#[test]
+fn interfaces_of_the_configuration_are_waited_for() -> Result<()> {
+    let pair = pair()?;
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        &format!("interfaces: [later0]\n{GOOD}"),
+        &[],
+    )?;
+    assert_eq!(limiter.status()?["interfaces"][0]["attached"], false);
+    let shown = limiter.show(&["status"])?;
+    ensure!(
+        shown.contains("later0: NOT attached: waiting for it to appear"),
+        "{shown}"
+    );
+    let peer = ["type", "veth", "peer", "name", "later1"];
+    pair.server
+        .ip(&[&["link", "add", "later0"], &peer[..]].concat())?;
+    wait_for(|| Ok(limiter.status()?["interfaces"][0]["attached"] == true))?;
+    ensure!(limiter.stop()?.success());
     Ok(())
 }
 

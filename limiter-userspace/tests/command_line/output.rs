@@ -29,10 +29,10 @@ fn status_and_explain() -> Result<()> {
     assert_eq!(
         limiter.explain("10.77.0.9")?,
         json!({"address": "10.77.0.9", "last_drop": null, "limits": [
-            {"limit": "PacketsPerIPAddress", "mode": "enforce", "match": null, "id": "10.77.0.9", "source": "override 10.77.0.9",
+            {"limit": "PacketsPerIPAddress", "mode": "enforce", "match": null, "id": "10.77.0.9", "interface": null, "source": "override 10.77.0.9",
              "burst": 7, "count": 3, "period_ns": 7_200_000_000_000_u64,
              "remaining": 7, "retry_in_ns": 0, "reset_in_ns": 0},
-            {"limit": "PacketsPerIPv4Range", "mode": "enforce", "match": null, "id": "10.77.0.0/24", "source": "default",
+            {"limit": "PacketsPerIPv4Range", "mode": "enforce", "match": null, "id": "10.77.0.0/24", "interface": null, "source": "default",
              "burst": 10, "count": 1, "period_ns": 3_600_000_000_000_u64,
              "remaining": 10, "retry_in_ns": 0, "reset_in_ns": 0},
         ]})
@@ -70,9 +70,16 @@ fn status_and_explain() -> Result<()> {
     assert_eq!(status["interfaces"][0]["mode"], "native");
     assert_eq!(status["interfaces"][0]["attached"], true);
     assert!(status["interfaces"][0]["since"].is_string());
+    let mut policy = status["policy"].clone();
+    assert!(policy["loaded_at"].take().is_string());
     assert_eq!(
-        status["policy"],
-        json!({"generation": 1, "limits": 2, "overrides": 1, "malformed": "drop"})
+        policy,
+        json!({"generation": 1, "loaded_at": null, "limits": 2, "overrides": 1, "malformed": "drop"})
+    );
+    assert_eq!(status["pinned"], Value::Null);
+    assert_eq!(
+        status["daemon"]["reloads"],
+        json!({"succeeded": 0, "failed": 0, "last": null, "unconfirmed_for_ns": null})
     );
     assert_eq!(status["reasons"]["within_limits"], 4);
     assert_eq!(status["reasons"]["over_limit"], 2);

@@ -279,6 +279,15 @@ impl Pins {
         program.pin(&path).map_err(path_error(&path))
     }
 
+    /// Removes a program of a policy, if it is there.
+    pub(super) fn remove_program(&self, generation: u64, index: u32) -> Result<(), PinsError> {
+        let path = self.policy(generation).join(index.to_string());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(path_error(&path)(error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes a policy and its programs.
     pub(super) fn remove_policy(&self, generation: u64) -> Result<(), PinsError> {
         remove(&self.policy(generation))
