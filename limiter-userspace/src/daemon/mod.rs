@@ -3,6 +3,7 @@
 mod answers;
 mod candidate;
 mod changes;
+mod memory;
 mod offenders;
 mod reload;
 mod service;

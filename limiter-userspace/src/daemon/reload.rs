@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 use super::{
     Daemon,
     candidate::{self, Candidate, CandidateError, Known},
-    service, service_status,
+    memory, service, service_status,
 };
 use crate::{
     control::protocol::Reloaded,
@@ -134,6 +134,7 @@ pub(super) async fn put_in_force(
         }
         None => daemon.datapath_mut().settle(previous)?,
     }
+    memory::give_back();
     Ok(())
 }
 
