@@ -1,19 +1,31 @@
 //! What the command line and the daemon say to each other.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+};
 
 use clap::ValueEnum;
 use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
 
+use crate::{
+    config::{Buckets, Offenders},
+    policy::Policy,
+};
+
 /// The version of the protocol; a daemon answers no other.
 pub const VERSION: u32 = 1;
 
-/// The longest line either side reads, in bytes.
-pub const MAX_LINE: u64 = 1 << 20;
+/// The longest request that the daemon reads, in bytes.
+pub const MAX_REQUEST: u64 = 1 << 20;
 
-/// The most rows of an [`OffenderList`], which must fit a line.
+/// The longest answer that the command line reads, in bytes: a policy of a million overrides
+/// takes some 100 MB.
+pub const MAX_ANSWER: u64 = 256 << 20;
+
+/// The most rows of an [`OffenderList`].
 pub const MAX_OFFENDERS: u32 = 1_000;
 
 /// A request or an answer, under its version.
@@ -49,6 +61,8 @@ pub enum Request {
     },
     /// Who was dropped most.
     Offenders(OffenderQuery),
+    /// The policy in force, whole.
+    Policy,
 }
 
 /// Which offenders to tell, and how.
@@ -82,6 +96,8 @@ pub enum Answer {
     Explanation(Explanation),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
+    /// To [`Request::Policy`].
+    Policy(Box<Policy>),
     /// It could not be done; one line.
     Error(String),
 }
@@ -95,6 +111,10 @@ pub struct Status {
     pub policy: PolicyStatus,
     /// Where the buckets are.
     pub buckets: BucketsStatus,
+    /// How many of those who were dropped are remembered.
+    pub offenders: Offenders,
+    /// Where Prometheus finds the metrics; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
     /// Packets by reason, over all interfaces.
     pub reasons: BTreeMap<String, u64>,
     /// What each limit did.
@@ -132,10 +152,9 @@ pub struct PolicyStatus {
 /// Where the buckets are.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BucketsStatus {
-    /// `table` or `hash`.
-    pub store: String,
-    /// How many there may be.
-    pub capacity: u32,
+    /// In which store, how many there may be, and what happens beyond.
+    #[serde(flatten)]
+    pub settings: Buckets,
     /// Buckets in debt that the table forgot for want of room; the hash map does not tell.
     pub lossy_evictions: u64,
 }

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::protocol::{Answer, MAX_LINE, Request, VERSION, Versioned};
+use super::protocol::{Answer, MAX_REQUEST, Request, VERSION, Versioned};
 
 /// How long a client may take to state its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -136,7 +136,7 @@ async fn serve_one(mut stream: UnixStream, answer: impl Fn(Request) -> Answer) -
     }
     // Bytes, not text: what is no UTF-8 is answered too.
     let mut line = Vec::new();
-    BufReader::new((&mut stream).take(MAX_LINE))
+    BufReader::new((&mut stream).take(MAX_REQUEST))
         .read_until(b'\n', &mut line)
         .await?;
     let answer = match parse(&String::from_utf8_lossy(&line)) {

@@ -24,6 +24,7 @@ pub(super) fn answer(daemon: &Daemon, request: Request) -> Answer {
             .map(Answer::Explanation)
             .map_err(Into::into),
         Request::Offenders(query) => offenders::list(daemon, &query).map(Answer::Offenders),
+        Request::Policy => Ok(Answer::Policy(Box::new(daemon.policy.clone()))),
     };
     answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
 }
@@ -43,7 +44,7 @@ fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
         let traffic = daemon.datapath.limit_traffic(limit.id)?;
         limits.insert(limit.name.clone(), limit_status(limit, traffic));
     }
-    let buckets = daemon.datapath.settings().buckets;
+    let settings = daemon.datapath.settings();
     Ok(Status {
         interfaces: attachments
             .iter()
@@ -62,10 +63,11 @@ fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
             malformed: daemon.policy.malformed.name().to_owned(),
         },
         buckets: BucketsStatus {
-            store: buckets.store.name().to_owned(),
-            capacity: buckets.capacity,
+            settings: settings.buckets,
             lossy_evictions: daemon.datapath.lossy_evictions()?,
         },
+        offenders: settings.offenders,
+        metrics: daemon.metrics,
         reasons,
         limits,
     })

@@ -6,7 +6,7 @@ mod service;
 mod startup;
 mod watch;
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use jiff::Timestamp;
 use thiserror::Error;
@@ -24,6 +24,8 @@ pub struct Daemon {
     pub generation: u64,
     /// When the policy was loaded.
     pub loaded_at: Timestamp,
+    /// Where Prometheus finds the metrics; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
     /// The kernel's side.
     pub datapath: Datapath,
 }

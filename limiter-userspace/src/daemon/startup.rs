@@ -19,7 +19,7 @@ use crate::{
         preflight::{self, PreflightError},
         wall_clock_now,
     },
-    metrics::Metrics,
+    metrics::{Listener, Metrics},
     policy::{CompileError, CompiledPolicy, Names, Policy},
 };
 
@@ -154,6 +154,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         policy: config.policy,
         generation: 1,
         loaded_at: wall_clock_now(),
+        metrics: listener.as_ref().map(Listener::address),
         datapath,
     });
     info!(

@@ -2,6 +2,7 @@
 //! right exit code, and nothing left attached. Runs the binary. Needs root.
 
 mod control;
+mod diff;
 mod generated;
 mod interfaces;
 mod log;

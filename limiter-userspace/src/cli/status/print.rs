@@ -32,8 +32,8 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     writeln!(
         out,
         "buckets: up to {} in the {} store, {} forgotten while in debt\n",
-        count(status.buckets.capacity.into()),
-        status.buckets.store,
+        count(status.buckets.settings.capacity.into()),
+        status.buckets.settings.store.name(),
         count(status.buckets.lossy_evictions),
     )?;
 
