@@ -5,6 +5,7 @@ pub mod config;
 pub mod control;
 pub mod daemon;
 pub mod datapath;
+pub mod guard;
 pub mod logging;
 pub mod metrics;
 pub mod native;

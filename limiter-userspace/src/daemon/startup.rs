@@ -19,6 +19,7 @@ use crate::{
         preflight::{self, PreflightError},
         wall_clock_now,
     },
+    guard,
     metrics::{Listener, Metrics},
     policy::{CompileError, CompiledPolicy, Names, Policy},
 };
@@ -124,6 +125,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     for interface in &interfaces {
         check_bursts(&config.policy, interface)?;
     }
+    guard::warn_of(&config.policy).await;
     let control = Server::bind(&options.socket).await?;
     let listener = match options.metrics.unwrap_or(config.metrics.listen) {
         None => None,

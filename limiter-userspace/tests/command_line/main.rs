@@ -4,6 +4,7 @@
 mod control;
 mod diff;
 mod generated;
+mod guard;
 mod interfaces;
 mod log;
 mod machine;

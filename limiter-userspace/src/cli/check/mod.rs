@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     config::{self, Config},
-    datapath,
-    policy::{CompiledPolicy, Limit, Match, Names},
+    datapath, guard,
+    policy::{CompiledPolicy, Limit, Match, Names, Policy},
 };
 
 #[derive(Debug, Args)]
@@ -70,6 +70,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     // Everything but the kernel's part is tried.
     let compiled = CompiledPolicy::new(&config.policy)?;
     datapath::check_fit(&compiled, config.buckets)?;
+    warn_of_lockouts(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.control.socket, args.output.json);
     }
@@ -83,6 +84,18 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
         });
     }
     print(&config, &limits)
+}
+
+/// Says on stderr whom the policy would lock out of this machine.
+fn warn_of_lockouts(policy: &Policy) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    for warning in runtime.block_on(guard::warnings(policy)) {
+        // Nobody is left to be warned when stderr is gone.
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+    Ok(())
 }
 
 impl<'a> Interned<'a> {

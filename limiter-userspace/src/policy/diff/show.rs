@@ -172,18 +172,8 @@ fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result
     writeln!(formatter, "         {name:8}  {value}")
 }
 
-/// Burst, count and period, as they would be configured.
 fn rate(rate: Option<Rate>) -> String {
-    rate.map_or_else(
-        || "none".to_owned(),
-        |rate| {
-            let period = text::period(rate.period_ns);
-            format!(
-                "{{burst: {}, count: {}, period: {period}}}",
-                rate.burst, rate.count
-            )
-        },
-    )
+    rate.map_or_else(|| "none".to_owned(), |rate| rate.to_string())
 }
 
 /// How many items of a list are not shown, if any.
