@@ -103,8 +103,8 @@ fn only_what_counts_the_session_holds_it() {
     // works.
     let slow = |flags| {
         format!(
-            "Own: {{id: ipAddress, cost: packets, match: {{tcp-flags: {flags}}}, burst: 10, \
-             count: 1, period: 10s}}"
+            "Own: {{id: ipAddress, cost: packets, match: {{tcp-flags: {flags}}}, burst: 10, count: \
+             1, period: 10s}}"
         )
     };
     check_limit(&slow("'syn,!ack'"), false);
@@ -132,9 +132,9 @@ fn shared_budgets_are_theirs_too() {
         &[ssh(PEER)],
         &[
             "limit PacketsPerIPv4Range would hold the SSH peer 203.0.113.9, with all of \
-           203.0.113.0/24 together, to packets of {burst: 10, count: 1, period: 1s}, where at \
-           least {burst: 20, count: 20, period: 1s} can be worked with: give 203.0.113.0/24 an \
-           override with room",
+             203.0.113.0/24 together, to {burst: 10, count: 1, period: 1s} in packets, where it \
+             takes at least {burst: 20, count: 20, period: 1s}: give 203.0.113.0/24 an override \
+             with room",
         ],
     );
     check_limit("PacketsPerIPv6Range", "", &[ssh(PEER)], &[]);
@@ -144,9 +144,9 @@ fn shared_budgets_are_theirs_too() {
         &[ssh("2001:db8:1:2::3")],
         &[
             "limit PacketsPerIPv6Range would hold the SSH peer 2001:db8:1:2::3, with all of \
-           2001:db8:1::/48 together, to packets of {burst: 10, count: 1, period: 1s}, where at \
-           least {burst: 20, count: 20, period: 1s} can be worked with: give 2001:db8:1::/48 an \
-           override with room",
+             2001:db8:1::/48 together, to {burst: 10, count: 1, period: 1s} in packets, where it \
+             takes at least {burst: 20, count: 20, period: 1s}: give 2001:db8:1::/48 an override \
+             with room",
         ],
     );
     let subscribers = "subscribers: {7: 203.0.113.0/28}";
@@ -155,9 +155,9 @@ fn shared_budgets_are_theirs_too() {
         subscribers,
         &[ssh(PEER)],
         &[
-            "limit PacketsPerSubscriber would hold the SSH peer 203.0.113.9, with all of subscriber \
-           7 together, to packets of {burst: 10, count: 1, period: 1s}, where at least {burst: \
-           20, count: 20, period: 1s} can be worked with: give 7 an override with room",
+            "limit PacketsPerSubscriber would hold the SSH peer 203.0.113.9, with all of \
+             subscriber 7 together, to {burst: 10, count: 1, period: 1s} in packets, where it \
+             takes at least {burst: 20, count: 20, period: 1s}: give 7 an override with room",
         ],
     );
     check_limit(
@@ -170,9 +170,9 @@ fn shared_budgets_are_theirs_too() {
         &[ssh(PEER)],
         "limits: {All: {id: total, cost: bytes, burst: 2000, count: 2000, period: 1s}}",
         &[
-            "limit All would hold the SSH peer 203.0.113.9, with everybody together, to bytes of \
-           {burst: 2000, count: 2000, period: 1s}, where at least {burst: 16000, count: 20000, \
-           period: 1s} can be worked with: give the limit room, or a match that spares them",
+            "limit All would hold the SSH peer 203.0.113.9, with everybody together, to {burst: \
+             2000, count: 2000, period: 1s} in bytes, where it takes at least {burst: 16000, \
+             count: 20000, period: 1s}: give the limit room, or a match that spares them",
         ],
     );
 }
@@ -187,9 +187,9 @@ fn overrides_hold_in_place_of_the_default() {
         )
     };
     check(&[ssh(PEER)], &sections("1", "100"), &[]);
-    let warning = "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 to packets of \
-                   {burst: 1, count: 100, period: 1s}, where at least {burst: 20, count: 20, \
-                   period: 1s} can be worked with: give 203.0.113.9 an override with room";
+    let warning = "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 to {burst: 1, \
+                   count: 100, period: 1s} in packets, where it takes at least {burst: 20, count: \
+                   20, period: 1s}: give 203.0.113.9 an override with room";
     check(&[ssh(PEER)], &sections("100", "1"), &[warning]);
     // Without a default, others are not limited.
     let only = "overrides: {'PacketsPerIPAddress:203.0.113.9': {burst: 1, count: 1, period: 1h}}";
@@ -210,12 +210,12 @@ fn alike_is_told_once() {
         ],
         limits,
         &[
-            "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 (and 2 more) to \
-             packets of {burst: 1, count: 1, period: 1s}, where at least {burst: 20, count: 20, \
-             period: 1s} can be worked with: give 203.0.113.9 an override with room",
-            "limit PacketsPerIPAddress would hold the default gateway fe80::1 to packets of \
-             {burst: 1, count: 1, period: 1s}, where at least {burst: 20, count: 20, period: 1s} \
-             can be worked with: give fe80::1 an override with room",
+            "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 (and 2 more) to {burst: \
+             1, count: 1, period: 1s} in packets, where it takes at least {burst: 20, count: 20, \
+             period: 1s}: give 203.0.113.9 an override with room",
+            "limit PacketsPerIPAddress would hold the default gateway fe80::1 to {burst: 1, count: \
+             1, period: 1s} in packets, where it takes at least {burst: 20, count: 20, period: \
+             1s}: give fe80::1 an override with room",
         ],
     );
 }

@@ -82,7 +82,7 @@ impl fmt::Display for Warning {
         }
         write!(
             formatter,
-            " to {cost} of {rate}, where at least {least} can be worked with: "
+            " to {rate} in {cost}, where it takes at least {least}: "
         )?;
         match self.budget {
             Budget::Own => write!(formatter, "give {address} an override with room"),

@@ -63,9 +63,12 @@ fn warned_of(command: &mut Command) -> Result<Vec<String>> {
             .split_once("warning: limit PacketsPerIPAddress would hold the ")
             .with_context(|| line.to_owned())?;
         let (whom, rest) = after
-            .split_once(" to packets of")
+            .split_once(" to {burst: 15, count: 20, period: 1s} in packets")
             .context(line.to_owned())?;
-        ensure!(rest.contains(" can be worked with: give "), "{line}");
+        ensure!(
+            rest.contains(", where it takes at least {burst: 20, count: 20, period: 1s}: give "),
+            "{line}"
+        );
         Ok(whom.to_owned())
     });
     whom.collect()
@@ -127,7 +130,7 @@ fn the_daemon_warns_before_it_attaches() -> Result<()> {
         &["-i", SERVER_INTERFACE, "--log-format", "human"],
     )?;
     let log = limiter.log()?;
-    let warning = "WARN limit PacketsPerIPAddress would hold the SSH peer 10.77.0.2 to packets";
+    let warning = "WARN limit PacketsPerIPAddress would hold the SSH peer 10.77.0.2 to {";
     let (warned, attached) = (log.find(warning), log.find("attached to server0"));
     ensure!(warned.is_some() && warned < attached, "{log}");
     Ok(())
