@@ -26,8 +26,8 @@ use crate::policy::Policy;
 /// with a million connections, is not worth waiting for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The most addresses that are looked at, lest each start of a bastion host goes through all of
-/// its sessions.
+/// The most sessions of a port that are looked at, lest each start of a bastion host goes through
+/// all of its.
 const MOST: usize = 64;
 
 /// An address that should not be locked out.
@@ -44,6 +44,15 @@ enum Why {
     Ssh { local: IpAddr, port: u16 },
     /// It is a default gateway.
     Gateway,
+}
+
+impl Why {
+    const fn ssh_port(self) -> Option<u16> {
+        match self {
+            Self::Ssh { port, .. } => Some(port),
+            Self::Gateway => None,
+        }
+    }
 }
 
 /// The kernel does not tell.
@@ -63,21 +72,17 @@ enum GatherError {
 /// What a policy's limits would do to those who should not be locked out of this machine, as it
 /// is now. What the kernel does not tell is not warned of.
 pub async fn warnings(policy: &Policy) -> Vec<Warning> {
-    let mut guarded = BTreeSet::from_iter(sessions::own());
-    let ports: BTreeSet<u16> = guarded
-        .iter()
-        .filter_map(|guarded| match guarded.why {
-            Why::Ssh { port, .. } => Some(port),
-            Why::Gateway => None,
-        })
-        .chain([sessions::SSH])
-        .collect();
-    guarded.extend(told("default gateways", gateways::all()).await);
-    for port in ports {
-        guarded.extend(told("SSH sessions", sessions::established(port)).await);
+    let own = sessions::own();
+    let own_port = own.and_then(|own| own.why.ssh_port());
+    // The own one first: it is the one to be named where several are alike.
+    let mut guarded = Vec::from_iter(own);
+    for port in BTreeSet::from_iter(own_port.into_iter().chain([sessions::SSH])) {
+        let sessions = told("SSH sessions", sessions::established(port)).await;
+        guarded.extend(sessions.into_iter().take(MOST));
     }
+    guarded.extend(told("default gateways", gateways::all()).await);
     guarded.retain(|guarded| !guarded.address.is_loopback());
-    lockout::warnings(policy, guarded.into_iter().take(MOST))
+    lockout::warnings(policy, guarded)
 }
 
 /// Writes the [`warnings`] to the log.

@@ -14,6 +14,7 @@ use rtnetlink::{
     proto,
     sys::{SocketAddr, protocols::NETLINK_SOCK_DIAG},
 };
+use tracing::debug;
 
 use super::{GatherError, Guarded, Why};
 
@@ -64,12 +65,15 @@ pub(super) async fn established(port: u16) -> Result<Vec<Guarded>, GatherError> 
                     let id = socket.header.socket_id;
                     sessions.push(session(id.destination_address, id.source_address, port));
                 }
-                NetlinkPayload::Error(error) => return Err(error.to_io().into()),
+                // Of one family: a kernel may be without.
+                NetlinkPayload::Error(error) => debug!("no sockets are told: {error}"),
                 _ => {}
             }
         }
     }
     connection.abort();
+    // The kernel tells them in no order.
+    sessions.sort_unstable();
     Ok(sessions)
 }
 

@@ -86,14 +86,14 @@ fn sessions_and_gateways_are_found() -> Result<()> {
     std::fs::write(scene.path("limiter.yaml"), TOO_LITTLE)?;
     assert_eq!(
         warned_of(&mut check(&scene, &pair.server))?,
-        ["default gateway 10.77.0.251 (and 3 more)"]
+        ["default gateway 10.77.0.254 (and 3 more)"]
     );
     let _session = session(&pair, "10.77.0.1:22")?;
     assert_eq!(
         warned_of(&mut check(&scene, &pair.server))?,
         [
             "SSH peer 10.77.0.2",
-            "default gateway 10.77.0.251 (and 3 more)"
+            "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
     // Nobody's business: a session on another port, until it is the process's own.
@@ -102,14 +102,14 @@ fn sessions_and_gateways_are_found() -> Result<()> {
         warned_of(&mut check(&scene, &pair.server))?,
         [
             "SSH peer 10.77.0.2",
-            "default gateway 10.77.0.251 (and 3 more)"
+            "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
     assert_eq!(
         warned_of(check(&scene, &pair.server).env("SSH_CONNECTION", "fd77::7 50000 fd77::1 2222"))?,
         [
-            "SSH peer 10.77.0.2 (and 2 more)",
-            "default gateway 10.77.0.251 (and 3 more)"
+            "SSH peer fd77::7 (and 2 more)",
+            "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
     // Where nobody could be locked out, there is nothing to say.
