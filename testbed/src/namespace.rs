@@ -46,6 +46,8 @@ impl Namespace {
         let handle = Arc::clone(&self.handle);
         let parent = std::process::id();
         let mut command = Command::new(program);
+        // The session that the tests run in has nothing to do with the namespace.
+        command.env_remove("SSH_CONNECTION");
         let enter = move || {
             prctl::set_pdeathsig(Signal::SIGKILL)?;
             // The parent may have ended before the line above.

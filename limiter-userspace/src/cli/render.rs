@@ -2,6 +2,8 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets::NOTHING};
 
+pub(super) use crate::text::count;
+
 /// A table with a header; the columns at `right` hold numbers and line up on the right.
 pub(super) fn table<const N: usize, const R: usize>(
     header: [&str; N],
@@ -34,19 +36,6 @@ pub(super) fn table_without<const N: usize, const R: usize>(
         }
     }
     table.trim_fmt()
-}
-
-/// A count with its thousands apart: `1 048 576`.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A count of things: `1 override`, `2 048 overrides`.
@@ -122,14 +111,5 @@ mod tests {
     fn counts_of_which_more_may_have_been() {
         assert_eq!(at_least(1_000, false), "1 000");
         assert_eq!(at_least(1_000, true), "≥ 1 000");
-    }
-
-    #[test]
-    fn counts_in_thousands() {
-        let check = |number, text: &str| assert_eq!(count(number), text);
-        check(0, "0");
-        check(999, "999");
-        check(1_000, "1 000");
-        check(1_048_576, "1 048 576");
     }
 }

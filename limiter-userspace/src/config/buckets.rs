@@ -1,6 +1,6 @@
 //! The section `buckets`: where the state of limits is kept.
 
-use std::ops::RangeInclusive;
+use std::{fmt, ops::RangeInclusive};
 
 use limiter_common::table::WhenFull;
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,22 @@ impl Default for Buckets {
             when_full: WhenFull::default(),
             scope: Scope::default(),
         }
+    }
+}
+
+/// As it would be configured.
+impl fmt::Display for Buckets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (store, capacity) = (self.store.name(), self.capacity);
+        write!(formatter, "{{store: {store}, capacity: {capacity}")?;
+        let mut known = WHEN_FULL.iter();
+        match known.find(|(_, when_full)| *when_full == self.when_full) {
+            Some((name, _)) if self.store == Store::Table => {
+                write!(formatter, ", when-full: {name}")?;
+            }
+            _ => {}
+        }
+        write!(formatter, ", scope: {}}}", self.scope.name())
     }
 }
 

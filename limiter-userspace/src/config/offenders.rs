@@ -1,5 +1,7 @@
 //! The section `offenders`: how many of those who were dropped are remembered.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::{node::Node, reader::Reader};
@@ -25,6 +27,13 @@ impl Offenders {
 impl Default for Offenders {
     fn default() -> Self {
         Self { capacity: 65_536 }
+    }
+}
+
+/// As it would be configured.
+impl fmt::Display for Offenders {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{{capacity: {}}}", self.capacity)
     }
 }
 

@@ -26,12 +26,17 @@ pub enum AttachMode {
 }
 
 impl AttachMode {
-    /// Every mode, by its name in configuration files.
-    const ALL: [(&'static str, Self); 3] = [
-        ("auto", Self::Auto),
-        ("native", Self::Native),
-        ("generic", Self::Generic),
-    ];
+    const ALL: [Self; 3] = [Self::Auto, Self::Native, Self::Generic];
+
+    /// The mode's name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
 }
 
 /// Where Prometheus finds the metrics.
@@ -93,7 +98,11 @@ fn is_interface_name(name: &str) -> bool {
 /// Reads `mode`.
 pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> AttachMode {
     reader
-        .choice(node, "mode", AttachMode::ALL)
+        .choice(
+            node,
+            "mode",
+            AttachMode::ALL.map(|mode| (mode.name(), mode)),
+        )
         .unwrap_or_default()
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use thiserror::Error;
 
-use super::protocol::{Answer, MAX_LINE, Request, VERSION, Versioned};
+use super::protocol::{Answer, MAX_ANSWER, Request, VERSION, Versioned};
 
 /// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -102,7 +102,7 @@ fn converse(mut stream: &UnixStream, request: Request) -> io::Result<String> {
     line.push('\n');
     stream.write_all(line.as_bytes())?;
     let mut answer = String::new();
-    BufReader::new(stream.take(MAX_LINE)).read_line(&mut answer)?;
+    BufReader::new(stream.take(MAX_ANSWER)).read_line(&mut answer)?;
     if answer.is_empty() {
         let hung_up = "it hung up without a word";
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, hung_up));

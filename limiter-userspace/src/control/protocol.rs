@@ -1,21 +1,33 @@
 //! What the command line and the daemon say to each other.
 
-use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
 
 use clap::ValueEnum;
 use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
 
-use crate::daemon::History;
+use crate::{
+    config::{Buckets, Offenders},
+    daemon::History,
+    policy::Policy,
+};
 
 /// The version of the protocol; a daemon answers no other.
 pub const VERSION: u32 = 1;
 
-/// The longest line either side reads, in bytes.
-pub const MAX_LINE: u64 = 1 << 20;
+/// The longest request that the daemon reads, in bytes.
+pub const MAX_REQUEST: u64 = 1 << 20;
 
-/// The most rows of an [`OffenderList`], which must fit a line.
+/// The longest answer that the command line reads, in bytes: a policy of a million overrides
+/// takes some 100 MB.
+pub const MAX_ANSWER: u64 = 256 << 20;
+
+/// The most rows of an [`OffenderList`].
 pub const MAX_OFFENDERS: u32 = 1_000;
 
 /// A request or an answer, under its version.
@@ -51,6 +63,8 @@ pub enum Request {
     },
     /// Who was dropped most.
     Offenders(OffenderQuery),
+    /// The policy in force, whole.
+    Policy,
     /// To read the configuration again and put it in force.
     Reload,
     /// To keep the policy that waits to be confirmed.
@@ -90,6 +104,8 @@ pub enum Answer {
     Explanation(Explanation),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
+    /// To [`Request::Policy`].
+    Policy(Box<Policy>),
     /// To [`Request::Reload`].
     Reloaded(Reloaded),
     /// To [`Request::Confirm`].
@@ -112,6 +128,8 @@ pub struct Status {
     pub policy: PolicyStatus,
     /// Where the buckets are.
     pub buckets: BucketsStatus,
+    /// How many of those who were dropped are remembered.
+    pub offenders: Offenders,
     /// Where all of it is pinned; `None`: it ends with the daemon.
     pub pinned: Option<PathBuf>,
     /// The daemon; `None`: none is running, what is pinned is enforced.
@@ -125,6 +143,8 @@ pub struct Status {
 /// The daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DaemonStatus {
+    /// Where Prometheus finds the metrics; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
     /// How often the configuration was read again, and what came of it.
     pub reloads: History,
 }
@@ -178,12 +198,9 @@ pub struct PolicyStatus {
 /// Where the buckets are.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BucketsStatus {
-    /// `table` or `hash`.
-    pub store: String,
-    /// Which interfaces share them: `host`, all of them, or `interface`, none.
-    pub scope: String,
-    /// How many there may be.
-    pub capacity: u32,
+    /// In which store, how many there may be, and what happens beyond.
+    #[serde(flatten)]
+    pub settings: Buckets,
     /// Buckets in debt that the table forgot for want of room; the hash map does not tell.
     pub lossy_evictions: u64,
 }

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::protocol::{Answer, MAX_LINE, Request, VERSION, Versioned};
+use super::protocol::{Answer, MAX_REQUEST, Request, VERSION, Versioned};
 
 /// How long a client may take to state its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -144,7 +144,7 @@ async fn serve_one<A: Future<Output = Answer>>(
     let mut line = Vec::new();
     timeout(
         PATIENCE,
-        BufReader::new((&mut stream).take(MAX_LINE)).read_until(b'\n', &mut line),
+        BufReader::new((&mut stream).take(MAX_REQUEST)).read_until(b'\n', &mut line),
     )
     .await??;
     // However long that takes: a reload may take longer than a client's patience with a line.

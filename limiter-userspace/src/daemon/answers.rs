@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 
 use super::{
-    Daemon, History,
+    Daemon,
     offenders::{self, OffendersError},
     reload,
 };
@@ -34,8 +34,8 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
             daemon.detach.notify_one();
             Answer::Detaching
         }
-        Request::Status | Request::Explain { .. } | Request::Offenders(_) => {
-            read(&daemon.datapath(), &request, Some(daemon.history()))
+        Request::Status | Request::Explain { .. } | Request::Offenders(_) | Request::Policy => {
+            read(&daemon.datapath(), &request, Some(daemon.status()))
         }
     }
 }
@@ -46,15 +46,16 @@ pub fn look(datapath: &Datapath, request: &Request) -> Answer {
     read(datapath, request, None)
 }
 
-fn read(datapath: &Datapath, request: &Request, history: Option<History>) -> Answer {
+fn read(datapath: &Datapath, request: &Request, daemon: Option<DaemonStatus>) -> Answer {
     let answer: Result<_, OffendersError> = match request {
-        Request::Status => status(datapath, history)
+        Request::Status => status(datapath, daemon)
             .map(Answer::Status)
             .map_err(Into::into),
         Request::Explain { address } => explain(datapath, *address)
             .map(Answer::Explanation)
             .map_err(Into::into),
         Request::Offenders(query) => offenders::list(datapath, query).map(Answer::Offenders),
+        Request::Policy => Ok(Answer::Policy(Box::new(datapath.manifest().policy.clone()))),
         Request::Reload | Request::Confirm | Request::Detach => {
             Ok(Answer::Error("it takes a daemon to do that".to_owned()))
         }
@@ -62,7 +63,7 @@ fn read(datapath: &Datapath, request: &Request, history: Option<History>) -> Ans
     answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
 }
 
-fn status(datapath: &Datapath, history: Option<History>) -> Result<Status, DatapathError> {
+fn status(datapath: &Datapath, daemon: Option<DaemonStatus>) -> Result<Status, DatapathError> {
     let manifest = datapath.manifest();
     let policy = &manifest.policy;
     let attachments = datapath.attachments();
@@ -103,13 +104,12 @@ fn status(datapath: &Datapath, history: Option<History>) -> Result<Status, Datap
             malformed: policy.malformed.name().to_owned(),
         },
         buckets: BucketsStatus {
-            store: manifest.settings.buckets.store.name().to_owned(),
-            scope: manifest.settings.buckets.scope.name().to_owned(),
-            capacity: manifest.settings.buckets.capacity,
+            settings: manifest.settings.buckets,
             lossy_evictions: datapath.lossy_evictions()?,
         },
+        offenders: manifest.settings.offenders,
         pinned: datapath.pins().map(|pins| pins.directory().to_owned()),
-        daemon: history.map(|reloads| DaemonStatus { reloads }),
+        daemon,
         reasons,
         limits,
     })

@@ -11,6 +11,7 @@ mod startup;
 mod watch;
 
 use std::{
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
@@ -25,11 +26,16 @@ pub use self::{
     changes::{History, LastReload},
     startup::{Options, StartupError},
 };
-use crate::datapath::{Datapath, DatapathError};
+use crate::{
+    control::protocol::DaemonStatus,
+    datapath::{Datapath, DatapathError},
+};
 
 /// What the daemon answers from.
 pub struct Daemon {
     options: Options,
+    /// Where the metrics are; `None`: nowhere.
+    metrics: Option<SocketAddr>,
     datapath: RwLock<Datapath>,
     changes: Mutex<Changes>,
     /// Held while the policy is being changed: one change at a time.
@@ -41,9 +47,10 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    fn new(options: Options, datapath: Datapath) -> Self {
+    fn new(options: Options, metrics: Option<SocketAddr>, datapath: Datapath) -> Self {
         Self {
             options,
+            metrics,
             datapath: RwLock::new(datapath),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -62,6 +69,13 @@ impl Daemon {
     #[must_use]
     pub fn history(&self) -> History {
         self.changes().history()
+    }
+
+    fn status(&self) -> DaemonStatus {
+        DaemonStatus {
+            metrics: self.metrics,
+            reloads: self.history(),
+        }
     }
 
     fn datapath_mut(&self) -> RwLockWriteGuard<'_, Datapath> {

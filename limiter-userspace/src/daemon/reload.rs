@@ -19,6 +19,7 @@ use super::{
 use crate::{
     control::protocol::Reloaded,
     datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, wall_clock_now},
+    guard,
 };
 
 /// The policy in force stays as it is.
@@ -117,6 +118,7 @@ pub(super) async fn put_in_force(
             "{name} is not there: it is limited as soon as it appears"
         );
     }
+    guard::warn_of(&candidate.config.policy).await;
     let to_apply = Arc::clone(daemon);
     // The kernel's verifier takes its time; packets and questions do not wait for it.
     let previous = spawn_blocking(move || apply(&to_apply, candidate)).await??;

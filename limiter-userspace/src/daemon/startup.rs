@@ -21,7 +21,7 @@ use crate::{
         pins::{Pins, PinsError},
         preflight::{self, PreflightError},
     },
-    metrics::Metrics,
+    metrics::{Listener, Metrics},
 };
 
 /// What the daemon is started with.
@@ -148,7 +148,8 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         }
         None => Datapath::new(settings()?)?,
     };
-    let daemon = Arc::new(Daemon::new(options, datapath));
+    let metrics = listener.as_ref().map(Listener::address);
+    let daemon = Arc::new(Daemon::new(options, metrics, datapath));
     reload::put_in_force(&daemon, candidate).await?;
     {
         let datapath = daemon.datapath();

@@ -10,6 +10,7 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 
 use super::{Match, SubscriberNumber, serial};
+use crate::text;
 
 /// How fast a bucket refills and how much it holds, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,6 +21,17 @@ pub struct Rate {
     pub count: u64,
     /// The period in nanoseconds.
     pub period_ns: u64,
+}
+
+/// As it would be configured.
+impl fmt::Display for Rate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (burst, count, period) = (self.burst, self.count, text::period(self.period_ns));
+        write!(
+            formatter,
+            "{{burst: {burst}, count: {count}, period: {period}}}"
+        )
+    }
 }
 
 /// What a limit does to packets for which it has too few tokens.

@@ -1,6 +1,7 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
 mod compile;
+pub mod diff;
 mod limit;
 mod matching;
 mod names;

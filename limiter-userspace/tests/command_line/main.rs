@@ -2,7 +2,9 @@
 //! right exit code, and nothing left attached. Runs the binary. Needs root.
 
 mod control;
+mod diff;
 mod generated;
+mod guard;
 mod interfaces;
 mod log;
 mod machine;

@@ -45,7 +45,7 @@ fn assert_same_when_read_again(config: &Config) {
         config.offenders,
         config.mode,
     );
-    let text = serde_json::to_string(&kept).unwrap();
+    let text = serde_json::to_string(&kept).expect("all of it can be written");
     let read: (Policy, Names, Buckets, Offenders, AttachMode) =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
     assert_eq!((&read.0, &read.1, read.2, read.3, read.4), kept);

@@ -8,7 +8,10 @@ use super::super::{
     render::{count, counted, duration, table},
     traffic::{LimitRow, limits_table},
 };
-use crate::control::protocol::{InterfaceStatus, Status};
+use crate::{
+    config::Scope,
+    control::protocol::{InterfaceStatus, Status},
+};
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
     let name = &interface.name;
@@ -67,15 +70,15 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         status.policy.loaded_at,
     )?;
     print_daemon(out, status)?;
-    let scope = match status.buckets.scope.as_str() {
-        "interface" => " on each interface",
-        _ => "",
+    let scope = match status.buckets.settings.scope {
+        Scope::Host => "",
+        Scope::Interface => " on each interface",
     };
     writeln!(
         out,
         "buckets: up to {} in the {} store{scope}, {} forgotten while in debt\n",
-        count(status.buckets.capacity.into()),
-        status.buckets.store,
+        count(status.buckets.settings.capacity.into()),
+        status.buckets.settings.store.name(),
         count(status.buckets.lossy_evictions),
     )?;
 

@@ -1,5 +1,8 @@
 //! `limiter check`.
 
+mod diff;
+mod settings;
+
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -10,18 +13,26 @@ use limiter_common::{gcra::Gcra, limit::IdFormat};
 use serde::Serialize;
 
 use super::{
-    OutputArgs, print_json,
+    OutputArgs, ReadArgs, print_json,
     render::{count, counted, duration, table},
 };
 use crate::{
     config::{self, Config},
-    policy::{CompiledPolicy, Limit, Match, Names, PortRange, TcpFlags},
+    guard,
+    policy::{CompiledPolicy, Limit, Match, Names, Policy},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
     /// The configuration file
     file: PathBuf,
+
+    /// Show what a reload of the file would change of what the daemon enforces
+    #[arg(long)]
+    diff: bool,
+
+    #[command(flatten)]
+    read: ReadArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -39,37 +50,12 @@ struct Interned<'a> {
     cost: &'static str,
     /// `None`: every packet.
     #[serde(rename = "match")]
-    matching: Option<Matching<'a>>,
+    matching: Option<&'a Match>,
     burst: Option<u64>,
     count: Option<u64>,
     period_ns: Option<u64>,
     emission_interval_ns: Option<u64>,
     overrides: usize,
-}
-
-/// Which packets a limit counts; an empty list is any.
-#[derive(Serialize)]
-struct Matching<'a> {
-    #[serde(skip)]
-    text: String,
-    protocols: &'a [u8],
-    source_ports: Vec<Ports>,
-    destination_ports: Vec<Ports>,
-    tcp_flags: Option<Flags>,
-    destinations: Vec<String>,
-    fragments: &'static str,
-}
-
-#[derive(Serialize)]
-struct Ports {
-    first: u16,
-    last: u16,
-}
-
-#[derive(Serialize)]
-struct Flags {
-    set: Vec<&'static str>,
-    clear: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -83,6 +69,10 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let config = config::load(&args.file, &Names::default())?;
     // Everything but the kernel's part is tried.
     CompiledPolicy::new(&config.policy)?;
+    warn_of_lockouts(&config.policy)?;
+    if args.diff {
+        return diff::show(&config, &args.read, args.output.json);
+    }
     let policy = &config.policy;
     let limits: Vec<_> = policy.limits.iter().map(Interned::new).collect();
     if args.output.json {
@@ -93,6 +83,18 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
         });
     }
     print(&config, &limits)
+}
+
+/// Says on stderr whom the policy would lock out of this machine.
+fn warn_of_lockouts(policy: &Policy) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    for warning in runtime.block_on(guard::warnings(policy)) {
+        // Nobody is left to be warned when stderr is gone.
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+    Ok(())
 }
 
 impl<'a> Interned<'a> {
@@ -110,42 +112,12 @@ impl<'a> Interned<'a> {
                 IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => None,
             },
             cost: limit.cost.name(),
-            matching: (!limit.matching.is_everything()).then(|| Matching::new(&limit.matching)),
+            matching: (!limit.matching.is_everything()).then_some(&limit.matching),
             burst: rate.map(|rate| rate.burst),
             count: rate.map(|rate| rate.count),
             period_ns: rate.map(|rate| rate.period_ns),
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             overrides: limit.overrides.len(),
-        }
-    }
-}
-
-impl<'a> Matching<'a> {
-    fn new(matching: &'a Match) -> Self {
-        Self {
-            text: matching.to_string(),
-            protocols: &matching.protocols,
-            source_ports: matching.source_ports.iter().map(Ports::new).collect(),
-            destination_ports: matching.destination_ports.iter().map(Ports::new).collect(),
-            tcp_flags: matching.tcp_flags.map(|flags| Flags {
-                set: TcpFlags::names(flags.set).collect(),
-                clear: TcpFlags::names(flags.clear).collect(),
-            }),
-            destinations: matching
-                .destinations
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-            fragments: matching.fragments.name(),
-        }
-    }
-}
-
-impl Ports {
-    fn new(range: &PortRange) -> Self {
-        Self {
-            first: *range.start(),
-            last: *range.end(),
         }
     }
 }
@@ -178,7 +150,7 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
             limit
                 .matching
                 .as_ref()
-                .map_or_else(none, |matching| matching.text.clone()),
+                .map_or_else(none, ToString::to_string),
             limit.burst.map_or_else(none, count),
             limit.count.map_or_else(none, count),
             limit.period_ns.map_or_else(none, duration),

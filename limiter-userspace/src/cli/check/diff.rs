@@ -1,0 +1,73 @@
+//! `limiter check --diff`: what a configuration has other than the daemon that runs.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+use serde::Serialize;
+
+use super::settings::{self, SettingDiff};
+use crate::{
+    cli::{ReadArgs, print_json},
+    config::Config,
+    control::protocol::{Answer, Request},
+    policy::diff::Diff,
+};
+
+#[derive(Serialize)]
+struct Differences {
+    /// What a reload would change of the policy.
+    reload: Diff,
+    /// What it would change beside it.
+    settings: Vec<SettingDiff>,
+    /// What differs too, and needs a restart.
+    restart: Vec<SettingDiff>,
+}
+
+/// Shows what loading `config` would change of what is in force.
+pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Result<()> {
+    let (Answer::Policy(policy), Answer::Status(status)) =
+        (read.ask(Request::Policy)?, read.ask(Request::Status)?)
+    else {
+        bail!("the daemon answered something else than was asked");
+    };
+    let differences = Differences {
+        reload: Diff::between(&policy, &config.policy),
+        settings: settings::reloaded(config, &status),
+        restart: settings::restarted(config, &status),
+    };
+    if json {
+        print_json(&differences)
+    } else {
+        print(&differences)
+    }
+}
+
+fn print(differences: &Differences) -> anyhow::Result<()> {
+    let mut out = io::stdout();
+    if !differences.reload.is_empty() {
+        write!(out, "{}", differences.reload)?;
+    } else if differences.settings.is_empty() {
+        writeln!(out, "A reload changes nothing: these limits are in force.")?;
+    } else {
+        writeln!(out, "A reload changes no limit: these are in force.")?;
+    }
+    if !differences.settings.is_empty() {
+        writeln!(
+            out,
+            "\nIt changes, unless an option of `limiter run` says otherwise:"
+        )?;
+        for setting in &differences.settings {
+            writeln!(out, "         {setting}")?;
+        }
+    }
+    if !differences.restart.is_empty() {
+        writeln!(
+            out,
+            "\nOnly a restart changes, unless an option of `limiter run` says otherwise:"
+        )?;
+        for setting in &differences.restart {
+            writeln!(out, "         {setting}")?;
+        }
+    }
+    Ok(())
+}

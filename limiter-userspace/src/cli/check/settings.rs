@@ -1,0 +1,216 @@
+//! The settings beside the policy, in a configuration and of a daemon that runs.
+
+use std::{collections::BTreeSet, fmt, net::SocketAddr};
+
+use serde::Serialize;
+
+use crate::{
+    config::{AttachMode, Config},
+    control::protocol::{InterfaceStatus, Status},
+    datapath::AttachedMode,
+};
+
+/// A setting that the daemon has otherwise.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct SettingDiff {
+    /// Its section in the configuration.
+    setting: &'static str,
+    /// What the daemon does.
+    old: String,
+    /// What the configuration says.
+    new: String,
+}
+
+impl fmt::Display for SettingDiff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { setting, old, new } = self;
+        write!(formatter, "{setting:10}  {old} → {new}")
+    }
+}
+
+/// Those that differ and that a reload changes, in the order of the configuration's documentation.
+pub(super) fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
+    let running = &status.buckets.settings;
+    let settings = [
+        interfaces(config, status),
+        difference(
+            "buckets",
+            *running == config.buckets,
+            running.to_string(),
+            config.buckets.to_string(),
+        ),
+        difference(
+            "offenders",
+            status.offenders == config.offenders,
+            status.offenders.to_string(),
+            config.offenders.to_string(),
+        ),
+    ];
+    settings.into_iter().flatten().collect()
+}
+
+/// Those that differ and that stay as they are until a restart.
+pub(super) fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
+    let metrics = status.daemon.as_ref().and_then(|daemon| {
+        difference(
+            "metrics",
+            is_served(config.metrics.listen, daemon.metrics),
+            listening(daemon.metrics),
+            listening(config.metrics.listen),
+        )
+    });
+    let settings = [mode(config.mode, &status.interfaces), metrics];
+    settings.into_iter().flatten().collect()
+}
+
+fn difference(setting: &'static str, same: bool, old: String, new: String) -> Option<SettingDiff> {
+    (!same).then_some(SettingDiff { setting, old, new })
+}
+
+/// A configuration that names none leaves them to the command line.
+fn interfaces(config: &Config, status: &Status) -> Option<SettingDiff> {
+    let old: BTreeSet<&str> = status
+        .interfaces
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    let new: BTreeSet<&str> = config.interfaces.iter().map(String::as_str).collect();
+    let text = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
+    difference(
+        "interfaces",
+        new.is_empty() || old == new,
+        text(&old),
+        text(&new),
+    )
+}
+
+/// The mode of each interface may be what the configuration's leads to, or not.
+fn mode(wanted: AttachMode, interfaces: &[InterfaceStatus]) -> Option<SettingDiff> {
+    let fits = |interface: &InterfaceStatus, mode: &str| match wanted {
+        // Generic without having tried native is what somebody wanted.
+        AttachMode::Auto => mode == AttachedMode::Native.name() || interface.fell_back.is_some(),
+        AttachMode::Native => mode == AttachedMode::Native.name(),
+        AttachMode::Generic => mode == AttachedMode::Generic.name(),
+    };
+    let others = interfaces.iter().filter_map(|interface| {
+        let mode = interface.mode.as_deref()?;
+        (!fits(interface, mode)).then(|| format!("{mode} on {}", interface.name))
+    });
+    let old: Vec<String> = others.collect();
+    difference(
+        "mode",
+        old.is_empty(),
+        old.join(", "),
+        wanted.name().to_owned(),
+    )
+}
+
+/// Port 0 is any.
+fn is_served(wanted: Option<SocketAddr>, bound: Option<SocketAddr>) -> bool {
+    match (wanted, bound) {
+        (Some(wanted), Some(bound)) if wanted.port() == 0 => wanted.ip() == bound.ip(),
+        _ => wanted == bound,
+    }
+}
+
+fn listening(address: Option<SocketAddr>) -> String {
+    address.map_or_else(|| "off".to_owned(), |address| address.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{
+        config::{self, Store},
+        control::protocol::{BucketsStatus, DaemonStatus, PolicyStatus},
+        daemon::History,
+        policy::Names,
+    };
+
+    /// What a change makes different between a daemon with the defaults on eth0 and a
+    /// configuration that says as much.
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Config, &mut Status), expected: &[&str]) {
+        let text = "{interfaces: [eth0], limits: {PacketsPerIPAddress: {burst: 9, count: 9, \
+                    period: 1s}}}";
+        let mut config = config::parse(text, "test", &Names::default()).unwrap();
+        let mut status = Status {
+            interfaces: vec![InterfaceStatus {
+                name: "eth0".to_owned(),
+                mode: Some("native".to_owned()),
+                attached: true,
+                since: Some(jiff::Timestamp::UNIX_EPOCH),
+                fell_back: None,
+            }],
+            policy: PolicyStatus {
+                generation: 1,
+                loaded_at: jiff::Timestamp::UNIX_EPOCH,
+                limits: 1,
+                overrides: 0,
+                malformed: "drop".to_owned(),
+            },
+            buckets: BucketsStatus {
+                settings: config.buckets,
+                lossy_evictions: 0,
+            },
+            offenders: config.offenders,
+            pinned: None,
+            daemon: Some(DaemonStatus {
+                metrics: config.metrics.listen,
+                reloads: History::default(),
+            }),
+            reasons: BTreeMap::new(),
+            limits: BTreeMap::new(),
+        };
+        change(&mut config, &mut status);
+        let (reloaded, restarted) = (reloaded(&config, &status), restarted(&config, &status));
+        let found = reloaded.iter().chain(&restarted);
+        let shown: Vec<String> = found.map(ToString::to_string).collect();
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn settings_that_are_the_same() {
+        check(|_, _| {}, &[]);
+        check(|config, _| config.interfaces.clear(), &[]);
+        check(|config, _| config.mode = AttachMode::Native, &[]);
+        check(
+            |_, status| {
+                status.interfaces[0].mode = Some("generic".to_owned());
+                status.interfaces[0].fell_back = Some("no driver".to_owned());
+            },
+            &[],
+        );
+        check(
+            |config, _| config.metrics.listen = Some(([127, 0, 0, 1], 0).into()),
+            &[],
+        );
+    }
+
+    #[test]
+    fn settings_that_differ() {
+        check(
+            |config, status| {
+                config.interfaces = vec!["eth2".to_owned(), "eth1".to_owned()];
+                config.mode = AttachMode::Generic;
+                config.buckets.store = Store::Hash;
+                config.offenders.capacity = 0;
+                status.daemon.as_mut().unwrap().metrics = None;
+            },
+            &[
+                "interfaces  eth0 → eth1, eth2",
+                "buckets     {store: table, capacity: 1048576, when-full: evict, scope: host} → \
+                 {store: hash, capacity: 1048576, scope: host}",
+                "offenders   {capacity: 65536} → {capacity: 0}",
+                "mode        native on eth0 → generic",
+                "metrics     off → 127.0.0.1:9470",
+            ],
+        );
+        check(
+            |_, status| status.interfaces[0].mode = Some("generic".to_owned()),
+            &["mode        generic on eth0 → auto"],
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! What a policy means for those who should not be locked out.
+
+use std::{net::IpAddr, ops::RangeInclusive};
+
+use ipnet::IpNet;
+use limiter_common::{
+    address::{Address, Family},
+    limit::{Cost, IdFormat},
+};
+
+use super::{Budget, Guarded, Role, Warning, Why};
+use crate::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Keystrokes and their echo: with fewer packets a session stalls at the first listing.
+const PACKETS: Rate = Rate {
+    burst: 20,
+    count: 20,
+    period_ns: SECOND,
+};
+
+/// The same in bytes. A key exchange takes some 5 kB of each side; with less than ten full
+/// frames at once TCP falls into its retransmission timeouts.
+const BYTES: Rate = Rate {
+    burst: 16_000,
+    count: 20_000,
+    period_ns: SECOND,
+};
+
+/// To log in again when the session is gone, with a second window, and a third.
+const CONNECTIONS: Rate = Rate {
+    burst: 3,
+    count: 1,
+    period_ns: 10 * SECOND,
+};
+
+/// The frame of a SYN with the options of common systems, in bytes.
+const SYN: u64 = 74;
+
+/// The same in bytes.
+const CONNECTION_BYTES: Rate = Rate {
+    burst: SYN * CONNECTIONS.burst,
+    count: SYN * CONNECTIONS.count,
+    ..CONNECTIONS
+};
+
+/// The port of BGP.
+const BGP: u16 = 179;
+
+/// The source ports of those who connect: all but the system's own.
+const CLIENT_PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
+
+/// What limits would do to those guarded: each of them by itself, and those of one role told
+/// together whom a limit holds to the same.
+pub(super) fn warnings(
+    policy: &Policy,
+    guarded: impl IntoIterator<Item = Guarded>,
+) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    for guarded in guarded {
+        for limit in &policy.limits {
+            let Some(warning) = warning(policy, limit, &guarded) else {
+                continue;
+            };
+            match warnings.iter_mut().find(|told| told.is_alike(&warning)) {
+                Some(told) if told.is_of(warning.address) => {}
+                Some(told) => told.others.push(warning.address),
+                None => warnings.push(warning),
+            }
+        }
+    }
+    warnings
+}
+
+impl Warning {
+    fn is_of(&self, address: IpAddr) -> bool {
+        self.address == address || self.others.contains(&address)
+    }
+
+    fn is_alike(&self, other: &Self) -> bool {
+        let key = |warning: &Self| (warning.role, warning.rate, warning.least);
+        self.limit == other.limit && key(self) == key(other)
+    }
+}
+
+/// `None`: the limit leaves enough, or has nothing to do with them.
+fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning> {
+    if limit.mode != Mode::Enforce {
+        return None;
+    }
+    let address = guarded.address;
+    let budget = budget(policy, limit, guarded)?;
+    let rate = match policy.override_of(limit, address) {
+        Some(other) => other.rate,
+        None => limit.default?,
+    };
+    let least = guarded
+        .why
+        .packets(Address::from(address).family)
+        .iter()
+        .filter(|packets| packets.are_counted_by(limit, guarded.why))
+        .map(|packets| packets.least(limit.cost))
+        .find(|least| is_below(rate, *least))?;
+    Some(Warning {
+        limit: limit.name.clone(),
+        cost: limit.cost,
+        address,
+        role: match guarded.why {
+            Why::Ssh { .. } => Role::SshPeer,
+            Why::Gateway => Role::Gateway,
+        },
+        others: Vec::new(),
+        budget,
+        rate,
+        least,
+    })
+}
+
+/// Whose bucket of the limit the address spends from; `None`: none.
+fn budget(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Budget> {
+    let family = Address::from(guarded.address).family;
+    match limit.id_format {
+        IdFormat::IpAddress => Some(Budget::Own),
+        IdFormat::Total => Some(Budget::Total),
+        IdFormat::RegId => {
+            let subscriber = policy.subscriber_of(guarded.address)?;
+            Some(Budget::Shared(OverrideId::Subscriber(subscriber)))
+        }
+        IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
+            let length = limit.id_format.prefix_length(family)?;
+            let range = IpNet::new(guarded.address, length).ok()?.trunc();
+            Some(Budget::Shared(OverrideId::Prefix(range)))
+        }
+    }
+}
+
+/// Packets of one kind that somebody has to get through.
+struct Packets {
+    protocol: u8,
+    ports: Option<Ports>,
+    /// `None`: not TCP.
+    tcp_flags: Option<u8>,
+}
+
+struct Ports {
+    source: RangeInclusive<u16>,
+    destination: u16,
+}
+
+impl Why {
+    /// What they send.
+    fn packets(self, family: Family) -> Vec<Packets> {
+        let tcp = |destination, tcp_flags| Packets {
+            protocol: Match::TCP,
+            ports: Some(Ports {
+                source: CLIENT_PORTS,
+                destination,
+            }),
+            tcp_flags: Some(tcp_flags),
+        };
+        match self {
+            Self::Ssh { port, .. } => vec![tcp(port, TcpFlags::ACK), tcp(port, TcpFlags::SYN)],
+            // It forwards much and says little: errors and, to IPv6, who is where, over ICMP;
+            // routes.
+            Self::Gateway => vec![
+                Packets {
+                    protocol: match family {
+                        Family::V4 => Match::ICMP,
+                        Family::V6 => Match::ICMPV6,
+                    },
+                    ports: None,
+                    tcp_flags: None,
+                },
+                tcp(BGP, TcpFlags::ACK),
+            ],
+        }
+    }
+}
+
+impl Packets {
+    /// Whether they open connections.
+    fn open_connections(&self) -> bool {
+        self.tcp_flags == Some(TcpFlags::SYN)
+    }
+
+    fn are_counted_by(&self, limit: &Limit, why: Why) -> bool {
+        let matching = &limit.matching;
+        let meets = |ranges: &[RangeInclusive<u16>], ports: &RangeInclusive<u16>| {
+            let mut ranges = ranges.iter();
+            ranges.any(|range| range.start() <= ports.end() && ports.start() <= range.end())
+        };
+        let ports = match &self.ports {
+            None => !matching.needs_ports(),
+            Some(Ports {
+                source,
+                destination,
+            }) => {
+                (matching.source_ports.is_empty() || meets(&matching.source_ports, source))
+                    && (matching.destination_ports.is_empty()
+                        || meets(&matching.destination_ports, &(*destination..=*destination)))
+            }
+        };
+        let flags = match (matching.tcp_flags, self.tcp_flags) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(wanted), Some(flags)) => {
+                flags & wanted.set == wanted.set && flags & wanted.clear == 0
+            }
+        };
+        let destination = match why {
+            Why::Ssh { local, .. } => {
+                matching.destinations.is_empty()
+                    || matching.destinations.iter().any(|to| to.contains(&local))
+            }
+            // To whichever address of the machine.
+            Why::Gateway => true,
+        };
+        (matching.protocols.is_empty() || matching.protocols.contains(&self.protocol))
+            && (limit.cost != Cost::NewConnections || self.open_connections())
+            && ports
+            && flags
+            && destination
+    }
+
+    /// The least rate of a limit with that cost that they can be sent at.
+    fn least(&self, cost: Cost) -> Rate {
+        match cost {
+            Cost::Packets | Cost::NewConnections if self.open_connections() => CONNECTIONS,
+            Cost::Bytes if self.open_connections() => CONNECTION_BYTES,
+            Cost::Packets | Cost::NewConnections => PACKETS,
+            Cost::Bytes => BYTES,
+        }
+    }
+}
+
+/// Whether the bucket holds less, or refills slower.
+fn is_below(rate: Rate, least: Rate) -> bool {
+    let product = |count: u64, period_ns: u64| u128::from(count) * u128::from(period_ns);
+    rate.burst < least.burst
+        || product(rate.count, least.period_ns) < product(least.count, rate.period_ns)
+}

@@ -1,0 +1,183 @@
+//! Differences for people.
+
+use std::fmt::{self, Display, Formatter};
+
+use limiter_common::limit::IdFormat;
+
+use super::{
+    BucketFate, Change, Diff, LimitDiff, MalformedDiff, OverrideDiff, Part, SubscriberDiff, Terms,
+};
+use crate::{policy::Rate, text};
+
+/// The most items of one list that are shown.
+const MOST: usize = 10;
+
+/// One line or more for each difference; nothing if there is none.
+impl Display for Diff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        for limit in &self.limits {
+            limit.fmt(formatter)?;
+        }
+        for subscriber in self.subscribers.iter().take(MOST) {
+            subscriber.fmt(formatter)?;
+        }
+        if let Some(more) = more(self.subscribers.len()) {
+            writeln!(formatter, "subscribers: {more}")?;
+        }
+        if let Some(malformed) = &self.malformed {
+            malformed.fmt(formatter)?;
+        }
+        Ok(())
+    }
+}
+
+impl Change {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+impl Part {
+    /// Its name in configuration files, where a rate is `burst`, `count` and `period`.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Cost => "cost",
+            Self::Match => "match",
+            Self::Rate => "rate",
+            Self::Mode => "mode",
+        }
+    }
+}
+
+impl Display for LimitDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        heading(formatter, self.change, &format!("limit {}", self.limit))?;
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => {
+                for part in &self.parts {
+                    let (old, new) = (old.part(*part), new.part(*part));
+                    detail(formatter, part.name(), &format!("{old} → {new}"))?;
+                }
+            }
+            (_, Some(new)) => {
+                for part in [Part::Id, Part::Cost, Part::Match, Part::Rate, Part::Mode] {
+                    detail(formatter, part.name(), &new.part(part))?;
+                }
+            }
+            _ => {}
+        }
+        // What a limit that is gone had for whom says nothing new.
+        if self.new.is_some() {
+            self.fmt_overrides(formatter)?;
+        }
+        detail(formatter, "buckets", self.buckets.meaning())
+    }
+}
+
+impl LimitDiff {
+    fn fmt_overrides(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let shown: Vec<_> = self
+            .overrides
+            .iter()
+            .take(MOST)
+            .map(|other| (other.id.to_string(), other.change()))
+            .collect();
+        let width = shown.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
+        for (id, change) in shown {
+            detail(formatter, "override", &format!("{id:width$}  {change}"))?;
+        }
+        if let Some(more) = more(self.overrides.len()) {
+            detail(formatter, "override", &more)?;
+        }
+        Ok(())
+    }
+}
+
+impl Terms {
+    fn part(&self, part: Part) -> String {
+        match part {
+            Part::Id => match self.id_format {
+                IdFormat::Ipv4RangeCidr { prefix_length }
+                | IdFormat::Ipv6RangeCidr { prefix_length } => {
+                    format!("{} /{prefix_length}", self.id_format.name())
+                }
+                IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => {
+                    self.id_format.name().to_owned()
+                }
+            },
+            Part::Cost => self.cost.name().to_owned(),
+            Part::Match if self.matching.is_everything() => "all".to_owned(),
+            Part::Match => self.matching.to_string(),
+            Part::Rate => rate(self.rate),
+            Part::Mode => self.mode.name().to_owned(),
+        }
+    }
+}
+
+impl BucketFate {
+    const fn meaning(self) -> &'static str {
+        match self {
+            Self::Kept => "stay as they are",
+            Self::DebtInTokens => "stay; where a rate differs, as many tokens are owed as before",
+            Self::Full => "begin full",
+            Self::FullUnlessItWasThere => "begin full, or as they were if the limit comes back",
+            Self::SetAside => "are set aside, for when the limit comes back",
+        }
+    }
+}
+
+impl OverrideDiff {
+    fn change(&self) -> String {
+        match (self.old, self.new) {
+            (None, new) => format!("added: {}", rate(new)),
+            (old, None) => format!("removed: {}", rate(old)),
+            (old, new) => format!("{} → {}", rate(old), rate(new)),
+        }
+    }
+}
+
+impl Display for SubscriberDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let name = format!("subscriber {}", self.subscriber);
+        heading(formatter, self.change, &name)?;
+        for (change, prefixes) in [("added", &self.added), ("removed", &self.removed)] {
+            for prefix in prefixes.iter().take(MOST) {
+                detail(formatter, "prefix", &format!("{change}: {prefix}"))?;
+            }
+            if let Some(more) = more(prefixes.len()) {
+                detail(formatter, "prefix", &format!("{change}: {more}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Display for MalformedDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let actions = format!("malformed: {} → {}", self.old.name(), self.new.name());
+        heading(formatter, Change::Changed, &actions)
+    }
+}
+
+fn heading(formatter: &mut Formatter<'_>, change: Change, what: &str) -> fmt::Result {
+    writeln!(formatter, "{:7}  {what}", change.name())
+}
+
+fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+    writeln!(formatter, "         {name:8}  {value}")
+}
+
+fn rate(rate: Option<Rate>) -> String {
+    rate.map_or_else(|| "none".to_owned(), |rate| rate.to_string())
+}
+
+/// How many items of a list are not shown, if any.
+fn more(items: usize) -> Option<String> {
+    let hidden = items.checked_sub(MOST).filter(|hidden| *hidden > 0)?;
+    Some(format!("… and {} more", text::count(hidden as u64)))
+}

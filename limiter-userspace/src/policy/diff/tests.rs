@@ -1,0 +1,240 @@
+use std::net::Ipv4Addr;
+
+use limiter_common::limit::LimitId;
+
+use super::*;
+use crate::policy::{Override, TcpFlags};
+
+fn rate(burst: u64) -> Rate {
+    Rate {
+        burst,
+        count: 10,
+        period_ns: 1_500_000_000,
+    }
+}
+
+fn overridden(id: &str, burst: u64) -> Override {
+    Override {
+        id: id.parse().unwrap(),
+        rate: rate(burst),
+        comment: None,
+    }
+}
+
+fn limit(name: &str) -> Limit {
+    Limit {
+        name: name.to_owned(),
+        id: LimitId(32),
+        id_format: IdFormat::IpAddress,
+        cost: Cost::Packets,
+        matching: Match::default(),
+        mode: Mode::Enforce,
+        default: Some(rate(20)),
+        overrides: vec![overridden("192.0.2.1", 1), overridden("192.0.2.2", 2)],
+    }
+}
+
+/// The difference that a change makes to a policy of one limit and one subscriber, as it is shown.
+#[track_caller]
+fn check(change: impl FnOnce(&mut Policy), expected: &[&str]) {
+    let old = Policy {
+        subscribers: BTreeMap::from([(7, vec!["198.51.100.0/24".parse().unwrap()])]),
+        ..Policy::from(vec![limit("Web")])
+    };
+    let mut new = old.clone();
+    change(&mut new);
+    let diff = Diff::between(&old, &new);
+    let shown = diff.to_string();
+    assert_eq!(shown.lines().collect::<Vec<_>>(), expected, "\n{shown}");
+    assert_eq!(diff.is_empty(), expected.is_empty());
+}
+
+#[test]
+fn what_enforces_the_same_does_not_differ() {
+    check(|_| {}, &[]);
+    check(
+        |policy| {
+            // Another daemon may have interned the name otherwise.
+            policy.limits[0].id = LimitId(40);
+            policy.limits[0].overrides[0].comment = Some("new".to_owned());
+        },
+        &[],
+    );
+}
+
+#[test]
+fn a_changed_rate_keeps_the_debt() {
+    const KEPT: &str =
+        "         buckets   stay; where a rate differs, as many tokens are owed as before";
+    check(
+        |policy| policy.limits[0].default = Some(rate(5)),
+        &[
+            "changed  limit Web",
+            "         rate      {burst: 20, count: 10, period: 1500ms} → {burst: 5, count: 10, period: 1500ms}",
+            KEPT,
+        ],
+    );
+    check(
+        |policy| policy.limits[0].default = None,
+        &[
+            "changed  limit Web",
+            "         rate      {burst: 20, count: 10, period: 1500ms} → none",
+            KEPT,
+        ],
+    );
+    check(
+        |policy| {
+            policy.limits[0].overrides =
+                vec![overridden("192.0.2.2", 3), overridden("2001:db8::/32", 4)];
+        },
+        &[
+            "changed  limit Web",
+            "         override  192.0.2.1      removed: {burst: 1, count: 10, period: 1500ms}",
+            "         override  192.0.2.2      {burst: 2, count: 10, period: 1500ms} → {burst: 3, count: 10, period: 1500ms}",
+            "         override  2001:db8::/32  added: {burst: 4, count: 10, period: 1500ms}",
+            KEPT,
+        ],
+    );
+}
+
+#[test]
+fn what_is_owed_in_other_tokens_is_forgotten() {
+    check(
+        |policy| policy.limits[0].cost = Cost::NewConnections,
+        &[
+            "changed  limit Web",
+            "         cost      packets → new-connections",
+            "         buckets   begin full",
+        ],
+    );
+    check(
+        |policy| {
+            policy.limits[0].id_format = IdFormat::Ipv4RangeCidr { prefix_length: 24 };
+            policy.limits[0].default = Some(rate(5));
+        },
+        &[
+            "changed  limit Web",
+            "         id        ipAddress → ipv4RangeCIDR /24",
+            "         rate      {burst: 20, count: 10, period: 1500ms} → {burst: 5, count: 10, period: 1500ms}",
+            "         buckets   begin full",
+        ],
+    );
+}
+
+#[test]
+fn other_packets_or_another_mode_leave_the_buckets() {
+    check(
+        |policy| {
+            policy.limits[0].mode = Mode::Observe;
+            policy.limits[0].matching.tcp_flags = Some(TcpFlags {
+                set: TcpFlags::SYN,
+                clear: 0,
+            });
+        },
+        &[
+            "changed  limit Web",
+            "         match     all → flags syn",
+            "         mode      enforce → observe",
+            "         buckets   stay as they are",
+        ],
+    );
+}
+
+#[test]
+fn a_limit_that_goes_may_come_back() {
+    check(
+        |policy| policy.limits[0].name = "Www".to_owned(),
+        &[
+            "removed  limit Web",
+            "         buckets   are set aside, for when the limit comes back",
+            "added    limit Www",
+            "         id        ipAddress",
+            "         cost      packets",
+            "         match     all",
+            "         rate      {burst: 20, count: 10, period: 1500ms}",
+            "         mode      enforce",
+            "         override  192.0.2.1  added: {burst: 1, count: 10, period: 1500ms}",
+            "         override  192.0.2.2  added: {burst: 2, count: 10, period: 1500ms}",
+            "         buckets   begin full, or as they were if the limit comes back",
+        ],
+    );
+}
+
+#[test]
+fn subscribers_and_what_is_malformed() {
+    check(
+        |policy| {
+            policy.malformed = Action::Pass;
+            policy.subscribers =
+                BTreeMap::from([(7, vec!["198.51.100.0/25".parse().unwrap()]), (8, vec![])]);
+        },
+        &[
+            "changed  subscriber 7",
+            "         prefix    added: 198.51.100.0/25",
+            "         prefix    removed: 198.51.100.0/24",
+            "added    subscriber 8",
+            "changed  malformed: drop → pass",
+        ],
+    );
+    check(
+        |policy| policy.subscribers.clear(),
+        &[
+            "removed  subscriber 7",
+            "         prefix    removed: 198.51.100.0/24",
+        ],
+    );
+}
+
+#[test]
+fn long_lists_are_cut() {
+    let many = |policy: &mut Policy| {
+        policy.limits[0].overrides = (0..100_000u32)
+            .map(|number| overridden(&Ipv4Addr::from_bits(number << 4).to_string(), 9))
+            .collect();
+        policy.subscribers = (100..111).map(|number| (number, vec![])).collect();
+    };
+    let old = Policy::from(vec![limit("Web")]);
+    let mut new = old.clone();
+    many(&mut new);
+    let diff = Diff::between(&old, &new);
+    // The two that there were are gone.
+    assert_eq!(diff.limits[0].overrides.len(), 100_002);
+    let shown = diff.to_string();
+    assert_eq!(shown.lines().count(), 1 + 10 + 1 + 1 + 10 + 1, "{shown}");
+    assert!(
+        shown.contains("         override  … and 99 992 more\n"),
+        "{shown}"
+    );
+    assert!(shown.ends_with("\nsubscribers: … and 1 more\n"), "{shown}");
+}
+
+#[test]
+fn as_json() {
+    let old = Policy::from(vec![limit("Web")]);
+    let mut new = old.clone();
+    new.limits[0].mode = Mode::Off;
+    new.limits[0].overrides.pop();
+    new.malformed = Action::Pass;
+    let terms = |mode| {
+        serde_json::json!({
+            "id": "ipAddress", "cost": "packets", "match": Match::default(), "mode": mode,
+            "rate": {"burst": 20, "count": 10, "period_ns": 1_500_000_000},
+        })
+    };
+    assert_eq!(
+        serde_json::to_value(Diff::between(&old, &new)).unwrap(),
+        serde_json::json!({
+            "limits": [{
+                "limit": "Web",
+                "change": "changed",
+                "old": terms("enforce"),
+                "new": terms("off"),
+                "parts": ["mode"],
+                "overrides": [{"id": "192.0.2.2", "old": rate(2), "new": null}],
+                "buckets": "debt-in-tokens",
+            }],
+            "subscribers": [],
+            "malformed": {"old": "drop", "new": "pass"},
+        })
+    );
+}
