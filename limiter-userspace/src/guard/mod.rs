@@ -75,8 +75,9 @@ pub async fn warnings(policy: &Policy) -> Vec<Warning> {
     let own = sessions::own();
     let own_port = own.and_then(|own| own.why.ssh_port());
     // The own one first: it is the one to be named where several are alike.
-    let mut guarded = Vec::from_iter(own);
-    for port in BTreeSet::from_iter(own_port.into_iter().chain([sessions::SSH])) {
+    let mut guarded: Vec<Guarded> = own.into_iter().collect();
+    let ports: BTreeSet<u16> = own_port.into_iter().chain([sessions::SSH]).collect();
+    for port in ports {
         let sessions = told("SSH sessions", sessions::established(port)).await;
         guarded.extend(sessions.into_iter().take(MOST));
     }
