@@ -189,11 +189,13 @@ impl Datapath {
                 continue;
             };
             for key in self.buckets_of(limit, class, &source) {
+                let bucket = self.maps.bucket(&key)?;
+                let tat = bucket.map(|bucket| self.policy.units.tat(bucket, gcra.unit, now));
                 holdings.push(Holding {
                     slot,
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key, gcra.unit)?),
+                    level: gcra.level(gcra.ticks(now), tat),
                 });
             }
         }
