@@ -7,11 +7,11 @@ use aya::{
     maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray},
 };
 use limiter_common::{
-    bucket::BucketKey,
+    bucket::{Bucket, BucketKey},
     counters::{LOSSY_EVICTIONS, LimitTraffic, Traffic},
     limit::LimitId,
     reason::{REASON_COUNT, Reason},
-    table::{self, EMPTY, WAYS},
+    table::{self, EMPTY, LOCKED, WAYS, is_same_bucket, unit_of},
     unit::Unit,
 };
 
@@ -44,7 +44,8 @@ pub(super) const SHARED: [&str; 8] = [
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
     settings: Settings,
-    buckets: HashMap<MapData, InMap<BucketKey>, u64>,
+    /// By key: the number of the unit, and the state.
+    buckets: HashMap<MapData, InMap<BucketKey>, [u64; 2]>,
     /// Names at even places of a line, states at odd ones.
     table: Array<MapData, [u64; 2 * WAYS]>,
     /// By their numbers.
@@ -134,22 +135,26 @@ impl SharedMaps {
         })
     }
 
-    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
-    pub fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
-        match self.settings.buckets.store {
-            Store::Table => self.in_table(key, unit),
+    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    pub fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
+        let found = match self.settings.buckets.store {
+            Store::Table => self.in_table(key)?,
             Store::Hash => match self.buckets.get(&InMap(*key), 0) {
-                Ok(state) => Ok(Some(state)),
-                Err(MapError::KeyNotFound) => Ok(None),
-                Err(source) => Err(error(BUCKETS)(source)),
+                Ok(found) => Some(found),
+                Err(MapError::KeyNotFound) => None,
+                Err(source) => return Err(error(BUCKETS)(source)),
             },
-        }
+        };
+        Ok(found.map(|[name, state]| Bucket {
+            unit: unit_of(name),
+            state,
+        }))
     }
 
-    fn in_table(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
+    fn in_table(&self, key: &BucketKey) -> Result<Option<[u64; 2]>, DatapathError> {
         let place = self.settings.hash_key.place(key);
         let limit = LimitId(key.limit);
-        let name = table::name(place, limit, unit);
+        let name = table::name(place, limit, 0);
         let line = self
             .table
             .get(&place.line(limit, self.table.len()), 0)
@@ -157,8 +162,8 @@ impl SharedMaps {
         let (pairs, _) = line.as_chunks::<2>();
         Ok(pairs
             .iter()
-            .find(|[found, _]| *found == name)
-            .map(|[_, state]| *state))
+            .find(|[found, state]| is_same_bucket(*found, name) && *state != LOCKED)
+            .copied())
     }
 
     /// How many buckets there are.

@@ -242,13 +242,15 @@ impl Datapath {
                 let Some(maps) = self.state.of(interface) else {
                     continue;
                 };
+                let bucket = maps.bucket(&key)?;
+                let tat = bucket.map(|bucket| self.policy.units.tat(bucket, gcra.unit, now));
                 holdings.push(Holding {
                     slot,
                     interface: matches!(self.settings().buckets.scope, Scope::Interface)
                         .then_some(interface),
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), maps.bucket(&key, gcra.unit)?),
+                    level: gcra.level(gcra.ticks(now), tat),
                 });
             }
         }

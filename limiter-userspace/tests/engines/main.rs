@@ -16,4 +16,5 @@ mod object;
 mod offenders;
 mod properties;
 mod random;
+mod units;
 mod worked_example;
