@@ -14,6 +14,8 @@ mod line;
 mod scale;
 mod spot;
 
+#[cfg(not(target_arch = "bpf"))]
+pub use self::line::entry;
 pub use self::{
     hash::{HashKey, Place},
     line::{EMPTY, Line, LineStore, WAYS, WhenFull, change, insert, read, spend, update},
@@ -46,6 +48,13 @@ pub const fn name(place: Place, limit: LimitId, scale: u32) -> u64 {
 #[inline(always)]
 pub const fn scale_of(name: u64) -> u32 {
     (name & ((1 << SCALE_BITS) - 1)) as u32
+}
+
+/// The limit of the bucket of that name.
+#[must_use]
+#[inline(always)]
+pub const fn limit_of(name: u64) -> LimitId {
+    LimitId((name >> SCALE_BITS & ((1 << LIMIT_BITS) - 1)) as u16)
 }
 
 const _: () = assert!(crate::limit::MAX_LIMIT_IDS <= 1 << LIMIT_BITS);

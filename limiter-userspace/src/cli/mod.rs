@@ -5,8 +5,11 @@ mod completions;
 mod explain;
 pub mod manual;
 mod offenders;
+mod refill;
+mod refund;
 mod render;
 mod replay;
+mod reset;
 mod run;
 mod status;
 mod traffic;
@@ -43,6 +46,10 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show who was dropped most, by which limit, and how often
     Offenders(offenders::OffendersArgs),
+    /// Make buckets full again: an address that is dropped passes again
+    Reset(reset::ResetArgs),
+    /// Give an address back what it has spent by a limit
+    Refund(refund::RefundArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
     /// Print a script by which a shell completes this command line
@@ -73,6 +80,8 @@ impl Cli {
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
             Command::Offenders(args) => offenders::offenders(args),
+            Command::Reset(args) => reset::reset(args),
+            Command::Refund(args) => refund::refund(args),
             Command::Replay(args) => replay::replay(&args),
             Command::Completions(args) => completions::completions(&args),
         };

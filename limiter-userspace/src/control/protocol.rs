@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use clap::ValueEnum;
+use ipnet::IpNet;
 use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,43 @@ pub enum Request {
     },
     /// Who was dropped most.
     Offenders(OffenderQuery),
+    /// Buckets are to be full again.
+    Reset(ResetQuery),
+    /// Tokens are to be given back.
+    Refund(RefundQuery),
+}
+
+/// Which buckets are to be full again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResetQuery {
+    /// Whose.
+    pub whose: Whose,
+    /// Only that of the limit of this name; `None`: those of all limits.
+    pub limit: Option<String>,
+}
+
+/// Whose buckets are meant: all that packets from there are charged to, also those that they
+/// share with others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whose {
+    /// Those of one address.
+    Address(IpAddr),
+    /// Those of all addresses of a prefix.
+    Prefix(IpNet),
+    /// Everybody's.
+    All,
+}
+
+/// Which tokens are to be given back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RefundQuery {
+    /// To this address.
+    pub address: IpAddr,
+    /// By the limit of this name.
+    pub limit: String,
+    /// How many.
+    pub cost: u64,
 }
 
 /// Which offenders to tell, and how.
@@ -82,6 +120,8 @@ pub enum Answer {
     Explanation(Explanation),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
+    /// To [`Request::Reset`] and [`Request::Refund`].
+    Refilled(RefillList),
     /// It could not be done; one line.
     Error(String),
 }
@@ -230,6 +270,30 @@ pub struct OffenderStatus {
     pub first_drop_ago_ns: u64,
     /// Nanoseconds since the last of them.
     pub last_drop_ago_ns: u64,
+}
+
+/// What was given back.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RefillList {
+    /// How many buckets owed something, and were given back all or some of it.
+    pub buckets: u64,
+    /// Each bucket of the address, also one that was full; empty where none was named.
+    pub of_address: Vec<Refill>,
+}
+
+/// What was given back to one bucket of an address.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Refill {
+    /// The limit's name.
+    pub limit: String,
+    /// Whose budget: the address, range, subscriber or interface that names the bucket.
+    pub id: String,
+    /// Tokens a full bucket holds.
+    pub burst: u64,
+    /// Whole tokens that were left before.
+    pub remaining_before: u64,
+    /// Whole tokens that are left now.
+    pub remaining: u64,
 }
 
 /// What one limit has for the address.

@@ -1,13 +1,10 @@
 //! Answers to the requests that come over the control channel.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, error::Error, net::IpAddr};
 
 use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 
-use super::{
-    Daemon,
-    offenders::{self, OffendersError},
-};
+use super::{Daemon, offenders, refill};
 use crate::{
     control::protocol::{
         Answer, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation, LimitStatus,
@@ -18,13 +15,16 @@ use crate::{
 };
 
 pub(super) fn answer(daemon: &Daemon, request: Request) -> Answer {
-    let answer: Result<_, OffendersError> = match request {
-        Request::Status => status(daemon).map(Answer::Status).map_err(Into::into),
-        Request::Explain { address } => explain(daemon, address)
-            .map(Answer::Explanation)
-            .map_err(Into::into),
-        Request::Offenders(query) => offenders::list(daemon, &query).map(Answer::Offenders),
-    };
+    match request {
+        Request::Status => told(status(daemon).map(Answer::Status)),
+        Request::Explain { address } => told(explain(daemon, address).map(Answer::Explanation)),
+        Request::Offenders(query) => told(offenders::list(daemon, &query).map(Answer::Offenders)),
+        Request::Reset(query) => told(refill::reset(daemon, &query).map(Answer::Refilled)),
+        Request::Refund(query) => told(refill::refund(daemon, &query).map(Answer::Refilled)),
+    }
+}
+
+fn told(answer: Result<Answer, impl Error>) -> Answer {
     answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
 }
 

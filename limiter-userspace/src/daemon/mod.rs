@@ -1,7 +1,9 @@
 //! The daemon: keeps the datapath, answers for it, and ends when it has to.
 
 mod answers;
+mod named;
 mod offenders;
+mod refill;
 mod service;
 mod startup;
 mod watch;

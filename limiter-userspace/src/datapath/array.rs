@@ -1,15 +1,9 @@
 //! Writes whole arrays.
 
-use std::os::fd::{AsFd as _, AsRawFd as _};
-
-use aya::{
-    Ebpf,
-    maps::{Array, IterableMap as _},
-};
+use aya::{Ebpf, maps::Array};
 
 use super::{
-    DatapathError,
-    batch::{Attributes, Command, refused},
+    DatapathError, batch,
     pod::{InMap, PlainBytes},
 };
 
@@ -26,18 +20,6 @@ pub(super) fn write<T: PlainBytes>(
     // No array has more.
     let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
     let keys: Vec<u32> = (0..count).collect();
-    let mut update = Attributes {
-        in_batch: 0,
-        out_batch: 0,
-        keys: keys.as_ptr().addr() as u64,
-        values: values.as_ptr().addr() as u64,
-        count,
-        map: array.map().fd().as_fd().as_raw_fd().cast_unsigned(),
-        elem_flags: 0,
-        flags: 0,
-    };
-    // SAFETY: the kernel reads `count` keys of four bytes and as many values, the size of which
-    // has been compared and of which no byte is undefined. All of them outlive the call.
-    unsafe { update.call(Command::Update) }
-        .map_err(|io_error| error(refused(Command::Update, io_error)))
+    let values: Vec<_> = values.iter().copied().map(InMap).collect();
+    batch::update(&array, &keys, &values).map_err(error)
 }

@@ -4,25 +4,22 @@ use std::path::Path;
 
 use aya::{
     Ebpf,
-    maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray},
+    maps::{Map, MapData, MapError, PerCpuArray},
 };
 use limiter_common::{
     bucket::BucketKey,
     counters::{LOSSY_EVICTIONS, LimitTraffic, Traffic},
     limit::LimitId,
     reason::{REASON_COUNT, Reason},
-    table::{self, EMPTY, WAYS},
 };
 
 use super::{
-    DatapathError, OffenderMaps, Settings,
+    BucketMaps, DatapathError, OffenderMaps, Settings,
+    buckets::{BUCKETS, TABLE},
     offenders::{OFFENDERS, RECORDING},
     pod::InMap,
 };
-use crate::config::Store;
 
-const BUCKETS: &str = "BUCKETS";
-const TABLE: &str = "TABLE";
 const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
@@ -40,10 +37,7 @@ pub(super) const SHARED: [&str; 7] = [
 
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
-    settings: Settings,
-    buckets: HashMap<MapData, InMap<BucketKey>, u64>,
-    /// Names at even places of a line, states at odd ones.
-    table: Array<MapData, [u64; 2 * WAYS]>,
+    buckets: BucketMaps,
     store_counts: PerCpuArray<MapData, u64>,
     reason_traffic: PerCpuArray<MapData, InMap<Traffic>>,
     limit_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
@@ -73,12 +67,10 @@ impl SharedMaps {
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError> {
         Ok(Self {
-            settings,
-            table: open(TABLE)?.try_into().map_err(error(TABLE))?,
+            buckets: BucketMaps::new(settings, &mut open)?,
             store_counts: open(STORE_COUNTS)?
                 .try_into()
                 .map_err(error(STORE_COUNTS))?,
-            buckets: open(BUCKETS)?.try_into().map_err(error(BUCKETS))?,
             reason_traffic: open(REASON_TRAFFIC)?
                 .try_into()
                 .map_err(error(REASON_TRAFFIC))?,
@@ -92,48 +84,18 @@ impl SharedMaps {
     /// The state of a bucket of a limit with the tick length of that number; `None`: there is no
     /// such bucket.
     pub fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
-        match self.settings.buckets.store {
-            Store::Table => self.in_table(key, scale),
-            Store::Hash => match self.buckets.get(&InMap(*key), 0) {
-                Ok(state) => Ok(Some(state)),
-                Err(MapError::KeyNotFound) => Ok(None),
-                Err(source) => Err(error(BUCKETS)(source)),
-            },
-        }
-    }
-
-    fn in_table(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
-        let place = self.settings.hash_key.place(key);
-        let limit = LimitId(key.limit);
-        let name = table::name(place, limit, scale);
-        let line = self
-            .table
-            .get(&place.line(limit, self.table.len()), 0)
-            .map_err(error(TABLE))?;
-        let (pairs, _) = line.as_chunks::<2>();
-        Ok(pairs
-            .iter()
-            .find(|[found, _]| *found == name)
-            .map(|[_, state]| *state))
+        self.buckets.state(key, scale)
     }
 
     /// How many buckets there are.
     pub fn bucket_count(&self) -> Result<usize, DatapathError> {
-        match self.settings.buckets.store {
-            Store::Table => {
-                let mut count = 0;
-                for line in self.table.iter() {
-                    let line = line.map_err(error(TABLE))?;
-                    count += line
-                        .iter()
-                        .step_by(2)
-                        .filter(|name| **name != EMPTY)
-                        .count();
-                }
-                Ok(count)
-            }
-            Store::Hash => Ok(self.buckets.keys().count()),
-        }
+        self.buckets.count()
+    }
+
+    /// The buckets, to be changed.
+    #[must_use]
+    pub const fn buckets(&self) -> &BucketMaps {
+        &self.buckets
     }
 
     /// How many buckets were forgotten while they were in debt, of [`Store::Table`].

@@ -8,6 +8,7 @@
 mod array;
 mod attach;
 mod batch;
+mod buckets;
 pub mod budget;
 mod error;
 mod hash;
@@ -19,6 +20,7 @@ mod object;
 mod offenders;
 mod pod;
 pub mod preflight;
+mod refill;
 mod shared;
 mod trial;
 
@@ -38,11 +40,13 @@ use limiter_common::{
 
 pub use self::{
     attach::{AttachedMode, Attachment},
+    buckets::BucketMaps,
     error::DatapathError,
     instance::{Clocking, Instance, LogLevel, check_fit},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
+    refill::Refilled,
     trial::Trial,
 };
 use self::{interface::Interface, shared::SharedDirectory};
@@ -175,6 +179,15 @@ impl Datapath {
 
     /// What every limit that applies to an address has for it now. Charges nothing.
     pub fn holdings(&self, source: IpAddr) -> Result<Vec<Holding>, DatapathError> {
+        self.holdings_of(source, |_| true)
+    }
+
+    /// The same of some limits.
+    fn holdings_of(
+        &self,
+        source: IpAddr,
+        wanted: impl Fn(LimitId) -> bool,
+    ) -> Result<Vec<Holding>, DatapathError> {
         let now = monotonic_now();
         let source = Address::from(source);
         let mut holdings = Vec::new();
@@ -182,7 +195,7 @@ impl Datapath {
             return Ok(holdings);
         };
         for (slot, limit) in (0..).zip(&self.policy.limits) {
-            if class.applies & (1 << slot) == 0 {
+            if class.applies & (1 << slot) == 0 || !wanted(LimitId(limit.id)) {
                 continue;
             }
             let Some(gcra) = parameters(&self.policy, class, slot) else {

@@ -1,5 +1,6 @@
 //! The decision core's seams over plain memory: what the kernel does, without a kernel.
 
+mod line;
 mod offenders;
 mod table;
 
@@ -15,7 +16,7 @@ use limiter_common::{
     policy::Tables,
 };
 
-pub use self::{offenders::MemoryOffenders, table::MemoryTable};
+pub use self::{line::AtomicLine, offenders::MemoryOffenders, table::MemoryTable};
 
 /// A frame in memory.
 #[derive(Clone, Copy, Debug)]

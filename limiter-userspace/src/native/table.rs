@@ -6,29 +6,27 @@ use limiter_common::{
     bucket::{BucketKey, BucketStore, Search, Updated},
     charge::Charge,
     gcra::Change,
-    table::{self, HashKey, Line, LineStore, Scale, Spot, WAYS, WhenFull},
+    table::{self, HashKey, LineStore, Scale, Spot, WhenFull},
 };
+
+use super::AtomicLine;
 
 /// A table that several threads may use at once.
 #[derive(Debug)]
 pub struct MemoryTable {
-    lines: Vec<MemoryLine>,
+    lines: Vec<AtomicLine>,
     key: HashKey,
     scales: Vec<Scale>,
     when_full: WhenFull,
     lossy_evictions: AtomicU64,
 }
 
-/// Names at even places, states at odd ones.
-#[derive(Debug, Default)]
-struct MemoryLine([AtomicU64; 2 * WAYS]);
-
 impl MemoryTable {
     /// An empty table of `lines` lines, a power of two, for limits of these tick lengths.
     #[must_use]
     pub fn new(lines: u32, key: HashKey, scales: Vec<Scale>, when_full: WhenFull) -> Self {
         Self {
-            lines: (0..lines).map(|_| MemoryLine::default()).collect(),
+            lines: (0..lines).map(|_| AtomicLine::default()).collect(),
             key,
             scales,
             when_full,
@@ -50,7 +48,7 @@ impl MemoryTable {
         (state != 0).then_some(state)
     }
 
-    fn line(&self, index: u32) -> Option<&MemoryLine> {
+    fn line(&self, index: u32) -> Option<&AtomicLine> {
         self.lines.get(index as usize)
     }
 
@@ -104,7 +102,7 @@ impl MemoryTable {
         }
     }
 
-    fn insert(&self, line: &MemoryLine, charge: &Charge<Spot>, wanted: Change) -> u32 {
+    fn insert(&self, line: &AtomicLine, charge: &Charge<Spot>, wanted: Change) -> u32 {
         let store = At {
             table: self,
             now_ns: charge.now_ns,
@@ -128,30 +126,6 @@ impl LineStore for At<'_> {
 
     fn count_lossy_eviction(&self) {
         self.table.lossy_evictions.fetch_add(1, SeqCst);
-    }
-}
-
-impl Line for &MemoryLine {
-    fn name(&self, way: usize) -> u64 {
-        self.0[2 * way].load(SeqCst)
-    }
-
-    fn state(&self, way: usize) -> u64 {
-        self.0[2 * way + 1].load(SeqCst)
-    }
-
-    fn set_name(&self, way: usize, name: u64) {
-        self.0[2 * way].store(name, SeqCst);
-    }
-
-    fn set_state(&self, way: usize, state: u64) {
-        self.0[2 * way + 1].store(state, SeqCst);
-    }
-
-    fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool {
-        self.0[2 * way + 1]
-            .compare_exchange(seen, new, SeqCst, SeqCst)
-            .is_ok()
     }
 }
 

@@ -8,6 +8,7 @@ mod log;
 mod machine;
 mod offenders;
 mod output;
+mod refill;
 mod service;
 mod usage;
 mod watch;

@@ -16,4 +16,5 @@ mod object;
 mod offenders;
 mod properties;
 mod random;
+mod refill;
 mod worked_example;
