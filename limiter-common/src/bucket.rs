@@ -199,17 +199,12 @@ pub trait BucketStore {
     /// How the store gets back to a bucket that it has looked for.
     type Found: Copy + Default;
 
-    /// Looks for a bucket whose limit has the tick length of number `scale`; returns its state.
+    /// Looks for a bucket of a limit that counts in the unit of number `unit`; returns its state.
     ///
     /// Where it is the only one, a store may leave the look-up to [`Self::spend`], and say that
     /// the bucket is full.
-    fn find(
-        &self,
-        key: &BucketKey,
-        scale: u32,
-        search: &mut Search,
-        found: &mut Self::Found,
-    ) -> u64;
+    fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, found: &mut Self::Found)
+    -> u64;
 
     /// Replaces the state of the bucket by what the charge's spend makes of it, in one atomic
     /// step: when another CPU has changed it since it was looked for, the spend is asked again

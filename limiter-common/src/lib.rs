@@ -31,3 +31,4 @@ pub mod policy;
 pub mod ratio;
 pub mod reason;
 pub mod table;
+pub mod unit;

@@ -81,15 +81,15 @@ impl IdFormat {
     }
 }
 
-/// What a limit counts.
+/// What a limit counts. The numbers stand in what is kept from one policy to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cost {
     /// One token a packet.
-    Packets,
+    Packets = 0,
     /// One token a byte of the frame, from the Ethernet header on.
-    Bytes,
+    Bytes = 1,
     /// One token a TCP segment with SYN and without ACK; other packets are not counted.
-    NewConnections,
+    NewConnections = 2,
 }
 
 impl Cost {

@@ -26,8 +26,7 @@ impl Ratio {
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the rest is below the denominator, so the quotient is below 2^64; the cuts \
-                  to 32 bits take its halves"
+        reason = "the rest is below the denominator, so the quotient is below 2^64"
     )]
     pub const fn new(numerator: u64, denominator: u64) -> Option<Self> {
         if denominator == 0 {
@@ -35,11 +34,30 @@ impl Ratio {
         }
         let rest = ((numerator % denominator) as u128) << 64;
         let fraction = rest / denominator as u128;
-        Some(Self {
-            whole: numerator / denominator,
+        Some(Self::from_parts([numerator / denominator, fraction as u64]))
+    }
+
+    /// The whole, and the fraction in 2^-64.
+    #[cfg(not(target_arch = "bpf"))]
+    #[must_use]
+    pub const fn parts(self) -> [u64; 2] {
+        let fraction = (self.fraction_high as u64) << 32 | self.fraction_low as u64;
+        [self.whole, fraction]
+    }
+
+    /// The ratio of those [parts](Self::parts).
+    #[cfg(not(target_arch = "bpf"))]
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the cuts to 32 bits take the fraction's halves"
+    )]
+    pub const fn from_parts([whole, fraction]: [u64; 2]) -> Self {
+        Self {
+            whole,
             fraction_high: (fraction >> 32) as u32,
             fraction_low: fraction as u32,
-        })
+        }
     }
 
     /// `value × self`, rounded down; wraps when the product does not fit 64 bits.
@@ -75,11 +93,8 @@ mod tests {
     proptest! {
         #[test]
         fn scaling_multiplies_to_the_bit(value: u64, fraction: u64) {
-            let ratio = Ratio {
-                whole: 0,
-                fraction_high: (fraction >> 32) as u32,
-                fraction_low: (fraction & 0xffff_ffff) as u32,
-            };
+            let ratio = Ratio::from_parts([0, fraction]);
+            prop_assert_eq!(ratio.parts(), [0, fraction]);
             prop_assert_eq!(
                 u128::from(ratio.scale(value)),
                 (u128::from(value) * u128::from(fraction)) >> 64

@@ -141,7 +141,7 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         charge.now_ns = packet.now;
         charge.seen = self
             .buckets
-            .find(&key, gcra.scale, search, &mut charge.found);
+            .find(&key, gcra.unit, search, &mut charge.found);
         match spend.apply(charge.seen) {
             Ok(_) => 0,
             // Looked up again: where they stand is not to take up stack through all of the above.

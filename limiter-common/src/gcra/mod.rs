@@ -49,9 +49,8 @@ pub struct Gcra {
     pub ticks_per_ns: Ratio,
     /// Converts a duration in ticks to nanoseconds.
     pub ns_per_tick: Ratio,
-    /// Which of a policy's tick lengths it has, by a number that the policy's compiler gives; 0:
-    /// a nanosecond.
-    pub scale: u32,
+    /// The number of the unit that the buckets' states count in.
+    pub unit: u32,
     /// Always 0.
     pub reserved: u32,
 }
@@ -83,7 +82,7 @@ impl Gcra {
         burst_offset: 0,
         ticks_per_ns: Ratio::ONE,
         ns_per_tick: Ratio::ONE,
-        scale: 0,
+        unit: 0,
         reserved: 0,
     };
 
@@ -129,7 +128,7 @@ impl Gcra {
                 burst_offset,
                 ticks_per_ns,
                 ns_per_tick,
-                scale: 0,
+                unit: 0,
                 reserved: 0,
             }),
             _ => None,

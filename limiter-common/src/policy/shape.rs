@@ -55,8 +55,8 @@ pub struct Shape {
     pub table_lines: u32,
     /// What happens when a line is full: a [`crate::table::WhenFull`] as its number.
     pub when_full: u32,
-    /// How many tick lengths the limits have; 1: all count in nanoseconds.
-    pub scale_count: u32,
+    /// 1: there are units whose tick is another than a nanosecond.
+    pub odd_ticks: u32,
     /// The secret of the table of buckets.
     pub hash_key: HashKey,
     /// The limits that only observe.
@@ -81,7 +81,7 @@ impl Shape {
         matches_tcp_flags: 0,
         table_lines: 0,
         when_full: 0,
-        scale_count: 0,
+        odd_ticks: 0,
         hash_key: HashKey {
             first: 0,
             second: 0,

@@ -11,7 +11,6 @@
 
 mod hash;
 mod line;
-mod scale;
 mod spot;
 
 #[cfg(not(target_arch = "bpf"))]
@@ -19,42 +18,37 @@ pub use self::line::entry;
 pub use self::{
     hash::{HashKey, Place},
     line::{EMPTY, Line, LineStore, WAYS, WhenFull, change, insert, read, spend, update},
-    scale::Scale,
     spot::{Spot, find},
 };
-use crate::limit::LimitId;
+use crate::{limit::LimitId, unit::UNIT_BITS};
 
-/// How many distinct tick lengths the limits of one policy may have; 0 is a nanosecond.
-pub const MAX_SCALES: u32 = 1 << SCALE_BITS;
-
-const SCALE_BITS: u32 = 16;
 const LIMIT_BITS: u32 = 8;
 
 /// What a bucket's state is found under in its line: never 0.
 ///
-/// From the lowest bit on: 16 bits of the number of its tick length, by which others of the line
-/// can tell whether it is full; 8 bits of the limit's interned id; 40 bits of the owner's hash,
-/// others than those that chose the line.
+/// From the lowest bit on: 16 bits of the number of the unit that the state counts in, by which
+/// others of the line can tell whether the bucket is full; 8 bits of the limit's interned id; 40
+/// bits of the owner's hash, others than those that chose the line.
 #[must_use]
 #[inline(always)]
-pub const fn name(place: Place, limit: LimitId, scale: u32) -> u64 {
-    let tag = place.0 & !((1 << (SCALE_BITS + LIMIT_BITS)) - 1);
-    tag | ((limit.0 as u64) & ((1 << LIMIT_BITS) - 1)) << SCALE_BITS
-        | (scale as u64) & ((1 << SCALE_BITS) - 1)
+pub const fn name(place: Place, limit: LimitId, unit: u32) -> u64 {
+    let tag = place.0 & !((1 << (UNIT_BITS + LIMIT_BITS)) - 1);
+    tag | ((limit.0 as u64) & ((1 << LIMIT_BITS) - 1)) << UNIT_BITS
+        | (unit as u64) & ((1 << UNIT_BITS) - 1)
 }
 
-/// The number of the tick length of the bucket of that name.
+/// The number of the unit in which the bucket of that name counts.
 #[must_use]
 #[inline(always)]
-pub const fn scale_of(name: u64) -> u32 {
-    (name & ((1 << SCALE_BITS) - 1)) as u32
+pub const fn unit_of(name: u64) -> u32 {
+    (name & ((1 << UNIT_BITS) - 1)) as u32
 }
 
 /// The limit of the bucket of that name.
 #[must_use]
 #[inline(always)]
 pub const fn limit_of(name: u64) -> LimitId {
-    LimitId((name >> SCALE_BITS & ((1 << LIMIT_BITS) - 1)) as u16)
+    LimitId((name >> UNIT_BITS & ((1 << LIMIT_BITS) - 1)) as u16)
 }
 
 const _: () = assert!(crate::limit::MAX_LIMIT_IDS <= 1 << LIMIT_BITS);

@@ -37,7 +37,7 @@ pub fn find<L: Line>(
     lines: u32,
     line: impl FnOnce(u32) -> Option<L>,
     key: &BucketKey,
-    scale: u32,
+    unit: u32,
     search: &mut Search,
     spot: &mut Spot,
 ) -> u64 {
@@ -48,7 +48,7 @@ pub fn find<L: Line>(
     }
     let (place, limit) = (Place(search.hash), LimitId(key.limit));
     let index = place.line(limit, lines);
-    let name = name(place, limit, scale);
+    let name = name(place, limit, unit);
     let (way, state) = match line(index) {
         Some(line) => read(&line, name),
         None => (WAYS, 0),

@@ -46,9 +46,9 @@ impl BucketStore for MapBuckets {
     type Found = Found;
 
     #[inline(always)]
-    fn find(&self, key: &BucketKey, scale: u32, search: &mut Search, found: &mut Found) -> u64 {
+    fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, found: &mut Found) -> u64 {
         if in_table() {
-            return table::find(key, scale, search, &mut found.spot);
+            return table::find(key, unit, search, &mut found.spot);
         }
         found.key = *key;
         if search.single == 1 {

@@ -9,7 +9,8 @@ use limiter_common::{
     bucket::{BucketKey, Search, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
     gcra::Change,
-    table::{self, Line, LineStore, Scale, Spot, WAYS, WhenFull},
+    table::{self, Line, LineStore, Spot, WAYS, WhenFull},
+    unit::{MAX_UNITS, ODD_TICK, Unit},
 };
 
 use super::{Charge, Found, SPEND, atomic, limiter_insert, limiter_update_table};
@@ -20,8 +21,9 @@ use crate::globals;
 #[btf_map]
 static TABLE: Array<[u64; 2 * WAYS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
+/// By number, for all policies whose buckets there are.
 #[btf_map]
-static SCALES: Array<Scale, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
+static UNITS: Array<Unit, { MAX_UNITS as usize }, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
 #[btf_map]
 static STORE_COUNTS: PerCpuArray<u64, { STORE_COUNTERS as usize }> = PerCpuArray::new();
@@ -77,12 +79,12 @@ impl LineStore for At {
     #[inline(always)]
     fn debt_ns(&self, name: u64, state: u64) -> u64 {
         // Mostly all limits count in nanoseconds, and then nothing is left of the rest.
-        if globals::shape().scale_count > 1 {
-            let scale = table::scale_of(name);
-            if scale != 0
-                && let Some(scale) = SCALES.get(scale)
+        if globals::shape().odd_ticks == 1 {
+            let unit = table::unit_of(name);
+            if unit & ODD_TICK != 0
+                && let Some(unit) = UNITS.get(unit)
             {
-                return scale.debt_ns(self.now_ns, state);
+                return unit.debt_ns(self.now_ns, state);
             }
         }
         state.saturating_sub(self.now_ns)
@@ -98,18 +100,10 @@ impl LineStore for At {
 }
 
 #[inline(always)]
-pub(super) fn find(key: &BucketKey, scale: u32, search: &mut Search, spot: &mut Spot) -> u64 {
+pub(super) fn find(key: &BucketKey, unit: u32, search: &mut Search, spot: &mut Spot) -> u64 {
     let shape = globals::shape();
     let lines = shape.table_lines;
-    table::find(
-        &shape.hash_key,
-        lines,
-        MapLine::at,
-        key,
-        scale,
-        search,
-        spot,
-    )
+    table::find(&shape.hash_key, lines, MapLine::at, key, unit, search, spot)
 }
 
 /// Charges the bucket that [`find`] has looked for.

@@ -1,4 +1,4 @@
-//! Writes whole arrays.
+//! Writes arrays.
 
 use aya::{Ebpf, maps::Array};
 
@@ -13,13 +13,20 @@ pub(super) fn write<T: PlainBytes>(
     map: &'static str,
     values: &[T],
 ) -> Result<(), DatapathError> {
+    write_at(ebpf, map, (0..).zip(values.iter().copied()))
+}
+
+/// Writes some of an array's entries, by their indices.
+pub(super) fn write_at<T: PlainBytes>(
+    ebpf: &mut Ebpf,
+    map: &'static str,
+    entries: impl Iterator<Item = (u32, T)>,
+) -> Result<(), DatapathError> {
     let error = |source| DatapathError::Map { map, source };
     let array = ebpf.map(map).ok_or(DatapathError::Missing(map))?;
     // Compares the entries' size with that of `T`.
     let array = Array::<_, InMap<T>>::try_from(array).map_err(error)?;
-    // No array has more.
-    let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
-    let keys: Vec<u32> = (0..count).collect();
-    let values: Vec<_> = values.iter().copied().map(InMap).collect();
+    let (keys, values): (Vec<u32>, Vec<_>) =
+        entries.map(|(index, value)| (index, InMap(value))).unzip();
     batch::update(&array, &keys, &values).map_err(error)
 }

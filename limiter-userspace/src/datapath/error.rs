@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use aya::{EbpfError, maps::MapError, programs::ProgramError};
-use limiter_common::{counters::MAX_INTERFACES, table::MAX_SCALES};
+use limiter_common::counters::MAX_INTERFACES;
 use thiserror::Error;
 
 /// The datapath could not be started or read; nothing is left attached.
@@ -83,13 +83,6 @@ pub enum DatapathError {
     /// The kernel gave no random numbers.
     #[error("no random numbers: {0}")]
     Random(#[source] getrandom::Error),
-    /// The names of the table's buckets have no room for so many tick lengths.
-    #[error(
-        "the limits have {0} different rates that come to no whole number of nanoseconds a token, \
-         but at most {max} fit `buckets: {{store: table}}`: round some, or use `store: hash`",
-        max = MAX_SCALES - 1
-    )]
-    TooManyScales(usize),
     /// The program told a verdict that is none, or did something else.
     #[error("the program in the kernel did something else with a frame than its verdict says")]
     NoVerdict,

@@ -10,11 +10,11 @@ use aya::{
     maps::Array,
     programs::{TestRun, TestRunOptions, Xdp},
 };
-use limiter_common::{decide::Verdict, policy::Shape, reason::Action, table::MAX_SCALES};
+use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
 
 use super::{
     DatapathError, Settings, array,
-    maps::{self, SharedMaps},
+    maps::{self, SharedMaps, UNITS},
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},
     preflight,
@@ -111,7 +111,6 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        check_fit(policy, settings.buckets)?;
         let sizes = BucketSizes::new(settings.buckets);
         let shape = InMap(Shape {
             interface: slot,
@@ -130,7 +129,6 @@ impl Instance {
             .map_max_entries("BUCKETS", sizes.hash_entries.max(1))
             .map_max_entries("TABLE", sizes.table_lines.max(1))
             .map_max_entries("OFFENDERS", settings.offenders.capacity.max(1))
-            .map_max_entries("SCALES", entries(policy.scales.len()))
             .map_max_entries("NODES", entries(policy.nodes.len()))
             .map_max_entries("STRETCHES", entries(policy.stretches.len()))
             .map_max_entries("SLOTS", entries(policy.slots.len()))
@@ -149,7 +147,7 @@ impl Instance {
         array::write(&mut ebpf, "SLOTS", &policy.slots)?;
         array::write(&mut ebpf, "CLASSES", &policy.classes)?;
         array::write(&mut ebpf, "RATES", &policy.rates)?;
-        array::write(&mut ebpf, "SCALES", &policy.scales)?;
+        array::write_at(&mut ebpf, UNITS, policy.units.iter())?;
         array::write(&mut ebpf, "MASKS", &policy.masks)?;
         let program = if preflight::knows_frags() {
             PROGRAM
@@ -253,16 +251,6 @@ impl Instance {
     }
 }
 
-/// Fails if the store cannot hold the buckets of that policy: all that loading an instance
-/// refuses without asking the kernel.
-pub fn check_fit(policy: &CompiledPolicy, buckets: Buckets) -> Result<(), DatapathError> {
-    if buckets.store == Store::Table && policy.scales.len() > MAX_SCALES as usize {
-        // The first is a nanosecond.
-        return Err(DatapathError::TooManyScales(policy.scales.len() - 1));
-    }
-    Ok(())
-}
-
 /// How large the maps of the two stores are; 0 for that which is not used.
 struct BucketSizes {
     hash_entries: u32,
@@ -294,30 +282,4 @@ const WAYS_IN_LINE: u32 = 4;
 /// An array has at least one entry.
 fn entries(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use limiter_common::table::Scale;
-
-    use super::*;
-    use crate::policy::Policy;
-
-    #[test]
-    fn only_the_table_has_room_for_so_many_tick_lengths_and_no_more() {
-        let fits = |store, scales: u32| {
-            let policy = CompiledPolicy {
-                scales: vec![Scale::NANOSECOND; scales as usize],
-                ..CompiledPolicy::new(&Policy::from(Vec::new())).unwrap()
-            };
-            let buckets = Buckets {
-                store,
-                ..Buckets::default()
-            };
-            check_fit(&policy, buckets).is_ok()
-        };
-        assert!(fits(Store::Table, MAX_SCALES));
-        assert!(!fits(Store::Table, MAX_SCALES + 1));
-        assert!(fits(Store::Hash, MAX_SCALES + 1));
-    }
 }

@@ -20,14 +20,16 @@ use super::{
     pod::InMap,
 };
 
+pub(super) const UNITS: &str = "UNITS";
 const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
 
 /// The names of the maps that the instances share.
-pub(super) const SHARED: [&str; 7] = [
+pub(super) const SHARED: [&str; 8] = [
     BUCKETS,
     TABLE,
+    UNITS,
     STORE_COUNTS,
     REASON_TRAFFIC,
     LIMIT_TRAFFIC,
@@ -81,10 +83,9 @@ impl SharedMaps {
         })
     }
 
-    /// The state of a bucket of a limit with the tick length of that number; `None`: there is no
-    /// such bucket.
-    pub fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
-        self.buckets.state(key, scale)
+    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
+    pub fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
+        self.buckets.state(key, unit)
     }
 
     /// How many buckets there are.

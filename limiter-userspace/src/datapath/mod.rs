@@ -42,7 +42,7 @@ pub use self::{
     attach::{AttachedMode, Attachment},
     buckets::BucketMaps,
     error::DatapathError,
-    instance::{Clocking, Instance, LogLevel, check_fit},
+    instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
@@ -206,7 +206,7 @@ impl Datapath {
                     slot,
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key, gcra.scale)?),
+                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key, gcra.unit)?),
                 });
             }
         }

@@ -8,7 +8,7 @@ use limiter_common::{
     gcra::Gcra,
     offender::{Offender, OffenderKey, Recording},
     policy::{Class, LimitEntry, Node, Shape, Slot, Stretch},
-    table::Scale,
+    unit::Unit,
 };
 
 /// A type of the core in a map. The core itself knows of no maps.
@@ -28,11 +28,11 @@ impl PlainBytes for Node {}
 impl PlainBytes for Offender {}
 impl PlainBytes for OffenderKey {}
 impl PlainBytes for Recording {}
-impl PlainBytes for Scale {}
 impl PlainBytes for Shape {}
 impl PlainBytes for Slot {}
 impl PlainBytes for Stretch {}
 impl PlainBytes for Traffic {}
+impl PlainBytes for Unit {}
 impl PlainBytes for u64 {}
 
 /// A [`Verdict`] as it lies in memory: not every number is one of its reasons.
@@ -59,7 +59,7 @@ unsafe impl<T: PlainBytes> Pod for InMap<T> {}
 
 const _: () = {
     assert!(size_of::<Gcra>() == 3 * 8 + 2 * 16 + 8, "no padding");
-    assert!(size_of::<Scale>() == 2 * 16, "no padding");
+    assert!(size_of::<Unit>() == 8 + 2 * 16 + 8, "no padding");
     assert!(size_of::<LimitEntry>() == 8 + 2 * 24, "no padding");
     assert!(size_of::<Node>() == 32, "no padding");
     assert!(size_of::<Stretch>() == 32, "no padding");

@@ -49,8 +49,8 @@ impl Datapath {
         let now = gcra.ticks(monotonic_now());
         let ticks = cost.map_or(u64::MAX, |cost| cost.saturating_mul(gcra.emission_interval));
         let buckets = self.maps.buckets();
-        buckets.give_back(&key, gcra.scale, now, ticks)?;
-        let after = gcra.level(now, buckets.state(&key, gcra.scale)?);
+        buckets.give_back(&key, gcra.unit, now, ticks)?;
+        let after = gcra.level(now, buckets.state(&key, gcra.unit)?);
         Ok(Refilled { before, after })
     }
 
@@ -82,7 +82,7 @@ impl Datapath {
     /// Fills everybody's buckets, of all limits or of one; returns how many owed something.
     pub fn reset_all(&self, limit: Option<LimitId>) -> Result<u64, DatapathError> {
         let buckets = self.maps.buckets();
-        buckets.reset_all(limit, &self.policy.scales, monotonic_now())
+        buckets.reset_all(limit, &self.policy.units, monotonic_now())
     }
 
     /// The subscriber that an address belongs to.

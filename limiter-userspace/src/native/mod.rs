@@ -66,7 +66,7 @@ impl BucketStore for MemoryBuckets {
     fn find(
         &self,
         key: &BucketKey,
-        _scale: u32,
+        _unit: u32,
         _search: &mut Search,
         found: &mut BucketKey,
     ) -> u64 {

@@ -6,29 +6,30 @@ use limiter_common::{
     bucket::{BucketKey, BucketStore, Search, Updated},
     charge::Charge,
     gcra::Change,
-    table::{self, HashKey, LineStore, Scale, Spot, WhenFull},
+    table::{self, HashKey, LineStore, Spot, WhenFull},
 };
 
 use super::AtomicLine;
+use crate::policy::Units;
 
 /// A table that several threads may use at once.
 #[derive(Debug)]
 pub struct MemoryTable {
     lines: Vec<AtomicLine>,
     key: HashKey,
-    scales: Vec<Scale>,
+    units: Units,
     when_full: WhenFull,
     lossy_evictions: AtomicU64,
 }
 
 impl MemoryTable {
-    /// An empty table of `lines` lines, a power of two, for limits of these tick lengths.
+    /// An empty table of `lines` lines, a power of two, for limits that count in these units.
     #[must_use]
-    pub fn new(lines: u32, key: HashKey, scales: Vec<Scale>, when_full: WhenFull) -> Self {
+    pub fn new(lines: u32, key: HashKey, units: Units, when_full: WhenFull) -> Self {
         Self {
             lines: (0..lines).map(|_| AtomicLine::default()).collect(),
             key,
-            scales,
+            units,
             when_full,
             lossy_evictions: AtomicU64::new(0),
         }
@@ -40,11 +41,11 @@ impl MemoryTable {
         self.lossy_evictions.load(SeqCst)
     }
 
-    /// The state of a bucket of a limit with the tick length of that number; `None`: there is
-    /// no such bucket, or it is full.
+    /// The state of a bucket that counts in the unit of that number; `None`: there is none, or it
+    /// is full.
     #[must_use]
-    pub fn state(&self, key: &BucketKey, scale: u32) -> Option<u64> {
-        let state = self.find(key, scale, &mut { Search::SINGLE }, &mut Spot::default());
+    pub fn state(&self, key: &BucketKey, unit: u32) -> Option<u64> {
+        let state = self.find(key, unit, &mut { Search::SINGLE }, &mut Spot::default());
         (state != 0).then_some(state)
     }
 
@@ -60,13 +61,13 @@ impl MemoryTable {
 impl BucketStore for MemoryTable {
     type Found = Spot;
 
-    fn find(&self, key: &BucketKey, scale: u32, search: &mut Search, spot: &mut Spot) -> u64 {
+    fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, spot: &mut Spot) -> u64 {
         table::find(
             &self.key,
             self.line_count(),
             |index| self.line(index),
             key,
-            scale,
+            unit,
             search,
             spot,
         )
@@ -119,9 +120,10 @@ struct At<'a> {
 
 impl LineStore for At<'_> {
     fn debt_ns(&self, name: u64, state: u64) -> u64 {
-        let scale = self.table.scales.get(table::scale_of(name) as usize);
-        let scale = scale.unwrap_or(&Scale::NANOSECOND);
-        scale.debt_ns(self.now_ns, state)
+        match self.table.units.get(table::unit_of(name)) {
+            Some(unit) => unit.debt_ns(self.now_ns, state),
+            None => state.saturating_sub(self.now_ns),
+        }
     }
 
     fn count_lossy_eviction(&self) {

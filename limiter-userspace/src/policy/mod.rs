@@ -4,6 +4,7 @@ mod compile;
 mod limit;
 mod matching;
 mod names;
+mod units;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -15,6 +16,7 @@ pub use self::{
     limit::{Limit, Mode, Override, OverrideId, Rate, owner_id},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
+    units::{TooManyUnits, Units},
 };
 
 /// A subscriber's number: what stands for a regId of Boulder's.

@@ -82,9 +82,9 @@ fn meant(policy: &Policy, tables: &CompiledPolicy, frame: &[u8]) -> u64 {
         meant |= 1 << slot;
         let account = account(tables, &packet, slot).expect("a limit in the slot");
         let gcra = Gcra::new(rate.burst, rate.count, rate.period_ns);
-        // The policy's compiler has numbered the tick lengths.
+        // The policy's compiler has numbered the units.
         let gcra = gcra.map(|gcra| Gcra {
-            scale: account.gcra.scale,
+            unit: account.gcra.unit,
             ..gcra
         });
         assert_eq!(Some(*account.gcra), gcra, "slot {slot} for {frame:02x?}");

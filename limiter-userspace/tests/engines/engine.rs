@@ -143,7 +143,7 @@ impl Engines {
         let native = self.buckets.clone().into_states();
         for (key, state) in &native {
             let gcra = &self.parameters[key];
-            let kernel = maps.bucket(key, gcra.scale).expect("a readable map");
+            let kernel = maps.bucket(key, gcra.unit).expect("a readable map");
             // A full bucket may be forgotten: a missing one is full.
             if kernel.is_some() || *state > gcra.ticks(self.now) {
                 assert_eq!(kernel, Some(*state), "{key:?}");

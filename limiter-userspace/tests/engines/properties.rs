@@ -136,8 +136,8 @@ struct Failing {
 impl BucketStore for Failing {
     type Found = BucketKey;
 
-    fn find(&self, key: &BucketKey, scale: u32, search: &mut Search, found: &mut BucketKey) -> u64 {
-        self.buckets.find(key, scale, search, found)
+    fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, found: &mut BucketKey) -> u64 {
+        self.buckets.find(key, unit, search, found)
     }
 
     fn spend(&self, charge: &Charge<BucketKey>) -> Updated {

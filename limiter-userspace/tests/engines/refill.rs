@@ -61,13 +61,13 @@ impl One {
     fn refund(&self, tokens: u64) -> Result<()> {
         let ticks = tokens * self.gcra.emission_interval;
         let buckets = self.maps.buckets();
-        buckets.give_back(&self.key, self.gcra.scale, self.gcra.ticks(NOW), ticks)?;
+        buckets.give_back(&self.key, self.gcra.unit, self.gcra.ticks(NOW), ticks)?;
         Ok(())
     }
 
     /// The tokens that the bucket owes.
     fn owed(&self) -> Result<u64> {
-        let tat = self.maps.bucket(&self.key, self.gcra.scale)?;
+        let tat = self.maps.bucket(&self.key, self.gcra.unit)?;
         let debt = tat.context("a bucket")? - self.gcra.ticks(NOW);
         assert_eq!(debt % self.gcra.emission_interval, 0, "whole tokens");
         Ok(debt / self.gcra.emission_interval)

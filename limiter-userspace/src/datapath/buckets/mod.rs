@@ -42,12 +42,11 @@ impl BucketMaps {
         })
     }
 
-    /// The state of a bucket of a limit with the tick length of that number; `None`: there is no
-    /// such bucket.
-    pub(super) fn state(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, DatapathError> {
+    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
+    pub(super) fn state(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
         match self.settings.buckets.store {
             Store::Table => {
-                let (spot, state) = self.find(key, scale);
+                let (spot, state) = self.find(key, unit);
                 Ok((spot.way < WAYS).then_some(state))
             }
             Store::Hash => match self.hash.get(&InMap(*key), 0) {
@@ -66,8 +65,8 @@ impl BucketMaps {
         }
     }
 
-    /// Gives a bucket of a limit with the tick length of that number back what it owes at `now`,
-    /// `most` at most; both in the limit's ticks. A bucket that owes less is full then.
+    /// Gives a bucket that counts in the unit of that number back what it owes at `now`, `most` at
+    /// most; both in that unit's ticks. A bucket that owes less is full then.
     ///
     /// Exact in [`Store::Table`], whatever the kernel does meanwhile.
     ///
@@ -77,31 +76,31 @@ impl BucketMaps {
     pub fn give_back(
         &self,
         key: &BucketKey,
-        scale: u32,
+        unit: u32,
         now: u64,
         most: u64,
     ) -> Result<(), DatapathError> {
         let spend = Spend::unbounded(now, most);
         match self.settings.buckets.store {
             Store::Table => {
-                let (spot, _) = self.find(key, scale);
+                let (spot, _) = self.find(key, unit);
                 self.give_back_in_line(spot.line, spot.name, &spend)
             }
-            Store::Hash => match self.state(key, scale)? {
+            Store::Hash => match self.state(key, unit)? {
                 None => Ok(()),
                 Some(state) => self.put(&[InMap(*key)], &[InMap(spend.undo(state))]),
             },
         }
     }
 
-    fn find(&self, key: &BucketKey, scale: u32) -> (Spot, u64) {
+    fn find(&self, key: &BucketKey, unit: u32) -> (Spot, u64) {
         let mut spot = Spot::default();
         let state = table::find(
             &self.settings.hash_key,
             self.table.count(),
             |index| self.table.get(index),
             key,
-            scale,
+            unit,
             &mut { Search::SINGLE },
             &mut spot,
         );

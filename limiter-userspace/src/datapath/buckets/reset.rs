@@ -3,23 +3,23 @@
 use limiter_common::{bucket::BucketKey, gcra::Spend, limit::LimitId, table};
 
 use super::{BUCKETS, BucketMaps, DatapathError, InMap, error, hash};
-use crate::config::Store;
+use crate::{config::Store, policy::Units};
 
 impl BucketMaps {
     /// Fills every bucket, or those of one limit, that owes something at the time `now_ns`;
-    /// returns how many these were. `scales`: the tick lengths by number.
+    /// returns how many these were. `units`: those that buckets count in.
     pub fn reset_all(
         &self,
         limit: Option<LimitId>,
-        scales: &[table::Scale],
+        units: &Units,
         now_ns: u64,
     ) -> Result<u64, DatapathError> {
         match self.settings.buckets.store {
             Store::Table => {
                 let mut count = 0;
                 for (line, name, state) in self.in_lines() {
-                    let scale = scales.get(table::scale_of(name) as usize);
-                    let now = scale.map_or(0, |scale| scale.ticks_per_ns.scale(now_ns));
+                    let unit = units.get(table::unit_of(name));
+                    let now = unit.map_or(0, |unit| unit.ticks(now_ns));
                     if limit.is_none_or(|limit| limit == table::limit_of(name)) && state > now {
                         self.give_back_in_line(line, name, &Spend::unbounded(now, u64::MAX))?;
                         count += 1;

@@ -3,7 +3,8 @@ use std::{collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicUsize, thread
 use limiter_common::{
     address::Address,
     gcra::{Gcra, Spend},
-    limit::LimitId,
+    limit::{Cost, LimitId},
+    unit::Unit,
 };
 use proptest::prelude::*;
 
@@ -17,7 +18,7 @@ const SECOND: u64 = 1_000_000_000;
 const NOW: u64 = 1_000 * SECOND;
 
 fn table(lines: u32, when_full: WhenFull) -> MemoryTable {
-    MemoryTable::new(lines, KEY, vec![Scale::NANOSECOND], when_full)
+    MemoryTable::new(lines, KEY, Units::default(), when_full)
 }
 
 fn address(number: u32) -> Address {
@@ -29,7 +30,7 @@ struct Token<'a> {
     table: &'a MemoryTable,
     key: BucketKey,
     spend: Spend,
-    scale: u32,
+    unit: u32,
     now: u64,
 }
 
@@ -38,7 +39,7 @@ fn token<'a>(table: &'a MemoryTable, gcra: &Gcra, limit: u16, source: u32, now: 
         table,
         key: BucketKey::of_source(LimitId(limit), address(source), 32),
         spend: gcra.spend(gcra.ticks(now), 1).unwrap(),
-        scale: gcra.scale,
+        unit: gcra.unit,
         now,
     }
 }
@@ -47,7 +48,7 @@ impl Token<'_> {
     fn charge(&self) -> Charge<Spot> {
         let mut found = Spot::default();
         let search = &mut { Search::SINGLE };
-        let seen = self.table.find(&self.key, self.scale, search, &mut found);
+        let seen = self.table.find(&self.key, self.unit, search, &mut found);
         Charge {
             found,
             spend: self.spend,
@@ -138,16 +139,14 @@ fn refunds_make_no_bucket() {
 fn tick_lengths_are_told_apart() {
     let fast = Gcra::new(1_000, 3_000_000_000, SECOND).unwrap();
     assert!(fast.ticks(10) > 10, "it counts in shorter ticks");
-    let fast = Gcra { scale: 1, ..fast };
-    let scales = vec![
-        Scale::NANOSECOND,
-        Scale {
-            ticks_per_ns: fast.ticks_per_ns,
-            ns_per_tick: fast.ns_per_tick,
-        },
-    ];
-    let table = MemoryTable::new(1, KEY, scales, WhenFull::Evict);
     let slow = gcra(5);
+    let units = [slow, fast].map(|gcra| Unit::new(&gcra, Cost::Bytes));
+    let (units, numbers) = Units::default().intern(&units).unwrap();
+    let fast = Gcra {
+        unit: numbers[1],
+        ..fast
+    };
+    let table = MemoryTable::new(1, KEY, units, WhenFull::Evict);
     // Three debts of seconds, and one of a third of a nanosecond.
     for source in 1..=3 {
         token(&table, &slow, 1, source, NOW).spend();

@@ -13,12 +13,11 @@ use limiter_common::{
     limit::MAX_LIMITS,
     policy::{Class, Dimension, LimitEntry, Node, Shape, Slot, Stretch, Tables},
     reason::Action,
-    table::Scale,
 };
 use thiserror::Error;
 
 use self::{classes::Classes, index::Indexed, masks::Sets, rates::Rates, slots::Slots};
-use super::{Policy, Rate};
+use super::{Policy, Rate, TooManyUnits, Units};
 
 /// A policy that the datapath cannot hold.
 #[derive(Debug, Error)]
@@ -40,6 +39,9 @@ pub enum CompileError {
          most {MOST_RANGES} fit"
     )]
     TooManyRanges(usize),
+    /// The buckets' units would not fit their numbers.
+    #[error(transparent)]
+    TooManyUnits(#[from] TooManyUnits),
 }
 
 /// Ranges of all dimensions together.
@@ -66,13 +68,19 @@ pub struct CompiledPolicy {
     pub rates: Vec<Gcra>,
     /// The sets of limits by protocol and by TCP flags, and those of ranges.
     pub masks: Vec<u64>,
-    /// The tick lengths that the limits count in; the first is a nanosecond.
-    pub scales: Vec<Scale>,
+    /// The units that buckets count in, those of other policies included.
+    pub units: Units,
 }
 
 impl CompiledPolicy {
-    /// Compiles a policy; the slot of a limit is its place in it.
+    /// Compiles a policy whose buckets are its own; the slot of a limit is its place in it.
     pub fn new(policy: &Policy) -> Result<Self, CompileError> {
+        Self::with_units(policy, &Units::default())
+    }
+
+    /// Compiles a policy that goes on with the buckets of others, which count in the units that
+    /// are `known`.
+    pub fn with_units(policy: &Policy, known: &Units) -> Result<Self, CompileError> {
         if policy.limits.len() > MAX_LIMITS as usize {
             return Err(CompileError::TooManyLimits(policy.limits.len()));
         }
@@ -125,14 +133,21 @@ impl CompiledPolicy {
             }
             starts[dimension as usize] = indexed.add(&of_dimension);
         }
-        let (classes, gcras) = classes.into_tables();
+        let (classes, mut gcras) = classes.into_tables();
+        let (units, numbers) = known.intern(&rates.units)?;
+        for gcra in &mut gcras {
+            // A limit that has no default has no unit either.
+            if let Some(number) = numbers.get(gcra.unit as usize) {
+                gcra.unit = *number;
+            }
+        }
         Ok(Self {
             shape: Shape {
                 limit_count: index(policy.limits.len()),
                 malformed_pass: u32::from(policy.malformed == Action::Pass),
                 matches_protocols: u32::from(masks::matches_protocols(&policy.limits)),
                 matches_tcp_flags: u32::from(masks::matches_tcp_flags(&policy.limits)),
-                scale_count: index(rates.scales.len()),
+                odd_ticks: u32::from(units.have_odd_ticks()),
                 observing: slots.observing,
                 without_tcp: slots.without_tcp,
                 without_ports: slots.without_ports,
@@ -147,11 +162,11 @@ impl CompiledPolicy {
             classes,
             rates: gcras,
             masks: sets.into_table(),
-            scales: rates.scales,
+            units,
         })
     }
 
-    /// How many bytes of memory the tables take.
+    /// How many bytes of memory the tables take, without the units, which belong to the buckets.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(&self.limits[..])
@@ -161,7 +176,6 @@ impl CompiledPolicy {
             + size_of_val(&self.classes[..])
             + size_of_val(&self.rates[..])
             + size_of_val(&self.masks[..])
-            + size_of_val(&self.scales[..])
     }
 }
 

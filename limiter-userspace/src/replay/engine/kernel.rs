@@ -49,7 +49,7 @@ impl Engine for KernelEngine {
         Ok(self.trial.judge(now_ns, &self.frame)?)
     }
 
-    fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, EngineError> {
-        Ok(self.trial.maps().bucket(key, scale)?)
+    fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, EngineError> {
+        Ok(self.trial.maps().bucket(key, unit)?)
     }
 }

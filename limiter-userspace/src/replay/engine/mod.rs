@@ -20,9 +20,8 @@ pub trait Engine {
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError>;
 
-    /// The state of a bucket of a limit with the tick length of that number; `None`: there is no
-    /// such bucket.
-    fn bucket(&self, key: &BucketKey, scale: u32) -> Result<Option<u64>, EngineError>;
+    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
+    fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, EngineError>;
 }
 
 /// An engine could not decide.

@@ -37,7 +37,7 @@ impl Engine for NativeEngine {
         ))
     }
 
-    fn bucket(&self, key: &BucketKey, _scale: u32) -> Result<Option<u64>, EngineError> {
+    fn bucket(&self, key: &BucketKey, _unit: u32) -> Result<Option<u64>, EngineError> {
         Ok(self.buckets.state(key))
     }
 }
