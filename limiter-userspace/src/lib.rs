@@ -10,3 +10,4 @@ pub mod metrics;
 pub mod native;
 pub mod policy;
 pub mod replay;
+pub mod state;

@@ -1,6 +1,6 @@
 //! What the command line and the daemon say to each other.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
 
 use clap::ValueEnum;
 use ipnet::IpNet;
@@ -135,6 +135,8 @@ pub struct Status {
     pub policy: PolicyStatus,
     /// Where the buckets are.
     pub buckets: BucketsStatus,
+    /// The state file; `None`: nothing is kept.
+    pub state: Option<StateStatus>,
     /// Packets by reason, over all interfaces.
     pub reasons: BTreeMap<String, u64>,
     /// What each limit did.
@@ -178,6 +180,21 @@ pub struct BucketsStatus {
     pub capacity: u32,
     /// Buckets in debt that the table forgot for want of room; the hash map does not tell.
     pub lossy_evictions: u64,
+}
+
+/// The state file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StateStatus {
+    /// Its path.
+    pub file: PathBuf,
+    /// When it was last saved; `None`: not since the daemon was started.
+    pub saved_at: Option<Timestamp>,
+    /// How many buckets in debt it has since.
+    pub buckets: u64,
+    /// How often it could not be saved since the daemon was started.
+    pub errors: u64,
+    /// Why it could not be saved the last time; `None`: it could.
+    pub error: Option<String>,
 }
 
 /// What one limit did to the packets it matched.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, error::Error, net::IpAddr};
 
 use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 
-use super::{Daemon, offenders, refill};
+use super::{Daemon, StateKeeper, offenders, refill};
 use crate::{
     control::protocol::{
         Answer, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation, LimitStatus,
@@ -66,6 +66,7 @@ fn status(daemon: &Daemon) -> Result<Status, DatapathError> {
             capacity: buckets.capacity,
             lossy_evictions: daemon.datapath.lossy_evictions()?,
         },
+        state: daemon.state.as_ref().map(StateKeeper::status),
         reasons,
         limits,
     })

@@ -6,6 +6,7 @@ mod offenders;
 mod refill;
 mod service;
 mod startup;
+mod state;
 mod watch;
 
 use std::sync::Arc;
@@ -15,19 +16,29 @@ use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
-pub use self::startup::{Options, StartupError};
-use crate::{datapath::Datapath, policy::Policy};
+pub use self::{
+    startup::{Options, StartupError},
+    state::StateKeeper,
+};
+use crate::{
+    datapath::Datapath,
+    policy::{Names, Policy},
+};
 
 /// What the daemon answers from.
 pub struct Daemon {
     /// The policy in force.
     pub policy: Policy,
+    /// Every name that was interned so far.
+    pub names: Names,
     /// Counts the policies that were loaded, from 1.
     pub generation: u64,
     /// When the policy was loaded.
     pub loaded_at: Timestamp,
     /// The kernel's side.
     pub datapath: Datapath,
+    /// Saves what buckets owe; `None`: nobody wants it.
+    pub state: Option<StateKeeper>,
 }
 
 /// Why the daemon ended without being told to.
@@ -72,7 +83,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             Ok(())
         }
         never = service::stay_alive() => match never {},
+        never = state::keep(daemon) => match never {},
     };
     service::stopping();
+    state::save(daemon).await;
     ended
 }

@@ -8,7 +8,7 @@ use limiter_common::limit::Cost;
 use thiserror::Error;
 use tracing::{info, warn};
 
-use super::Daemon;
+use super::{Daemon, StateKeeper, state::Resumed};
 use crate::{
     config::{self, AttachMode, Diagnostics},
     control::server::{Server, ServerError},
@@ -20,7 +20,7 @@ use crate::{
         wall_clock_now,
     },
     metrics::Metrics,
-    policy::{CompileError, CompiledPolicy, Names, Policy},
+    policy::{CompileError, Names, Policy, TooManyNames},
 };
 
 /// What the daemon is started with.
@@ -75,6 +75,9 @@ pub enum StartupError {
         /// Its MTU, in bytes.
         mtu: u32,
     },
+    /// The limits have too many names.
+    #[error(transparent)]
+    Names(#[from] TooManyNames),
     /// The policy does not fit the datapath.
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -110,7 +113,10 @@ pub(super) struct Started {
 
 pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let config = config::load(&options.config, &Names::default())?;
-    let compiled = CompiledPolicy::new(&config.policy)?;
+    let state = config.state.map(StateKeeper::new);
+    let mut resumed = Resumed::load(state.as_ref());
+    let (policy, policy_names) = resumed.name(config.policy)?;
+    let compiled = resumed.compile(&policy)?;
     let names = if options.interfaces.is_empty() {
         config.interfaces
     } else {
@@ -122,7 +128,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     preflight::check()?;
     let interfaces = interface::find_free(&names).await?;
     for interface in &interfaces {
-        check_bursts(&config.policy, interface)?;
+        check_bursts(&policy, interface)?;
     }
     let control = Server::bind(&options.socket).await?;
     let listener = match options.metrics.unwrap_or(config.metrics.listen) {
@@ -140,8 +146,11 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         LogLevel::Off
     };
     let settings = Settings::new(config.buckets, config.offenders, log_level)?;
+    let settings = resumed.settings(settings);
     let mode = options.mode.unwrap_or(config.mode);
-    let mut datapath = Datapath::start(compiled, &interfaces, mode, settings)?;
+    let mut datapath = Datapath::start(compiled, &interfaces, mode, settings, |maps, units| {
+        resumed.restore(maps, units)
+    })?;
     if settings.log == LogLevel::Verdicts {
         for attachment in datapath.attachments_mut() {
             log::forward(attachment)?;
@@ -151,10 +160,12 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         announce(attachment);
     }
     let daemon = Arc::new(Daemon {
-        policy: config.policy,
+        policy,
+        names: policy_names,
         generation: 1,
         loaded_at: wall_clock_now(),
         datapath,
+        state,
     });
     info!(
         "enforcing the policy (limits: {}, overrides: {}); control socket {}{}",

@@ -40,7 +40,7 @@ use limiter_common::{
 
 pub use self::{
     attach::{AttachedMode, Attachment},
-    buckets::BucketMaps,
+    buckets::{BucketMaps, Restored},
     error::DatapathError,
     instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
@@ -52,7 +52,8 @@ pub use self::{
 use self::{interface::Interface, shared::SharedDirectory};
 use crate::{
     config::{AttachMode, Buckets, Offenders},
-    policy::CompiledPolicy,
+    policy::{CompiledPolicy, Units},
+    state::{Debts, StoredDebts},
 };
 
 /// What an instance is made from.
@@ -87,6 +88,17 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// With the secret of a table whose buckets are to be put back.
+    #[must_use]
+    pub const fn resuming(mut self, debts: &Debts) -> Self {
+        if let StoredDebts::Table(table) = &debts.stored {
+            self.hash_key = table.hash_key;
+        }
+        self
+    }
+}
+
 /// The running datapath. Dropping it detaches every program.
 pub struct Datapath {
     policy: CompiledPolicy,
@@ -109,12 +121,14 @@ pub struct Holding {
 }
 
 impl Datapath {
-    /// Loads the policy and attaches it to every interface, or to none.
+    /// Loads the policy and attaches it to every interface, or to none. `fill` may put something
+    /// into the buckets before the first packet is charged to one.
     pub fn start(
         policy: CompiledPolicy,
         interfaces: &[Interface],
         mode: AttachMode,
         settings: Settings,
+        fill: impl FnOnce(&BucketMaps, &Units) -> Result<(), DatapathError>,
     ) -> Result<Self, DatapathError> {
         if interfaces.len() > MAX_INTERFACES as usize {
             return Err(DatapathError::TooManyInterfaces(interfaces.len()));
@@ -123,6 +137,7 @@ impl Datapath {
         for instance in &mut instances {
             instance.verify()?;
         }
+        fill(maps.buckets(), &policy.units)?;
         let mut attachments = Vec::with_capacity(interfaces.len());
         for (slot, (instance, interface)) in (0..).zip(instances.into_iter().zip(interfaces)) {
             attachments.push(Attachment::new(instance, interface, slot, mode)?);
@@ -159,6 +174,12 @@ impl Datapath {
     #[must_use]
     pub const fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// What every bucket owes now.
+    pub fn capture(&self) -> Result<Debts, DatapathError> {
+        let buckets = self.maps.buckets();
+        buckets.capture(&self.policy.units, monotonic_now())
     }
 
     /// How many buckets were forgotten while they were in debt, for want of room.

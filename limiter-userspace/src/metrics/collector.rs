@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use jiff::Timestamp;
 use limiter_common::{
     counters::{LimitTraffic, Traffic},
     reason::{Action, Reason},
@@ -12,7 +13,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::daemon::Daemon;
+use crate::{control::protocol::StateStatus, daemon::Daemon};
 
 /// The daemon's counters as metrics.
 pub(super) struct DaemonCollector(pub(super) Arc<Daemon>);
@@ -67,6 +68,9 @@ impl Collector for DaemonCollector {
         )?)?;
 
         offenders(daemon, &mut encoder)?;
+        if let Some(keeper) = &daemon.state {
+            state(&keeper.status(), &mut encoder)?;
+        }
 
         let overrides: Vec<Labelled<1, u64>> = daemon
             .policy
@@ -127,6 +131,22 @@ fn offenders(daemon: &Daemon, encoder: &mut DescriptorEncoder) -> fmt::Result {
         "Offenders that are remembered",
         None,
         MetricType::Gauge,
+    )?)
+}
+
+fn state(status: &StateStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let saved_at = status.saved_at.map_or(0, Timestamp::as_second);
+    ConstGauge::new(saved_at).encode(encoder.encode_descriptor(
+        "limiter_state_last_save_timestamp_seconds",
+        "When the state file was last saved, in seconds since 1970; 0: not since the start",
+        None,
+        MetricType::Gauge,
+    )?)?;
+    ConstCounter::new(status.errors).encode(encoder.encode_descriptor(
+        "limiter_state_save_errors",
+        "How often the state file could not be saved",
+        None,
+        MetricType::Counter,
     )?)
 }
 

@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limiter_common::limit::{BUILT_IN, FIRST_CUSTOM_ID, LimitId, MAX_LIMIT_IDS};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Every name that was interned, also those that no limit has any more.
 ///
 /// Hand it from one policy to the next: a bucket belongs to an interned id, so a limit keeps
 /// its buckets and counters across reloads wherever it stands in the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// It can be kept beside the buckets, as a map of names to ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<String, u16>", into = "BTreeMap<String, u16>")]
 pub struct Names(BTreeMap<String, LimitId>);
 
 /// More names than there are ids.
@@ -82,6 +86,37 @@ impl Names {
     }
 }
 
+impl From<Names> for BTreeMap<String, u16> {
+    fn from(names: Names) -> Self {
+        names.0.into_iter().map(|(name, id)| (name, id.0)).collect()
+    }
+}
+
+/// Names that no limiter has kept so.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("'{name}' has the id {id}, which is none to be had or another's")]
+pub struct NoSuchId {
+    name: String,
+    id: u16,
+}
+
+impl TryFrom<BTreeMap<String, u16>> for Names {
+    type Error = NoSuchId;
+
+    fn try_from(kept: BTreeMap<String, u16>) -> Result<Self, NoSuchId> {
+        let mut taken = BTreeSet::new();
+        let mut names = Self::default();
+        for (name, id) in kept {
+            let is_custom = id >= FIRST_CUSTOM_ID && u32::from(id) < MAX_LIMIT_IDS;
+            if !is_custom || is_built_in(&name) || !taken.insert(id) {
+                return Err(NoSuchId { name, id });
+            }
+            names.0.insert(name, LimitId(id));
+        }
+        Ok(names)
+    }
+}
+
 fn is_built_in(name: &str) -> bool {
     BUILT_IN.iter().any(|limit| limit.name == name)
 }
@@ -141,5 +176,22 @@ mod tests {
         assert_eq!(next.id("New"), Some(LimitId(32)));
         assert_eq!(next.id("Limit000"), None);
         assert_eq!(next.id("Limit001"), full.id("Limit001"));
+    }
+
+    #[test]
+    fn are_kept_as_a_map() {
+        let names = Names::default().intern(["Web", "Dns"]).unwrap();
+        let kept = serde_json::to_string(&names).unwrap();
+        assert_eq!(kept, r#"{"Dns":32,"Web":33}"#);
+        assert_eq!(serde_json::from_str::<Names>(&kept).unwrap(), names);
+        for wrong in [
+            r#"{"Dns":32,"Web":32}"#,
+            r#"{"Dns":31}"#,
+            r#"{"Dns":256}"#,
+            r#"{"PacketsPerIPAddress":32}"#,
+        ] {
+            let error = serde_json::from_str::<Names>(wrong).unwrap_err();
+            assert!(error.to_string().contains("none to be had"), "{error}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod offenders;
 mod output;
 mod refill;
 mod service;
+mod state;
 mod usage;
 mod watch;
 

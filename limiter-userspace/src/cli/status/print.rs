@@ -8,7 +8,7 @@ use super::super::{
     render::{count, counted, table},
     traffic::{LimitRow, limits_table},
 };
-use crate::control::protocol::Status;
+use crate::control::protocol::{StateStatus, Status};
 
 pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     for interface in &status.interfaces {
@@ -31,11 +31,15 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     )?;
     writeln!(
         out,
-        "buckets: up to {} in the {} store, {} forgotten while in debt\n",
+        "buckets: up to {} in the {} store, {} forgotten while in debt",
         count(status.buckets.capacity.into()),
         status.buckets.store,
         count(status.buckets.lossy_evictions),
     )?;
+    if let Some(state) = &status.state {
+        print_state(out, state)?;
+    }
+    writeln!(out)?;
 
     let limits: Vec<_> = status
         .limits
@@ -72,6 +76,25 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     } else {
         let header = ["verdict", "reason", "packets", "meaning"];
         writeln!(out, "{}", table(header, [2], reasons))?;
+    }
+    Ok(())
+}
+
+fn print_state(out: &mut impl Write, state: &StateStatus) -> anyhow::Result<()> {
+    let file = state.file.display();
+    match state.saved_at {
+        Some(saved_at) => writeln!(
+            out,
+            "state: {file}, saved {saved_at:.0} with {} in debt",
+            counted(
+                usize::try_from(state.buckets).unwrap_or(usize::MAX),
+                "bucket"
+            ),
+        )?,
+        None => writeln!(out, "state: {file}, not saved yet")?,
+    }
+    if let Some(error) = &state.error {
+        writeln!(out, "  NOT saved since: {error}")?;
     }
     Ok(())
 }

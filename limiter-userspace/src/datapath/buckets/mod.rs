@@ -5,8 +5,10 @@
 //! element and write another one in its place: what the kernel does to the bucket in the
 //! microseconds between is lost.
 
+mod capture;
 mod mapped;
 mod reset;
+mod restore;
 
 use aya::maps::{HashMap, Map, MapData, MapError};
 use limiter_common::{
@@ -16,6 +18,7 @@ use limiter_common::{
 };
 
 use self::mapped::MappedLines;
+pub use self::restore::Restored;
 use super::{DatapathError, Settings, hash, maps::error, pod::InMap};
 use crate::config::Store;
 

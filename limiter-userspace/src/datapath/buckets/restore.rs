@@ -1,0 +1,222 @@
+//! Putting what buckets owe into the kernel's buckets.
+//!
+//! What a bucket of the table is called does not tell where it is in a table of another size. In
+//! a smaller one, its line has the same number but for the leading bits. In a larger one, these
+//! bits are those of a hash that nobody has kept: the bucket is put into each line where it may
+//! be. The copies that nobody asks for are full some time later, and gone.
+
+use std::cell::Cell;
+
+use limiter_common::{
+    gcra::{Change, Spend},
+    limit::LimitId,
+    table::{self, LineStore, WhenFull},
+    unit::Unit,
+};
+
+use super::{BucketMaps, DatapathError, InMap};
+use crate::{
+    config::Store,
+    policy::Units,
+    state::{Debts, HashDebt, StoredDebts, TableDebts, left_of},
+};
+
+/// The most lines that a bucket is put into: the most times that a table may have grown.
+const MOST_COPIES: u32 = 16;
+
+/// What has become of the buckets that owed something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// How many owe what they owed, less the time that has passed.
+    pub restored: u64,
+    /// How many are full by now.
+    pub full: u64,
+    /// How many are forgotten, for want of room or because nobody knows whose they are.
+    pub lost: u64,
+}
+
+/// A bucket that still owes something.
+struct Owing<T> {
+    bucket: T,
+    /// How much longer until it is full, in nanoseconds.
+    full_in_ns: u64,
+    /// What is to be done to a full bucket.
+    spend: Spend,
+}
+
+impl BucketMaps {
+    /// Puts buckets back that owed something `passed_ns` before `now_ns`, on top of what those
+    /// that are there owe now. `units`: those that buckets count in; their numbers are to be those
+    /// of `debts` where they have any in common.
+    ///
+    /// Where there is not room for all, those that would be full first are forgotten.
+    pub fn restore(
+        &self,
+        debts: &Debts,
+        units: &Units,
+        now_ns: u64,
+        passed_ns: u64,
+    ) -> Result<Restored, DatapathError> {
+        let back = Back {
+            units,
+            kept: &debts.units,
+            now_ns,
+            passed_ns,
+        };
+        match (self.settings.buckets.store, &debts.stored) {
+            (Store::Table, StoredDebts::Table(table)) => Ok(self.from_table(&back, table)),
+            (Store::Table, StoredDebts::Hash(debts)) => Ok(self.from_hash_to_table(&back, debts)),
+            (Store::Hash, StoredDebts::Hash(debts)) => self.from_hash(&back, debts),
+            // Of a hash nobody knows whose it is.
+            (Store::Hash, StoredDebts::Table(table)) => Ok(Restored {
+                lost: table.debts.len() as u64,
+                ..Restored::default()
+            }),
+        }
+    }
+
+    fn from_table(&self, back: &Back<'_>, table: &TableDebts) -> Restored {
+        let (old, new) = (table.lines, self.table.count());
+        let copies = (new / old.max(1)).max(1);
+        if table.hash_key != self.settings.hash_key
+            || !old.is_power_of_two()
+            || copies > MOST_COPIES
+        {
+            return Restored {
+                lost: table.debts.len() as u64,
+                ..Restored::default()
+            };
+        }
+        let debts = table.debts.iter();
+        let debts = debts.map(|debt| {
+            (
+                (debt.line, debt.name),
+                table::unit_of(debt.name),
+                debt.ticks,
+            )
+        });
+        self.into_lines(back, debts, |(line, name)| {
+            let line = line & (old.min(new) - 1);
+            ((0..copies).map(move |copy| line + copy * old), name)
+        })
+    }
+
+    fn from_hash_to_table(&self, back: &Back<'_>, debts: &[HashDebt]) -> Restored {
+        let debts = debts.iter();
+        let debts = debts.map(|debt| ((debt.key, debt.unit), debt.unit, debt.ticks));
+        self.into_lines(back, debts, |(key, unit)| {
+            let place = self.settings.hash_key.place(&key);
+            let limit = LimitId(key.limit);
+            let line = place.line(limit, self.table.count());
+            (std::iter::once(line), table::name(place, limit, unit))
+        })
+    }
+
+    /// Puts buckets into the lines that `place` tells, under the name that it tells.
+    fn into_lines<T, L: Iterator<Item = u32>>(
+        &self,
+        back: &Back<'_>,
+        debts: impl Iterator<Item = (T, u32, u64)>,
+        place: impl Fn(T) -> (L, u64),
+    ) -> Restored {
+        let (owing, mut restored) = back.owing(debts);
+        let store = At {
+            units: back.units,
+            now_ns: back.now_ns,
+            evicted: Cell::new(0),
+        };
+        for Owing { bucket, spend, .. } in owing {
+            let (lines, name) = place(bucket);
+            for line in lines.filter_map(|line| self.table.get(line)) {
+                let change = Change::Spend(&spend);
+                table::update(
+                    || table::change(&line, name, change),
+                    || table::insert(&line, &store, name, change, WhenFull::Evict),
+                );
+            }
+        }
+        let evicted = store.evicted.get().min(restored.restored);
+        restored.restored -= evicted;
+        restored.lost += evicted;
+        restored
+    }
+
+    fn from_hash(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
+        let debts = debts.iter();
+        let (owing, mut restored) = back.owing(debts.map(|debt| (debt.key, debt.unit, debt.ticks)));
+        let room = self.settings.buckets.capacity as usize;
+        let (forgotten, owing) = owing.split_at(owing.len().saturating_sub(room));
+        restored.restored -= forgotten.len() as u64;
+        restored.lost += forgotten.len() as u64;
+        let mut keys = Vec::with_capacity(owing.len());
+        let mut states = Vec::with_capacity(owing.len());
+        for Owing { bucket, spend, .. } in owing {
+            let there = self.state(bucket, 0)?.unwrap_or(0);
+            if let Ok(state) = spend.apply(there) {
+                keys.push(InMap(*bucket));
+                states.push(InMap(state));
+            }
+        }
+        self.put(&keys, &states)?;
+        Ok(restored)
+    }
+}
+
+/// What buckets are put back with.
+struct Back<'a> {
+    units: &'a Units,
+    kept: &'a Units,
+    now_ns: u64,
+    passed_ns: u64,
+}
+
+impl Back<'_> {
+    /// The buckets that still owe something, those that are full again last at the end: they are
+    /// not to give way to others.
+    fn owing<T>(&self, debts: impl Iterator<Item = (T, u32, u64)>) -> (Vec<Owing<T>>, Restored) {
+        let mut restored = Restored::default();
+        let mut owing = Vec::new();
+        for (bucket, number, ticks) in debts {
+            let Some(unit) = self.unit(number) else {
+                restored.lost += 1;
+                continue;
+            };
+            let Some(ticks) = left_of(unit, ticks, self.passed_ns) else {
+                restored.full += 1;
+                continue;
+            };
+            owing.push(Owing {
+                bucket,
+                full_in_ns: unit.debt_ns(0, ticks),
+                spend: Spend::unbounded(unit.ticks(self.now_ns), ticks),
+            });
+        }
+        owing.sort_by_key(|owing| owing.full_in_ns);
+        restored.restored = owing.len() as u64;
+        (owing, restored)
+    }
+
+    /// The unit of a number; `None`: it is another one by now.
+    fn unit(&self, number: u32) -> Option<&Unit> {
+        let unit = self.units.get(number)?;
+        (self.kept.get(number) == Some(unit)).then_some(unit)
+    }
+}
+
+/// The table at one time.
+struct At<'a> {
+    units: &'a Units,
+    now_ns: u64,
+    evicted: Cell<u64>,
+}
+
+impl LineStore for At<'_> {
+    fn debt_ns(&self, name: u64, state: u64) -> u64 {
+        let unit = self.units.get(table::unit_of(name));
+        unit.map_or(0, |unit| unit.debt_ns(self.now_ns, state))
+    }
+
+    fn count_lossy_eviction(&self) {
+        self.evicted.set(self.evicted.get() + 1);
+    }
+}
