@@ -83,7 +83,10 @@ fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
         let limiter = scene.start(buckets, LIMITS)?;
         let log = limiter.log()?;
         ensure!(log.contains("INFO going on with the state of "), "{log}");
-        ensure!(log.contains(" (buckets in debt: 1, full by now: 0)"), "{log}");
+        ensure!(
+            log.contains(" (buckets in debt: 1, full by now: 0)"),
+            "{log}"
+        );
         assert_eq!(remaining(&limiter)?, 5);
         scene.send(10)?;
         assert_eq!(limiter.status()?["reasons"]["over_limit"], 5);

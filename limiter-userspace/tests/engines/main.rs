@@ -17,4 +17,5 @@ mod offenders;
 mod properties;
 mod random;
 mod refill;
+mod restore;
 mod worked_example;

@@ -64,7 +64,7 @@ impl BucketMaps {
     pub(super) fn count(&self) -> Result<usize, DatapathError> {
         match self.settings.buckets.store {
             Store::Table => Ok(self.in_lines().count()),
-            Store::Hash => Ok(self.hash.keys().count()),
+            Store::Hash => Ok(hash::read(&self.hash).map_err(error(BUCKETS))?.len()),
         }
     }
 

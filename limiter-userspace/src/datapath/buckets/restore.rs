@@ -64,9 +64,9 @@ impl BucketMaps {
             passed_ns,
         };
         match (self.settings.buckets.store, &debts.stored) {
-            (Store::Table, StoredDebts::Table(table)) => Ok(self.from_table(&back, table)),
-            (Store::Table, StoredDebts::Hash(debts)) => Ok(self.from_hash_to_table(&back, debts)),
-            (Store::Hash, StoredDebts::Hash(debts)) => self.from_hash(&back, debts),
+            (Store::Table, StoredDebts::Table(table)) => Ok(self.lines_to_lines(&back, table)),
+            (Store::Table, StoredDebts::Hash(debts)) => Ok(self.keys_to_lines(&back, debts)),
+            (Store::Hash, StoredDebts::Hash(debts)) => self.keys_to_keys(&back, debts),
             // Of a hash nobody knows whose it is.
             (Store::Hash, StoredDebts::Table(table)) => Ok(Restored {
                 lost: table.debts.len() as u64,
@@ -75,7 +75,7 @@ impl BucketMaps {
         }
     }
 
-    fn from_table(&self, back: &Back<'_>, table: &TableDebts) -> Restored {
+    fn lines_to_lines(&self, back: &Back<'_>, table: &TableDebts) -> Restored {
         let (old, new) = (table.lines, self.table.count());
         let copies = (new / old.max(1)).max(1);
         if table.hash_key != self.settings.hash_key
@@ -95,16 +95,16 @@ impl BucketMaps {
                 debt.ticks,
             )
         });
-        self.into_lines(back, debts, |(line, name)| {
+        self.fill_lines(back, debts, |(line, name)| {
             let line = line & (old.min(new) - 1);
             ((0..copies).map(move |copy| line + copy * old), name)
         })
     }
 
-    fn from_hash_to_table(&self, back: &Back<'_>, debts: &[HashDebt]) -> Restored {
+    fn keys_to_lines(&self, back: &Back<'_>, debts: &[HashDebt]) -> Restored {
         let debts = debts.iter();
         let debts = debts.map(|debt| ((debt.key, debt.unit), debt.unit, debt.ticks));
-        self.into_lines(back, debts, |(key, unit)| {
+        self.fill_lines(back, debts, |(key, unit)| {
             let place = self.settings.hash_key.place(&key);
             let limit = LimitId(key.limit);
             let line = place.line(limit, self.table.count());
@@ -113,7 +113,7 @@ impl BucketMaps {
     }
 
     /// Puts buckets into the lines that `place` tells, under the name that it tells.
-    fn into_lines<T, L: Iterator<Item = u32>>(
+    fn fill_lines<T, L: Iterator<Item = u32>>(
         &self,
         back: &Back<'_>,
         debts: impl Iterator<Item = (T, u32, u64)>,
@@ -141,7 +141,7 @@ impl BucketMaps {
         restored
     }
 
-    fn from_hash(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
+    fn keys_to_keys(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
         let debts = debts.iter();
         let (owing, mut restored) = back.owing(debts.map(|debt| (debt.key, debt.unit, debt.ticks)));
         let room = self.settings.buckets.capacity as usize;
