@@ -2,22 +2,18 @@
 
 use std::net::IpAddr;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 
 use super::{ControlArgs, OutputArgs, refill::refill};
 use crate::control::protocol::{Request, ResetQuery, Whose};
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("one of them").required(true).args(["whose", "all"]))]
 pub(super) struct ResetArgs {
     /// The address or the prefix whose buckets are to be full: all that its packets are charged
     /// to, as `limiter explain` shows them, those it shares with others too
-    #[arg(
-        value_name = "ADDRESS|PREFIX",
-        value_parser = parse_whose,
-        required_unless_present = "all",
-        conflicts_with = "all"
-    )]
+    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
     whose: Option<Whose>,
 
     /// Everybody's buckets

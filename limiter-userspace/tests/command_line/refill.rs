@@ -213,7 +213,7 @@ fn what_cannot_be_given_back() -> Result<()> {
 #[test]
 fn wrong_usage() -> Result<()> {
     for (arguments, expected) in [
-        (&["reset"][..], "<ADDRESS|PREFIX>"),
+        (&["reset"][..], "<ADDRESS|PREFIX|--all>"),
         (&["reset", "--all", "10.0.0.1"], "cannot be used with"),
         (&["reset", "10.0.0.1/8"], "did you mean 10.0.0.0/8?"),
         (&["reset", "eth0"], "expected an address or a prefix"),

@@ -14,20 +14,19 @@ use crate::native::AtomicLine;
 
 /// Lines that the kernel program uses at the same time. Unmapped when dropped.
 pub(super) struct MappedLines {
+    array: Array<MapData, [u64; 2 * WAYS]>,
     memory: MmapRaw,
-    count: u32,
 }
 
 impl MappedLines {
     /// Maps an array of lines, which must be mappable.
-    pub(super) fn new(array: &Array<MapData, [u64; 2 * WAYS]>) -> Result<Self, DatapathError> {
-        let count = array.len();
+    pub(super) fn new(array: Array<MapData, [u64; 2 * WAYS]>) -> Result<Self, DatapathError> {
         let memory = MmapOptions::new()
-            .len(count as usize * size_of::<AtomicLine>())
+            .len(array.len() as usize * size_of::<AtomicLine>())
             // Shared, to read and to write.
             .map_raw(array.map().fd().as_fd().as_raw_fd())
             .map_err(DatapathError::Mapping)?;
-        Ok(Self { memory, count })
+        Ok(Self { array, memory })
     }
 
     /// Every line.
@@ -35,7 +34,7 @@ impl MappedLines {
         // SAFETY: as many bytes are mapped for as long as `self` is there, from the start of a
         // page on. Any bytes are a line. Whoever else writes there, this process's threads and
         // the kernel's programs, does so by atomic instructions on the same aligned words.
-        unsafe { slice::from_raw_parts(self.memory.as_ptr().cast(), self.count as usize) }
+        unsafe { slice::from_raw_parts(self.memory.as_ptr().cast(), self.count() as usize) }
     }
 
     /// The line of that index.
@@ -44,7 +43,7 @@ impl MappedLines {
     }
 
     /// How many there are: a power of two.
-    pub(super) const fn count(&self) -> u32 {
-        self.count
+    pub(super) fn count(&self) -> u32 {
+        self.array.len()
     }
 }

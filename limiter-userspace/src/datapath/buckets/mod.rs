@@ -37,11 +37,10 @@ impl BucketMaps {
         settings: Settings,
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError> {
-        let table = open(TABLE)?.try_into().map_err(error(TABLE))?;
         Ok(Self {
             settings,
             hash: open(BUCKETS)?.try_into().map_err(error(BUCKETS))?,
-            table: MappedLines::new(&table)?,
+            table: MappedLines::new(open(TABLE)?.try_into().map_err(error(TABLE))?)?,
         })
     }
 
