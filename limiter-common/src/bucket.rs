@@ -153,6 +153,15 @@ impl BucketKey {
     }
 }
 
+/// What is stored of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The number of the unit that the state counts in.
+    pub unit: u32,
+    /// The TAT.
+    pub state: u64,
+}
+
 /// How often a store tries to change a bucket that other CPUs keep changing.
 pub const ATTEMPTS: u32 = 32;
 
@@ -200,6 +209,9 @@ pub trait BucketStore {
     type Found: Copy + Default;
 
     /// Looks for a bucket of a limit that counts in the unit of number `unit`; returns its state.
+    ///
+    /// One that counts in another unit, since its limit had another rate, it does not see:
+    /// [`Self::spend`] exchanges it.
     ///
     /// Where it is the only one, a store may leave the look-up to [`Self::spend`], and say that
     /// the bucket is full.

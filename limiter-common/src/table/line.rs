@@ -1,22 +1,27 @@
 //! One line of the table: finding a bucket in it, changing it, and making room.
 
-use super::Spot;
+use super::{Spot, is_same_bucket, unit_of};
 use crate::{
     bucket::{ATTEMPTS, Updated},
     gcra::{Change, Spend},
+    unit::{self, KnownUnits, ODD_TICK},
 };
 
-/// How many buckets a line has: with a name and a state of eight bytes each, a cache line.
+/// How many buckets a line of the table has: with a name and a state of eight bytes each, a cache
+/// line.
 pub const WAYS: usize = 4;
 
 /// The name of no bucket.
 pub const EMPTY: u64 = 0;
 
 /// In place of a state: another CPU is putting a bucket there. No TAT is as large.
-const LOCKED: u64 = u64::MAX;
+pub const LOCKED: u64 = u64::MAX;
 
-/// A line in memory that all CPUs share. `way` is below [`WAYS`].
+/// A line in memory that all CPUs share. `way` is below [`Line::WAYS`].
 pub trait Line {
+    /// How many buckets it has room for.
+    const WAYS: usize;
+
     /// The name of the bucket in a way.
     fn name(&self, way: usize) -> u64;
     /// Its state.
@@ -29,13 +34,30 @@ pub trait Line {
     fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool;
 }
 
-/// What a line belongs to.
-pub trait LineStore {
-    /// How much longer, in nanoseconds, until the bucket of that name and state is full; 0 when
-    /// it is.
-    fn debt_ns(&self, name: u64, state: u64) -> u64;
+/// What a line belongs to, at one time.
+pub trait LineStore: KnownUnits {
+    /// The time in nanoseconds.
+    fn now_ns(&self) -> u64;
+    /// Whether there are units whose tick is another than a nanosecond.
+    fn has_odd_ticks(&self) -> bool;
     /// A bucket in debt was forgotten.
     fn count_lossy_eviction(&self);
+
+    /// How much longer, in nanoseconds, until the bucket of that name and state is full; 0 when
+    /// it is.
+    #[inline(always)]
+    fn debt_ns(&self, name: u64, state: u64) -> u64 {
+        // Mostly all limits count in nanoseconds, and then nothing is left of the rest.
+        if self.has_odd_ticks() {
+            let number = unit_of(name);
+            if number & ODD_TICK != 0
+                && let Some(unit) = self.unit(number)
+            {
+                return unit.debt_ns(self.now_ns(), state);
+            }
+        }
+        state.saturating_sub(self.now_ns())
+    }
 }
 
 /// What happens to a packet that needs a new bucket where all of the line are in debt.
@@ -52,27 +74,37 @@ pub enum WhenFull {
     PassNew,
 }
 
-/// The way of the bucket of that name; [`WAYS`] when it is in none.
+/// The way of the bucket of that name; [`Line::WAYS`] when it is in none.
 #[inline(always)]
 fn find<L: Line>(line: &L, name: u64) -> usize {
     let mut way = 0;
-    while way < WAYS && line.name(way) != name {
+    while way < L::WAYS && line.name(way) != name {
         way += 1;
     }
     way
 }
 
-/// The way of the bucket of that name and its state; [`WAYS`] and 0, which is the state of a full
-/// bucket, when it is in none.
+/// The way of the same bucket in whatever unit; [`Line::WAYS`] when it is in none.
+#[inline(always)]
+fn find_in_any_unit<L: Line>(line: &L, name: u64) -> usize {
+    let mut way = 0;
+    while way < L::WAYS && !is_same_bucket(line.name(way), name) {
+        way += 1;
+    }
+    way
+}
+
+/// The way of the bucket of that name and its state; [`Line::WAYS`] and 0, which is the state of a
+/// full bucket, when it is in none.
 #[inline(always)]
 pub fn read<L: Line>(line: &L, name: u64) -> (usize, u64) {
     let way = find(line, name);
-    if way >= WAYS {
-        return (WAYS, 0);
+    if way >= L::WAYS {
+        return (L::WAYS, 0);
     }
     match line.state(way) {
         // Just being put in: nothing was spent yet.
-        LOCKED => (WAYS, 0),
+        LOCKED => (L::WAYS, 0),
         state => (way, state),
     }
 }
@@ -88,17 +120,26 @@ pub fn entry<L: Line>(line: &L, way: usize) -> Option<(u64, u64)> {
 }
 
 /// How a step ended where not by an [`Updated`] as its number: another CPU was faster.
-const AGAIN: u32 = 0xffff;
+pub const AGAIN: u32 = 0xffff;
 
-/// Likewise: the bucket is not in its line.
-const MISSING: u32 = 0xfffe;
+/// Likewise: the bucket is not in its line under that name.
+pub const MISSING: u32 = 0xfffe;
+
+/// Likewise: it is there, in another unit or just put in by another CPU.
+pub const IN_ANOTHER_UNIT: u32 = 0xfffd;
+
+/// Whether a step has ended by one of these.
+#[inline(always)]
+const fn is_step(ended: u32) -> bool {
+    ended >= IN_ANOTHER_UNIT
+}
 
 /// Changes the state of the bucket of that name, if it is there. A step, whose end [`update`]
 /// knows.
 #[inline(always)]
 pub fn change<L: Line>(line: &L, name: u64, wanted: Change) -> u32 {
     let way = find(line, name);
-    if way >= WAYS {
+    if way >= L::WAYS {
         return MISSING;
     }
     let seen = line.state(way);
@@ -108,29 +149,39 @@ pub fn change<L: Line>(line: &L, name: u64, wanted: Change) -> u32 {
     let Ok(state) = wanted.apply(seen) else {
         return Updated::Declined as u32;
     };
-    swap(line, way, name, seen, state)
+    swap(line, way, name, seen, state, wanted.is_refund())
 }
 
 /// Changes the state of the bucket of that name, which was seen in a way and a state. A step.
 #[inline(always)]
-fn swap<L: Line>(line: &L, way: usize, name: u64, seen: u64, state: u64) -> u32 {
+fn swap<L: Line>(line: &L, way: usize, name: u64, seen: u64, state: u64, is_refund: bool) -> u32 {
     if !line.compare_and_swap_state(way, seen, state) {
         return AGAIN;
     }
-    if line.name(way) == name {
+    let named = line.name(way);
+    if named == name {
         return Updated::Stored as u32;
     }
-    // It has become another's in between, in the very same state: give it back.
-    line.compare_and_swap_state(way, state, seen);
-    AGAIN
+    // It has become another's in between, in the very same state: give it back. Or, still the same
+    // bucket, it was exchanged, and then rather after the swap than before: what was spent is left
+    // there, and is spent again.
+    if is_refund || !is_same_bucket(named, name) {
+        line.compare_and_swap_state(way, state, seen);
+    }
+    // To give back twice would be too much.
+    if is_refund {
+        Updated::Stored as u32
+    } else {
+        AGAIN
+    }
 }
 
 /// Puts the bucket of that name, which was not there, into the line. A step, too.
 ///
 /// A way changes hands only while its state is [`LOCKED`], which takes a compare-and-swap from
 /// the state that was found worth evicting; so no charge can get lost in between. Two CPUs that
-/// put the same bucket in at once both write its name before they look for it elsewhere: at
-/// least one sees the other and withdraws.
+/// put the same bucket in at once, in whatever units, both write its name before they look for it
+/// elsewhere: at least one sees the other and withdraws.
 #[inline(always)]
 pub fn insert<L: Line, S: LineStore>(
     line: &L,
@@ -140,18 +191,23 @@ pub fn insert<L: Line, S: LineStore>(
     when_full: WhenFull,
 ) -> u32 {
     if wanted.is_refund() {
-        // The bucket is gone, and so is its debt.
+        // The bucket is gone, and so is its debt. Or another CPU has just exchanged it: then it
+        // owes too much, which is rare enough.
         return Updated::Stored as u32;
     }
-    let mut victim = WAYS;
+    let mut victim = L::WAYS;
     let mut evicted = LOCKED;
     let mut least = u64::MAX;
     // The first one that is full will do: in a flood that is nearly always the first of all.
     let mut way = 0;
-    while way < WAYS && least > 0 {
+    while way < L::WAYS && least > 0 {
         let seen = line.state(way);
         if seen != LOCKED {
-            let debt = store.debt_ns(line.name(way), seen);
+            let other = line.name(way);
+            if is_same_bucket(other, name) {
+                return IN_ANOTHER_UNIT;
+            }
+            let debt = store.debt_ns(other, seen);
             if debt < least {
                 least = debt;
                 victim = way;
@@ -160,7 +216,7 @@ pub fn insert<L: Line, S: LineStore>(
         }
         way += 1;
     }
-    if victim >= WAYS {
+    if victim >= L::WAYS {
         return AGAIN;
     }
     if least > 0 {
@@ -181,15 +237,54 @@ pub fn insert<L: Line, S: LineStore>(
     }
     line.set_name(victim, name);
     let mut elsewhere = false;
-    for way in 0..WAYS {
-        elsewhere |= way != victim && line.name(way) == name;
+    for way in 0..L::WAYS {
+        elsewhere |= way != victim && is_same_bucket(line.name(way), name);
     }
     if elsewhere {
         line.set_name(victim, EMPTY);
         line.set_state(victim, 0);
-        return AGAIN;
+        return IN_ANOTHER_UNIT;
     }
     line.set_state(victim, state);
+    Updated::Stored as u32
+}
+
+/// Changes the bucket of that name, which is there in another unit, and has it count in the unit
+/// of the name from now on. A step, too. A change that declines leaves the bucket as it is.
+///
+/// The way is the bucket's before and after, and locked meanwhile: whoever puts the same bucket in
+/// elsewhere sees it there and withdraws.
+#[inline(always)]
+pub fn exchange<L: Line, U: KnownUnits>(
+    line: &L,
+    units: &U,
+    name: u64,
+    now_ns: u64,
+    wanted: Change,
+) -> u32 {
+    let way = find_in_any_unit(line, name);
+    if way >= L::WAYS {
+        return AGAIN;
+    }
+    let named = line.name(way);
+    let seen = line.state(way);
+    if seen == LOCKED || named == name {
+        return AGAIN;
+    }
+    let tat = unit::exchange(units, unit_of(named), unit_of(name), now_ns, seen);
+    let Ok(state) = wanted.apply(tat) else {
+        return Updated::Declined as u32;
+    };
+    if !line.compare_and_swap_state(way, seen, LOCKED) {
+        return AGAIN;
+    }
+    if line.name(way) != named {
+        // It has become another's in between, in the very same state.
+        line.set_state(way, seen);
+        return AGAIN;
+    }
+    line.set_name(way, name);
+    line.set_state(way, state);
     Updated::Stored as u32
 }
 
@@ -205,28 +300,35 @@ pub fn spend<L: Line>(
     again: impl FnOnce() -> Updated,
 ) -> Updated {
     let way = spot.way;
-    let ended = if way >= WAYS {
+    let ended = if way >= L::WAYS {
         insert()
     } else if let Ok(state) = spend.apply(seen) {
-        swap(line, way, spot.name, seen, state)
+        swap(line, way, spot.name, seen, state, false)
     } else {
         return Updated::Declined;
     };
-    if ended == AGAIN {
+    if is_step(ended) {
         again()
     } else {
         Updated::of_number(ended)
     }
 }
 
-/// Changes a bucket by [`change()`], or else by [`insert`], until one of them succeeds or
-/// [`ATTEMPTS`] have failed.
+/// Changes a bucket by [`change()`], or else by [`insert`] or [`exchange`], until one of them
+/// succeeds or [`ATTEMPTS`] have failed.
 #[inline(always)]
-pub fn update(mut change: impl FnMut() -> u32, mut insert: impl FnMut() -> u32) -> Updated {
+pub fn update(
+    mut change: impl FnMut() -> u32,
+    mut insert: impl FnMut() -> u32,
+    mut exchange: impl FnMut() -> u32,
+) -> Updated {
     for _ in 0..ATTEMPTS {
         let mut ended = change();
         if ended == MISSING {
             ended = insert();
+        }
+        if ended == IN_ANOTHER_UNIT {
+            ended = exchange();
         }
         if ended != AGAIN {
             return Updated::of_number(ended);

@@ -17,7 +17,10 @@ mod spot;
 pub use self::line::entry;
 pub use self::{
     hash::{HashKey, Place},
-    line::{EMPTY, Line, LineStore, WAYS, WhenFull, change, insert, read, spend, update},
+    line::{
+        AGAIN, EMPTY, IN_ANOTHER_UNIT, LOCKED, Line, LineStore, MISSING, WAYS, WhenFull, change,
+        exchange, insert, read, spend, update,
+    },
     spot::{Spot, find},
 };
 use crate::{limit::LimitId, unit::UNIT_BITS};
@@ -49,6 +52,13 @@ pub const fn unit_of(name: u64) -> u32 {
 #[inline(always)]
 pub const fn limit_of(name: u64) -> LimitId {
     LimitId((name >> UNIT_BITS & ((1 << LIMIT_BITS) - 1)) as u16)
+}
+
+/// Whether these are names of the same bucket, in whatever units.
+#[must_use]
+#[inline(always)]
+pub const fn is_same_bucket(name: u64, other: u64) -> bool {
+    (name ^ other) >> UNIT_BITS == 0
 }
 
 const _: () = assert!(crate::limit::MAX_LIMIT_IDS <= 1 << LIMIT_BITS);

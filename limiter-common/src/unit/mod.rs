@@ -5,6 +5,8 @@
 //! connection. So every state says in which unit it counts, by the unit's number, and whoever
 //! knows the units can compare and exchange states of different limits and different policies.
 
+mod exchange;
+
 use crate::{gcra::Gcra, limit::Cost, ratio::Ratio};
 
 /// How many bits the number of a unit has.
@@ -18,6 +20,22 @@ pub const ODD_TICK: u32 = MAX_UNITS / 2;
 
 /// How many units of each kind there may be: those that count in nanoseconds, and the others.
 pub const MAX_UNITS_OF_KIND: u32 = ODD_TICK;
+
+/// The units that there are.
+pub trait KnownUnits {
+    /// The unit of a number.
+    fn unit(&self, number: u32) -> Option<&Unit>;
+}
+
+/// [`Unit::exchange`] between units by their numbers.
+#[inline(always)]
+pub fn exchange<U: KnownUnits>(units: &U, from: u32, to: u32, now_ns: u64, tat: u64) -> u64 {
+    match (units.unit(from), units.unit(to)) {
+        (Some(from), Some(to)) => to.exchange(from, now_ns, tat),
+        // It owes nothing.
+        _ => 0,
+    }
+}
 
 /// What a state counts in. The burst is no part of it: what is owed is the same for any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

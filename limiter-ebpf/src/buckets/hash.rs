@@ -2,57 +2,76 @@
 
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
-    bucket::{ATTEMPTS, BucketKey, Updated},
+    bucket::{BucketKey, Updated},
     gcra::Change,
+    table::{self, AGAIN, IN_ANOTHER_UNIT, MISSING},
 };
 
-use super::atomic;
+use super::{Charge, Found, line::MapLine, units::MapUnits};
 
-/// The loader sets the capacity.
+/// Each is a line of one way. The key tells whose it is, so what names it there is the number of
+/// its unit alone. The loader sets the capacity.
 #[btf_map]
-static BUCKETS: LruHashMap<BucketKey, u64, 1> = LruHashMap::new();
+static BUCKETS: LruHashMap<BucketKey, [u64; 2], 1> = LruHashMap::new();
 
-/// `-EEXIST`: another CPU made the bucket first.
+/// `-EEXIST`: the bucket is there in another unit, or another CPU made it first.
 const ALREADY_THERE: i32 = -17;
 
-/// The state of the bucket; 0 when there is none.
+/// The bucket's line, if there is one.
+///
+/// The key must be on the stack of the function that calls it: until Linux 6.2 the verifier
+/// refuses another function's as a map's key.
 #[inline(always)]
-pub(super) fn read(key: &BucketKey) -> u64 {
-    match BUCKETS.get_ptr_mut(key) {
-        // SAFETY: an element of the map: 8 aligned bytes.
-        Some(state) => unsafe { atomic::load(state) },
+fn line(key: &BucketKey) -> Option<MapLine<1>> {
+    let bucket = BUCKETS.get_ptr_mut(key)?;
+    // SAFETY: an element of the map, two aligned words that are only changed so.
+    Some(unsafe { MapLine::new(bucket.cast()) })
+}
+
+/// The state of the bucket in its unit; 0 when there is none.
+#[inline(always)]
+pub(super) fn read(found: &Found) -> u64 {
+    match line(&found.key) {
+        Some(line) => table::read(&line, found.spot.name).1,
         None => 0,
     }
 }
 
+/// Changes the bucket if it is there: a step of [`table::update`].
 #[inline(always)]
-pub(super) fn update(key: &BucketKey, change: Change) -> Updated {
-    // Onto this function's own stack: until Linux 6.2 the verifier refuses another function's
-    // as a map's key.
-    let key = &{ *key };
-    for _ in 0..ATTEMPTS {
-        let state = BUCKETS.get_ptr_mut(key);
-        // SAFETY: an element of the map: 8 aligned bytes.
-        let seen = state.map(|state| unsafe { atomic::load(state) });
-        if seen.is_none() && change.is_refund() {
-            // The bucket is gone, and so is its debt.
-            return Updated::Stored;
-        }
-        let Ok(wanted) = change.apply(seen.unwrap_or(0)) else {
-            return Updated::Declined;
-        };
-        if let (Some(state), Some(seen)) = (state, seen) {
-            // SAFETY: as above.
-            if unsafe { atomic::compare_and_swap(state, seen, wanted) } {
-                return Updated::Stored;
-            }
-        } else {
-            match BUCKETS.insert(key, wanted, u64::from(BPF_NOEXIST)) {
-                Ok(()) => return Updated::Stored,
-                Err(ALREADY_THERE) => {}
-                Err(_) => return Updated::Unavailable,
-            }
-        }
+pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
+    match line(&{ charge.found.key }) {
+        Some(line) => table::change(&line, charge.found.spot.name, wanted),
+        None => MISSING,
     }
-    Updated::Contended
+}
+
+/// Makes the bucket if it is not there; a step, too.
+#[inline(always)]
+pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
+    if wanted.is_refund() {
+        // The bucket is gone, and so is its debt.
+        return Updated::Stored as u32;
+    }
+    let Ok(state) = wanted.apply(0) else {
+        return Updated::Declined as u32;
+    };
+    let bucket = [charge.found.spot.name, state];
+    match BUCKETS.insert(&{ charge.found.key }, bucket, u64::from(BPF_NOEXIST)) {
+        Ok(()) => Updated::Stored as u32,
+        Err(ALREADY_THERE) => IN_ANOTHER_UNIT,
+        Err(_) => Updated::Unavailable as u32,
+    }
+}
+
+/// Exchanges the bucket, which is there in another unit; a step, too.
+#[inline(always)]
+pub(super) fn exchange(charge: &Charge, wanted: Change) -> u32 {
+    match line(&{ charge.found.key }) {
+        Some(line) => {
+            let name = charge.found.spot.name;
+            table::exchange(&line, &MapUnits, name, charge.now_ns, wanted)
+        }
+        None => AGAIN,
+    }
 }

@@ -2,7 +2,9 @@
 
 pub(crate) mod atomic;
 mod hash;
+mod line;
 mod table;
+mod units;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
@@ -34,7 +36,7 @@ pub(crate) fn workspace() -> Option<&'static mut Workspace<Found>> {
 pub(crate) struct Found {
     /// Of the hash map only.
     key: BucketKey,
-    /// Of the table only.
+    /// Of the hash map the name only: the number of the unit.
     spot: Spot,
 }
 
@@ -51,11 +53,12 @@ impl BucketStore for MapBuckets {
             return table::find(key, unit, search, &mut found.spot);
         }
         found.key = *key;
+        found.spot.name = unit.into();
         if search.single == 1 {
             // A look-up costs as much as all else: the one to spend is enough.
             0
         } else {
-            hash::read(&found.key)
+            hash::read(found)
         }
     }
 
@@ -129,7 +132,11 @@ const REFUND: u32 = 1;
 extern "C" fn limiter_update_hash(charge: *const Charge, kind: u32) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
     match unsafe { charge.as_ref() } {
-        Some(charge) => hash::update(&charge.found.key, change_of(charge, kind)) as u32,
+        Some(charge) => limiter_common::table::update(
+            || hash::change(charge, change_of(charge, kind)),
+            || limiter_insert_hash(charge, kind),
+            || limiter_exchange(charge, kind),
+        ) as u32,
         None => Updated::Unavailable as u32,
     }
 }
@@ -141,6 +148,7 @@ extern "C" fn limiter_update_table(charge: *const Charge, kind: u32) -> u32 {
     limiter_common::table::update(
         || limiter_change(charge, kind),
         || limiter_insert(charge, kind),
+        || limiter_exchange(charge, kind),
     ) as u32
 }
 
@@ -163,6 +171,30 @@ extern "C" fn limiter_insert(charge: *const Charge, kind: u32) -> u32 {
     // SAFETY: as in `limiter_update_hash`.
     match unsafe { charge.as_ref() } {
         Some(charge) => table::insert(charge, change_of(charge, kind)),
+        None => Updated::Unavailable as u32,
+    }
+}
+
+/// Does so in the hash map.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_insert_hash(charge: *const Charge, kind: u32) -> u32 {
+    // SAFETY: as in `limiter_update_hash`.
+    match unsafe { charge.as_ref() } {
+        Some(charge) => hash::insert(charge, change_of(charge, kind)),
+        None => Updated::Unavailable as u32,
+    }
+}
+
+/// Has the bucket, which is there in another unit, count in that of the charge, returning what
+/// [`limiter_common::table::exchange`] does.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_exchange(charge: *const Charge, kind: u32) -> u32 {
+    // SAFETY: as in `limiter_update_hash`.
+    match unsafe { charge.as_ref() } {
+        Some(charge) if in_table() => table::exchange(charge, change_of(charge, kind)),
+        Some(charge) => hash::exchange(charge, change_of(charge, kind)),
         None => Updated::Unavailable as u32,
     }
 }

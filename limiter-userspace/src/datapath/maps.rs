@@ -7,7 +7,7 @@ use aya::{
     maps::{Map, MapData, MapError, PerCpuArray},
 };
 use limiter_common::{
-    bucket::BucketKey,
+    bucket::{Bucket, BucketKey},
     counters::{LOSSY_EVICTIONS, LimitTraffic, Traffic},
     limit::LimitId,
     reason::{REASON_COUNT, Reason},
@@ -83,9 +83,9 @@ impl SharedMaps {
         })
     }
 
-    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
-    pub fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
-        self.buckets.state(key, unit)
+    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    pub fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
+        self.buckets.bucket(key)
     }
 
     /// How many buckets there are.

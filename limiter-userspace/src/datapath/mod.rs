@@ -227,11 +227,18 @@ impl Datapath {
                     slot,
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), self.maps.bucket(&key, gcra.unit)?),
+                    level: self.level(&key, gcra, now)?,
                 });
             }
         }
         Ok(holdings)
+    }
+
+    /// What a bucket of these parameters holds at the time `now_ns`.
+    fn level(&self, key: &BucketKey, gcra: &Gcra, now_ns: u64) -> Result<Level, DatapathError> {
+        let bucket = self.maps.bucket(key)?;
+        let tat = bucket.map(|bucket| self.policy.units.tat(bucket, gcra.unit, now_ns));
+        Ok(gcra.level(gcra.ticks(now_ns), tat))
     }
 
     /// The buckets of a limit that packets from `source` may be charged to: one, or one for

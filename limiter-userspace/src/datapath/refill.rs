@@ -46,11 +46,12 @@ impl Datapath {
 
     fn refill_one(&self, before: Holding, cost: Option<u64>) -> Result<Refilled, DatapathError> {
         let Holding { key, gcra, .. } = before;
-        let now = gcra.ticks(monotonic_now());
-        let ticks = cost.map_or(u64::MAX, |cost| cost.saturating_mul(gcra.emission_interval));
-        let buckets = self.maps.buckets();
-        buckets.give_back(&key, gcra.unit, now, ticks)?;
-        let after = gcra.level(now, buckets.state(&key, gcra.unit)?);
+        let now = monotonic_now();
+        let units = &self.policy.units;
+        self.maps
+            .buckets()
+            .give_back(&key, &gcra, cost, units, now)?;
+        let after = self.level(&key, &gcra, now)?;
         Ok(Refilled { before, after })
     }
 
@@ -76,7 +77,8 @@ impl Datapath {
     /// Fills the buckets of the hash store that are of some owners and limits; returns how many
     /// owed something.
     pub fn reset_keys(&self, chosen: impl Fn(&BucketKey) -> bool) -> Result<u64, DatapathError> {
-        self.maps.buckets().reset_keys(chosen)
+        let buckets = self.maps.buckets();
+        buckets.reset_keys(chosen, &self.policy.units, monotonic_now())
     }
 
     /// Fills everybody's buckets, of all limits or of one; returns how many owed something.

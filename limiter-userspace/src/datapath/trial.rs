@@ -3,7 +3,9 @@
 
 use limiter_common::decide::Verdict;
 
-use super::{Clocking, DatapathError, Instance, LogLevel, Settings, SharedMaps};
+use super::{
+    Clocking, DatapathError, Instance, LogLevel, Settings, SharedMaps, shared::SharedDirectory,
+};
 use crate::{
     config::{Buckets, Offenders},
     policy::CompiledPolicy,
@@ -12,6 +14,9 @@ use crate::{
 /// An instance that tells its verdict on each frame.
 pub struct Trial {
     policy: CompiledPolicy,
+    settings: Settings,
+    /// Where the next instance finds the maps.
+    directory: SharedDirectory,
     instance: Instance,
     maps: SharedMaps,
 }
@@ -24,13 +29,22 @@ impl Trial {
         offenders: Offenders,
     ) -> Result<Self, DatapathError> {
         let settings = Settings::new(buckets, offenders, LogLevel::Off)?;
-        let mut instance = Instance::load(policy, 0, settings, Clocking::Test)?;
-        let maps = instance.take_maps(settings)?;
+        let directory = SharedDirectory::new()?;
         Ok(Self {
             policy: policy.clone(),
-            instance,
-            maps,
+            settings,
+            instance: load(policy, settings, &directory)?,
+            maps: SharedMaps::open(directory.path(), settings)?,
+            directory,
         })
+    }
+
+    /// Goes on under another policy, which knows the units of the one before, with the same
+    /// buckets, counters and offenders.
+    pub fn replace(&mut self, policy: &CompiledPolicy) -> Result<(), DatapathError> {
+        self.instance = load(policy, self.settings, &self.directory)?;
+        self.policy = policy.clone();
+        Ok(())
     }
 
     /// Decides on a frame at a time of the program's clock, in nanoseconds.
@@ -53,4 +67,16 @@ impl Trial {
     pub const fn maps(&self) -> &SharedMaps {
         &self.maps
     }
+}
+
+fn load(
+    policy: &CompiledPolicy,
+    settings: Settings,
+    directory: &SharedDirectory,
+) -> Result<Instance, DatapathError> {
+    let object = settings.log.object();
+    let shared = Some(directory.path());
+    let mut instance = Instance::prepare(object, policy, 0, settings, Clocking::Test, shared)?;
+    instance.verify()?;
+    Ok(instance)
 }

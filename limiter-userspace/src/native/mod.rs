@@ -1,22 +1,25 @@
 //! The decision core's seams over plain memory: what the kernel does, without a kernel.
 
+mod buckets;
 mod line;
 mod offenders;
 mod table;
 
-use std::{cell::RefCell, collections::HashMap};
-
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Search, Updated},
-    charge::{Charge, Workspace},
+    bucket::BucketStore,
+    charge::Workspace,
     decide::{Clock, Verdict, decide},
-    gcra::Change,
     offender::OffenderStore,
     packet::{Frame, Headers},
     policy::Tables,
 };
 
-pub use self::{line::AtomicLine, offenders::MemoryOffenders, table::MemoryTable};
+pub use self::{
+    buckets::{FoundBucket, MemoryBuckets},
+    line::{AtomicLine, bucket_in},
+    offenders::MemoryOffenders,
+    table::MemoryTable,
+};
 
 /// A frame in memory.
 #[derive(Clone, Copy, Debug)]
@@ -39,63 +42,6 @@ pub struct FixedClock(pub u64);
 impl Clock for FixedClock {
     fn now(&self) -> u64 {
         self.0
-    }
-}
-
-/// Buckets without a capacity.
-#[derive(Clone, Debug, Default)]
-pub struct MemoryBuckets(RefCell<HashMap<BucketKey, u64>>);
-
-impl MemoryBuckets {
-    /// The state of a bucket; `None`: there is no such bucket.
-    #[must_use]
-    pub fn state(&self, key: &BucketKey) -> Option<u64> {
-        self.0.borrow().get(key).copied()
-    }
-
-    /// Every bucket and its state.
-    #[must_use]
-    pub fn into_states(self) -> HashMap<BucketKey, u64> {
-        self.0.into_inner()
-    }
-}
-
-impl BucketStore for MemoryBuckets {
-    type Found = BucketKey;
-
-    fn find(
-        &self,
-        key: &BucketKey,
-        _unit: u32,
-        _search: &mut Search,
-        found: &mut BucketKey,
-    ) -> u64 {
-        *found = *key;
-        self.state(key).unwrap_or(0)
-    }
-
-    fn spend(&self, charge: &Charge<BucketKey>) -> Updated {
-        self.change(charge.found, Change::Spend(&charge.spend))
-    }
-
-    fn refund(&self, charge: &Charge<BucketKey>) -> Updated {
-        self.change(charge.found, Change::Refund(&charge.spend))
-    }
-}
-
-impl MemoryBuckets {
-    fn change(&self, key: BucketKey, change: Change) -> Updated {
-        let seen = self.state(&key);
-        if seen.is_none() && change.is_refund() {
-            return Updated::Stored;
-        }
-        match change.apply(seen.unwrap_or(0)) {
-            Ok(wanted) => {
-                self.0.borrow_mut().insert(key, wanted);
-                Updated::Stored
-            }
-            Err(_) => Updated::Declined,
-        }
     }
 }
 

@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Search, Updated},
+    bucket::{Bucket, BucketKey, BucketStore, Search, Updated},
     charge::Charge,
     gcra::Change,
     table::{self, HashKey, LineStore, Spot, WhenFull},
+    unit::{KnownUnits, Unit},
 };
 
-use super::AtomicLine;
+use super::{AtomicLine, bucket_in};
 use crate::policy::Units;
 
 /// A table that several threads may use at once.
@@ -41,12 +42,16 @@ impl MemoryTable {
         self.lossy_evictions.load(SeqCst)
     }
 
-    /// The state of a bucket that counts in the unit of that number; `None`: there is none, or it
-    /// is full.
+    /// Goes on with the same buckets under a policy that has these units, those of the policies
+    /// before included.
+    pub fn set_units(&mut self, units: Units) {
+        self.units = units;
+    }
+
+    /// What is stored of a bucket, in whatever unit; `None`: there is none.
     #[must_use]
-    pub fn state(&self, key: &BucketKey, unit: u32) -> Option<u64> {
-        let state = self.find(key, unit, &mut { Search::SINGLE }, &mut Spot::default());
-        (state != 0).then_some(state)
+    pub fn bucket(&self, key: &BucketKey) -> Option<Bucket> {
+        bucket_in(&self.lines, &self.key, key)
     }
 
     fn line(&self, index: u32) -> Option<&AtomicLine> {
@@ -98,6 +103,10 @@ impl MemoryTable {
             Some(line) => table::update(
                 || table::change(&line, charge.found.name, wanted),
                 || self.insert(line, charge, wanted),
+                || {
+                    let name = charge.found.name;
+                    table::exchange(&line, &self.units, name, charge.now_ns, wanted)
+                },
             ),
             None => Updated::Unavailable,
         }
@@ -118,12 +127,19 @@ struct At<'a> {
     now_ns: u64,
 }
 
+impl KnownUnits for At<'_> {
+    fn unit(&self, number: u32) -> Option<&Unit> {
+        self.table.units.unit(number)
+    }
+}
+
 impl LineStore for At<'_> {
-    fn debt_ns(&self, name: u64, state: u64) -> u64 {
-        match self.table.units.get(table::unit_of(name)) {
-            Some(unit) => unit.debt_ns(self.now_ns, state),
-            None => state.saturating_sub(self.now_ns),
-        }
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn has_odd_ticks(&self) -> bool {
+        self.table.units.have_odd_ticks()
     }
 
     fn count_lossy_eviction(&self) {

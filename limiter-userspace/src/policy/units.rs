@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use limiter_common::{
+    bucket::Bucket,
     gcra::MAX_BURST_OFFSET,
     limit::Cost,
     ratio::Ratio,
-    unit::{MAX_UNITS, MAX_UNITS_OF_KIND, ODD_TICK, Unit},
+    unit::{self, KnownUnits, MAX_UNITS, MAX_UNITS_OF_KIND, ODD_TICK, Unit},
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -92,10 +93,15 @@ impl Units {
         free.chain(given_up)
     }
 
-    /// The unit of a number.
+    /// The TAT of a bucket in the unit of that number, at the time `now_ns`: its state, exchanged
+    /// if it counts in another.
     #[must_use]
-    pub fn get(&self, number: u32) -> Option<&Unit> {
-        self.0.get(&number).map(|known| &known.unit)
+    pub fn tat(&self, bucket: Bucket, unit: u32, now_ns: u64) -> u64 {
+        if bucket.unit == unit {
+            bucket.state
+        } else {
+            unit::exchange(self, bucket.unit, unit, now_ns, bucket.state)
+        }
     }
 
     /// Every unit with its number, in the order of the numbers.
@@ -107,6 +113,12 @@ impl Units {
     #[must_use]
     pub fn have_odd_ticks(&self) -> bool {
         self.0.range(ODD_TICK..).next().is_some()
+    }
+}
+
+impl KnownUnits for Units {
+    fn unit(&self, number: u32) -> Option<&Unit> {
+        self.0.get(&number).map(|known| &known.unit)
     }
 }
 
@@ -202,8 +214,8 @@ mod tests {
         // One that was gone for a while.
         let (third, numbers) = second.intern(&[even(5), odd(4)]).unwrap();
         assert_eq!(numbers, [0, ODD_TICK + 1]);
-        assert_eq!(third.get(2), Some(&even(9)));
-        assert_eq!(third.get(3), None);
+        assert_eq!(third.unit(2), Some(&even(9)));
+        assert_eq!(third.unit(3), None);
     }
 
     #[test]
@@ -234,8 +246,8 @@ mod tests {
         let (next, _) = full.intern(&numbered(2..last)).unwrap();
         let (next, numbers) = next.intern(&[even(1), even(last + 1)]).unwrap();
         assert_eq!(numbers, [0, last - 1]);
-        assert_eq!(next.get(last - 1), Some(&even(last + 1)));
-        assert_eq!(next.get(1), Some(&even(2)));
+        assert_eq!(next.unit(last - 1), Some(&even(last + 1)));
+        assert_eq!(next.unit(1), Some(&even(2)));
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Replay {
             let Some(Account { key, gcra, cost }) = account(&self.policy, packet, slot) else {
                 continue;
             };
-            let tat = self.engine.bucket(&key, gcra.unit)?;
+            let tat = self.engine.bucket(&key)?;
             let this = Strictest {
                 slot,
                 key,

@@ -175,7 +175,7 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
             other.join().expect("the other thread does not panic")
         })?;
         for (key, gcra) in keys.iter().zip(&tables.rates) {
-            let tat = maps.bucket(key, gcra.unit)?.context("a bucket")?;
+            let tat = maps.bucket(key)?.context("a bucket")?.state;
             let debt = tat - gcra.ticks(NOW);
             assert_eq!(debt / gcra.emission_interval, LAST, "tokens of {key:?}");
         }

@@ -11,7 +11,7 @@ use limiter_common::{
     reason::{Action, Reason},
 };
 use limiter_userspace::{
-    native::{BytesFrame, MemoryBuckets, decide_once},
+    native::{BytesFrame, FoundBucket, MemoryBuckets, decide_once},
     policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
 };
 use proptest::prelude::*;
@@ -134,21 +134,27 @@ struct Failing {
 }
 
 impl BucketStore for Failing {
-    type Found = BucketKey;
+    type Found = FoundBucket;
 
-    fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, found: &mut BucketKey) -> u64 {
+    fn find(
+        &self,
+        key: &BucketKey,
+        unit: u32,
+        search: &mut Search,
+        found: &mut FoundBucket,
+    ) -> u64 {
         self.buckets.find(key, unit, search, found)
     }
 
-    fn spend(&self, charge: &Charge<BucketKey>) -> Updated {
-        if charge.found.limit == self.limit {
+    fn spend(&self, charge: &Charge<FoundBucket>) -> Updated {
+        if charge.found.key.limit == self.limit {
             self.failure
         } else {
             self.buckets.spend(charge)
         }
     }
 
-    fn refund(&self, charge: &Charge<BucketKey>) -> Updated {
+    fn refund(&self, charge: &Charge<FoundBucket>) -> Updated {
         self.buckets.refund(charge)
     }
 }

@@ -7,7 +7,7 @@ use limiter_common::{bucket::BucketKey, gcra::Gcra, limit::BUILT_IN, reason::Rea
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
     datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps},
-    policy::{CompiledPolicy, Limit, Policy, Rate},
+    policy::{CompiledPolicy, Limit, Policy, Rate, Units},
 };
 use testbed::Frame;
 
@@ -23,6 +23,7 @@ struct One {
     frame: Vec<u8>,
     key: BucketKey,
     gcra: Gcra,
+    units: Units,
 }
 
 impl One {
@@ -50,6 +51,7 @@ impl One {
             frame: Frame::new(source, "10.0.0.2".parse()?).udp(1, 2, b"x")?,
             key: BucketKey::of_source(BUILT_IN[0].id, source.into(), 32),
             gcra: tables.rates[0],
+            units: tables.units,
         })
     }
 
@@ -59,16 +61,16 @@ impl One {
     }
 
     fn refund(&self, tokens: u64) -> Result<()> {
-        let ticks = tokens * self.gcra.emission_interval;
         let buckets = self.maps.buckets();
-        buckets.give_back(&self.key, self.gcra.unit, self.gcra.ticks(NOW), ticks)?;
+        buckets.give_back(&self.key, &self.gcra, Some(tokens), &self.units, NOW)?;
         Ok(())
     }
 
     /// The tokens that the bucket owes.
     fn owed(&self) -> Result<u64> {
-        let tat = self.maps.bucket(&self.key, self.gcra.unit)?;
-        let debt = tat.context("a bucket")? - self.gcra.ticks(NOW);
+        let bucket = self.maps.bucket(&self.key)?.context("a bucket")?;
+        assert_eq!(bucket.unit, self.gcra.unit);
+        let debt = bucket.state - self.gcra.ticks(NOW);
         assert_eq!(debt % self.gcra.emission_interval, 0, "whole tokens");
         Ok(debt / self.gcra.emission_interval)
     }

@@ -92,7 +92,8 @@ impl Program {
             let limit = BUILT_IN[2 * slot].id;
             let key =
                 BucketKey::of_source(limit, std::net::IpAddr::from(address(source)).into(), 32);
-            let state = self.maps.bucket(&key, gcra.unit)?.unwrap_or(0);
+            let bucket = self.maps.bucket(&key)?;
+            let state = bucket.map_or(0, |bucket| bucket.state);
             *owed = state.saturating_sub(gcra.ticks(now_ns));
         }
         Ok(owed)

@@ -28,7 +28,8 @@ fn twenty_per_second() -> Result<()> {
     let mut check = |at_ms: u64, reason: Reason, remaining, retry_in_ms, reset_in_ms| {
         assert_eq!(engines.judge(at_ms * MS, &frame), reason, "at {at_ms} ms");
         let key = BucketKey::of_source(built_in.id, Address::v4([172, 23, 45, 22]), 32);
-        let tat = engines.maps().bucket(&key, 0).expect("a readable map");
+        let tat = engines.maps().bucket(&key).expect("a readable map");
+        let tat = tat.map(|bucket| bucket.state);
         let gcra = engines.tables().rates[0];
         let expected = Level {
             remaining,

@@ -1,12 +1,15 @@
 //! What the kernel's buckets owe, to be kept elsewhere.
 
-use limiter_common::table;
+use limiter_common::{
+    table::{self, LOCKED},
+    unit::KnownUnits as _,
+};
 
-use super::{BucketMaps, DatapathError};
+use super::{BucketMaps, DatapathError, bucket_of};
 use crate::{
     config::Store,
     policy::Units,
-    state::{Debts, StoredDebts, TableDebt, TableDebts},
+    state::{Debts, HashDebt, StoredDebts, TableDebt, TableDebts},
 };
 
 impl BucketMaps {
@@ -14,7 +17,7 @@ impl BucketMaps {
     /// moment. `units`: those that buckets count in.
     pub fn capture(&self, units: &Units, now_ns: u64) -> Result<Debts, DatapathError> {
         let owed = |unit: u32, state: u64| {
-            let now = units.get(unit)?.ticks(now_ns);
+            let now = units.unit(unit)?.ticks(now_ns);
             state.checked_sub(now).filter(|ticks| *ticks > 0)
         };
         let stored = match self.settings.buckets.store {
@@ -29,7 +32,17 @@ impl BucketMaps {
                     debts: debts.collect(),
                 })
             }
-            Store::Hash => StoredDebts::Hash(Vec::new()),
+            Store::Hash => {
+                let buckets = self.elements()?.into_iter();
+                let buckets = buckets.map(|(key, element)| (key, bucket_of(element)));
+                let debts = buckets.filter_map(|(key, bucket)| {
+                    let unit = bucket.unit;
+                    let ticks = owed(unit, bucket.state)?;
+                    // Just being exchanged: what it owes is not to be known, and not that.
+                    (bucket.state != LOCKED).then_some(HashDebt { key, unit, ticks })
+                });
+                StoredDebts::Hash(debts.collect())
+            }
         };
         Ok(Debts {
             units: units.clone(),

@@ -6,21 +6,22 @@
 //! microseconds between is lost.
 
 mod capture;
+mod lines;
 mod mapped;
 mod reset;
 mod restore;
 
 use aya::maps::{HashMap, Map, MapData, MapError};
 use limiter_common::{
-    bucket::{BucketKey, Search, Updated},
-    gcra::{Change, Spend},
-    table::{self, Spot, WAYS},
+    bucket::{Bucket, BucketKey},
+    gcra::{Gcra, Spend},
+    table::{LOCKED, unit_of},
 };
 
-use self::mapped::MappedLines;
 pub use self::restore::Restored;
+use self::{lines::At, mapped::MappedLines};
 use super::{DatapathError, Settings, hash, maps::error, pod::InMap};
-use crate::config::Store;
+use crate::{config::Store, native::bucket_in, policy::Units};
 
 pub(super) const BUCKETS: &str = "BUCKETS";
 pub(super) const TABLE: &str = "TABLE";
@@ -28,9 +29,12 @@ pub(super) const TABLE: &str = "TABLE";
 /// The buckets of all instances.
 pub struct BucketMaps {
     settings: Settings,
-    hash: HashMap<MapData, InMap<BucketKey>, InMap<u64>>,
+    hash: HashMap<MapData, InMap<BucketKey>, InMap<Element>>,
     table: MappedLines,
 }
+
+/// An element of the hash map: the number of the unit, and the state.
+type Element = [u64; 2];
 
 impl BucketMaps {
     pub(super) fn new(
@@ -44,15 +48,12 @@ impl BucketMaps {
         })
     }
 
-    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
-    pub(super) fn state(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, DatapathError> {
+    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    pub(super) fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
         match self.settings.buckets.store {
-            Store::Table => {
-                let (spot, state) = self.find(key, unit);
-                Ok((spot.way < WAYS).then_some(state))
-            }
+            Store::Table => Ok(bucket_in(self.table.all(), &self.settings.hash_key, key)),
             Store::Hash => match self.hash.get(&InMap(*key), 0) {
-                Ok(InMap(state)) => Ok(Some(state)),
+                Ok(InMap(element)) => Ok(Some(bucket_of(element))),
                 Err(MapError::KeyNotFound) => Ok(None),
                 Err(source) => Err(error(BUCKETS)(source)),
             },
@@ -63,12 +64,12 @@ impl BucketMaps {
     pub(super) fn count(&self) -> Result<usize, DatapathError> {
         match self.settings.buckets.store {
             Store::Table => Ok(self.in_lines().count()),
-            Store::Hash => Ok(hash::read(&self.hash).map_err(error(BUCKETS))?.len()),
+            Store::Hash => Ok(self.elements()?.len()),
         }
     }
 
-    /// Gives a bucket that counts in the unit of that number back what it owes at `now`, `most` at
-    /// most; both in that unit's ticks. A bucket that owes less is full then.
+    /// Gives a bucket of these parameters `cost` tokens back, what it owes at most; `None`: all
+    /// of that. `units`: those that buckets count in.
     ///
     /// Exact in [`Store::Table`], whatever the kernel does meanwhile.
     ///
@@ -78,63 +79,47 @@ impl BucketMaps {
     pub fn give_back(
         &self,
         key: &BucketKey,
-        unit: u32,
-        now: u64,
-        most: u64,
+        gcra: &Gcra,
+        cost: Option<u64>,
+        units: &Units,
+        now_ns: u64,
     ) -> Result<(), DatapathError> {
-        let spend = Spend::unbounded(now, most);
+        let ticks = cost.map_or(u64::MAX, |cost| cost.saturating_mul(gcra.emission_interval));
+        let spend = Spend::unbounded(gcra.ticks(now_ns), ticks);
         match self.settings.buckets.store {
             Store::Table => {
-                let (spot, _) = self.find(key, unit);
-                self.give_back_in_line(spot.line, spot.name, &spend)
+                let (line, name) = self.place(key, gcra.unit);
+                self.refund(line, name, &spend, &At::new(units, now_ns))
             }
-            Store::Hash => match self.state(key, unit)? {
+            Store::Hash => match self.bucket(key)? {
                 None => Ok(()),
-                Some(state) => self.put(&[InMap(*key)], &[InMap(spend.undo(state))]),
+                Some(Bucket { state: LOCKED, .. }) => Err(DatapathError::Contended),
+                Some(bucket) => {
+                    let state = spend.undo(units.tat(bucket, gcra.unit, now_ns));
+                    self.put(&[InMap(*key)], &[InMap([gcra.unit.into(), state])])
+                }
             },
         }
     }
 
-    fn find(&self, key: &BucketKey, unit: u32) -> (Spot, u64) {
-        let mut spot = Spot::default();
-        let state = table::find(
-            &self.settings.hash_key,
-            self.table.count(),
-            |index| self.table.get(index),
-            key,
-            unit,
-            &mut { Search::SINGLE },
-            &mut spot,
-        );
-        (spot, state)
-    }
-
-    /// Takes a spend of the bucket of that name back.
-    fn give_back_in_line(&self, line: u32, name: u64, spend: &Spend) -> Result<(), DatapathError> {
-        let Some(line) = self.table.get(line) else {
-            return Ok(());
-        };
-        let updated = table::update(
-            || table::change(&line, name, Change::Refund(spend)),
-            // A bucket that is not there owes nothing.
-            || Updated::Stored as u32,
-        );
-        match updated {
-            Updated::Contended => Err(DatapathError::Contended),
-            _ => Ok(()),
-        }
-    }
-
-    /// Every bucket of the table: the index of its line, its name and its state.
-    fn in_lines(&self) -> impl Iterator<Item = (u32, u64, u64)> {
-        (0..).zip(self.table.all()).flat_map(|(index, line)| {
-            let entries = (0..WAYS).filter_map(move |way| table::entry(&line, way));
-            entries.map(move |(name, state)| (index, name, state))
-        })
+    /// Every element of the hash map.
+    fn elements(&self) -> Result<Vec<(BucketKey, Element)>, DatapathError> {
+        hash::read(&self.hash).map_err(error(BUCKETS))
     }
 
     /// Writes elements of the hash map, those that are there or new ones.
-    fn put(&self, keys: &[InMap<BucketKey>], states: &[InMap<u64>]) -> Result<(), DatapathError> {
-        hash::write(&self.hash, keys, states).map_err(error(BUCKETS))
+    fn put(
+        &self,
+        keys: &[InMap<BucketKey>],
+        elements: &[InMap<Element>],
+    ) -> Result<(), DatapathError> {
+        hash::write(&self.hash, keys, elements).map_err(error(BUCKETS))
+    }
+}
+
+const fn bucket_of([name, state]: Element) -> Bucket {
+    Bucket {
+        unit: unit_of(name),
+        state,
     }
 }

@@ -5,16 +5,15 @@
 //! bits are those of a hash that nobody has kept: the bucket is put into each line where it may
 //! be. The copies that nobody asks for are full some time later, and gone.
 
-use std::cell::Cell;
+use std::{collections::HashMap, iter};
 
 use limiter_common::{
     gcra::{Change, Spend},
-    limit::LimitId,
-    table::{self, LineStore, WhenFull},
-    unit::Unit,
+    table,
+    unit::{KnownUnits as _, Unit},
 };
 
-use super::{BucketMaps, DatapathError, InMap};
+use super::{At, BucketMaps, DatapathError, InMap, bucket_of};
 use crate::{
     config::Store,
     policy::Units,
@@ -105,10 +104,8 @@ impl BucketMaps {
         let debts = debts.iter();
         let debts = debts.map(|debt| ((debt.key, debt.unit), debt.unit, debt.ticks));
         self.fill_lines(back, debts, |(key, unit)| {
-            let place = self.settings.hash_key.place(&key);
-            let limit = LimitId(key.limit);
-            let line = place.line(limit, self.table.count());
-            (std::iter::once(line), table::name(place, limit, unit))
+            let (line, name) = self.place(&key, unit);
+            (iter::once(line), name)
         })
     }
 
@@ -120,22 +117,14 @@ impl BucketMaps {
         place: impl Fn(T) -> (L, u64),
     ) -> Restored {
         let (owing, mut restored) = back.owing(debts);
-        let store = At {
-            units: back.units,
-            now_ns: back.now_ns,
-            evicted: Cell::new(0),
-        };
+        let at = At::new(back.units, back.now_ns);
         for Owing { bucket, spend, .. } in owing {
             let (lines, name) = place(bucket);
-            for line in lines.filter_map(|line| self.table.get(line)) {
-                let change = Change::Spend(&spend);
-                table::update(
-                    || table::change(&line, name, change),
-                    || table::insert(&line, &store, name, change, WhenFull::Evict),
-                );
+            for line in lines {
+                self.change(line, name, Change::Spend(&spend), &at);
             }
         }
-        let evicted = store.evicted.get().min(restored.restored);
+        let evicted = at.evicted().min(restored.restored);
         restored.restored -= evicted;
         restored.lost += evicted;
         restored
@@ -143,21 +132,26 @@ impl BucketMaps {
 
     fn keys_to_keys(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
         let debts = debts.iter();
-        let (owing, mut restored) = back.owing(debts.map(|debt| (debt.key, debt.unit, debt.ticks)));
+        let debts = debts.map(|debt| (*debt, debt.unit, debt.ticks));
+        let (owing, mut restored) = back.owing(debts);
         let room = self.settings.buckets.capacity as usize;
         let (forgotten, owing) = owing.split_at(owing.len().saturating_sub(room));
         restored.restored -= forgotten.len() as u64;
         restored.lost += forgotten.len() as u64;
+        let there: HashMap<_, _> = self.elements()?.into_iter().collect();
         let mut keys = Vec::with_capacity(owing.len());
-        let mut states = Vec::with_capacity(owing.len());
+        let mut elements = Vec::with_capacity(owing.len());
         for Owing { bucket, spend, .. } in owing {
-            let there = self.state(bucket, 0)?.unwrap_or(0);
-            if let Ok(state) = spend.apply(there) {
-                keys.push(InMap(*bucket));
-                states.push(InMap(state));
+            let HashDebt { key, unit, .. } = *bucket;
+            let tat = there.get(&key).map_or(0, |element| {
+                back.units.tat(bucket_of(*element), unit, back.now_ns)
+            });
+            if let Ok(state) = spend.apply(tat) {
+                keys.push(InMap(key));
+                elements.push(InMap([unit.into(), state]));
             }
         }
-        self.put(&keys, &states)?;
+        self.put(&keys, &elements)?;
         Ok(restored)
     }
 }
@@ -198,25 +192,7 @@ impl Back<'_> {
 
     /// The unit of a number; `None`: it is another one by now.
     fn unit(&self, number: u32) -> Option<&Unit> {
-        let unit = self.units.get(number)?;
-        (self.kept.get(number) == Some(unit)).then_some(unit)
-    }
-}
-
-/// The table at one time.
-struct At<'a> {
-    units: &'a Units,
-    now_ns: u64,
-    evicted: Cell<u64>,
-}
-
-impl LineStore for At<'_> {
-    fn debt_ns(&self, name: u64, state: u64) -> u64 {
-        let unit = self.units.get(table::unit_of(name));
-        unit.map_or(0, |unit| unit.debt_ns(self.now_ns, state))
-    }
-
-    fn count_lossy_eviction(&self) {
-        self.evicted.set(self.evicted.get() + 1);
+        let unit = self.units.unit(number)?;
+        (self.kept.unit(number) == Some(unit)).then_some(unit)
     }
 }

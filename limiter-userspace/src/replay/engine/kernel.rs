@@ -49,7 +49,8 @@ impl Engine for KernelEngine {
         Ok(self.trial.judge(now_ns, &self.frame)?)
     }
 
-    fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, EngineError> {
-        Ok(self.trial.maps().bucket(key, unit)?)
+    fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {
+        let bucket = self.trial.maps().bucket(key)?;
+        Ok(bucket.map(|bucket| bucket.state))
     }
 }

@@ -20,8 +20,8 @@ pub trait Engine {
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError>;
 
-    /// The state of a bucket that counts in the unit of that number; `None`: there is none.
-    fn bucket(&self, key: &BucketKey, unit: u32) -> Result<Option<u64>, EngineError>;
+    /// The state of a bucket; `None`: there is none.
+    fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError>;
 }
 
 /// An engine could not decide.

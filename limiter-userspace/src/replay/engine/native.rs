@@ -8,7 +8,7 @@ use limiter_common::{
 
 use super::{Engine, EngineError};
 use crate::{
-    native::{FixedClock, MemoryBuckets},
+    native::{FixedClock, FoundBucket, MemoryBuckets},
     policy::CompiledPolicy,
     replay::CapturedFrame,
 };
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct NativeEngine {
     buckets: MemoryBuckets,
-    workspace: Workspace<BucketKey>,
+    workspace: Workspace<FoundBucket>,
 }
 
 impl Engine for NativeEngine {
@@ -37,7 +37,7 @@ impl Engine for NativeEngine {
         ))
     }
 
-    fn bucket(&self, key: &BucketKey, _unit: u32) -> Result<Option<u64>, EngineError> {
-        Ok(self.buckets.state(key))
+    fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {
+        Ok(self.buckets.bucket(key).map(|bucket| bucket.state))
     }
 }

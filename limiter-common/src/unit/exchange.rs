@@ -1,0 +1,175 @@
+//! What a state is worth in another unit: the same debt, in tokens.
+
+use super::Unit;
+use crate::gcra::MAX_BURST_OFFSET;
+
+/// Parts of a token are told by as many bits.
+const FRACTION_BITS: u32 = 31;
+
+impl Unit {
+    /// The TAT, in this unit, of a bucket that has `tat` in the unit `from`, at the time `now_ns`.
+    ///
+    /// The bucket owes as many tokens as before: whole ones to the token, a part of one rounded
+    /// up, by at most two ticks and 2^-29 of a token. It owes none where a token is something else,
+    /// and none that would take longer than [`MAX_BURST_OFFSET`] to come back.
+    #[must_use]
+    #[inline(always)]
+    pub const fn exchange(&self, from: &Self, now_ns: u64, tat: u64) -> u64 {
+        let debt = tat.saturating_sub(from.ticks(now_ns));
+        self.ticks(now_ns).saturating_add(self.worth_of(from, debt))
+    }
+
+    /// What a debt in ticks of the unit `from` is in ticks of this one.
+    #[inline(always)]
+    const fn worth_of(&self, from: &Self, debt: u64) -> u64 {
+        if self.cost != from.cost {
+            return 0;
+        }
+        let (Some(whole), Some(rest), Some(most)) = (
+            debt.checked_div(from.emission_interval),
+            debt.checked_rem(from.emission_interval),
+            MAX_BURST_OFFSET.checked_div(self.emission_interval),
+        ) else {
+            return 0;
+        };
+        if whole >= most {
+            return MAX_BURST_OFFSET;
+        }
+        // Both cannot overflow: the first is an interval or more below 2^62.
+        let ticks =
+            whole * self.emission_interval + self.part(fraction(rest, from.emission_interval));
+        if ticks < MAX_BURST_OFFSET {
+            ticks
+        } else {
+            MAX_BURST_OFFSET
+        }
+    }
+
+    /// A fraction of the emission interval, rounded up. In halves: BPF has no 128-bit product.
+    #[inline(always)]
+    const fn part(&self, fraction: u64) -> u64 {
+        const LOWER: u64 = (1 << FRACTION_BITS) - 1;
+        let high = self.emission_interval >> FRACTION_BITS;
+        let low = self.emission_interval & LOWER;
+        fraction * high + ((fraction * low + LOWER) >> FRACTION_BITS)
+    }
+}
+
+/// `rest / interval` in 2^-[`FRACTION_BITS`], rounded up; the rest is the smaller one, and the
+/// interval at most [`MAX_BURST_OFFSET`].
+#[inline(always)]
+const fn fraction(rest: u64, interval: u64) -> u64 {
+    // Long intervals are cut to their 32 upper bits, so that the numerator has room.
+    let shift = 32_u32.saturating_sub(interval.leading_zeros());
+    let rest = (rest + ((1 << shift) - 1)) >> shift;
+    let interval = interval >> shift;
+    match ((rest << FRACTION_BITS) + interval.saturating_sub(1)).checked_div(interval) {
+        Some(fraction) => fraction,
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        gcra::{Gcra, MAX_TOKENS_PER_NS},
+        limit::Cost,
+    };
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn unit(count: u64, period_ns: u64) -> Unit {
+        Unit::new(&Gcra::new(1, count, period_ns).unwrap(), Cost::Packets)
+    }
+
+    /// Any rate there may be, of a token in a century to 64 in a nanosecond.
+    fn rate() -> impl Strategy<Value = Unit> {
+        let period = (0u32..=61).prop_flat_map(|bits| 1u64 << bits..=2 << bits);
+        let count = (0u32..40).prop_flat_map(|bits| 1u64 << bits..=2 << bits);
+        (count, period).prop_filter_map("a rate", |(count, period)| {
+            let fits = count.div_ceil(period) <= MAX_TOKENS_PER_NS;
+            let gcra = fits.then(|| Gcra::new(1, count, period)).flatten();
+            Some(Unit::new(&gcra?, Cost::Packets))
+        })
+    }
+
+    /// Debts of every magnitude.
+    fn debt() -> impl Strategy<Value = u64> {
+        (0u32..=62).prop_flat_map(|bits| 0u64..=1 << bits)
+    }
+
+    proptest! {
+        /// Against exact rational arithmetic: never less, hardly more, and whole tokens exactly.
+        #[test]
+        fn owes_the_same_tokens(from in rate(), to in rate(), debt in debt(), now in 0u64..1 << 56) {
+            let product = u128::from(debt) * u128::from(to.emission_interval);
+            let exact = product.div_ceil(from.emission_interval.into());
+            let worth = to.exchange(&from, now, from.ticks(now) + debt) - to.ticks(now);
+            if exact >= u128::from(MAX_BURST_OFFSET) {
+                prop_assert_eq!(worth, MAX_BURST_OFFSET);
+                return Ok(());
+            }
+            prop_assert!(u128::from(worth) >= exact, "{} of {}", worth, exact);
+            if debt % from.emission_interval == 0 {
+                prop_assert_eq!(u128::from(worth), exact);
+            }
+            let most = exact + 1 + u128::from(to.emission_interval >> 29);
+            prop_assert!(u128::from(worth) <= most, "{} of {}", worth, exact);
+        }
+
+        /// There and back nothing is lost, and a bucket that is full stays full.
+        #[test]
+        fn nothing_is_lost_on_the_way_back(
+            from in rate(), to in rate(), debt in debt(), now in 0u64..1 << 56,
+        ) {
+            let tat = from.ticks(now) + debt;
+            let there = to.exchange(&from, now, tat);
+            if there - to.ticks(now) == MAX_BURST_OFFSET {
+                return Ok(());
+            }
+            let back = from.exchange(&to, now, there);
+            prop_assert!(back >= tat);
+            prop_assert_eq!(back == from.ticks(now), debt == 0);
+        }
+
+        /// No state, however wild, makes it panic or lead out of range.
+        #[test]
+        fn any_state_is_safe(from in rate(), to in rate(), now: u64, tat: u64) {
+            let exchanged = to.exchange(&from, now, tat);
+            prop_assert!(exchanged.saturating_sub(to.ticks(now)) <= MAX_BURST_OFFSET);
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_has_refilled_is_full() {
+        let (slow, fast) = (unit(1, SECOND), unit(3, 1));
+        assert_eq!(fast.exchange(&slow, 500, 0), fast.ticks(500));
+        assert_eq!(slow.exchange(&fast, 500, fast.ticks(500)), 500);
+        assert_eq!(
+            slow.exchange(&fast, 500, fast.ticks(500) + 2),
+            500 + 2 * SECOND
+        );
+    }
+
+    #[test]
+    fn of_another_cost_or_an_unknown_unit_nothing_is_owed() {
+        let packets = unit(1, SECOND);
+        let bytes = Unit {
+            cost: Cost::Bytes as u32,
+            ..packets
+        };
+        let unknown = Unit {
+            emission_interval: 0,
+            ..packets
+        };
+        let tat = 9 * SECOND;
+        assert_eq!(packets.exchange(&packets, SECOND, tat), tat);
+        assert_eq!(bytes.exchange(&packets, SECOND, tat), SECOND);
+        assert_eq!(packets.exchange(&unknown, SECOND, tat), SECOND);
+    }
+}
