@@ -11,4 +11,5 @@ pub mod metrics;
 pub mod native;
 pub mod policy;
 pub mod replay;
+pub mod state;
 mod text;

@@ -32,6 +32,14 @@ impl Spend {
         }
     }
 
+    /// `increment` at the time `now`, both in the limit's ticks, whatever the bucket holds: for
+    /// those who move debts, and not for packets.
+    #[cfg(not(target_arch = "bpf"))]
+    #[must_use]
+    pub const fn unbounded(now: u64, increment: u64) -> Self {
+        Self::new(now, increment, u64::MAX)
+    }
+
     /// The new TAT of a bucket whose TAT is `tat`; a full bucket's is any that has passed.
     ///
     /// # Errors

@@ -109,6 +109,16 @@ pub fn read<L: Line>(line: &L, name: u64) -> (usize, u64) {
     }
 }
 
+/// The name and the state of the bucket in a way; `None`: there is none, or it is just being put
+/// in or out.
+#[cfg(not(target_arch = "bpf"))]
+pub fn entry<L: Line>(line: &L, way: usize) -> Option<(u64, u64)> {
+    let name = line.name(way);
+    let state = line.state(way);
+    // The name again: the state must not be another bucket's.
+    (name != EMPTY && state != LOCKED && line.name(way) == name).then_some((name, state))
+}
+
 /// How a step ended where not by an [`Updated`] as its number: another CPU was faster.
 pub const AGAIN: u32 = 0xffff;
 

@@ -13,6 +13,8 @@ mod hash;
 mod line;
 mod spot;
 
+#[cfg(not(target_arch = "bpf"))]
+pub use self::line::entry;
 pub use self::{
     hash::{HashKey, Place},
     line::{
@@ -43,6 +45,13 @@ pub const fn name(place: Place, limit: LimitId, unit: u32) -> u64 {
 #[inline(always)]
 pub const fn unit_of(name: u64) -> u32 {
     (name & ((1 << UNIT_BITS) - 1)) as u32
+}
+
+/// The limit of the bucket of that name.
+#[must_use]
+#[inline(always)]
+pub const fn limit_of(name: u64) -> LimitId {
+    LimitId((name >> UNIT_BITS & ((1 << LIMIT_BITS) - 1)) as u16)
 }
 
 /// Whether these are names of the same bucket, in whatever units.

@@ -7,9 +7,12 @@ mod detach;
 mod explain;
 pub mod manual;
 mod offenders;
+mod refill;
+mod refund;
 mod reload;
 mod render;
 mod replay;
+mod reset;
 mod run;
 mod status;
 mod traffic;
@@ -63,6 +66,10 @@ enum Command {
     Confirm(confirm::ConfirmArgs),
     /// Detach every program, remove what is pinned, and end the daemon
     Detach(detach::DetachArgs),
+    /// Make buckets full again: an address that is dropped passes again
+    Reset(reset::ResetArgs),
+    /// Give an address back what it has spent by a limit
+    Refund(refund::RefundArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
     /// Print a script by which a shell completes this command line
@@ -127,6 +134,8 @@ impl Cli {
             Command::Reload(args) => reload::reload(&args),
             Command::Confirm(args) => confirm::confirm(&args),
             Command::Detach(args) => detach::detach(&args),
+            Command::Reset(args) => reset::reset(args),
+            Command::Refund(args) => refund::refund(args),
             Command::Replay(args) => replay::replay(&args),
             Command::Completions(args) => completions::completions(&args),
         };

@@ -28,7 +28,7 @@ mod settings;
 mod source;
 mod subscribers;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use self::{
     buckets::{Buckets, Scope, Store},
@@ -50,6 +50,8 @@ pub struct Config {
     pub buckets: Buckets,
     /// How many of those who were dropped are remembered.
     pub offenders: Offenders,
+    /// Where it is kept who owes what while the daemon does not run; `None`: nowhere.
+    pub state: Option<PathBuf>,
     /// Where Prometheus finds the metrics.
     pub metrics: Metrics,
     /// The limits; at least one.

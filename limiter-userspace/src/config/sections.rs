@@ -23,9 +23,10 @@ const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
 const BUCKETS: &str = "buckets";
 const OFFENDERS: &str = "offenders";
+const STATE: &str = "state";
 const METRICS: &str = "metrics";
 
-const SECTIONS: [&str; 9] = [
+const SECTIONS: [&str; 10] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -34,6 +35,7 @@ const SECTIONS: [&str; 9] = [
     MALFORMED,
     BUCKETS,
     OFFENDERS,
+    STATE,
     METRICS,
 ];
 
@@ -115,6 +117,9 @@ pub(super) fn read(
         .get(OFFENDERS)
         .map(|node| offenders::read(&mut reader, node))
         .unwrap_or_default();
+    let state = fields
+        .get(STATE)
+        .and_then(|node| settings::read_state(&mut reader, node, directory));
     let metrics = fields
         .get(METRICS)
         .map(|node| settings::read_metrics(&mut reader, node))
@@ -125,6 +130,7 @@ pub(super) fn read(
         mode,
         buckets,
         offenders,
+        state,
         metrics,
         policy,
         names,

@@ -1,6 +1,9 @@
-//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `buckets`, `metrics`.
+//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `state`, `metrics`.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
 
 use clap::ValueEnum;
 use limiter_common::reason::Action;
@@ -110,6 +113,21 @@ pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> 
 pub(super) fn read_malformed<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Action {
     let known = [Action::Drop, Action::Pass].map(|action| (action.name(), action));
     reader.choice(node, "action", known).unwrap_or(Action::Drop)
+}
+
+/// Reads `state`: where the state file is, `directory` being that of the configuration.
+pub(super) fn read_state<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    directory: Option<&Path>,
+) -> Option<PathBuf> {
+    let name = reader.text(node, "a file's name")?;
+    if Path::new(name).file_name().is_none() || name.ends_with('/') {
+        let message = format!("invalid state '{name}', expected a file's name");
+        reader.error(node.at, message);
+        return None;
+    }
+    Some(directory.unwrap_or(Path::new("")).join(name))
 }
 
 /// Reads `metrics`.

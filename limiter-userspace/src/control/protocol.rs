@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use ipnet::IpNet;
 use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,10 @@ pub enum Request {
     },
     /// Who was dropped most.
     Offenders(OffenderQuery),
+    /// Buckets are to be full again.
+    Reset(ResetQuery),
+    /// Tokens are to be given back.
+    Refund(RefundQuery),
     /// The policy in force, whole.
     Policy,
     /// To read the configuration again and put it in force.
@@ -71,6 +76,39 @@ pub enum Request {
     Confirm,
     /// To detach every program, remove every pin, and end.
     Detach,
+}
+
+/// Which buckets are to be full again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResetQuery {
+    /// Whose.
+    pub whose: Whose,
+    /// Only that of the limit of this name; `None`: those of all limits.
+    pub limit: Option<String>,
+}
+
+/// Whose buckets are meant: all that packets from there are charged to, also those that they
+/// share with others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whose {
+    /// Those of one address.
+    Address(IpAddr),
+    /// Those of all addresses of a prefix.
+    Prefix(IpNet),
+    /// Everybody's.
+    All,
+}
+
+/// Which tokens are to be given back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RefundQuery {
+    /// To this address.
+    pub address: IpAddr,
+    /// By the limit of this name.
+    pub limit: String,
+    /// How many.
+    pub cost: u64,
 }
 
 /// Which offenders to tell, and how.
@@ -115,6 +153,8 @@ pub enum Answer {
     },
     /// To [`Request::Detach`]: it will, as soon as the answer is on its way.
     Detaching,
+    /// To [`Request::Reset`] and [`Request::Refund`].
+    Refilled(RefillList),
     /// It could not be done; errors one a line.
     Error(String),
 }
@@ -145,6 +185,8 @@ pub struct Status {
 pub struct DaemonStatus {
     /// Where Prometheus finds the metrics; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
+    /// The state file; `None`: nothing is kept.
+    pub state: Option<StateStatus>,
     /// How often the configuration was read again, and what came of it.
     pub reloads: History,
 }
@@ -203,6 +245,21 @@ pub struct BucketsStatus {
     pub settings: Buckets,
     /// Buckets in debt that the table forgot for want of room; the hash map does not tell.
     pub lossy_evictions: u64,
+}
+
+/// The state file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StateStatus {
+    /// Its path.
+    pub file: PathBuf,
+    /// When it was last saved; `None`: not since the daemon was started.
+    pub saved_at: Option<Timestamp>,
+    /// How many buckets in debt it has since.
+    pub buckets: u64,
+    /// How often it could not be saved since the daemon was started.
+    pub errors: u64,
+    /// Why it could not be saved the last time; `None`: it could.
+    pub error: Option<String>,
 }
 
 /// What one limit did to the packets it matched.
@@ -295,6 +352,30 @@ pub struct OffenderStatus {
     pub first_drop_ago_ns: u64,
     /// Nanoseconds since the last of them.
     pub last_drop_ago_ns: u64,
+}
+
+/// What was given back.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RefillList {
+    /// How many buckets owed something, and were given back all or some of it.
+    pub buckets: u64,
+    /// Each bucket of the address, also one that was full; empty where none was named.
+    pub of_address: Vec<Refill>,
+}
+
+/// What was given back to one bucket of an address.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Refill {
+    /// The limit's name.
+    pub limit: String,
+    /// Whose budget: the address, range, subscriber or interface that names the bucket.
+    pub id: String,
+    /// Tokens a full bucket holds.
+    pub burst: u64,
+    /// Whole tokens that were left before.
+    pub remaining_before: u64,
+    /// Whole tokens that are left now.
+    pub remaining: u64,
 }
 
 /// What one limit has for the address.

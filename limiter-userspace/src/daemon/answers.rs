@@ -1,15 +1,12 @@
 //! Answers to the requests that come over the control channel.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 
 use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 
-use super::{
-    Daemon,
-    offenders::{self, OffendersError},
-    reload,
-};
+use super::{Daemon, offenders, refill, reload};
 use crate::{
+    config::Scope,
     control::protocol::{
         Answer, BucketsStatus, DaemonStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
@@ -20,23 +17,17 @@ use crate::{
 
 /// The daemon's answer.
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
-    let failed = |error: &dyn std::error::Error| Answer::Error(error.to_string());
     match request {
-        Request::Reload => match reload::reload(&daemon).await {
-            Ok(reloaded) => Answer::Reloaded(reloaded),
-            Err(error) => failed(&error),
-        },
-        Request::Confirm => match reload::confirm(&daemon).await {
-            Ok(generation) => Answer::Confirmed { generation },
-            Err(error) => failed(&error),
-        },
+        Request::Reload => told(reload::reload(&daemon).await.map(Answer::Reloaded)),
+        Request::Confirm => {
+            let confirmed = reload::confirm(&daemon).await;
+            told(confirmed.map(|generation| Answer::Confirmed { generation }))
+        }
         Request::Detach => {
             daemon.detach.notify_one();
             Answer::Detaching
         }
-        Request::Status | Request::Explain { .. } | Request::Offenders(_) | Request::Policy => {
-            read(&daemon.datapath(), &request, Some(daemon.status()))
-        }
+        request => read(&daemon.datapath(), &request, Some(daemon.status())),
     }
 }
 
@@ -47,19 +38,20 @@ pub fn look(datapath: &Datapath, request: &Request) -> Answer {
 }
 
 fn read(datapath: &Datapath, request: &Request, daemon: Option<DaemonStatus>) -> Answer {
-    let answer: Result<_, OffendersError> = match request {
-        Request::Status => status(datapath, daemon)
-            .map(Answer::Status)
-            .map_err(Into::into),
-        Request::Explain { address } => explain(datapath, *address)
-            .map(Answer::Explanation)
-            .map_err(Into::into),
-        Request::Offenders(query) => offenders::list(datapath, query).map(Answer::Offenders),
-        Request::Policy => Ok(Answer::Policy(Box::new(datapath.manifest().policy.clone()))),
+    match request {
+        Request::Status => told(status(datapath, daemon).map(Answer::Status)),
+        Request::Explain { address } => told(explain(datapath, *address).map(Answer::Explanation)),
+        Request::Offenders(query) => told(offenders::list(datapath, query).map(Answer::Offenders)),
+        Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
+        Request::Reset(query) => told(refill::reset(datapath, query).map(Answer::Refilled)),
+        Request::Refund(query) => told(refill::refund(datapath, query).map(Answer::Refilled)),
         Request::Reload | Request::Confirm | Request::Detach => {
-            Ok(Answer::Error("it takes a daemon to do that".to_owned()))
+            Answer::Error("it takes a daemon to do that".to_owned())
         }
-    };
+    }
+}
+
+fn told(answer: Result<Answer, impl Error>) -> Answer {
     answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
 }
 
@@ -168,10 +160,12 @@ fn explain_limit(
     Some(LimitExplanation {
         limit: limit.name.clone(),
         id: owner_id(&owner, interface),
-        interface: holding
-            .interface
-            .and_then(|number| datapath.interface_name(number))
-            .map(str::to_owned),
+        interface: match datapath.settings().buckets.scope {
+            Scope::Host => None,
+            Scope::Interface => datapath
+                .interface_name(holding.interface)
+                .map(str::to_owned),
+        },
         mode: limit.mode.name().to_owned(),
         matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
         source,

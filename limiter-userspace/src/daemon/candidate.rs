@@ -5,7 +5,6 @@ use std::path::Path;
 
 use limiter_common::limit::Cost;
 use thiserror::Error;
-use tokio::task::{JoinError, spawn_blocking};
 
 use super::Options;
 use crate::{
@@ -14,15 +13,17 @@ use crate::{
         Manifest,
         interface::{self, Interface, InterfaceError, Looked},
     },
-    policy::{CompileError, CompiledPolicy, Names, Policy, Units},
+    policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
 };
 
 /// A configuration that holds no error.
 pub(super) struct Candidate {
     pub(super) config: Config,
+    /// Every name that was interned so far.
+    pub(super) names: Names,
     pub(super) policy: CompiledPolicy,
     /// The interfaces that are to be limited, by name.
-    pub(super) names: Vec<String>,
+    pub(super) interfaces: Vec<String>,
     /// Which of them are there.
     pub(super) looked: Looked,
 }
@@ -36,6 +37,9 @@ pub enum CandidateError {
     /// The policy does not fit the datapath.
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// The limits have too many names.
+    #[error(transparent)]
+    Names(#[from] TooManyNames),
     /// Nobody said where.
     #[error(
         "no interface to attach to: name one with -i, or in the configuration under \
@@ -62,22 +66,13 @@ pub enum CandidateError {
         /// Its MTU, in bytes.
         mtu: u32,
     },
-    /// Reading it came to no end.
-    #[error("reading the configuration failed: {0}")]
-    Task(#[from] JoinError),
-}
-
-/// A configuration that was read, and compiled.
-pub(super) struct Read {
-    config: Config,
-    policy: CompiledPolicy,
 }
 
 /// What a policy goes on with of the one before it.
 #[derive(Default)]
 pub(super) struct Known {
-    names: Names,
-    units: Units,
+    pub(super) names: Names,
+    pub(super) units: Units,
 }
 
 impl Known {
@@ -89,19 +84,32 @@ impl Known {
     }
 }
 
-/// Reads the configuration file.
-pub(super) async fn read(path: &Path, known: Known) -> Result<Read, CandidateError> {
-    let path = path.to_owned();
-    // Seconds, where it is very long.
-    spawn_blocking(move || {
-        let config = config::load(&path, &known.names)?;
-        let policy = CompiledPolicy::with_units(&config.policy, &known.units)?;
-        Ok(Read { config, policy })
-    })
-    .await?
+/// A configuration that was read, and compiled.
+pub(super) struct Read {
+    config: Config,
+    names: Names,
+    policy: CompiledPolicy,
 }
 
 impl Read {
+    /// Reads the configuration file, which may tell where to look for what is `known`. Takes
+    /// seconds, where it is very long.
+    pub(super) fn load(
+        path: &Path,
+        known: impl FnOnce(&Config) -> Known,
+    ) -> Result<Self, CandidateError> {
+        let mut config = config::load(path, &Names::default())?;
+        let known = known(&config);
+        let names;
+        (config.policy, names) = config.policy.with_names(&known.names)?;
+        let policy = CompiledPolicy::with_units(&config.policy, &known.units)?;
+        Ok(Self {
+            config,
+            names,
+            policy,
+        })
+    }
+
     /// The interfaces that are to be limited, by name.
     pub(super) fn interface_names(&self, options: &Options) -> Result<Vec<String>, CandidateError> {
         let names = if options.interfaces.is_empty() {
@@ -127,8 +135,9 @@ impl Read {
         }
         Ok(Candidate {
             config: self.config,
+            names: self.names,
             policy: self.policy,
-            names,
+            interfaces: names,
             looked,
         })
     }

@@ -4,10 +4,13 @@ mod answers;
 mod candidate;
 mod changes;
 mod memory;
+mod named;
 mod offenders;
+mod refill;
 mod reload;
 mod service;
 mod startup;
+mod state;
 mod watch;
 
 use std::{
@@ -20,14 +23,14 @@ use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
-use self::changes::Changes;
 pub use self::{
     answers::look,
     changes::{History, LastReload},
     startup::{Options, StartupError},
 };
+use self::{changes::Changes, state::StateKeeper};
 use crate::{
-    control::protocol::DaemonStatus,
+    control::protocol::{DaemonStatus, StateStatus},
     datapath::{Datapath, DatapathError},
 };
 
@@ -36,6 +39,8 @@ pub struct Daemon {
     options: Options,
     /// Where the metrics are; `None`: nowhere.
     metrics: Option<SocketAddr>,
+    /// Saves what buckets owe; `None`: nobody wants it.
+    state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
     changes: Mutex<Changes>,
     /// Held while the policy is being changed: one change at a time.
@@ -47,10 +52,16 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    fn new(options: Options, metrics: Option<SocketAddr>, datapath: Datapath) -> Self {
+    fn new(
+        options: Options,
+        metrics: Option<SocketAddr>,
+        state: Option<StateKeeper>,
+        datapath: Datapath,
+    ) -> Self {
         Self {
             options,
             metrics,
+            state,
             datapath: RwLock::new(datapath),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -71,9 +82,16 @@ impl Daemon {
         self.changes().history()
     }
 
+    /// How saving the state has gone; `None`: nobody wants it.
+    #[must_use]
+    pub fn state_status(&self) -> Option<StateStatus> {
+        self.state.as_ref().map(StateKeeper::status)
+    }
+
     fn status(&self) -> DaemonStatus {
         DaemonStatus {
             metrics: self.metrics,
+            state: self.state_status(),
             reloads: self.history(),
         }
     }
@@ -145,8 +163,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         never = watch::interfaces(&daemon) => match never {},
         never = reload::on_signal(&daemon, hang_up) => match never {},
         never = service::stay_alive() => match never {},
+        never = state::keep(&daemon) => match never {},
     };
     service::stopping();
+    state::save(&daemon).await;
     stop(&daemon, end)
 }
 

@@ -10,8 +10,9 @@ use limiter_common::{
 };
 use thiserror::Error;
 
+use super::named::{UnknownLimit, limit_named};
 use crate::{
-    config::{Offenders, nearest},
+    config::Offenders,
     control::protocol::{
         Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
     },
@@ -29,8 +30,8 @@ pub(super) enum OffendersError {
     )]
     Off,
     /// No such limit.
-    #[error("{0}")]
-    UnknownLimit(String),
+    #[error(transparent)]
+    UnknownLimit(#[from] UnknownLimit),
     /// They could not be read.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
@@ -105,14 +106,6 @@ pub(super) fn last_drop(
                 last_drop_ago_ns: now.saturating_sub(offender.last_drop_ns),
             })
         }))
-}
-
-fn limit_named(policy: &Policy, name: &str) -> Result<LimitId, OffendersError> {
-    let names: Vec<_> = policy.limits.iter().map(|limit| &*limit.name).collect();
-    let found = policy.limits.iter().find(|limit| limit.name == name);
-    found
-        .map(|limit| limit.id)
-        .ok_or_else(|| OffendersError::UnknownLimit(nearest::unknown("limit", name, &names)))
 }
 
 /// The name of the limit of an interned id; `None`: the policy has none such.

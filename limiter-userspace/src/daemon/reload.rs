@@ -13,8 +13,9 @@ use tracing::{error, info, warn};
 
 use super::{
     Daemon,
-    candidate::{self, Candidate, CandidateError, Known},
+    candidate::{Candidate, CandidateError, Known, Read},
     memory, service, service_status,
+    state::Resumed,
 };
 use crate::{
     control::protocol::Reloaded,
@@ -91,11 +92,12 @@ async fn try_reload(daemon: &Arc<Daemon>) -> Result<Reloaded, ReloadError> {
         (Known::of(datapath.manifest()), datapath.program_ids())
     };
     let options = &daemon.options;
-    let read = candidate::read(&options.config, known).await?;
+    let path = options.config.clone();
+    let read = spawn_blocking(move || Read::load(&path, |_| known)).await??;
     let interfaces = read.interface_names(options)?;
     let candidate = read.check(interfaces, &ours).await?;
     let missing = candidate.looked.missing.clone();
-    put_in_force(daemon, candidate).await?;
+    put_in_force(daemon, candidate, None).await?;
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
     Ok(Reloaded {
@@ -107,10 +109,12 @@ async fn try_reload(daemon: &Arc<Daemon>) -> Result<Reloaded, ReloadError> {
     })
 }
 
-/// Puts a configuration in force. If it is to be confirmed, it can be reverted from then on.
+/// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
+/// confirmed, it can be reverted from then on.
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
+    resumed: Option<Resumed>,
 ) -> Result<(), ReloadError> {
     for name in &candidate.looked.missing {
         warn!(
@@ -121,7 +125,7 @@ pub(super) async fn put_in_force(
     guard::warn_of(&candidate.config.policy).await;
     let to_apply = Arc::clone(daemon);
     // The kernel's verifier takes its time; packets and questions do not wait for it.
-    let previous = spawn_blocking(move || apply(&to_apply, candidate)).await??;
+    let previous = spawn_blocking(move || apply(&to_apply, candidate, resumed)).await??;
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {
@@ -140,11 +144,16 @@ pub(super) async fn put_in_force(
     Ok(())
 }
 
-fn apply(daemon: &Daemon, candidate: Candidate) -> Result<Previous, DatapathError> {
+fn apply(
+    daemon: &Daemon,
+    candidate: Candidate,
+    resumed: Option<Resumed>,
+) -> Result<Previous, DatapathError> {
     let Candidate {
         config,
-        policy,
         names,
+        policy,
+        interfaces,
         looked,
     } = candidate;
     let log = if daemon.options.log_datapath {
@@ -157,17 +166,20 @@ fn apply(daemon: &Daemon, candidate: Candidate) -> Result<Previous, DatapathErro
         let manifest = Manifest {
             generation: datapath.manifest().generation + 1,
             loaded_at: wall_clock_now(),
-            interfaces: names,
+            interfaces,
             mode: daemon.options.mode.unwrap_or(config.mode),
             settings: datapath
                 .settings()
                 .with(config.buckets, config.offenders, log),
             policy: config.policy,
-            names: config.names,
+            names,
             units: policy.units.clone(),
         };
         datapath.prepare(manifest, policy, &looked.found)?
     };
+    if let Some(resumed) = resumed {
+        resumed.restore(&prepared)?;
+    }
     daemon.datapath_mut().apply(prepared)
 }
 

@@ -9,8 +9,9 @@ use tracing::{info, warn};
 
 use super::{
     Daemon,
-    candidate::{self, CandidateError, Known},
+    candidate::{CandidateError, Known, Read},
     reload::{self, ReloadError},
+    state::{Resumed, StateKeeper},
 };
 use crate::{
     config::AttachMode,
@@ -22,6 +23,7 @@ use crate::{
         preflight::{self, PreflightError},
     },
     metrics::{Listener, Metrics},
+    policy::CompileError,
 };
 
 /// What the daemon is started with.
@@ -104,17 +106,34 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         }
         None => None,
     };
-    let (known, ours) = match &adopted {
-        Some(Adopted::Datapath(datapath, _)) => {
-            (Known::of(datapath.manifest()), datapath.program_ids())
-        }
-        Some(Adopted::Links(_, attachments)) => {
-            let ids = attachments.iter().filter_map(Attachment::program_id);
-            (Known::default(), ids.collect())
-        }
-        None => (Known::default(), Vec::new()),
+    let ours = match &adopted {
+        Some(Adopted::Datapath(datapath, _)) => datapath.program_ids(),
+        Some(Adopted::Links(_, attachments)) => attachments
+            .iter()
+            .filter_map(Attachment::program_id)
+            .collect(),
+        None => Vec::new(),
     };
-    let read = candidate::read(&options.config, known).await?;
+    let mut state = None;
+    let mut resumed = None;
+    let read = Read::load(&options.config, |config| {
+        state = config.state.clone().map(StateKeeper::new);
+        if let Some(Adopted::Datapath(datapath, _)) = &adopted {
+            return Known::of(datapath.manifest());
+        }
+        resumed = state.as_ref().and_then(Resumed::load);
+        resumed.as_ref().map(Resumed::known).unwrap_or_default()
+    });
+    let read = match (read, resumed.take()) {
+        (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(resumed)) => {
+            resumed.give_up(error);
+            Read::load(&options.config, |_| Known::default())?
+        }
+        (read, kept) => {
+            resumed = kept;
+            read?
+        }
+    };
     let interfaces = read.interface_names(&options)?;
     preflight::check()?;
     let candidate = read.check(interfaces, &ours).await?;
@@ -133,7 +152,11 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
 
     let settings = || {
         let config = &candidate.config;
-        Settings::new(config.buckets, config.offenders, LogLevel::Off)
+        let settings = Settings::new(config.buckets, config.offenders, LogLevel::Off)?;
+        Ok::<_, DatapathError>(match &resumed {
+            Some(resumed) => resumed.settings(settings),
+            None => settings,
+        })
     };
     let datapath = match adopted {
         Some(Adopted::Datapath(datapath, previous)) => take_over(datapath, previous)?,
@@ -149,8 +172,8 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         None => Datapath::new(settings()?)?,
     };
     let metrics = listener.as_ref().map(Listener::address);
-    let daemon = Arc::new(Daemon::new(options, metrics, datapath));
-    reload::put_in_force(&daemon, candidate).await?;
+    let daemon = Arc::new(Daemon::new(options, metrics, state, datapath));
+    reload::put_in_force(&daemon, candidate, resumed).await?;
     {
         let datapath = daemon.datapath();
         let policy = &datapath.manifest().policy;

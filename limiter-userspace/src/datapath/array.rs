@@ -1,15 +1,9 @@
-//! Writes whole arrays.
+//! Writes arrays.
 
-use std::os::fd::{AsFd as _, AsRawFd as _};
-
-use aya::{
-    Ebpf,
-    maps::{Array, IterableMap as _},
-};
+use aya::{Ebpf, maps::Array};
 
 use super::{
-    DatapathError,
-    batch::{Attributes, Command, refused},
+    DatapathError, batch,
     pod::{InMap, PlainBytes},
 };
 
@@ -32,20 +26,7 @@ pub(super) fn write_at<T: PlainBytes>(
     let array = ebpf.map(map).ok_or(DatapathError::Missing(map))?;
     // Compares the entries' size with that of `T`.
     let array = Array::<_, InMap<T>>::try_from(array).map_err(error)?;
-    let (keys, values): (Vec<u32>, Vec<T>) = entries.unzip();
-    let mut update = Attributes {
-        in_batch: 0,
-        out_batch: 0,
-        keys: keys.as_ptr().addr() as u64,
-        values: values.as_ptr().addr() as u64,
-        // No array has more.
-        count: u32::try_from(values.len()).unwrap_or(u32::MAX),
-        map: array.map().fd().as_fd().as_raw_fd().cast_unsigned(),
-        elem_flags: 0,
-        flags: 0,
-    };
-    // SAFETY: the kernel reads `count` keys of four bytes and as many values, the size of which
-    // has been compared and of which no byte is undefined. All of them outlive the call.
-    unsafe { update.call(Command::Update) }
-        .map_err(|io_error| error(refused(Command::Update, io_error)))
+    let (keys, values): (Vec<u32>, Vec<_>) =
+        entries.map(|(index, value)| (index, InMap(value))).unzip();
+    batch::update(&array, &keys, &values).map_err(error)
 }

@@ -1,9 +1,16 @@
 //! Many entries of a map in one system call: with one for each, most of the time that loading a
 //! policy or reading a map takes would go into them.
 
-use std::io;
+use std::{
+    io,
+    os::fd::{AsFd as _, AsRawFd as _},
+};
 
-use aya::{maps::MapError, sys::SyscallError};
+use aya::{
+    Pod,
+    maps::{IterableMap, MapError},
+    sys::SyscallError,
+};
 
 use super::syscall::{self, bpf};
 
@@ -66,4 +73,27 @@ impl Attributes {
 pub(super) fn refused(command: Command, io_error: io::Error) -> MapError {
     let call = command.name();
     SyscallError { call, io_error }.into()
+}
+
+/// Writes as many entries as there are keys and values.
+pub(super) fn update<K: Pod, V: Pod>(
+    map: &impl IterableMap<K, V>,
+    keys: &[K],
+    values: &[V],
+) -> Result<(), MapError> {
+    // No map has more.
+    let count = u32::try_from(keys.len().min(values.len())).unwrap_or(u32::MAX);
+    let mut update = Attributes {
+        in_batch: 0,
+        out_batch: 0,
+        keys: keys.as_ptr().addr() as u64,
+        values: values.as_ptr().addr() as u64,
+        count,
+        map: map.map().fd().as_fd().as_raw_fd().cast_unsigned(),
+        elem_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads as many keys and values, the sizes of which aya compared with the
+    // map's when it was opened, and of which no byte is undefined. All of them outlive the call.
+    unsafe { update.call(Command::Update) }.map_err(|error| refused(Command::Update, error))
 }

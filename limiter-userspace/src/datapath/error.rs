@@ -45,6 +45,12 @@ pub enum DatapathError {
         /// What the kernel said.
         source: MapError,
     },
+    /// The table of buckets could not be mapped.
+    #[error("cannot map the table of buckets into memory: {0}")]
+    Mapping(#[source] io::Error),
+    /// Packets kept changing a bucket, too fast for it to be changed from here.
+    #[error("packets keep changing a bucket, so that it was left as it is: try again")]
+    Contended,
     /// The interface has a program already.
     #[error(
         "{interface} already has the XDP program {program}: detach it first \

@@ -1,11 +1,11 @@
-//! Reads whole hash maps.
+//! Reads whole hash maps, and writes many of their entries.
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use aya::maps::{HashMap, IterableMap as _, MapData, MapError};
 
 use super::{
-    batch::{Attributes, Command, refused},
+    batch::{self, Attributes, Command, refused},
     pod::{InMap, PlainBytes},
 };
 
@@ -59,4 +59,17 @@ pub(super) fn read<K: PlainBytes, V: PlainBytes>(
         }
         position = Some(next);
     }
+}
+
+/// Writes entries, those that are there or new ones, one after the other and not at one moment.
+pub(super) fn write<K: PlainBytes, V: PlainBytes>(
+    map: &HashMap<MapData, InMap<K>, InMap<V>>,
+    keys: &[InMap<K>],
+    values: &[InMap<V>],
+) -> Result<(), MapError> {
+    let entries = ENTRIES as usize;
+    for (keys, values) in keys.chunks(entries).zip(values.chunks(entries)) {
+        batch::update(map, keys, values)?;
+    }
+    Ok(())
 }

@@ -4,26 +4,24 @@ use std::path::Path;
 
 use aya::{
     Ebpf,
-    maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray},
+    maps::{Array, IterableMap as _, Map, MapData, MapError, PerCpuArray},
 };
 use limiter_common::{
     bucket::{Bucket, BucketKey},
     counters::{LOSSY_EVICTIONS, LimitTraffic, Traffic},
     limit::LimitId,
     reason::{REASON_COUNT, Reason},
-    table::{self, EMPTY, LOCKED, WAYS, is_same_bucket, unit_of},
     unit::Unit,
 };
 
 use super::{
-    DatapathError, OffenderMaps, Settings, instance,
+    BucketMaps, DatapathError, OffenderMaps, Settings,
+    buckets::{BUCKETS, TABLE},
+    instance,
     offenders::{OFFENDERS, RECORDING},
     pod::InMap,
 };
-use crate::config::Store;
 
-const BUCKETS: &str = "BUCKETS";
-const TABLE: &str = "TABLE";
 pub(super) const UNITS: &str = "UNITS";
 const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
@@ -43,11 +41,7 @@ pub(super) const SHARED: [&str; 8] = [
 
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
-    settings: Settings,
-    /// By key: the number of the unit, and the state.
-    buckets: HashMap<MapData, InMap<BucketKey>, [u64; 2]>,
-    /// Names at even places of a line, states at odd ones.
-    table: Array<MapData, [u64; 2 * WAYS]>,
+    buckets: BucketMaps,
     /// By their numbers.
     units: Array<MapData, InMap<Unit>>,
     store_counts: PerCpuArray<MapData, u64>,
@@ -77,13 +71,14 @@ impl SharedMaps {
 
     /// Pins each of them under its name in a directory.
     pub(super) fn pin(&self, directory: &Path) -> Result<(), DatapathError> {
+        let [buckets, table] = self.buckets.maps();
         let all = [
-            (BUCKETS, self.buckets.map()),
-            (TABLE, self.table.map()),
+            buckets,
+            table,
+            (UNITS, self.units.map()),
             (STORE_COUNTS, self.store_counts.map()),
             (REASON_TRAFFIC, self.reason_traffic.map()),
             (LIMIT_TRAFFIC, self.limit_traffic.map()),
-            (UNITS, self.units.map()),
         ];
         for (map, data) in all.into_iter().chain(self.offenders.maps()) {
             let pinned = data.pin(directory.join(map));
@@ -95,15 +90,23 @@ impl SharedMaps {
     /// Whether they are as large as those that are made with these settings.
     pub(super) fn fit(&self, settings: Settings) -> bool {
         let sizes = instance::BucketSizes::new(settings.buckets);
-        let entries = |data: &MapData| data.info().map_or(0, |info| info.max_entries());
-        entries(self.buckets.map()) == sizes.hash_entries.max(1)
-            && self.table.len() == sizes.table_lines.max(1)
-            && self.offenders.capacity() == settings.offenders.capacity.max(1)
+        let [(_, hash), (_, table)] = self.buckets.maps();
+        let [(_, offenders), _] = self.offenders.maps();
+        [
+            (hash, sizes.hash_entries),
+            (table, sizes.table_lines),
+            (offenders, settings.offenders.capacity),
+        ]
+        .into_iter()
+        .all(|(map, entries)| {
+            map.info()
+                .is_ok_and(|info| info.max_entries() == entries.max(1))
+        })
     }
 
     /// Reads them as these settings say, which must fit.
     pub(super) const fn set(&mut self, settings: Settings) {
-        self.settings = settings;
+        self.buckets.set(settings);
     }
 
     /// Takes the maps out of an instance that shares them with no other.
@@ -118,13 +121,11 @@ impl SharedMaps {
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError> {
         Ok(Self {
-            settings,
-            table: open(TABLE)?.try_into().map_err(error(TABLE))?,
+            buckets: BucketMaps::new(settings, &mut open)?,
             units: open(UNITS)?.try_into().map_err(error(UNITS))?,
             store_counts: open(STORE_COUNTS)?
                 .try_into()
                 .map_err(error(STORE_COUNTS))?,
-            buckets: open(BUCKETS)?.try_into().map_err(error(BUCKETS))?,
             reason_traffic: open(REASON_TRAFFIC)?
                 .try_into()
                 .map_err(error(REASON_TRAFFIC))?,
@@ -137,52 +138,18 @@ impl SharedMaps {
 
     /// What is stored of a bucket, in whatever unit; `None`: there is none.
     pub fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
-        let found = match self.settings.buckets.store {
-            Store::Table => self.in_table(key)?,
-            Store::Hash => match self.buckets.get(&InMap(*key), 0) {
-                Ok(found) => Some(found),
-                Err(MapError::KeyNotFound) => None,
-                Err(source) => return Err(error(BUCKETS)(source)),
-            },
-        };
-        Ok(found.map(|[name, state]| Bucket {
-            unit: unit_of(name),
-            state,
-        }))
-    }
-
-    fn in_table(&self, key: &BucketKey) -> Result<Option<[u64; 2]>, DatapathError> {
-        let place = self.settings.hash_key.place(key);
-        let limit = LimitId(key.limit);
-        let name = table::name(place, limit, 0);
-        let line = self
-            .table
-            .get(&place.line(limit, self.table.len()), 0)
-            .map_err(error(TABLE))?;
-        let (pairs, _) = line.as_chunks::<2>();
-        Ok(pairs
-            .iter()
-            .find(|[found, state]| is_same_bucket(*found, name) && *state != LOCKED)
-            .copied())
+        self.buckets.bucket(key)
     }
 
     /// How many buckets there are.
     pub fn bucket_count(&self) -> Result<usize, DatapathError> {
-        match self.settings.buckets.store {
-            Store::Table => {
-                let mut count = 0;
-                for line in self.table.iter() {
-                    let line = line.map_err(error(TABLE))?;
-                    count += line
-                        .iter()
-                        .step_by(2)
-                        .filter(|name| **name != EMPTY)
-                        .count();
-                }
-                Ok(count)
-            }
-            Store::Hash => Ok(self.buckets.keys().count()),
-        }
+        self.buckets.count()
+    }
+
+    /// The buckets, to be changed.
+    #[must_use]
+    pub const fn buckets(&self) -> &BucketMaps {
+        &self.buckets
     }
 
     /// How many buckets were forgotten while they were in debt, of [`Store::Table`].

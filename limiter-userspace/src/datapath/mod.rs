@@ -9,6 +9,7 @@
 mod array;
 mod attach;
 mod batch;
+mod buckets;
 pub mod budget;
 mod error;
 mod hash;
@@ -23,6 +24,7 @@ pub mod pins;
 mod pod;
 pub mod preflight;
 mod program;
+mod refill;
 mod replace;
 mod shared;
 mod state;
@@ -47,18 +49,21 @@ use serde::{Deserialize, Serialize};
 use self::state::State;
 pub use self::{
     attach::{AttachedMode, Attachment},
+    buckets::{BucketMaps, Restored},
     error::DatapathError,
     instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
     pins::{Manifest, Pins},
+    refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     trial::Trial,
 };
 use crate::{
     config::{Buckets, Offenders, Scope},
     policy::{CompiledPolicy, serial},
+    state::{Debts, SetDebts, StoredDebts},
 };
 
 /// What an instance is made from.
@@ -105,6 +110,17 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// With the secret of a table whose buckets are to be put back.
+    #[must_use]
+    pub const fn resuming(mut self, debts: &Debts) -> Self {
+        if let StoredDebts::Table(table) = &debts.stored {
+            self.hash_key = table.hash_key;
+        }
+        self
+    }
+}
+
 /// The running datapath. Dropping it detaches every program, unless it is pinned.
 pub struct Datapath {
     manifest: Manifest,
@@ -119,9 +135,9 @@ pub struct Datapath {
 pub struct Holding {
     /// The slot of the limit in the policy.
     pub slot: u32,
-    /// The interface, by the daemon's number for it, that has the bucket to itself; `None`: all
-    /// interfaces share it.
-    pub interface: Option<u32>,
+    /// The interface, by the daemon's number for it, the packets of which are charged to the
+    /// bucket; where all share it, the first.
+    pub interface: u32,
     /// The bucket.
     pub key: BucketKey,
     /// The parameters that hold for the address.
@@ -208,6 +224,19 @@ impl Datapath {
         self.manifest.settings
     }
 
+    /// What every bucket owes now.
+    pub fn capture(&self) -> Result<Vec<SetDebts>, DatapathError> {
+        let now = monotonic_now();
+        let sets = self.state.by_slot();
+        let debts = sets.map(|(slot, maps)| {
+            Ok(SetDebts {
+                interface: slot.and_then(|slot| self.interface_name(slot).map(str::to_owned)),
+                debts: maps.buckets().capture(&self.policy.units, now)?,
+            })
+        });
+        debts.collect()
+    }
+
     /// How many buckets were forgotten while they were in debt, for want of room.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         self.state.lossy_evictions()
@@ -225,6 +254,15 @@ impl Datapath {
 
     /// What every limit that applies to an address has for it now. Charges nothing.
     pub fn holdings(&self, source: IpAddr) -> Result<Vec<Holding>, DatapathError> {
+        self.holdings_of(source, |_| true)
+    }
+
+    /// The same of some limits.
+    fn holdings_of(
+        &self,
+        source: IpAddr,
+        wanted: impl Fn(LimitId) -> bool,
+    ) -> Result<Vec<Holding>, DatapathError> {
         let now = monotonic_now();
         let source = Address::from(source);
         let mut holdings = Vec::new();
@@ -232,29 +270,40 @@ impl Datapath {
             return Ok(holdings);
         };
         for (slot, limit) in (0..).zip(&self.policy.limits) {
-            if class.applies & (1 << slot) == 0 {
+            if class.applies & (1 << slot) == 0 || !wanted(LimitId(limit.id)) {
                 continue;
             }
             let Some(gcra) = parameters(&self.policy, class, slot) else {
                 continue;
             };
             for (interface, key) in self.buckets_of(limit, class, &source) {
-                let Some(maps) = self.state.of(interface) else {
-                    continue;
-                };
-                let bucket = maps.bucket(&key)?;
-                let tat = bucket.map(|bucket| self.policy.units.tat(bucket, gcra.unit, now));
                 holdings.push(Holding {
                     slot,
-                    interface: matches!(self.settings().buckets.scope, Scope::Interface)
-                        .then_some(interface),
+                    interface,
                     key,
                     gcra: *gcra,
-                    level: gcra.level(gcra.ticks(now), tat),
+                    level: self.level(interface, &key, gcra, now)?,
                 });
             }
         }
         Ok(holdings)
+    }
+
+    /// What a bucket of these parameters holds at the time `now_ns`, for packets from the
+    /// interface of that number.
+    fn level(
+        &self,
+        interface: u32,
+        key: &BucketKey,
+        gcra: &Gcra,
+        now_ns: u64,
+    ) -> Result<Level, DatapathError> {
+        let bucket = match self.state.of(interface) {
+            Some(maps) => maps.bucket(key)?,
+            None => None,
+        };
+        let tat = bucket.map(|bucket| self.policy.units.tat(bucket, gcra.unit, now_ns));
+        Ok(gcra.level(gcra.ticks(now_ns), tat))
     }
 
     /// The buckets of a limit that packets from `source` may be charged to, and the interface on

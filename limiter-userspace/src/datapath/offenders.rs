@@ -41,12 +41,6 @@ impl OffenderMaps {
         ]
     }
 
-    /// How many offenders there may be.
-    pub(super) fn capacity(&self) -> u32 {
-        let info = self.offenders.map().info();
-        info.map_or(0, |info| info.max_entries())
-    }
-
     /// Everything, a few thousand offenders a system call. Keeps nobody from being forgotten.
     pub fn read(&self) -> Result<Recorded, DatapathError> {
         let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;

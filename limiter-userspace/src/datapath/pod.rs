@@ -34,6 +34,7 @@ impl PlainBytes for Stretch {}
 impl PlainBytes for Traffic {}
 impl PlainBytes for Unit {}
 impl PlainBytes for u64 {}
+impl PlainBytes for [u64; 2] {}
 
 /// A [`Verdict`] as it lies in memory: not every number is one of its reasons.
 #[derive(Clone, Copy)]

@@ -7,16 +7,17 @@ use std::{collections::BTreeMap, mem};
 use limiter_common::counters::MAX_INTERFACES;
 
 use super::{
-    Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest,
+    Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, Restored,
     interface::Interface,
     log::{self, Forwarding},
     maps::SharedMaps,
+    monotonic_now,
     pins::{PinnedPolicy, Pins},
     program::Program,
     shared::SharedDirectory,
     state::State,
 };
-use crate::{config::AttachMode, policy::CompiledPolicy};
+use crate::{config::AttachMode, policy::CompiledPolicy, state::SetDebts};
 
 /// A policy whose programs are verified; nothing of it is in force.
 pub struct Prepared {
@@ -34,6 +35,29 @@ struct Made {
     slot: u32,
     program: Program,
     forwarding: Option<Forwarding>,
+}
+
+impl Prepared {
+    /// Puts back what buckets owed `passed_ns` before, into those that are new. Where each
+    /// interface has buckets of its own now and had not before, its have all that was owed.
+    pub fn restore(&self, sets: &[SetDebts], passed_ns: u64) -> Result<Restored, DatapathError> {
+        let now = monotonic_now();
+        let mut all = Restored::default();
+        for (slot, maps) in self.state.by_slot() {
+            let mut made = self.made.iter();
+            let made = slot.and_then(|slot| made.find(|made| made.slot == slot));
+            let interface = made.map(|made| &made.interface.name);
+            let are_for = |set: &&SetDebts| match (&set.interface, interface) {
+                (Some(owed_on), Some(interface)) => owed_on == interface,
+                _ => true,
+            };
+            for set in sets.iter().filter(are_for) {
+                let units = &self.policy.units;
+                all += maps.buckets().restore(&set.debts, units, now, passed_ns)?;
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// What was found pinned.

@@ -108,6 +108,14 @@ impl State {
         self.sets.get(&self.key(slot))
     }
 
+    /// All sets, with the slots of the interfaces that have one to themselves.
+    pub(super) fn by_slot(&self) -> impl Iterator<Item = (Option<u32>, &SharedMaps)> {
+        let is_shared = self.settings.buckets.scope == Scope::Host;
+        self.sets
+            .iter()
+            .map(move |(slot, maps)| ((!is_shared).then_some(*slot), maps))
+    }
+
     /// All sets.
     pub(super) fn sets(&self) -> impl Iterator<Item = &SharedMaps> {
         self.sets.values()

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use jiff::Timestamp;
 use limiter_common::{
     counters::{LimitTraffic, Traffic},
     reason::{Action, Reason},
@@ -13,6 +14,7 @@ use prometheus_client::{
 };
 
 use crate::{
+    control::protocol::StateStatus,
     daemon::{Daemon, History},
     datapath::Datapath,
 };
@@ -72,6 +74,9 @@ impl Collector for DaemonCollector {
 
         offenders(datapath, &mut encoder)?;
         reloads(&self.0.history(), &mut encoder)?;
+        if let Some(status) = self.0.state_status() {
+            state(&status, &mut encoder)?;
+        }
 
         let overrides: Vec<Labelled<1, u64>> = manifest
             .policy
@@ -132,6 +137,22 @@ fn offenders(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Resul
         "Offenders that are remembered",
         None,
         MetricType::Gauge,
+    )?)
+}
+
+fn state(status: &StateStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let saved_at = status.saved_at.map_or(0, Timestamp::as_second);
+    ConstGauge::new(saved_at).encode(encoder.encode_descriptor(
+        "limiter_state_last_save_timestamp_seconds",
+        "When the state file was last saved, in seconds since 1970; 0: not since the start",
+        None,
+        MetricType::Gauge,
+    )?)?;
+    ConstCounter::new(status.errors).encode(encoder.encode_descriptor(
+        "limiter_state_save_errors",
+        "How often the state file could not be saved",
+        None,
+        MetricType::Counter,
     )?)
 }
 

@@ -1,6 +1,7 @@
 //! The decision core's seams over plain memory: what the kernel does, without a kernel.
 
 mod buckets;
+mod line;
 mod offenders;
 mod table;
 
@@ -15,6 +16,7 @@ use limiter_common::{
 
 pub use self::{
     buckets::{FoundBucket, MemoryBuckets},
+    line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
     table::MemoryTable,
 };

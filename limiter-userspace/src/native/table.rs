@@ -6,35 +6,29 @@ use limiter_common::{
     bucket::{Bucket, BucketKey, BucketStore, Search, Updated},
     charge::Charge,
     gcra::Change,
-    limit::LimitId,
-    table::{
-        self, HashKey, LOCKED, Line, LineStore, Spot, WAYS, WhenFull, is_same_bucket, unit_of,
-    },
+    table::{self, HashKey, LineStore, Spot, WhenFull},
     unit::{KnownUnits, Unit},
 };
 
+use super::{AtomicLine, bucket_in};
 use crate::policy::Units;
 
 /// A table that several threads may use at once.
 #[derive(Debug)]
 pub struct MemoryTable {
-    lines: Vec<MemoryLine>,
+    lines: Vec<AtomicLine>,
     key: HashKey,
     units: Units,
     when_full: WhenFull,
     lossy_evictions: AtomicU64,
 }
 
-/// Names at even places, states at odd ones.
-#[derive(Debug, Default)]
-struct MemoryLine([AtomicU64; 2 * WAYS]);
-
 impl MemoryTable {
     /// An empty table of `lines` lines, a power of two, for limits that count in these units.
     #[must_use]
     pub fn new(lines: u32, key: HashKey, units: Units, when_full: WhenFull) -> Self {
         Self {
-            lines: (0..lines).map(|_| MemoryLine::default()).collect(),
+            lines: (0..lines).map(|_| AtomicLine::default()).collect(),
             key,
             units,
             when_full,
@@ -57,19 +51,10 @@ impl MemoryTable {
     /// What is stored of a bucket, in whatever unit; `None`: there is none.
     #[must_use]
     pub fn bucket(&self, key: &BucketKey) -> Option<Bucket> {
-        let (place, limit) = (self.key.place(key), LimitId(key.limit));
-        let name = table::name(place, limit, 0);
-        let line = self.line(place.line(limit, self.line_count()))?;
-        (0..WAYS)
-            .map(|way| (line.name(way), line.state(way)))
-            .find(|(found, state)| is_same_bucket(*found, name) && *state != LOCKED)
-            .map(|(found, state)| Bucket {
-                unit: unit_of(found),
-                state,
-            })
+        bucket_in(&self.lines, &self.key, key)
     }
 
-    fn line(&self, index: u32) -> Option<&MemoryLine> {
+    fn line(&self, index: u32) -> Option<&AtomicLine> {
         self.lines.get(index as usize)
     }
 
@@ -127,7 +112,7 @@ impl MemoryTable {
         }
     }
 
-    fn insert(&self, line: &MemoryLine, charge: &Charge<Spot>, wanted: Change) -> u32 {
+    fn insert(&self, line: &AtomicLine, charge: &Charge<Spot>, wanted: Change) -> u32 {
         let store = At {
             table: self,
             now_ns: charge.now_ns,
@@ -159,32 +144,6 @@ impl LineStore for At<'_> {
 
     fn count_lossy_eviction(&self) {
         self.table.lossy_evictions.fetch_add(1, SeqCst);
-    }
-}
-
-impl Line for &MemoryLine {
-    const WAYS: usize = WAYS;
-
-    fn name(&self, way: usize) -> u64 {
-        self.0[2 * way].load(SeqCst)
-    }
-
-    fn state(&self, way: usize) -> u64 {
-        self.0[2 * way + 1].load(SeqCst)
-    }
-
-    fn set_name(&self, way: usize, name: u64) {
-        self.0[2 * way].store(name, SeqCst);
-    }
-
-    fn set_state(&self, way: usize, state: u64) {
-        self.0[2 * way + 1].store(state, SeqCst);
-    }
-
-    fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool {
-        self.0[2 * way + 1]
-            .compare_exchange(seen, new, SeqCst, SeqCst)
-            .is_ok()
     }
 }
 

@@ -50,6 +50,21 @@ impl From<Vec<Limit>> for Policy {
 }
 
 impl Policy {
+    /// The same policy, its limits under the ids that their names have in `known` or get behind
+    /// those; and all names then.
+    ///
+    /// # Errors
+    ///
+    /// When its own limits are too many.
+    pub fn with_names(mut self, known: &Names) -> Result<(Self, Names), TooManyNames> {
+        let names = known.intern(self.limits.iter().map(|limit| &*limit.name))?;
+        for limit in &mut self.limits {
+            limit.id = names.id(&limit.name).ok_or(TooManyNames)?;
+        }
+        self.limits.sort_unstable_by_key(|limit| limit.id);
+        Ok((self, names))
+    }
+
     /// How many overrides all limits have together.
     #[must_use]
     pub fn override_count(&self) -> usize {

@@ -10,8 +10,10 @@ use thiserror::Error;
 ///
 /// Hand it from one policy to the next: a bucket belongs to an interned id, so a limit keeps
 /// its buckets and counters across reloads wherever it stands in the file.
+///
+/// It can be kept beside the buckets, as a map of names to ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "BTreeMap<String, u16>", into = "BTreeMap<String, u16>")]
+#[serde(try_from = "BTreeMap<String, u16>", into = "BTreeMap<String, u16>")]
 pub struct Names(BTreeMap<String, LimitId>);
 
 /// More names than there are ids.
@@ -84,18 +86,34 @@ impl Names {
     }
 }
 
-/// The interned id of each name.
 impl From<Names> for BTreeMap<String, u16> {
     fn from(names: Names) -> Self {
-        let ids = names.0.into_iter();
-        ids.map(|(name, LimitId(id))| (name, id)).collect()
+        names.0.into_iter().map(|(name, id)| (name, id.0)).collect()
     }
 }
 
-impl From<BTreeMap<String, u16>> for Names {
-    fn from(ids: BTreeMap<String, u16>) -> Self {
-        let ids = ids.into_iter();
-        Self(ids.map(|(name, id)| (name, LimitId(id))).collect())
+/// Names that no limiter has kept so.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("'{name}' has the id {id}, which is none to be had or another's")]
+pub struct NoSuchId {
+    name: String,
+    id: u16,
+}
+
+impl TryFrom<BTreeMap<String, u16>> for Names {
+    type Error = NoSuchId;
+
+    fn try_from(kept: BTreeMap<String, u16>) -> Result<Self, NoSuchId> {
+        let mut taken = BTreeSet::new();
+        let mut names = Self::default();
+        for (name, id) in kept {
+            let is_custom = id >= FIRST_CUSTOM_ID && u32::from(id) < MAX_LIMIT_IDS;
+            if !is_custom || is_built_in(&name) || !taken.insert(id) {
+                return Err(NoSuchId { name, id });
+            }
+            names.0.insert(name, LimitId(id));
+        }
+        Ok(names)
     }
 }
 
@@ -166,5 +184,22 @@ mod tests {
         assert_eq!(next.id("New"), Some(LimitId(32)));
         assert_eq!(next.id("Limit000"), None);
         assert_eq!(next.id("Limit001"), full.id("Limit001"));
+    }
+
+    #[test]
+    fn are_kept_as_a_map() {
+        let names = Names::default().intern(["Web", "Dns"]).unwrap();
+        let kept = serde_json::to_string(&names).unwrap();
+        assert_eq!(kept, r#"{"Dns":32,"Web":33}"#);
+        assert_eq!(serde_json::from_str::<Names>(&kept).unwrap(), names);
+        for wrong in [
+            r#"{"Dns":32,"Web":32}"#,
+            r#"{"Dns":31}"#,
+            r#"{"Dns":256}"#,
+            r#"{"PacketsPerIPAddress":32}"#,
+        ] {
+            let error = serde_json::from_str::<Names>(wrong).unwrap_err();
+            assert!(error.to_string().contains("none to be had"), "{error}");
+        }
     }
 }

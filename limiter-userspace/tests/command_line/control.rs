@@ -19,7 +19,13 @@ use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, succeed, tex
 #[test]
 fn no_daemon() -> Result<()> {
     let scene = Scene::new()?;
-    for arguments in [&["status"][..], &["explain", "10.0.0.1"], &["offenders"]] {
+    for arguments in [
+        &["status"][..],
+        &["explain", "10.0.0.1"],
+        &["offenders"],
+        &["reset", "--all"],
+        &["refund", "10.0.0.1", "--limit", "x", "--cost", "1"],
+    ] {
         let mut command = Command::new(BINARY);
         command.args(arguments).arg("--socket").arg(scene.socket());
         assert_fails(

@@ -10,7 +10,9 @@ mod log;
 mod machine;
 mod offenders;
 mod output;
+mod refill;
 mod service;
+mod state;
 mod usage;
 mod watch;
 

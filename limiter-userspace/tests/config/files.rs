@@ -36,14 +36,14 @@ fn a_file_that_is_no_configuration() {
         "- a\n",
         &[
             "1:1: expected a map with the sections limits, overrides, subscribers, interfaces, mode, \
-             malformed, buckets, offenders, metrics, found a list",
+             malformed, buckets, offenders, state, metrics, found a list",
         ],
     );
     check(
         "limits",
         &[
             "1:1: expected a map with the sections limits, overrides, subscribers, interfaces, mode, \
-             malformed, buckets, offenders, metrics, found the text 'limits'",
+             malformed, buckets, offenders, state, metrics, found the text 'limits'",
         ],
     );
 }
@@ -155,7 +155,7 @@ fn one_error_is_one_line_whatever_it_quotes() {
         "\"a\\nb\\e[31m\": 1\n",
         &[
             "1:1: unknown field 'a\\nb\\u{1b}[31m', must be one of limits, overrides, subscribers, \
-             interfaces, mode, malformed, buckets, offenders, metrics",
+             interfaces, mode, malformed, buckets, offenders, state, metrics",
         ],
     );
 }

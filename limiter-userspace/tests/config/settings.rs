@@ -1,5 +1,7 @@
 //! The sections that are not limits.
 
+use std::path::Path;
+
 use limiter_common::table::WhenFull;
 use limiter_userspace::config::{AttachMode, Offenders, Store};
 
@@ -14,6 +16,7 @@ fn what_is_left_out_has_defaults() {
     assert_eq!(config.buckets.store, Store::Table);
     assert_eq!(config.buckets.when_full, WhenFull::Evict);
     assert_eq!(config.offenders, Offenders { capacity: 65_536 });
+    assert_eq!(config.state, None);
     assert_eq!(config.metrics.listen, "127.0.0.1:9470".parse().ok());
 }
 
@@ -102,6 +105,36 @@ fn metrics_can_be_turned_off() {
     let yaml = format!("metrics: {{listen: off}}\n{LIMIT}");
     let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
     assert_eq!(config.metrics.listen, None);
+}
+
+#[test]
+fn the_state_file_is_beside_the_configuration() {
+    let state = |name: &str| {
+        let yaml = format!("state: {name}\n{LIMIT}");
+        let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
+        config.state.unwrap()
+    };
+    assert_eq!(
+        state("/var/lib/limiter/state"),
+        Path::new("/var/lib/limiter/state")
+    );
+    let beside = state("state");
+    assert!(
+        beside.is_absolute() && beside.ends_with("state"),
+        "{beside:?}"
+    );
+
+    let check =
+        |settings: &str, expected: &[&str]| check(&format!("{settings}\n{LIMIT}"), expected);
+    for name in ["''", "/", "/var/lib/", "..", "a/.."] {
+        let error = format!(
+            "1:8: invalid state '{}', expected a file's name",
+            name.trim_matches('\'')
+        );
+        check(&format!("state: {name}"), &[&error]);
+    }
+    check("state:", &["1:6: expected a file's name, found nothing"]);
+    check("state: [a]", &["1:8: expected a file's name, found a list"]);
 }
 
 #[test]

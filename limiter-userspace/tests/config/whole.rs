@@ -19,6 +19,7 @@ fn everything_in_one_file() {
 interfaces: [eth0, eth1.100]
 mode: native
 buckets: {capacity: 65536}
+state: /var/lib/limiter/state
 metrics: {listen: '[::1]:9000'}
 limits:
   PacketsPerIPv6Range: {burst: 400, count: 200, period: 1m}
@@ -47,6 +48,7 @@ overrides:
             ..Buckets::default()
         },
         offenders: Offenders::default(),
+        state: Some("/var/lib/limiter/state".into()),
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
         },

@@ -16,5 +16,7 @@ mod object;
 mod offenders;
 mod properties;
 mod random;
+mod refill;
+mod restore;
 mod units;
 mod worked_example;

@@ -1,6 +1,6 @@
 //! The settings beside the policy, in a configuration and of a daemon that runs.
 
-use std::{collections::BTreeSet, fmt, net::SocketAddr};
+use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 
 use serde::Serialize;
 
@@ -59,7 +59,19 @@ pub(super) fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
             listening(config.metrics.listen),
         )
     });
-    let settings = [mode(config.mode, &status.interfaces), metrics];
+    let state = status.daemon.as_ref().and_then(|daemon| {
+        let running = daemon.state.as_ref().map(|state| &state.file);
+        let text = |file: Option<&PathBuf>| {
+            file.map_or_else(|| "none".to_owned(), |file| file.display().to_string())
+        };
+        difference(
+            "state",
+            running == config.state.as_ref(),
+            text(running),
+            text(config.state.as_ref()),
+        )
+    });
+    let settings = [mode(config.mode, &status.interfaces), state, metrics];
     settings.into_iter().flatten().collect()
 }
 
@@ -159,6 +171,7 @@ mod tests {
             pinned: None,
             daemon: Some(DaemonStatus {
                 metrics: config.metrics.listen,
+                state: None,
                 reloads: History::default(),
             }),
             reasons: BTreeMap::new(),

@@ -10,7 +10,7 @@ use super::super::{
 };
 use crate::{
     config::Scope,
-    control::protocol::{InterfaceStatus, Status},
+    control::protocol::{InterfaceStatus, StateStatus, Status},
 };
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
@@ -41,6 +41,9 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
         )?;
         return Ok(());
     };
+    if let Some(state) = &daemon.state {
+        print_state(out, state)?;
+    }
     let reloads = &daemon.reloads;
     if let Some(ns) = reloads.unconfirmed_for_ns {
         writeln!(
@@ -76,11 +79,12 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     };
     writeln!(
         out,
-        "buckets: up to {} in the {} store{scope}, {} forgotten while in debt\n",
+        "buckets: up to {} in the {} store{scope}, {} forgotten while in debt",
         count(status.buckets.settings.capacity.into()),
         status.buckets.settings.store.name(),
         count(status.buckets.lossy_evictions),
     )?;
+    writeln!(out)?;
 
     let limits: Vec<_> = status
         .limits
@@ -117,6 +121,25 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     } else {
         let header = ["verdict", "reason", "packets", "meaning"];
         writeln!(out, "{}", table(header, [2], reasons))?;
+    }
+    Ok(())
+}
+
+fn print_state(out: &mut impl Write, state: &StateStatus) -> anyhow::Result<()> {
+    let file = state.file.display();
+    match state.saved_at {
+        Some(saved_at) => writeln!(
+            out,
+            "state: {file}, saved {saved_at:.0} with {} in debt",
+            counted(
+                usize::try_from(state.buckets).unwrap_or(usize::MAX),
+                "bucket"
+            ),
+        )?,
+        None => writeln!(out, "state: {file}, not saved yet")?,
+    }
+    if let Some(error) = &state.error {
+        writeln!(out, "  NOT saved since: {error}")?;
     }
     Ok(())
 }

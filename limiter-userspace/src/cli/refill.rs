@@ -1,0 +1,50 @@
+//! What `limiter reset` and `limiter refund` have in common.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+
+use super::{
+    ControlArgs, OutputArgs, print_json,
+    render::{count, counted, table},
+};
+use crate::control::{
+    client::ask,
+    protocol::{Answer, RefillList, Request},
+};
+
+/// Asks the daemon and tells what it has done.
+pub(super) fn refill(
+    control: &ControlArgs,
+    output: &OutputArgs,
+    request: Request,
+) -> anyhow::Result<()> {
+    let Answer::Refilled(list) = ask(&control.socket, request)? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    if output.json {
+        print_json(&list)
+    } else {
+        print(&list)
+    }
+}
+
+fn print(list: &RefillList) -> anyhow::Result<()> {
+    let mut out = io::stdout();
+    if !list.of_address.is_empty() {
+        let header = ["limit", "id", "burst", "remaining before", "remaining"];
+        let rows = list.of_address.iter().map(|refill| {
+            [
+                refill.limit.clone(),
+                refill.id.clone(),
+                count(refill.burst),
+                count(refill.remaining_before),
+                count(refill.remaining),
+            ]
+        });
+        writeln!(out, "{}\n", table(header, [2, 3, 4], rows))?;
+    }
+    let buckets = usize::try_from(list.buckets).unwrap_or(usize::MAX);
+    writeln!(out, "{} refilled", counted(buckets, "bucket"))?;
+    Ok(())
+}

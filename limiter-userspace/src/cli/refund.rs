@@ -1,0 +1,38 @@
+//! `limiter refund`.
+
+use std::net::IpAddr;
+
+use clap::Args;
+
+use super::{ControlArgs, OutputArgs, refill::refill};
+use crate::control::protocol::{RefundQuery, Request};
+
+#[derive(Debug, Args)]
+pub(super) struct RefundArgs {
+    /// The IPv4 or IPv6 address
+    address: IpAddr,
+
+    /// The limit that gives it back
+    #[arg(long, value_name = "NAME")]
+    limit: String,
+
+    /// How many tokens: packets, bytes or new connections, as the limit counts; never more than
+    /// was spent
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    cost: u64,
+
+    #[command(flatten)]
+    control: ControlArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
+    let query = RefundQuery {
+        address: args.address,
+        limit: args.limit,
+        cost: args.cost,
+    };
+    refill(&args.control, &args.output, Request::Refund(query))
+}

@@ -1,0 +1,83 @@
+//! `limiter reset`.
+
+use std::net::IpAddr;
+
+use clap::{ArgGroup, Args};
+use ipnet::IpNet;
+
+use super::{ControlArgs, OutputArgs, refill::refill};
+use crate::control::protocol::{Request, ResetQuery, Whose};
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("one of them").required(true).args(["whose", "all"]))]
+pub(super) struct ResetArgs {
+    /// The address or the prefix whose buckets are to be full: all that its packets are charged
+    /// to, as `limiter explain` shows them, those it shares with others too
+    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
+    whose: Option<Whose>,
+
+    /// Everybody's buckets
+    #[arg(long)]
+    all: bool,
+
+    /// Only the buckets of this limit
+    #[arg(long, value_name = "NAME")]
+    limit: Option<String>,
+
+    #[command(flatten)]
+    control: ControlArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+fn parse_whose(text: &str) -> Result<Whose, String> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(Whose::Address(address));
+    }
+    let prefix: IpNet = text.parse().map_err(|_| {
+        "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48".to_owned()
+    })?;
+    if prefix.trunc() != prefix {
+        return Err(format!(
+            "a prefix has no host bits set, did you mean {}?",
+            prefix.trunc()
+        ));
+    }
+    Ok(Whose::Prefix(prefix))
+}
+
+pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
+    let query = ResetQuery {
+        // The one or the other is there.
+        whose: args.whose.unwrap_or(Whose::All),
+        limit: args.limit,
+    };
+    refill(&args.control, &args.output, Request::Reset(query))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_buckets() {
+        let check = |text: &str, expected: Result<Whose, &str>| {
+            assert_eq!(parse_whose(text), expected.map_err(ToOwned::to_owned));
+        };
+        let address = Whose::Address("192.0.2.1".parse().unwrap());
+        check("192.0.2.1", Ok(address));
+        let prefix = Whose::Prefix("2001:db8::/48".parse().unwrap());
+        check("2001:db8::/48", Ok(prefix));
+        check(
+            "192.0.2.1/24",
+            Err("a prefix has no host bits set, did you mean 192.0.2.0/24?"),
+        );
+        for text in ["", "eth0", "192.0.2", "192.0.2.0/33"] {
+            check(
+                text,
+                Err("expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48"),
+            );
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The answers to `limiter reset` and `limiter refund`.
+
+mod prefix;
+
+use std::net::IpAddr;
+
+use limiter_common::{bucket::Owner, limit::LimitId};
+use thiserror::Error;
+
+use super::named::{UnknownLimit, limit_named};
+use crate::{
+    control::protocol::{Refill, RefillList, RefundQuery, ResetQuery, Whose},
+    datapath::{Datapath, DatapathError, Refilled},
+    policy::owner_id,
+};
+
+/// Nothing was given back.
+#[derive(Debug, Error)]
+pub(super) enum RefillError {
+    /// No such limit.
+    #[error(transparent)]
+    UnknownLimit(#[from] UnknownLimit),
+    /// There is such a limit, but not for the address.
+    #[error(
+        "{limit} does not apply to {address}: `limiter explain {address}` shows the limits that do"
+    )]
+    NotApplying {
+        /// The limit's name.
+        limit: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// The address has no buckets at all.
+    #[error("no limit applies to {0}: there is nothing to give back")]
+    Unlimited(IpAddr),
+    /// The buckets of a prefix cannot be found.
+    #[error(transparent)]
+    TooWide(#[from] prefix::TooWide),
+    /// The buckets could not be read or written.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+}
+
+/// Fills buckets.
+pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillList, RefillError> {
+    let limit = match &query.limit {
+        Some(name) => Some(limit_named(&datapath.manifest().policy, name)?),
+        None => None,
+    };
+    let buckets = match query.whose {
+        Whose::Address(address) => return of_address(datapath, address, limit, None),
+        Whose::Prefix(prefix) => prefix::reset(datapath, prefix.trunc(), limit)?,
+        Whose::All => datapath.reset_all(limit)?,
+    };
+    Ok(RefillList {
+        buckets,
+        of_address: Vec::new(),
+    })
+}
+
+/// Gives tokens back to an address.
+pub(super) fn refund(datapath: &Datapath, query: &RefundQuery) -> Result<RefillList, RefillError> {
+    let limit = limit_named(&datapath.manifest().policy, &query.limit)?;
+    of_address(datapath, query.address, Some(limit), Some(query.cost))
+}
+
+fn of_address(
+    datapath: &Datapath,
+    address: IpAddr,
+    limit: Option<LimitId>,
+    cost: Option<u64>,
+) -> Result<RefillList, RefillError> {
+    let refilled = datapath.refill(address, limit, cost)?;
+    if refilled.is_empty() {
+        let mut limits = datapath.manifest().policy.limits.iter();
+        return Err(match limits.find(|known| Some(known.id) == limit) {
+            Some(limit) => RefillError::NotApplying {
+                limit: limit.name.clone(),
+                address,
+            },
+            None => RefillError::Unlimited(address),
+        });
+    }
+    let in_debt = refilled.iter().filter(|bucket| bucket.was_in_debt());
+    Ok(RefillList {
+        buckets: in_debt.count() as u64,
+        of_address: refilled
+            .iter()
+            .filter_map(|bucket| tell(datapath, bucket))
+            .collect(),
+    })
+}
+
+fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
+    let holding = &bucket.before;
+    let limit = datapath
+        .manifest()
+        .policy
+        .limits
+        .get(holding.slot as usize)?;
+    let owner = holding.key.owner();
+    let interface = match owner {
+        Owner::Interface(number) => datapath.interface_name(number)?,
+        _ => "",
+    };
+    Some(Refill {
+        limit: limit.name.clone(),
+        id: owner_id(&owner, interface),
+        burst: holding.gcra.burst,
+        remaining_before: holding.level.remaining,
+        remaining: bucket.after.remaining,
+    })
+}

@@ -1,0 +1,145 @@
+//! Filling the buckets that the addresses of a prefix are charged to.
+//!
+//! The hash store tells whose each bucket is. The table store knows its buckets by a hash of
+//! their owners: there each owner that the prefix has is looked for, which is done for so many
+//! of them only.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    net::IpAddr,
+};
+
+use ipnet::IpNet;
+use limiter_common::{
+    address::Address,
+    bucket::{BucketKey, Owner},
+    limit::{IdFormat, LimitId},
+};
+use thiserror::Error;
+
+use super::RefillError;
+use crate::{
+    config::Store,
+    datapath::Datapath,
+    policy::{Limit, Policy},
+};
+
+/// The most owners of one limit that are looked for.
+const MOST_OWNERS: u32 = 1 << MOST_BITS;
+const MOST_BITS: u8 = 16;
+
+/// The prefix has too many owners.
+#[derive(Debug, Error)]
+#[error(
+    "{prefix} has more than {MOST_OWNERS} ids of {limit}, and the table store knows buckets by a \
+     hash of their ids, so that those of a prefix cannot be listed: name a longer prefix, or \
+     another limit with --limit, or reset all with --all"
+)]
+pub(in crate::daemon) struct TooWide {
+    prefix: IpNet,
+    limit: String,
+}
+
+/// Fills the buckets, of one limit or of all, that packets from `prefix` are charged to; returns
+/// how many owed something.
+pub(super) fn reset(
+    datapath: &Datapath,
+    prefix: IpNet,
+    limit: Option<LimitId>,
+) -> Result<u64, RefillError> {
+    let policy = &datapath.manifest().policy;
+    let is_meant = |id| limit.is_none_or(|limit| limit == id);
+    let borders = borders(policy, prefix);
+    match datapath.settings().buckets.store {
+        Store::Hash => {
+            let subscribers: HashSet<_> = borders
+                .iter()
+                .filter_map(|address| datapath.subscriber_of(*address))
+                .collect();
+            Ok(datapath.reset_keys(|key| {
+                is_meant(LimitId(key.limit)) && is_charged(key, prefix, &subscribers)
+            })?)
+        }
+        Store::Table => {
+            let limits = policy.limits.iter().filter(|limit| is_meant(limit.id));
+            // All before the first is changed.
+            let sources = limits
+                .map(|limit| Ok((limit.id, sources(limit, prefix, &borders)?)))
+                .collect::<Result<Vec<_>, TooWide>>()?;
+            let mut count = 0;
+            for (limit, sources) in sources {
+                count += datapath.reset_each(sources, limit)?;
+            }
+            Ok(count)
+        }
+    }
+}
+
+/// Whether packets from a prefix are charged to that bucket. All are to those of interfaces.
+fn is_charged(key: &BucketKey, prefix: IpNet, subscribers: &HashSet<u64>) -> bool {
+    match key.owner() {
+        Owner::Source {
+            address,
+            prefix_length,
+        } => IpNet::new(address.into(), prefix_length).is_ok_and(|owner| overlap(&owner, &prefix)),
+        Owner::Subscriber(number) => subscribers.contains(&number),
+        Owner::Interface(_) => true,
+    }
+}
+
+fn overlap(one: &IpNet, other: &IpNet) -> bool {
+    one.contains(other) || other.contains(one)
+}
+
+/// Addresses of a prefix among which every owner of a limit has one.
+fn sources(
+    limit: &Limit,
+    prefix: IpNet,
+    borders: &BTreeSet<IpAddr>,
+) -> Result<Vec<IpAddr>, TooWide> {
+    let family = Address::from(prefix.addr()).family;
+    let Some(length) = limit.id_format.prefix_length(family) else {
+        return Ok(match limit.id_format {
+            IdFormat::RegId => borders.iter().copied().collect(),
+            // Any will do, if the limit is for the family at all.
+            _ => vec![prefix.addr()],
+        });
+    };
+    let bits = length.saturating_sub(prefix.prefix_len());
+    if bits > MOST_BITS {
+        return Err(TooWide {
+            prefix,
+            limit: limit.name.clone(),
+        });
+    }
+    Ok(match prefix.subnets(length) {
+        Ok(owners) => owners.map(|owner| owner.addr()).collect(),
+        // All of it has one owner.
+        Err(_) => vec![prefix.addr()],
+    })
+}
+
+/// The addresses of a prefix at which another subscriber may begin: its first, the first of each
+/// subscriber's prefix, and the one after its last.
+fn borders(policy: &Policy, prefix: IpNet) -> BTreeSet<IpAddr> {
+    let mut borders = BTreeSet::from([prefix.addr()]);
+    let prefixes = policy.subscribers.values().flatten();
+    for within in prefixes.filter(|other| prefix.contains(*other)) {
+        borders.insert(within.network());
+        borders.extend(successor(within.broadcast()).filter(|next| prefix.contains(next)));
+    }
+    borders
+}
+
+fn successor(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(address) => {
+            let next = address.to_bits().checked_add(1)?;
+            Some(IpAddr::V4(next.into()))
+        }
+        IpAddr::V6(address) => {
+            let next = address.to_bits().checked_add(1)?;
+            Some(IpAddr::V6(next.into()))
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Going on where the daemon before has ended: with its limits' ids, its units, the secret of its
+//! table, and what buckets owed.
+
+use tracing::{info, warn};
+
+use super::StateKeeper;
+use crate::{
+    daemon::candidate::Known,
+    datapath::{DatapathError, Prepared, Settings, wall_clock_now},
+    policy::TooManyUnits,
+    state::Snapshot,
+};
+
+/// What there is to go on with.
+pub(in crate::daemon) struct Resumed(Snapshot);
+
+impl Resumed {
+    /// Reads the state file. One that is of no use is a warning, and every bucket begins full.
+    pub(in crate::daemon) fn load(keeper: &StateKeeper) -> Option<Self> {
+        let loaded = keeper.file.load().unwrap_or_else(|error| {
+            warn!("{error}; every bucket begins full");
+            None
+        });
+        loaded.map(Self)
+    }
+
+    /// The limits' ids and the units, which the policy is to go on with.
+    pub(in crate::daemon) fn known(&self) -> Known {
+        let units = self.0.sets.first().map(|set| set.debts.units.clone());
+        Known {
+            names: self.0.names.clone(),
+            units: units.unwrap_or_default(),
+        }
+    }
+
+    /// Says that the policy cannot go on with them.
+    pub(in crate::daemon) fn give_up(self, error: TooManyUnits) {
+        warn!("the state cannot be gone on with: {error}; every bucket begins full");
+    }
+
+    /// Settings with the secret of the table that was saved.
+    pub(in crate::daemon) fn settings(&self, settings: Settings) -> Settings {
+        match self.0.sets.first() {
+            Some(set) => settings.resuming(&set.debts),
+            None => settings,
+        }
+    }
+
+    /// Puts back what buckets owed, less the time that has passed.
+    pub(in crate::daemon) fn restore(&self, prepared: &Prepared) -> Result<(), DatapathError> {
+        let Self(snapshot) = self;
+        let restored = prepared.restore(&snapshot.sets, snapshot.age_ns(wall_clock_now()))?;
+        info!(
+            "going on with the state of {:.0} (buckets in debt: {}, full by now: {})",
+            snapshot.saved_at, restored.restored, restored.full
+        );
+        if restored.lost > 0 {
+            warn!(
+                "{} buckets that were in debt begin full: `buckets` has changed, and has no room \
+                 for them or no way to tell whose they are",
+                restored.lost
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! The kernel's buckets, read and changed from userspace.
+//!
+//! [`Store::Table`] is mapped: its buckets are changed by the same compare-and-swap as by the
+//! kernel, so that nothing is lost between the two. Of [`Store::Hash`] userspace can only read an
+//! element and write another one in its place: what the kernel does to the bucket in the
+//! microseconds between is lost.
+
+mod capture;
+mod lines;
+mod mapped;
+mod reset;
+mod restore;
+
+use aya::maps::{HashMap, IterableMap as _, Map, MapData, MapError};
+use limiter_common::{
+    bucket::{Bucket, BucketKey},
+    gcra::{Gcra, Spend},
+    table::{LOCKED, unit_of},
+};
+
+pub use self::restore::Restored;
+use self::{lines::At, mapped::MappedLines};
+use super::{DatapathError, Settings, hash, maps::error, pod::InMap};
+use crate::{config::Store, native::bucket_in, policy::Units};
+
+pub(super) const BUCKETS: &str = "BUCKETS";
+pub(super) const TABLE: &str = "TABLE";
+
+/// The buckets of all instances.
+pub struct BucketMaps {
+    settings: Settings,
+    hash: HashMap<MapData, InMap<BucketKey>, InMap<Element>>,
+    table: MappedLines,
+}
+
+/// An element of the hash map: the number of the unit, and the state.
+type Element = [u64; 2];
+
+impl BucketMaps {
+    pub(super) fn new(
+        settings: Settings,
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        Ok(Self {
+            settings,
+            hash: open(BUCKETS)?.try_into().map_err(error(BUCKETS))?,
+            table: MappedLines::new(open(TABLE)?.try_into().map_err(error(TABLE))?)?,
+        })
+    }
+
+    /// The maps under their names.
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 2] {
+        [(BUCKETS, self.hash.map()), (TABLE, self.table.map())]
+    }
+
+    /// Reads them as these settings say.
+    pub(super) const fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    pub(super) fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
+        match self.settings.buckets.store {
+            Store::Table => Ok(bucket_in(self.table.all(), &self.settings.hash_key, key)),
+            Store::Hash => match self.hash.get(&InMap(*key), 0) {
+                Ok(InMap(element)) => Ok(Some(bucket_of(element))),
+                Err(MapError::KeyNotFound) => Ok(None),
+                Err(source) => Err(error(BUCKETS)(source)),
+            },
+        }
+    }
+
+    /// How many buckets there are.
+    pub(super) fn count(&self) -> Result<usize, DatapathError> {
+        match self.settings.buckets.store {
+            Store::Table => Ok(self.in_lines().count()),
+            Store::Hash => Ok(self.elements()?.len()),
+        }
+    }
+
+    /// Gives a bucket of these parameters `cost` tokens back, what it owes at most; `None`: all
+    /// of that. `units`: those that buckets count in.
+    ///
+    /// Exact in [`Store::Table`], whatever the kernel does meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`DatapathError::Contended`]: nothing was given back.
+    pub fn give_back(
+        &self,
+        key: &BucketKey,
+        gcra: &Gcra,
+        cost: Option<u64>,
+        units: &Units,
+        now_ns: u64,
+    ) -> Result<(), DatapathError> {
+        let ticks = cost.map_or(u64::MAX, |cost| cost.saturating_mul(gcra.emission_interval));
+        let spend = Spend::unbounded(gcra.ticks(now_ns), ticks);
+        match self.settings.buckets.store {
+            Store::Table => {
+                let (line, name) = self.place(key, gcra.unit);
+                self.refund(line, name, &spend, &At::new(units, now_ns))
+            }
+            Store::Hash => match self.bucket(key)? {
+                None => Ok(()),
+                Some(Bucket { state: LOCKED, .. }) => Err(DatapathError::Contended),
+                Some(bucket) => {
+                    let state = spend.undo(units.tat(bucket, gcra.unit, now_ns));
+                    self.put(&[InMap(*key)], &[InMap([gcra.unit.into(), state])])
+                }
+            },
+        }
+    }
+
+    /// Every element of the hash map.
+    fn elements(&self) -> Result<Vec<(BucketKey, Element)>, DatapathError> {
+        hash::read(&self.hash).map_err(error(BUCKETS))
+    }
+
+    /// Writes elements of the hash map, those that are there or new ones.
+    fn put(
+        &self,
+        keys: &[InMap<BucketKey>],
+        elements: &[InMap<Element>],
+    ) -> Result<(), DatapathError> {
+        hash::write(&self.hash, keys, elements).map_err(error(BUCKETS))
+    }
+}
+
+const fn bucket_of([name, state]: Element) -> Bucket {
+    Bucket {
+        unit: unit_of(name),
+        state,
+    }
+}

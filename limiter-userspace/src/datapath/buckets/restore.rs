@@ -1,0 +1,206 @@
+//! Putting what buckets owe into the kernel's buckets.
+//!
+//! What a bucket of the table is called does not tell where it is in a table of another size. In
+//! a smaller one, its line has the same number but for the leading bits. In a larger one, these
+//! bits are those of a hash that nobody has kept: the bucket is put into each line where it may
+//! be. The copies that nobody asks for are full some time later, and gone.
+
+use std::{collections::HashMap, iter, ops::AddAssign};
+
+use limiter_common::{
+    gcra::{Change, Spend},
+    table,
+    unit::{KnownUnits as _, Unit},
+};
+
+use super::{At, BucketMaps, DatapathError, InMap, bucket_of};
+use crate::{
+    config::Store,
+    policy::Units,
+    state::{Debts, HashDebt, StoredDebts, TableDebts, left_of},
+};
+
+/// The most lines that a bucket is put into: the most times that a table may have grown.
+const MOST_COPIES: u32 = 16;
+
+/// What has become of the buckets that owed something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// How many owe what they owed, less the time that has passed.
+    pub restored: u64,
+    /// How many are full by now.
+    pub full: u64,
+    /// How many are forgotten, for want of room or because nobody knows whose they are.
+    pub lost: u64,
+}
+
+impl AddAssign for Restored {
+    fn add_assign(&mut self, other: Self) {
+        self.restored += other.restored;
+        self.full += other.full;
+        self.lost += other.lost;
+    }
+}
+
+/// A bucket that still owes something.
+struct Owing<T> {
+    bucket: T,
+    /// How much longer until it is full, in nanoseconds.
+    full_in_ns: u64,
+    /// What is to be done to a full bucket.
+    spend: Spend,
+}
+
+impl BucketMaps {
+    /// Puts buckets back that owed something `passed_ns` before `now_ns`, on top of what those
+    /// that are there owe now. `units`: those that buckets count in; their numbers are to be those
+    /// of `debts` where they have any in common.
+    ///
+    /// Where there is not room for all, those that would be full first are forgotten.
+    pub fn restore(
+        &self,
+        debts: &Debts,
+        units: &Units,
+        now_ns: u64,
+        passed_ns: u64,
+    ) -> Result<Restored, DatapathError> {
+        let back = Back {
+            units,
+            kept: &debts.units,
+            now_ns,
+            passed_ns,
+        };
+        match (self.settings.buckets.store, &debts.stored) {
+            (Store::Table, StoredDebts::Table(table)) => Ok(self.lines_to_lines(&back, table)),
+            (Store::Table, StoredDebts::Hash(debts)) => Ok(self.keys_to_lines(&back, debts)),
+            (Store::Hash, StoredDebts::Hash(debts)) => self.keys_to_keys(&back, debts),
+            // Of a hash nobody knows whose it is.
+            (Store::Hash, StoredDebts::Table(table)) => Ok(Restored {
+                lost: table.debts.len() as u64,
+                ..Restored::default()
+            }),
+        }
+    }
+
+    fn lines_to_lines(&self, back: &Back<'_>, table: &TableDebts) -> Restored {
+        let (old, new) = (table.lines, self.table.count());
+        let copies = (new / old.max(1)).max(1);
+        if table.hash_key != self.settings.hash_key
+            || !old.is_power_of_two()
+            || copies > MOST_COPIES
+        {
+            return Restored {
+                lost: table.debts.len() as u64,
+                ..Restored::default()
+            };
+        }
+        let debts = table.debts.iter();
+        let debts = debts.map(|debt| {
+            (
+                (debt.line, debt.name),
+                table::unit_of(debt.name),
+                debt.ticks,
+            )
+        });
+        self.fill_lines(back, debts, |(line, name)| {
+            let line = line & (old.min(new) - 1);
+            ((0..copies).map(move |copy| line + copy * old), name)
+        })
+    }
+
+    fn keys_to_lines(&self, back: &Back<'_>, debts: &[HashDebt]) -> Restored {
+        let debts = debts.iter();
+        let debts = debts.map(|debt| ((debt.key, debt.unit), debt.unit, debt.ticks));
+        self.fill_lines(back, debts, |(key, unit)| {
+            let (line, name) = self.place(&key, unit);
+            (iter::once(line), name)
+        })
+    }
+
+    /// Puts buckets into the lines that `place` tells, under the name that it tells.
+    fn fill_lines<T, L: Iterator<Item = u32>>(
+        &self,
+        back: &Back<'_>,
+        debts: impl Iterator<Item = (T, u32, u64)>,
+        place: impl Fn(T) -> (L, u64),
+    ) -> Restored {
+        let (owing, mut restored) = back.owing(debts);
+        let at = At::new(back.units, back.now_ns);
+        for Owing { bucket, spend, .. } in owing {
+            let (lines, name) = place(bucket);
+            for line in lines {
+                self.change(line, name, Change::Spend(&spend), &at);
+            }
+        }
+        let evicted = at.evicted().min(restored.restored);
+        restored.restored -= evicted;
+        restored.lost += evicted;
+        restored
+    }
+
+    fn keys_to_keys(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
+        let debts = debts.iter();
+        let debts = debts.map(|debt| (*debt, debt.unit, debt.ticks));
+        let (owing, mut restored) = back.owing(debts);
+        let room = self.settings.buckets.capacity as usize;
+        let (forgotten, owing) = owing.split_at(owing.len().saturating_sub(room));
+        restored.restored -= forgotten.len() as u64;
+        restored.lost += forgotten.len() as u64;
+        let there: HashMap<_, _> = self.elements()?.into_iter().collect();
+        let mut keys = Vec::with_capacity(owing.len());
+        let mut elements = Vec::with_capacity(owing.len());
+        for Owing { bucket, spend, .. } in owing {
+            let HashDebt { key, unit, .. } = *bucket;
+            let tat = there.get(&key).map_or(0, |element| {
+                back.units.tat(bucket_of(*element), unit, back.now_ns)
+            });
+            if let Ok(state) = spend.apply(tat) {
+                keys.push(InMap(key));
+                elements.push(InMap([unit.into(), state]));
+            }
+        }
+        self.put(&keys, &elements)?;
+        Ok(restored)
+    }
+}
+
+/// What buckets are put back with.
+struct Back<'a> {
+    units: &'a Units,
+    kept: &'a Units,
+    now_ns: u64,
+    passed_ns: u64,
+}
+
+impl Back<'_> {
+    /// The buckets that still owe something, those that are full again last at the end: they are
+    /// not to give way to others.
+    fn owing<T>(&self, debts: impl Iterator<Item = (T, u32, u64)>) -> (Vec<Owing<T>>, Restored) {
+        let mut restored = Restored::default();
+        let mut owing = Vec::new();
+        for (bucket, number, ticks) in debts {
+            let Some(unit) = self.unit(number) else {
+                restored.lost += 1;
+                continue;
+            };
+            let Some(ticks) = left_of(unit, ticks, self.passed_ns) else {
+                restored.full += 1;
+                continue;
+            };
+            owing.push(Owing {
+                bucket,
+                full_in_ns: unit.debt_ns(0, ticks),
+                spend: Spend::unbounded(unit.ticks(self.now_ns), ticks),
+            });
+        }
+        owing.sort_by_key(|owing| owing.full_in_ns);
+        restored.restored = owing.len() as u64;
+        (owing, restored)
+    }
+
+    /// The unit of a number; `None`: it is another one by now.
+    fn unit(&self, number: u32) -> Option<&Unit> {
+        let unit = self.units.unit(number)?;
+        (self.kept.unit(number) == Some(unit)).then_some(unit)
+    }
+}

@@ -1,0 +1,265 @@
+use std::{os::unix::fs::PermissionsExt as _, process::Command};
+
+use jiff::ToSpan as _;
+use limiter_common::{
+    bucket::BucketKey,
+    gcra::Gcra,
+    limit::{Cost, LimitId},
+    table::HashKey,
+    unit::Unit,
+};
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    policy::{Names, Units},
+    state::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
+};
+
+fn snapshot(stored: StoredDebts) -> Snapshot {
+    let gcra = Gcra::new(1, 3, 10).unwrap();
+    let units = [Unit::new(&gcra, Cost::Packets)];
+    Snapshot {
+        saved_at: "2026-03-01T12:00:00.123456789Z".parse().unwrap(),
+        names: Names::default().intern(["Dns"]).unwrap(),
+        sets: vec![SetDebts {
+            interface: Some("eth0".to_owned()),
+            debts: Debts {
+                units: Units::default().intern(&units).unwrap().0,
+                stored,
+            },
+        }],
+    }
+}
+
+fn of_table() -> Snapshot {
+    let debt = |line, name| TableDebt {
+        line,
+        name,
+        ticks: u64::MAX,
+    };
+    snapshot(StoredDebts::Table(TableDebts {
+        hash_key: HashKey {
+            first: 1,
+            second: u64::MAX,
+        },
+        lines: 1024,
+        debts: vec![debt(0, 7), debt(1023, u64::MAX)],
+    }))
+}
+
+fn of_hash() -> Snapshot {
+    let id = LimitId(32);
+    let address = |text: &str| text.parse::<std::net::IpAddr>().unwrap().into();
+    let keys = [
+        BucketKey::of_source(id, address("192.0.2.1"), 32),
+        BucketKey::of_source(id, address("2001:db8:1::"), 48),
+        BucketKey::of_subscriber(id, u64::MAX),
+        BucketKey::of_interface(id, 3),
+    ];
+    let debts = keys.map(|key| HashDebt {
+        key,
+        unit: 0x8000,
+        ticks: 5,
+    });
+    snapshot(StoredDebts::Hash(debts.into()))
+}
+
+/// A directory, and a state file in it.
+fn place() -> (TempDir, StateFile) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = StateFile::new(directory.path().join("state"));
+    (directory, file)
+}
+
+/// The names of the files in a directory, in order.
+fn names(directory: &TempDir) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_saved_is_loaded() {
+    let (directory, file) = place();
+    assert_eq!(file.load().unwrap(), None);
+    for snapshot in [of_table(), of_hash()] {
+        file.save(&snapshot).unwrap();
+        assert_eq!(file.load().unwrap(), Some(snapshot));
+    }
+    assert_eq!(names(&directory), ["state"]);
+    let mode = fs::metadata(file.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn whatever_a_daemon_left_unfinished_is_no_hindrance() {
+    let (directory, file) = place();
+    let unfinished = directory.path().join("state.unfinished");
+    fs::write(&unfinished, "half of it").unwrap();
+    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o644)).unwrap();
+    file.save(&of_table()).unwrap();
+    assert_eq!(names(&directory), ["state"]);
+    let mode = fs::metadata(file.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+/// Bytes that must not be taken for a snapshot; what is said of them.
+#[track_caller]
+fn refused(bytes: &[u8]) -> String {
+    let (directory, file) = place();
+    fs::write(file.path(), bytes).unwrap();
+    let error = file.load().unwrap_err().to_string();
+    assert_eq!(names(&directory), ["state.damaged-1"]);
+    let aside = fs::read(directory.path().join("state.damaged-1")).unwrap();
+    assert_eq!(aside, bytes, "nothing is lost");
+    assert_eq!(file.load().unwrap(), None);
+    let prefix = format!(
+        "the state file {path} is set aside as {path}.damaged-1: ",
+        path = file.path().display()
+    );
+    error.strip_prefix(&prefix).unwrap().to_owned()
+}
+
+#[test]
+fn every_changed_byte_is_seen() {
+    for snapshot in [of_table(), of_hash()] {
+        let bytes = format::encode(&snapshot).unwrap();
+        for index in 0..bytes.len() {
+            for flipped in [1, 0xff] {
+                let mut bytes = bytes.clone();
+                bytes[index] ^= flipped;
+                let error = refused(&bytes);
+                let expected = match index {
+                    0..8 => "it is no state file of limiter's",
+                    // No older version is there.
+                    8..12 if bytes[8..12] != [0; 4] => "it is of version ",
+                    12..20 => "it has ",
+                    _ => "its checksum is wrong",
+                };
+                assert!(error.starts_with(expected), "byte {index}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_missing_or_added_byte_is_seen() {
+    let bytes = format::encode(&of_table()).unwrap();
+    for length in 0..bytes.len() {
+        let error = refused(&bytes[..length]);
+        let expected = match length {
+            0..8 => "it is no state file of limiter's".to_owned(),
+            8..20 => format!("it has {length} bytes instead of 24"),
+            _ => format!("it has {length} bytes instead of {}", bytes.len()),
+        };
+        assert_eq!(error, expected);
+    }
+    let more = [&bytes[..], b"\0"].concat();
+    let length = bytes.len();
+    let expected = format!("it has {} bytes instead of {length}", length + 1);
+    assert_eq!(refused(&more), expected);
+}
+
+#[test]
+fn strange_files() {
+    assert_eq!(refused(b"limits: {}\n"), "it is no state file of limiter's");
+    let mut newer = format::encode(&of_table()).unwrap();
+    newer[8] = 2;
+    assert_eq!(
+        refused(&newer),
+        "it is of version 2, and this limiter knows versions up to 1"
+    );
+    let mut endless = format::encode(&of_table()).unwrap();
+    endless[12..20].fill(0xff);
+    assert!(refused(&endless).starts_with("it has "));
+}
+
+/// What has the right checksum is not trusted either.
+#[test]
+fn what_makes_no_sense() {
+    let checked = |mut bytes: Vec<u8>| {
+        bytes.truncate(bytes.len() - 4);
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        refused(&bytes)
+    };
+    let mut old = format::encode(&of_table()).unwrap();
+    old[8] = 0;
+    assert_eq!(checked(old), "it makes no sense: there is no version 0");
+    let bytes = format::encode(&of_table()).unwrap();
+    for index in 20..bytes.len() - 4 {
+        let mut bytes = bytes.clone();
+        bytes[index] ^= 0xff;
+        bytes.truncate(bytes.len() - 4);
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        // Another value may be as good; there is no panic, and no room taken for what is not there.
+        let _ = format::decode(&bytes);
+    }
+    let mut longer = bytes.clone();
+    longer.truncate(bytes.len() - 4);
+    longer.push(0);
+    let length = (longer.len() - 20) as u64;
+    longer[12..20].copy_from_slice(&length.to_le_bytes());
+    longer.extend([0; 4]);
+    assert_eq!(checked(longer), "it makes no sense: 1 bytes are left over");
+}
+
+#[test]
+fn the_newest_few_that_were_set_aside_are_kept() {
+    let (directory, file) = place();
+    // Names that only look alike.
+    fs::write(directory.path().join("state.damaged-x"), "").unwrap();
+    fs::write(directory.path().join("other.damaged-9"), "").unwrap();
+    for number in 1..=12 {
+        fs::write(file.path(), number.to_string()).unwrap();
+        file.load().unwrap_err();
+    }
+    assert_eq!(
+        names(&directory),
+        [
+            "other.damaged-9",
+            "state.damaged-10",
+            "state.damaged-11",
+            "state.damaged-12",
+            "state.damaged-x"
+        ]
+    );
+    let newest = fs::read_to_string(directory.path().join("state.damaged-12")).unwrap();
+    assert_eq!(newest, "12");
+}
+
+#[test]
+fn what_is_no_file_is_left_alone() {
+    let (directory, file) = place();
+    fs::create_dir(file.path()).unwrap();
+    let error = file.load().unwrap_err().to_string();
+    assert!(error.starts_with("cannot read the state file "), "{error}");
+    assert!(error.ends_with(": it is not a regular file"), "{error}");
+    let error = file.save(&of_table()).unwrap_err().to_string();
+    assert!(error.contains("Is a directory"), "{error}");
+    assert_eq!(names(&directory), ["state"], "nothing unfinished stays");
+
+    fs::remove_dir(file.path()).unwrap();
+    let made = Command::new("mkfifo").arg(file.path()).status();
+    assert!(made.unwrap().success());
+    let error = file.load().unwrap_err().to_string();
+    assert!(error.ends_with(": it is not a regular file"), "{error}");
+
+    let nowhere = StateFile::new(directory.path().join("missing/state"));
+    assert_eq!(nowhere.load().unwrap(), None);
+    let error = nowhere.save(&of_table()).unwrap_err().to_string();
+    assert!(error.starts_with("cannot write the state file "), "{error}");
+}
+
+#[test]
+fn ages() {
+    let snapshot = of_table();
+    let at = snapshot.saved_at;
+    assert_eq!(snapshot.age_ns(at), 0);
+    assert_eq!(snapshot.age_ns(at + 1.hour()), 3_600_000_000_000);
+    // The clock was set back.
+    assert_eq!(snapshot.age_ns(at - 1.hour()), 0);
+}

@@ -1,0 +1,233 @@
+//! `limiter reset` and `limiter refund`, as their users see them.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
+
+use crate::{BINARY, assert_fails, pair, text};
+
+const CONFIGURATION: &str = "\
+limits:
+  PacketsPerIPAddress: {burst: 5, count: 1, period: 1h}
+  PacketsPerIPv4Range: {burst: 1000, count: 1, period: 1h}
+  PacketsPerSubscriber: {burst: 1000, count: 1, period: 1h}
+  Everything: {id: total, cost: packets, burst: 1000, count: 1, period: 1h}
+subscribers: {7: 10.78.1.0/25, 8: 10.78.1.128/25}
+";
+
+fn start(pair: &Pair, store: &str) -> Result<Limiter> {
+    let configuration = format!("buckets: {{store: {store}}}\n{CONFIGURATION}");
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+    Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments)
+}
+
+/// Sends so many packets from a source; returns how many passed.
+fn passed(pair: &Pair, limiter: &Limiter, source: &str, count: usize) -> Result<u64> {
+    let within = || {
+        let status = limiter.status()?;
+        status["reasons"]["within_limits"]
+            .as_u64()
+            .context("a count")
+    };
+    let before = within()?;
+    let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; count])?;
+    Ok(within()? - before)
+}
+
+/// What is left of each limit, as `limiter explain` has it.
+fn remaining(limiter: &Limiter, source: &str) -> Result<Value> {
+    let explanation = limiter.explain(source)?;
+    let limits = explanation["limits"].as_array().context("a list")?;
+    let pairs = limits.iter().map(|limit| {
+        Some((
+            limit["limit"].as_str()?.to_owned(),
+            limit["remaining"].clone(),
+        ))
+    });
+    Ok(Value::Object(
+        pairs.collect::<Option<_>>().context("names")?,
+    ))
+}
+
+fn refill(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
+    Ok(serde_json::from_str(
+        &limiter.show(&[arguments, &["--json"]].concat())?,
+    )?)
+}
+
+#[test]
+fn a_reset_lets_an_address_pass_again_and_a_refund_so_many_packets() -> Result<()> {
+    const SOURCE: &str = "10.77.0.2";
+    for store in ["table", "hash"] {
+        let pair = pair()?;
+        let limiter = start(&pair, store)?;
+        assert_eq!(passed(&pair, &limiter, SOURCE, 8)?, 5);
+
+        let refund = [
+            "refund",
+            SOURCE,
+            "--limit",
+            "PacketsPerIPAddress",
+            "--cost",
+            "3",
+        ];
+        assert_eq!(
+            refill(&limiter, &refund)?,
+            json!({"buckets": 1, "of_address": [{
+                "limit": "PacketsPerIPAddress", "id": SOURCE, "burst": 5,
+                "remaining_before": 0, "remaining": 3,
+            }]}),
+        );
+        assert_eq!(remaining(&limiter, SOURCE)?["PacketsPerIPAddress"], 3);
+        assert_eq!(passed(&pair, &limiter, SOURCE, 5)?, 3);
+
+        let shown = limiter.show(&["reset", SOURCE])?;
+        ensure!(shown.ends_with("\n\n3 buckets refilled\n"), "{shown}");
+        ensure!(shown.contains("10.77.0.0/24"), "{shown}");
+        assert_eq!(
+            remaining(&limiter, SOURCE)?,
+            json!({
+                "PacketsPerIPAddress": 5, "PacketsPerIPv4Range": 1000, "Everything": 1000,
+            }),
+        );
+        assert_eq!(passed(&pair, &limiter, SOURCE, 8)?, 5);
+
+        // More than was spent is not given.
+        let refund = [
+            "refund",
+            SOURCE,
+            "--limit",
+            "PacketsPerIPv4Range",
+            "--cost",
+            "700",
+        ];
+        let refunded = refill(&limiter, &refund)?;
+        assert_eq!(refunded["of_address"][0]["remaining_before"], 995);
+        assert_eq!(refunded["of_address"][0]["remaining"], 1000);
+        // Another limit's bucket has not changed.
+        assert_eq!(remaining(&limiter, SOURCE)?["PacketsPerIPAddress"], 0);
+        assert_eq!(refill(&limiter, &refund)?["buckets"], 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn prefixes_and_everybody() -> Result<()> {
+    for store in ["table", "hash"] {
+        let pair = pair()?;
+        let limiter = start(&pair, store)?;
+        let send = || -> Result<()> {
+            for source in ["10.78.1.1", "10.78.1.2", "10.78.1.200", "10.78.2.1"] {
+                assert_eq!(passed(&pair, &limiter, source, 5)?, 5);
+            }
+            Ok(())
+        };
+        let left = |source: &str| remaining(&limiter, source);
+        send()?;
+        // Two addresses, their /24, their subscriber, and the interface.
+        assert_eq!(refill(&limiter, &["reset", "10.78.1.0/25"])?["buckets"], 5);
+        assert_eq!(left("10.78.1.2")?["PacketsPerIPAddress"], 5);
+        assert_eq!(left("10.78.1.200")?["PacketsPerIPAddress"], 0);
+        assert_eq!(left("10.78.1.200")?["PacketsPerSubscriber"], 995);
+        assert_eq!(left("10.78.1.1")?["PacketsPerSubscriber"], 1000);
+        assert_eq!(left("10.78.2.1")?["PacketsPerIPv4Range"], 995);
+
+        let reset = ["reset", "10.78.0.0/16", "--limit", "PacketsPerIPAddress"];
+        assert_eq!(refill(&limiter, &reset)?["buckets"], 2);
+        let reset = ["reset", "10.78.0.0/16", "--limit", "PacketsPerSubscriber"];
+        assert_eq!(refill(&limiter, &reset)?["buckets"], 1);
+        let reset = ["reset", "--all", "--limit", "PacketsPerIPv4Range"];
+        assert_eq!(refill(&limiter, &reset)?["buckets"], 1);
+
+        send()?;
+        // Four addresses, two /24, two subscribers and the interface.
+        assert_eq!(limiter.show(&["reset", "--all"])?, "9 buckets refilled\n");
+        assert_eq!(limiter.show(&["reset", "--all"])?, "0 buckets refilled\n");
+        assert_eq!(left("10.78.1.1")?["PacketsPerIPAddress"], 5);
+        send()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_given_back() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, "table")?;
+    assert_eq!(passed(&pair, &limiter, "10.9.0.1", 5)?, 5);
+    let check = |arguments: &[&str], expected: &str| {
+        let mut command = Command::new(BINARY);
+        command
+            .args(arguments)
+            .arg("--socket")
+            .arg(limiter.socket());
+        assert_fails(&mut command, &[expected])
+    };
+    check(
+        &["reset", "10.9.0.1", "--limit", "PacketPerIPAddress"],
+        "unknown limit 'PacketPerIPAddress', did you mean 'PacketsPerIPAddress'?",
+    )?;
+    check(
+        &["refund", "10.9.0.1", "--limit", "x", "--cost", "1"],
+        "unknown limit 'x', must be one of …",
+    )?;
+    check(
+        &[
+            "refund",
+            "10.9.0.1",
+            "--limit",
+            "PacketsPerSubscriber",
+            "--cost",
+            "1",
+        ],
+        "PacketsPerSubscriber does not apply to 10.9.0.1: `limiter explain 10.9.0.1` shows the \
+         limits that do",
+    )?;
+    check(
+        &["reset", "10.0.0.0/8"],
+        "10.0.0.0/8 has more than 65536 ids of PacketsPerIPAddress, and the table store knows \
+         buckets by a hash of their ids, so that those of a prefix cannot be listed: name a \
+         longer prefix, or another limit with --limit, or reset all with --all",
+    )?;
+    // Nothing was changed by any of these.
+    assert_eq!(remaining(&limiter, "10.9.0.1")?["PacketsPerIPAddress"], 0);
+    let wide = ["reset", "10.0.0.0/8", "--limit", "PacketsPerIPv4Range"];
+    assert_eq!(refill(&limiter, &wide)?["buckets"], 1);
+    drop(limiter);
+
+    let only_bytes = "limits: {BytesPerIPv6Range: {burst: 2000, count: 1, period: 1s}}";
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+    let limiter = Limiter::start(Path::new(BINARY), &pair.server, only_bytes, &arguments)?;
+    let mut command = Command::new(BINARY);
+    command
+        .args(["reset", "10.9.0.1", "--socket"])
+        .arg(limiter.socket());
+    assert_fails(
+        &mut command,
+        &["no limit applies to 10.9.0.1: there is nothing to give back"],
+    )
+}
+
+#[test]
+fn wrong_usage() -> Result<()> {
+    for (arguments, expected) in [
+        (&["reset"][..], "<ADDRESS|PREFIX|--all>"),
+        (&["reset", "--all", "10.0.0.1"], "cannot be used with"),
+        (&["reset", "10.0.0.1/8"], "did you mean 10.0.0.0/8?"),
+        (&["reset", "eth0"], "expected an address or a prefix"),
+        (&["refund", "10.0.0.1", "--cost", "1"], "--limit <NAME>"),
+        (&["refund", "10.0.0.1", "--limit", "x"], "--cost <NUMBER>"),
+        (
+            &["refund", "10.0.0.1", "--limit", "x", "--cost", "0"],
+            "0 is not in 1..",
+        ),
+    ] {
+        let output = Command::new(BINARY).args(arguments).output()?;
+        let told = text(&output.stderr)?;
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        ensure!(told.contains(expected), "{told}");
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! The state file: what a source owes outlives the daemon.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
+
+use crate::{BINARY, pair, wait_for};
+
+const SOURCE: &str = "10.77.0.2";
+
+/// A pair of namespaces, and a directory for the state file.
+struct Scene {
+    pair: Pair,
+    directory: TempDir,
+}
+
+impl Scene {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            pair: pair()?,
+            directory: tempfile::tempdir()?,
+        })
+    }
+
+    fn start(&self, buckets: &str, limits: &str) -> Result<Limiter> {
+        let state = self.directory.path().join("state");
+        let configuration = format!(
+            "state: {}\nbuckets: {buckets}\nlimits: {limits}\n",
+            state.display()
+        );
+        let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+        let arguments = [&arguments[..], &["--log-format", "human"]].concat();
+        Limiter::start(
+            Path::new(BINARY),
+            &self.pair.server,
+            &configuration,
+            &arguments,
+        )
+    }
+
+    fn send(&self, count: usize) -> Result<()> {
+        let frame = Frame::new(SOURCE.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
+        RawSender::new(&self.pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; count])?;
+        Ok(())
+    }
+
+    fn files(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.directory.path())? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+const LIMITS: &str = "{PacketsPerIPAddress: {burst: 20, count: 1, period: 1h}, \
+                       Dns: {id: ipAddress, cost: packets, burst: 30, count: 3, period: 10ns}}";
+
+fn remaining(limiter: &Limiter) -> Result<u64> {
+    let explanation = limiter.explain(SOURCE)?;
+    explanation["limits"][0]["remaining"]
+        .as_u64()
+        .context("a number")
+}
+
+fn saved(limiter: &Limiter) -> Result<bool> {
+    Ok(limiter.status()?["daemon"]["state"]["saved_at"].is_string())
+}
+
+#[test]
+fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
+    for buckets in ["{store: table}", "{store: hash}"] {
+        let scene = Scene::new()?;
+        let limiter = scene.start(buckets, LIMITS)?;
+        scene.send(15)?;
+        assert_eq!(remaining(&limiter)?, 5);
+        ensure!(limiter.stop()?.success());
+        assert_eq!(scene.files()?, ["daemon"]["state"]);
+
+        let limiter = scene.start(buckets, LIMITS)?;
+        let log = limiter.log()?;
+        ensure!(log.contains("INFO going on with the state of "), "{log}");
+        ensure!(
+            log.contains(" (buckets in debt: 1, full by now: 0)"),
+            "{log}"
+        );
+        assert_eq!(remaining(&limiter)?, 5);
+        scene.send(10)?;
+        assert_eq!(limiter.status()?["reasons"]["over_limit"], 5);
+        // Saved at the start: before the ten packets or after some of them.
+        wait_for(|| saved(&limiter))?;
+        // By SIGKILL.
+        drop(limiter);
+
+        let limiter = scene.start(buckets, LIMITS)?;
+        ensure!(remaining(&limiter)? <= 5);
+        let shown = limiter.show(&["status"])?;
+        ensure!(shown.contains("state: "), "{shown}");
+        ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+/// A limit is known by its name, wherever it stands among others.
+#[test]
+fn a_limit_keeps_its_buckets_among_others() -> Result<()> {
+    let custom = "burst: 20, count: 1, period: 1h, id: ipAddress, cost: packets";
+    let scene = Scene::new()?;
+    let limiter = scene.start("{}", &format!("{{Web: {{{custom}}}}}"))?;
+    scene.send(15)?;
+    ensure!(limiter.stop()?.success());
+    // Alone, each of them would be the first.
+    let limits = format!("{{Abuse: {{{custom}}}, Dns: {{{custom}}}, Web: {{{custom}}}}}");
+    let limiter = scene.start("{}", &limits)?;
+    let explanation = limiter.explain(SOURCE)?;
+    let limits = explanation["limits"].as_array().context("a list")?;
+    for limit in limits {
+        let expected = if limit["limit"] == "Web" { 5 } else { 20 };
+        assert_eq!(limit["remaining"], expected, "{limit}");
+    }
+    assert_eq!(limits.len(), 3);
+    Ok(())
+}
+
+#[test]
+fn a_file_of_no_use_is_set_aside() -> Result<()> {
+    let scene = Scene::new()?;
+    fs::write(
+        scene.directory.path().join("state"),
+        "limiter\0 and no more",
+    )?;
+    let limiter = scene.start("{}", LIMITS)?;
+    let log = limiter.log()?;
+    ensure!(log.contains("WARN the state file "), "{log}");
+    ensure!(log.contains("every bucket begins full"), "{log}");
+    assert_eq!(remaining(&limiter)?, 20);
+    ensure!(limiter.stop()?.success());
+    assert_eq!(scene.files()?, ["state", "state.damaged-1"]);
+    Ok(())
+}
+
+#[test]
+fn a_place_where_nothing_can_be_saved() -> Result<()> {
+    let scene = Scene::new()?;
+    fs::create_dir(scene.directory.path().join("state"))?;
+    let limiter = scene.start("{}", LIMITS)?;
+    wait_for(|| Ok(limiter.status()?["daemon"]["state"]["errors"] == 1))?;
+    let log = limiter.log()?;
+    ensure!(log.contains("WARN cannot read the state file "), "{log}");
+    ensure!(log.contains("WARN cannot write the state file "), "{log}");
+    let shown = limiter.show(&["status"])?;
+    ensure!(
+        shown.contains("not saved yet\n  NOT saved since: cannot write"),
+        "{shown}"
+    );
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Userspace gives tokens back while the kernel takes them.
+
+use std::{net::IpAddr, thread};
+
+use anyhow::{Context as _, Result};
+use limiter_common::{bucket::BucketKey, gcra::Gcra, limit::BUILT_IN, reason::Reason};
+use limiter_userspace::{
+    config::{Buckets, Offenders, Store},
+    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps},
+    policy::{CompiledPolicy, Limit, Policy, Rate, Units},
+};
+use testbed::Frame;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Time stands still: no token comes back by itself.
+const NOW: u64 = 1_000 * SECOND;
+
+/// An instance with one bucket that holds more tokens than any test takes.
+struct One {
+    instance: Instance,
+    maps: SharedMaps,
+    frame: Vec<u8>,
+    key: BucketKey,
+    gcra: Gcra,
+    units: Units,
+}
+
+impl One {
+    fn new(store: Store) -> Result<Self> {
+        let rate = Rate {
+            burst: 1 << 30,
+            count: 1_000,
+            period_ns: SECOND,
+        };
+        let limit = Limit::of_built_in(&BUILT_IN[0], Some(rate));
+        let tables = CompiledPolicy::new(&Policy::from(vec![limit]))?;
+        let buckets = Buckets {
+            store,
+            capacity: 1024,
+            ..Buckets::default()
+        };
+        let settings = Settings::new(buckets, Offenders::OFF, LogLevel::Off)?;
+        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
+        let maps = instance.take_maps(settings)?;
+        instance.set_clock(NOW)?;
+        let source: IpAddr = "10.0.0.1".parse()?;
+        Ok(Self {
+            instance,
+            maps,
+            frame: Frame::new(source, "10.0.0.2".parse()?).udp(1, 2, b"x")?,
+            key: BucketKey::of_source(BUILT_IN[0].id, source.into(), 32),
+            gcra: tables.rates[0],
+            units: tables.units,
+        })
+    }
+
+    fn spend(&self, packets: u32) -> Result<()> {
+        self.instance.hammer(&self.frame, packets)?;
+        Ok(())
+    }
+
+    fn refund(&self, tokens: u64) -> Result<()> {
+        let buckets = self.maps.buckets();
+        buckets.give_back(&self.key, &self.gcra, Some(tokens), &self.units, NOW)?;
+        Ok(())
+    }
+
+    /// The tokens that the bucket owes.
+    fn owed(&self) -> Result<u64> {
+        let bucket = self.maps.bucket(&self.key)?.context("a bucket")?;
+        assert_eq!(bucket.unit, self.gcra.unit);
+        let debt = bucket.state - self.gcra.ticks(NOW);
+        assert_eq!(debt % self.gcra.emission_interval, 0, "whole tokens");
+        Ok(debt / self.gcra.emission_interval)
+    }
+}
+
+/// One CPU spends, two threads give back: every packet and every refund counts once.
+#[test]
+fn refunds_and_packets_add_up() -> Result<()> {
+    const PACKETS: u32 = 1_000_000;
+    const REFUNDS: u64 = 200_000;
+    let one = One::new(Store::Table)?;
+    // So much is owed at any time that no refund is cut.
+    one.spend(PACKETS)?;
+    thread::scope(|scope| -> Result<()> {
+        let refunds = || (0..REFUNDS).try_for_each(|_| one.refund(2));
+        let threads = [scope.spawn(refunds), scope.spawn(refunds)];
+        one.spend(PACKETS)?;
+        for thread in threads {
+            thread.join().expect("the thread does not panic")?;
+        }
+        Ok(())
+    })?;
+    let passed = one.maps.reason_traffic(0, Reason::WithinLimits)?.packets;
+    assert_eq!(one.owed()?, passed - 2 * 2 * REFUNDS);
+    let contended = one.maps.reason_traffic(0, Reason::Contended)?.packets;
+    assert_eq!(passed + contended, 2 * u64::from(PACKETS));
+    Ok(())
+}
+
+#[test]
+fn no_more_is_given_back_than_is_owed() -> Result<()> {
+    for store in [Store::Table, Store::Hash] {
+        let one = One::new(store)?;
+        // There is no bucket yet, and there is none afterwards.
+        one.refund(1)?;
+        assert_eq!(one.maps.bucket_count()?, 0);
+        one.spend(10)?;
+        one.refund(3)?;
+        assert_eq!(one.owed()?, 7);
+        one.refund(8)?;
+        assert_eq!(one.owed()?, 0);
+        one.spend(2)?;
+        assert_eq!(one.owed()?, 2);
+    }
+    Ok(())
+}
