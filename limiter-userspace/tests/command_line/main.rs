@@ -1,6 +1,8 @@
 //! The command line as its users meet it: every bad day is one clear line on stderr, the
 //! right exit code, and nothing left attached. Runs the binary. Needs root.
 
+mod abi;
+mod confirm;
 mod control;
 mod generated;
 mod interfaces;
@@ -8,6 +10,10 @@ mod log;
 mod machine;
 mod offenders;
 mod output;
+mod pinned;
+mod pins;
+mod reload;
+mod scope;
 mod service;
 mod usage;
 mod watch;
