@@ -27,10 +27,58 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI that the table below is of.
 const TABLE_OF: u32 = 1;
 
-const SHAPES: [Shape<'static>; 0] = [];
+const SHAPES: [Shape<'static>; 8] = [
+    shape("BUCKETS", MapType::LruHash, 24, 8, 1, 0),
+    shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
+    shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1024, 0),
+    shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
+    shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
+    shape("TABLE", MapType::Array, 4, 64, 1024, BPF_F_MMAPABLE),
+    shape("UNITS", MapType::Array, 4, 48, 65536, BPF_F_RDONLY_PROG),
+];
+
+// From linux/bpf.h.
+const BPF_F_RDONLY_PROG: u32 = 1 << 7;
+const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, by the numbers under which they are counted.
-const REASONS: [&str; 0] = [];
+const REASONS: [&str; 16] = [
+    "within_limits",
+    "unlimited",
+    "not_ip",
+    "over_limit",
+    "larger_than_burst",
+    "contended",
+    "bucket_unavailable",
+    "untracked",
+    "malformed_ethernet",
+    "malformed_vlan",
+    "malformed_ipv4",
+    "malformed_ipv6",
+    "malformed_tcp",
+    "malformed_udp",
+    "malformed_icmp",
+    "malformed_transport",
+];
+
+const fn shape(
+    name: &str,
+    map_type: MapType,
+    key: u32,
+    value: u32,
+    entries: u32,
+    flags: u32,
+) -> Shape<'_> {
+    Shape {
+        name,
+        map_type,
+        key,
+        value,
+        entries,
+        flags,
+    }
+}
 
 /// If this fails, an upgrade would misread what the version before it has pinned: raise
 /// `datapath::pins::ABI`, and write the new table under its number.

@@ -133,7 +133,7 @@ fn what_is_wrong_changes_nothing() -> Result<()> {
 
     limiter.configure(
         "limits:\n  PacketsPerIPAddress: {burst: 0, count: 1, period: 1s}\n  \
-         BytesPerIPAddress: {burst: 1, count: 1, period: never}\n",
+         BytesPerIPAddress: {burst: 9000, count: 1, period: never}\n",
     )?;
     let of_file = "…limiter.yaml:…";
     assert_refused(&limiter, &pair, &[of_file, of_file])?;
