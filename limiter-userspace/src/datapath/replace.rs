@@ -395,9 +395,20 @@ impl Datapath {
         Ok(())
     }
 
+    /// Detaches, and forgets what was counted for the interfaces.
+    fn let_go(&mut self, attachments: Vec<Attachment>) -> Result<(), DatapathError> {
+        self.unpin(&attachments)?;
+        let slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
+        // From here on nothing is counted for them any more.
+        drop(attachments);
+        slots
+            .into_iter()
+            .try_for_each(|slot| self.state.forget(slot, self.pins.as_ref()))
+    }
+
     /// The policy in force stays: what was before is forgotten.
     pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
-        self.unpin(&previous.removed)?;
+        self.let_go(previous.removed)?;
         match &self.pins {
             Some(pins) if previous.manifest.generation != self.manifest.generation => {
                 pins.remove_policy(previous.manifest.generation)?;
@@ -423,8 +434,8 @@ impl Datapath {
         } = previous;
         self.put_back(programs)?;
         let is_added = |attachment: &mut Attachment| added.contains(&attachment.index);
-        let detached: Vec<_> = self.attachments.extract_if(.., is_added).collect();
-        self.unpin(&detached)?;
+        let detached = self.attachments.extract_if(.., is_added).collect();
+        self.let_go(detached)?;
         self.attachments.extend(removed);
         let reverted = mem::replace(&mut self.manifest, manifest);
         self.policy = policy;

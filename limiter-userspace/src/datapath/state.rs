@@ -103,6 +103,22 @@ impl State {
         Ok(())
     }
 
+    /// Forgets what was counted for the interface in `slot`, and the set that it has to itself:
+    /// another interface may get the slot.
+    pub(super) fn forget(&mut self, slot: u32, pins: Option<&Pins>) -> Result<(), DatapathError> {
+        if self.settings.buckets.scope == Scope::Host {
+            return self
+                .sets
+                .values_mut()
+                .try_for_each(|maps| maps.forget_interface(slot));
+        }
+        self.sets.remove(&slot);
+        if let Some(pins) = pins {
+            pins.remove_state(&self.owner(slot))?;
+        }
+        Ok(())
+    }
+
     /// The maps of the interface in `slot`, if they are provided.
     pub(super) fn of(&self, slot: u32) -> Option<&SharedMaps> {
         self.sets.get(&self.key(slot))

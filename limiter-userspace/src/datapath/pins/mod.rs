@@ -115,7 +115,7 @@ pub(super) struct PinnedPolicy {
 pub struct Pins {
     directory: PathBuf,
     /// Keeps every other process that changes pins away; `None`: for reading alone.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl Pins {
@@ -130,7 +130,7 @@ impl Pins {
         }
         Ok(Self {
             directory: directory.to_owned(),
-            _lock: Some(lock),
+            lock: Some(lock),
         })
     }
 
@@ -139,7 +139,7 @@ impl Pins {
     pub fn look(directory: &Path) -> Option<Self> {
         directory.join(INTERFACES).is_dir().then(|| Self {
             directory: directory.to_owned(),
-            _lock: None,
+            lock: None,
         })
     }
 
@@ -311,6 +311,15 @@ impl Pins {
     fn policy(&self, generation: u64) -> PathBuf {
         let policies = self.versioned().join(POLICIES);
         policies.join(generation.to_string())
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            // Goes only if nothing was pinned: a start that was refused leaves nothing behind.
+            let _ = fs::remove_dir(&self.directory);
+        }
     }
 }
 
