@@ -153,6 +153,7 @@ fn apply(daemon: &Daemon, candidate: Candidate) -> Result<Previous, DatapathErro
         let datapath = daemon.datapath();
         let manifest = Manifest {
             generation: datapath.manifest().generation + 1,
+            state: datapath.manifest().state,
             loaded_at: wall_clock_now(),
             interfaces: names,
             mode: daemon.options.mode.unwrap_or(config.mode),

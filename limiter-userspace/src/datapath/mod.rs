@@ -136,7 +136,7 @@ impl Datapath {
         let manifest = Manifest::empty(settings);
         Ok(Self {
             policy: CompiledPolicy::new(&manifest.policy)?,
-            state: State::new(settings),
+            state: State::new(manifest.state, settings),
             attachments: Vec::new(),
             manifest,
             pins: None,
@@ -150,6 +150,8 @@ impl Datapath {
         pins: Pins,
         attachments: Vec<Attachment>,
     ) -> Result<Self, DatapathError> {
+        // What is there without a policy was cut short while it was pinned.
+        pins.remove_other_states(None)?;
         Ok(Self {
             pins: Some(pins),
             attachments,

@@ -98,7 +98,7 @@ impl Datapath {
             manifest,
             mut programs,
         } = policies.swap_remove(place);
-        let state = State::open(&pins, manifest.settings)?;
+        let state = State::open(&pins, &manifest)?;
         let mut before = policies
             .into_iter()
             .find(|policy| policy.manifest.generation < manifest.generation);
@@ -116,10 +116,15 @@ impl Datapath {
             })
             .collect();
         let previous = match before {
-            Some(PinnedPolicy { manifest, programs }) => Some(Previous {
-                policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units)?,
-                manifest,
-                state: None,
+            Some(PinnedPolicy {
+                manifest: before,
+                programs,
+            }) => Some(Previous {
+                policy: CompiledPolicy::with_units(&before.policy, &before.units)?,
+                state: (before.state != manifest.state)
+                    .then(|| State::open(&pins, &before))
+                    .transpose()?,
+                manifest: before,
                 programs,
                 removed: Vec::new(),
                 added: Vec::new(),
@@ -143,10 +148,19 @@ impl Datapath {
         policy: CompiledPolicy,
         interfaces: &[Interface],
     ) -> Result<Prepared, DatapathError> {
+        let replaces_state = !self.state.fits(manifest.settings);
+        let began_with = if replaces_state {
+            manifest.generation
+        } else {
+            self.state.generation()
+        };
         let mut prepared = Prepared {
-            replaces_state: !self.state.fits(manifest.settings),
-            state: State::new(manifest.settings),
-            manifest,
+            replaces_state,
+            state: State::new(began_with, manifest.settings),
+            manifest: Manifest {
+                state: began_with,
+                ..manifest
+            },
             policy,
             made: Vec::with_capacity(interfaces.len()),
         };
@@ -214,9 +228,11 @@ impl Datapath {
         } = prepared;
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
-            if !replaces_state {
-                state.pin(pins)?;
+            if replaces_state {
+                // Of another that was cut short.
+                pins.remove_other_states(Some(self.state.generation()))?;
             }
+            state.pin(pins)?;
             let programs = made
                 .iter()
                 .map(|made| (made.interface.index, &made.program));
@@ -232,9 +248,7 @@ impl Datapath {
             (switched, _) => switched?,
         };
         let state = if replaces_state {
-            let old = mem::replace(&mut self.state, state);
-            self.repin(&old)?;
-            Some(old)
+            Some(mem::replace(&mut self.state, state))
         } else {
             self.state.extend(state);
             self.state.set(manifest.settings);
@@ -248,15 +262,6 @@ impl Datapath {
             removed: switched.removed,
             added: switched.added,
         })
-    }
-
-    /// Pins the present state in the place of an old one.
-    fn repin(&self, old: &State) -> Result<(), DatapathError> {
-        if let Some(pins) = &self.pins {
-            old.unpin(pins)?;
-            self.state.pin(pins)?;
-        }
-        Ok(())
     }
 
     /// Makes and verifies the programs of the policy in force for more interfaces. Changes
@@ -418,6 +423,7 @@ impl Datapath {
         if let Some(pins) = &self.pins {
             // Nothing of it is in force any more.
             pins.remove_other_versions()?;
+            pins.remove_other_states(Some(self.state.generation()))?;
         }
         Ok(())
     }
@@ -440,12 +446,12 @@ impl Datapath {
         let reverted = mem::replace(&mut self.manifest, manifest);
         self.policy = policy;
         if let Some(state) = state {
-            let old = mem::replace(&mut self.state, state);
-            self.repin(&old)?;
+            self.state = state;
         }
         self.state.set(self.manifest.settings);
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
+            pins.remove_other_states(Some(self.state.generation()))?;
         }
         Ok(())
     }

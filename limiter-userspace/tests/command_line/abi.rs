@@ -86,7 +86,7 @@ const fn shape(
 fn the_shared_maps_belong_to_the_abi() -> Result<()> {
     let pinned = Pinned::start(CONFIGURATION)?;
     let mut files = pinned.pins.files()?;
-    let directory = format!("v{ABI}/state/host");
+    let directory = format!("v{ABI}/state/0/host");
     files.retain(|file| {
         file.parent()
             .is_some_and(|parent| parent.ends_with(&directory))
