@@ -10,6 +10,9 @@
 //! arrives, per source address. What a [`Load`] does is bounded in count and in time. [`capture`]
 //! writes frames to files. An [`Interrupt`] leaves time to tidy up when the user wants an end.
 //!
+//! A [`Limiter`] runs in a namespace; what it pins is in a [`PinDirectory`], since BPF filesystems
+//! are not of a namespace.
+//!
 //! What must not exist here: an interface, an address or a packet outside the namespaces.
 
 pub mod capture;
@@ -25,6 +28,7 @@ mod load;
 mod namespace;
 mod packet_socket;
 mod pair;
+mod pin_directory;
 mod raw_sender;
 mod raw_sink;
 mod socket;
@@ -42,6 +46,7 @@ pub use listener::Listener;
 pub use load::{Load, Progress, Sent};
 pub use namespace::Namespace;
 pub use pair::{CLIENT_INTERFACE, Pair, SERVER_INTERFACE};
+pub use pin_directory::PinDirectory;
 pub use raw_sender::RawSender;
 pub use raw_sink::RawSink;
 pub use tally::{Count, Tally};

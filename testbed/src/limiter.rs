@@ -2,10 +2,9 @@
 
 use std::{
     fs::{self, File},
-    io::Read as _,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Child, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -26,13 +25,21 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is looked whether that is done.
 const PACE: Duration = Duration::from_millis(20);
 
-/// A daemon in a namespace, enforcing a configuration. Killed when dropped.
+/// A daemon in a namespace, enforcing a configuration. Killed when dropped; what it has pinned
+/// stays until its [`crate::PinDirectory`] is dropped.
 #[derive(Debug)]
 pub struct Limiter {
     child: Child,
+    site: Site,
+}
+
+/// What a daemon is started with, and its files.
+#[derive(Debug)]
+struct Site {
     binary: PathBuf,
     namespace: Namespace,
     directory: TempDir,
+    arguments: Vec<String>,
 }
 
 impl Limiter {
@@ -44,40 +51,38 @@ impl Limiter {
         configuration: &str,
         arguments: &[&str],
     ) -> Result<Self> {
-        let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
-        let file = directory.path().join("limiter.yaml");
-        fs::write(&file, configuration).context("cannot write the configuration")?;
-        let log = File::create(directory.path().join("log")).context("cannot make a log")?;
-        let child = namespace
-            .command(binary)
-            .args(["run", "--config"])
-            .arg(&file)
-            .arg("--socket")
-            .arg(socket(&directory))
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stderr(log)
-            // Ctrl-C on the terminal is for whoever started it, who ends it in turn.
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("cannot run {}", binary.display()))?;
-        let mut limiter = Self {
-            child,
+        let site = Site {
             binary: binary.to_owned(),
             namespace: namespace.clone(),
-            directory,
+            directory: tempfile::tempdir().context("cannot make a temporary directory")?,
+            arguments: owned(arguments),
         };
-        let deadline = Instant::now() + PATIENCE;
-        while limiter.status().is_err() {
-            limiter.check()?;
-            ensure!(
-                Instant::now() < deadline,
-                "the limiter is not up in time:\n{}",
-                limiter.log()?
-            );
-            thread::sleep(PACE);
-        }
+        site.configure(configuration)?;
+        let mut limiter = Self {
+            child: site.spawn()?,
+            site,
+        };
+        limiter.wait_until_up()?;
         Ok(limiter)
+    }
+
+    /// Starts another daemon, with the same arguments, files and socket, where one has ended, and
+    /// waits until it enforces.
+    pub fn restart(&mut self) -> Result<()> {
+        self.child = self.site.spawn()?;
+        self.wait_until_up()
+    }
+
+    /// Starts another daemon, with the same files and socket but these arguments, where one has
+    /// ended, and waits until it enforces.
+    pub fn restart_with(&mut self, arguments: &[&str]) -> Result<()> {
+        self.site.arguments = owned(arguments);
+        self.restart()
+    }
+
+    /// `limiter run`, as it was started: for another that is to fail.
+    pub fn run(&self) -> Command {
+        self.site.run()
     }
 
     /// Fails, with what it said, if it has ended.
@@ -88,25 +93,35 @@ impl Limiter {
         Ok(())
     }
 
-    /// `limiter status --json`.
-    pub fn status(&self) -> Result<Value> {
-        self.ask(&["status"])
+    /// Writes its configuration anew. It is not told.
+    pub fn configure(&self, configuration: &str) -> Result<()> {
+        self.site.configure(configuration)
     }
 
-    /// `limiter explain ADDRESS --json`.
+    /// Its configuration's file.
+    #[must_use]
+    pub fn configuration(&self) -> PathBuf {
+        self.site.configuration()
+    }
+
+    /// `limiter status --json`; what it has pinned answers, if it has ended.
+    pub fn status(&self) -> Result<Value> {
+        self.read(&["status"])
+    }
+
+    /// `limiter explain ADDRESS --json`; what it has pinned answers, if it has ended.
     pub fn explain(&self, address: &str) -> Result<Value> {
-        self.ask(&["explain", address])
+        self.read(&["explain", address])
+    }
+
+    /// `limiter offenders --json`; what it has pinned answers, if it has ended.
+    pub fn offenders(&self) -> Result<Value> {
+        self.read(&["offenders"])
     }
 
     /// What a command prints for people, sent to this daemon.
     pub fn show(&self, arguments: &[&str]) -> Result<String> {
-        let output = self
-            .namespace
-            .command(&self.binary)
-            .args(arguments)
-            .arg("--socket")
-            .arg(self.socket())
-            .output()?;
+        let output = self.command(arguments).output()?;
         ensure!(
             output.status.success(),
             "`limiter {}` fails: {}",
@@ -116,22 +131,30 @@ impl Limiter {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    fn ask(&self, arguments: &[&str]) -> Result<Value> {
-        let arguments = [arguments, &["--json"]].concat();
+    /// A command that is sent to this daemon.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.site.namespace.command(&self.site.binary);
+        command.args(arguments).arg("--socket").arg(self.socket());
+        command
+    }
+
+    fn read(&self, arguments: &[&str]) -> Result<Value> {
+        let mut arguments = [arguments, &["--json"]].concat();
+        if let Some(directory) = self.site.pins() {
+            arguments.extend(["--pin", directory]);
+        }
         Ok(serde_json::from_str(&self.show(&arguments)?)?)
     }
 
     /// Its control socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        socket(&self.directory)
+        self.site.socket()
     }
 
-    /// What it has written to stderr.
+    /// What it has written to stderr; if it was started again, since it was first started.
     pub fn log(&self) -> Result<String> {
-        let mut text = String::new();
-        File::open(self.directory.path().join("log"))?.read_to_string(&mut text)?;
-        Ok(text)
+        Ok(fs::read_to_string(self.site.log())?)
     }
 
     /// The daemon's process.
@@ -140,9 +163,31 @@ impl Limiter {
         self.child.id()
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
+    }
+
+    /// Ends it by SIGKILL.
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// Ends it as an operator does, by SIGTERM; killed if that takes too long.
     pub fn stop(mut self) -> Result<ExitStatus> {
-        kill(Pid::from_raw(self.child.id().try_into()?), Signal::SIGTERM)?;
+        self.terminate()
+    }
+
+    /// Ends it as an operator does, by SIGTERM, to be started again.
+    pub fn terminate(&mut self) -> Result<ExitStatus> {
+        self.signal(Signal::SIGTERM)?;
+        self.wait()
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(&mut self) -> Result<ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -151,6 +196,24 @@ impl Limiter {
             ensure!(Instant::now() < deadline, "the limiter does not stop");
             thread::sleep(PACE);
         }
+    }
+
+    fn wait_until_up(&mut self) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        // What is pinned answers before the daemon does.
+        while !self
+            .status()
+            .is_ok_and(|status| status["daemon"].is_object())
+        {
+            self.check()?;
+            ensure!(
+                Instant::now() < deadline,
+                "the limiter is not up in time:\n{}",
+                self.log()?
+            );
+            thread::sleep(PACE);
+        }
+        Ok(())
     }
 }
 
@@ -162,6 +225,52 @@ impl Drop for Limiter {
     }
 }
 
-fn socket(directory: &TempDir) -> PathBuf {
-    directory.path().join("control.sock")
+impl Site {
+    fn configuration(&self) -> PathBuf {
+        self.directory.path().join("limiter.yaml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("control.sock")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    /// Where it pins, if it does.
+    fn pins(&self) -> Option<&str> {
+        let mut arguments = self.arguments.iter();
+        arguments.find_map(|argument| argument.strip_prefix("--pin="))
+    }
+
+    fn configure(&self, text: &str) -> Result<()> {
+        fs::write(self.configuration(), text).context("cannot write the configuration")
+    }
+
+    fn run(&self) -> Command {
+        let mut command = self.namespace.command(&self.binary);
+        command
+            .args(["run", "--config"])
+            .arg(self.configuration())
+            .arg("--socket")
+            .arg(self.socket())
+            .args(&self.arguments);
+        command
+    }
+
+    fn spawn(&self) -> Result<Child> {
+        let log = File::options().create(true).append(true).open(self.log());
+        self.run()
+            .stdin(Stdio::null())
+            .stderr(log.context("cannot make a log")?)
+            // Ctrl-C on the terminal is for whoever started it, who ends it in turn.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot run {}", self.binary.display()))
+    }
+}
+
+fn owned(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().map(|&argument| argument.into()).collect()
 }

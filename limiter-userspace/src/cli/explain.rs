@@ -10,9 +10,12 @@ use clap::Args;
 
 use super::{
     OutputArgs, ReadArgs, print_json,
-    render::{ago, at_least, count, duration, table},
+    render::{ago, at_least, count, duration, table_without},
 };
 use crate::control::protocol::{Answer, Explanation, LastDrop, Request};
+
+/// The column that is told where interfaces have buckets of their own.
+const INTERFACE: usize = 4;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -56,6 +59,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
             limit.mode.clone(),
             limit.matching.clone().unwrap_or_else(|| "–".to_owned()),
             limit.id.clone(),
+            limit.interface.clone().unwrap_or_default(),
             limit.source.clone(),
             format!("{} per {}", count(limit.count), duration(limit.period_ns)),
             count(limit.burst),
@@ -69,6 +73,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         "mode",
         "match",
         "id",
+        "interface",
         "source",
         "rate",
         "burst",
@@ -77,7 +82,13 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         "reset in",
     ];
     writeln!(out, "{}", explanation.address)?;
-    writeln!(out, "{}", table(header, [5, 6, 7, 8, 9], rows))?;
+    let is_per_interface = explanation
+        .limits
+        .iter()
+        .any(|limit| limit.interface.is_some());
+    let hidden: &[usize] = if is_per_interface { &[] } else { &[INTERFACE] };
+    let table = table_without(hidden, header, [6, 7, 8, 9, 10], rows);
+    writeln!(out, "{table}")?;
     print_last_drop(&mut out, explanation.last_drop.as_ref())
 }
 

@@ -165,6 +165,7 @@ fn apply(
         let datapath = daemon.datapath();
         let manifest = Manifest {
             generation: datapath.manifest().generation + 1,
+            state: datapath.manifest().state,
             loaded_at: wall_clock_now(),
             interfaces,
             mode: daemon.options.mode.unwrap_or(config.mode),

@@ -1,10 +1,11 @@
 //! The maps that the instances share: buckets, counters and offenders.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use aya::{
     Ebpf,
     maps::{Array, IterableMap as _, Map, MapData, MapError, PerCpuArray},
+    util::nr_cpus,
 };
 use limiter_common::{
     bucket::{Bucket, BucketKey},
@@ -168,6 +169,19 @@ impl SharedMaps {
     pub fn reason_traffic(&self, slot: u32, reason: Reason) -> Result<Traffic, DatapathError> {
         sum(&self.reason_traffic, slot * REASON_COUNT + reason as u32)
             .map_err(error(REASON_TRAFFIC))
+    }
+
+    /// Forgets what was counted for the interface in `slot`.
+    pub(super) fn forget_interface(&mut self, slot: u32) -> Result<(), DatapathError> {
+        let error = error(REASON_TRAFFIC);
+        let cpus = nr_cpus().map_err(|(_, source)| error(source.into()))?;
+        for reason in 0..REASON_COUNT {
+            let nothing = vec![InMap(Traffic::default()); cpus].try_into();
+            let nothing = nothing.map_err(|source: io::Error| error(source.into()))?;
+            let place = slot * REASON_COUNT + reason;
+            self.reason_traffic.set(place, nothing, 0).map_err(&error)?;
+        }
+        Ok(())
     }
 
     /// What all CPUs counted for a limit.

@@ -152,7 +152,7 @@ impl Datapath {
         let manifest = Manifest::empty(settings);
         Ok(Self {
             policy: CompiledPolicy::new(&manifest.policy)?,
-            state: State::new(settings),
+            state: State::new(manifest.state, settings),
             attachments: Vec::new(),
             manifest,
             pins: None,
@@ -166,6 +166,8 @@ impl Datapath {
         pins: Pins,
         attachments: Vec<Attachment>,
     ) -> Result<Self, DatapathError> {
+        // What is there without a policy was cut short while it was pinned.
+        pins.remove_other_states(None)?;
         Ok(Self {
             pins: Some(pins),
             attachments,

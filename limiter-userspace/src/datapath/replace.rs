@@ -122,7 +122,7 @@ impl Datapath {
             manifest,
             mut programs,
         } = policies.swap_remove(place);
-        let state = State::open(&pins, manifest.settings)?;
+        let state = State::open(&pins, &manifest)?;
         let mut before = policies
             .into_iter()
             .find(|policy| policy.manifest.generation < manifest.generation);
@@ -140,10 +140,15 @@ impl Datapath {
             })
             .collect();
         let previous = match before {
-            Some(PinnedPolicy { manifest, programs }) => Some(Previous {
-                policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units)?,
-                manifest,
-                state: None,
+            Some(PinnedPolicy {
+                manifest: before,
+                programs,
+            }) => Some(Previous {
+                policy: CompiledPolicy::with_units(&before.policy, &before.units)?,
+                state: (before.state != manifest.state)
+                    .then(|| State::open(&pins, &before))
+                    .transpose()?,
+                manifest: before,
                 programs,
                 removed: Vec::new(),
                 added: Vec::new(),
@@ -167,10 +172,19 @@ impl Datapath {
         policy: CompiledPolicy,
         interfaces: &[Interface],
     ) -> Result<Prepared, DatapathError> {
+        let replaces_state = !self.state.fits(manifest.settings);
+        let began_with = if replaces_state {
+            manifest.generation
+        } else {
+            self.state.generation()
+        };
         let mut prepared = Prepared {
-            replaces_state: !self.state.fits(manifest.settings),
-            state: State::new(manifest.settings),
-            manifest,
+            replaces_state,
+            state: State::new(began_with, manifest.settings),
+            manifest: Manifest {
+                state: began_with,
+                ..manifest
+            },
             policy,
             made: Vec::with_capacity(interfaces.len()),
         };
@@ -238,9 +252,11 @@ impl Datapath {
         } = prepared;
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
-            if !replaces_state {
-                state.pin(pins)?;
+            if replaces_state {
+                // Of another that was cut short.
+                pins.remove_other_states(Some(self.state.generation()))?;
             }
+            state.pin(pins)?;
             let programs = made
                 .iter()
                 .map(|made| (made.interface.index, &made.program));
@@ -256,9 +272,7 @@ impl Datapath {
             (switched, _) => switched?,
         };
         let state = if replaces_state {
-            let old = mem::replace(&mut self.state, state);
-            self.repin(&old)?;
-            Some(old)
+            Some(mem::replace(&mut self.state, state))
         } else {
             self.state.extend(state);
             self.state.set(manifest.settings);
@@ -272,15 +286,6 @@ impl Datapath {
             removed: switched.removed,
             added: switched.added,
         })
-    }
-
-    /// Pins the present state in the place of an old one.
-    fn repin(&self, old: &State) -> Result<(), DatapathError> {
-        if let Some(pins) = &self.pins {
-            old.unpin(pins)?;
-            self.state.pin(pins)?;
-        }
-        Ok(())
     }
 
     /// Makes and verifies the programs of the policy in force for more interfaces. Changes
@@ -419,9 +424,20 @@ impl Datapath {
         Ok(())
     }
 
+    /// Detaches, and forgets what was counted for the interfaces.
+    fn let_go(&mut self, attachments: Vec<Attachment>) -> Result<(), DatapathError> {
+        self.unpin(&attachments)?;
+        let slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
+        // From here on nothing is counted for them any more.
+        drop(attachments);
+        slots
+            .into_iter()
+            .try_for_each(|slot| self.state.forget(slot, self.pins.as_ref()))
+    }
+
     /// The policy in force stays: what was before is forgotten.
     pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
-        self.unpin(&previous.removed)?;
+        self.let_go(previous.removed)?;
         match &self.pins {
             Some(pins) if previous.manifest.generation != self.manifest.generation => {
                 pins.remove_policy(previous.manifest.generation)?;
@@ -431,6 +447,7 @@ impl Datapath {
         if let Some(pins) = &self.pins {
             // Nothing of it is in force any more.
             pins.remove_other_versions()?;
+            pins.remove_other_states(Some(self.state.generation()))?;
         }
         Ok(())
     }
@@ -447,18 +464,18 @@ impl Datapath {
         } = previous;
         self.put_back(programs)?;
         let is_added = |attachment: &mut Attachment| added.contains(&attachment.index);
-        let detached: Vec<_> = self.attachments.extract_if(.., is_added).collect();
-        self.unpin(&detached)?;
+        let detached = self.attachments.extract_if(.., is_added).collect();
+        self.let_go(detached)?;
         self.attachments.extend(removed);
         let reverted = mem::replace(&mut self.manifest, manifest);
         self.policy = policy;
         if let Some(state) = state {
-            let old = mem::replace(&mut self.state, state);
-            self.repin(&old)?;
+            self.state = state;
         }
         self.state.set(self.manifest.settings);
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
+            pins.remove_other_states(Some(self.state.generation()))?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use limiter_common::{
     reason::Reason,
 };
 
-use super::{DatapathError, Recorded, Settings, SharedMaps, pins::Pins};
+use super::{DatapathError, Manifest, Recorded, Settings, SharedMaps, pins::Pins};
 use crate::config::Scope;
 
 /// The one set of all interfaces, where they share it.
@@ -16,6 +16,8 @@ const HOST: &str = "host";
 
 /// The sets of maps: one of all interfaces, or one of each.
 pub(super) struct State {
+    /// The generation of policies that it began with.
+    generation: u64,
     settings: Settings,
     /// By the interface's slot; the one of all is under 0.
     sets: BTreeMap<u32, SharedMaps>,
@@ -23,17 +25,19 @@ pub(super) struct State {
 
 impl State {
     /// Without any set yet.
-    pub(super) const fn new(settings: Settings) -> Self {
+    pub(super) const fn new(generation: u64, settings: Settings) -> Self {
         Self {
+            generation,
             settings,
             sets: BTreeMap::new(),
         }
     }
 
-    /// What is pinned.
-    pub(super) fn open(pins: &Pins, settings: Settings) -> Result<Self, DatapathError> {
-        let mut state = Self::new(settings);
-        for owner in pins.state_owners()? {
+    /// What is pinned for a policy.
+    pub(super) fn open(pins: &Pins, manifest: &Manifest) -> Result<Self, DatapathError> {
+        let (generation, settings) = (manifest.state, manifest.settings);
+        let mut state = Self::new(generation, settings);
+        for owner in pins.state_owners(generation)? {
             let slot = match (settings.buckets.scope, owner.as_str()) {
                 (Scope::Host, HOST) => 0,
                 (Scope::Interface, slot) if slot != HOST => match slot.parse() {
@@ -42,10 +46,15 @@ impl State {
                 },
                 _ => continue,
             };
-            let maps = SharedMaps::open(&pins.state(&owner), settings)?;
+            let maps = SharedMaps::open(&pins.state(generation, &owner), settings)?;
             state.sets.insert(slot, maps);
         }
         Ok(state)
+    }
+
+    /// The generation of policies that it began with.
+    pub(super) const fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Whether it can go on with other settings.
@@ -85,20 +94,28 @@ impl State {
 
     /// Pins what is not pinned.
     pub(super) fn pin(&self, pins: &Pins) -> Result<(), DatapathError> {
-        let pinned = pins.state_owners()?;
+        let pinned = pins.state_owners(self.generation)?;
         for (slot, maps) in &self.sets {
             let owner = self.owner(*slot);
             if !pinned.contains(&owner) {
-                maps.pin(&pins.make_state(&owner)?)?;
+                maps.pin(&pins.make_state(self.generation, &owner)?)?;
             }
         }
         Ok(())
     }
 
-    /// Removes its pins.
-    pub(super) fn unpin(&self, pins: &Pins) -> Result<(), DatapathError> {
-        for key in self.sets.keys() {
-            pins.remove_state(&self.owner(*key))?;
+    /// Forgets what was counted for the interface in `slot`, and the set that it has to itself:
+    /// another interface may get the slot.
+    pub(super) fn forget(&mut self, slot: u32, pins: Option<&Pins>) -> Result<(), DatapathError> {
+        if self.settings.buckets.scope == Scope::Host {
+            return self
+                .sets
+                .values_mut()
+                .try_for_each(|maps| maps.forget_interface(slot));
+        }
+        self.sets.remove(&slot);
+        if let Some(pins) = pins {
+            pins.remove_state(self.generation, &self.owner(slot))?;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! The command line as its users meet it: every bad day is one clear line on stderr, the
 //! right exit code, and nothing left attached. Runs the binary. Needs root.
 
+mod abi;
+mod confirm;
 mod control;
 mod diff;
 mod generated;
@@ -10,7 +12,11 @@ mod log;
 mod machine;
 mod offenders;
 mod output;
+mod pinned;
+mod pins;
 mod refill;
+mod reload;
+mod scope;
 mod service;
 mod state;
 mod usage;

@@ -78,7 +78,7 @@ fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
         scene.send(15)?;
         assert_eq!(remaining(&limiter)?, 5);
         ensure!(limiter.stop()?.success());
-        assert_eq!(scene.files()?, ["daemon"]["state"]);
+        assert_eq!(scene.files()?, ["state"]);
 
         let limiter = scene.start(buckets, LIMITS)?;
         let log = limiter.log()?;

@@ -15,6 +15,8 @@ use crate::{
 pub struct Manifest {
     /// Counts the policies since the pins, or the daemon, are there; 0: there was none yet.
     pub generation: u64,
+    /// The generation with which its buckets, counters and offenders began.
+    pub state: u64,
     /// When the policy was loaded.
     pub loaded_at: Timestamp,
     /// The interfaces that are to be limited, by name; some may not be there.
@@ -37,6 +39,7 @@ impl Manifest {
     pub fn empty(settings: Settings) -> Self {
         Self {
             generation: 0,
+            state: 0,
             loaded_at: Timestamp::now(),
             interfaces: Vec::new(),
             mode: AttachMode::default(),

@@ -4,7 +4,8 @@
 //! DIRECTORY/
 //!   interfaces/INDEX/link       holds the program on the interface; this place never changes,
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
-//!   v1/state/host/MAP           buckets, counters and offenders; v1 is the ABI of all below it
+//!   v1/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
+//!                               began with; v1 is the ABI of all below it
 //!   v1/policies/GENERATION/manifest
 //!   v1/policies/GENERATION/INDEX  the policy's program for an interface
 //! ```
@@ -115,7 +116,7 @@ pub(super) struct PinnedPolicy {
 pub struct Pins {
     directory: PathBuf,
     /// Keeps every other process that changes pins away; `None`: for reading alone.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl Pins {
@@ -130,7 +131,7 @@ impl Pins {
         }
         Ok(Self {
             directory: directory.to_owned(),
-            _lock: Some(lock),
+            lock: Some(lock),
         })
     }
 
@@ -139,7 +140,7 @@ impl Pins {
     pub fn look(directory: &Path) -> Option<Self> {
         directory.join(INTERFACES).is_dir().then(|| Self {
             directory: directory.to_owned(),
-            _lock: None,
+            lock: None,
         })
     }
 
@@ -149,27 +150,38 @@ impl Pins {
         &self.directory
     }
 
-    /// Where the maps of one set of buckets, counters and offenders are pinned.
-    pub(super) fn state(&self, owner: &str) -> PathBuf {
-        self.versioned().join(STATE).join(owner)
+    /// Where the maps of one set of buckets, counters and offenders are pinned, which began with a
+    /// generation.
+    pub(super) fn state(&self, generation: u64, owner: &str) -> PathBuf {
+        self.states().join(generation.to_string()).join(owner)
     }
 
-    /// Whose maps are pinned.
-    pub(super) fn state_owners(&self) -> Result<Vec<String>, PinsError> {
-        names(&self.versioned().join(STATE))
+    /// Whose maps are pinned, of those that began with a generation.
+    pub(super) fn state_owners(&self, generation: u64) -> Result<Vec<String>, PinsError> {
+        names(&self.states().join(generation.to_string()))
     }
 
     /// Makes a directory that [`Self::state`] tells, empty.
-    pub(super) fn make_state(&self, owner: &str) -> Result<PathBuf, PinsError> {
-        let path = self.state(owner);
+    pub(super) fn make_state(&self, generation: u64, owner: &str) -> Result<PathBuf, PinsError> {
+        let path = self.state(generation, owner);
         remove(&path)?;
         make(&path)?;
         Ok(path)
     }
 
     /// Removes the maps of one set.
-    pub(super) fn remove_state(&self, owner: &str) -> Result<(), PinsError> {
-        remove(&self.state(owner))
+    pub(super) fn remove_state(&self, generation: u64, owner: &str) -> Result<(), PinsError> {
+        remove(&self.state(generation, owner))
+    }
+
+    /// Removes the maps that began with other generations; `None`: with any.
+    pub(super) fn remove_other_states(&self, generation: Option<u64>) -> Result<(), PinsError> {
+        for other in numbers::<u64>(&self.states())? {
+            if Some(other) != generation {
+                remove(&self.states().join(other.to_string()))?;
+            }
+        }
+        Ok(())
     }
 
     /// The names of what other versions of the limiter have pinned, such as `v0`.
@@ -304,6 +316,10 @@ impl Pins {
         self.directory.join(version())
     }
 
+    fn states(&self) -> PathBuf {
+        self.versioned().join(STATE)
+    }
+
     fn interface(&self, index: u32) -> PathBuf {
         self.directory.join(INTERFACES).join(index.to_string())
     }
@@ -311,6 +327,15 @@ impl Pins {
     fn policy(&self, generation: u64) -> PathBuf {
         let policies = self.versioned().join(POLICIES);
         policies.join(generation.to_string())
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            // Goes only if nothing was pinned: a start that was refused leaves nothing behind.
+            let _ = fs::remove_dir(&self.directory);
+        }
     }
 }
 

@@ -1,0 +1,124 @@
+//! What is pinned is read by older and newer limiters, if they have the same ABI.
+
+use anyhow::{Context as _, Result, ensure};
+use aya::maps::{MapInfo, MapType};
+use limiter_common::reason::Reason;
+use limiter_userspace::datapath::pins::ABI;
+
+use crate::pinned::Pinned;
+
+/// A map, as the kernel tells of it.
+#[derive(Debug, PartialEq)]
+struct Shape<'n> {
+    name: &'n str,
+    map_type: MapType,
+    /// Bytes.
+    key: u32,
+    /// Bytes, of one CPU.
+    value: u32,
+    /// Those of `BUCKETS`, `TABLE` and `OFFENDERS` are the configuration's.
+    entries: u32,
+    flags: u32,
+}
+
+const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders: {capacity: 1024}\n\
+                             limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
+
+/// The ABI that the table below is of.
+const TABLE_OF: u32 = 1;
+
+const SHAPES: [Shape<'static>; 8] = [
+    shape("BUCKETS", MapType::LruHash, 24, 8, 1, 0),
+    shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
+    shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1024, 0),
+    shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
+    shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
+    shape("TABLE", MapType::Array, 4, 64, 1024, BPF_F_MMAPABLE),
+    shape("UNITS", MapType::Array, 4, 48, 65536, BPF_F_RDONLY_PROG),
+];
+
+// From linux/bpf.h.
+const BPF_F_RDONLY_PROG: u32 = 1 << 7;
+const BPF_F_MMAPABLE: u32 = 1 << 10;
+
+/// The reasons, by the numbers under which they are counted.
+const REASONS: [&str; 16] = [
+    "within_limits",
+    "unlimited",
+    "not_ip",
+    "over_limit",
+    "larger_than_burst",
+    "contended",
+    "bucket_unavailable",
+    "untracked",
+    "malformed_ethernet",
+    "malformed_vlan",
+    "malformed_ipv4",
+    "malformed_ipv6",
+    "malformed_tcp",
+    "malformed_udp",
+    "malformed_icmp",
+    "malformed_transport",
+];
+
+const fn shape(
+    name: &str,
+    map_type: MapType,
+    key: u32,
+    value: u32,
+    entries: u32,
+    flags: u32,
+) -> Shape<'_> {
+    Shape {
+        name,
+        map_type,
+        key,
+        value,
+        entries,
+        flags,
+    }
+}
+
+/// If this fails, an upgrade would misread what the version before it has pinned: raise
+/// `datapath::pins::ABI`, and write the new table under its number.
+#[test]
+fn the_shared_maps_belong_to_the_abi() -> Result<()> {
+    let pinned = Pinned::start(CONFIGURATION)?;
+    let mut files = pinned.pins.files()?;
+    let directory = format!("v{ABI}/state/0/host");
+    files.retain(|file| {
+        file.parent()
+            .is_some_and(|parent| parent.ends_with(&directory))
+    });
+    files.sort_unstable();
+    let found = files.iter().map(|file| {
+        let info = MapInfo::from_pin(file)?;
+        let name = file.file_name().and_then(|name| name.to_str());
+        Ok((name.context("a name of letters")?.to_owned(), info))
+    });
+    let found = found.collect::<Result<Vec<_>>>()?;
+    let shapes: Vec<_> = found
+        .iter()
+        .map(|(name, info)| {
+            Ok(Shape {
+                name,
+                map_type: info.map_type()?,
+                key: info.key_size(),
+                value: info.value_size(),
+                entries: info.max_entries(),
+                flags: info.map_flags(),
+            })
+        })
+        .collect::<Result<_>>()?;
+    ensure!(
+        ABI == TABLE_OF && shapes == SHAPES,
+        "the shared maps of ABI {ABI} are {shapes:#?}"
+    );
+    let reasons: Vec<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+    ensure!(
+        reasons == REASONS,
+        "the reasons of ABI {ABI} are {reasons:#?}"
+    );
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Policies that are reverted unless somebody confirms them.
+
+use anyhow::{Result, ensure};
+use testbed::SERVER_INTERFACE;
+
+use crate::{
+    GOOD, Scene, assert_fails,
+    pinned::{Pinned, program},
+    succeed, text, wait_for,
+};
+
+const CLIENT: &str = "10.77.0.2";
+const OLD: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
+
+/// Without the limit of the old one.
+const NEW: &str = "limits: {PacketsPerIPv4Range: {burst: 100, count: 1, period: 1h}}\n";
+
+/// A limiter with the old policy settled and the new one waiting.
+fn unconfirmed(patience: &str) -> Result<Pinned> {
+    let mut pinned = Pinned::start(OLD)?;
+    pinned.send(CLIENT, 4)?;
+    ensure!(pinned.limiter.terminate()?.success());
+    pinned.limiter.configure(NEW)?;
+    pinned.restart_with(&["--confirm", patience])?;
+    Ok(pinned)
+}
+
+/// The old policy is in force, and has forgotten nothing.
+fn assert_old(pinned: &Pinned) -> Result<()> {
+    let status = pinned.limiter.status()?;
+    ensure!(
+        status["limits"]["PacketsPerIPAddress"].is_object(),
+        "{status:#}"
+    );
+    let remaining = pinned.remaining("PacketsPerIPAddress", CLIENT)?;
+    ensure!(remaining == 6, "{remaining} remain");
+    ensure!(pinned.counted("within_limits")? == 4);
+    pinned.send(CLIENT, 7)?;
+    ensure!(pinned.counted("over_limit")? == 1);
+    Ok(())
+}
+
+#[test]
+fn a_policy_that_is_confirmed_stays() -> Result<()> {
+    let pinned = unconfirmed("60s")?;
+    let status = pinned.limiter.status()?;
+    ensure!(status["policy"]["generation"] == 2);
+    let left = status["daemon"]["reloads"]["unconfirmed_for_ns"].as_u64();
+    ensure!(left.is_some_and(|ns| ns <= 60_000_000_000), "{status:#}");
+    let shown = pinned.limiter.show(&["status"])?;
+    ensure!(shown.contains("NOT CONFIRMED: reverted in "), "{shown}");
+    let confirmed = pinned.limiter.show(&["confirm"])?;
+    ensure!(confirmed == "policy 2 stays in force\n", "{confirmed}");
+    let status = pinned.limiter.status()?;
+    ensure!(status["daemon"]["reloads"]["unconfirmed_for_ns"].is_null());
+    assert_fails(
+        &mut pinned.limiter.command(&["confirm"]),
+        &["no policy waits to be confirmed"],
+    )
+}
+
+#[test]
+fn a_policy_that_is_not_confirmed_is_reverted() -> Result<()> {
+    let pinned = unconfirmed("1s")?;
+    wait_for(|| {
+        let status = pinned.limiter.status()?;
+        Ok(status["daemon"]["reloads"]["unconfirmed_for_ns"].is_null())
+    })?;
+    let told = "not confirmed in time: policy 1 is in force again";
+    let shown = pinned.limiter.show(&["status"])?;
+    ensure!(shown.contains(told), "{shown}");
+    let log = pinned.limiter.log()?;
+    ensure!(log.contains(told), "{log}");
+    ensure!(pinned.limiter.status()?["policy"]["generation"] == 1);
+    assert_old(&pinned)
+}
+
+/// Nobody is cut off for good by a first policy either.
+#[test]
+fn a_first_policy_that_is_not_confirmed_is_detached() -> Result<()> {
+    let mut pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "2s"])?;
+    ensure!(program(&pinned.pair.server, SERVER_INTERFACE)?.is_some());
+    let ended = pinned.limiter.wait()?;
+    ensure!(ended.code() == Some(1), "{ended}");
+    let log = pinned.limiter.log()?;
+    ensure!(
+        log.ends_with(
+            "the policy was not confirmed in time (limiter confirm): there was none before it, \
+             so everything is detached\n"
+        ),
+        "{log}"
+    );
+    pinned.assert_detached()?;
+    ensure!(!pinned.limiter.socket().exists());
+    Ok(())
+}
+
+#[test]
+fn killed_before_it_is_confirmed() -> Result<()> {
+    let mut pinned = unconfirmed("60s")?;
+    pinned.limiter.kill()?;
+    // Until somebody comes, what was put in force last is enforced.
+    ensure!(pinned.limiter.status()?["policy"]["generation"] == 2);
+    pinned.limiter.configure(OLD)?;
+    pinned.restart_with(&[])?;
+    let log = pinned.limiter.log()?;
+    ensure!(
+        log.contains(
+            "policy 2, which is pinned, was not confirmed or not wholly put in force: taking \
+             over policy 1"
+        ),
+        "{log}"
+    );
+    assert_old(&pinned)
+}
+
+/// A policy whose buckets are elsewhere leaves those of the one before it alone.
+#[test]
+fn killed_before_another_store_is_confirmed() -> Result<()> {
+    let mut pinned = Pinned::start(OLD)?;
+    pinned.send(CLIENT, 4)?;
+    pinned.limiter.kill()?;
+    pinned
+        .limiter
+        .configure(&format!("buckets: {{store: hash}}\n{NEW}"))?;
+    pinned.restart_with(&["--confirm", "60s"])?;
+    pinned.limiter.kill()?;
+    pinned.limiter.configure(OLD)?;
+    pinned.restart_with(&[])?;
+    assert_old(&pinned)
+}
+
+#[test]
+fn nothing_is_reloaded_while_one_waits() -> Result<()> {
+    let pinned = unconfirmed("60s")?;
+    let refusal = "the policy in force waits to be confirmed: `limiter confirm` first, or wait \
+                   until it is reverted";
+    pinned.limiter.configure(OLD)?;
+    assert_fails(&mut pinned.limiter.command(&["reload"]), &[refusal])?;
+    ensure!(pinned.limiter.status()?["policy"]["generation"] == 2);
+
+    pinned.limiter.show(&["confirm"])?;
+    let reloaded = succeed(&mut pinned.limiter.command(&["reload"]))?;
+    let told = text(&reloaded.stdout)?;
+    ensure!(
+        told.starts_with("policy 3 is in force: 1 limit, 0 overrides\nit is reverted in "),
+        "{told}"
+    );
+    pinned.limiter.show(&["confirm"])?;
+    assert_old(&pinned)
+}
+
+#[test]
+fn nothing_waits_where_no_daemon_runs() -> Result<()> {
+    let (scene, pinned) = (Scene::new()?, Pinned::start(GOOD)?);
+    let mut confirm = std::process::Command::new(crate::BINARY);
+    confirm.arg("confirm").arg("--socket").arg(scene.socket());
+    assert_fails(&mut confirm, &["no limiter is running …"])?;
+    assert_fails(
+        &mut pinned.limiter.command(&["confirm"]),
+        &["no policy waits to be confirmed"],
+    )
+}

@@ -1,0 +1,141 @@
+//! A limiter that pins, and what tests ask of it and of the kernel.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{
+    CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, PinDirectory, RawSender, SERVER_INTERFACE,
+};
+
+use crate::{BINARY, pair, succeed, wait_for};
+
+/// A limiter on the server's interface, pinned where nobody else pins.
+pub(crate) struct Pinned {
+    pub(crate) limiter: Limiter,
+    pub(crate) pair: Pair,
+    pub(crate) pins: PinDirectory,
+}
+
+impl Pinned {
+    /// On the server's interface.
+    pub(crate) fn start(configuration: &str) -> Result<Self> {
+        Self::start_with(configuration, &["-i", SERVER_INTERFACE])
+    }
+
+    /// With these arguments, too.
+    pub(crate) fn start_with(configuration: &str, arguments: &[&str]) -> Result<Self> {
+        let (pins, pair) = (PinDirectory::new()?, pair()?);
+        let pin = pins.argument();
+        let arguments = [arguments, &[&pin, "--log-format", "human"]].concat();
+        let limiter = Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)?;
+        Ok(Self {
+            limiter,
+            pair,
+            pins,
+        })
+    }
+
+    /// Another daemon with these arguments, too, after one has ended.
+    pub(crate) fn restart_with(&mut self, arguments: &[&str]) -> Result<()> {
+        let pin = self.pins.argument();
+        let base = ["-i", SERVER_INTERFACE, "--log-format", "human", &pin];
+        self.limiter.restart_with(&[&base[..], arguments].concat())
+    }
+
+    /// Puts another configuration in force.
+    pub(crate) fn reload(&self, configuration: &str) -> Result<()> {
+        self.limiter.configure(configuration)?;
+        self.limiter.show(&["reload"]).map(drop)
+    }
+
+    /// `limiter COMMAND`, told where the pins are.
+    pub(crate) fn with_pins(&self, command: &str) -> Command {
+        let mut command = self.limiter.command(&[command]);
+        command.arg("--pin").arg(self.pins.path());
+        command
+    }
+
+    /// Sends packets of an address, and waits until they are judged.
+    pub(crate) fn send(&self, source: &str, packets: usize) -> Result<()> {
+        send(&self.pair, source, packets)
+    }
+
+    /// How many packets were counted under a reason.
+    pub(crate) fn counted(&self, reason: &str) -> Result<u64> {
+        let count = self.limiter.status()?["reasons"][reason].as_u64();
+        count.with_context(|| format!("{reason} is counted"))
+    }
+
+    /// What an address has left of a limit.
+    pub(crate) fn remaining(&self, limit: &str, address: &str) -> Result<u64> {
+        let explanation = self.limiter.explain(address)?;
+        let limits = explanation["limits"].as_array();
+        let mut limits = limits.context("limits are explained")?.iter();
+        let found = limits.find(|found| found["limit"] == limit);
+        let remaining = found.and_then(|found| found["remaining"].as_u64());
+        remaining.with_context(|| format!("{limit} does not apply to {address}"))
+    }
+
+    /// The link that holds the program on the server's interface.
+    pub(crate) fn link(&self) -> Result<Value> {
+        let files = self.pins.files()?;
+        let links: Vec<&PathBuf> = files.iter().filter(|file| file.ends_with("link")).collect();
+        let [link] = links[..] else {
+            anyhow::bail!("there is not one link: {links:?}");
+        };
+        let mut bpftool = Command::new("bpftool");
+        let output = succeed(bpftool.args(["--json", "link", "show", "pinned"]).arg(link))?;
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    /// Nothing is attached, and nothing is pinned.
+    #[track_caller]
+    pub(crate) fn assert_detached(&self) -> Result<()> {
+        ensure!(!self.pins.path().exists(), "{:?}", self.pins.files()?);
+        ensure!(program(&self.pair.server, SERVER_INTERFACE)?.is_none());
+        Ok(())
+    }
+}
+
+/// Sends packets of an address, and waits until they are judged.
+pub(crate) fn send(pair: &Pair, source: &str, packets: usize) -> Result<()> {
+    let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
+    let received = pair.received()?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; packets])?;
+    wait_for(|| Ok(pair.received()? >= received + packets as u64))
+}
+
+/// The id of the XDP program on an interface.
+pub(crate) fn program(namespace: &Namespace, interface: &str) -> Result<Option<u64>> {
+    let told = namespace.ip(&["-json", "-details", "link", "show", interface])?;
+    let links: Value = serde_json::from_str(&told)?;
+    Ok(links[0]["xdp"]["prog"]["id"].as_u64())
+}
+
+/// What Prometheus is told.
+pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
+    namespace.enter(|| {
+        let mut stream = TcpStream::connect("127.0.0.1:9470")?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    })
+}
+
+/// Fails unless that line is among the metrics.
+#[track_caller]
+pub(crate) fn assert_metric(namespace: &Namespace, line: &str) -> Result<()> {
+    let metrics = metrics(namespace)?;
+    ensure!(
+        metrics.lines().any(|got| got == line),
+        "{line} is not in\n{metrics}"
+    );
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! What is pinned outlives the daemon, and the next one goes on with it.
+
+use std::{fs, process::Command, thread, time::Duration};
+
+use anyhow::{Result, ensure};
+use nix::sys::signal::Signal;
+use testbed::{CLIENT_INTERFACE, Frame, Load, PinDirectory, RawSender, RawSink, SERVER_INTERFACE};
+
+use crate::{
+    Scene, assert_fails, assert_nothing_left, pair,
+    pinned::{Pinned, program},
+    succeed, text,
+};
+
+const CLIENT: &str = "10.77.0.2";
+
+/// Hardly anything comes back while the test runs.
+const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
+
+#[test]
+fn enforcement_goes_on_and_is_taken_over() -> Result<()> {
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        let mut pinned = Pinned::start(TEN)?;
+        pinned.send(CLIENT, 4)?;
+        let link = pinned.link()?;
+        pinned.limiter.signal(signal)?;
+        let ended = pinned.limiter.wait()?;
+        ensure!(ended.success() == (signal == Signal::SIGTERM), "{ended}");
+
+        ensure!(pinned.remaining("PacketsPerIPAddress", CLIENT)? == 6);
+        pinned.send(CLIENT, 8)?;
+        let status = pinned.limiter.status()?;
+        ensure!(status["daemon"].is_null());
+        ensure!(status["pinned"] == pinned.pins.path().to_str().unwrap_or_default());
+        ensure!(status["interfaces"][0]["attached"] == true);
+        ensure!(status["reasons"]["within_limits"] == 10, "{status:#}");
+        ensure!(status["reasons"]["over_limit"] == 2, "{status:#}");
+        let explanation = pinned.limiter.explain(CLIENT)?;
+        ensure!(explanation["limits"][0]["remaining"] == 0);
+        ensure!(explanation["last_drop"]["drops"] == 2);
+        ensure!(pinned.limiter.offenders()?["offenders"][0]["drops"] == 2);
+        let shown = succeed(&mut pinned.with_pins("status"))?;
+        let shown = text(&shown.stdout)?;
+        ensure!(shown.contains("NO DAEMON is running"), "{shown}");
+
+        pinned.limiter.restart()?;
+        let log = pinned.limiter.log()?;
+        ensure!(log.contains("taking over policy 1"), "{log}");
+        pinned.send(CLIENT, 3)?;
+        let status = pinned.limiter.status()?;
+        ensure!(status["policy"]["generation"] == 2);
+        ensure!(status["reasons"]["within_limits"] == 10, "{status:#}");
+        ensure!(status["reasons"]["over_limit"] == 5, "{status:#}");
+        ensure!(pinned.limiter.explain(CLIENT)?["last_drop"]["drops"] == 5);
+        let taken_over = pinned.link()?;
+        ensure!(taken_over["id"] == link["id"], "{link} {taken_over}");
+        ensure!(taken_over["prog_id"] != link["prog_id"], "{taken_over}");
+    }
+    Ok(())
+}
+
+#[test]
+fn detach_with_and_without_a_daemon() -> Result<()> {
+    let mut pinned = Pinned::start(TEN)?;
+    let detached = succeed(&mut pinned.with_pins("detach"))?;
+    ensure!(
+        text(&detached.stdout)? == "detached: the daemon has ended, every packet passes\n",
+        "{detached:?}"
+    );
+    ensure!(pinned.limiter.wait()?.success());
+    pinned.assert_detached()?;
+
+    pinned.limiter.restart()?;
+    pinned.limiter.kill()?;
+    ensure!(program(&pinned.pair.server, SERVER_INTERFACE)?.is_some());
+    let detached = succeed(&mut pinned.with_pins("detach"))?;
+    let told = text(&detached.stdout)?;
+    ensure!(
+        told.starts_with("detached: what was pinned in ") && told.lines().count() == 1,
+        "{told}"
+    );
+    pinned.assert_detached()?;
+
+    let detached = succeed(&mut pinned.with_pins("detach"))?;
+    let told = text(&detached.stdout)?;
+    ensure!(
+        told.starts_with("no daemon is running, and nothing is pinned in "),
+        "{told}"
+    );
+    Ok(())
+}
+
+#[test]
+fn another_limiter_has_the_pins() -> Result<()> {
+    let pinned = Pinned::start(TEN)?;
+    let link = pinned.link()?;
+    let scene = Scene::new()?;
+    let pin = pinned.pins.argument();
+    assert_fails(
+        &mut scene.run(&pinned.pair.server, &["-i", SERVER_INTERFACE, &pin]),
+        &[
+            "another limiter is running with what is pinned in …: stop it first, or pin this \
+             one's elsewhere with --pin=DIRECTORY",
+        ],
+    )?;
+    let mut detach = Command::new(crate::BINARY);
+    detach
+        .arg("detach")
+        .arg("--socket")
+        .arg(scene.socket())
+        .arg("--pin")
+        .arg(pinned.pins.path());
+    assert_fails(
+        &mut detach,
+        &["another limiter is running with what is pinned in …"],
+    )?;
+    ensure!(pinned.link()? == link);
+    ensure!(pinned.limiter.status()?["policy"]["generation"] == 1);
+    Ok(())
+}
+
+#[test]
+fn only_a_bpf_filesystem_takes_pins() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let directory = scene.path("pins");
+    let pin = format!("--pin={}", directory.display());
+    assert_fails(
+        &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE, &pin]),
+        &[
+            "…/pins is not in a BPF filesystem, where alone programs can be pinned: mount one \
+             (mount -t bpf bpf /sys/fs/bpf), or name a directory in one with --pin=DIRECTORY",
+        ],
+    )?;
+    ensure!(!directory.exists());
+    assert_nothing_left(&pair, &scene.socket())
+}
+
+#[test]
+fn a_bad_start_changes_nothing() -> Result<()> {
+    let mut pinned = Pinned::start(TEN)?;
+    pinned.limiter.kill()?;
+    let (files, link, status) = (
+        pinned.pins.files()?,
+        pinned.link()?,
+        pinned.limiter.status()?,
+    );
+    pinned
+        .limiter
+        .configure("limits: {Unheard: {burst: 1}}\n")?;
+    let refused = pinned.limiter.run().output()?;
+    ensure!(refused.status.code() == Some(1), "{refused:?}");
+    ensure!(
+        pinned
+            .limiter
+            .run()
+            .args(["-i", "eth9"])
+            .output()?
+            .status
+            .code()
+            == Some(1)
+    );
+    ensure!(pinned.pins.files()? == files);
+    ensure!(pinned.link()? == link);
+    ensure!(pinned.limiter.status()? == status);
+
+    // Where nothing was pinned before, nothing is.
+    let (scene, pins) = (Scene::new()?, PinDirectory::new()?);
+    let arguments = ["-i", "eth9", &pins.argument()];
+    assert_fails(
+        &mut scene.run(&pinned.pair.server, &arguments),
+        &["no interface is named 'eth9'; there are: lo, server0"],
+    )?;
+    ensure!(!pins.path().exists());
+    Ok(())
+}
+
+/// Its buckets cannot be read, but until the new program is there, the old one enforces.
+#[test]
+fn another_versions_program_is_taken_over() -> Result<()> {
+    let mut pinned = Pinned::start(TEN)?;
+    let sink = RawSink::new(&pinned.pair.server, SERVER_INTERFACE)?;
+    pinned.send(CLIENT, 4)?;
+    let link = pinned.link()?;
+    pinned.limiter.kill()?;
+    let of_version = |version| pinned.pins.path().join(version);
+    fs::rename(of_version("v1"), of_version("v0"))?;
+
+    let sender = RawSender::new(&pinned.pair.client, CLIENT_INTERFACE)?;
+    let progress = sender.progress();
+    let frame = Frame::new(CLIENT.parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
+    let load = Load::saturating(Duration::from_secs(20)).at_most(1_000_000);
+    let sending = thread::spawn(move || sender.send(load, &[frame]));
+    let restarted = pinned.limiter.restart();
+    thread::sleep(Duration::from_millis(100));
+    progress.stop();
+    let sent = sending.join().expect("the sender does not panic")?;
+    restarted?;
+
+    let arrived = sink.finish()?.of(CLIENT.parse()?).packets;
+    ensure!(arrived == 20, "{arrived} passed of {}", sent.packets);
+    let log = pinned.limiter.log()?;
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
+    ensure!(
+        matches!(warnings[..], [told] if told.contains("of ABI v0, which are pinned, cannot be read")),
+        "{log}"
+    );
+    let taken_over = pinned.link()?;
+    ensure!(taken_over["id"] == link["id"], "{link} {taken_over}");
+    ensure!(taken_over["prog_id"] != link["prog_id"], "{taken_over}");
+    ensure!(!pinned.pins.path().join("v0").exists());
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! A policy replaces another in one step, or nothing changes.
+
+use std::{fs, path::Path, thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use testbed::{
+    CLIENT_INTERFACE, Frame, Limiter, Load, Namespace, Pair, RawSender, RawSink, SERVER_INTERFACE,
+};
+
+use crate::{
+    BINARY, GOOD, assert_fails, pair,
+    pinned::{Pinned, assert_metric, metrics, program, send},
+    succeed, wait_for,
+};
+
+const CLIENT: &str = "10.77.0.2";
+
+/// A limiter that is not pinned, of interfaces that the configuration names.
+fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
+    let arguments = ["--log-format", "human"];
+    Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
+}
+
+fn reload(limiter: &Limiter, configuration: &str) -> Result<()> {
+    limiter.configure(configuration)?;
+    limiter.show(&["reload"]).map(drop)
+}
+
+fn add_interface(namespace: &Namespace, name: &str) -> Result<()> {
+    let peer = format!("{name}-peer");
+    namespace
+        .ip(&["link", "add", name, "type", "veth", "peer", "name", &peer])
+        .map(drop)
+}
+
+/// What is left of each limit for the client, by its name.
+fn assert_remaining(pinned: &Pinned, expected: &[(&str, u64)]) -> Result<()> {
+    let explanation = pinned.limiter.explain(CLIENT)?;
+    let limits = explanation["limits"].as_array();
+    let mut remaining: Vec<_> = limits
+        .context("limits are explained")?
+        .iter()
+        .map(|limit| (limit["limit"].as_str(), limit["remaining"].as_u64()))
+        .collect();
+    remaining.sort_unstable();
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(name, left)| (Some(*name), Some(*left)))
+        .collect();
+    ensure!(remaining == expected, "{remaining:?}, not {expected:?}");
+    Ok(())
+}
+
+#[test]
+fn buckets_belong_to_names() -> Result<()> {
+    let address = "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}";
+    let rate = "burst: 20, count: 1, period: 1h";
+    let own = |name| format!("{name}: {{id: ipAddress, cost: packets, {rate}}}");
+    let configuration = |limits: &[&str]| format!("limits: {{{}}}\n", limits.join(", "));
+    let (own, renamed) = (own("Own"), own("Renamed"));
+    let range = "PacketsPerIPv4Range: {burst: 30, count: 1, period: 1h}";
+
+    let pinned = Pinned::start(&configuration(&[address, &own]))?;
+    pinned.send(CLIENT, 4)?;
+    assert_remaining(&pinned, &[("Own", 16), ("PacketsPerIPAddress", 6)])?;
+    // Another order, and one more in front.
+    pinned.reload(&configuration(&[range, &own, address]))?;
+    pinned.send(CLIENT, 1)?;
+    let with_range = [
+        ("Own", 15),
+        ("PacketsPerIPAddress", 5),
+        ("PacketsPerIPv4Range", 29),
+    ];
+    assert_remaining(&pinned, &with_range)?;
+    // One that is taken away charges nothing, and comes back as it was.
+    pinned.reload(&configuration(&[range, address]))?;
+    pinned.send(CLIENT, 1)?;
+    pinned.reload(&configuration(&[address, range, &own]))?;
+    let without_own = [
+        ("Own", 15),
+        ("PacketsPerIPAddress", 4),
+        ("PacketsPerIPv4Range", 28),
+    ];
+    assert_remaining(&pinned, &without_own)?;
+    // Another name is another limit.
+    pinned.reload(&configuration(&[&renamed, address]))?;
+    pinned.send(CLIENT, 5)?;
+    assert_remaining(&pinned, &[("PacketsPerIPAddress", 0), ("Renamed", 16)])?;
+    let status = pinned.limiter.status()?;
+    ensure!(status["policy"]["generation"] == 5, "{status:#}");
+    ensure!(status["limits"]["PacketsPerIPAddress"]["passed_packets"] == 10);
+    ensure!(status["limits"]["PacketsPerIPAddress"]["dropped_packets"] == 1);
+    Ok(())
+}
+
+/// What a failed reload says to who asks, and leaves behind.
+fn assert_refused(limiter: &Limiter, pair: &Pair, expected: &[&str]) -> Result<()> {
+    let before = limiter.status()?;
+    let failed = before["daemon"]["reloads"]["failed"].as_u64();
+    let failed = failed.context("failures are counted")? + 1;
+    let program_before = program(&pair.server, SERVER_INTERFACE)?;
+    assert_fails(&mut limiter.command(&["reload"]), expected)?;
+    ensure!(program(&pair.server, SERVER_INTERFACE)? == program_before);
+    let status = limiter.status()?;
+    for same in ["policy", "interfaces", "limits", "buckets"] {
+        ensure!(status[same] == before[same], "{status:#}");
+    }
+    let reloads = &status["daemon"]["reloads"];
+    ensure!(reloads["failed"] == failed, "{reloads}");
+    let error = reloads["last"]["error"].as_str().unwrap_or_default();
+    ensure!(error.lines().count() == expected.len(), "{error}");
+    let log = limiter.log()?;
+    let shown = limiter.show(&["status"])?;
+    for line in error.lines() {
+        ensure!(
+            log.contains(&format!("ERROR not reloaded: {line}")),
+            "{log}"
+        );
+        ensure!(shown.contains(line), "{shown}");
+    }
+    let total = format!(r#"limiter_reloads_total{{result="failure"}} {failed}"#);
+    assert_metric(&pair.server, &total)?;
+    assert_metric(&pair.server, "limiter_last_reload_failed 1")
+}
+
+#[test]
+fn what_is_wrong_changes_nothing() -> Result<()> {
+    let pair = pair()?;
+    let configuration = format!("interfaces: [{SERVER_INTERFACE}]\n{GOOD}");
+    let limiter = start(&pair, &configuration)?;
+
+    limiter.configure(
+        "limits:\n  PacketsPerIPAddress: {burst: 0, count: 1, period: 1s}\n  \
+         BytesPerIPAddress: {burst: 9000, count: 1, period: never}\n",
+    )?;
+    let of_file = "…limiter.yaml:…";
+    assert_refused(&limiter, &pair, &[of_file, of_file])?;
+    limiter.configure("")?;
+    assert_refused(&limiter, &pair, &["…limiter.yaml…"])?;
+    fs::remove_file(limiter.configuration())?;
+    assert_refused(&limiter, &pair, &["…limiter.yaml…"])?;
+    limiter.configure(GOOD)?;
+    assert_refused(&limiter, &pair, &["no interface to attach to: …"])?;
+
+    add_interface(&pair.server, "taken0")?;
+    let other = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        GOOD,
+        &["-i", "taken0", "--metrics", "off"],
+    )?;
+    limiter.configure(&format!("interfaces: [{SERVER_INTERFACE}, taken0]\n{GOOD}"))?;
+    assert_refused(
+        &limiter,
+        &pair,
+        &["taken0 already has the XDP program 'limiter' (id …): detach it first (ip link …"],
+    )?;
+    ensure!(other.stop()?.success());
+
+    reload(&limiter, &configuration)?;
+    assert_metric(&pair.server, r#"limiter_reloads_total{result="success"} 1"#)?;
+    assert_metric(&pair.server, "limiter_last_reload_failed 0")?;
+    let shown = limiter.show(&["status"])?;
+    ensure!(!shown.contains("FAILED"), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn the_answer_in_json() -> Result<()> {
+    let pinned = Pinned::start(GOOD)?;
+    let output = succeed(&mut pinned.limiter.command(&["reload", "--json"]))?;
+    let reloaded: Value = serde_json::from_slice(&output.stdout)?;
+    ensure!(
+        reloaded
+            == serde_json::json!({
+                "generation": 2,
+                "limits": 1,
+                "overrides": 0,
+                "waiting_for": [],
+                "confirm_within_ns": null,
+            }),
+        "{reloaded}"
+    );
+    Ok(())
+}
+
+#[test]
+fn at_a_signal() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, &format!("interfaces: [{SERVER_INTERFACE}]\n{GOOD}"))?;
+    let reloads =
+        |of: &str| -> Result<Value> { Ok(limiter.status()?["daemon"]["reloads"][of].clone()) };
+    limiter.signal(Signal::SIGHUP)?;
+    wait_for(|| Ok(reloads("succeeded")? == 1))?;
+    limiter.configure("limits: nonsense\n")?;
+    limiter.signal(Signal::SIGHUP)?;
+    wait_for(|| Ok(reloads("failed")? == 1))?;
+    ensure!(limiter.status()?["policy"]["generation"] == 2);
+    Ok(())
+}
+
+#[test]
+fn interfaces_are_added_and_removed() -> Result<()> {
+    let pair = pair()?;
+    for name in ["extra0", "extra1"] {
+        add_interface(&pair.server, name)?;
+    }
+    let on = |names: &str| format!("interfaces: [{names}]\n{GOOD}");
+    let has_program = |name| Ok::<_, anyhow::Error>(program(&pair.server, name)?.is_some());
+    let limiter = start(&pair, &on("server0"))?;
+    send(&pair, CLIENT, 3)?;
+    reload(&limiter, &on("extra0, server0, later0"))?;
+    ensure!(has_program("extra0")? && has_program("server0")? && !has_program("extra1")?);
+    let shown = limiter.show(&["status"])?;
+    ensure!(
+        shown.contains("later0: NOT attached: waiting for it to appear"),
+        "{shown}"
+    );
+    let counted =
+        r#"limiter_packets_total{interface="server0",verdict="pass",reason="within_limits"} 3"#;
+    assert_metric(&pair.server, counted)?;
+
+    // What takes the place of one that was removed begins with nothing counted.
+    reload(&limiter, &on("extra0"))?;
+    ensure!(has_program("extra0")? && !has_program("server0")?);
+    reload(&limiter, &on("extra0, extra1"))?;
+    ensure!(has_program("extra0")? && has_program("extra1")?);
+    let metrics = metrics(&pair.server)?;
+    ensure!(!metrics.contains(r#"interface="server0""#), "{metrics}");
+    ensure!(
+        !metrics.contains(r#"reason="within_limits"} 3"#),
+        "{metrics}"
+    );
+    Ok(())
+}
+
+#[test]
+fn interfaces_of_the_command_line_stay() -> Result<()> {
+    let pair = pair()?;
+    add_interface(&pair.server, "extra0")?;
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        GOOD,
+        &["-i", SERVER_INTERFACE],
+    )?;
+    reload(&limiter, &format!("interfaces: [extra0]\n{GOOD}"))?;
+    let status = limiter.status()?;
+    let interfaces = status["interfaces"].as_array();
+    ensure!(
+        matches!(&interfaces.context("interfaces are told")?[..], [only] if only["name"] == "server0"),
+        "{status:#}"
+    );
+    ensure!(program(&pair.server, "extra0")?.is_none());
+    Ok(())
+}
+
+/// Each of two policies lets its first tokens pass and then drops every packet. So with both in
+/// turn, a packet is one of the first tokens of either, or dropped by the one or the other.
+#[test]
+fn no_packet_is_judged_by_a_mixture() -> Result<()> {
+    const TOKENS: u64 = 7;
+    let limit = format!("{{id: ipAddress, cost: packets, burst: {TOKENS}, count: 1, period: 1h}}");
+    let policies = ["Second", "First"].map(|name| format!("limits: {{{name}: {limit}}}\n"));
+    let pinned = Pinned::start(&policies[1])?;
+    let sink = RawSink::new(&pinned.pair.server, SERVER_INTERFACE)?;
+    let sender = RawSender::new(&pinned.pair.client, CLIENT_INTERFACE)?;
+    let progress = sender.progress();
+    let frame = Frame::new(CLIENT.parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
+    let load = Load::steady(2_000.try_into()?, Duration::from_mins(2));
+    let sending = thread::spawn(move || sender.send(load, &[frame]));
+    let reloaded = policies.iter().cycle().take(30).try_for_each(|policy| {
+        let before = progress.sent();
+        wait_for(|| Ok(progress.sent() >= before + 20))?;
+        pinned.reload(policy)
+    });
+    progress.stop();
+    let sent = sending.join().expect("the sender does not panic")?.packets;
+    reloaded?;
+
+    wait_for(|| Ok(pinned.pair.received()? >= sent))?;
+    let status = pinned.limiter.status()?;
+    ensure!(sink.finish()?.packets() == 2 * TOKENS);
+    ensure!(
+        status["reasons"]["within_limits"] == 2 * TOKENS,
+        "{status:#}"
+    );
+    ensure!(
+        status["reasons"]["over_limit"] == sent - 2 * TOKENS,
+        "{status:#}"
+    );
+    // What a limit has dropped is told while it is in force.
+    let first = status["limits"]["First"]["dropped_packets"].as_u64();
+    pinned.reload(&policies[0])?;
+    let status = pinned.limiter.status()?;
+    let second = status["limits"]["Second"]["dropped_packets"].as_u64();
+    let [first, second] = [first, second].map(Option::unwrap_or_default);
+    ensure!(first > 0 && second > 0);
+    ensure!(
+        first + second + 2 * TOKENS == sent,
+        "{first} and {second} dropped, of {sent}"
+    );
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! What is done to the limiter.
+
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use fastrand::Rng;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
+
+use crate::{
+    counters::{Counters, judged},
+    policies,
+    traffic::{self, Traffic},
+};
+
+/// How long a step may take to show.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What may happen to a limiter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Another configuration is put in force.
+    Reload,
+    /// A configuration that is refused.
+    ReloadBroken,
+    /// Another configuration is put in force, by SIGHUP.
+    HangUp,
+    /// SIGHUP with a configuration that is refused.
+    HangUpBroken,
+    /// SIGKILL, and another daemon.
+    Kill,
+    /// SIGTERM, and another daemon, with another configuration.
+    Terminate,
+    /// Another build of the program takes over: that with log statements, or that without.
+    Upgrade,
+    /// A policy that nobody confirms is reverted.
+    Expire,
+    /// SIGKILL while a policy waits to be confirmed, and another daemon.
+    KillUnconfirmed,
+}
+
+impl Step {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Reload,
+        Self::ReloadBroken,
+        Self::HangUp,
+        Self::HangUpBroken,
+        Self::Kill,
+        Self::Terminate,
+        Self::Upgrade,
+        Self::Expire,
+        Self::KillUnconfirmed,
+    ];
+}
+
+/// A pinned limiter under traffic.
+pub(crate) struct Scene {
+    rng: Rng,
+    /// Those of this round that are still to come.
+    steps: Vec<Step>,
+    logs_verdicts: bool,
+    /// What is in force.
+    configuration: String,
+    counters: Counters,
+    traffic: Traffic,
+    limiter: Limiter,
+    pair: Pair,
+    pins: PinDirectory,
+}
+
+impl Scene {
+    pub(crate) fn new(mut rng: Rng) -> Result<Self> {
+        let (pins, pair) = (PinDirectory::new()?, traffic::pair()?);
+        let configuration = policies::good(&mut rng);
+        let limiter = Limiter::start(
+            Path::new(env!("CARGO_BIN_EXE_limiter")),
+            &pair.server,
+            &configuration,
+            &arguments(&pins.argument(), &[]),
+        )?;
+        Ok(Self {
+            rng,
+            steps: Vec::new(),
+            logs_verdicts: false,
+            configuration,
+            counters: Counters::default(),
+            traffic: Traffic::start(&pair)?,
+            limiter,
+            pair,
+            pins,
+        })
+    }
+
+    /// In rounds of all steps, each in another order.
+    pub(crate) fn next_step(&mut self) -> Step {
+        if self.steps.is_empty() {
+            self.steps = Step::ALL.to_vec();
+            self.rng.shuffle(&mut self.steps);
+        }
+        self.steps.pop().unwrap_or(Step::Reload)
+    }
+
+    /// Takes a step, and fails if anything of what always holds does not.
+    pub(crate) fn take(&mut self, step: Step) -> Result<()> {
+        match step {
+            Step::Reload => {
+                let generation = self.generation()?;
+                self.reconfigure()?;
+                self.limiter.show(&["reload"])?;
+                ensure!(self.generation()? == generation + 1);
+            }
+            Step::ReloadBroken => self.refused(|limiter| {
+                let output = limiter.command(&["reload"]).output()?;
+                ensure!(output.status.code() == Some(1), "{output:?}");
+                ensure!(!output.stderr.is_empty());
+                Ok(())
+            })?,
+            Step::HangUp => {
+                let generation = self.generation()?;
+                self.reconfigure()?;
+                self.limiter.signal(Signal::SIGHUP)?;
+                self.wait_for("the reload", |status| {
+                    status["policy"]["generation"] == generation + 1
+                })?;
+            }
+            Step::HangUpBroken => self.refused(|limiter| limiter.signal(Signal::SIGHUP))?,
+            Step::Kill => {
+                self.limiter.kill()?;
+                self.without_daemon()?;
+                self.limiter.restart()?;
+            }
+            Step::Terminate => {
+                ensure!(self.limiter.terminate()?.success());
+                self.without_daemon()?;
+                self.reconfigure()?;
+                self.limiter.restart()?;
+            }
+            Step::Upgrade => {
+                self.limiter.kill()?;
+                self.logs_verdicts = !self.logs_verdicts;
+                self.restart_with(&[])?;
+            }
+            Step::Expire => {
+                let generation = self.generation()?;
+                self.unconfirmed("1s")?;
+                self.wait_for("the end of the policy", |status| {
+                    status["daemon"]["reloads"]["unconfirmed_for_ns"].is_null()
+                })?;
+                ensure!(self.generation()? == generation);
+                ensure!(self.limiter.terminate()?.success());
+                self.restart_with(&[])?;
+            }
+            Step::KillUnconfirmed => {
+                self.unconfirmed("60s")?;
+                self.limiter.kill()?;
+                self.without_daemon()?;
+                self.restart_with(&[])?;
+            }
+        }
+        self.check().map(drop)
+    }
+
+    /// Ends the traffic, and fails unless every packet that came was judged, and counted.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self {
+            traffic,
+            mut limiter,
+            mut counters,
+            pair,
+            pins,
+            ..
+        } = self;
+        traffic.finish()?;
+        let status = limiter.status()?;
+        counters.advance(&status)?;
+        let (judged, received) = (judged(&status)?, pair.received()?);
+        ensure!(
+            judged == received,
+            "{received} packets came to the interface, {judged} were judged"
+        );
+        limiter.kill()?;
+        let pinned = limiter.status()?;
+        for counted in ["reasons", "limits"] {
+            ensure!(
+                pinned[counted] == status[counted],
+                "what is pinned tells other {counted} than the daemon did"
+            );
+        }
+        let directory = pins.path();
+        let directory = directory.to_str().context("a name of letters")?;
+        limiter.show(&["detach", "--pin", directory])?;
+        ensure!(!pins.path().exists(), "pins are left");
+        Ok(())
+    }
+
+    /// What always holds.
+    fn check(&mut self) -> Result<Value> {
+        let received = self.pair.received()?;
+        let status = self.limiter.status()?;
+        ensure!(status["interfaces"][0]["attached"] == true, "{status:#}");
+        self.counters.advance(&status)?;
+        let judged = judged(&status)?;
+        ensure!(
+            judged >= received,
+            "{received} packets had come to the interface, {judged} were judged"
+        );
+        self.traffic.check()?;
+        Ok(status)
+    }
+
+    /// Nobody is there but what is pinned, for some time.
+    fn without_daemon(&mut self) -> Result<()> {
+        ensure!(self.check()?["daemon"].is_null());
+        thread::sleep(Duration::from_millis(self.rng.u64(..200)));
+        Ok(())
+    }
+
+    /// Writes another configuration, which is to be put in force.
+    fn reconfigure(&mut self) -> Result<()> {
+        self.configuration = policies::good(&mut self.rng);
+        self.limiter.configure(&self.configuration)
+    }
+
+    /// Asks for a configuration to be put in force that is refused: nothing changes.
+    fn refused(&mut self, ask: impl FnOnce(&Limiter) -> Result<()>) -> Result<()> {
+        let before = self.limiter.status()?;
+        let failed = before["daemon"]["reloads"]["failed"].as_u64();
+        let failed = failed.context("failures are counted")?;
+        self.limiter.configure(policies::broken(&mut self.rng))?;
+        ask(&self.limiter)?;
+        self.wait_for("the refusal", |status| {
+            status["daemon"]["reloads"]["failed"] == failed + 1
+        })?;
+        ensure!(self.limiter.status()?["policy"] == before["policy"]);
+        self.limiter.configure(&self.configuration)
+    }
+
+    /// Another daemon puts another policy in force, which waits to be confirmed.
+    fn unconfirmed(&mut self, patience: &str) -> Result<()> {
+        self.limiter.kill()?;
+        self.reconfigure()?;
+        self.restart_with(&["--confirm", patience])
+    }
+
+    fn restart_with(&mut self, more: &[&str]) -> Result<()> {
+        let pin = self.pins.argument();
+        let mut arguments = arguments(&pin, more);
+        if self.logs_verdicts {
+            arguments.push("--log-datapath");
+        }
+        self.limiter.restart_with(&arguments)
+    }
+
+    fn generation(&self) -> Result<u64> {
+        let generation = self.limiter.status()?["policy"]["generation"].as_u64();
+        generation.context("policies have numbers")
+    }
+
+    fn wait_for(&self, what: &str, condition: impl Fn(&Value) -> bool) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while !condition(&self.limiter.status()?) {
+            ensure!(Instant::now() < deadline, "{what} does not come in time");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+fn arguments<'a>(pin: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let interface = ["-i", SERVER_INTERFACE, "--mode", "native"];
+    [&interface[..], &["--metrics", "off", pin], more].concat()
+}

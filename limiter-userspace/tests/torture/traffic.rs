@@ -1,0 +1,160 @@
+//! Two clients, and what of them arrives.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    num::NonZeroU32,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use ipnet::{IpNet, Ipv4Net};
+use testbed::{Load, Pair, Progress, Sent, UdpSink, UdpSource, monotonic_ns};
+
+use crate::policies::{BURST, PER_SECOND};
+
+const PORT: u16 = 7000;
+const PAYLOAD: usize = 32;
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+
+/// Half of what it may. A machine that is busy elsewhere may hold it up for seconds: what it then
+/// sends at once has room in the burst.
+const WITHIN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+const WITHIN_PER_SECOND: NonZeroU32 = NonZeroU32::new(200).unwrap();
+
+/// Many times what it may.
+const BEYOND: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
+const BEYOND_PER_SECOND: NonZeroU32 = NonZeroU32::new(5_000).unwrap();
+
+/// Longer than any run: clients send until they are stopped.
+const FOREVER: Duration = Duration::from_hours(24);
+
+/// How long a packet may be under way.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A pair of namespaces with the clients' addresses.
+pub(crate) fn pair() -> Result<Pair> {
+    let network = |address: Ipv4Addr| Ipv4Net::new(address, 24).map(IpNet::from);
+    Pair::new(&[network(WITHIN)?, network(BEYOND)?], &[network(SERVER)?])
+}
+
+/// The clients while they send.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    within: Client,
+    beyond: Client,
+    sink: UdpSink,
+    /// [`monotonic_ns`] before the first packet.
+    since_ns: u64,
+}
+
+#[derive(Debug)]
+struct Client {
+    progress: Progress,
+    thread: Option<JoinHandle<Result<Sent>>>,
+}
+
+impl Traffic {
+    pub(crate) fn start(pair: &Pair) -> Result<Self> {
+        Ok(Self {
+            sink: UdpSink::new(&pair.server, PORT)?,
+            since_ns: monotonic_ns(),
+            within: Client::start(pair, WITHIN, WITHIN_PER_SECOND)?,
+            beyond: Client::start(pair, BEYOND, BEYOND_PER_SECOND)?,
+        })
+    }
+
+    /// Fails if a packet was lost that is within the limit, or one passed that is not.
+    pub(crate) fn check(&self) -> Result<()> {
+        let beyond = self.arrived(BEYOND);
+        let most = self.most();
+        ensure!(
+            beyond <= most,
+            "{beyond} passed of {BEYOND}, of at most {most}"
+        );
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // In this order: all that was sent up to the second look had arrived at the first.
+            let arrived = self.arrived(WITHIN);
+            let sent = self.within.progress.sent();
+            if arrived >= sent {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "{WITHIN} keeps within its limit, but lost {} of {sent} packets",
+                sent - arrived
+            );
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Ends it, and fails unless exactly what may pass has passed.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let beyond = self.beyond.stop()?;
+        let within = self.within.stop()?;
+        self.check()?;
+        let most = self.most();
+        let tally = self.sink.finish()?;
+        ensure!(tally.lost == 0, "the sink lost {} packets", tally.lost);
+        let arrived = tally.of(WITHIN.into()).packets;
+        ensure!(
+            arrived == within.packets,
+            "{arrived} arrived of the {} that {WITHIN} sent within its limit",
+            within.packets
+        );
+        let arrived = tally.of(BEYOND.into()).packets;
+        println!(
+            "{WITHIN} sent {} and lost none; {BEYOND} sent {}, of which {arrived} passed: at most \
+             {most} in {:.2} s",
+            within.packets,
+            beyond.packets,
+            Duration::from_nanos(monotonic_ns() - self.since_ns).as_secs_f64(),
+        );
+        ensure!(
+            arrived <= most,
+            "{arrived} passed of {BEYOND}, of at most {most}"
+        );
+        // It always has more to send, and debts are not made larger either.
+        ensure!(
+            arrived * 10 >= most * 9,
+            "only {arrived} passed of {BEYOND}, which might have had {most}"
+        );
+        Ok(())
+    }
+
+    fn arrived(&self, source: Ipv4Addr) -> u64 {
+        self.sink.so_far().of(IpAddr::V4(source)).packets
+    }
+
+    /// The most that may have passed up to now from an address: a full bucket, and what was added
+    /// since before the first packet.
+    fn most(&self) -> u64 {
+        BURST + (monotonic_ns() - self.since_ns) * PER_SECOND / 1_000_000_000
+    }
+}
+
+impl Client {
+    fn start(pair: &Pair, source: Ipv4Addr, per_second: NonZeroU32) -> Result<Self> {
+        let destination = SocketAddr::from((SERVER, PORT));
+        let source = UdpSource::new(&pair.client, source.into(), destination)?;
+        Ok(Self {
+            progress: source.progress(),
+            thread: Some(thread::spawn(move || {
+                source.send(Load::steady(per_second, FOREVER), PAYLOAD)
+            })),
+        })
+    }
+
+    fn stop(&mut self) -> Result<Sent> {
+        self.progress.stop();
+        let thread = self.thread.take().context("a client ends once")?;
+        thread.join().ok().context("a client panicked")?
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.progress.stop();
+    }
+}
