@@ -3,6 +3,7 @@
 use std::{
     io::{self, Write},
     net::IpAddr,
+    path::Path,
 };
 
 use anyhow::bail;
@@ -30,17 +31,19 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
-    let request = Request::Explain {
-        address: args.address,
-    };
-    let Answer::Explanation(explanation) = ask(&args.control.socket, request)? else {
-        bail!("the daemon answered something else than was asked");
-    };
+    let explanation = fetch(&args.control.socket, args.address)?;
     if args.output.json {
         print_json(&explanation)
     } else {
         print(&explanation)
     }
+}
+
+pub(super) fn fetch(socket: &Path, address: IpAddr) -> anyhow::Result<Explanation> {
+    let Answer::Explanation(explanation) = ask(socket, Request::Explain { address })? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    Ok(explanation)
 }
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
@@ -86,14 +89,18 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow::Result<()> {
     if let Some(last) = last_drop {
-        writeln!(
-            out,
-            "\nlast drop: {} by {} (its drops: {}, the first {})",
-            ago(last.last_drop_ago_ns),
-            last.limit,
-            at_least(last.drops, last.lower_bound),
-            ago(last.first_drop_ago_ns),
-        )?;
+        writeln!(out, "\n{}", last_drop_line(last))?;
     }
     Ok(())
+}
+
+/// The last drop of an address on one line.
+pub(super) fn last_drop_line(last: &LastDrop) -> String {
+    format!(
+        "last drop: {} by {} (its drops: {}, the first {})",
+        ago(last.last_drop_ago_ns),
+        last.limit,
+        at_least(last.drops, last.lower_bound),
+        ago(last.first_drop_ago_ns),
+    )
 }

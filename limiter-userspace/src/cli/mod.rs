@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod end;
 mod explain;
 pub mod manual;
 mod offenders;
@@ -9,6 +10,7 @@ mod render;
 mod replay;
 mod run;
 mod status;
+mod top;
 mod traffic;
 
 use std::{
@@ -43,6 +45,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show who was dropped most, by which limit, and how often
     Offenders(offenders::OffendersArgs),
+    /// Show, live, who is dropped most, by which limit, and how fast
+    Top(top::TopArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
     /// Print a script by which a shell completes this command line
@@ -73,6 +77,7 @@ impl Cli {
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
             Command::Offenders(args) => offenders::offenders(args),
+            Command::Top(args) => top::top(args),
             Command::Replay(args) => replay::replay(&args),
             Command::Completions(args) => completions::completions(&args),
         };

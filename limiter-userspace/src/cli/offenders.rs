@@ -1,6 +1,9 @@
 //! `limiter offenders`.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
 use anyhow::bail;
 use clap::Args;
@@ -42,19 +45,24 @@ pub(super) struct OffendersArgs {
 
 pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
     let by = args.by;
-    let request = Request::Offenders(OffenderQuery {
+    let query = OffenderQuery {
         limit: args.limit,
         by,
         count: args.count,
-    });
-    let Answer::Offenders(list) = ask(&args.control.socket, request)? else {
-        bail!("the daemon answered something else than was asked");
     };
+    let list = fetch(&args.control.socket, query)?;
     if args.output.json {
         print_json(&list)
     } else {
         print(&list, by)
     }
+}
+
+pub(super) fn fetch(socket: &Path, query: OffenderQuery) -> anyhow::Result<OffenderList> {
+    let Answer::Offenders(list) = ask(socket, Request::Offenders(query))? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    Ok(list)
 }
 
 fn print(list: &OffenderList, by: Grouping) -> anyhow::Result<()> {

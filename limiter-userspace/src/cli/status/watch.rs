@@ -6,13 +6,15 @@ use std::{
 };
 
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
     task::spawn_blocking,
     time::{MissedTickBehavior, interval},
 };
 
 use super::{StatusArgs, fetch, print::print, screen::Screen};
-use crate::{cli::print_json, control::protocol::Status};
+use crate::{
+    cli::{end::End, print_json},
+    control::protocol::Status,
+};
 
 /// Shows the status until the user ends it, or the daemon is gone.
 pub(super) fn watch(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
@@ -42,31 +44,6 @@ async fn repeat(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
             () = end.wanted() => return Ok(()),
         };
         output.show(&status)?;
-    }
-}
-
-/// Ctrl-C, SIGTERM, or the terminal is gone: each an end as the user wants it.
-struct End {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl End {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn wanted(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
-        }
     }
 }
 

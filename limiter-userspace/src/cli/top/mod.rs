@@ -1,0 +1,86 @@
+//! `limiter top`.
+
+mod document;
+mod filter;
+mod history;
+mod keys;
+mod live;
+mod model;
+mod order;
+mod rates;
+mod screen;
+mod snapshot;
+#[cfg(test)]
+mod testing;
+mod view;
+
+use std::{
+    io::{self, IsTerminal as _},
+    time::Duration,
+};
+
+use anyhow::bail;
+use clap::Args;
+
+use self::order::Column;
+use super::{ControlArgs, OutputArgs, status::parse_seconds};
+use crate::control::protocol::{Grouping, MAX_OFFENDERS};
+
+#[derive(Debug, Args)]
+pub(super) struct TopArgs {
+    /// How often the daemon is asked
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "1",
+        value_parser = parse_seconds
+    )]
+    interval: Duration,
+
+    /// Only those whom this limit dropped
+    #[arg(long, value_name = "NAME")]
+    limit: Option<String>,
+
+    /// What a row is for
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
+    by: Grouping,
+
+    /// By which column rows are sorted
+    #[arg(long, value_enum, value_name = "COLUMN", default_value = "rate")]
+    sort: Column,
+
+    /// How many rows a document has at most; for --json
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20,
+        requires = "json",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_OFFENDERS))
+    )]
+    count: u32,
+
+    #[command(flatten)]
+    control: ControlArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn top(args: TopArgs) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let ended = if args.output.json {
+        runtime.block_on(document::print(args))
+    } else if io::stdout().is_terminal() {
+        runtime.block_on(live::show(args))
+    } else {
+        bail!(
+            "there is no terminal to draw on: use --json for a document a line, or `limiter \
+             offenders` for a table"
+        )
+    };
+    // A daemon that does not answer keeps nobody who wants an end.
+    runtime.shutdown_background();
+    ended
+}

@@ -1,0 +1,57 @@
+//! What the daemon tells at one time.
+
+use std::{net::IpAddr, path::Path, time::Instant};
+
+use crate::{
+    cli::{explain, offenders, status},
+    control::protocol::{
+        Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status,
+    },
+};
+
+/// What the daemon is asked each time.
+#[derive(Clone, Debug)]
+pub(super) struct Query {
+    /// What a row is for.
+    pub(super) by: Grouping,
+    /// Only those whom the limit of this name dropped; `None`: all.
+    pub(super) limit: Option<String>,
+    /// The address to explain.
+    pub(super) explain: Option<IpAddr>,
+}
+
+/// What it answers.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// When it did.
+    pub(super) at: Instant,
+    /// How the offenders are grouped.
+    pub(super) by: Grouping,
+    pub(super) status: Status,
+    pub(super) list: OffenderList,
+    /// Of the address that was asked for.
+    pub(super) explanation: Option<Explanation>,
+}
+
+/// Asks the daemon that listens at `socket`; waits for its answers.
+pub(super) fn fetch(socket: &Path, query: Query) -> anyhow::Result<Snapshot> {
+    let explain = |address| explain::fetch(socket, address);
+    let explanation = query.explain.map(explain).transpose()?;
+    let status = status::fetch(socket)?;
+    let list = offenders::fetch(
+        socket,
+        OffenderQuery {
+            limit: query.limit,
+            by: query.by,
+            // Those who are dropped fastest now may not yet be those who were dropped most.
+            count: MAX_OFFENDERS,
+        },
+    )?;
+    Ok(Snapshot {
+        at: Instant::now(),
+        by: query.by,
+        status,
+        list,
+        explanation,
+    })
+}
