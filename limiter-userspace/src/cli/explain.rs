@@ -89,18 +89,23 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow::Result<()> {
     if let Some(last) = last_drop {
-        writeln!(out, "\n{}", last_drop_line(last))?;
+        let [when, how_often] = last_drop_lines(last);
+        writeln!(out, "\n{when} ({how_often})")?;
     }
     Ok(())
 }
 
-/// The last drop of an address on one line.
-pub(super) fn last_drop_line(last: &LastDrop) -> String {
-    format!(
-        "last drop: {} by {} (its drops: {}, the first {})",
+/// The last drop of an address: when, and how often before.
+pub(super) fn last_drop_lines(last: &LastDrop) -> [String; 2] {
+    let when = format!(
+        "last drop: {} by {}",
         ago(last.last_drop_ago_ns),
-        last.limit,
+        last.limit
+    );
+    let how_often = format!(
+        "its drops: {}, the first {}",
         at_least(last.drops, last.lower_bound),
         ago(last.first_drop_ago_ns),
-    )
+    );
+    [when, how_often]
 }

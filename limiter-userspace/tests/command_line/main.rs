@@ -9,6 +9,8 @@ mod machine;
 mod offenders;
 mod output;
 mod service;
+mod terminal;
+mod top;
 mod usage;
 mod watch;
 

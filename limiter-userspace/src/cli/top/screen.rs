@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crossterm::terminal::is_raw_mode_enabled;
 use ratatui::DefaultTerminal;
 
 use super::{model::Model, view::View};
@@ -34,7 +35,10 @@ impl Drop for Screen {
     }
 }
 
+/// Once: to leave again what a panic has left would draw over its message.
 fn leave() {
-    // A terminal that is gone shows nothing anyway.
-    let _ = ratatui::try_restore();
+    if is_raw_mode_enabled().unwrap_or(true) {
+        // A terminal that is gone shows nothing anyway.
+        let _ = ratatui::try_restore();
+    }
 }

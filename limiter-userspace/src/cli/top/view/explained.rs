@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::palette::Palette;
 use crate::{
     cli::{
-        explain::last_drop_line,
+        explain::last_drop_lines,
         render::{count, duration},
     },
     control::protocol::{Explanation, LimitExplanation},
@@ -22,12 +22,12 @@ pub(super) fn lines<'e>(
     let Some(explanation) = explanation else {
         return vec![Line::raw("asking the daemon …")];
     };
+    let mut lines = Vec::new();
     // First, where it is also seen on a small page.
-    let mut lines: Vec<_> = explanation
-        .last_drop
-        .iter()
-        .flat_map(|last| [Line::raw(last_drop_line(last)), Line::default()])
-        .collect();
+    if let Some(last) = &explanation.last_drop {
+        lines.extend(last_drop_lines(last).map(Line::raw));
+        lines.push(Line::default());
+    }
     if explanation.limits.is_empty() {
         let passes = format!("{address}: no limit applies, every packet passes");
         lines.push(Line::raw(passes));

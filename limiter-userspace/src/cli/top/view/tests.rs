@@ -1,4 +1,4 @@
-use ratatui::{Terminal, backend::TestBackend, style::Color};
+use ratatui::{Terminal, backend::TestBackend, buffer::Cell, style::Color};
 
 use super::{
     super::{
@@ -18,7 +18,7 @@ fn screen(model: &Model, (width, height): (u16, u16)) -> Vec<String> {
     terminal.draw(|frame| view.draw(frame, model)).unwrap();
     let buffer = terminal.backend().buffer();
     let rows = buffer.content().chunks(width.into());
-    let lines = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
+    let lines = rows.map(|row| row.iter().map(Cell::symbol).collect::<String>());
     lines.map(|line| line.trim_end().to_owned()).collect()
 }
 
@@ -170,18 +170,19 @@ fn an_explanation_in_place_of_the_table() {
     model.take(answer);
     let lines = screen(&model, (80, 24));
     let expected = [
-        "last drop: 1 µs ago by PacketsPerIPAddress (its drops: ≥ 1 234, the first 3 s",
+        "last drop: 1 µs ago by PacketsPerIPAddress",
+        "its drops: ≥ 1 234, the first 3 s ago",
         "",
         "PacketsPerIPAddress of 192.0.2.1 (enforce, default)",
         "  0 left of 2 000, 1 000 per 1 s; retry in 250 µs, reset in 2 s",
     ];
     assert!(lines[5].starts_with("┌ 192.0.2.1 ─"), "{lines:#?}");
-    for (line, expected) in lines[6..10].iter().zip(expected) {
+    for (line, expected) in lines[6..11].iter().zip(expected) {
         assert_eq!(line.trim_matches('│').trim_end(), expected);
     }
     // What has no room is counted.
     let lines = screen(&model, (80, 9));
-    assert!(lines.concat().contains("… 2 more lines"), "{lines:#?}");
+    assert!(lines.concat().contains("… 3 more lines"), "{lines:#?}");
 }
 
 #[test]
