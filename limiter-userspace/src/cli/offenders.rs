@@ -3,6 +3,7 @@
 use std::{
     io::{self, Write},
     path::Path,
+    time::Duration,
 };
 
 use anyhow::bail;
@@ -10,7 +11,8 @@ use clap::Args;
 
 use super::{
     ControlArgs, OutputArgs, print_json,
-    render::{ago, at_least, count, table_without},
+    render::{ago, at_least, count, nanoseconds, table_without},
+    status::parse_seconds,
 };
 use crate::control::{
     client::ask,
@@ -22,6 +24,10 @@ pub(super) struct OffendersArgs {
     /// Only those whom this limit dropped
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
+
+    /// Only rows with a drop within the last so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    within: Option<Duration>,
 
     /// What a row is for
     #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
@@ -47,6 +53,7 @@ pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
     let by = args.by;
     let query = OffenderQuery {
         limit: args.limit,
+        within_ns: args.within.map(nanoseconds),
         by,
         count: args.count,
     };
@@ -54,7 +61,7 @@ pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
     if args.output.json {
         print_json(&list)
     } else {
-        print(&list, by)
+        print(&list, by, args.within.is_some())
     }
 }
 
@@ -65,11 +72,12 @@ pub(super) fn fetch(socket: &Path, query: OffenderQuery) -> anyhow::Result<Offen
     Ok(list)
 }
 
-fn print(list: &OffenderList, by: Grouping) -> anyhow::Result<()> {
+fn print(list: &OffenderList, by: Grouping, lately: bool) -> anyhow::Result<()> {
     const ADDRESSES: usize = 2;
     let mut out = io::stdout();
     if list.offenders.is_empty() {
-        writeln!(out, "Nobody is remembered who was dropped.")?;
+        let lately = if lately { " lately" } else { "" };
+        writeln!(out, "Nobody is remembered who was dropped{lately}.")?;
     } else {
         let (of, hidden) = match by {
             Grouping::Address => ("address", &[ADDRESSES][..]),

@@ -116,7 +116,7 @@ fn ends_as_the_user_wants_it() -> Result<()> {
     let flooded = Flooded::start()?;
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let terminal = flooded.top()?;
-        terminal.wait_for("Nobody is remembered who was dropped.")?;
+        terminal.wait_for("Nobody is dropped.")?;
         ensure!(terminal.is_taken()?);
         terminal.signal(signal)?;
         let (status, told) = terminal.finish()?;
@@ -127,7 +127,7 @@ fn ends_as_the_user_wants_it() -> Result<()> {
     }
     // Ctrl-C is a key here.
     let mut terminal = flooded.top()?;
-    terminal.wait_for("Nobody is remembered who was dropped.")?;
+    terminal.wait_for("Nobody is dropped.")?;
     terminal.press("\x03")?;
     let (status, told) = terminal.finish()?;
     ensure!(status.success() && told.is_empty(), "{status}: {told}");
@@ -138,7 +138,7 @@ fn ends_as_the_user_wants_it() -> Result<()> {
 fn the_daemon_ends_meanwhile() -> Result<()> {
     let flooded = Flooded::start()?;
     let terminal = flooded.top()?;
-    terminal.wait_for("Nobody is remembered who was dropped.")?;
+    terminal.wait_for("Nobody is dropped.")?;
     ensure!(flooded.limiter.stop()?.success());
     let (status, told) = terminal.finish()?;
     assert_eq!(status.code(), Some(1));

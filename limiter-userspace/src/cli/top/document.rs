@@ -28,6 +28,7 @@ pub(super) async fn print(args: TopArgs) -> anyhow::Result<()> {
         }
         let socket = args.control.socket.clone();
         let query = Query {
+            interval: args.interval,
             by: args.by,
             limit: args.limit.clone(),
             explain: None,

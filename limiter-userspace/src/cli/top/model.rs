@@ -77,6 +77,7 @@ impl Model {
     /// What to ask the daemon.
     pub(super) fn query(&self) -> Query {
         Query {
+            interval: self.interval,
             by: self.by,
             limit: self.limit.clone(),
             explain: match self.page {

@@ -1,17 +1,27 @@
 //! What the daemon tells at one time.
 
-use std::{net::IpAddr, path::Path, time::Instant};
+use std::{
+    net::IpAddr,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use crate::{
-    cli::{explain, offenders, status},
+    cli::{explain, offenders, render::nanoseconds, status},
     control::protocol::{
         Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status,
     },
 };
 
+/// Who has not been dropped for longer, nor since the time before, is not shown: those who once
+/// had the most drops would otherwise leave no place for those who are dropped now.
+const RECENT: Duration = Duration::from_mins(1);
+
 /// What the daemon is asked each time.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
+    /// How often it is asked.
+    pub(super) interval: Duration,
     /// What a row is for.
     pub(super) by: Grouping,
     /// Only those whom the limit of this name dropped; `None`: all.
@@ -42,6 +52,7 @@ pub(super) fn fetch(socket: &Path, query: Query) -> anyhow::Result<Snapshot> {
         socket,
         OffenderQuery {
             limit: query.limit,
+            within_ns: Some(nanoseconds(query.interval.max(RECENT))),
             by: query.by,
             // Those who are dropped fastest now may not yet be those who were dropped most.
             count: MAX_OFFENDERS,

@@ -32,7 +32,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     if rows.is_empty() {
         let text = match &model.sample {
             None => "",
-            Some(sample) if sample.offenders.is_empty() => "Nobody is remembered who was dropped.",
+            Some(sample) if sample.offenders.is_empty() => "Nobody is dropped.",
             Some(_) => "The filter shows none of them.",
         };
         frame.render_widget(Paragraph::new(text), area);

@@ -156,7 +156,7 @@ fn nobody_is_dropped() {
     model.take(snapshot(0, [0, 0], []));
     let lines = screen(&model, (80, 24));
     assert_eq!(lines[1], "passed –/s  dropped –/s  most 0/s");
-    assert_eq!(lines[5], "Nobody is remembered who was dropped.");
+    assert_eq!(lines[5], "Nobody is dropped.");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ratatui::{
 
 use super::{super::model::Model, offenders::rate, palette::Palette};
 use crate::{
-    cli::render::{count, duration},
+    cli::render::{count, duration, nanoseconds},
     control::protocol::InterfaceStatus,
 };
 
@@ -17,8 +17,8 @@ pub(super) fn draw_head(frame: &mut Frame, area: Rect, model: &Model, palette: &
     let pace = if model.paused {
         Span::styled("PAUSED", palette.alarm)
     } else {
-        let interval = u64::try_from(model.interval.as_nanos()).unwrap_or(u64::MAX);
-        Span::styled(format!("every {}", duration(interval)), palette.aside)
+        let interval = duration(nanoseconds(model.interval));
+        Span::styled(format!("every {interval}"), palette.aside)
     };
     let [first, second] = Layout::vertical([Constraint::Length(1); 2]).areas(area);
     let pace_width = u16::try_from(pace.width() + 1).unwrap_or(u16::MAX);
