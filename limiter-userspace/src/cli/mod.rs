@@ -2,11 +2,11 @@
 
 mod check;
 mod completions;
-mod end;
 mod explain;
 pub mod manual;
 mod offenders;
 mod render;
+mod repeat;
 mod replay;
 mod run;
 mod status;

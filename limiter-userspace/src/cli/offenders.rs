@@ -21,17 +21,12 @@ use crate::control::{
 
 #[derive(Debug, Args)]
 pub(super) struct OffendersArgs {
-    /// Only those whom this limit dropped
-    #[arg(long, value_name = "NAME")]
-    limit: Option<String>,
+    #[command(flatten)]
+    rows: RowsArgs,
 
     /// Only rows with a drop within the last so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     within: Option<Duration>,
-
-    /// What a row is for
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
-    by: Grouping,
 
     /// How many rows to show at most
     #[arg(
@@ -49,10 +44,22 @@ pub(super) struct OffendersArgs {
     output: OutputArgs,
 }
 
+/// Which rows a list of offenders has.
+#[derive(Debug, Args)]
+pub(super) struct RowsArgs {
+    /// Only those whom this limit dropped
+    #[arg(long, value_name = "NAME")]
+    pub(super) limit: Option<String>,
+
+    /// What a row is for
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
+    pub(super) by: Grouping,
+}
+
 pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
-    let by = args.by;
+    let by = args.rows.by;
     let query = OffenderQuery {
-        limit: args.limit,
+        limit: args.rows.limit,
         within_ns: args.within.map(nanoseconds),
         by,
         count: args.count,

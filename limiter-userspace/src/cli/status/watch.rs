@@ -5,46 +5,24 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    task::spawn_blocking,
-    time::{MissedTickBehavior, interval},
-};
-
 use super::{StatusArgs, fetch, print::print, screen::Screen};
 use crate::{
-    cli::{end::End, print_json},
+    cli::{
+        print_json,
+        repeat::{self, End},
+    },
     control::protocol::Status,
 };
 
 /// Shows the status until the user ends it, or the daemon is gone.
 pub(super) fn watch(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let ended = runtime.block_on(repeat(args, every));
-    // A daemon that does not answer keeps nobody who wants an end.
-    runtime.shutdown_background();
-    ended
-}
-
-async fn repeat(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
-    let mut end = End::new()?;
-    let mut ticks = interval(every);
-    // After a late answer not two at once.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut output = Output::choose(args)?;
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = end.wanted() => return Ok(()),
-        }
+    repeat::run(async {
+        let mut end = End::new()?;
+        let mut output = Output::choose(args)?;
         let socket = args.control.socket.clone();
-        let status = tokio::select! {
-            status = spawn_blocking(move || fetch(&socket)) => status??,
-            () = end.wanted() => return Ok(()),
-        };
-        output.show(&status)?;
-    }
+        let show = |status| output.show(&status);
+        repeat::repeat(&mut end, every, move || fetch(&socket), show).await
+    })
 }
 
 enum Output {

@@ -1,47 +1,34 @@
 //! `limiter top --json`.
 
-use tokio::{
-    task::spawn_blocking,
-    time::{MissedTickBehavior, interval},
-};
-
 use super::{
     TopArgs,
     order::Order,
     rates::Rates,
-    snapshot::{Query, fetch},
+    snapshot::{Query, Snapshot, fetch},
 };
-use crate::cli::{end::End, print_json};
+use crate::cli::{
+    print_json,
+    repeat::{End, repeat},
+};
 
 /// Prints a document a line until the user ends it, or the daemon is gone.
 pub(super) async fn print(args: TopArgs) -> anyhow::Result<()> {
-    let mut end = End::new()?;
-    let mut ticks = interval(args.interval);
-    // After a late answer not two at once.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let query = Query {
+        interval: args.interval,
+        by: args.rows.by,
+        limit: args.rows.limit,
+        explain: None,
+    };
+    let socket = args.control.socket;
+    let fetch = move || fetch(&socket, query.clone());
     let order = Order::by(args.sort);
     let mut rates = Rates::default();
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = end.wanted() => return Ok(()),
-        }
-        let socket = args.control.socket.clone();
-        let query = Query {
-            interval: args.interval,
-            by: args.by,
-            limit: args.limit.clone(),
-            explain: None,
-        };
-        let snapshot = tokio::select! {
-            snapshot = spawn_blocking(move || fetch(&socket, query)) => snapshot??,
-            () = end.wanted() => return Ok(()),
-        };
+    let show = |snapshot: Snapshot| {
         let mut sample = rates.advance(snapshot);
-        sample
-            .offenders
-            .sort_by(|one, other| order.compare(one, other));
-        sample.offenders.truncate(args.count as usize);
-        print_json(&sample)?;
-    }
+        let rows = &mut sample.offenders;
+        rows.sort_by(|one, other| order.compare(one, other));
+        rows.truncate(args.count as usize);
+        print_json(&sample)
+    };
+    repeat(&mut End::new()?, args.interval, fetch, show).await
 }

@@ -15,7 +15,7 @@ use super::{
     screen::Screen,
     snapshot::{Snapshot, fetch},
 };
-use crate::cli::end::End;
+use crate::cli::repeat::End;
 
 /// Shows it until the user ends it, or the daemon is gone.
 pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {

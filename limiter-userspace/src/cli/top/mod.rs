@@ -23,8 +23,8 @@ use anyhow::bail;
 use clap::Args;
 
 use self::order::Column;
-use super::{ControlArgs, OutputArgs, status::parse_seconds};
-use crate::control::protocol::{Grouping, MAX_OFFENDERS};
+use super::{ControlArgs, OutputArgs, offenders::RowsArgs, repeat, status::parse_seconds};
+use crate::control::protocol::MAX_OFFENDERS;
 
 #[derive(Debug, Args)]
 pub(super) struct TopArgs {
@@ -37,13 +37,8 @@ pub(super) struct TopArgs {
     )]
     interval: Duration,
 
-    /// Only those whom this limit dropped
-    #[arg(long, value_name = "NAME")]
-    limit: Option<String>,
-
-    /// What a row is for
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
-    by: Grouping,
+    #[command(flatten)]
+    rows: RowsArgs,
 
     /// By which column rows are sorted
     #[arg(long, value_enum, value_name = "COLUMN", default_value = "rate")]
@@ -67,20 +62,14 @@ pub(super) struct TopArgs {
 }
 
 pub(super) fn top(args: TopArgs) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let ended = if args.output.json {
-        runtime.block_on(document::print(args))
+    if args.output.json {
+        repeat::run(document::print(args))
     } else if io::stdout().is_terminal() {
-        runtime.block_on(live::show(args))
+        repeat::run(live::show(args))
     } else {
         bail!(
             "there is no terminal to draw on: use --json for a document a line, or `limiter \
              offenders` for a table"
         )
-    };
-    // A daemon that does not answer keeps nobody who wants an end.
-    runtime.shutdown_background();
-    ended
+    }
 }

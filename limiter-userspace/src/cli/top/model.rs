@@ -61,8 +61,8 @@ impl Model {
     pub(super) fn new(args: &TopArgs) -> Self {
         Self {
             interval: args.interval,
-            by: args.by,
-            limit: args.limit.clone(),
+            by: args.rows.by,
+            limit: args.rows.limit.clone(),
             order: Order::by(args.sort),
             filter: Filter::default(),
             page: Page::Table,
