@@ -30,17 +30,19 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
-    let request = Request::Explain {
-        address: args.address,
-    };
-    let Answer::Explanation(explanation) = args.read.ask(request)? else {
-        bail!("the daemon answered something else than was asked");
-    };
+    let explanation = fetch(&args.read, args.address)?;
     if args.output.json {
         print_json(&explanation)
     } else {
         print(&explanation)
     }
+}
+
+pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanation> {
+    let Answer::Explanation(explanation) = read.ask(Request::Explain { address })? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    Ok(explanation)
 }
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
@@ -94,14 +96,23 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow::Result<()> {
     if let Some(last) = last_drop {
-        writeln!(
-            out,
-            "\nlast drop: {} by {} (its drops: {}, the first {})",
-            ago(last.last_drop_ago_ns),
-            last.limit,
-            at_least(last.drops, last.lower_bound),
-            ago(last.first_drop_ago_ns),
-        )?;
+        let [when, how_often] = last_drop_lines(last);
+        writeln!(out, "\n{when} ({how_often})")?;
     }
     Ok(())
+}
+
+/// The last drop of an address: when, and how often before.
+pub(super) fn last_drop_lines(last: &LastDrop) -> [String; 2] {
+    let when = format!(
+        "last drop: {} by {}",
+        ago(last.last_drop_ago_ns),
+        last.limit
+    );
+    let how_often = format!(
+        "its drops: {}, the first {}",
+        at_least(last.drops, last.lower_bound),
+        ago(last.first_drop_ago_ns),
+    );
+    [when, how_often]
 }

@@ -11,10 +11,12 @@ mod refill;
 mod refund;
 mod reload;
 mod render;
+mod repeat;
 mod replay;
 mod reset;
 mod run;
 mod status;
+mod top;
 mod traffic;
 
 use std::{
@@ -70,6 +72,8 @@ enum Command {
     Reset(reset::ResetArgs),
     /// Give an address back what it has spent by a limit
     Refund(refund::RefundArgs),
+    /// Show, live, who is dropped most, by which limit, and how fast
+    Top(top::TopArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
     /// Print a script by which a shell completes this command line
@@ -136,6 +140,7 @@ impl Cli {
             Command::Detach(args) => detach::detach(&args),
             Command::Reset(args) => reset::reset(args),
             Command::Refund(args) => refund::refund(args),
+            Command::Top(args) => top::top(args),
             Command::Replay(args) => replay::replay(&args),
             Command::Completions(args) => completions::completions(&args),
         };

@@ -1,13 +1,17 @@
 //! `limiter offenders`.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
 use anyhow::bail;
 use clap::Args;
 
 use super::{
     OutputArgs, ReadArgs, print_json,
-    render::{ago, at_least, count, table_without},
+    render::{ago, at_least, count, nanoseconds, table_without},
+    status::parse_seconds,
 };
 use crate::control::protocol::{
     Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request,
@@ -15,13 +19,12 @@ use crate::control::protocol::{
 
 #[derive(Debug, Args)]
 pub(super) struct OffendersArgs {
-    /// Only those whom this limit dropped
-    #[arg(long, value_name = "NAME")]
-    limit: Option<String>,
+    #[command(flatten)]
+    rows: RowsArgs,
 
-    /// What a row is for
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
-    by: Grouping,
+    /// Only rows with a drop within the last so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    within: Option<Duration>,
 
     /// How many rows to show at most
     #[arg(
@@ -39,28 +42,47 @@ pub(super) struct OffendersArgs {
     output: OutputArgs,
 }
 
+/// Which rows a list of offenders has.
+#[derive(Debug, Args)]
+pub(super) struct RowsArgs {
+    /// Only those whom this limit dropped
+    #[arg(long, value_name = "NAME")]
+    pub(super) limit: Option<String>,
+
+    /// What a row is for
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
+    pub(super) by: Grouping,
+}
+
 pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
-    let by = args.by;
-    let request = Request::Offenders(OffenderQuery {
-        limit: args.limit,
+    let by = args.rows.by;
+    let query = OffenderQuery {
+        limit: args.rows.limit,
+        within_ns: args.within.map(nanoseconds),
         by,
         count: args.count,
-    });
-    let Answer::Offenders(list) = args.read.ask(request)? else {
-        bail!("the daemon answered something else than was asked");
     };
+    let list = fetch(&args.read, query)?;
     if args.output.json {
         print_json(&list)
     } else {
-        print(&list, by)
+        print(&list, by, args.within.is_some())
     }
 }
 
-fn print(list: &OffenderList, by: Grouping) -> anyhow::Result<()> {
+pub(super) fn fetch(read: &ReadArgs, query: OffenderQuery) -> anyhow::Result<OffenderList> {
+    let Answer::Offenders(list) = read.ask(Request::Offenders(query))? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    Ok(list)
+}
+
+fn print(list: &OffenderList, by: Grouping, lately: bool) -> anyhow::Result<()> {
     const ADDRESSES: usize = 2;
     let mut out = io::stdout();
     if list.offenders.is_empty() {
-        writeln!(out, "Nobody is remembered who was dropped.")?;
+        let lately = if lately { " lately" } else { "" };
+        writeln!(out, "Nobody is remembered who was dropped{lately}.")?;
     } else {
         let (of, hidden) = match by {
             Grouping::Address => ("address", &[ADDRESSES][..]),

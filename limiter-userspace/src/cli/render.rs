@@ -1,5 +1,7 @@
 //! Numbers and tables for people.
 
+use std::time::Duration;
+
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets::NOTHING};
 
 pub(super) use crate::text::count;
@@ -48,6 +50,12 @@ pub(super) fn counted(number: usize, thing: &str) -> String {
 pub(super) fn at_least(number: u64, is_lower_bound: bool) -> String {
     let sign = if is_lower_bound { "≥ " } else { "" };
     format!("{sign}{}", count(number))
+}
+
+/// A duration as the control protocol and [`duration`] have it.
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
+    // More than 500 years otherwise.
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// When something was: `3.2 ms ago`.

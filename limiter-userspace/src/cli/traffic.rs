@@ -1,9 +1,10 @@
-//! The table of what each limit did, the same for the live limiter and for a replay.
+//! What was done to packets: by each limit, the same for the live limiter and for a replay; and
+//! for each reason.
 
-use limiter_common::counters::LimitTraffic;
+use limiter_common::{counters::LimitTraffic, reason::Action};
 
 use super::render::{count, table_without};
-use crate::policy::Mode;
+use crate::{control::protocol::PolicyStatus, policy::Mode};
 
 /// One limit's row.
 pub(super) struct LimitRow {
@@ -51,4 +52,13 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
         ]
     });
     table_without(&hidden, header, [2, 3, 4, 5, 6, 7], rows)
+}
+
+/// What is done to malformed packets under the policy that is in force.
+pub(super) fn malformed_action(policy: &PolicyStatus) -> Action {
+    if policy.malformed == Action::Pass.name() {
+        Action::Pass
+    } else {
+        Action::Drop
+    }
 }

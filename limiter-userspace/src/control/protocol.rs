@@ -116,6 +116,9 @@ pub struct RefundQuery {
 pub struct OffenderQuery {
     /// Only those whom the limit of this name dropped; `None`: all.
     pub limit: Option<String>,
+    /// Only rows with a drop within the last so many nanoseconds; `None`: all.
+    #[serde(default)]
+    pub within_ns: Option<u64>,
     /// Which of them are told as one.
     pub by: Grouping,
     /// How many to tell at most; at most [`MAX_OFFENDERS`].

@@ -58,6 +58,8 @@ pub(super) fn list(
         .iter()
         .filter(|(key, _)| limit.is_none_or(|limit| limit.0 == key.limit));
     let mut groups = grouped(asked_for, query.by);
+    // After they were added up: a range's count would fall with each address that rests.
+    groups.retain(|group| is_within(&group.total, now, query.within_ns));
     groups.truncate(query.count.min(MAX_OFFENDERS) as usize);
     Ok(OffenderList {
         capacity: settings.offenders.capacity,
@@ -80,6 +82,11 @@ pub(super) fn list(
             })
             .collect(),
     })
+}
+
+/// Whether somebody was last dropped within so many nanoseconds of `now_ns`.
+fn is_within(offender: &Offender, now_ns: u64, within_ns: Option<u64>) -> bool {
+    within_ns.is_none_or(|within| now_ns.saturating_sub(offender.last_drop_ns) <= within)
 }
 
 /// The last drop of an address that is remembered, whatever limit dropped it.
@@ -191,6 +198,16 @@ mod tests {
             last_drop_ns,
         };
         (OffenderKey::new(LimitId(limit), &address.into()), offender)
+    }
+
+    #[test]
+    fn the_last_drop_tells_whether_it_was_within_a_time() {
+        let (_, offender) = offender(1, "192.0.2.1", 5, [10, 20]);
+        assert!(is_within(&offender, 50, None));
+        assert!(is_within(&offender, 50, Some(30)));
+        assert!(!is_within(&offender, 50, Some(29)));
+        // Dropped after the clock was read.
+        assert!(is_within(&offender, 15, Some(0)));
     }
 
     #[test]

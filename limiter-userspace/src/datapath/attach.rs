@@ -156,6 +156,7 @@ fn attach(
         Some(libc::EBUSY | libc::EEXIST) => DatapathError::Occupied {
             interface: interface.name.clone(),
             program: "of another process".to_owned(),
+            hook: "xdp",
         },
         // A driver without XDP, or whose present settings (MTU, rings, offloads) forbid it.
         Some(code) if mode == AttachedMode::Native => DatapathError::NoNativeMode {

@@ -53,14 +53,16 @@ pub enum DatapathError {
     Contended,
     /// The interface has a program already.
     #[error(
-        "{interface} already has the XDP program {program}: detach it first \
-         (ip link set dev {interface} xdp off), or stop what attached it"
+        "{interface} already has the XDP program {program}, beside which no other runs, in \
+         whatever mode: stop what attached it, or detach it (ip link set dev {interface} {hook} off)"
     )]
     Occupied {
         /// The interface.
         interface: String,
         /// The other program's name and id, as far as they are known.
         program: String,
+        /// Where it is, in the words of ip(8), which detaches nothing where there is nothing.
+        hook: &'static str,
     },
     /// The driver has no native XDP.
     #[error(

@@ -91,10 +91,11 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceErr
             continue;
         };
         match found.xdp_program {
-            Some(id) if !ours.contains(&id) => {
+            Some((id, hook)) if !ours.contains(&id) => {
                 return Err(DatapathError::Occupied {
                     interface: name.clone(),
                     program: describe_program(id),
+                    hook,
                 }
                 .into());
             }
@@ -106,7 +107,8 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceErr
 
 struct Found {
     interface: Interface,
-    xdp_program: Option<u32>,
+    /// The id of its XDP program, and where that is.
+    xdp_program: Option<(u32, &'static str)>,
 }
 
 impl From<&rtnetlink::packet_route::link::LinkMessage> for Found {
@@ -124,23 +126,24 @@ impl From<&rtnetlink::packet_route::link::LinkMessage> for Found {
                 LinkAttribute::IfName(name) => found.interface.name.clone_from(name),
                 LinkAttribute::Mtu(mtu) => found.interface.mtu = *mtu,
                 LinkAttribute::Xdp(attributes) => {
-                    found.xdp_program = attributes.iter().find_map(|attribute| match attribute {
-                        LinkXdp::ProgId(id)
-                        | LinkXdp::DrvProgId(id)
-                        | LinkXdp::SkbProgId(id)
-                        | LinkXdp::HwProgId(id)
-                            if *id != 0 =>
-                        {
-                            Some(*id)
-                        }
-                        _ => None,
-                    });
+                    found.xdp_program = attributes.iter().find_map(program_at);
                 }
                 _ => {}
             }
         }
         found
     }
+}
+
+/// A program that is on an interface: its id, and where it is in the words of ip(8).
+fn program_at(attribute: &LinkXdp) -> Option<(u32, &'static str)> {
+    let (id, hook) = match attribute {
+        LinkXdp::DrvProgId(id) => (*id, "xdpdrv"),
+        LinkXdp::SkbProgId(id) => (*id, "xdpgeneric"),
+        LinkXdp::HwProgId(id) => (*id, "xdpoffload"),
+        _ => return None,
+    };
+    (id != 0).then_some((id, hook))
 }
 
 /// The name and the id of a program in the kernel; without CAP_SYS_ADMIN only the id is told.

@@ -27,27 +27,33 @@ fn none_given_or_none_there() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
+/// The kernel runs no generic program beside a native one, nor the other way round.
 #[test]
-fn another_program_is_named() -> Result<()> {
+fn another_program_is_named_whatever_the_modes() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
-    let first = Limiter::start(
-        Path::new(BINARY),
-        &pair.server,
-        GOOD,
-        &["-i", SERVER_INTERFACE, "--mode", "native"],
-    )?;
-    for mode in ["auto", "native", "generic"] {
-        assert_fails(
-            &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE, "--mode", mode]),
-            &[
-                "server0 already has the XDP program 'limiter' (id …): detach it first \
-               (ip link set dev server0 xdp off), or stop what attached it",
-            ],
+    for (mode_of_first, hook) in [("native", "xdpdrv"), ("generic", "xdpgeneric")] {
+        let first = Limiter::start(
+            Path::new(BINARY),
+            &pair.server,
+            GOOD,
+            &["-i", SERVER_INTERFACE, "--mode", mode_of_first],
         )?;
+        let told = format!(
+            "server0 already has the XDP program 'limiter' (id …), beside which no other runs, in \
+             whatever mode: stop what attached it, or detach it (ip link set dev server0 {hook} off)"
+        );
+        for mode in ["auto", "native", "generic"] {
+            assert_fails(
+                &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE, "--mode", mode]),
+                &[&told],
+            )?;
+        }
+        let interface = &first.status()?["interfaces"][0];
+        ensure!(interface["attached"] == true && interface["mode"] == mode_of_first);
+        ensure!(first.stop()?.success());
+        assert_nothing_left(&pair, &scene.socket())?;
     }
-    ensure!(first.status()?["interfaces"][0]["attached"] == true);
-    ensure!(first.stop()?.success());
-    assert_nothing_left(&pair, &scene.socket())
+    Ok(())
 }
 
 /// The loopback device has no native XDP.

@@ -19,6 +19,8 @@ mod reload;
 mod scope;
 mod service;
 mod state;
+mod terminal;
+mod top;
 mod usage;
 mod watch;
 

@@ -1,6 +1,6 @@
 //! Who was dropped most, as the running daemon tells it.
 
-use std::{net::IpAddr, path::Path, process::Command};
+use std::{net::IpAddr, path::Path, process::Command, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -100,6 +100,16 @@ fn those_dropped_most_come_first() -> Result<()> {
             [range, "fd77:1:1:9::/64", 1, 4],
             [range, "fd77:1:1::/64", 1, 1],
         ])
+    );
+
+    // All of it within the last hour, and nothing any more within the last tenth of a second.
+    assert_eq!(rows(&limiter, &["--within", "3600"])?, rows(&limiter, &[])?);
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(rows(&limiter, &["--within", "0.1"])?, json!([]));
+    let lately = limiter.show(&["offenders", "--within", "0.1"])?;
+    ensure!(
+        lately.starts_with("Nobody is remembered who was dropped lately.\n"),
+        "{lately}"
     );
 
     let table = limiter.show(&["offenders"])?;

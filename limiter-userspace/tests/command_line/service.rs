@@ -191,8 +191,8 @@ fn three_capabilities_tell_another_program_by_its_id() -> Result<()> {
     assert_fails(
         &mut command,
         &[
-            "server0 already has the XDP program with the id …: detach it first (ip link set dev \
-           server0 xdp off), or stop what attached it",
+            "server0 already has the XDP program with the id …, beside which no other runs, in \
+           whatever mode: stop what attached it, or detach it (ip link set dev server0 xdpdrv off)",
         ],
     )?;
     ensure!(first.stop()?.success());

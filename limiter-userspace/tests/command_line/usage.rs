@@ -9,7 +9,7 @@ use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, text};
 
 #[test]
 fn wrong_usage_is_exit_code_2() -> Result<()> {
-    let rows: [&[&str]; 11] = [
+    let rows: [&[&str]; 13] = [
         &[],
         &["frobnicate"],
         &["run"],
@@ -19,6 +19,8 @@ fn wrong_usage_is_exit_code_2() -> Result<()> {
         &["run", "-c", "x", "--log-format", "xml"],
         &["status", "--watch", "0"],
         &["status", "--watch", "often"],
+        &["top", "--interval", "0"],
+        &["top", "--count", "3"],
         &["completions", "tcsh"],
         &["explain", "not-an-address"],
     ];

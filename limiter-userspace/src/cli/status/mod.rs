@@ -32,7 +32,7 @@ pub(super) struct StatusArgs {
     output: OutputArgs,
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     const FROM: Duration = Duration::from_millis(100);
     const TO: Duration = Duration::from_hours(24);
     text.parse()
@@ -54,7 +54,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     }
 }
 
-fn fetch(read: &ReadArgs) -> anyhow::Result<Status> {
+pub(super) fn fetch(read: &ReadArgs) -> anyhow::Result<Status> {
     let Answer::Status(status) = read.ask(Request::Status)? else {
         bail!("the daemon answered something else than was asked");
     };

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use limiter_common::reason::{Action, Reason};
+use limiter_common::reason::Reason;
 
 use super::super::{
     render::{count, counted, duration, table},
-    traffic::{LimitRow, limits_table},
+    traffic::{LimitRow, limits_table, malformed_action},
 };
 use crate::{
     config::Scope,
@@ -97,11 +97,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         .collect();
     writeln!(out, "{}\n", limits_table(&limits))?;
 
-    let malformed = if status.policy.malformed == Action::Pass.name() {
-        Action::Pass
-    } else {
-        Action::Drop
-    };
+    let malformed = malformed_action(&status.policy);
     // In the order of the table of reasons; those that never occurred say nothing.
     let reasons = Reason::ALL.iter().filter_map(|reason| {
         let packets = status

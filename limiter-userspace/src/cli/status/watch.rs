@@ -5,69 +5,24 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    task::spawn_blocking,
-    time::{MissedTickBehavior, interval},
-};
-
 use super::{StatusArgs, fetch, print::print, screen::Screen};
-use crate::{cli::print_json, control::protocol::Status};
+use crate::{
+    cli::{
+        print_json,
+        repeat::{self, End},
+    },
+    control::protocol::Status,
+};
 
 /// Shows the status until the user ends it, or the daemon is gone.
 pub(super) fn watch(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let ended = runtime.block_on(repeat(args, every));
-    // A daemon that does not answer keeps nobody who wants an end.
-    runtime.shutdown_background();
-    ended
-}
-
-async fn repeat(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
-    let mut end = End::new()?;
-    let mut ticks = interval(every);
-    // After a late answer not two at once.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut output = Output::choose(args)?;
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = end.wanted() => return Ok(()),
-        }
+    repeat::run(async {
+        let mut end = End::new()?;
+        let mut output = Output::choose(args)?;
         let read = args.read.clone();
-        let status = tokio::select! {
-            status = spawn_blocking(move || fetch(&read)) => status??,
-            () = end.wanted() => return Ok(()),
-        };
-        output.show(&status)?;
-    }
-}
-
-/// Ctrl-C, SIGTERM, or the terminal is gone: each an end as the user wants it.
-struct End {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl End {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn wanted(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
-        }
-    }
+        let show = |status| output.show(&status);
+        repeat::repeat(&mut end, every, move || fetch(&read), show).await
+    })
 }
 
 enum Output {

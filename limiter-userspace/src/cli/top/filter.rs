@@ -1,0 +1,100 @@
+//! Which rows are shown.
+
+use std::fmt;
+
+use ipnet::IpNet;
+
+use super::rates::Row;
+
+/// What the user typed: a prefix, for what lies in it; or a part of the limit's name or of the id.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    text: String,
+}
+
+impl Filter {
+    /// Those in a prefix.
+    pub(super) fn prefix(prefix: IpNet) -> Self {
+        Self {
+            text: prefix.to_string(),
+        }
+    }
+
+    /// Whether all rows are shown.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(super) fn push(&mut self, character: char) {
+        self.text.push(character);
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.text.pop();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+    }
+
+    /// Whether a row is shown.
+    pub(super) fn shows(&self, row: &Row) -> bool {
+        if let (Ok(prefix), Some(addresses)) = (self.text.parse::<IpNet>(), &row.addresses) {
+            return prefix.contains(addresses);
+        }
+        let has = |name: &str| name.to_lowercase().contains(&self.text.to_lowercase());
+        has(&row.offender.limit) || has(&row.offender.id)
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            rates::Rates,
+            testing::{offender, snapshot},
+        },
+        *,
+    };
+
+    #[test]
+    fn a_prefix_or_a_part_of_a_name() {
+        let offenders = [
+            offender("PacketsPerIPAddress", "192.0.2.1", 1),
+            offender("DnsQueries", "192.0.20.2", 1),
+            offender("PacketsPerIPv6Range", "2001:db8:0:1::/64", 1),
+        ];
+        let rows = Rates::default()
+            .advance(snapshot(0, [0, 0], offenders))
+            .offenders;
+        let check = |text: &str, expected: [bool; 3]| {
+            let mut filter = Filter::default();
+            text.chars().for_each(|character| filter.push(character));
+            let shown: Vec<_> = rows.iter().map(|row| filter.shows(row)).collect();
+            assert_eq!(shown, expected, "{text}");
+        };
+        check("", [true; 3]);
+        check("192.0.2", [true, true, false]);
+        check("192.0.2.0/24", [true, false, false]);
+        check("2001:db8::/48", [false, false, true]);
+        check("2001:db8::/96", [false; 3]);
+        check("dns", [false, true, false]);
+        check("192.0.2.0/", [false; 3]);
+    }
+
+    #[test]
+    fn is_edited() {
+        let mut filter = Filter::prefix("192.0.2.0/24".parse().unwrap());
+        filter.pop();
+        assert_eq!(filter.to_string(), "192.0.2.0/2");
+        filter.clear();
+        filter.pop();
+        assert!(filter.is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! `limiter top` on a terminal.
+
+use std::{future::pending, ops::ControlFlow};
+
+use crossterm::event::{Event, EventStream};
+use futures_util::StreamExt as _;
+use tokio::{
+    task::{JoinHandle, spawn_blocking},
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{
+    TopArgs, keys,
+    model::Model,
+    screen::Screen,
+    snapshot::{Snapshot, fetch},
+};
+use crate::cli::repeat::End;
+
+/// Shows it until the user ends it, or the daemon is gone.
+pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
+    let mut end = End::new()?;
+    let mut ticks = interval(args.interval);
+    // After a late answer not two at once.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let ask = |model: &Model| {
+        let (read, query) = (args.read.clone(), model.query());
+        spawn_blocking(move || fetch(&read, query))
+    };
+    let mut model = Model::new(&args);
+    // Before anything is drawn: without a daemon there is nothing to show.
+    model.take(tokio::select! {
+        snapshot = ask(&model) => snapshot??,
+        () = end.wanted() => return Ok(()),
+    });
+    ticks.reset();
+    let mut asking = None;
+    let mut due = false;
+    let mut screen = Screen::enter()?;
+    let mut events = EventStream::new();
+    loop {
+        screen.show(&model)?;
+        if asking.is_none() && (due || model.waits()) {
+            asking = Some(ask(&model));
+            due = false;
+            ticks.reset();
+        }
+        tokio::select! {
+            _ = ticks.tick(), if !model.paused => due = true,
+            snapshot = answer(&mut asking) => {
+                asking = None;
+                model.take(snapshot?);
+            }
+            event = events.next() => match event {
+                Some(Ok(event)) => if press(&mut model, &event).is_break() {
+                    return Ok(());
+                },
+                // A terminal that is gone is an end as the user wants it.
+                Some(Err(_)) | None => return Ok(()),
+            },
+            () = end.wanted() => return Ok(()),
+        }
+    }
+}
+
+/// The daemon's answer; never, if nothing was asked.
+async fn answer(
+    asking: &mut Option<JoinHandle<anyhow::Result<Snapshot>>>,
+) -> anyhow::Result<Snapshot> {
+    match asking {
+        Some(answer) => answer.await?,
+        None => pending().await,
+    }
+}
+
+/// Does what a key is for; after any other event there is only something to draw.
+fn press(model: &mut Model, event: &Event) -> ControlFlow<()> {
+    let key = event.as_key_press_event();
+    match key.and_then(|key| keys::action(key, model.front())) {
+        Some(action) => model.apply(action),
+        None => ControlFlow::Continue(()),
+    }
+}

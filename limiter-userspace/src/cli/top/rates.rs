@@ -1,0 +1,236 @@
+//! From counts to rates.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use ipnet::IpNet;
+use limiter_common::reason::{Action, Reason};
+use serde::Serialize;
+
+use super::snapshot::Snapshot;
+use crate::{
+    cli::traffic::malformed_action,
+    control::protocol::{Grouping, InterfaceStatus, OffenderStatus, Status},
+};
+
+/// What is shown of a snapshot: its counts, and how fast they rise.
+#[derive(Debug, Serialize)]
+pub(super) struct Sample {
+    /// The interfaces.
+    pub(super) interfaces: Vec<InterfaceStatus>,
+    /// How the offenders are grouped.
+    pub(super) by: Grouping,
+    /// Packets that passed, a second; `None`: not known yet.
+    pub(super) passed_packets_per_second: Option<f64>,
+    /// Packets that were dropped, for whatever reason, a second; `None`: not known yet.
+    pub(super) dropped_packets_per_second: Option<f64>,
+    /// Whether the offenders may have been dropped more often than is said of them.
+    pub(super) lower_bound: bool,
+    /// How many offenders are remembered, in all.
+    pub(super) remembered: u64,
+    /// How many were, and were forgotten for want of room.
+    pub(super) forgotten: u64,
+    /// Drops that were not recorded, for want of budget.
+    pub(super) skipped: u64,
+    /// Those whom the daemon tells.
+    pub(super) offenders: Vec<Row>,
+}
+
+/// Who was dropped by one limit, and how fast that goes on.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    #[serde(flatten)]
+    pub(super) offender: OffenderStatus,
+    /// Drops a second since the snapshot before; `None`: not known yet.
+    pub(super) drops_per_second: Option<f64>,
+    /// The addresses that the row is for; `None`: its id is not one of addresses.
+    #[serde(skip)]
+    pub(super) addresses: Option<IpNet>,
+}
+
+/// Remembers the counts before.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    before: Option<Counts>,
+}
+
+impl Rates {
+    /// The rates of a snapshot since the one before.
+    pub(super) fn advance(&mut self, snapshot: Snapshot) -> Sample {
+        let now = Counts::of(&snapshot);
+        let since = self.before.as_ref().map(|before| Since {
+            before,
+            elapsed: now.at.saturating_duration_since(before.at),
+        });
+        let total = |count: fn(&Counts) -> u64| since.as_ref()?.total(&now, count);
+        let row = |offender: OffenderStatus| Row {
+            drops_per_second: since.as_ref().and_then(|since| since.drops(&offender)),
+            addresses: addresses(&offender.id),
+            offender,
+        };
+        let sample = Sample {
+            passed_packets_per_second: total(|counts| counts.passed),
+            dropped_packets_per_second: total(|counts| counts.dropped),
+            interfaces: snapshot.status.interfaces,
+            by: snapshot.by,
+            lower_bound: snapshot.list.lower_bound,
+            remembered: snapshot.list.remembered,
+            forgotten: snapshot.list.forgotten,
+            skipped: snapshot.list.skipped,
+            offenders: snapshot.list.offenders.into_iter().map(row).collect(),
+        };
+        self.before = Some(now);
+        sample
+    }
+}
+
+/// What was counted until one time.
+#[derive(Debug)]
+struct Counts {
+    at: Instant,
+    /// Packets that passed.
+    passed: u64,
+    /// Packets that were dropped.
+    dropped: u64,
+    /// Drops by limit and id.
+    drops: HashMap<(String, String), u64>,
+}
+
+impl Counts {
+    fn of(snapshot: &Snapshot) -> Self {
+        let drops = snapshot.list.offenders.iter();
+        let drops = drops.map(|offender| (key(offender), offender.drops));
+        Self {
+            at: snapshot.at,
+            passed: packets(&snapshot.status, Action::Pass),
+            dropped: packets(&snapshot.status, Action::Drop),
+            drops: drops.collect(),
+        }
+    }
+}
+
+/// The time between two snapshots. A count that fell began anew meanwhile: the daemon was
+/// started again, or somebody was forgotten and came back.
+struct Since<'c> {
+    before: &'c Counts,
+    elapsed: Duration,
+}
+
+impl Since<'_> {
+    fn total(&self, now: &Counts, count: fn(&Counts) -> u64) -> Option<f64> {
+        self.per_second(count(now).checked_sub(count(self.before))?)
+    }
+
+    fn drops(&self, now: &OffenderStatus) -> Option<f64> {
+        let before = self.before.drops.get(&key(now));
+        let rose = match before.and_then(|before| now.drops.checked_sub(*before)) {
+            Some(rose) => rose,
+            // All of them are new.
+            None if u128::from(now.first_drop_ago_ns) <= self.elapsed.as_nanos() => now.drops,
+            // It was there before, and was not told: others had more drops.
+            None => return None,
+        };
+        self.per_second(rose)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    fn per_second(&self, rose: u64) -> Option<f64> {
+        (!self.elapsed.is_zero()).then(|| rose as f64 / self.elapsed.as_secs_f64())
+    }
+}
+
+fn key(offender: &OffenderStatus) -> (String, String) {
+    (offender.limit.clone(), offender.id.clone())
+}
+
+/// Packets to which this was done, whatever the reason.
+fn packets(status: &Status, wanted: Action) -> u64 {
+    let malformed = malformed_action(&status.policy);
+    let reasons = Reason::ALL.iter();
+    reasons
+        .filter(|reason| reason.action(malformed) == wanted)
+        .filter_map(|reason| status.reasons.get(reason.name()))
+        .sum()
+}
+
+/// The addresses of an id: one of them, or a range.
+fn addresses(id: &str) -> Option<IpNet> {
+    let one = |address: IpAddr| address.into();
+    id.parse().or_else(|_| id.parse().map(one)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::testing::{first_dropped, offender, snapshot},
+        *,
+    };
+
+    fn rates(sample: &Sample) -> Vec<Option<f64>> {
+        let rows = sample.offenders.iter();
+        rows.map(|row| row.drops_per_second).collect()
+    }
+
+    fn totals(sample: &Sample) -> [Option<f64>; 2] {
+        [
+            sample.passed_packets_per_second,
+            sample.dropped_packets_per_second,
+        ]
+    }
+
+    #[test]
+    fn counts_rise() {
+        let mut all = Rates::default();
+        let first = all.advance(snapshot(0, [100, 10], [offender("L", "192.0.2.1", 10)]));
+        assert_eq!((rates(&first), totals(&first)), (vec![None], [None, None]));
+
+        let offenders = [
+            offender("L", "192.0.2.1", 40),
+            // Another limit's, first dropped meanwhile, and long before.
+            first_dropped("M", "192.0.2.1", 30, 1),
+            offender("M", "192.0.2.2", 20),
+        ];
+        let second = all.advance(snapshot(2, [100, 90], offenders));
+        assert_eq!(rates(&second), [Some(15.0), Some(15.0), None]);
+        assert_eq!(totals(&second), [Some(0.0), Some(40.0)]);
+    }
+
+    #[test]
+    fn a_daemon_that_was_started_again_gives_no_negative_rate() {
+        let mut all = Rates::default();
+        all.advance(snapshot(0, [100, 50], [offender("L", "192.0.2.1", 50)]));
+        let again = [first_dropped("L", "192.0.2.1", 8, 1)];
+        let sample = all.advance(snapshot(4, [7, 8], again));
+        assert_eq!(
+            (rates(&sample), totals(&sample)),
+            (vec![Some(2.0)], [None; 2])
+        );
+
+        let fell = [offender("L", "192.0.2.1", 7)];
+        let sample = all.advance(snapshot(5, [9, 9], fell));
+        assert_eq!(rates(&sample), [None]);
+        assert_eq!(totals(&sample), [Some(2.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn at_the_same_time_nothing_is_known() {
+        let mut all = Rates::default();
+        let rows = || [offender("L", "192.0.2.1", 50)];
+        all.advance(snapshot(3, [1, 1], rows()));
+        let sample = all.advance(snapshot(3, [2, 2], rows()));
+        assert_eq!((rates(&sample), totals(&sample)), (vec![None], [None; 2]));
+    }
+
+    #[test]
+    fn ids_are_addresses_or_ranges() {
+        let check = |id: &str, expected: Option<&str>| {
+            assert_eq!(addresses(id), expected.map(|text| text.parse().unwrap()));
+        };
+        check("192.0.2.1", Some("192.0.2.1/32"));
+        check("2001:db8::/64", Some("2001:db8::/64"));
+        check("eth0", None);
+    }
+}

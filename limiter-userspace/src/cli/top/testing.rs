@@ -1,0 +1,128 @@
+//! Snapshots for tests.
+
+use std::{
+    collections::BTreeMap,
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
+
+use clap::Parser as _;
+
+use super::{model::Model, snapshot::Snapshot};
+use crate::{
+    cli::{Cli, Command},
+    config::{Buckets, Offenders},
+    control::protocol::{
+        BucketsStatus, Explanation, Grouping, InterfaceStatus, LastDrop, LimitExplanation,
+        OffenderList, OffenderStatus, PolicyStatus, Status,
+    },
+};
+
+/// Some time; that of a snapshot is so many seconds later.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// An offender who was first dropped an hour ago: before any snapshot.
+pub(super) fn offender(limit: &str, id: &str, drops: u64) -> OffenderStatus {
+    first_dropped(limit, id, drops, 3600)
+}
+
+/// One who was first dropped so many seconds ago.
+pub(super) fn first_dropped(limit: &str, id: &str, drops: u64, seconds: u64) -> OffenderStatus {
+    OffenderStatus {
+        limit: limit.to_owned(),
+        id: id.to_owned(),
+        addresses: 1,
+        drops,
+        first_drop_ago_ns: seconds * SECOND_NS,
+        last_drop_ago_ns: 0,
+    }
+}
+
+/// What the daemon tells at a second: packets that passed and were dropped, and the offenders.
+pub(super) fn snapshot(
+    second: u64,
+    [passed, dropped]: [u64; 2],
+    offenders: impl Into<Vec<OffenderStatus>>,
+) -> Snapshot {
+    let offenders = offenders.into();
+    let reasons = [("within_limits", passed), ("over_limit", dropped)];
+    let interface = InterfaceStatus {
+        name: "eth0".to_owned(),
+        mode: Some("native".to_owned()),
+        attached: true,
+        since: Some(jiff::Timestamp::UNIX_EPOCH),
+        fell_back: None,
+    };
+    Snapshot {
+        at: *START + Duration::from_secs(second),
+        by: Grouping::Address,
+        status: Status {
+            interfaces: vec![interface],
+            policy: PolicyStatus {
+                generation: 1,
+                loaded_at: jiff::Timestamp::UNIX_EPOCH,
+                limits: 1,
+                overrides: 0,
+                malformed: "drop".to_owned(),
+            },
+            buckets: BucketsStatus {
+                settings: Buckets::default(),
+                lossy_evictions: 0,
+            },
+            offenders: Offenders::default(),
+            pinned: None,
+            daemon: None,
+            reasons: reasons.map(|(name, count)| (name.to_owned(), count)).into(),
+            limits: BTreeMap::new(),
+        },
+        list: OffenderList {
+            capacity: 65_536,
+            remembered: offenders.len() as u64,
+            forgotten: 0,
+            recorded: dropped,
+            skipped: 0,
+            lower_bound: false,
+            offenders,
+        },
+        explanation: None,
+    }
+}
+
+/// The model of `limiter top` with more arguments.
+pub(super) fn model(arguments: &[&str]) -> Model {
+    let arguments = [&["limiter", "top"], arguments].concat();
+    match Cli::try_parse_from(arguments).map(|cli| cli.command) {
+        Ok(Command::Top(args)) => Model::new(&args),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// That an address was dropped by the one limit it has.
+pub(super) fn explanation(address: &str) -> Explanation {
+    Explanation {
+        address: address.parse().unwrap(),
+        limits: vec![LimitExplanation {
+            limit: "PacketsPerIPAddress".to_owned(),
+            id: address.to_owned(),
+            interface: None,
+            mode: "enforce".to_owned(),
+            matching: None,
+            source: "default".to_owned(),
+            burst: 2000,
+            count: 1000,
+            period_ns: SECOND_NS,
+            remaining: 0,
+            retry_in_ns: 250_000,
+            reset_in_ns: 2 * SECOND_NS,
+        }],
+        last_drop: Some(LastDrop {
+            limit: "PacketsPerIPAddress".to_owned(),
+            drops: 1234,
+            lower_bound: true,
+            first_drop_ago_ns: 3 * SECOND_NS,
+            last_drop_ago_ns: 1_000,
+        }),
+    }
+}

@@ -1,0 +1,70 @@
+//! The limits of an address.
+
+use std::net::IpAddr;
+
+use ratatui::text::{Line, Span};
+
+use super::palette::Palette;
+use crate::{
+    cli::{
+        explain::last_drop_lines,
+        render::{count, duration},
+    },
+    control::protocol::{Explanation, LimitExplanation},
+};
+
+/// What `limiter explain` tells, as it fits a narrow page: two lines a limit.
+pub(super) fn lines<'e>(
+    address: IpAddr,
+    explanation: Option<&'e Explanation>,
+    palette: &Palette,
+) -> Vec<Line<'e>> {
+    let Some(explanation) = explanation else {
+        return vec![Line::raw("asking the daemon …")];
+    };
+    let mut lines = Vec::new();
+    // First, where it is also seen on a small page.
+    if let Some(last) = &explanation.last_drop {
+        lines.extend(last_drop_lines(last).map(Line::raw));
+        lines.push(Line::default());
+    }
+    if explanation.limits.is_empty() {
+        let passes = format!("{address}: no limit applies, every packet passes");
+        lines.push(Line::raw(passes));
+    }
+    for limit in &explanation.limits {
+        lines.extend(limit_lines(limit, palette));
+    }
+    lines
+}
+
+fn limit_lines<'e>(limit: &'e LimitExplanation, palette: &Palette) -> [Line<'e>; 2] {
+    let mut first = Line::from(vec![
+        Span::styled(&limit.limit, palette.heading),
+        Span::raw(format!(
+            " of {} ({}, {})",
+            limit.id, limit.mode, limit.source
+        )),
+    ]);
+    if let Some(matching) = &limit.matching {
+        first.push_span(format!(", {matching}"));
+    }
+    let left = Span::raw(format!("  {} left", count(limit.remaining)));
+    let left = if limit.remaining == 0 {
+        left.style(palette.alarm)
+    } else {
+        left
+    };
+    let second = Line::from(vec![
+        left,
+        Span::raw(format!(
+            " of {}, {} per {}; retry in {}, reset in {}",
+            count(limit.burst),
+            count(limit.count),
+            duration(limit.period_ns),
+            duration(limit.retry_in_ns),
+            duration(limit.reset_in_ns),
+        )),
+    ]);
+    [first, second]
+}

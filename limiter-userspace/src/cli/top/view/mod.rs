@@ -1,0 +1,76 @@
+//! Draws the model.
+
+mod explained;
+mod offenders;
+mod page;
+mod palette;
+mod totals;
+
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout},
+    text::Line,
+    widgets::Paragraph,
+};
+
+use self::palette::Palette;
+use super::{
+    keys::{HELP, HINTS},
+    model::{Model, Page},
+};
+
+/// Below so many rows the sparkline has no place.
+const ROOMY: u16 = 12;
+
+/// Draws, in colour or without.
+#[derive(Debug)]
+pub(super) struct View {
+    palette: Palette,
+}
+
+impl View {
+    /// In colour, unless NO_COLOR is set.
+    pub(super) fn for_terminal() -> Self {
+        Self {
+            palette: Palette::for_terminal(),
+        }
+    }
+
+    /// Fills the frame; what does not fit is cut.
+    pub(super) fn draw(&self, frame: &mut Frame, model: &Model) {
+        let sparkline = if frame.area().height < ROOMY { 0 } else { 3 };
+        let [head, drops, body, choices, hints] = Layout::vertical([
+            Constraint::Length(2),
+            Constraint::Length(sparkline),
+            Constraint::Fill(1),
+            Constraint::Length(1),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        totals::draw_head(frame, head, model, &self.palette);
+        totals::draw_sparkline(frame, drops, model, &self.palette);
+        match &model.page {
+            Page::Table | Page::Filter => offenders::draw(frame, body, model, &self.palette),
+            Page::Help => page::draw(frame, body, " help ", help()),
+            Page::Explanation {
+                address,
+                explanation,
+            } => {
+                let title = format!(" {address} ");
+                let lines = explained::lines(*address, explanation.as_ref(), &self.palette);
+                page::draw(frame, body, &title, lines);
+            }
+        }
+        frame.render_widget(offenders::choices(model, &self.palette), choices);
+        frame.render_widget(Paragraph::new(HINTS).style(self.palette.aside), hints);
+    }
+}
+
+fn help() -> Vec<Line<'static>> {
+    HELP.iter()
+        .map(|(keys, what)| Line::raw(format!("{keys:<12}{what}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

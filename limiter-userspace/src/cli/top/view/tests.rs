@@ -1,0 +1,202 @@
+use ratatui::{Terminal, backend::TestBackend, buffer::Cell, style::Color};
+
+use super::{
+    super::{
+        keys::Action,
+        testing::{explanation, model, offender, snapshot},
+    },
+    *,
+};
+use crate::control::protocol::Grouping;
+
+/// The lines of a screen of that size, without the spaces at their ends.
+fn screen(model: &Model, (width, height): (u16, u16)) -> Vec<String> {
+    let view = View {
+        palette: Palette::plain(),
+    };
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view.draw(frame, model)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let rows = buffer.content().chunks(width.into());
+    let lines = rows.map(|row| row.iter().map(Cell::symbol).collect::<String>());
+    lines.map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn with_offenders() -> Model {
+    let mut model = model(&[]);
+    let drops = |first, second| {
+        [
+            offender("PacketsPerIPAddress", "192.0.2.1", first),
+            offender(
+                "NewConnectionsPerIPv6Range",
+                "2001:db8:1234:5678::9",
+                second,
+            ),
+        ]
+    };
+    model.take(snapshot(0, [0, 0], drops(0, 0)));
+    model.take(snapshot(1, [500, 1_000], drops(5, 995)));
+    model.take(snapshot(2, [3_000, 5_000], drops(1_005, 3_995)));
+    model
+}
+
+#[test]
+fn a_usual_terminal() {
+    let model = with_offenders();
+    let lines = screen(&model, (80, 24));
+    assert_eq!(
+        lines[..9],
+        [
+            "limiter top  eth0 native                                               every 1 s",
+            "passed 2 500/s  dropped 4 000/s  most 4 000/s",
+            "                                                                               █",
+            "                                                                               █",
+            "                                                                              ▆█",
+            "limit                       address                drops/s▼   drops   last drop",
+            "NewConnectionsPerIPv6Range  2001:db8:1234:5678::9     3 000   3 995    0 ns ago",
+            "PacketsPerIPAddress         192.0.2.1                 1 000   1 005    0 ns ago",
+            "",
+        ]
+    );
+    assert_eq!(lines[22], "by address · 2 remembered");
+    assert_eq!(lines[23], HINTS);
+}
+
+#[test]
+fn other_sizes() {
+    let model = with_offenders();
+    // No room for all columns, nor for the whole name, nor for the sparkline.
+    let lines = screen(&model, (59, 8));
+    assert_eq!(
+        lines[2..5],
+        [
+            "limit               address                drops/s▼   drops",
+            "NewConnectionsPer…  2001:db8:1234:5678::9     3 000   3 995",
+            "PacketsPerIPAddre…  192.0.2.1                 1 000   1 005",
+        ]
+    );
+    // Wider: the columns stay beside each other.
+    assert_eq!(
+        screen(&model, (132, 24))[5..8],
+        screen(&model, (80, 24))[5..8]
+    );
+    for size in [(1, 1), (2, 3), (5, 5), (20, 6), (40, 12), (600, 2)] {
+        assert_eq!(screen(&model, size).len(), usize::from(size.1), "{size:?}");
+    }
+}
+
+#[test]
+fn the_selected_row_is_in_sight() {
+    let mut model = model(&["--sort", "drops"]);
+    let offenders: Vec<_> = (0..100)
+        .map(|n| offender("L", &format!("192.0.2.{n}"), 1_000 - n))
+        .collect();
+    model.take(snapshot(0, [0, 0], offenders));
+    let shows =
+        |model: &Model, id: &str| screen(model, (80, 24)).iter().any(|line| line.contains(id));
+    assert!(shows(&model, "192.0.2.0 ") && !shows(&model, "192.0.2.99 "));
+    assert!(model.apply(Action::Last).is_continue());
+    assert!(shows(&model, "192.0.2.99 ") && !shows(&model, "192.0.2.0 "));
+}
+
+#[test]
+fn what_is_chosen_is_told() {
+    let mut model = with_offenders();
+    let mut check = |actions: &[Action], expected: &str| {
+        for action in actions {
+            assert!(model.apply(*action).is_continue());
+        }
+        let lines = screen(&model, (80, 24));
+        assert!(
+            lines.iter().any(|line| line.contains(expected)),
+            "no {expected:?} in {lines:#?}"
+        );
+    };
+    check(&[Action::Pause], "PAUSED");
+    check(&[Action::Reverse], "drops/s▲");
+    check(&[Action::NextColumn], "drops▼");
+    check(&[Action::EditFilter, Action::Type('6')], "filter: 6▏");
+    check(&[Action::Accept], "filter 6: 1 of 2 · 2 remembered");
+    check(
+        &[Action::EditFilter, Action::Type('y'), Action::Accept],
+        "The filter shows none of them.",
+    );
+    check(&[Action::Back, Action::Help], "Home, End");
+    check(&[Action::Back, Action::Explain], "asking the daemon …");
+}
+
+#[test]
+fn counts_of_which_more_may_have_been() {
+    let mut model = model(&["--by", "range", "--limit", "L"]);
+    assert!(!screen(&model, (80, 24)).concat().contains("Nobody"));
+    let mut snapshot = snapshot(0, [0, 0], [offender("L", "192.0.2.0/24", 1_234)]);
+    snapshot.by = Grouping::Range;
+    snapshot.list.lower_bound = true;
+    snapshot.list.skipped = 7;
+    snapshot.status.interfaces[0].attached = false;
+    model.take(snapshot);
+    let lines = screen(&model, (80, 24));
+    assert_eq!(lines[0].split("  ").nth(1), Some("eth0 NOT attached"));
+    assert_eq!(
+        lines[5..7],
+        [
+            "limit   range         addresses  drops/s▼    drops   last drop",
+            "L       192.0.2.0/24          1         –  ≥ 1 234    0 ns ago",
+        ]
+    );
+    assert_eq!(
+        lines[22],
+        "by range · limit L · 1 remembered · 0 forgotten, 7 drops skipped"
+    );
+}
+
+#[test]
+fn nobody_is_dropped() {
+    let mut model = model(&[]);
+    model.take(snapshot(0, [0, 0], []));
+    let lines = screen(&model, (80, 24));
+    assert_eq!(lines[1], "passed –/s  dropped –/s  most 0/s");
+    assert_eq!(lines[5], "Nobody is dropped.");
+}
+
+#[test]
+fn an_explanation_in_place_of_the_table() {
+    let mut model = model(&[]);
+    let rows = || [offender("PacketsPerIPAddress", "192.0.2.1", 5)];
+    model.take(snapshot(0, [0, 0], rows()));
+    assert!(model.apply(Action::Explain).is_continue());
+    let mut answer = snapshot(1, [0, 0], rows());
+    answer.explanation = Some(explanation("192.0.2.1"));
+    model.take(answer);
+    let lines = screen(&model, (80, 24));
+    let expected = [
+        "last drop: 1 µs ago by PacketsPerIPAddress",
+        "its drops: ≥ 1 234, the first 3 s ago",
+        "",
+        "PacketsPerIPAddress of 192.0.2.1 (enforce, default)",
+        "  0 left of 2 000, 1 000 per 1 s; retry in 250 µs, reset in 2 s",
+    ];
+    assert!(lines[5].starts_with("┌ 192.0.2.1 ─"), "{lines:#?}");
+    for (line, expected) in lines[6..11].iter().zip(expected) {
+        assert_eq!(line.trim_matches('│').trim_end(), expected);
+    }
+    // What has no room is counted.
+    let lines = screen(&model, (80, 9));
+    assert!(lines.concat().contains("… 3 more lines"), "{lines:#?}");
+}
+
+#[test]
+fn colours_only_in_colour() {
+    let model = with_offenders();
+    let colours = |palette| {
+        let view = View { palette };
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| view.draw(frame, &model)).unwrap();
+        let cells = terminal.backend().buffer().content().iter();
+        cells
+            .filter(|cell| (cell.fg, cell.bg) != (Color::Reset, Color::Reset))
+            .count()
+    };
+    assert_eq!(colours(Palette::plain()), 0);
+    assert!(colours(Palette::coloured()) > 0);
+}

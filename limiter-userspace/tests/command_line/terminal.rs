@@ -1,0 +1,135 @@
+//! A terminal without a window, and a program that runs on it.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    num::NonZeroU16,
+    os::fd::{AsFd as _, OwnedFd},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::{
+    pty::{Winsize, openpty},
+    sys::{
+        signal::{Signal, kill},
+        termios::{Termios, tcgetattr},
+    },
+    unistd::Pid,
+};
+use vt100::Parser;
+
+use crate::wait_for;
+
+const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
+const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
+
+/// A terminal of 80 columns and 24 rows, with a program on it. Killed when dropped.
+pub(super) struct Terminal {
+    child: Child,
+    keyboard: File,
+    screen: Arc<Mutex<Parser>>,
+    /// The program's side, held open so that what it was set to can be seen at the end.
+    line: OwnedFd,
+    before: Termios,
+}
+
+impl Terminal {
+    /// Starts a program on a terminal of its own; its stderr is read apart.
+    pub(super) fn start(program: &str, arguments: &[&str]) -> Result<Self> {
+        let size = Winsize {
+            ws_row: ROWS.get(),
+            ws_col: COLUMNS.get(),
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let pty = openpty(Some(&size), None)?;
+        let before = tcgetattr(&pty.slave)?;
+        // In a session of its own the terminal of whoever runs the test is out of reach.
+        let child = Command::new("setsid")
+            .arg(program)
+            .args(arguments)
+            .stdin(pty.slave.try_clone()?)
+            .stdout(pty.slave.try_clone()?)
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let keyboard = File::from(pty.master);
+        let screen = Arc::new(Mutex::new(Parser::new(ROWS, COLUMNS, 0)));
+        let (mut output, drawn) = (keyboard.try_clone()?, Arc::clone(&screen));
+        // Ends when nobody has the program's side open any more.
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length) = output.read(&mut buffer) {
+                let mut screen = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+                screen.process(&buffer[..length]);
+            }
+        });
+        Ok(Self {
+            child,
+            keyboard,
+            screen,
+            line: pty.slave,
+            before,
+        })
+    }
+
+    /// Presses keys.
+    pub(super) fn press(&mut self, keys: &str) -> Result<()> {
+        Ok(self.keyboard.write_all(keys.as_bytes())?)
+    }
+
+    /// Sends the program a signal.
+    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
+    }
+
+    /// What is seen, line by line.
+    pub(super) fn shown(&self) -> String {
+        self.look(vt100::Screen::contents)
+    }
+
+    /// Waits until something is seen.
+    pub(super) fn wait_for(&self, text: &str) -> Result<()> {
+        wait_for(|| Ok(self.shown().contains(text)))
+            .with_context(|| format!("no {text:?} in\n{}", self.shown()))
+    }
+
+    /// Whether the program has the terminal for itself: its other page, and each key at once.
+    pub(super) fn is_taken(&self) -> Result<bool> {
+        let taken = self.look(|screen| screen.alternate_screen() && screen.hide_cursor());
+        Ok(taken && tcgetattr(self.line.as_fd())? != self.before)
+    }
+
+    /// Waits until the program ends, and makes sure that the terminal is as it was. How it ended,
+    /// and what it wrote to stderr.
+    pub(super) fn finish(mut self) -> Result<(ExitStatus, String)> {
+        wait_for(|| Ok(self.child.try_wait()?.is_some())).context("the program does not end")?;
+        let status = self.child.wait()?;
+        ensure!(
+            tcgetattr(&self.line)? == self.before,
+            "the keys are changed"
+        );
+        // What it wrote last may still be on its way.
+        wait_for(|| Ok(self.look(|screen| !screen.alternate_screen() && !screen.hide_cursor())))
+            .context("the screen is changed")?;
+        let mut told = String::new();
+        let stderr = self.child.stderr.as_mut().context("no stderr")?;
+        stderr.read_to_string(&mut told)?;
+        Ok((status, told))
+    }
+
+    fn look<T>(&self, see: impl Fn(&vt100::Screen) -> T) -> T {
+        let screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        see(screen.screen())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It has ended already, or it ends now.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,223 @@
+//! `limiter top`, on a terminal and elsewhere.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    net::IpAddr,
+    num::NonZeroU32,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Load, Pair, RawSender, SERVER_INTERFACE};
+
+use crate::{BINARY, Scene, assert_fails, pair, terminal::Terminal};
+
+const CONFIGURATION: &str = "\
+limits:
+  PacketsPerIPAddress: {burst: 1, count: 1, period: 1h}
+";
+
+/// Frames a second of the flood, from three sources by turns.
+const RATE: u32 = 900;
+
+const SOURCES: [&str; 3] = ["10.77.0.2", "10.77.0.3", "10.88.0.9"];
+
+/// A daemon that drops a flood. The flood ends with it, or after a minute.
+struct Flooded {
+    pair: Pair,
+    limiter: Limiter,
+}
+
+impl Flooded {
+    fn start() -> Result<Self> {
+        let pair = pair()?;
+        let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+        let binary = Path::new(BINARY);
+        let limiter = Limiter::start(binary, &pair.server, CONFIGURATION, &arguments)?;
+        Ok(Self { pair, limiter })
+    }
+
+    /// Runs `during` while the flood comes in.
+    fn flood<T>(&self, during: impl FnOnce() -> Result<T>) -> Result<T> {
+        let frame = |source: &str| {
+            let (source, destination) = (source.parse::<IpAddr>()?, "10.77.0.1".parse()?);
+            Frame::new(source, destination).udp(1, 2, &[0; 58])
+        };
+        let frames: Vec<_> = SOURCES.into_iter().map(frame).collect::<Result<_>>()?;
+        let sender = RawSender::new(&self.pair.client, CLIENT_INTERFACE)?;
+        let progress = sender.progress();
+        let rate = NonZeroU32::new(RATE).context("a rate")?;
+        let load = Load::steady(rate, Duration::from_mins(1));
+        thread::scope(|scope| {
+            let sending = scope.spawn(|| sender.send(load, &frames));
+            let done = during();
+            progress.stop();
+            sending.join().expect("the thread does not panic")?;
+            done
+        })
+    }
+
+    fn top(&self) -> Result<Terminal> {
+        let socket = self.limiter.socket();
+        let socket = socket.to_str().context("a path")?;
+        let arguments = ["top", "--interval", "0.5", "--socket", socket];
+        Terminal::start(BINARY, &arguments)
+    }
+}
+
+#[test]
+fn who_is_dropped_and_how_fast() -> Result<()> {
+    let flooded = Flooded::start()?;
+    flooded.flood(|| {
+        let mut terminal = flooded.top()?;
+        terminal.wait_for("limiter top  server0 native")?;
+        for source in SOURCES {
+            terminal.wait_for(source)?;
+        }
+        ensure!(terminal.is_taken()?);
+        // The machine may be busy: not how fast, but that it is known.
+        terminal.wait_for("█")?;
+        ensure!(!terminal.shown().contains("dropped –/s"));
+
+        terminal.press("/88.0")?;
+        terminal.wait_for("filter: 88.0")?;
+        terminal.press("\r")?;
+        terminal.wait_for("filter 88.0: 1 of 3")?;
+        ensure!(!terminal.shown().contains("10.77.0.2"));
+        terminal.press("e")?;
+        terminal.wait_for("last drop: ")?;
+        terminal.wait_for("PacketsPerIPAddress of 10.88.0.9 (enforce, default)")?;
+        terminal.press("e")?;
+        terminal.wait_for("filter 88.0: 1 of 3")?;
+        terminal.press("\x1b")?;
+        terminal.wait_for("10.77.0.2")?;
+        terminal.press("g")?;
+        terminal.wait_for("10.77.0.0/24")?;
+        terminal.press("s")?;
+        terminal.wait_for("drops▼")?;
+        terminal.press("p")?;
+        terminal.wait_for("PAUSED")?;
+        terminal.press("?")?;
+        terminal.wait_for("this help")?;
+        terminal.press("q")?;
+        let (status, told) = terminal.finish()?;
+        ensure!(status.success() && told.is_empty(), "{status}: {told}");
+        Ok(())
+    })
+}
+
+#[test]
+fn ends_as_the_user_wants_it() -> Result<()> {
+    let flooded = Flooded::start()?;
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        let terminal = flooded.top()?;
+        terminal.wait_for("Nobody is dropped.")?;
+        ensure!(terminal.is_taken()?);
+        terminal.signal(signal)?;
+        let (status, told) = terminal.finish()?;
+        ensure!(
+            status.success() && told.is_empty(),
+            "{signal}: {status}: {told}"
+        );
+    }
+    // Ctrl-C is a key here.
+    let mut terminal = flooded.top()?;
+    terminal.wait_for("Nobody is dropped.")?;
+    terminal.press("\x03")?;
+    let (status, told) = terminal.finish()?;
+    ensure!(status.success() && told.is_empty(), "{status}: {told}");
+    Ok(())
+}
+
+#[test]
+fn the_daemon_ends_meanwhile() -> Result<()> {
+    let flooded = Flooded::start()?;
+    let terminal = flooded.top()?;
+    terminal.wait_for("Nobody is dropped.")?;
+    ensure!(flooded.limiter.stop()?.success());
+    let (status, told) = terminal.finish()?;
+    assert_eq!(status.code(), Some(1));
+    ensure!(
+        told.starts_with("no limiter is running") && told.lines().count() == 1,
+        "{told}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_document_a_line() -> Result<()> {
+    let flooded = Flooded::start()?;
+    let lines = flooded.flood(|| {
+        let mut child = Command::new(BINARY)
+            .args([
+                "top",
+                "--json",
+                "--interval",
+                "0.5",
+                "--sort",
+                "id",
+                "--count",
+                "2",
+            ])
+            .arg("--socket")
+            .arg(flooded.limiter.socket())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = BufReader::new(child.stdout.take().context("no stdout")?);
+        let lines: Vec<_> = output.lines().take(3).collect::<Result<_, _>>()?;
+        // Nobody reads on: an end without a complaint.
+        ensure!(child.wait()?.success());
+        Ok(lines)
+    })?;
+    for (number, line) in lines.iter().enumerate() {
+        let document: Value = serde_json::from_str(line)?;
+        assert_eq!(document["interfaces"][0]["name"], SERVER_INTERFACE);
+        assert_eq!(document["by"], "address");
+        let rate = &document["dropped_packets_per_second"];
+        assert_eq!(rate.is_null(), number == 0, "{line}");
+        ensure!(number == 0 || rate.as_f64() > Some(0.0), "{line}");
+    }
+    let last: Value = serde_json::from_str(&lines[2])?;
+    let offenders = last["offenders"].as_array().context("a list")?;
+    assert_eq!(offenders.len(), 2);
+    for (offender, source) in offenders.iter().zip(SOURCES) {
+        assert_eq!(offender["limit"], "PacketsPerIPAddress");
+        assert_eq!(offender["id"], source);
+        ensure!(
+            offender["drops_per_second"].as_f64() > Some(0.0),
+            "{offender}"
+        );
+        ensure!(offender["drops"].as_u64() > Some(0), "{offender}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_shown() -> Result<()> {
+    let scene = Scene::new()?;
+    let top = |arguments: &[&str]| {
+        let mut command = Command::new(BINARY);
+        command.arg("top").args(arguments);
+        command.arg("--socket").arg(scene.socket());
+        command
+    };
+    assert_fails(
+        &mut top(&[]),
+        &[
+            "there is no terminal to draw on: use --json for a document a line, or `limiter \
+           offenders` for a table",
+        ],
+    )?;
+    assert_fails(&mut top(&["--json"]), &["no limiter is running …"])?;
+    let socket = scene.socket();
+    let socket = socket.to_str().context("a path")?;
+    let (status, told) = Terminal::start(BINARY, &["top", "--socket", socket])?.finish()?;
+    assert_eq!(status.code(), Some(1));
+    ensure!(told.starts_with("no limiter is running"), "{told}");
+    Ok(())
+}
