@@ -1,16 +1,19 @@
 //! Network interfaces, as the kernel tells of them over netlink.
 
+mod events;
+
 use std::{ffi::CStr, io};
 
 use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkXdp};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use thiserror::Error;
 
+pub use self::events::{Events, LinkEvent};
 use super::DatapathError;
 
 /// An interface that exists.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
     pub name: String,
@@ -18,6 +21,8 @@ pub struct Interface {
     pub index: u32,
     /// The largest network packet it carries, in bytes, without the Ethernet header.
     pub mtu: u32,
+    /// The id of the XDP program that it has.
+    pub xdp_program: Option<u32>,
 }
 
 /// An interface cannot be used.
@@ -42,29 +47,42 @@ pub enum InterfaceError {
     Occupied(#[from] DatapathError),
 }
 
+/// Every interface there is now.
+pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
+    let (connection, handle, _) = rtnetlink::new_connection().map_err(InterfaceError::Netlink)?;
+    // Ends when the handle is gone.
+    tokio::spawn(connection);
+    let links: Vec<_> = handle
+        .link()
+        .get()
+        .execute()
+        .try_collect()
+        .await
+        .map_err(InterfaceError::Links)?;
+    Ok(links.iter().filter_map(Interface::described_by).collect())
+}
+
+/// The interface of that name; `None`: there is none now.
+pub async fn find(name: &str) -> Result<Option<Interface>, InterfaceError> {
+    let mut interfaces = list().await?.into_iter();
+    Ok(interfaces.find(|interface| interface.name == name))
+}
+
 /// Finds the interfaces by name and makes sure that none has an XDP program.
 pub async fn find_free(names: &[String]) -> Result<Vec<Interface>, InterfaceError> {
-    let (connection, handle, _) = rtnetlink::new_connection().map_err(InterfaceError::Netlink)?;
-    let connection = tokio::spawn(connection);
-    let mut links = handle.link().get().execute();
-    let mut found = Vec::new();
-    while let Some(link) = links.try_next().await.map_err(InterfaceError::Links)? {
-        found.push(Found::from(&link));
-    }
-    connection.abort();
-
+    let interfaces = list().await?;
     names
         .iter()
         .map(|name| {
-            let Some(found) = found.iter().find(|found| found.interface.name == *name) else {
-                let others = found.iter().map(|found| found.interface.name.as_str());
+            let Some(found) = interfaces.iter().find(|found| found.name == *name) else {
+                let others = interfaces.iter().map(|found| found.name.as_str());
                 return Err(InterfaceError::Unknown {
                     name: name.clone(),
                     others: others.collect::<Vec<_>>().join(", "),
                 });
             };
             match found.xdp_program {
-                None => Ok(found.interface.clone()),
+                None => Ok(found.clone()),
                 Some(id) => Err(DatapathError::Occupied {
                     interface: name.clone(),
                     program: describe_program(id),
@@ -75,27 +93,19 @@ pub async fn find_free(names: &[String]) -> Result<Vec<Interface>, InterfaceErro
         .collect()
 }
 
-struct Found {
-    interface: Interface,
-    xdp_program: Option<u32>,
-}
-
-impl From<&rtnetlink::packet_route::link::LinkMessage> for Found {
-    fn from(link: &rtnetlink::packet_route::link::LinkMessage) -> Self {
-        let mut found = Self {
-            interface: Interface {
-                name: String::new(),
-                index: link.header.index,
-                mtu: 0,
-            },
-            xdp_program: None,
-        };
-        for attribute in &link.attributes {
+impl Interface {
+    /// What a message of the kernel says of an interface; `None`: the message is about something
+    /// else of it, such as its wireless network, and does not describe it.
+    fn described_by(message: &LinkMessage) -> Option<Self> {
+        let mut name = None;
+        let mut mtu = None;
+        let mut xdp_program = None;
+        for attribute in &message.attributes {
             match attribute {
-                LinkAttribute::IfName(name) => found.interface.name.clone_from(name),
-                LinkAttribute::Mtu(mtu) => found.interface.mtu = *mtu,
+                LinkAttribute::IfName(told) => name = Some(told.clone()),
+                LinkAttribute::Mtu(told) => mtu = Some(*told),
                 LinkAttribute::Xdp(attributes) => {
-                    found.xdp_program = attributes.iter().find_map(|attribute| match attribute {
+                    xdp_program = attributes.iter().find_map(|attribute| match attribute {
                         LinkXdp::ProgId(id)
                         | LinkXdp::DrvProgId(id)
                         | LinkXdp::SkbProgId(id)
@@ -110,7 +120,12 @@ impl From<&rtnetlink::packet_route::link::LinkMessage> for Found {
                 _ => {}
             }
         }
-        found
+        Some(Self {
+            name: name?,
+            index: message.header.index,
+            mtu: mtu?,
+            xdp_program,
+        })
     }
 }
 
