@@ -28,7 +28,7 @@ mod settings;
 mod source;
 mod subscribers;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use self::{
     buckets::{Buckets, Store},
@@ -42,6 +42,9 @@ use crate::policy::{Names, Policy};
 /// A configuration, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// The files it was read from, the configuration file first; not those that came through a
+    /// descriptor, such as `/dev/stdin`, and cannot be read again.
+    pub files: Vec<PathBuf>,
     /// The interfaces to attach to; may be empty, the command line can name them too.
     pub interfaces: Vec<String>,
     /// How to attach.
@@ -70,6 +73,7 @@ pub struct Config {
 pub fn load(path: &Path, names: &Names) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
+    problems.note_read(path);
     let directory = if source::is_descriptor(path) {
         Path::new("")
     } else {

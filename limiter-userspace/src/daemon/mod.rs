@@ -4,7 +4,7 @@ mod answers;
 mod offenders;
 mod service;
 mod startup;
-mod watch;
+pub mod watch;
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     service::ready(&format!("limits: {}", daemon.policy.limits.len()));
     let ended = tokio::select! {
         () = started.control.serve(answer) => Ok(()),
-        () = watch::until_no_interface_is_left(daemon) => Err(DaemonError::NoInterfaceLeft),
+        () = watch::interfaces::until_no_interface_is_left(daemon) => Err(DaemonError::NoInterfaceLeft),
         _ = interrupt.recv() => {
             info!("interrupted: detaching");
             Ok(())

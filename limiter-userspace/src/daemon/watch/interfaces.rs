@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tracing::error;
 
-use super::Daemon;
+use crate::daemon::Daemon;
 
 /// How often the interfaces are looked at: one system call each.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Ends when the last interface has vanished; says so of each that does.
-pub(super) async fn until_no_interface_is_left(daemon: &Daemon) {
+pub(in crate::daemon) async fn until_no_interface_is_left(daemon: &Daemon) {
     let mut left: Vec<_> = daemon.datapath.attachments().iter().collect();
     let mut ticks = tokio::time::interval(INTERVAL);
     while !left.is_empty() {
