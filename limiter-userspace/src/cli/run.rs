@@ -1,6 +1,6 @@
 //! `limiter run`.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
     Args,
@@ -11,7 +11,7 @@ use tracing::{Level, error};
 use super::{ControlArgs, fail};
 use crate::{
     config::AttachMode,
-    daemon::{self, Options},
+    daemon::{self, Options, incidents},
     logging::{self, Format, FormatChoice},
 };
 
@@ -52,6 +52,10 @@ pub(super) struct RunArgs {
     /// Log every verdict of the XDP program too, at any level, for diagnosis: slow
     #[arg(long)]
     log_datapath: bool,
+
+    /// For tests, which have not the time: how many seconds of quiet end an incident
+    #[arg(long, hide = true, value_name = "SECONDS", default_value_t = incidents::QUIET.as_secs())]
+    incident_quiet: u64,
 
     #[command(flatten)]
     control: ControlArgs,
@@ -94,6 +98,7 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         metrics: args.metrics.map(|MetricsAddress(address)| address),
         socket: args.control.socket,
         log_datapath: args.log_datapath,
+        incident_quiet: Duration::from_secs(args.incident_quiet),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,6 +1,7 @@
 //! The daemon: keeps the datapath, answers for it, and ends when it has to.
 
 mod answers;
+pub mod incidents;
 mod offenders;
 mod service;
 mod startup;
@@ -47,6 +48,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
+    let quiet = options.incident_quiet;
     let started = tokio::select! {
         started = startup::start(options) => started?,
         _ = interrupt.recv() => return Ok(()),
@@ -70,6 +72,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             Ok(())
         }
         never = service::stay_alive() => match never {},
+        never = incidents::watch(daemon, quiet) => match never {},
     };
     service::stopping();
     ended

@@ -2,7 +2,7 @@
 //! behind when a step fails: everything that can be refused comes before the first
 //! interface is touched.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use limiter_common::limit::Cost;
 use thiserror::Error;
@@ -38,6 +38,8 @@ pub struct Options {
     pub socket: PathBuf,
     /// Whether the program logs its verdicts.
     pub log_datapath: bool,
+    /// How long nobody may be dropped until an incident has ended.
+    pub incident_quiet: Duration,
 }
 
 /// The daemon did not start; nothing is attached.

@@ -3,6 +3,7 @@
 
 mod control;
 mod generated;
+mod incidents;
 mod interfaces;
 mod log;
 mod machine;
