@@ -11,7 +11,7 @@ use tracing::{Level, error};
 use super::{ControlArgs, fail};
 use crate::{
     config::{AttachMode, duration},
-    daemon::{self, Options},
+    daemon::{self, Options, incidents},
     datapath::pins::DEFAULT_DIRECTORY,
     logging::{self, Format, FormatChoice},
 };
@@ -69,6 +69,9 @@ pub(super) struct RunArgs {
     /// Revert each new policy after that time, such as 60s, unless `limiter confirm` comes
     #[arg(long, value_name = "DURATION", value_parser = parse_patience)]
     confirm: Option<Duration>,
+    /// For tests, which have not the time: how many seconds of quiet end an incident
+    #[arg(long, hide = true, value_name = "SECONDS", default_value_t = incidents::QUIET.as_secs())]
+    incident_quiet: u64,
 
     #[command(flatten)]
     control: ControlArgs,
@@ -126,6 +129,7 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         log_datapath: args.log_datapath,
         pin: args.pin,
         confirm: args.confirm,
+        incident_quiet: Duration::from_secs(args.incident_quiet),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

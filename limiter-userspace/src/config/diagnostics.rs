@@ -1,6 +1,12 @@
 //! What is wrong with a configuration, and where.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::source;
 
 /// A place in a file; lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,18 +56,28 @@ impl fmt::Display for Diagnostic {
 /// Everything that is wrong with a configuration: each file's errors in the order of their
 /// position, the configuration file's first, then those of the files it names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct Diagnostics(Vec<Diagnostic>);
+pub struct Diagnostics {
+    noted: Vec<Diagnostic>,
+    files: Vec<PathBuf>,
+}
 
 impl Diagnostics {
     /// The diagnostics, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.0.iter()
+        self.noted.iter()
+    }
+
+    /// The files that were read, or could not be: one of them has to change before it is worth
+    /// another try. Not those that came through a descriptor.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 }
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, diagnostic) in self.0.iter().enumerate() {
+        for (index, diagnostic) in self.noted.iter().enumerate() {
             if index > 0 {
                 formatter.write_str("\n")?;
             }
@@ -78,6 +94,8 @@ pub(super) struct Problems {
     /// place of its file here.
     files: Vec<Arc<str>>,
     noted: Vec<(FileNumber, Diagnostic)>,
+    /// The files that can be read again.
+    read: Vec<PathBuf>,
 }
 
 /// Which of a configuration's files.
@@ -96,6 +114,18 @@ impl Problems {
     pub(super) fn open(&mut self, name: &str) -> FileNumber {
         self.files.push(Arc::from(name));
         FileNumber(self.files.len() - 1)
+    }
+
+    /// Notes that a file is read, whether or not that succeeds.
+    pub(super) fn note_read(&mut self, path: &Path) {
+        if !source::is_descriptor(path) {
+            self.read.push(path.to_owned());
+        }
+    }
+
+    /// The files that were read so far and can be read again.
+    pub(super) fn files_read(&self) -> &[PathBuf] {
+        &self.read
     }
 
     /// Notes an error in a file.
@@ -130,11 +160,10 @@ impl Problems {
     pub(super) fn into_diagnostics(mut self) -> Diagnostics {
         self.noted
             .sort_by_key(|(file, diagnostic)| (*file, diagnostic.at));
-        Diagnostics(
-            self.noted
-                .into_iter()
-                .map(|(_, diagnostic)| diagnostic)
-                .collect(),
-        )
+        let noted = self.noted.into_iter().map(|(_, diagnostic)| diagnostic);
+        Diagnostics {
+            noted: noted.collect(),
+            files: self.read,
+        }
     }
 }

@@ -30,6 +30,7 @@ mod subscribers;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::source::is_descriptor;
 pub use self::{
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
@@ -42,6 +43,9 @@ use crate::policy::{Names, Policy};
 /// A configuration, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// The files it was read from, the configuration file first; not those that came through a
+    /// descriptor, such as `/dev/stdin`, and cannot be read again.
+    pub files: Vec<PathBuf>,
     /// The interfaces to attach to; may be empty, the command line can name them too.
     pub interfaces: Vec<String>,
     /// How to attach.
@@ -72,7 +76,8 @@ pub struct Config {
 pub fn load(path: &Path, names: &Names) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
-    let directory = if source::is_descriptor(path) {
+    problems.note_read(path);
+    let directory = if is_descriptor(path) {
         Path::new("")
     } else {
         path.parent().unwrap_or(Path::new(""))

@@ -126,6 +126,7 @@ pub(super) fn read(
         .unwrap_or_default();
     let (policy, names) = assemble::policy(parts, surroundings, problems)?;
     Some(Config {
+        files: problems.files_read().to_vec(),
         interfaces,
         mode,
         buckets,
@@ -165,6 +166,7 @@ fn named_file<'n, T>(
     path: &Path,
     read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
 ) -> Option<T> {
+    reader.problems().note_read(path);
     // What is wrong with the file as a whole is said where it is named.
     let mut unreadable = |error: source::Unreadable| {
         reader.error(node.at, format!("the file '{}' {error}", path.display()));

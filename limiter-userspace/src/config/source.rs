@@ -63,7 +63,7 @@ pub(super) fn read(path: &Path) -> Result<String, Unreadable> {
 }
 
 /// Whether a path names one of this process's open files.
-pub(super) fn is_descriptor(path: &Path) -> bool {
+pub(crate) fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || path.starts_with("/dev/fd")
         || path.starts_with("/proc/self/fd")

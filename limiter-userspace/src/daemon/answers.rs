@@ -18,7 +18,10 @@ use crate::{
 /// The daemon's answer.
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     match request {
-        Request::Reload => told(reload::reload(&daemon).await.map(Answer::Reloaded)),
+        Request::Reload => match daemon.reloads.ask().await {
+            Ok(reloaded) => Answer::Reloaded(reloaded),
+            Err(error) => Answer::Error(error),
+        },
         Request::Confirm => {
             let confirmed = reload::confirm(&daemon).await;
             told(confirmed.map(|generation| Answer::Confirmed { generation }))

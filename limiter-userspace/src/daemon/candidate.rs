@@ -1,7 +1,7 @@
 //! A configuration that is to be put in force: read, and checked against the machine, before
 //! anything is changed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use limiter_common::limit::Cost;
 use thiserror::Error;
@@ -108,6 +108,11 @@ impl Read {
             names,
             policy,
         })
+    }
+
+    /// The files it was read from.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.config.files
     }
 
     /// The interfaces that are to be limited, by name.

@@ -3,6 +3,7 @@
 mod answers;
 mod candidate;
 mod changes;
+pub mod incidents;
 mod memory;
 mod named;
 mod offenders;
@@ -11,7 +12,7 @@ mod reload;
 mod service;
 mod startup;
 mod state;
-mod watch;
+pub mod watch;
 
 use std::{
     net::SocketAddr,
@@ -43,6 +44,8 @@ pub struct Daemon {
     state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
     changes: Mutex<Changes>,
+    /// Who asks for a reload.
+    reloads: reload::Requests,
     /// Held while the policy is being changed: one change at a time.
     changing: tokio::sync::Mutex<()>,
     /// A change has begun to wait for confirmation.
@@ -56,9 +59,11 @@ impl Daemon {
         options: Options,
         metrics: Option<SocketAddr>,
         state: Option<StateKeeper>,
+        reloads: reload::Requests,
         datapath: Datapath,
     ) -> Self {
         Self {
+            reloads,
             options,
             metrics,
             state,
@@ -143,6 +148,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
     let hang_up = signal(SignalKind::hangup()).map_err(DaemonError::Signals)?;
+    let quiet = options.incident_quiet;
     let started = tokio::select! {
         started = startup::start(options) => started?,
         _ = interrupt.recv() => return Ok(()),
@@ -160,8 +166,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         () = reload::first_is_not_confirmed(&daemon) => End::NotConfirmed,
         _ = interrupt.recv() => End::Stop,
         _ = terminate.recv() => End::Stop,
-        never = watch::interfaces(&daemon) => match never {},
-        never = reload::on_signal(&daemon, hang_up) => match never {},
+        never = watch::interfaces::keep(&daemon) => match never {},
+        never = reload::whenever_asked(&daemon, started.requests, hang_up, started.files) => {
+            match never {}
+        }
+        never = incidents::watch(&daemon, quiet) => match never {},
         never = service::stay_alive() => match never {},
         never = state::keep(&daemon) => match never {},
     };

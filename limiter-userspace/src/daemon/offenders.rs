@@ -115,8 +115,18 @@ pub(super) fn last_drop(
         }))
 }
 
+/// How many leading bits name a group.
+pub(super) const fn prefix_length(by: Grouping, family: Family) -> u8 {
+    match (by, family) {
+        (Grouping::Address, Family::V4) => 32,
+        (Grouping::Address, Family::V6) => 128,
+        (Grouping::Range, Family::V4) => 24,
+        (Grouping::Range, Family::V6) => 64,
+    }
+}
+
 /// The name of the limit of an interned id; `None`: the policy has none such.
-fn limit_name(policy: &Policy, id: u16) -> Option<String> {
+pub(super) fn limit_name(policy: &Policy, id: u16) -> Option<String> {
     let mut limits = policy.limits.iter();
     let limit = limits.find(|limit| limit.id == LimitId(id))?;
     Some(limit.name.clone())
@@ -158,12 +168,7 @@ fn grouped<'o>(
 ) -> Vec<Group> {
     let mut groups = HashMap::<(u16, Address), Group>::new();
     for (key, offender) in offenders {
-        let prefix_length = match (by, key.address().family) {
-            (Grouping::Address, Family::V4) => 32,
-            (Grouping::Address, Family::V6) => 128,
-            (Grouping::Range, Family::V4) => 24,
-            (Grouping::Range, Family::V6) => 64,
-        };
+        let prefix_length = prefix_length(by, key.address().family);
         let address = key.address().masked(prefix_length);
         groups
             .entry((key.limit, address))

@@ -6,6 +6,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use thiserror::Error;
 use tokio::{
     signal::unix::Signal,
+    sync::{mpsc, oneshot},
     task::{JoinError, spawn_blocking},
     time::sleep_until,
 };
@@ -16,6 +17,7 @@ use super::{
     candidate::{Candidate, CandidateError, Known, Read},
     memory, service, service_status,
     state::Resumed,
+    watch::files::FileWatch,
 };
 use crate::{
     control::protocol::Reloaded,
@@ -54,13 +56,58 @@ pub(super) enum ConfirmError {
     Datapath(#[from] DatapathError),
 }
 
-/// Reads the configuration again and puts it in force.
-pub(super) async fn reload(daemon: &Arc<Daemon>) -> Result<Reloaded, ReloadError> {
+/// Where a reload is asked for.
+#[derive(Clone)]
+pub(super) struct Requests(mpsc::Sender<Reply>);
+
+/// Where what came of it is told.
+pub(super) type Reply = oneshot::Sender<Result<Reloaded, String>>;
+
+impl Requests {
+    /// And where such requests arrive.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Reply>) {
+        let (requests, arriving) = mpsc::channel(1);
+        (Self(requests), arriving)
+    }
+
+    /// Asks, and waits for what comes of it.
+    pub(super) async fn ask(&self) -> Result<Reloaded, String> {
+        let (reply, answer) = oneshot::channel();
+        let ending = || "the daemon is about to end".to_owned();
+        self.0.send(reply).await.map_err(|_| ending())?;
+        answer.await.map_err(|_| ending())?
+    }
+}
+
+/// Reloads whenever it is asked to: by a request, by SIGHUP, by a change of one of the
+/// configuration's files.
+pub(super) async fn whenever_asked(
+    daemon: &Arc<Daemon>,
+    mut requests: mpsc::Receiver<Reply>,
+    mut hang_up: Signal,
+    mut files: FileWatch,
+) -> Infallible {
+    loop {
+        let reply = tokio::select! {
+            Some(reply) = requests.recv() => Some(reply),
+            _ = hang_up.recv() => None,
+            () = files.changed() => None,
+        };
+        // What is changed from now on may not be read any more.
+        files.accept();
+        let reloaded = reload(daemon, &mut files).await;
+        if let Some(reply) = reply {
+            // Whoever has asked may have gone; the log says it too.
+            let _ = reply.send(reloaded);
+        }
+    }
+}
+
+/// Reads the configuration again and puts it in force. Of an error, the lines.
+async fn reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloaded, String> {
     let _alone = daemon.changing.lock().await;
-    let reloaded = try_reload(daemon).await;
-    let error = reloaded.as_ref().err().map(ToString::to_string);
-    match (&reloaded, &error) {
-        (Ok(reloaded), _) => {
+    let reloaded = match try_reload(daemon, files).await {
+        Ok(reloaded) => {
             info!(
                 generation = reloaded.generation,
                 limits = reloaded.limits,
@@ -71,19 +118,21 @@ pub(super) async fn reload(daemon: &Arc<Daemon>) -> Result<Reloaded, ReloadError
                 reloaded.overrides,
             );
             service::status(&service_status(daemon));
+            Ok(reloaded)
         }
-        (_, Some(reason)) => {
-            for line in reason.lines() {
+        Err(error) => {
+            let error = error.to_string();
+            for line in error.lines() {
                 error!("not reloaded: {line}");
             }
+            Err(error)
         }
-        (_, None) => {}
-    }
-    daemon.changes().note(error);
+    };
+    daemon.changes().note(reloaded.as_ref().err().cloned());
     reloaded
 }
 
-async fn try_reload(daemon: &Arc<Daemon>) -> Result<Reloaded, ReloadError> {
+async fn try_reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloaded, ReloadError> {
     if daemon.changes().deadline().is_some() {
         return Err(ReloadError::Unconfirmed);
     }
@@ -93,7 +142,14 @@ async fn try_reload(daemon: &Arc<Daemon>) -> Result<Reloaded, ReloadError> {
     };
     let options = &daemon.options;
     let path = options.config.clone();
-    let read = spawn_blocking(move || Read::load(&path, |_| known)).await??;
+    let read = spawn_blocking(move || Read::load(&path, |_| known)).await?;
+    match &read {
+        Ok(read) => files.replace(read.files().iter().cloned()),
+        // One that is broken is watched for its repair.
+        Err(CandidateError::Config(errors)) => files.replace(errors.files().iter().cloned()),
+        Err(_) => {}
+    }
+    let read = read?;
     let interfaces = read.interface_names(options)?;
     let candidate = read.check(interfaces, &ours).await?;
     let missing = candidate.looked.missing.clone();
@@ -251,15 +307,5 @@ pub(super) async fn first_is_not_confirmed(daemon: &Daemon) {
             Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
         }
         service::status(&service_status(daemon));
-    }
-}
-
-/// Reloads at each SIGHUP.
-pub(super) async fn on_signal(daemon: &Arc<Daemon>, mut hang_up: Signal) -> Infallible {
-    loop {
-        if hang_up.recv().await.is_some() {
-            // What comes of it is in the log.
-            let _ = reload(daemon).await;
-        }
     }
 }

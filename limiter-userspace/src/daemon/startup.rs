@@ -5,16 +5,18 @@
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use thiserror::Error;
+use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::{
     Daemon,
     candidate::{CandidateError, Known, Read},
-    reload::{self, ReloadError},
+    reload::{self, ReloadError, Reply},
     state::{Resumed, StateKeeper},
+    watch::files::FileWatch,
 };
 use crate::{
-    config::AttachMode,
+    config::{self, AttachMode},
     control::server::{Server, ServerError},
     datapath::{
         Adopted, Attachment, Datapath, DatapathError, LogLevel, Previous, Settings,
@@ -45,6 +47,8 @@ pub struct Options {
     pub pin: Option<PathBuf>,
     /// How long each new policy waits to be confirmed; `None`: it needs not be.
     pub confirm: Option<Duration>,
+    /// How long nobody may be dropped until an incident has ended.
+    pub incident_quiet: Duration,
 }
 
 /// The daemon did not start; nothing was attached or changed.
@@ -94,6 +98,9 @@ impl From<ReloadError> for StartupError {
 pub(super) struct Started {
     pub(super) daemon: Arc<Daemon>,
     pub(super) control: Server,
+    pub(super) requests: mpsc::Receiver<Reply>,
+    /// The configuration's files.
+    pub(super) files: FileWatch,
     /// Ends when dropped.
     _metrics: Option<Metrics>,
 }
@@ -114,6 +121,9 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
             .collect(),
         None => Vec::new(),
     };
+    // Before it is read: no change is missed.
+    let config = Some(options.config.clone()).filter(|path| !config::is_descriptor(path));
+    let mut files = FileWatch::new(config.into_iter());
     let mut state = None;
     let mut resumed = None;
     let read = Read::load(&options.config, |config| {
@@ -134,6 +144,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
             read?
         }
     };
+    files.replace(read.files().iter().cloned());
     let interfaces = read.interface_names(&options)?;
     preflight::check()?;
     let candidate = read.check(interfaces, &ours).await?;
@@ -171,8 +182,9 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         }
         None => Datapath::new(settings()?)?,
     };
+    let (reloads, requests) = reload::Requests::new();
     let metrics = listener.as_ref().map(Listener::address);
-    let daemon = Arc::new(Daemon::new(options, metrics, state, datapath));
+    let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
     reload::put_in_force(&daemon, candidate, resumed).await?;
     {
         let datapath = daemon.datapath();
@@ -192,6 +204,8 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     }
     Ok(Started {
         control,
+        requests,
+        files,
         _metrics: listener.map(|listener| listener.serve(Arc::clone(&daemon))),
         daemon,
     })

@@ -7,6 +7,7 @@ mod control;
 mod diff;
 mod generated;
 mod guard;
+mod incidents;
 mod interfaces;
 mod log;
 mod machine;

@@ -232,3 +232,40 @@ fn named_files_that_cannot_be_read() {
         ]),
     );
 }
+
+#[test]
+fn files_are_told_whether_or_not_they_are_right() {
+    let config = load(&[
+        (
+            "limiter.yaml",
+            b"limits: limits.yml\noverrides: overrides.yml\n",
+        ),
+        (
+            "limits.yml",
+            b"PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}\n",
+        ),
+        (
+            "overrides.yml",
+            b"- PacketsPerIPAddress: {burst: 2, count: 1, period: 1s, ids: [192.0.2.1]}\n",
+        ),
+    ])
+    .unwrap();
+    let expected = ["limiter.yaml", "limits.yml", "overrides.yml"];
+    assert_eq!(config.files, expected.map(Path::new));
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::write(
+        path("limiter.yaml"),
+        "limits: broken.yml\noverrides: missing.yml\n",
+    )
+    .unwrap();
+    fs::write(path("broken.yml"), "a: [\n").unwrap();
+    let errors = config::load(&path("limiter.yaml"), &Names::default()).unwrap_err();
+    let expected = ["limiter.yaml", "broken.yml", "missing.yml"];
+    assert_eq!(errors.files(), expected.map(path));
+
+    // Not read again, and so not told.
+    let errors = config::load(Path::new("/dev/fd/99"), &Names::default()).unwrap_err();
+    assert!(errors.files().is_empty());
+}

@@ -12,7 +12,7 @@ use limiter_userspace::{
 pub(super) const LIMIT: &str = "limits: {PacketsPerIPAddress: {burst: 5, count: 5, period: 1s}}\n";
 
 /// Loads the first of `files`, which stand in a directory of their own. Errors come without
-/// the directory's name.
+/// the directory's name, and so do the files that were read.
 #[expect(clippy::unwrap_used, reason = "a test's own files can be written")]
 pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
@@ -27,6 +27,12 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     let path = directory.path().join(files[0].0);
     let loaded = config::load(&path, &Names::default());
     assert_told_by_the_command(&path, loaded.as_ref().err());
+    let loaded = loaded.map(|mut config| {
+        for file in &mut config.files {
+            *file = file.strip_prefix(directory.path()).unwrap().to_owned();
+        }
+        config
+    });
     loaded.map_err(lines)
 }
 

@@ -2,24 +2,43 @@
 
 use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
 
-use tokio::task::spawn_blocking;
+use tokio::{
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 use tracing::{error, warn};
 
-use super::{Daemon, reload::announce};
-use crate::datapath::interface::{self, Interface};
+use super::super::{Daemon, reload::announce};
+use crate::datapath::interface::{self, Events, Interface};
 
-/// How often the interfaces are looked at.
-const INTERVAL: Duration = Duration::from_millis(500);
+/// How often the interfaces are looked at all the same: an interface that could not be attached
+/// to may be free by now.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often, when the kernel tells nothing.
+const SHORT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Says which interfaces vanish, and attaches to those that appear.
-pub(super) async fn interfaces(daemon: &Arc<Daemon>) -> Infallible {
+pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut vanished = BTreeSet::new();
-    let mut ticks = tokio::time::interval(INTERVAL);
+    let mut events = match Events::open().await {
+        Ok(events) => Some(events),
+        Err(error) => {
+            warn!("interfaces are looked at every now and then only: {error}");
+            None
+        }
+    };
     loop {
-        ticks.tick().await;
-        let _alone = daemon.changing.lock().await;
-        tell_vanished(daemon, &mut vanished);
-        attach_appeared(daemon).await;
+        {
+            let _alone = daemon.changing.lock().await;
+            tell_vanished(daemon, &mut vanished);
+            attach_appeared(daemon).await;
+        }
+        match &mut events {
+            // Whatever it is: what counts is how things are then.
+            Some(events) => drop(timeout(INTERVAL, events.next()).await),
+            None => sleep(SHORT_INTERVAL).await,
+        }
     }
 }
 

@@ -1,16 +1,19 @@
 //! Network interfaces, as the kernel tells of them over netlink.
 
-use std::{ffi::CStr, io};
+mod events;
+
+use std::io;
 
 use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkXdp};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use thiserror::Error;
 
+pub use self::events::{Events, LinkEvent};
 use super::DatapathError;
 
 /// An interface that exists.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
     pub name: String,
@@ -18,6 +21,8 @@ pub struct Interface {
     pub index: u32,
     /// The largest network packet it carries, in bytes, without the Ethernet header.
     pub mtu: u32,
+    /// The id of its XDP program, and where that is in the words of ip(8).
+    pub xdp_program: Option<(u32, &'static str)>,
 }
 
 /// An interface cannot be used.
@@ -66,27 +71,31 @@ impl Looked {
     }
 }
 
+/// Every interface there is now.
+pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
+    let (connection, handle, _) = rtnetlink::new_connection().map_err(InterfaceError::Netlink)?;
+    // Ends when the handle is gone.
+    tokio::spawn(connection);
+    let links: Vec<_> = handle
+        .link()
+        .get()
+        .execute()
+        .try_collect()
+        .await
+        .map_err(InterfaceError::Links)?;
+    Ok(links.iter().filter_map(Interface::described_by).collect())
+}
+
 /// Looks for interfaces by name, and makes sure that none has an XDP program, but for those of
 /// these ids.
 pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceError> {
-    let (connection, handle, _) = rtnetlink::new_connection().map_err(InterfaceError::Netlink)?;
-    let connection = tokio::spawn(connection);
-    let mut links = handle.link().get().execute();
-    let mut all = Vec::new();
-    while let Some(link) = links.try_next().await.map_err(InterfaceError::Links)? {
-        all.push(Found::from(&link));
-    }
-    connection.abort();
-
+    let all = list().await?;
     let mut looked = Looked {
-        all: all
-            .iter()
-            .map(|found| found.interface.name.clone())
-            .collect(),
+        all: all.iter().map(|found| found.name.clone()).collect(),
         ..Looked::default()
     };
     for name in names {
-        let Some(found) = all.iter().find(|found| found.interface.name == *name) else {
+        let Some(found) = all.iter().find(|found| found.name == *name) else {
             looked.missing.push(name.clone());
             continue;
         };
@@ -99,39 +108,35 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceErr
                 }
                 .into());
             }
-            _ => looked.found.push(found.interface.clone()),
+            _ => looked.found.push(found.clone()),
         }
     }
     Ok(looked)
 }
 
-struct Found {
-    interface: Interface,
-    /// The id of its XDP program, and where that is.
-    xdp_program: Option<(u32, &'static str)>,
-}
-
-impl From<&rtnetlink::packet_route::link::LinkMessage> for Found {
-    fn from(link: &rtnetlink::packet_route::link::LinkMessage) -> Self {
-        let mut found = Self {
-            interface: Interface {
-                name: String::new(),
-                index: link.header.index,
-                mtu: 0,
-            },
-            xdp_program: None,
-        };
-        for attribute in &link.attributes {
+impl Interface {
+    /// What a message of the kernel says of an interface; `None`: the message is about something
+    /// else of it, such as its wireless network, and does not describe it.
+    fn described_by(message: &LinkMessage) -> Option<Self> {
+        let mut name = None;
+        let mut mtu = None;
+        let mut xdp_program = None;
+        for attribute in &message.attributes {
             match attribute {
-                LinkAttribute::IfName(name) => found.interface.name.clone_from(name),
-                LinkAttribute::Mtu(mtu) => found.interface.mtu = *mtu,
+                LinkAttribute::IfName(told) => name = Some(told.clone()),
+                LinkAttribute::Mtu(told) => mtu = Some(*told),
                 LinkAttribute::Xdp(attributes) => {
-                    found.xdp_program = attributes.iter().find_map(program_at);
+                    xdp_program = attributes.iter().find_map(program_at);
                 }
                 _ => {}
             }
         }
-        found
+        Some(Self {
+            name: name?,
+            index: message.header.index,
+            mtu: mtu?,
+            xdp_program,
+        })
     }
 }
 
@@ -155,21 +160,4 @@ fn describe_program(id: u32) -> String {
         Some(name) => format!("'{name}' (id {id})"),
         None => format!("with the id {id}"),
     }
-}
-
-/// The name of the interface with an index; `None`: there is none.
-#[must_use]
-pub fn name_of(index: u32) -> Option<String> {
-    let mut name = [0; libc::IF_NAMESIZE];
-    // SAFETY: the buffer has the IF_NAMESIZE bytes that the call may write.
-    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
-    if found.is_null() {
-        return None;
-    }
-    // SAFETY: the call succeeded, so the buffer holds a C string.
-    Some(
-        unsafe { CStr::from_ptr(name.as_ptr()) }
-            .to_string_lossy()
-            .into_owned(),
-    )
 }

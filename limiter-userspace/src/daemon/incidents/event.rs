@@ -1,0 +1,136 @@
+//! What is told of incidents, and how it is written to the log.
+
+use std::time::Duration;
+
+use limiter_common::{address::Address, bucket::Owner, limit::LimitId};
+use tracing::{info, warn};
+
+use crate::{
+    control::protocol::Grouping,
+    daemon::offenders::{limit_name, prefix_length},
+    policy::{Policy, owner_id},
+};
+
+/// Whose packets are dropped, and by which limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Subject {
+    pub(super) limit: LimitId,
+    pub(super) source: Source,
+}
+
+/// Whose packets are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    /// An address's.
+    Address(Address),
+    /// Those of many addresses of an IPv4 /24 or IPv6 /64, of which this is the first.
+    Range(Address),
+    /// Nobody knows whose, or those of many who are dropped seldom.
+    Any,
+}
+
+/// Something to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Packets begin to be dropped.
+    Began {
+        subject: Subject,
+        /// Of how many addresses; 0: nobody knows.
+        addresses: u64,
+        /// How many packets were dropped so far, at least.
+        drops: u64,
+    },
+    /// No packet is dropped any more.
+    Ended {
+        subject: Subject,
+        /// How many packets were dropped.
+        drops: u64,
+        /// Whether there may have been more.
+        is_lower_bound: bool,
+        /// From the first drop to the last.
+        duration_ns: u64,
+    },
+    /// Packets of so many more sources began to be dropped, which were not told one by one.
+    More { sources: u64 },
+}
+
+impl Source {
+    /// The range of an address.
+    pub(super) const fn range_of(address: Address) -> Self {
+        Self::Range(address.masked(prefix_length(Grouping::Range, address.family)))
+    }
+
+    fn named(self) -> (Option<String>, Option<String>) {
+        let name = |by, address: Address| {
+            let owner = Owner::Source {
+                address,
+                prefix_length: prefix_length(by, address.family),
+            };
+            Some(owner_id(&owner, ""))
+        };
+        match self {
+            Self::Address(address) => (name(Grouping::Address, address), None),
+            Self::Range(address) => (None, name(Grouping::Range, address)),
+            Self::Any => (None, None),
+        }
+    }
+}
+
+impl Event {
+    /// Writes it to the log, with the limits' names of this policy.
+    pub(super) fn log(&self, policy: &Policy) {
+        match self {
+            Self::Began {
+                subject,
+                addresses,
+                drops,
+            } => {
+                let (address, range, limit) = subject.named(policy);
+                let message = match (&address, &range) {
+                    (Some(address), _) => format!("{limit} began to drop {address}"),
+                    (_, Some(range)) => {
+                        format!("{limit} began to drop {range}: {addresses} addresses")
+                    }
+                    _ => format!("{limit} began to drop"),
+                };
+                warn!(limit, address, range, addresses, drops, "{message}");
+            }
+            Self::Ended {
+                subject,
+                drops,
+                is_lower_bound,
+                duration_ns,
+            } => {
+                let (address, range, limit) = subject.named(policy);
+                let whom = address.as_ref().or(range.as_ref());
+                let whom = whom.map_or_else(String::new, |whom| format!(" {whom}"));
+                let at_least = if *is_lower_bound { "at least " } else { "" };
+                let duration = Duration::from_nanos(*duration_ns);
+                info!(
+                    limit,
+                    address,
+                    range,
+                    drops,
+                    is_lower_bound,
+                    duration_ns,
+                    "{limit} drops{whom} no more: {at_least}{drops} packets in {duration:.1?}"
+                );
+            }
+            Self::More { sources } => warn!(
+                sources,
+                "and {sources} more sources began to be dropped: see `limiter offenders`"
+            ),
+        }
+    }
+}
+
+impl Subject {
+    /// The address, the range, and the limit's name.
+    fn named(&self, policy: &Policy) -> (Option<String>, Option<String>, String) {
+        let (address, range) = self.source.named();
+        // One that has been taken out of the policy meanwhile has no name any more.
+        let limit = limit_name(policy, self.limit.0);
+        let limit = limit.unwrap_or_else(|| format!("limit {}", self.limit.0));
+        (address, range, limit)
+    }
+}

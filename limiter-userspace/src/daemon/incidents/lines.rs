@@ -1,0 +1,48 @@
+//! How many lines of the log incidents may take: a budget, by the arithmetic of the limits.
+
+use limiter_common::gcra::Gcra;
+
+use super::event::Event;
+
+/// How many lines at once, and then how many in each minute.
+pub(super) const LINES_PER_MINUTE: u64 = 20;
+
+const MINUTE_NS: u64 = 60_000_000_000;
+
+const BUDGET: Gcra = Gcra::new(LINES_PER_MINUTE, LINES_PER_MINUTE, MINUTE_NS)
+    .expect("a limit that a configuration could have");
+
+/// The budget's state, and what it had no room for.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// When it is full again, in nanoseconds of the clock: its TAT.
+    full_again_ns: u64,
+    /// Sources whose beginning was not told, since that was last said.
+    untold: u64,
+}
+
+impl Lines {
+    /// Adds an event to those that are told, and how many were not before it; or says that
+    /// there is no room.
+    pub(super) fn tell(&mut self, now_ns: u64, event: Event, told: &mut Vec<Event>) -> bool {
+        let sources = self.untold;
+        let Ok(spend) = BUDGET.spend(now_ns, 1 + u64::from(sources > 0)) else {
+            return false;
+        };
+        let Ok(full_again_ns) = spend.apply(self.full_again_ns) else {
+            return false;
+        };
+        self.full_again_ns = full_again_ns;
+        told.push(event);
+        if sources > 0 {
+            told.push(Event::More { sources });
+            self.untold = 0;
+        }
+        true
+    }
+
+    /// So many sources more begin to be dropped, and that is not told.
+    pub(super) const fn leave_out(&mut self, sources: u64) {
+        self.untold += sources;
+    }
+}

@@ -1,0 +1,339 @@
+//! What of the drops is an incident: when it begins, whose it is, when it has ended.
+
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    mem,
+    net::IpAddr,
+    time::Duration,
+};
+
+use limiter_common::{limit::LimitId, offender::OffenderKey};
+
+use super::{
+    event::{Event, Source, Subject},
+    lines::Lines,
+};
+use crate::datapath::Recorded;
+
+/// An incident begins with so many drops from one look to the next: fewer are nobody's concern.
+pub(super) const LEAST_DROPS: u64 = 10;
+
+/// When so many addresses of a range begin at once, it is the range's incident.
+pub(super) const ADDRESSES_OF_A_RANGE: usize = 8;
+
+/// How many incidents there are at once. Beyond them sources are only counted.
+pub(super) const MOST_OPEN: usize = 1024;
+
+/// The incidents there are, and what was seen when it was last looked. Times are in nanoseconds
+/// of the decision's clock.
+///
+/// Memory is bounded: there are at most [`MOST_OPEN`] incidents, and of each offender who is
+/// remembered at most one number of drops.
+#[derive(Debug)]
+pub(super) struct Incidents {
+    quiet_ns: u64,
+    open: HashMap<Subject, Incident>,
+    lines: Lines,
+    /// Each limit's drops.
+    dropped: HashMap<LimitId, u64>,
+    /// Each offender's drops.
+    seen: HashMap<OffenderKey, Seen>,
+    /// When the offenders were last read.
+    read_ns: u64,
+    /// When the last look was.
+    looked_ns: u64,
+    /// The drops that were not recorded, and the offenders that were forgotten, until then.
+    missed: (u64, u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    drops: u64,
+    /// Whether there were enough new ones for an incident.
+    is_busy: bool,
+}
+
+/// An incident that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Incident {
+    first_drop_ns: u64,
+    last_drop_ns: u64,
+    drops: u64,
+    /// Whether there may have been more drops.
+    is_lower_bound: bool,
+    /// Whether the log has its beginning.
+    is_told: bool,
+}
+
+/// One that begins.
+struct Beginning {
+    subject: Subject,
+    /// How many addresses it has; 0: nobody knows.
+    addresses: u64,
+    /// How many of them had not begun before, for want of room.
+    uncounted: u64,
+    incident: Incident,
+}
+
+impl Incidents {
+    /// What happens from now on. An incident has ended after `quiet` without a drop.
+    pub(super) fn new(quiet: Duration, now_ns: u64) -> Self {
+        Self {
+            quiet_ns: u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX),
+            open: HashMap::new(),
+            lines: Lines::default(),
+            dropped: HashMap::new(),
+            seen: HashMap::new(),
+            read_ns: now_ns,
+            looked_ns: now_ns,
+            missed: (0, 0),
+        }
+    }
+
+    /// Whether limits have dropped packets since the last look, so that there is something new
+    /// of the offenders.
+    pub(super) fn is_news(&self, dropped: &[(LimitId, u64)]) -> bool {
+        let mut dropped = dropped.iter();
+        dropped.any(|(limit, drops)| self.dropped.get(limit) != Some(drops))
+    }
+
+    /// A look: what each limit has dropped, and the offenders, if they are recorded and there is
+    /// something new. Returns what is to be told, in order.
+    pub(super) fn observe(
+        &mut self,
+        now_ns: u64,
+        dropped: &[(LimitId, u64)],
+        recorded: Option<&Recorded>,
+    ) -> Vec<Event> {
+        let mut beginnings = match recorded {
+            Some(recorded) => self.add_offenders(now_ns, recorded),
+            None => Vec::new(),
+        };
+        self.add_limits(now_ns, dropped, &mut beginnings);
+        self.looked_ns = now_ns;
+        let mut told = Vec::new();
+        self.end(now_ns, &mut told);
+        self.begin(now_ns, beginnings, &mut told);
+        told
+    }
+
+    /// Adds what offenders were dropped since the last look to their incidents, and finds those
+    /// that begin.
+    fn add_offenders(&mut self, now_ns: u64, recorded: &Recorded) -> Vec<Beginning> {
+        let read_ns = mem::replace(&mut self.read_ns, now_ns);
+        // Who was not looked at then was not busy.
+        let was_read = read_ns == self.looked_ns;
+        let missed = (recorded.counts.skipped, recorded.forgotten());
+        let is_lower_bound = mem::replace(&mut self.missed, missed) != missed;
+        let before = mem::take(&mut self.seen);
+        let mut ranges = HashMap::<Subject, Vec<Beginning>>::new();
+        self.seen.reserve(recorded.offenders.len());
+        for (key, offender) in &recorded.offenders {
+            let before = before.get(key);
+            let drops = match before {
+                // One who was forgotten in between begins again.
+                Some(seen) => offender
+                    .drops
+                    .checked_sub(seen.drops)
+                    .unwrap_or(offender.drops),
+                None if offender.first_drop_ns >= read_ns => offender.drops,
+                // From before our time.
+                None => 0,
+            };
+            let was_busy = was_read && before.is_some_and(|seen| seen.is_busy);
+            let is_busy = drops >= LEAST_DROPS;
+            let seen = Seen {
+                drops: offender.drops,
+                is_busy,
+            };
+            self.seen.insert(*key, seen);
+            if drops == 0 {
+                continue;
+            }
+            let (limit, address) = (LimitId(key.limit), key.address());
+            let subject = |source| Subject { limit, source };
+            let alone = subject(Source::Address(address));
+            let range = subject(Source::range_of(address));
+            if let Some(incident) = self.open_incident(&alone, &range) {
+                incident.add(drops, offender.last_drop_ns, is_lower_bound);
+            } else if is_busy {
+                // Who was dropped for the first time lately was dropped in this incident alone.
+                let is_recent = offender.first_drop_ns.saturating_add(self.quiet_ns) > now_ns;
+                let (drops, first_drop_ns) = if is_recent {
+                    (offender.drops, offender.first_drop_ns)
+                } else {
+                    (drops, self.looked_ns)
+                };
+                ranges.entry(range).or_default().push(Beginning {
+                    subject: alone,
+                    addresses: 1,
+                    uncounted: u64::from(!was_busy),
+                    incident: Incident {
+                        first_drop_ns,
+                        last_drop_ns: offender.last_drop_ns,
+                        drops,
+                        is_lower_bound,
+                        is_told: false,
+                    },
+                });
+            }
+        }
+        let ranges = ranges.into_iter();
+        ranges
+            .flat_map(|(range, beginnings)| together(range, beginnings))
+            .collect()
+    }
+
+    fn open_incident(&mut self, alone: &Subject, range: &Subject) -> Option<&mut Incident> {
+        let subject = if self.open.contains_key(alone) {
+            alone
+        } else {
+            range
+        };
+        self.open.get_mut(subject)
+    }
+
+    /// Adds what limits have dropped to their own incidents: of sources that nobody knows, or that
+    /// are no incidents themselves.
+    fn add_limits(
+        &mut self,
+        now_ns: u64,
+        dropped: &[(LimitId, u64)],
+        beginnings: &mut Vec<Beginning>,
+    ) {
+        let subjects = self.open.keys();
+        let of_sources: HashSet<_> = subjects
+            .chain(beginnings.iter().map(|beginning| &beginning.subject))
+            .filter(|subject| subject.source != Source::Any)
+            .map(|subject| subject.limit)
+            .collect();
+        for (limit, total) in dropped {
+            // What is new to us may have dropped before our time.
+            let before = self.dropped.insert(*limit, *total).unwrap_or(*total);
+            let drops = total.saturating_sub(before);
+            if drops == 0 || of_sources.contains(limit) {
+                continue;
+            }
+            let subject = Subject {
+                limit: *limit,
+                source: Source::Any,
+            };
+            if let Some(incident) = self.open.get_mut(&subject) {
+                incident.add(drops, now_ns, false);
+            } else if drops >= LEAST_DROPS {
+                beginnings.push(Beginning {
+                    subject,
+                    addresses: 0,
+                    uncounted: 0,
+                    incident: Incident {
+                        first_drop_ns: now_ns,
+                        last_drop_ns: now_ns,
+                        drops,
+                        is_lower_bound: false,
+                        is_told: false,
+                    },
+                });
+            }
+        }
+    }
+
+    /// Ends incidents without a drop for some time, those first that ended first. What was told to
+    /// have begun is kept until there is room to tell its end.
+    fn end(&mut self, now_ns: u64, told: &mut Vec<Event>) {
+        let quiet_ns = self.quiet_ns;
+        let open = self.open.iter();
+        let mut ended: Vec<_> = open
+            .filter(|(_, incident)| now_ns.saturating_sub(incident.last_drop_ns) >= quiet_ns)
+            .map(|(subject, incident)| (*subject, *incident))
+            .collect();
+        ended.sort_unstable_by_key(|(subject, incident)| (incident.last_drop_ns, order(subject)));
+        for (subject, incident) in ended {
+            let event = Event::Ended {
+                subject,
+                drops: incident.drops,
+                is_lower_bound: incident.is_lower_bound,
+                duration_ns: incident.last_drop_ns.saturating_sub(incident.first_drop_ns),
+            };
+            if !incident.is_told || self.lines.tell(now_ns, event, told) {
+                self.open.remove(&subject);
+            }
+        }
+    }
+
+    /// Begins incidents, those with the most drops first, as far as there is room.
+    fn begin(&mut self, now_ns: u64, mut beginnings: Vec<Beginning>, told: &mut Vec<Event>) {
+        beginnings.sort_unstable_by_key(|beginning| {
+            (Reverse(beginning.incident.drops), order(&beginning.subject))
+        });
+        for Beginning {
+            subject,
+            addresses,
+            uncounted,
+            mut incident,
+        } in beginnings
+        {
+            let event = Event::Began {
+                subject,
+                addresses,
+                drops: incident.drops,
+            };
+            let has_room = self.open.len() < MOST_OPEN;
+            incident.is_told = has_room && self.lines.tell(now_ns, event, told);
+            if !incident.is_told {
+                self.lines.leave_out(uncounted);
+            }
+            if has_room {
+                self.open.insert(subject, incident);
+            }
+        }
+    }
+}
+
+impl Incident {
+    fn add(&mut self, drops: u64, last_drop_ns: u64, is_lower_bound: bool) {
+        self.drops += drops;
+        self.last_drop_ns = self.last_drop_ns.max(last_drop_ns);
+        self.is_lower_bound |= is_lower_bound;
+    }
+}
+
+/// The incidents of single addresses of a range that begin at once; as one, if they are many.
+fn together(range: Subject, beginnings: Vec<Beginning>) -> Vec<Beginning> {
+    if beginnings.len() < ADDRESSES_OF_A_RANGE {
+        return beginnings;
+    }
+    let together = beginnings.into_iter().reduce(|mut all, one| {
+        all.addresses += one.addresses;
+        all.uncounted += one.uncounted;
+        let Incident { first_drop_ns, .. } = one.incident;
+        all.incident.first_drop_ns = all.incident.first_drop_ns.min(first_drop_ns);
+        let Incident {
+            drops,
+            last_drop_ns,
+            is_lower_bound,
+            ..
+        } = one.incident;
+        all.incident.add(drops, last_drop_ns, is_lower_bound);
+        all
+    });
+    together
+        .into_iter()
+        .map(|all| Beginning {
+            subject: range,
+            ..all
+        })
+        .collect()
+}
+
+/// Makes the order the same each time.
+fn order(subject: &Subject) -> (LimitId, Option<IpAddr>) {
+    let address = match subject.source {
+        Source::Address(address) | Source::Range(address) => Some(address.into()),
+        Source::Any => None,
+    };
+    (subject.limit, address)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,354 @@
+//! Tables of drops and of what is told of them.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use limiter_common::{
+    address::Address,
+    offender::{Counts, Offender},
+};
+
+use super::*;
+use crate::daemon::incidents::lines::LINES_PER_MINUTE;
+
+const SECOND: u64 = 1_000_000_000;
+const START: u64 = 1_000 * SECOND;
+const QUIET: Duration = Duration::from_secs(30);
+
+/// What the kernel would have recorded, and who looks at it.
+struct Scene {
+    incidents: Incidents,
+    now_ns: u64,
+    offenders: HashMap<OffenderKey, Offender>,
+    counts: Counts,
+    dropped: BTreeMap<LimitId, u64>,
+}
+
+impl Scene {
+    /// With limits 1 and 2.
+    fn new() -> Self {
+        let mut scene = Self {
+            incidents: Incidents::new(QUIET, START),
+            now_ns: START,
+            offenders: HashMap::new(),
+            counts: Counts::default(),
+            dropped: [1, 2].map(|limit| (LimitId(limit), 0)).into(),
+        };
+        assert_eq!(scene.look(), [""; 0]);
+        scene
+    }
+
+    /// Limit 1 drops packets of these sources now, so many of each.
+    fn drop(&mut self, sources: &[(&str, u64)]) {
+        for (source, drops) in sources {
+            self.drop_by(1, source.parse().unwrap(), *drops);
+        }
+    }
+
+    fn drop_by(&mut self, limit: u16, source: IpAddr, drops: u64) {
+        let limit = LimitId(limit);
+        *self.dropped.entry(limit).or_default() += drops;
+        let key = OffenderKey::new(limit, &Address::from(source));
+        let offender = self.offenders.entry(key).or_insert_with(|| {
+            self.counts.inserted += 1;
+            Offender {
+                drops: 0,
+                ..Offender::new(self.now_ns)
+            }
+        });
+        offender.drops += drops;
+        offender.last_drop_ns = self.now_ns;
+        self.counts.recorded += drops;
+    }
+
+    /// A limit drops packets, and nothing of it is recorded.
+    fn drop_unseen(&mut self, limit: u16, drops: u64) {
+        *self.dropped.entry(LimitId(limit)).or_default() += drops;
+    }
+
+    fn wait(&mut self, seconds: u64) -> &mut Self {
+        self.now_ns += seconds * SECOND;
+        self
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        let dropped: Vec<_> = self.dropped.clone().into_iter().collect();
+        let recorded = self.incidents.is_news(&dropped).then(|| Recorded {
+            offenders: self.offenders.clone().into_iter().collect(),
+            counts: self.counts,
+        });
+        self.incidents
+            .observe(self.now_ns, &dropped, recorded.as_ref())
+    }
+
+    /// What is told, in words.
+    fn look(&mut self) -> Vec<String> {
+        self.events().iter().map(words).collect()
+    }
+}
+
+fn words(event: &Event) -> String {
+    let named = |subject: &Subject| {
+        let limit = subject.limit.0;
+        match subject.source {
+            Source::Address(address) => format!("{limit} {}", IpAddr::from(address)),
+            Source::Range(address) => format!("{limit} range {}", IpAddr::from(address)),
+            Source::Any => limit.to_string(),
+        }
+    };
+    match event {
+        Event::Began {
+            subject,
+            addresses,
+            drops,
+        } => format!("{}: {addresses} began, {drops}", named(subject)),
+        Event::Ended {
+            subject,
+            drops,
+            is_lower_bound,
+            duration_ns,
+        } => {
+            let sign = if *is_lower_bound { "≥" } else { "" };
+            let seconds = duration_ns / SECOND;
+            format!("{}: ended, {sign}{drops} in {seconds} s", named(subject))
+        }
+        Event::More { sources } => format!("{sources} more"),
+    }
+}
+
+/// So many addresses of as many ranges.
+fn scattered(count: u32) -> impl Iterator<Item = IpAddr> {
+    (0..count).map(|number| IpAddr::from((0x0b00_0001 + (number << 8)).to_be_bytes()))
+}
+
+#[test]
+fn begins_and_ends() {
+    let mut scene = Scene::new();
+    scene.wait(1).drop(&[("192.0.2.1", 9), ("2001:db8::1", 10)]);
+    // Fewer than it takes are nobody's incident, and here not the limit's either.
+    assert_eq!(scene.look(), ["1 2001:db8::1: 1 began, 10"]);
+    for _ in 0..5 {
+        scene.wait(1).drop(&[("2001:db8::1", 1)]);
+        assert_eq!(scene.look(), [""; 0]);
+    }
+    assert_eq!(scene.wait(29).look(), [""; 0]);
+    assert_eq!(scene.wait(1).look(), ["1 2001:db8::1: ended, 15 in 5 s"]);
+    assert_eq!(scene.wait(1_000).look(), [""; 0]);
+}
+
+#[test]
+fn all_drops_of_a_beginning_count() {
+    let mut scene = Scene::new();
+    // A look comes in between.
+    scene.drop(&[("192.0.2.1", 6)]);
+    assert_eq!(scene.look(), [""; 0]);
+    scene.wait(1).drop(&[("192.0.2.1", 30)]);
+    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 36"]);
+    assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 36 in 1 s"]);
+}
+
+#[test]
+fn flapping_is_one_incident_or_two() {
+    let mut scene = Scene::new();
+    scene.drop(&[("192.0.2.1", 10)]);
+    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
+    // Before the quiet has lasted long enough.
+    scene.wait(29).drop(&[("192.0.2.1", 10)]);
+    assert_eq!(scene.look(), [""; 0]);
+    assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 20 in 29 s"]);
+    // After that; the drops of the first are not counted again.
+    scene.wait(1).drop(&[("192.0.2.1", 12)]);
+    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 12"]);
+    assert_eq!(scene.wait(30).look().len(), 1);
+}
+
+#[test]
+fn each_limit_has_its_own() {
+    let mut scene = Scene::new();
+    let address = IpAddr::from([192, 0, 2, 1]);
+    scene.drop_by(1, address, 10);
+    scene.drop_by(2, address, 20);
+    assert_eq!(
+        scene.look(),
+        ["2 192.0.2.1: 1 began, 20", "1 192.0.2.1: 1 began, 10"]
+    );
+}
+
+#[test]
+fn many_of_a_range_are_one() {
+    let mut scene = Scene::new();
+    let hosts = |hosts: std::ops::Range<u8>| hosts.map(|host| IpAddr::from([203, 0, 113, host]));
+    scene.drop(&[("192.0.2.1", 1_000)]);
+    for address in hosts(0..57) {
+        scene.drop_by(1, address, 10);
+    }
+    // As many of a larger range are not at home together.
+    for address in scattered(9) {
+        scene.drop_by(2, address, 5_000);
+    }
+    let told = scene.look();
+    assert!(
+        told[..9]
+            .iter()
+            .all(|line| line.contains(": 1 began, 5000"))
+    );
+    assert_eq!(
+        told[9..],
+        [
+            "1 192.0.2.1: 1 began, 1000",
+            "1 range 203.0.113.0: 57 began, 570"
+        ]
+    );
+    // Others of the range join in.
+    scene.wait(1);
+    for address in hosts(50..200) {
+        scene.drop_by(1, address, 1);
+    }
+    assert_eq!(scene.look(), [""; 0]);
+    let told = scene.wait(30).look();
+    assert!(told.contains(&"1 range 203.0.113.0: ended, 720 in 1 s".to_owned()));
+
+    // Of IPv6 a range is a /64.
+    for host in 1..=8 {
+        scene.drop_by(1, IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, host, 1]), 10);
+    }
+    let told = scene.wait(60).look();
+    assert_eq!(told, ["1 range 2001:db8:0:1::: 8 began, 80"]);
+}
+
+#[test]
+fn limits_whose_sources_are_not_known() {
+    let mut scene = Scene::new();
+    scene.drop_unseen(2, 9);
+    assert_eq!(scene.look(), [""; 0]);
+    scene.wait(1).drop_unseen(2, 10);
+    assert_eq!(scene.look(), ["2: 0 began, 10"]);
+    scene.wait(2).drop_unseen(2, 1);
+    assert_eq!(scene.look(), [""; 0]);
+    assert_eq!(scene.wait(30).look(), ["2: ended, 11 in 2 s"]);
+
+    // Many who are dropped once each.
+    scene.wait(1);
+    for address in scattered(500) {
+        scene.drop_by(1, address, 1);
+    }
+    assert_eq!(scene.look(), ["1: 0 began, 500"]);
+}
+
+#[test]
+fn what_was_not_recorded_makes_a_lower_bound() {
+    let mut scene = Scene::new();
+    scene.drop(&[("192.0.2.1", 10)]);
+    scene.counts.skipped = 7;
+    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
+    // One who is forgotten begins to be counted anew, and his incident goes on.
+    scene.offenders.clear();
+    scene.wait(1).drop(&[("192.0.2.1", 3), ("192.0.2.2", 10)]);
+    assert_eq!(scene.look(), ["1 192.0.2.2: 1 began, 10"]);
+    assert_eq!(
+        scene.wait(30).look(),
+        [
+            "1 192.0.2.1: ended, ≥13 in 1 s",
+            "1 192.0.2.2: ended, ≥10 in 0 s"
+        ]
+    );
+    // That was then.
+    scene.wait(1).drop(&[("192.0.2.1", 10)]);
+    scene.look();
+    assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 10 in 1 s"]);
+}
+
+#[test]
+fn what_was_before_us_is_nothing_new() {
+    let mut scene = Scene::new();
+    scene.drop(&[("192.0.2.1", 1_000)]);
+    scene.wait(1);
+    scene.incidents = Incidents::new(QUIET, scene.now_ns);
+    assert_eq!(scene.look(), [""; 0]);
+    // Not enough of its own.
+    scene.wait(1).drop(&[("192.0.2.1", 9)]);
+    assert_eq!(scene.look(), [""; 0]);
+}
+
+/// A million sources in as many ranges at once, and again a second later.
+#[test]
+fn a_flood_has_few_lines_and_bounded_memory() {
+    const SOURCES: u32 = 1_000_000;
+    let mut incidents = Incidents::new(QUIET, START);
+    let mut recorded = Recorded {
+        offenders: scattered(SOURCES)
+            .map(|address| {
+                let mut offender = Offender::new(START);
+                offender.drops = LEAST_DROPS;
+                (OffenderKey::new(LimitId(1), &address.into()), offender)
+            })
+            .collect(),
+        counts: Counts {
+            inserted: SOURCES.into(),
+            ..Counts::default()
+        },
+    };
+    let told = incidents.observe(START, &[], Some(&recorded));
+    assert_eq!(told.len() as u64, LINES_PER_MINUTE);
+    assert_eq!(incidents.open.len(), MOST_OPEN);
+    for (_, offender) in &mut recorded.offenders {
+        offender.drops += LEAST_DROPS;
+        offender.last_drop_ns += SECOND;
+    }
+    assert_eq!(incidents.observe(START + SECOND, &[], Some(&recorded)), []);
+    assert_eq!(incidents.open.len(), MOST_OPEN);
+    assert_eq!(incidents.seen.len(), SOURCES as usize);
+
+    // With the next that is told, how many were not. Those that were not told to have begun have
+    // ended in silence, and of the others there is one for which the summary left no room.
+    let told = incidents.observe(START + 61 * SECOND, &[], None);
+    let told: Vec<_> = told.iter().map(words).collect();
+    assert_eq!(told.len() as u64, LINES_PER_MINUTE);
+    assert!(told[0].ends_with(": ended, 20 in 1 s"), "{}", told[0]);
+    assert_eq!(
+        told[1],
+        format!("{} more", u64::from(SOURCES) - LINES_PER_MINUTE)
+    );
+    assert_eq!(incidents.open.len(), 1);
+    assert_eq!(incidents.observe(START + 65 * SECOND, &[], None).len(), 1);
+    assert_eq!(incidents.open.len(), 0);
+}
+
+/// For ten minutes someone new each second: the budget holds, and nobody is left out of the count.
+#[test]
+fn lines_a_minute() {
+    const SECONDS: u32 = 600;
+    let mut scene = Scene::new();
+    let (mut lines, mut sources) = (0, 0);
+    for address in scattered(SECONDS) {
+        scene.wait(1).drop_by(1, address, 10);
+        for event in scene.events() {
+            lines += 1;
+            sources += match event {
+                Event::Began { addresses, .. } => addresses,
+                Event::Ended { .. } => 0,
+                Event::More { sources } => sources,
+            };
+        }
+    }
+    let most = LINES_PER_MINUTE * (1 + u64::from(SECONDS) / 60);
+    assert!(lines <= most && lines > most * 9 / 10, "{lines} of {most}");
+    assert!(
+        sources <= u64::from(SECONDS) && sources > u64::from(SECONDS) - 60,
+        "{sources}"
+    );
+}
+
+#[test]
+fn a_clock_that_is_set() {
+    let mut scene = Scene::new();
+    scene.drop(&[("192.0.2.1", 10)]);
+    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
+    // Back: nothing ends, nothing is told twice, and counting goes on.
+    scene.now_ns -= 500 * SECOND;
+    assert_eq!(scene.look(), [""; 0]);
+    scene.drop(&[("192.0.2.1", 5)]);
+    assert_eq!(scene.look(), [""; 0]);
+    // Far ahead: it has ended.
+    scene.now_ns += 10_000 * SECOND;
+    assert_eq!(scene.look(), ["1 192.0.2.1: ended, 15 in 0 s"]);
+}

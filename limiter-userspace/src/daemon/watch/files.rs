@@ -1,0 +1,487 @@
+//! Watches the configuration's files: they are written, replaced, deleted and made again.
+//!
+//! What counts is whether a file is another one than it was, or was changed: its identity and the
+//! time of its last change tell. The kernel's events on directories only tell when to look. So
+//! it does not matter by which of many ways a file is replaced (an editor's rename, a symbolic
+//! link that is turned), and an event that is lost is made up for by the next look.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{self, Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use notify::{
+    Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
+    event::{AccessKind, AccessMode},
+};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+use tracing::warn;
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// For another event: whoever writes one file often writes the next one too.
+    quiet: Duration,
+    /// At most, from the first event on.
+    patience: Duration,
+    /// Without any event: directories may be missing, or on a network.
+    look: Duration,
+}
+
+impl Pace {
+    const USUAL: Self = Self {
+        quiet: Duration::from_millis(300),
+        patience: Duration::from_secs(2),
+        look: Duration::from_secs(5),
+    };
+}
+
+/// The most symbolic links that the kernel follows in one path: `MAXSYMLINKS` in linux/namei.h.
+const MAX_LINKS: usize = 40;
+
+/// Tells when one of some files was changed.
+///
+/// Files are as they were when they came to be watched, so that is to be done before they are
+/// read, or at once afterwards.
+pub struct FileWatch {
+    pace: Pace,
+    seen: BTreeMap<PathBuf, Option<Fingerprint>>,
+    /// Told of by the watcher.
+    event: Arc<Notify>,
+    /// Kept for its events; `None`: there are none to be had.
+    watcher: Option<RecommendedWatcher>,
+    /// When the events that are waited out began.
+    began: Option<Instant>,
+    /// When to look at the files next.
+    due: Instant,
+}
+
+impl FileWatch {
+    /// Watches these files. They need not exist.
+    #[must_use]
+    pub fn new(paths: impl Iterator<Item = PathBuf>) -> Self {
+        Self::with_pace(paths, Pace::USUAL)
+    }
+
+    fn with_pace(paths: impl Iterator<Item = PathBuf>, pace: Pace) -> Self {
+        let mut watch = Self {
+            pace,
+            seen: BTreeMap::new(),
+            event: Arc::new(Notify::new()),
+            watcher: None,
+            began: None,
+            due: Instant::now() + pace.look,
+        };
+        watch.replace(paths);
+        watch
+    }
+
+    /// Watches these files from now on, and no others. Of those that were watched before nothing
+    /// is missed.
+    pub fn replace(&mut self, paths: impl Iterator<Item = PathBuf>) {
+        let paths: BTreeSet<_> = paths.collect();
+        self.listen(&paths);
+        let mut before = std::mem::take(&mut self.seen);
+        self.seen = paths
+            .into_iter()
+            .map(|path| {
+                let seen = before.remove(&path);
+                let seen = seen.unwrap_or_else(|| Fingerprint::of(&path));
+                (path, seen)
+            })
+            .collect();
+    }
+
+    /// Returns once one of the files is another one, or not there any more, or there again; and
+    /// then only for the next change. Changes that come fast one after the other are one. Nothing
+    /// is missed if this is dropped while it waits.
+    pub async fn changed(&mut self) {
+        loop {
+            tokio::select! {
+                () = self.event.notified() => self.wait_out(),
+                () = sleep_until(self.due) => {
+                    let waited_out = self.began.take().is_some();
+                    self.due = Instant::now() + self.pace.look;
+                    if !self.differs() {
+                        continue;
+                    }
+                    if waited_out {
+                        self.accept();
+                        return;
+                    }
+                    // Who knows whether that is all.
+                    self.wait_out();
+                }
+            }
+        }
+    }
+
+    fn wait_out(&mut self) {
+        let now = Instant::now();
+        let began = *self.began.get_or_insert(now);
+        self.due = (now + self.pace.quiet).min(began + self.pace.patience);
+    }
+
+    fn differs(&self) -> bool {
+        let mut files = self.seen.iter();
+        files.any(|(path, seen)| *seen != Fingerprint::of(path))
+    }
+
+    /// Takes the files as they are: what has changed until now is known.
+    pub fn accept(&mut self) {
+        let paths: BTreeSet<_> = self.seen.keys().cloned().collect();
+        // Other links may lead to them now.
+        self.listen(&paths);
+        for (path, seen) in &mut self.seen {
+            *seen = Fingerprint::of(path);
+        }
+    }
+
+    /// Has the kernel tell of the directories on the way to these files, as far as it can.
+    fn listen(&mut self, paths: &BTreeSet<PathBuf>) {
+        let event = Arc::clone(&self.event);
+        let watcher = notify::recommended_watcher(move |told: notify::Result<Event>| {
+            if !told.is_ok_and(|told| is_reading(told.kind)) {
+                event.notify_one();
+            }
+        });
+        let seconds = self.pace.look.as_secs();
+        let complain = |what: &str, error: notify::Error| {
+            warn!(
+                "cannot watch {what}: {error}; changes of the configuration there are noticed \
+                 within {seconds} s"
+            );
+        };
+        let directories: BTreeSet<_> = paths.iter().flat_map(|path| directories(path)).collect();
+        self.watcher = match watcher {
+            Ok(mut watcher) => {
+                for directory in directories {
+                    if let Err(error) = watcher.watch(&directory, RecursiveMode::NonRecursive) {
+                        complain(&directory.display().to_string(), error);
+                    }
+                }
+                Some(watcher)
+            }
+            Err(error) => {
+                complain("files", error);
+                None
+            }
+        };
+    }
+}
+
+/// Whether somebody only reads, as we do ourselves.
+fn is_reading(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
+}
+
+/// Which file it is, and in which state. The kernel sets the time with each change of the content,
+/// the permissions or the name, and nobody else can; the size tells more where its clock is coarse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fingerprint {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds of the day's clock.
+    changed: (i64, i64),
+}
+
+impl Fingerprint {
+    /// `None`: there is no such file, or none that we may know of.
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+}
+
+/// The directories in which something may be replaced, so that the path leads to another file:
+/// that of the file itself, and that of each symbolic link on the way.
+fn directories(path: &Path) -> BTreeSet<PathBuf> {
+    let mut path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut directories = BTreeSet::new();
+    for _ in 0..MAX_LINKS {
+        let Some((link, target)) = first_link(&path) else {
+            break;
+        };
+        let directory = link.parent().unwrap_or(Path::new("/")).to_owned();
+        let mut next = directory.join(target);
+        next.extend(path.strip_prefix(&link).into_iter().flatten());
+        directories.insert(directory);
+        path = next;
+    }
+    directories.extend(path.parent().map(Path::to_owned));
+    directories
+}
+
+/// The first symbolic link of a path from the root on, and what it stands for.
+fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut so_far: Vec<_> = path.ancestors().collect();
+    so_far.reverse();
+    so_far
+        .into_iter()
+        .find_map(|part| Some((part.to_owned(), fs::read_link(part).ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, os::unix::fs::symlink};
+
+    use tempfile::TempDir;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const QUICK: Pace = Pace {
+        quiet: Duration::from_millis(50),
+        patience: Duration::from_millis(400),
+        // Longer than any test: what is noticed comes from an event.
+        look: Duration::from_mins(10),
+    };
+
+    /// Longer than a change takes to be told.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Longer than `QUICK` waits for more.
+    const A_WHILE: Duration = Duration::from_millis(250);
+
+    /// A directory with files, one of which is `limiter.yaml`.
+    struct Scene(TempDir);
+
+    impl Scene {
+        fn new() -> io::Result<Self> {
+            let scene = Self(tempfile::tempdir()?);
+            fs::write(scene.path("limiter.yaml"), "1")?;
+            Ok(scene)
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn watch(&self, names: &[&str]) -> FileWatch {
+            FileWatch::with_pace(names.iter().map(|name| self.path(name)), QUICK)
+        }
+    }
+
+    async fn is_told(watch: &mut FileWatch) -> bool {
+        timeout(PATIENCE, watch.changed()).await.is_ok()
+    }
+
+    async fn is_quiet(watch: &mut FileWatch) -> bool {
+        timeout(A_WHILE, watch.changed()).await.is_err()
+    }
+
+    /// Each of the steps is one change of `limiter.yaml`.
+    async fn check(
+        prepare: impl FnOnce(&Scene) -> io::Result<()>,
+        steps: &[fn(&Scene) -> io::Result<()>],
+    ) -> io::Result<()> {
+        let scene = Scene::new()?;
+        prepare(&scene)?;
+        let mut watch = scene.watch(&["limiter.yaml"]);
+        for (number, step) in steps.iter().enumerate() {
+            assert!(is_quiet(&mut watch).await, "told before step {number}");
+            step(&scene)?;
+            assert!(is_told(&mut watch).await, "step {number} is not told");
+        }
+        assert!(is_quiet(&mut watch).await, "told at the end");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn written_in_place() -> io::Result<()> {
+        check(
+            |_| Ok(()),
+            &[
+                |scene| fs::write(scene.path("limiter.yaml"), "22"),
+                |scene| fs::write(scene.path("limiter.yaml"), "33"),
+            ],
+        )
+        .await
+    }
+
+    #[tokio::test]
+    async fn replaced_as_editors_do() -> io::Result<()> {
+        let replace = |scene: &Scene| {
+            fs::write(scene.path("new"), "2")?;
+            fs::rename(scene.path("new"), scene.path("limiter.yaml"))
+        };
+        check(|_| Ok(()), &[replace, replace]).await
+    }
+
+    #[tokio::test]
+    async fn deleted_and_made_again() -> io::Result<()> {
+        check(
+            |_| Ok(()),
+            &[
+                |scene| fs::remove_file(scene.path("limiter.yaml")),
+                |scene| fs::write(scene.path("limiter.yaml"), "1"),
+            ],
+        )
+        .await
+    }
+
+    /// limiter.yaml → ..data/limiter.yaml, ..data → 1: the link in the middle is replaced.
+    #[tokio::test]
+    async fn mounted_as_kubernetes_does() -> io::Result<()> {
+        fn publish(scene: &Scene, version: &str) -> io::Result<()> {
+            fs::create_dir(scene.path(version))?;
+            fs::write(scene.path(version).join("limiter.yaml"), "1")?;
+            symlink(version, scene.path("..data_tmp"))?;
+            fs::rename(scene.path("..data_tmp"), scene.path("..data"))
+        }
+        check(
+            |scene| {
+                publish(scene, "1")?;
+                fs::remove_file(scene.path("limiter.yaml"))?;
+                symlink("..data/limiter.yaml", scene.path("limiter.yaml"))
+            },
+            &[
+                |scene| publish(scene, "2"),
+                |scene| fs::remove_dir_all(scene.path("1")).and_then(|()| publish(scene, "3")),
+                |scene| fs::write(scene.path("3/limiter.yaml"), "22"),
+            ],
+        )
+        .await
+    }
+
+    /// current/limiter.yaml, current → 1: a link above the file's directory is replaced.
+    #[tokio::test]
+    async fn below_a_link_that_is_turned() -> io::Result<()> {
+        let scene = Scene::new()?;
+        for version in ["1", "2"] {
+            fs::create_dir_all(scene.path(version).join("etc"))?;
+            fs::write(scene.path(version).join("etc/limiter.yaml"), "1")?;
+        }
+        symlink(scene.path("1"), scene.path("current"))?;
+        let mut watch = scene.watch(&["current/etc/limiter.yaml"]);
+        assert!(is_quiet(&mut watch).await);
+        fs::remove_file(scene.path("current"))?;
+        symlink(scene.path("2"), scene.path("current"))?;
+        assert!(is_told(&mut watch).await);
+        fs::write(scene.path("1/etc/limiter.yaml"), "of no use any more")?;
+        assert!(is_quiet(&mut watch).await);
+        fs::write(scene.path("2/etc/limiter.yaml"), "22")?;
+        assert!(is_told(&mut watch).await);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_burst_is_one_change() -> io::Result<()> {
+        let scene = Scene::new()?;
+        let mut watch = scene.watch(&["limiter.yaml", "limits.yaml"]);
+        for round in 0..200 {
+            fs::write(scene.path("limiter.yaml"), round.to_string())?;
+            fs::write(scene.path("limits.yaml"), round.to_string())?;
+        }
+        assert!(is_told(&mut watch).await);
+        assert!(is_quiet(&mut watch).await);
+        Ok(())
+    }
+
+    /// Whoever writes without end does not keep it from being told.
+    #[tokio::test]
+    async fn patience_ends() -> io::Result<()> {
+        let scene = Scene::new()?;
+        let mut watch = scene.watch(&["limiter.yaml"]);
+        let begun = Instant::now();
+        let writing = async {
+            for round in 0_u64.. {
+                fs::write(scene.path("limiter.yaml"), round.to_string())?;
+                tokio::time::sleep(QUICK.quiet / 5).await;
+            }
+            io::Result::Ok(())
+        };
+        tokio::select! {
+            never = writing => never?,
+            told = is_told(&mut watch) => assert!(told),
+        }
+        assert!(begun.elapsed() >= QUICK.patience, "{:?}", begun.elapsed());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn others_in_the_directory() -> io::Result<()> {
+        let scene = Scene::new()?;
+        let mut watch = scene.watch(&["limiter.yaml"]);
+        fs::write(scene.path("other.yaml"), "1")?;
+        fs::rename(scene.path("other.yaml"), scene.path("another.yaml"))?;
+        fs::read(scene.path("limiter.yaml"))?;
+        assert!(is_quiet(&mut watch).await);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn other_files_from_now_on() -> io::Result<()> {
+        let scene = Scene::new()?;
+        let mut watch = scene.watch(&["limiter.yaml", "limits.yaml"]);
+        // Not yet noticed when the files are replaced, but not missed.
+        fs::write(scene.path("limiter.yaml"), "22")?;
+        watch.replace(
+            ["limiter.yaml", "overrides.yaml"]
+                .map(|name| scene.path(name))
+                .into_iter(),
+        );
+        assert!(is_told(&mut watch).await);
+        fs::write(scene.path("limits.yaml"), "1")?;
+        assert!(is_quiet(&mut watch).await);
+        fs::write(scene.path("overrides.yaml"), "1")?;
+        assert!(is_told(&mut watch).await);
+        Ok(())
+    }
+
+    /// Where there is no event there is a look now and then.
+    #[tokio::test]
+    async fn a_directory_that_is_not_there_yet() -> io::Result<()> {
+        let scene = Scene::new()?;
+        let pace = Pace {
+            look: Duration::from_millis(100),
+            ..QUICK
+        };
+        let path = scene.path("etc/limiter/limiter.yaml");
+        let mut watch = FileWatch::with_pace([path.clone()].into_iter(), pace);
+        for _ in 0..2 {
+            assert!(is_quiet(&mut watch).await);
+            fs::create_dir_all(scene.path("etc/limiter"))?;
+            fs::write(&path, "1")?;
+            assert!(is_told(&mut watch).await);
+            fs::remove_dir_all(scene.path("etc"))?;
+            assert!(is_told(&mut watch).await);
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn waiting_may_be_broken_off() -> io::Result<()> {
+        let scene = Scene::new()?;
+        let mut watch = scene.watch(&["limiter.yaml"]);
+        fs::write(scene.path("limiter.yaml"), "22")?;
+        let begun = Instant::now();
+        while timeout(QUICK.quiet / 10, watch.changed()).await.is_err() {
+            assert!(begun.elapsed() < PATIENCE);
+        }
+        assert!(is_quiet(&mut watch).await);
+        Ok(())
+    }
+
+    #[test]
+    fn links_that_lead_nowhere() -> io::Result<()> {
+        let scene = Scene::new()?;
+        symlink("round", scene.path("round"))?;
+        let found = directories(&scene.path("round"));
+        assert!(found.contains(scene.0.path()), "{found:?}");
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+//! What becomes of the interfaces, told by the kernel as it happens.
+
+use std::{collections::BTreeMap, pin::Pin, time::Duration};
+
+use futures_util::{Stream, StreamExt as _};
+use rtnetlink::{
+    MulticastGroup,
+    packet_core::NetlinkPayload,
+    packet_route::{AddressFamily, RouteNetlinkMessage, link::LinkMessage},
+};
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use super::{Interface, InterfaceError, list};
+
+/// How long to wait before the kernel is asked again, when it refuses to tell events.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What has become of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// It was made, or came from another network namespace.
+    Appeared(Interface),
+    /// Its MTU or its XDP program is another one. The kernel does not tell of programs that come
+    /// and go with a BPF link, as ours do.
+    Changed(Interface),
+    /// It has another name.
+    Renamed {
+        /// The name it had.
+        before: String,
+        /// What it is now.
+        interface: Interface,
+    },
+    /// It was deleted, or went to another network namespace.
+    Vanished {
+        /// The index it had.
+        index: u32,
+        /// The name it had.
+        name: String,
+    },
+    /// More has happened than the kernel could tell: look at everything again.
+    Overrun,
+}
+
+/// The events of the interfaces of one network namespace, that of the thread that waits for them.
+///
+/// Whoever looks at the interfaces after [`Events::open`] misses nothing; what happened in between
+/// may be told once more.
+pub struct Events(Option<Subscription>);
+
+impl Events {
+    /// Has the kernel tell what happens from now on.
+    pub async fn open() -> Result<Self, InterfaceError> {
+        Ok(Self(Some(Subscription::open().await?)))
+    }
+
+    /// The next event, in the order in which they happened. Nothing is lost if this is dropped
+    /// while it waits.
+    pub async fn next(&mut self) -> LinkEvent {
+        loop {
+            let Some(subscription) = &mut self.0 else {
+                match Subscription::open().await {
+                    Ok(subscription) => {
+                        self.0 = Some(subscription);
+                        return LinkEvent::Overrun;
+                    }
+                    Err(error) => warn!("interfaces are not watched at the moment: {error}"),
+                }
+                tokio::time::sleep(RETRY).await;
+                continue;
+            };
+            match subscription.messages.next().await {
+                Some(NetlinkPayload::InnerMessage(message)) => {
+                    if let Some(event) = subscription.known.update(&message) {
+                        return event;
+                    }
+                }
+                // What is known is no longer true, so everything begins anew.
+                Some(NetlinkPayload::Overrun(_)) | None => self.0 = None,
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+type Payload = NetlinkPayload<RouteNetlinkMessage>;
+
+/// A socket to which the kernel sends what happens to interfaces.
+struct Subscription {
+    messages: Pin<Box<dyn Stream<Item = Payload> + Send>>,
+    known: Known,
+    /// Reads the socket.
+    connection: JoinHandle<()>,
+}
+
+impl Subscription {
+    async fn open() -> Result<Self, InterfaceError> {
+        let (connection, _, messages) =
+            rtnetlink::new_multicast_connection(&[MulticastGroup::Link])
+                .map_err(InterfaceError::Netlink)?;
+        let mut subscription = Self {
+            messages: Box::pin(messages.map(|(message, _)| message.payload)),
+            known: Known::default(),
+            connection: tokio::spawn(connection),
+        };
+        // After the socket was opened, so that nothing happens unseen in between.
+        subscription.known = list().await?.into_iter().collect();
+        Ok(subscription)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+/// The interfaces by index, as the messages so far have left them.
+#[derive(Default)]
+struct Known(BTreeMap<u32, Interface>);
+
+impl FromIterator<Interface> for Known {
+    fn from_iter<I: IntoIterator<Item = Interface>>(interfaces: I) -> Self {
+        let by_index = interfaces.into_iter().map(|found| (found.index, found));
+        Self(by_index.collect())
+    }
+}
+
+impl Known {
+    /// What a message says that was not known.
+    fn update(&mut self, message: &RouteNetlinkMessage) -> Option<LinkEvent> {
+        match message {
+            RouteNetlinkMessage::NewLink(link) if is_of_interface(link) => {
+                self.is_there(Interface::described_by(link)?)
+            }
+            RouteNetlinkMessage::DelLink(link) if is_of_interface(link) => {
+                let Interface { index, name, .. } = self.0.remove(&link.header.index)?;
+                Some(LinkEvent::Vanished { index, name })
+            }
+            _ => None,
+        }
+    }
+
+    fn is_there(&mut self, interface: Interface) -> Option<LinkEvent> {
+        match self.0.insert(interface.index, interface.clone()) {
+            None => Some(LinkEvent::Appeared(interface)),
+            Some(before) if before.name != interface.name => Some(LinkEvent::Renamed {
+                before: before.name,
+                interface,
+            }),
+            Some(before) if before != interface => Some(LinkEvent::Changed(interface)),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Messages of a family are about an interface's part in it: one that leaves a bridge is deleted
+/// as the bridge's, and lives on.
+fn is_of_interface(link: &LinkMessage) -> bool {
+    link.header.interface_family == AddressFamily::Unspec
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context as _, Result};
+    use testbed::Namespace;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Longer than any event takes.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Runs a test in a namespace of its own, where there is nothing but `lo`.
+    fn in_namespace(test: impl AsyncFnOnce(&Namespace) -> Result<()> + Send) -> Result<()> {
+        let namespace = Namespace::new()?;
+        namespace.enter(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(test(&namespace))
+        })
+    }
+
+    /// What the next event is, in words.
+    async fn next(events: &mut Events) -> Result<String> {
+        let event = timeout(PATIENCE, events.next()).await;
+        Ok(match event.context("no event")? {
+            LinkEvent::Appeared(interface) => format!("{} appeared", interface.name),
+            LinkEvent::Changed(Interface { name, mtu, .. }) => format!("{name} has MTU {mtu}"),
+            LinkEvent::Renamed { before, interface } => {
+                format!("{before} became {}", interface.name)
+            }
+            LinkEvent::Vanished { name, .. } => format!("{name} vanished"),
+            LinkEvent::Overrun => "overrun".to_owned(),
+        })
+    }
+
+    #[test]
+    fn events_come_in_order() -> Result<()> {
+        in_namespace(async |namespace| {
+            let mut events = Events::open().await?;
+            // All of it happens before the first event is read.
+            namespace.ip_batch(
+                "link add a0 type veth peer name b0\n\
+                 link set a0 up\n\
+                 link set a0 mtu 1400\n\
+                 link set b0 name c0\n\
+                 link delete a0\n",
+            )?;
+            for expected in [
+                // The kernel makes the peer first.
+                "b0 appeared",
+                "a0 appeared",
+                "a0 has MTU 1400",
+                "b0 became c0",
+            ] {
+                assert_eq!(next(&mut events).await?, expected);
+            }
+            let mut vanished = [next(&mut events).await?, next(&mut events).await?];
+            vanished.sort_unstable();
+            assert_eq!(vanished, ["a0 vanished", "c0 vanished"]);
+            Ok(())
+        })
+    }
+    #[test]
+    fn a_port_that_leaves_its_bridge_is_still_there() -> Result<()> {
+        in_namespace(async |namespace| {
+            namespace.ip_batch(
+                "link add bridge0 type bridge\nlink add port0 type veth peer name far0\n",
+            )?;
+            let mut events = Events::open().await?;
+            namespace.ip_batch(
+                "link set port0 master bridge0\n\
+                 link set port0 nomaster\n\
+                 link set port0 mtu 1300\n",
+            )?;
+            assert_eq!(next(&mut events).await?, "port0 has MTU 1300");
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn after_an_overrun_everything_is_known_again() -> Result<()> {
+        in_namespace(async |namespace| {
+            let mut events = Events::open().await?;
+            // Far more than fits the socket's buffer, which nobody reads meanwhile.
+            let flaps = (0..1000).map(|flap| format!("link set lo mtu {}\n", 2000 + flap));
+            namespace.ip_batch(&flaps.collect::<String>())?;
+            namespace.ip(&["link", "add", "late0", "type", "bridge"])?;
+            assert_eq!(next(&mut events).await?, "overrun");
+            namespace.ip(&["link", "delete", "late0"])?;
+            assert_eq!(next(&mut events).await?, "late0 vanished");
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn those_that_are_there_now() -> Result<()> {
+        in_namespace(async |namespace| {
+            namespace.ip(&["link", "add", "one0", "mtu", "1234", "type", "bridge"])?;
+            let all = list().await?;
+            let names: Vec<_> = all.iter().map(|found| found.name.as_str()).collect();
+            assert_eq!(names, ["lo", "one0"]);
+            assert_eq!(all[1].mtu, 1234);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! Who begins to be dropped, and is dropped no more, as the log tells it.
+
+use std::{net::IpAddr, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
+
+use crate::{BINARY, pair, wait_for};
+
+const CONFIGURATION: &str =
+    "limits: {PacketsPerIPAddress: {burst: 3, count: 1, period: 1h}}\noffenders: {capacity: ";
+
+/// A daemon for which an incident ends after a second.
+fn start(pair: &Pair, capacity: u32) -> Result<Limiter> {
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+    let arguments = [&arguments[..], &["--incident-quiet", "1"]].concat();
+    let configuration = format!("{CONFIGURATION}{capacity}}}\n");
+    Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments)
+}
+
+fn send(pair: &Pair, sources: impl Iterator<Item = IpAddr>, count: usize) -> Result<()> {
+    let mut frames = Vec::new();
+    for source in sources {
+        let frame = Frame::new(source, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
+        frames.extend(vec![frame; count]);
+    }
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&frames)?;
+    Ok(())
+}
+
+/// The events of the log about drops, once there are so many.
+fn incidents(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
+    let told = || -> Result<Vec<Value>> {
+        let log = limiter.log()?;
+        let lines = log.lines().map(serde_json::from_str::<Value>);
+        let mut events = lines.collect::<Result<Vec<_>, _>>()?;
+        events.retain(|event| event.get("drops").is_some());
+        Ok(events)
+    };
+    wait_for(|| Ok(told()?.len() >= count)).with_context(|| limiter.log().unwrap_or_default())?;
+    told()
+}
+
+#[test]
+fn a_source_is_told_twice() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, 65_536)?;
+    send(&pair, ["10.77.0.2".parse()?].into_iter(), 500)?;
+    let events = incidents(&limiter, 2)?;
+    ensure!(events.len() == 2, "{events:?}");
+    let (begun, ended) = (&events[0], &events[1]);
+    for event in [begun, ended] {
+        assert_eq!(event["limit"], "PacketsPerIPAddress");
+        assert_eq!(event["address"], "10.77.0.2");
+        assert_eq!(event.get("range"), None);
+    }
+    assert_eq!(begun["level"], "WARN");
+    assert_eq!(
+        begun["message"],
+        "PacketsPerIPAddress began to drop 10.77.0.2"
+    );
+    assert_eq!(ended["level"], "INFO");
+    assert_eq!(ended["drops"], 497);
+    assert_eq!(ended["is_lower_bound"], false);
+    let message = ended["message"].as_str().context("no message")?;
+    let expected = "PacketsPerIPAddress drops 10.77.0.2 no more: 497 packets in ";
+    ensure!(message.starts_with(expected), "{message}");
+    let duration = ended["duration_ns"].as_u64().context("no duration")?;
+    ensure!(duration < 20_000_000_000, "{duration}");
+    Ok(())
+}
+
+#[test]
+fn a_range_is_told_as_one() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, 65_536)?;
+    let hosts = |last| (1..=last).map(|host| IpAddr::from([203, 0, 113, host]));
+    send(&pair, hosts(100), 103)?;
+    let events = incidents(&limiter, 2)?;
+    let message = events[0]["message"].as_str().context("no message")?;
+    // A look may come in the middle.
+    let beginning = "PacketsPerIPAddress began to drop 203.0.113.0/24: ";
+    ensure!(message.starts_with(beginning), "{events:?}");
+    let ended = events.last().context("no end")?;
+    assert_eq!(ended["range"], "203.0.113.0/24");
+    Ok(())
+}
+
+#[test]
+fn the_limit_alone_where_nobody_is_recorded() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, 0)?;
+    send(&pair, ["10.77.0.2".parse()?].into_iter(), 500)?;
+    let events = incidents(&limiter, 2)?;
+    assert_eq!(events[0]["message"], "PacketsPerIPAddress began to drop");
+    assert_eq!(events[1]["drops"], 497);
+    for event in events {
+        assert_eq!((event.get("address"), event.get("range")), (None, None));
+    }
+    Ok(())
+}
