@@ -2,7 +2,10 @@
 //! the old, and then take over their links, each in one step. Until that is settled, it can be
 //! reverted.
 
-use std::{collections::BTreeMap, mem};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
 use limiter_common::counters::MAX_INTERFACES;
 
@@ -55,8 +58,8 @@ pub struct Previous {
     programs: BTreeMap<u32, Program>,
     /// From interfaces that are not to be limited any more. Until it is settled, they are.
     removed: Vec<Attachment>,
-    /// The indices of interfaces that were attached to with the new policy.
-    added: Vec<u32>,
+    /// The indices of the interfaces that were attached to; others have only had the new policy.
+    attached: BTreeSet<u32>,
 }
 
 impl Previous {
@@ -69,7 +72,7 @@ impl Previous {
     /// Whether that attachment was not there before.
     #[must_use]
     pub fn lacked(&self, attachment: &Attachment) -> bool {
-        self.added.contains(&attachment.index)
+        !self.attached.contains(&attachment.index)
     }
 }
 
@@ -102,7 +105,7 @@ impl Datapath {
         let mut before = policies
             .into_iter()
             .find(|policy| policy.manifest.generation < manifest.generation);
-        let attachments = interfaces
+        let attachments: Vec<_> = interfaces
             .into_iter()
             .map(|interface| {
                 let index = interface.index;
@@ -127,7 +130,7 @@ impl Datapath {
                 manifest: before,
                 programs,
                 removed: Vec::new(),
-                added: Vec::new(),
+                attached: indices(&attachments),
             }),
             None => None,
         };
@@ -233,11 +236,16 @@ impl Datapath {
                 pins.remove_other_states(Some(self.state.generation()))?;
             }
             state.pin(pins)?;
+            if self.manifest.generation == 0 {
+                // So that whoever adopts a first policy that was not settled knows that it was not.
+                pins.add_policy(&self.manifest, [])?;
+            }
             let programs = made
                 .iter()
                 .map(|made| (made.interface.index, &made.program));
             pins.add_policy(&manifest, programs)?;
         }
+        let attached = indices(&self.attachments);
         let switched = self.switch(made, &manifest);
         let switched = match (switched, &self.pins) {
             (Err(error), Some(pins)) => {
@@ -260,7 +268,7 @@ impl Datapath {
             state,
             programs: switched.programs,
             removed: switched.removed,
-            added: switched.added,
+            attached,
         })
     }
 
@@ -381,13 +389,8 @@ impl Datapath {
                 }
             }
         }
-        let added = new.iter().map(|attachment| attachment.index).collect();
         self.keep(new)?;
-        Ok(Switched {
-            programs,
-            removed,
-            added,
-        })
+        Ok(Switched { programs, removed })
     }
 
     /// Puts older programs in force again.
@@ -428,7 +431,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Puts what was before in force again. Interfaces that it did not have are detached.
+    /// Puts what was before in force again. Interfaces that it was not on are detached.
     pub fn revert(&mut self, previous: Previous) -> Result<(), DatapathError> {
         let Previous {
             manifest,
@@ -436,10 +439,10 @@ impl Datapath {
             state,
             programs,
             removed,
-            added,
+            attached,
         } = previous;
         self.put_back(programs)?;
-        let is_added = |attachment: &mut Attachment| added.contains(&attachment.index);
+        let is_added = |found: &mut Attachment| !attached.contains(&found.index);
         let detached = self.attachments.extract_if(.., is_added).collect();
         self.let_go(detached)?;
         self.attachments.extend(removed);
@@ -470,7 +473,10 @@ impl Datapath {
 struct Switched {
     programs: BTreeMap<u32, Program>,
     removed: Vec<Attachment>,
-    added: Vec<u32>,
+}
+
+fn indices(attachments: &[Attachment]) -> BTreeSet<u32> {
+    attachments.iter().map(|found| found.index).collect()
 }
 
 impl Made {
