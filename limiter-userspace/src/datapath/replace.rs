@@ -250,7 +250,11 @@ impl Datapath {
         let switched = match (switched, &self.pins) {
             (Err(error), Some(pins)) => {
                 // What is left of it is never used.
-                let _ = pins.remove_policy(generation);
+                let _ = match self.manifest.generation {
+                    0 => pins.remove_this_version(),
+                    _ => pins.remove_policy(generation),
+                };
+                let _ = pins.remove_other_states(Some(self.state.generation()));
                 return Err(error);
             }
             (switched, _) => switched?,

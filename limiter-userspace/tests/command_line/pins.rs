@@ -167,13 +167,21 @@ fn a_bad_start_changes_nothing() -> Result<()> {
 
     // Where nothing was pinned before, nothing is.
     let (scene, pins) = (Scene::new()?, PinDirectory::new()?);
-    let arguments = ["-i", "eth9", &pins.argument()];
-    assert_fails(
-        &mut scene.run(&pinned.pair.server, &arguments),
-        &["no interface is named 'eth9'; there are: lo, server0"],
+    let pin = pins.argument();
+    let refused = |arguments: &[&str], expected: &str| -> Result<()> {
+        let arguments = [arguments, &[&pin]].concat();
+        assert_fails(&mut scene.run(&pinned.pair.server, &arguments), &[expected])?;
+        ensure!(!pins.path().exists(), "{:?}", pins.files()?);
+        Ok(())
+    };
+    refused(
+        &["-i", "eth9"],
+        "no interface is named 'eth9'; there are: lo, server0",
     )?;
-    ensure!(!pins.path().exists());
-    Ok(())
+    refused(
+        &["-i", "lo", "--mode", "native"],
+        "lo cannot run XDP in native mode (…",
+    )
 }
 
 /// Its buckets cannot be read, but until the new program is there, the old one enforces.
