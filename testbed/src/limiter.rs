@@ -81,6 +81,7 @@ impl Limiter {
     }
 
     /// `limiter run`, as it was started: for another that is to fail.
+    #[must_use]
     pub fn run(&self) -> Command {
         self.site.run()
     }
@@ -132,6 +133,7 @@ impl Limiter {
     }
 
     /// A command that is sent to this daemon.
+    #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.site.namespace.command(&self.site.binary);
         command.args(arguments).arg("--socket").arg(self.socket());

@@ -226,10 +226,14 @@ fn take_over(
         Some(previous) => {
             let before = previous.manifest().generation;
             datapath.revert(previous)?;
+            let instead = match before {
+                0 => "there was none before it".to_owned(),
+                before => format!("taking over policy {before}"),
+            };
             warn!(
                 generation,
                 "policy {generation}, which is pinned, was not confirmed or not wholly put in \
-                 force: taking over policy {before}"
+                 force: {instead}"
             );
         }
     }

@@ -2,7 +2,10 @@
 //! the old, and then take over their links, each in one step. Until that is settled, it can be
 //! reverted.
 
-use std::{collections::BTreeMap, mem};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
 use limiter_common::counters::MAX_INTERFACES;
 
@@ -79,8 +82,8 @@ pub struct Previous {
     programs: BTreeMap<u32, Program>,
     /// From interfaces that are not to be limited any more. Until it is settled, they are.
     removed: Vec<Attachment>,
-    /// The indices of interfaces that were attached to with the new policy.
-    added: Vec<u32>,
+    /// The indices of the interfaces that were attached to; others have only had the new policy.
+    attached: BTreeSet<u32>,
 }
 
 impl Previous {
@@ -93,7 +96,7 @@ impl Previous {
     /// Whether that attachment was not there before.
     #[must_use]
     pub fn lacked(&self, attachment: &Attachment) -> bool {
-        self.added.contains(&attachment.index)
+        !self.attached.contains(&attachment.index)
     }
 }
 
@@ -126,7 +129,7 @@ impl Datapath {
         let mut before = policies
             .into_iter()
             .find(|policy| policy.manifest.generation < manifest.generation);
-        let attachments = interfaces
+        let attachments: Vec<_> = interfaces
             .into_iter()
             .map(|interface| {
                 let index = interface.index;
@@ -151,7 +154,7 @@ impl Datapath {
                 manifest: before,
                 programs,
                 removed: Vec::new(),
-                added: Vec::new(),
+                attached: indices(&attachments),
             }),
             None => None,
         };
@@ -257,16 +260,25 @@ impl Datapath {
                 pins.remove_other_states(Some(self.state.generation()))?;
             }
             state.pin(pins)?;
+            if self.manifest.generation == 0 {
+                // So that whoever adopts a first policy that was not settled knows that it was not.
+                pins.add_policy(&self.manifest, [])?;
+            }
             let programs = made
                 .iter()
                 .map(|made| (made.interface.index, &made.program));
             pins.add_policy(&manifest, programs)?;
         }
+        let attached = indices(&self.attachments);
         let switched = self.switch(made, &manifest);
         let switched = match (switched, &self.pins) {
             (Err(error), Some(pins)) => {
                 // What is left of it is never used.
-                let _ = pins.remove_policy(generation);
+                let _ = match self.manifest.generation {
+                    0 => pins.remove_this_version(),
+                    _ => pins.remove_policy(generation),
+                };
+                let _ = pins.remove_other_states(Some(self.state.generation()));
                 return Err(error);
             }
             (switched, _) => switched?,
@@ -284,7 +296,7 @@ impl Datapath {
             state,
             programs: switched.programs,
             removed: switched.removed,
-            added: switched.added,
+            attached,
         })
     }
 
@@ -405,13 +417,8 @@ impl Datapath {
                 }
             }
         }
-        let added = new.iter().map(|attachment| attachment.index).collect();
         self.keep(new)?;
-        Ok(Switched {
-            programs,
-            removed,
-            added,
-        })
+        Ok(Switched { programs, removed })
     }
 
     /// Puts older programs in force again.
@@ -452,7 +459,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Puts what was before in force again. Interfaces that it did not have are detached.
+    /// Puts what was before in force again. Interfaces that it was not on are detached.
     pub fn revert(&mut self, previous: Previous) -> Result<(), DatapathError> {
         let Previous {
             manifest,
@@ -460,10 +467,10 @@ impl Datapath {
             state,
             programs,
             removed,
-            added,
+            attached,
         } = previous;
         self.put_back(programs)?;
-        let is_added = |attachment: &mut Attachment| added.contains(&attachment.index);
+        let is_added = |found: &mut Attachment| !attached.contains(&found.index);
         let detached = self.attachments.extract_if(.., is_added).collect();
         self.let_go(detached)?;
         self.attachments.extend(removed);
@@ -494,7 +501,10 @@ impl Datapath {
 struct Switched {
     programs: BTreeMap<u32, Program>,
     removed: Vec<Attachment>,
-    added: Vec<u32>,
+}
+
+fn indices(attachments: &[Attachment]) -> BTreeSet<u32> {
+    attachments.iter().map(|found| found.index).collect()
 }
 
 impl Made {

@@ -1,7 +1,7 @@
 //! Policies that are reverted unless somebody confirms them.
 
 use anyhow::{Result, ensure};
-use testbed::SERVER_INTERFACE;
+use testbed::{Frame, RawSender, SERVER_INTERFACE};
 
 use crate::{
     GOOD, Scene, assert_fails,
@@ -112,6 +112,59 @@ fn killed_before_it_is_confirmed() -> Result<()> {
         "{log}"
     );
     assert_old(&pinned)
+}
+
+/// The next daemon does not take it for one that somebody wanted.
+#[test]
+fn a_first_policy_killed_before_it_is_confirmed() -> Result<()> {
+    let mut pinned = Pinned::start_with(OLD, &["-i", SERVER_INTERFACE, "--confirm", "60s"])?;
+    pinned.send(CLIENT, 4)?;
+    pinned.limiter.kill()?;
+    pinned.restart_with(&["--confirm", "3s"])?;
+    let log = pinned.limiter.log()?;
+    ensure!(
+        log.contains("was not confirmed or not wholly put in force: there was none before it"),
+        "{log}"
+    );
+    assert_old(&pinned)?;
+    ensure!(pinned.limiter.wait()?.code() == Some(1));
+    pinned.assert_detached()
+}
+
+/// Interfaces are as they were, too; also one that has appeared while the policy waited.
+#[test]
+fn interfaces_are_reverted() -> Result<()> {
+    let configuration =
+        |interfaces: &str, policy: &str| format!("interfaces: [{interfaces}]\n{policy}");
+    let mut pinned = Pinned::start_with(&configuration("server0, later0", OLD), &[])?;
+    let server = &pinned.pair.server;
+    let has_program = |name: &str| Ok::<_, anyhow::Error>(program(server, name)?.is_some());
+    let add = |name: &str| {
+        let peer = format!("{name}-peer");
+        server.ip_batch(&format!(
+            "link add {name} type veth peer name {peer}\nlink set {name} up\nlink set {peer} up\n"
+        ))
+    };
+    add("added0")?;
+    ensure!(pinned.limiter.terminate()?.success());
+    pinned
+        .limiter
+        .configure(&configuration("added0, later0", NEW))?;
+    let pin = pinned.pins.argument();
+    let arguments = [&pin, "--log-format", "human", "--confirm", "6s"];
+    pinned.limiter.restart_with(&arguments)?;
+    ensure!(has_program("added0")?);
+    // Until somebody confirms that it is not to be.
+    ensure!(has_program("server0")?);
+    add("later0")?;
+    wait_for(|| has_program("later0"))?;
+
+    wait_for(|| Ok(pinned.limiter.status()?["policy"]["generation"] == 1))?;
+    ensure!(has_program("server0")? && !has_program("added0")?);
+    wait_for(|| has_program("later0"))?;
+    let frame = Frame::new(CLIENT.parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
+    RawSender::new(server, "later0-peer")?.send_frames(&vec![frame; 11])?;
+    wait_for(|| Ok(pinned.counted("over_limit")? == 1))
 }
 
 /// A policy whose buckets are elsewhere leaves those of the one before it alone.

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     os::unix::{fs::PermissionsExt as _, net::UnixStream, process::CommandExt as _},
     path::Path,
     process::{Command, Stdio},
@@ -14,7 +14,9 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender, SERVER_INTERFACE};
 
-use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, succeed, text};
+use crate::{
+    BINARY, Scene, assert_fails, assert_nothing_left, pair, pinned::metrics, succeed, text,
+};
 
 #[test]
 fn no_daemon() -> Result<()> {
@@ -191,13 +193,7 @@ fn metrics_agree_with_status() -> Result<()> {
     let frame = Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 5])?;
     assert_eq!(limiter.status()?["reasons"]["over_limit"], 2);
-    let answer = pair.server.enter(|| {
-        let mut stream = TcpStream::connect("127.0.0.1:9470")?;
-        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    })?;
+    let answer = metrics(&pair.server)?;
     for line in [
         r#"limiter_packets_total{interface="server0",verdict="pass",reason="within_limits"} 3"#,
         r#"limiter_packets_total{interface="server0",verdict="drop",reason="over_limit"} 2"#,

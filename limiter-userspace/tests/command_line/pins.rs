@@ -4,12 +4,14 @@ use std::{fs, process::Command, thread, time::Duration};
 
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
-use testbed::{CLIENT_INTERFACE, Frame, Load, PinDirectory, RawSender, RawSink, SERVER_INTERFACE};
+use testbed::{
+    CLIENT_INTERFACE, Frame, Limiter, Load, PinDirectory, RawSender, RawSink, SERVER_INTERFACE,
+};
 
 use crate::{
     Scene, assert_fails, assert_nothing_left, pair,
     pinned::{Pinned, program},
-    succeed, text,
+    succeed, text, wait_for,
 };
 
 const CLIENT: &str = "10.77.0.2";
@@ -165,13 +167,21 @@ fn a_bad_start_changes_nothing() -> Result<()> {
 
     // Where nothing was pinned before, nothing is.
     let (scene, pins) = (Scene::new()?, PinDirectory::new()?);
-    let arguments = ["-i", "eth9", &pins.argument()];
-    assert_fails(
-        &mut scene.run(&pinned.pair.server, &arguments),
-        &["no interface is named 'eth9'; there are: lo, server0"],
+    let pin = pins.argument();
+    let refused = |arguments: &[&str], expected: &str| -> Result<()> {
+        let arguments = [arguments, &[&pin]].concat();
+        assert_fails(&mut scene.run(&pinned.pair.server, &arguments), &[expected])?;
+        ensure!(!pins.path().exists(), "{:?}", pins.files()?);
+        Ok(())
+    };
+    refused(
+        &["-i", "eth9"],
+        "no interface is named 'eth9'; there are: lo, server0",
     )?;
-    ensure!(!pins.path().exists());
-    Ok(())
+    refused(
+        &["-i", "lo", "--mode", "native"],
+        "lo cannot run XDP in native mode (…",
+    )
 }
 
 /// Its buckets cannot be read, but until the new program is there, the old one enforces.
@@ -208,5 +218,41 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     ensure!(taken_over["id"] == link["id"], "{link} {taken_over}");
     ensure!(taken_over["prog_id"] != link["prog_id"], "{taken_over}");
     ensure!(!pinned.pins.path().join("v0").exists());
+    Ok(())
+}
+
+/// Nobody was there to see it vanish and appear again: it is another interface, with the same
+/// budgets.
+#[test]
+fn an_interface_that_came_back_is_limited_again() -> Result<()> {
+    let mut pinned = Pinned::start_with(
+        &format!("interfaces: [{SERVER_INTERFACE}, extra0]\n{TEN}"),
+        &[],
+    )?;
+    let server = &pinned.pair.server;
+    let add = || {
+        server.ip_batch(
+            "link add extra0 type veth peer name extra1\nlink set extra0 up\n\
+             link set extra1 up\n",
+        )
+    };
+    let frame = Frame::new(CLIENT.parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
+    let send = || RawSender::new(server, "extra1")?.send_frames(&vec![frame.clone(); 6]);
+    let attached = |limiter: &Limiter| -> Result<_> {
+        Ok(limiter.status()?["interfaces"][1]["attached"].clone())
+    };
+    add()?;
+    wait_for(|| Ok(attached(&pinned.limiter)? == true))?;
+    send()?;
+    wait_for(|| Ok(pinned.counted("within_limits")? == 6))?;
+    pinned.limiter.kill()?;
+    server.ip(&["link", "delete", "extra0"])?;
+    ensure!(attached(&pinned.limiter)? == false);
+    add()?;
+    pinned.limiter.restart()?;
+    ensure!(attached(&pinned.limiter)? == true);
+    send()?;
+    wait_for(|| Ok(pinned.counted("over_limit")? == 2))?;
+    ensure!(pinned.counted("within_limits")? == 10);
     Ok(())
 }

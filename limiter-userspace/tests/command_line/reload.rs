@@ -167,6 +167,25 @@ fn what_is_wrong_changes_nothing() -> Result<()> {
     Ok(())
 }
 
+/// The kernel refuses when all is made ready: nothing of that is left, in whatever store.
+#[test]
+fn an_interface_that_refuses() -> Result<()> {
+    let on = |names: &str| format!("interfaces: [{names}]\n{GOOD}");
+    let pinned = Pinned::start_with(&on(SERVER_INTERFACE), &["--mode", "native"])?;
+    let files = pinned.pins.files()?;
+    for store in ["", "buckets: {store: hash}\n"] {
+        let configuration = format!("{store}{}", on("server0, lo"));
+        pinned.limiter.configure(&configuration)?;
+        assert_refused(
+            &pinned.limiter,
+            &pinned.pair,
+            &["lo cannot run XDP in native mode (…"],
+        )?;
+        ensure!(pinned.pins.files()? == files);
+    }
+    Ok(())
+}
+
 #[test]
 fn the_answer_in_json() -> Result<()> {
     let pinned = Pinned::start(GOOD)?;

@@ -38,17 +38,15 @@ pub(crate) fn good(rng: &mut Rng) -> String {
     let tested =
         format!("  PacketsPerIPAddress: {{burst: {BURST}, count: {PER_SECOND}, period: 1s}}\n");
     others.insert(rng.usize(..=others.len()), tested);
-    let mut text = format!("limits:\n{}", others.concat());
-    let overrides = rng.u8(..4);
-    if overrides > 0 {
-        text += "overrides:\n";
+    let limits = others.concat();
+    let overrides = (0..rng.u8(..4)).map(|host| {
+        format!("  PacketsPerIPAddress:192.0.2.{host}: {{burst: 9, count: {rate}, period: 1s}}\n")
+    });
+    let overrides: Vec<_> = overrides.collect();
+    if overrides.is_empty() {
+        return format!("limits:\n{limits}");
     }
-    for host in 0..overrides {
-        text += &format!(
-            "  PacketsPerIPAddress:192.0.2.{host}: {{burst: 9, count: {rate}, period: 1s}}\n"
-        );
-    }
-    text
+    format!("limits:\n{limits}overrides:\n{}", overrides.concat())
 }
 
 /// One that is refused.

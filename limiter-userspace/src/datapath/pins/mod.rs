@@ -199,6 +199,11 @@ impl Pins {
         Ok(())
     }
 
+    /// Removes what this version has pinned, but for links.
+    pub(super) fn remove_this_version(&self) -> Result<(), PinsError> {
+        remove(&self.versioned())
+    }
+
     /// The interfaces whose links are pinned.
     pub(super) fn interfaces(&self) -> Result<Vec<PinnedInterface>, PinsError> {
         let directory = self.directory.join(INTERFACES);
