@@ -69,7 +69,8 @@ fn every_subcommand_has_a_manual_page() -> Result<()> {
         let name = subcommand.get_name();
         ensure!(overview.contains(name), "limiter.1 does not name {name}");
         let text = page(&format!("limiter-{name}.1"))?;
-        for argument in subcommand.get_arguments() {
+        let arguments = subcommand.get_arguments();
+        for argument in arguments.filter(|argument| !argument.is_hide_set()) {
             let Some(long) = argument.get_long() else {
                 continue;
             };

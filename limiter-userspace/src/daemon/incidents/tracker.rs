@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use limiter_common::{limit::LimitId, offender::OffenderKey};
+use limiter_common::{
+    limit::LimitId,
+    offender::{Offender, OffenderKey},
+};
 
 use super::{
     event::{Event, Source, Subject},
@@ -131,18 +134,9 @@ impl Incidents {
         self.seen.reserve(recorded.offenders.len());
         for (key, offender) in &recorded.offenders {
             let before = before.get(key);
-            let drops = match before {
-                // One who was forgotten in between begins again.
-                Some(seen) => offender
-                    .drops
-                    .checked_sub(seen.drops)
-                    .unwrap_or(offender.drops),
-                None if offender.first_drop_ns >= read_ns => offender.drops,
-                // From before our time.
-                None => 0,
-            };
-            let was_busy = was_read && before.is_some_and(|seen| seen.is_busy);
+            let drops = new_drops(before, offender, read_ns);
             let is_busy = drops >= LEAST_DROPS;
+            let was_busy = was_read && before.is_some_and(|seen| seen.is_busy);
             let seen = Seen {
                 drops: offender.drops,
                 is_busy,
@@ -158,24 +152,13 @@ impl Incidents {
             if let Some(incident) = self.open_incident(&alone, &range) {
                 incident.add(drops, offender.last_drop_ns, is_lower_bound);
             } else if is_busy {
-                // Who was dropped for the first time lately was dropped in this incident alone.
-                let is_recent = offender.first_drop_ns.saturating_add(self.quiet_ns) > now_ns;
-                let (drops, first_drop_ns) = if is_recent {
-                    (offender.drops, offender.first_drop_ns)
-                } else {
-                    (drops, self.looked_ns)
-                };
+                let mut incident = self.incident(now_ns, drops, offender);
+                incident.is_lower_bound = is_lower_bound;
                 ranges.entry(range).or_default().push(Beginning {
                     subject: alone,
                     addresses: 1,
                     uncounted: u64::from(!was_busy),
-                    incident: Incident {
-                        first_drop_ns,
-                        last_drop_ns: offender.last_drop_ns,
-                        drops,
-                        is_lower_bound,
-                        is_told: false,
-                    },
+                    incident,
                 });
             }
         }
@@ -183,6 +166,18 @@ impl Incidents {
         ranges
             .flat_map(|(range, beginnings)| together(range, beginnings))
             .collect()
+    }
+
+    /// That of an offender with so many new drops.
+    fn incident(&self, now_ns: u64, drops: u64, offender: &Offender) -> Incident {
+        // Who was dropped for the first time lately was dropped in this incident alone.
+        let is_recent = offender.first_drop_ns.saturating_add(self.quiet_ns) > now_ns;
+        let (drops, first_drop_ns) = if is_recent {
+            (offender.drops, offender.first_drop_ns)
+        } else {
+            (drops, self.looked_ns)
+        };
+        Incident::new(drops, first_drop_ns, offender.last_drop_ns)
     }
 
     fn open_incident(&mut self, alone: &Subject, range: &Subject) -> Option<&mut Incident> {
@@ -226,13 +221,7 @@ impl Incidents {
                     subject,
                     addresses: 0,
                     uncounted: 0,
-                    incident: Incident {
-                        first_drop_ns: now_ns,
-                        last_drop_ns: now_ns,
-                        drops,
-                        is_lower_bound: false,
-                        is_told: false,
-                    },
+                    incident: Incident::new(drops, now_ns, now_ns),
                 });
             }
         }
@@ -291,10 +280,34 @@ impl Incidents {
 }
 
 impl Incident {
+    const fn new(drops: u64, first_drop_ns: u64, last_drop_ns: u64) -> Self {
+        Self {
+            first_drop_ns,
+            last_drop_ns,
+            drops,
+            is_lower_bound: false,
+            is_told: false,
+        }
+    }
+
     fn add(&mut self, drops: u64, last_drop_ns: u64, is_lower_bound: bool) {
         self.drops += drops;
         self.last_drop_ns = self.last_drop_ns.max(last_drop_ns);
         self.is_lower_bound |= is_lower_bound;
+    }
+}
+
+/// An offender's drops since the offenders were last read.
+fn new_drops(before: Option<&Seen>, offender: &Offender, read_ns: u64) -> u64 {
+    match before {
+        // One who was forgotten in between begins again.
+        Some(seen) => {
+            let drops = offender.drops.checked_sub(seen.drops);
+            drops.unwrap_or(offender.drops)
+        }
+        None if offender.first_drop_ns >= read_ns => offender.drops,
+        // From before our time.
+        None => 0,
     }
 }
 
@@ -304,17 +317,11 @@ fn together(range: Subject, beginnings: Vec<Beginning>) -> Vec<Beginning> {
         return beginnings;
     }
     let together = beginnings.into_iter().reduce(|mut all, one| {
+        let (sum, part) = (&mut all.incident, one.incident);
+        sum.add(part.drops, part.last_drop_ns, part.is_lower_bound);
+        sum.first_drop_ns = sum.first_drop_ns.min(part.first_drop_ns);
         all.addresses += one.addresses;
         all.uncounted += one.uncounted;
-        let Incident { first_drop_ns, .. } = one.incident;
-        all.incident.first_drop_ns = all.incident.first_drop_ns.min(first_drop_ns);
-        let Incident {
-            drops,
-            last_drop_ns,
-            is_lower_bound,
-            ..
-        } = one.incident;
-        all.incident.add(drops, last_drop_ns, is_lower_bound);
         all
     });
     together

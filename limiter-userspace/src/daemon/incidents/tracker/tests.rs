@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use limiter_common::{
-    address::Address,
-    offender::{Counts, Offender},
-};
+use limiter_common::{address::Address, offender::Counts};
 
 use super::*;
 use crate::daemon::incidents::lines::LINES_PER_MINUTE;
@@ -269,34 +266,45 @@ fn what_was_before_us_is_nothing_new() {
     assert_eq!(scene.look(), [""; 0]);
 }
 
-/// A million sources in as many ranges at once, and again a second later.
+/// As many sources in as many ranges, each with enough drops for an incident.
+fn flood(sources: u32) -> Recorded {
+    let offenders = scattered(sources).map(|address| {
+        let mut offender = Offender::new(START);
+        offender.drops = LEAST_DROPS;
+        (OffenderKey::new(LimitId(1), &address.into()), offender)
+    });
+    Recorded {
+        offenders: offenders.collect(),
+        counts: Counts {
+            inserted: sources.into(),
+            ..Counts::default()
+        },
+    }
+}
+
 #[test]
 fn a_flood_has_few_lines_and_bounded_memory() {
     const SOURCES: u32 = 1_000_000;
     let mut incidents = Incidents::new(QUIET, START);
-    let mut recorded = Recorded {
-        offenders: scattered(SOURCES)
-            .map(|address| {
-                let mut offender = Offender::new(START);
-                offender.drops = LEAST_DROPS;
-                (OffenderKey::new(LimitId(1), &address.into()), offender)
-            })
-            .collect(),
-        counts: Counts {
-            inserted: SOURCES.into(),
-            ..Counts::default()
-        },
-    };
-    let told = incidents.observe(START, &[], Some(&recorded));
+    let told = incidents.observe(START, &[], Some(&flood(SOURCES)));
     assert_eq!(told.len() as u64, LINES_PER_MINUTE);
     assert_eq!(incidents.open.len(), MOST_OPEN);
+    assert_eq!(incidents.seen.len(), SOURCES as usize);
+}
+
+#[test]
+fn a_flood_that_goes_on_is_counted_once() {
+    const SOURCES: u32 = 5_000;
+    let mut incidents = Incidents::new(QUIET, START);
+    let mut recorded = flood(SOURCES);
+    incidents.observe(START, &[], Some(&recorded));
     for (_, offender) in &mut recorded.offenders {
         offender.drops += LEAST_DROPS;
         offender.last_drop_ns += SECOND;
     }
-    assert_eq!(incidents.observe(START + SECOND, &[], Some(&recorded)), []);
+    let told = incidents.observe(START + SECOND, &[], Some(&recorded));
+    assert_eq!(told, []);
     assert_eq!(incidents.open.len(), MOST_OPEN);
-    assert_eq!(incidents.seen.len(), SOURCES as usize);
 
     // With the next that is told, how many were not. Those that were not told to have begun have
     // ended in silence, and of the others there is one for which the summary left no room.
@@ -304,12 +312,11 @@ fn a_flood_has_few_lines_and_bounded_memory() {
     let told: Vec<_> = told.iter().map(words).collect();
     assert_eq!(told.len() as u64, LINES_PER_MINUTE);
     assert!(told[0].ends_with(": ended, 20 in 1 s"), "{}", told[0]);
-    assert_eq!(
-        told[1],
-        format!("{} more", u64::from(SOURCES) - LINES_PER_MINUTE)
-    );
+    let untold = u64::from(SOURCES) - LINES_PER_MINUTE;
+    assert_eq!(told[1], format!("{untold} more"));
     assert_eq!(incidents.open.len(), 1);
-    assert_eq!(incidents.observe(START + 65 * SECOND, &[], None).len(), 1);
+    let told = incidents.observe(START + 65 * SECOND, &[], None);
+    assert_eq!(told.len(), 1);
     assert_eq!(incidents.open.len(), 0);
 }
 
