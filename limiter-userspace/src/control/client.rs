@@ -70,15 +70,17 @@ pub enum ClientError {
 
 /// Asks the daemon that listens at `socket`.
 pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
-    let stream = UnixStream::connect(socket).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            ClientError::NotRunning(socket.to_owned())
-        }
-        io::ErrorKind::PermissionDenied => ClientError::Forbidden(socket.to_owned()),
-        _ => broken(socket, PATIENCE)(source),
-    })?;
+    let stream = connect(socket)?;
     let patience = patience(&request);
-    let line = converse(&stream, request).map_err(broken(socket, patience))?;
+    let line = match converse(&stream, request) {
+        Ok(line) => line,
+        Err(error) if has_hung_up(&error) => {
+            // One that has just ended is not running.
+            connect(socket)?;
+            return Err(broken(socket, patience)(error));
+        }
+        Err(error) => return Err(broken(socket, patience)(error)),
+    };
     let foreign = |reason: String| ClientError::Foreign {
         path: socket.to_owned(),
         reason,
@@ -93,6 +95,23 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
         ))),
         body => Ok(body),
     }
+}
+
+fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
+    UnixStream::connect(socket).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            ClientError::NotRunning(socket.to_owned())
+        }
+        io::ErrorKind::PermissionDenied => ClientError::Forbidden(socket.to_owned()),
+        _ => broken(socket, PATIENCE)(source),
+    })
+}
+
+fn has_hung_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
+    )
 }
 
 fn converse(mut stream: &UnixStream, request: Request) -> io::Result<String> {

@@ -28,7 +28,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 const TABLE_OF: u32 = 1;
 
 const SHAPES: [Shape<'static>; 8] = [
-    shape("BUCKETS", MapType::LruHash, 24, 8, 1, 0),
+    shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
     shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1024, 0),

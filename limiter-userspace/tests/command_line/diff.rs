@@ -52,7 +52,11 @@ fn what_a_reload_and_a_restart_would_change() -> Result<()> {
     );
     assert_eq!(
         serde_json::from_str::<Value>(&check(&configuration, &["--json"])?)?,
-        json!({"reload": {"limits": [], "subscribers": [], "malformed": null}, "restart": []})
+        json!({
+            "reload": {"limits": [], "subscribers": [], "malformed": null},
+            "settings": [],
+            "restart": [],
+        })
     );
 
     let other = "interfaces: [eth0]\nbuckets: {capacity: 4096}\nmetrics: {listen: 'off'}\n\
@@ -68,10 +72,10 @@ changed  limit PacketsPerIPAddress
         "         override  … and 19 990 more",
         "         buckets   stay; where a rate differs, as many tokens are owed as before",
         "removed  subscriber 7",
-        "Only a restart changes, unless an option of `limiter run` says otherwise:",
+        "It changes, unless an option of `limiter run` says otherwise:",
         "         interfaces  server0 → eth0",
-        "         buckets     {store: table, capacity: 1048576, when-full: evict} → {store: table, \
-         capacity: 4096, when-full: evict}",
+        "         buckets     {store: table, capacity: 1048576, when-full: evict, scope: host} → \
+         {store: table, capacity: 4096, when-full: evict, scope: host}",
     ] {
         ensure!(
             shown.lines().any(|shown| shown == line),
@@ -83,7 +87,7 @@ changed  limit PacketsPerIPAddress
     assert_eq!(limit["parts"], json!(["rate"]));
     assert_eq!(limit["overrides"].as_array().map(Vec::len), Some(20_000));
     assert_eq!(
-        json["restart"][0],
+        json["settings"][0],
         json!({"setting": "interfaces", "old": "server0", "new": "eth0"})
     );
     Ok(())

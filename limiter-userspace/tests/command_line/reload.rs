@@ -155,7 +155,10 @@ fn what_is_wrong_changes_nothing() -> Result<()> {
     assert_refused(
         &limiter,
         &pair,
-        &["taken0 already has the XDP program 'limiter' (id …): detach it first (ip link …"],
+        &[
+            "taken0 already has the XDP program 'limiter' (id …), beside which no other runs, in \
+             whatever mode: stop what attached it, or …",
+        ],
     )?;
     ensure!(other.stop()?.success());
 
