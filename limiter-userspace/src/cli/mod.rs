@@ -26,6 +26,7 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::bail;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
@@ -109,7 +110,12 @@ impl ReadArgs {
             return Err(not_running.into());
         };
         match Datapath::adopt(pins)? {
-            Adopted::Links(..) => Err(not_running.into()),
+            Adopted::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
+            Adopted::Links(pins, _) => bail!(
+                "what is pinned in {} is enforced, but this version of the limiter cannot read it: \
+                 `limiter run --pin` takes it over, `limiter detach` removes it",
+                pins.directory().display()
+            ),
             Adopted::Datapath(datapath, _) => match daemon::look(&datapath, &request) {
                 Answer::Error(error) => Err(ClientError::Refused(error).into()),
                 answer => Ok(answer),

@@ -128,7 +128,7 @@ pub enum DatapathError {
 
 /// An error and its causes on one line: aya's own texts often name only the step. Of a
 /// verifier's log, which has many lines, the last that says something.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = one_line(&error.to_string());
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,11 +1,13 @@
 //! Policies that are reverted unless somebody confirms them.
 
+use std::{path::Path, process::Command};
+
 use anyhow::{Result, ensure};
-use testbed::{Frame, RawSender, SERVER_INTERFACE};
+use testbed::{Frame, Limiter, RawSender, SERVER_INTERFACE};
 
 use crate::{
-    GOOD, Scene, assert_fails,
-    pinned::{Pinned, program},
+    BINARY, GOOD, Scene, assert_fails, pair,
+    pinned::{Pinned, program, send},
     succeed, text, wait_for,
 };
 
@@ -92,6 +94,34 @@ fn a_first_policy_that_is_not_confirmed_is_detached() -> Result<()> {
     );
     pinned.assert_detached()?;
     ensure!(!pinned.limiter.socket().exists());
+    Ok(())
+}
+
+/// It takes no pins to revert.
+#[test]
+fn a_reload_that_is_not_confirmed_is_reverted() -> Result<()> {
+    let pair = pair()?;
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        OLD,
+        &["-i", SERVER_INTERFACE, "--confirm", "3s"],
+    )?;
+    limiter.show(&["confirm"])?;
+    send(&pair, CLIENT, 4)?;
+    limiter.configure(NEW)?;
+    limiter.show(&["reload"])?;
+    ensure!(limiter.status()?["limits"]["PacketsPerIPv4Range"].is_object());
+    send(&pair, CLIENT, 1)?;
+    wait_for(|| Ok(limiter.status()?["policy"]["generation"] == 1))?;
+    send(&pair, CLIENT, 7)?;
+    let status = limiter.status()?;
+    ensure!(
+        status["reasons"]["within_limits"] == 4 + 1 + 6,
+        "{status:#}"
+    );
+    ensure!(status["reasons"]["over_limit"] == 1, "{status:#}");
+    ensure!(limiter.stop()?.success());
     Ok(())
 }
 
@@ -206,7 +236,7 @@ fn nothing_is_reloaded_while_one_waits() -> Result<()> {
 #[test]
 fn nothing_waits_where_no_daemon_runs() -> Result<()> {
     let (scene, pinned) = (Scene::new()?, Pinned::start(GOOD)?);
-    let mut confirm = std::process::Command::new(crate::BINARY);
+    let mut confirm = Command::new(BINARY);
     confirm.arg("confirm").arg("--socket").arg(scene.socket());
     assert_fails(&mut confirm, &["no limiter is running …"])?;
     assert_fails(

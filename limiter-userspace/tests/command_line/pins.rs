@@ -9,7 +9,7 @@ use testbed::{
 };
 
 use crate::{
-    Scene, assert_fails, assert_nothing_left, pair,
+    BINARY, Scene, assert_fails, assert_nothing_left, pair,
     pinned::{Pinned, program},
     succeed, text, wait_for,
 };
@@ -105,7 +105,7 @@ fn another_limiter_has_the_pins() -> Result<()> {
              one's elsewhere with --pin=DIRECTORY",
         ],
     )?;
-    let mut detach = Command::new(crate::BINARY);
+    let mut detach = Command::new(BINARY);
     detach
         .arg("detach")
         .arg("--socket")
@@ -194,6 +194,13 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     pinned.limiter.kill()?;
     let of_version = |version| pinned.pins.path().join(version);
     fs::rename(of_version("v1"), of_version("v0"))?;
+    assert_fails(
+        &mut pinned.with_pins("status"),
+        &[
+            "what is pinned in … is enforced, but this version of the limiter cannot read it: \
+             `limiter run --pin` takes it over, `limiter detach` removes it",
+        ],
+    )?;
 
     let sender = RawSender::new(&pinned.pair.client, CLIENT_INTERFACE)?;
     let progress = sender.progress();

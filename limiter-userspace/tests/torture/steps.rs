@@ -2,13 +2,17 @@
 
 use std::{
     path::Path,
+    process::Stdio,
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
-use nix::sys::signal::Signal;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::Value;
 use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
 
@@ -36,6 +40,10 @@ pub(crate) enum Step {
     Kill,
     /// SIGTERM, and another daemon, with another configuration.
     Terminate,
+    /// SIGKILL or SIGTERM while another configuration is put in force, and another daemon.
+    EndInReload,
+    /// SIGKILL or SIGTERM while a daemon takes over, and another daemon.
+    EndInStart,
     /// Another build of the program takes over: that with log statements, or that without.
     Upgrade,
     /// A policy that nobody confirms is reverted.
@@ -45,13 +53,15 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Reload,
         Self::ReloadBroken,
         Self::HangUp,
         Self::HangUpBroken,
         Self::Kill,
         Self::Terminate,
+        Self::EndInReload,
+        Self::EndInStart,
         Self::Upgrade,
         Self::Expire,
         Self::KillUnconfirmed,
@@ -140,6 +150,27 @@ impl Scene {
                 self.reconfigure()?;
                 self.limiter.restart()?;
             }
+            Step::EndInReload => {
+                self.reconfigure()?;
+                let mut reload = self.limiter.command(&["reload"]);
+                let mut reload = reload.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+                self.sleep(400);
+                let signal = self.signal();
+                self.limiter.signal(signal)?;
+                self.limiter.wait()?;
+                reload.wait()?;
+                self.without_daemon()?;
+                self.limiter.restart()?;
+            }
+            Step::EndInStart => {
+                self.limiter.kill()?;
+                let mut start = self.limiter.run().stderr(Stdio::null()).spawn()?;
+                self.sleep(800);
+                kill(Pid::from_raw(start.id().try_into()?), self.signal())?;
+                start.wait()?;
+                self.without_daemon()?;
+                self.limiter.restart()?;
+            }
             Step::Upgrade => {
                 self.limiter.kill()?;
                 self.logs_verdicts = !self.logs_verdicts;
@@ -216,8 +247,22 @@ impl Scene {
     /// Nobody is there but what is pinned, for some time.
     fn without_daemon(&mut self) -> Result<()> {
         ensure!(self.check()?["daemon"].is_null());
-        thread::sleep(Duration::from_millis(self.rng.u64(..200)));
+        self.sleep(200);
         Ok(())
+    }
+
+    /// Waits, at most so many milliseconds.
+    fn sleep(&mut self, most: u64) {
+        thread::sleep(Duration::from_millis(self.rng.u64(..most)));
+    }
+
+    /// One that ends a daemon.
+    fn signal(&mut self) -> Signal {
+        if self.rng.bool() {
+            Signal::SIGKILL
+        } else {
+            Signal::SIGTERM
+        }
     }
 
     /// Writes another configuration, which is to be put in force.

@@ -6,6 +6,8 @@ use std::path::Path;
 use aya::maps::{Array, Map, MapData, MapError};
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::datapath::error::chain;
+
 /// What an entry of the map holds.
 const PAGE: usize = 4096;
 
@@ -16,13 +18,13 @@ const HEADER: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The kernel refused.
-    #[error(transparent)]
+    #[error("{}", chain(.0))]
     Map(#[from] MapError),
     /// It is none of those this version knows.
     #[error("it cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// It could not be pinned.
-    #[error(transparent)]
+    /// It could not be pinned, or is not pinned.
+    #[error("{}", chain(.0))]
     Pin(#[from] aya::pin::PinError),
 }
 
