@@ -171,7 +171,7 @@ pub const ATTEMPTS: u32 = 32;
 pub enum Updated {
     /// The state that was asked for is stored.
     Stored,
-    /// The change declined; the bucket is as it was.
+    /// The change declined; the bucket owes what it did.
     Declined,
     /// Other CPUs won all [`ATTEMPTS`]; the bucket is theirs.
     Contended,

@@ -250,7 +250,8 @@ pub fn insert<L: Line, S: LineStore>(
 }
 
 /// Changes the bucket of that name, which is there in another unit, and has it count in the unit
-/// of the name from now on. A step, too. A change that declines leaves the bucket as it is.
+/// of the name from now on; also when the change declines, so that what is owed comes back at the
+/// rate that is in force. A step, too.
 ///
 /// The way is the bucket's before and after, and locked meanwhile: whoever puts the same bucket in
 /// elsewhere sees it there and withdraws.
@@ -272,8 +273,9 @@ pub fn exchange<L: Line, U: KnownUnits>(
         return AGAIN;
     }
     let tat = unit::exchange(units, unit_of(named), unit_of(name), now_ns, seen);
-    let Ok(state) = wanted.apply(tat) else {
-        return Updated::Declined as u32;
+    let (state, ended) = match wanted.apply(tat) {
+        Ok(state) => (state, Updated::Stored),
+        Err(_) => (tat, Updated::Declined),
     };
     if !line.compare_and_swap_state(way, seen, LOCKED) {
         return AGAIN;
@@ -285,7 +287,7 @@ pub fn exchange<L: Line, U: KnownUnits>(
     }
     line.set_name(way, name);
     line.set_state(way, state);
-    Updated::Stored as u32
+    ended as u32
 }
 
 /// Charges a bucket that was looked for: by the steps that are enough when no other CPU comes

@@ -1,4 +1,5 @@
-//! Random frames and random policies through both engines, and against a plain model.
+//! Random frames and random policies through both engines, and against a plain model; halfway
+//! another policy takes the buckets over.
 
 use std::{env, thread};
 
@@ -36,24 +37,45 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
     let frames = generate(&frames, &mut runner);
     let mut seen = Seen::default();
     for number in 0..policies {
-        let policy = ShownOnPanic(generate(&random::policy(), &mut runner));
+        let policies = ShownOnPanic(generate(&random::successive(), &mut runner));
         let store = if number % 2 == 0 {
             Store::Table
         } else {
             Store::Hash
         };
-        check(&policy.0, store, &frames, &mut seen)?;
+        check(&policies.0, store, &frames, &mut seen)?;
     }
     seen.assert_everything();
     Ok(())
 }
 
-fn check(policy: &Policy, store: Store, frames: &[(u64, Vec<u8>)], seen: &mut Seen) -> Result<()> {
+fn check(
+    [policy, next]: &[Policy; 2],
+    store: Store,
+    frames: &[(u64, Vec<u8>)],
+    seen: &mut Seen,
+) -> Result<()> {
     let mut engines = Engines::with(policy, store)?;
     let mut now = 0;
+    let (before, after) = frames.split_at(FRAMES / 2);
+    send(&mut engines, policy, &mut now, before, seen);
+    engines.assert_same_state();
+    engines.replace(next)?;
+    send(&mut engines, next, &mut now, after, seen);
+    engines.assert_same_state();
+    Ok(())
+}
+
+fn send(
+    engines: &mut Engines,
+    policy: &Policy,
+    now: &mut u64,
+    frames: &[(u64, Vec<u8>)],
+    seen: &mut Seen,
+) {
     for (step, frame) in frames {
-        now += step;
-        let verdict = engines.verdict(now, frame);
+        *now += step;
+        let verdict = engines.verdict(*now, frame);
         let matched = meant(policy, engines.tables(), frame);
         match verdict.action(engines.tables()) {
             Action::Pass => seen.passed += u64::from(matched != 0),
@@ -65,8 +87,6 @@ fn check(policy: &Policy, store: Store, frames: &[(u64, Vec<u8>)], seen: &mut Se
             "the limits that count {frame:02x?}"
         );
     }
-    engines.assert_same_state();
-    Ok(())
 }
 
 /// The limits that count a frame by the model, which must agree with the tables on their rates.
@@ -112,7 +132,7 @@ impl Seen {
     }
 }
 
-struct ShownOnPanic(Policy);
+struct ShownOnPanic([Policy; 2]);
 
 impl Drop for ShownOnPanic {
     fn drop(&mut self) {

@@ -1,17 +1,16 @@
 //! Both engines over one policy.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use limiter_common::{
-    bucket::BucketKey,
-    charge::{Packet, account},
+    charge::Packet,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
-    gcra::Gcra,
     limit::LimitId,
     packet::{Facts, Frame as _, parse},
     policy::classify,
     reason::{Action, Reason},
+    unit::KnownUnits as _,
 };
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
@@ -44,12 +43,11 @@ pub(crate) struct Engines {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
     offenders: MemoryOffenders,
-    /// The parameters of the buckets, and the latest time.
-    parameters: HashMap<BucketKey, Gcra>,
+    /// The latest time.
     now: u64,
-    /// What the verdicts so far must have counted: by reason, and by slot.
+    /// What the verdicts so far must have counted: by reason, and by the limit's interned id.
     by_reason: HashMap<Reason, Traffic>,
-    by_limit: Vec<LimitTraffic>,
+    by_limit: BTreeMap<u16, LimitTraffic>,
     trial: Trial,
 }
 
@@ -68,11 +66,10 @@ impl Engines {
         };
         Ok(Self {
             trial: Trial::new(&tables, buckets, Offenders::default())?,
-            by_limit: vec![LimitTraffic::default(); tables.limits.len()],
+            by_limit: BTreeMap::new(),
             tables,
             buckets: MemoryBuckets::default(),
             offenders: MemoryOffenders::default(),
-            parameters: HashMap::new(),
             now: START,
             by_reason: HashMap::new(),
         })
@@ -103,20 +100,16 @@ impl Engines {
             "kernel and native differ on {frame:02x?} at {now}"
         );
         self.now = now;
-        self.note_parameters(&native, frame);
         self.count(&native, frame_in_memory.length() as u64);
         native
     }
 
-    fn note_parameters(&mut self, verdict: &Verdict, frame: &[u8]) {
-        let Some(packet) = classified(&self.tables, frame) else {
-            return;
-        };
-        let slots = (0..64).filter(|slot| verdict.matched & 1 << slot != 0);
-        let accounts = slots.filter_map(|slot| account(&self.tables, &packet, slot));
-        for account in accounts {
-            self.parameters.insert(account.key, *account.gcra);
-        }
+    /// Goes on under another policy, with the same buckets, counters and offenders.
+    pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
+        self.tables = CompiledPolicy::with_units(policy, &self.tables.units)
+            .expect("the test's policy compiles");
+        self.buckets.set_units(self.tables.units.clone());
+        self.trial.replace(&self.tables)
     }
 
     fn count(&mut self, verdict: &Verdict, length: u64) {
@@ -125,8 +118,9 @@ impl Engines {
             .or_default()
             .add(length);
         let action = verdict.action(&self.tables);
-        for (slot, limit) in (0..).zip(&mut self.by_limit) {
+        for (slot, limit) in (0..).zip(&self.tables.limits) {
             let bit = 1 << slot;
+            let limit = self.by_limit.entry(limit.id).or_default();
             match action {
                 Action::Drop if verdict.denied_by() == Some(slot) => limit.dropped.add(length),
                 Action::Pass if verdict.would_drop & bit != 0 => limit.would_drop.add(length),
@@ -141,12 +135,13 @@ impl Engines {
     pub(crate) fn assert_same_state(&self) {
         let maps = self.maps();
         let native = self.buckets.clone().into_states();
-        for (key, state) in &native {
-            let gcra = &self.parameters[key];
+        for key in native.keys() {
+            let native = self.buckets.bucket(key).expect("it is there");
             let kernel = maps.bucket(key).expect("a readable map");
+            let unit = self.tables.units.unit(native.unit).expect("a known unit");
             // A full bucket may be forgotten: a missing one is full.
-            if kernel.is_some() || *state > gcra.ticks(self.now) {
-                assert_eq!(kernel, self.buckets.bucket(key), "{key:?}");
+            if kernel.is_some() || native.state > unit.ticks(self.now) {
+                assert_eq!(kernel, Some(native), "{key:?}");
             }
         }
         let lost = maps.lossy_evictions().expect("a readable map");
@@ -158,11 +153,9 @@ impl Engines {
             let native = self.by_reason.get(reason).copied().unwrap_or_default();
             assert_eq!(kernel, native, "{}", reason.name());
         }
-        for (limit, native) in self.tables.limits.iter().zip(&self.by_limit) {
-            let kernel = maps
-                .limit_traffic(LimitId(limit.id))
-                .expect("a readable map");
-            assert_eq!(kernel, *native, "limit {}", limit.id);
+        for (id, native) in &self.by_limit {
+            let kernel = maps.limit_traffic(LimitId(*id)).expect("a readable map");
+            assert_eq!(kernel, *native, "limit {id}");
         }
         let recorded = maps.offenders().read().expect("a readable map");
         assert_eq!(HashMap::from_iter(recorded.offenders), self.offenders.all());
@@ -170,7 +163,7 @@ impl Engines {
         assert_eq!(counts, self.offenders.counts());
         let dropped: u64 = self
             .by_limit
-            .iter()
+            .values()
             .map(|limit| limit.dropped.packets)
             .sum();
         assert_eq!(counts.recorded + counts.skipped, dropped);

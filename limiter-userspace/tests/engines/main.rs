@@ -18,4 +18,5 @@ mod properties;
 mod random;
 mod refill;
 mod restore;
+mod units;
 mod worked_example;

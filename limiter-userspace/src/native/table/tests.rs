@@ -239,3 +239,62 @@ fn threads_never_admit_too_much() {
         assert!(total > 0);
     }
 }
+
+/// Threads of two policies with other rates, tick lengths and costs at the same buckets, which go
+/// from unit to unit all the time: what was spent in any of them is owed in the others.
+#[test]
+fn threads_of_two_policies_never_admit_too_much() {
+    const SOURCES: u32 = 64;
+    const BURST: u64 = 50;
+    for (rate, other) in [
+        ((1, SECOND), (7, SECOND)),
+        ((2, SECOND), (3_000_000_000, SECOND)),
+    ] {
+        let mut gcras =
+            [rate, other].map(|(count, period)| Gcra::new(BURST, count, period).unwrap());
+        let counted_in = gcras.map(|gcra| Unit::new(&gcra, Cost::Packets));
+        let (units, numbers) = Units::default().intern(&counted_in).unwrap();
+        for (gcra, number) in gcras.iter_mut().zip(numbers) {
+            gcra.unit = number;
+        }
+        for round in 0..20 {
+            let lines = SOURCES.div_ceil(2).next_power_of_two();
+            let table = MemoryTable::new(lines, KEY, units.clone(), WhenFull::DenyNew);
+            let admitted: Vec<AtomicUsize> = (0..SOURCES).map(|_| AtomicUsize::new(0)).collect();
+            thread::scope(|scope| {
+                for thread in 0..4_u32 {
+                    let (table, admitted) = (&table, &admitted);
+                    let gcra = &gcras[(thread % 2) as usize];
+                    scope.spawn(move || {
+                        for turn in 0..200_u32 {
+                            for source in 0..SOURCES {
+                                let source = (source * 7 + turn + thread) % SOURCES;
+                                let one = token(table, gcra, 1, source + round, NOW);
+                                let spent = one.spend() == Updated::Stored;
+                                if spent && turn % 3 == 0 {
+                                    one.refund();
+                                } else if spent {
+                                    admitted[source as usize].fetch_add(1, SeqCst);
+                                }
+                            }
+                        }
+                    });
+                }
+            });
+            for (source, admitted) in (0..).zip(&admitted) {
+                let admitted = admitted.load(SeqCst) as u64;
+                assert!(admitted <= BURST, "{admitted} in round {round}");
+                let key = token(&table, &gcras[0], 1, source + round, NOW).key;
+                let Some(bucket) = table.bucket(&key) else {
+                    assert_eq!(admitted, 0);
+                    continue;
+                };
+                let tat = units.tat(bucket, gcras[0].unit, NOW);
+                let left = gcras[0].level(gcras[0].ticks(NOW), Some(tat)).remaining;
+                assert!(left <= BURST - admitted, "{left} left, {admitted} admitted");
+            }
+            let total: usize = admitted.iter().map(|one| one.load(SeqCst)).sum();
+            assert!(total > 0);
+        }
+    }
+}

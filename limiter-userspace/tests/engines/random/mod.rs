@@ -8,7 +8,10 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use proptest::prelude::*;
 
-pub(crate) use self::{frame::frame, policy::policy};
+pub(crate) use self::{
+    frame::frame,
+    policy::{policy, successive},
+};
 
 /// A host among few networks.
 fn address() -> impl Strategy<Value = IpAddr> {

@@ -32,6 +32,31 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     })
 }
 
+/// A policy and one that comes after it: with other rates and costs for the same buckets, or with
+/// the ids alone in common.
+pub(crate) fn successive() -> impl Strategy<Value = [Policy; 2]> {
+    (policy(), policy(), any::<bool>()).prop_map(|(policy, other, same_buckets)| {
+        let mut next = other;
+        if same_buckets {
+            let limits = policy.limits.iter().zip(next.limits);
+            let limits = limits.map(|(limit, other)| Limit {
+                cost: if other.id.0.is_multiple_of(4) {
+                    other.cost
+                } else {
+                    limit.cost
+                },
+                default: other.default,
+                ..limit.clone()
+            });
+            next = Policy {
+                limits: limits.collect(),
+                ..policy.clone()
+            };
+        }
+        [policy, next]
+    })
+}
+
 /// No prefix belongs to two.
 fn subscribers() -> impl Strategy<Value = BTreeMap<u64, Vec<IpNet>>> {
     vec((prefix(), SUBSCRIBERS), 0..6).prop_map(|prefixes| {
