@@ -19,8 +19,8 @@ const ALREADY_THERE: i32 = -17;
 
 /// The bucket's line, if there is one.
 ///
-/// The key must be on the stack of the function that calls it: until Linux 6.2 the verifier
-/// refuses another function's as a map's key.
+/// The key must be a copy on the stack of the function that calls it: until Linux 6.2 the verifier
+/// refuses what another function has handed over as a map's key.
 #[inline(always)]
 fn line(key: &BucketKey) -> Option<MapLine<1>> {
     let bucket = BUCKETS.get_ptr_mut(key)?;
@@ -31,7 +31,7 @@ fn line(key: &BucketKey) -> Option<MapLine<1>> {
 /// The state of the bucket in its unit; 0 when there is none.
 #[inline(always)]
 pub(super) fn read(found: &Found) -> u64 {
-    match line(&found.key) {
+    match line(&{ found.key }) {
         Some(line) => table::read(&line, found.spot.name).1,
         None => 0,
     }
@@ -57,7 +57,7 @@ pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
         return Updated::Declined as u32;
     };
     let bucket = [charge.found.spot.name, state];
-    match BUCKETS.insert(&{ charge.found.key }, bucket, u64::from(BPF_NOEXIST)) {
+    match BUCKETS.insert(charge.found.key, bucket, u64::from(BPF_NOEXIST)) {
         Ok(()) => Updated::Stored as u32,
         Err(ALREADY_THERE) => IN_ANOTHER_UNIT,
         Err(_) => Updated::Unavailable as u32,

@@ -58,7 +58,7 @@ impl BucketStore for MapBuckets {
             // A look-up costs as much as all else: the one to spend is enough.
             0
         } else {
-            hash::read(found)
+            limiter_read_hash(found)
         }
     }
 
@@ -122,15 +122,26 @@ fn in_table() -> bool {
 const SPEND: u32 = 0;
 const REFUND: u32 = 1;
 
-/// Changes the charge's bucket in the hash map, returning an [`Updated`] as its number.
+/// The state of a bucket in the hash map, in its unit; 0 when there is none.
 ///
 /// Like those below a global function of the BPF object: the verifier walks it once, for any
-/// arguments, and not once for each limit and attempt. A passing packet whose bucket is there
-/// calls none of them, for what returning from one costs.
+/// arguments, and not once for each limit and attempt. In the table, a passing packet whose bucket
+/// is there calls none of them, for what returning from one costs.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_read_hash(found: *const Found) -> u64 {
+    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
+    match unsafe { found.as_ref() } {
+        Some(found) => hash::read(found),
+        None => 0,
+    }
+}
+
+/// Changes the charge's bucket in the hash map, returning an [`Updated`] as its number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_update_hash(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
+    // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
         Some(charge) => limiter_common::table::update(
             || hash::change(charge, change_of(charge, kind)),
@@ -157,7 +168,7 @@ extern "C" fn limiter_update_table(charge: *const Charge, kind: u32) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_change(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_update_hash`.
+    // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
         Some(charge) => table::change(charge, change_of(charge, kind)),
         None => Updated::Unavailable as u32,
@@ -168,7 +179,7 @@ extern "C" fn limiter_change(charge: *const Charge, kind: u32) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_update_hash`.
+    // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
         Some(charge) => table::insert(charge, change_of(charge, kind)),
         None => Updated::Unavailable as u32,
@@ -179,7 +190,7 @@ extern "C" fn limiter_insert(charge: *const Charge, kind: u32) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_hash(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_update_hash`.
+    // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
         Some(charge) => hash::insert(charge, change_of(charge, kind)),
         None => Updated::Unavailable as u32,
@@ -191,7 +202,7 @@ extern "C" fn limiter_insert_hash(charge: *const Charge, kind: u32) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_exchange(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_update_hash`.
+    // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
         Some(charge) if in_table() => table::exchange(charge, change_of(charge, kind)),
         Some(charge) => hash::exchange(charge, change_of(charge, kind)),

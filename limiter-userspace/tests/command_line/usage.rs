@@ -80,11 +80,11 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
 
 /// `check` refuses what `run` does, in the same words.
 #[test]
-fn more_odd_rates_than_the_table_can_tell_apart() -> Result<()> {
-    const ONE_TOO_MANY: u32 = 1 << 16;
+fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
+    const ONE_TOO_MANY: u32 = (1 << 15) + 1;
     let (scene, pair) = (Scene::new()?, pair()?);
     let path = scene.path("limiter.yaml");
-    let mut text = "buckets: {store: table}\noverrides:\n".to_owned();
+    let mut text = "overrides:\n".to_owned();
     for number in 0..ONE_TOO_MANY {
         // Neither do these counts divide the period, nor do two of them tick alike.
         let count = 600_000_001 + 2 * number;
@@ -96,8 +96,8 @@ fn more_odd_rates_than_the_table_can_tell_apart() -> Result<()> {
     }
     fs::write(&path, text)?;
     let told = [
-        "the limits have 65536 different rates that come to no whole number of nanoseconds a \
-         token, but at most 65535 fit `buckets: {store: table}`: round some, or use `store: hash`",
+        "the limits and their overrides have too many different rates: at most 32768 fit, together \
+         with those of the policy before; give some the same count and period",
     ];
     assert_fails(Command::new(BINARY).arg("check").arg(&path), &told)?;
     let mut run = scene.run(&pair.server, &["-i", SERVER_INTERFACE]);
