@@ -1,6 +1,11 @@
 //! The state file: what a source owes outlives the daemon.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
@@ -100,6 +105,34 @@ fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
         let shown = limiter.show(&["status"])?;
         ensure!(shown.contains("state: "), "{shown}");
         ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+#[test]
+fn metrics_tell_when_it_was_saved() -> Result<()> {
+    let scene = Scene::new()?;
+    let state = scene.directory.path().join("state");
+    let configuration = format!("state: {}\nlimits: {LIMITS}\n", state.display());
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &scene.pair.server,
+        &configuration,
+        &["-i", SERVER_INTERFACE],
+    )?;
+    wait_for(|| saved(&limiter))?;
+    let answer = scene.pair.server.enter(|| {
+        let mut stream = TcpStream::connect("127.0.0.1:9470")?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    })?;
+    for expected in [
+        "\nlimiter_state_save_errors_total 0\n",
+        "\nlimiter_state_last_save_timestamp_seconds 1",
+    ] {
+        ensure!(answer.contains(expected), "{expected} is not in\n{answer}");
     }
     Ok(())
 }

@@ -117,3 +117,25 @@ fn no_more_is_given_back_than_is_owed() -> Result<()> {
     }
     Ok(())
 }
+
+/// A bucket that no packet has come for since its limit has another rate is given back what its
+/// tokens are worth now.
+#[test]
+fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
+    let twice_as_fast = Rate {
+        burst: 1 << 30,
+        count: 2_000,
+        period_ns: SECOND,
+    };
+    for store in [Store::Table, Store::Hash] {
+        let mut one = One::new(store)?;
+        one.spend(10)?;
+        let limit = Limit::of_built_in(&BUILT_IN[0], Some(twice_as_fast));
+        let tables = CompiledPolicy::with_units(&Policy::from(vec![limit]), &one.units)?;
+        assert_ne!(tables.rates[0].unit, one.gcra.unit);
+        (one.gcra, one.units) = (tables.rates[0], tables.units);
+        one.refund(3)?;
+        assert_eq!(one.owed()?, 7);
+    }
+    Ok(())
+}

@@ -6,7 +6,7 @@ use limiter_common::{
     bucket::{BucketKey, Updated},
     gcra::{Change, Spend},
     limit::LimitId,
-    table::{self, LineStore, WAYS, WhenFull},
+    table::{self, IN_ANOTHER_UNIT, Line as _, LineStore, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
 
@@ -48,9 +48,17 @@ impl BucketMaps {
         let Some(line) = self.table.get(line) else {
             return Updated::Unavailable;
         };
+        let is_there = || (0..WAYS).any(|way| table::is_same_bucket(line.name(way), name));
         table::update(
             || table::change(&line, name, wanted),
-            || table::insert(&line, at, name, wanted, WhenFull::Evict),
+            || {
+                // Packets exchange a bucket before they may have to be refunded; who asks for a
+                // refund here may be the first to come since the limit has another rate.
+                if wanted.is_refund() && is_there() {
+                    return IN_ANOTHER_UNIT;
+                }
+                table::insert(&line, at, name, wanted, WhenFull::Evict)
+            },
             || table::exchange(&line, at, name, at.now_ns, wanted),
         )
     }
