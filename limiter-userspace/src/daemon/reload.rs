@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     control::protocol::Reloaded,
-    datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, wall_clock_now},
+    datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now},
     guard,
 };
 
@@ -188,6 +188,9 @@ pub(super) async fn put_in_force(
         announce(attachment);
     }
     drop(datapath);
+    if let Some(carried) = previous.carried() {
+        tell_carried(carried);
+    }
     match daemon.options.confirm {
         Some(patience) => {
             ask_to_confirm(patience);
@@ -251,6 +254,21 @@ pub(super) fn announce(attachment: &Attachment) {
             "attached to {interface} in {mode} mode, which is several times slower: the driver \
              refused native mode ({reason})"
         ),
+    }
+}
+
+fn tell_carried(carried: Restored) {
+    let Restored { restored, lost, .. } = carried;
+    info!(
+        restored,
+        lost, "the buckets are new ones: {restored} owe what they owed"
+    );
+    if lost > 0 {
+        warn!(
+            lost,
+            "{lost} buckets that were in debt begin full: `buckets` has changed, and has no room \
+             for them or no way to tell whose they are"
+        );
     }
 }
 

@@ -21,6 +21,7 @@ use super::{
     instance,
     offenders::{OFFENDERS, RECORDING},
     pod::InMap,
+    shared::SharedDirectory,
 };
 
 pub(super) const UNITS: &str = "UNITS";
@@ -70,39 +71,59 @@ impl SharedMaps {
         Self::take(&mut ebpf, settings)
     }
 
+    /// Makes those anew that are not as large as these settings say; the others are the same.
+    pub(super) fn renew(&self, settings: Settings) -> Result<Self, DatapathError> {
+        let directory = SharedDirectory::new()?;
+        self.pin_those(directory.path(), |map, data| fits(map, data, settings))?;
+        let mut loader = instance::loader(settings);
+        for map in SHARED {
+            loader.map_pin_path(map, directory.path().join(map));
+        }
+        let loaded = loader.load(settings.log.object());
+        loaded.map_err(DatapathError::Load)?;
+        Self::open(directory.path(), settings)
+    }
+
     /// Pins each of them under its name in a directory.
     pub(super) fn pin(&self, directory: &Path) -> Result<(), DatapathError> {
-        let [buckets, table] = self.buckets.maps();
-        let all = [
-            buckets,
-            table,
-            (UNITS, self.units.map()),
-            (STORE_COUNTS, self.store_counts.map()),
-            (REASON_TRAFFIC, self.reason_traffic.map()),
-            (LIMIT_TRAFFIC, self.limit_traffic.map()),
-        ];
-        for (map, data) in all.into_iter().chain(self.offenders.maps()) {
-            let pinned = data.pin(directory.join(map));
-            pinned.map_err(|source| DatapathError::Pin { map, source })?;
+        self.pin_those(directory, |_, _| true)
+    }
+
+    fn pin_those(
+        &self,
+        directory: &Path,
+        wanted: impl Fn(&str, &MapData) -> bool,
+    ) -> Result<(), DatapathError> {
+        for (map, data) in self.all() {
+            if wanted(map, data) {
+                let pinned = data.pin(directory.join(map));
+                pinned.map_err(|source| DatapathError::Pin { map, source })?;
+            }
         }
         Ok(())
     }
 
     /// Whether they are as large as those that are made with these settings.
     pub(super) fn fit(&self, settings: Settings) -> bool {
-        let sizes = instance::BucketSizes::new(settings.buckets);
-        let [(_, hash), (_, table)] = self.buckets.maps();
-        let [(_, offenders), _] = self.offenders.maps();
+        self.all()
+            .into_iter()
+            .all(|(map, data)| fits(map, data, settings))
+    }
+
+    /// The maps under their names.
+    fn all(&self) -> [(&'static str, &MapData); SHARED.len()] {
+        let [buckets, table] = self.buckets.maps();
+        let [offenders, recording] = self.offenders.maps();
         [
-            (hash, sizes.hash_entries),
-            (table, sizes.table_lines),
-            (offenders, settings.offenders.capacity),
+            buckets,
+            table,
+            (UNITS, self.units.map()),
+            (STORE_COUNTS, self.store_counts.map()),
+            (REASON_TRAFFIC, self.reason_traffic.map()),
+            (LIMIT_TRAFFIC, self.limit_traffic.map()),
+            offenders,
+            recording,
         ]
-        .into_iter()
-        .all(|(map, entries)| {
-            map.info()
-                .is_ok_and(|info| info.max_entries() == entries.max(1))
-        })
     }
 
     /// Reads them as these settings say, which must fit.
@@ -188,6 +209,19 @@ impl SharedMaps {
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         sum(&self.limit_traffic, limit.0.into()).map_err(error(LIMIT_TRAFFIC))
     }
+}
+
+/// Whether a map is as large as with these settings; most have the same size with all.
+fn fits(map: &str, data: &MapData, settings: Settings) -> bool {
+    let sizes = instance::BucketSizes::new(settings.buckets);
+    let entries = match map {
+        BUCKETS => sizes.hash_entries,
+        TABLE => sizes.table_lines,
+        OFFENDERS => settings.offenders.capacity,
+        _ => return true,
+    };
+    data.info()
+        .is_ok_and(|info| info.max_entries() == entries.max(1))
 }
 
 pub(super) fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {

@@ -11,6 +11,7 @@ mod attach;
 mod batch;
 mod buckets;
 pub mod budget;
+mod carry;
 mod error;
 mod hash;
 mod instance;
@@ -228,12 +229,16 @@ impl Datapath {
 
     /// What every bucket owes now.
     pub fn capture(&self) -> Result<Vec<SetDebts>, DatapathError> {
-        let now = monotonic_now();
+        self.capture_at(monotonic_now())
+    }
+
+    /// What every bucket owes at the time `now_ns`.
+    fn capture_at(&self, now_ns: u64) -> Result<Vec<SetDebts>, DatapathError> {
         let sets = self.state.by_slot();
         let debts = sets.map(|(slot, maps)| {
             Ok(SetDebts {
                 interface: slot.and_then(|slot| self.interface_name(slot).map(str::to_owned)),
-                debts: maps.buckets().capture(&self.policy.units, now)?,
+                debts: maps.buckets().capture(&self.policy.units, now_ns)?,
             })
         });
         debts.collect()

@@ -14,7 +14,6 @@ use super::{
     interface::Interface,
     log::{self, Forwarding},
     maps::SharedMaps,
-    monotonic_now,
     pins::{PinnedPolicy, Pins},
     program::Program,
     shared::SharedDirectory,
@@ -41,25 +40,15 @@ struct Made {
 }
 
 impl Prepared {
-    /// Puts back what buckets owed `passed_ns` before, into those that are new. Where each
-    /// interface has buckets of its own now and had not before, its have all that was owed.
+    /// Puts back what buckets owed `passed_ns` before, into those that are new.
     pub fn restore(&self, sets: &[SetDebts], passed_ns: u64) -> Result<Restored, DatapathError> {
-        let now = monotonic_now();
-        let mut all = Restored::default();
-        for (slot, maps) in self.state.by_slot() {
+        let name_of = |slot| {
             let mut made = self.made.iter();
-            let made = slot.and_then(|slot| made.find(|made| made.slot == slot));
-            let interface = made.map(|made| &made.interface.name);
-            let are_for = |set: &&SetDebts| match (&set.interface, interface) {
-                (Some(owed_on), Some(interface)) => owed_on == interface,
-                _ => true,
-            };
-            for set in sets.iter().filter(are_for) {
-                let units = &self.policy.units;
-                all += maps.buckets().restore(&set.debts, units, now, passed_ns)?;
-            }
-        }
-        Ok(all)
+            let made = made.find(|made| made.slot == slot);
+            made.map(|made| made.interface.name.as_str())
+        };
+        let (state, units) = (&self.state, &self.policy.units);
+        Datapath::restore_into(state, units, name_of, sets, passed_ns)
     }
 }
 
@@ -78,6 +67,8 @@ pub struct Previous {
     policy: CompiledPolicy,
     /// Where the new policy has another.
     state: Option<State>,
+    /// What has become of what buckets owed, where there are new ones.
+    carried: Option<Restored>,
     /// By the interfaces' indices.
     programs: BTreeMap<u32, Program>,
     /// From interfaces that are not to be limited any more. Until it is settled, they are.
@@ -91,6 +82,12 @@ impl Previous {
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// What has become of what buckets owed; `None`: they are the same ones.
+    #[must_use]
+    pub const fn carried(&self) -> Option<Restored> {
+        self.carried
     }
 
     /// Whether that attachment was not there before.
@@ -152,6 +149,7 @@ impl Datapath {
                     .then(|| State::open(&pins, &before))
                     .transpose()?,
                 manifest: before,
+                carried: None,
                 programs,
                 removed: Vec::new(),
                 attached: indices(&attachments),
@@ -225,9 +223,8 @@ impl Datapath {
     ) -> Result<Made, DatapathError> {
         let Prepared { state, policy, .. } = prepared;
         let settings = prepared.manifest.settings;
-        let present = (!prepared.replaces_state).then_some(&self.state);
-        state.provide(slot, present)?;
-        let maps = state.of(slot).or_else(|| present?.of(slot));
+        state.provide(slot, &self.state)?;
+        let maps = state.of(slot).or_else(|| self.state.of(slot));
         let maps = maps.ok_or(DatapathError::Missing("maps for an interface"))?;
         let mut instance = prepare_over(maps, policy, slot, settings, Clocking::Kernel)?;
         let forwarding = match settings.log {
@@ -246,6 +243,11 @@ impl Datapath {
     /// Puts a policy in force: on all its interfaces, or, with an error, on none. Interfaces that
     /// it does not have keep the old one until that is settled.
     pub fn apply(&mut self, prepared: Prepared) -> Result<Previous, DatapathError> {
+        let carried = if self.state.fits_buckets(prepared.manifest.settings.buckets) {
+            None
+        } else {
+            Some(self.carry(|owed, passed_ns| prepared.restore(owed, passed_ns))?)
+        };
         let Prepared {
             manifest,
             policy,
@@ -290,10 +292,23 @@ impl Datapath {
             self.state.set(manifest.settings);
             None
         };
+        let old_manifest = mem::replace(&mut self.manifest, manifest);
+        let old_policy = mem::replace(&mut self.policy, policy);
+        let carried = match (carried, &state) {
+            (Some(carried), Some(old)) => {
+                let (new, units) = (&self.state, &self.policy.units);
+                let name_of = |slot| self.interface_name(slot);
+                Some(carried.finish(old, &old_policy.units, |sets| {
+                    Self::restore_into(new, units, name_of, sets, 0)
+                })?)
+            }
+            _ => None,
+        };
         Ok(Previous {
-            manifest: mem::replace(&mut self.manifest, manifest),
-            policy: mem::replace(&mut self.policy, policy),
+            manifest: old_manifest,
+            policy: old_policy,
             state,
+            carried,
             programs: switched.programs,
             removed: switched.removed,
             attached,
@@ -465,6 +480,7 @@ impl Datapath {
             manifest,
             policy,
             state,
+            carried: _,
             programs,
             removed,
             attached,

@@ -9,7 +9,7 @@ use limiter_common::{
 };
 
 use super::{DatapathError, Manifest, Recorded, Settings, SharedMaps, pins::Pins};
-use crate::config::Scope;
+use crate::config::{Buckets, Scope};
 
 /// The one set of all interfaces, where they share it.
 const HOST: &str = "host";
@@ -73,17 +73,31 @@ impl State {
         }
     }
 
-    /// Makes the set of the interface in `slot`, unless it is there, or in `others`.
-    pub(super) fn provide(
-        &mut self,
-        slot: u32,
-        others: Option<&Self>,
-    ) -> Result<(), DatapathError> {
+    /// Whether the buckets themselves can go on with other settings.
+    pub(super) fn fits_buckets(&self, buckets: Buckets) -> bool {
+        let Buckets {
+            store,
+            capacity,
+            scope,
+            when_full: _,
+        } = self.settings.buckets;
+        (store, capacity, scope) == (buckets.store, buckets.capacity, buckets.scope)
+    }
+
+    /// Makes the set of the interface in `slot`, unless it is there, or can go on with `present`.
+    /// What of it fits is that of `present`, such as the counters.
+    pub(super) fn provide(&mut self, slot: u32, present: &Self) -> Result<(), DatapathError> {
         let key = self.key(slot);
-        let there = self.of(slot).or_else(|| others?.of(slot)).is_some();
-        if !there {
-            self.sets.insert(key, SharedMaps::create(self.settings)?);
+        let goes_on = self.generation == present.generation && present.of(slot).is_some();
+        if goes_on || self.of(slot).is_some() {
+            return Ok(());
         }
+        let has_same_sets = self.settings.buckets.scope == present.settings.buckets.scope;
+        let set = match present.of(slot).filter(|_| has_same_sets) {
+            Some(maps) => maps.renew(self.settings)?,
+            None => SharedMaps::create(self.settings)?,
+        };
+        self.sets.insert(key, set);
         Ok(())
     }
 

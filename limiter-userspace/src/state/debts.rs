@@ -1,16 +1,16 @@
 //! What buckets owe.
 
-use std::net::IpAddr;
+use std::{collections::HashMap, net::IpAddr};
 
 use limiter_common::{
     bucket::{BucketKey, Owner},
     limit::LimitId,
-    table::HashKey,
-    unit::Unit,
+    table::{self, HashKey},
+    unit::{KnownUnits as _, Unit},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::policy::Units;
+use crate::policy::{Units, serial::HashKeyForm};
 
 /// What every bucket owed at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,55 @@ pub struct Debts {
     pub units: Units,
     /// The buckets that owed something.
     pub stored: StoredDebts,
+}
+
+impl Debts {
+    /// What was spent since: these less the `earlier` ones, of the same buckets, `passed_ns`
+    /// before.
+    #[must_use]
+    pub fn since(&self, earlier: &Self, passed_ns: u64) -> Self {
+        let spent = |unit: u32, ticks: u64, before: Option<u64>| {
+            let passed = self.units.unit(unit)?.ticks(passed_ns);
+            // Of a bucket that was full in between, all that it owes was spent since.
+            let owed_still = before.unwrap_or(0).saturating_sub(passed);
+            Some(ticks.saturating_sub(owed_still)).filter(|ticks| *ticks > 0)
+        };
+        let stored = match (&self.stored, &earlier.stored) {
+            (StoredDebts::Table(table), StoredDebts::Table(earlier)) => {
+                let before = earlier.debts.iter();
+                let before: HashMap<_, _> = before
+                    .map(|debt| ((debt.line, debt.name), debt.ticks))
+                    .collect();
+                let debts = table.debts.iter().filter_map(|debt| {
+                    let owed = before.get(&(debt.line, debt.name)).copied();
+                    let ticks = spent(table::unit_of(debt.name), debt.ticks, owed)?;
+                    Some(TableDebt { ticks, ..*debt })
+                });
+                StoredDebts::Table(TableDebts {
+                    debts: debts.collect(),
+                    ..*table
+                })
+            }
+            (StoredDebts::Hash(debts), StoredDebts::Hash(earlier)) => {
+                let before = earlier.iter();
+                let before: HashMap<_, _> = before
+                    .map(|debt| ((debt.key, debt.unit), debt.ticks))
+                    .collect();
+                let debts = debts.iter().filter_map(|debt| {
+                    let owed = before.get(&(debt.key, debt.unit)).copied();
+                    let ticks = spent(debt.unit, debt.ticks, owed)?;
+                    Some(HashDebt { ticks, ..*debt })
+                });
+                StoredDebts::Hash(debts.collect())
+            }
+            // Of another store: nothing is known of before.
+            (stored, _) => stored.clone(),
+        };
+        Self {
+            units: self.units.clone(),
+            stored,
+        }
+    }
 }
 
 /// What the buckets of one set owed: that of all interfaces, or of one.
@@ -43,19 +92,12 @@ pub enum StoredDebts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableDebts {
     /// The secret of the table.
-    #[serde(with = "KeptHashKey")]
+    #[serde(with = "HashKeyForm")]
     pub hash_key: HashKey,
     /// How many lines the table had, a power of two.
     pub lines: u32,
     /// The buckets.
     pub debts: Vec<TableDebt>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "HashKey")]
-struct KeptHashKey {
-    first: u64,
-    second: u64,
 }
 
 /// A bucket of a table.
@@ -160,7 +202,7 @@ pub(crate) fn left_of(unit: &Unit, ticks: u64, passed_ns: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::{gcra::Gcra, limit::Cost};
+    use limiter_common::{address::Address, gcra::Gcra, limit::Cost};
     use proptest::prelude::*;
 
     use super::*;
@@ -187,6 +229,29 @@ mod tests {
                 "{ticks} {passed}"
             );
         }
+    }
+
+    #[test]
+    fn what_was_spent_since() {
+        let second = unit(1, 1_000_000_000);
+        let (units, numbers) = Units::default().intern(&[second]).unwrap();
+        let debts = |owed: &[(u8, u64)]| {
+            let limit = LimitId(1);
+            let debts = owed.iter().map(|(last, ticks)| HashDebt {
+                key: BucketKey::of_source(limit, Address::v4([192, 0, 2, *last]), 32),
+                unit: numbers[0],
+                ticks: *ticks,
+            });
+            Debts {
+                units: units.clone(),
+                stored: StoredDebts::Hash(debts.collect()),
+            }
+        };
+        let earlier = debts(&[(1, 100), (2, 100), (3, 10), (5, 50)]);
+        // After 20 ns: one has spent nothing, one 30, one was full in between, one is new.
+        let later = debts(&[(1, 80), (2, 110), (3, 25), (4, 7), (5, 29)]);
+        let expected = debts(&[(2, 30), (3, 25), (4, 7)]);
+        assert_eq!(later.since(&earlier, 20), expected);
     }
 
     proptest! {

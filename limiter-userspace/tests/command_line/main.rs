@@ -11,6 +11,7 @@ mod incidents;
 mod interfaces;
 mod log;
 mod machine;
+mod moved;
 mod offenders;
 mod output;
 mod pinned;

@@ -94,16 +94,17 @@ impl BucketMaps {
                 ..Restored::default()
             };
         }
-        let debts = table.debts.iter();
-        let debts = debts.map(|debt| {
-            (
-                (debt.line, debt.name),
-                table::unit_of(debt.name),
-                debt.ticks,
-            )
-        });
+        // In a smaller table the copies of a bucket that were made when it became larger are one
+        // again.
+        let mut owed = HashMap::with_capacity(table.debts.len());
+        for debt in &table.debts {
+            let place = (debt.line & (old.min(new) - 1), debt.name);
+            let ticks = owed.entry(place).or_insert(debt.ticks);
+            *ticks = debt.ticks.max(*ticks);
+        }
+        let debts = owed.into_iter();
+        let debts = debts.map(|((line, name), ticks)| ((line, name), table::unit_of(name), ticks));
         self.fill_lines(back, debts, |(line, name)| {
-            let line = line & (old.min(new) - 1);
             ((0..copies).map(move |copy| line + copy * old), name)
         })
     }
