@@ -71,13 +71,18 @@ pub enum CandidateError {
 /// What a policy goes on with of the one before it.
 #[derive(Default)]
 pub(super) struct Known {
+    /// The names of the limits that are in force.
+    pub(super) in_force: Vec<String>,
+    /// Every name that was interned so far.
     pub(super) names: Names,
     pub(super) units: Units,
 }
 
 impl Known {
     pub(super) fn of(manifest: &Manifest) -> Self {
+        let limits = manifest.policy.limits.iter();
         Self {
+            in_force: limits.map(|limit| limit.name.clone()).collect(),
             names: manifest.names.clone(),
             units: manifest.units.clone(),
         }
@@ -101,7 +106,7 @@ impl Read {
         let mut config = config::load(path, &Names::default())?;
         let known = known(&config);
         let names;
-        (config.policy, names) = config.policy.with_names(&known.names)?;
+        (config.policy, names) = config.policy.with_names(&known.names, &known.in_force)?;
         let policy = CompiledPolicy::with_units(&config.policy, &known.units)?;
         Ok(Self {
             config,

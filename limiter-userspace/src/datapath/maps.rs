@@ -1,6 +1,6 @@
 //! The maps that the instances share: buckets, counters and offenders.
 
-use std::{io, path::Path};
+use std::path::Path;
 
 use aya::{
     Ebpf,
@@ -18,11 +18,12 @@ use limiter_common::{
 use super::{
     BucketMaps, DatapathError, OffenderMaps, Settings,
     buckets::{BUCKETS, TABLE},
-    instance,
+    instance, monotonic_now,
     offenders::{OFFENDERS, RECORDING},
     pod::InMap,
     shared::SharedDirectory,
 };
+use crate::policy::Units;
 
 pub(super) const UNITS: &str = "UNITS";
 const STORE_COUNTS: &str = "STORE_COUNTS";
@@ -194,14 +195,23 @@ impl SharedMaps {
 
     /// Forgets what was counted for the interface in `slot`.
     pub(super) fn forget_interface(&mut self, slot: u32) -> Result<(), DatapathError> {
-        let error = error(REASON_TRAFFIC);
-        let cpus = nr_cpus().map_err(|(_, source)| error(source.into()))?;
-        for reason in 0..REASON_COUNT {
-            let nothing = vec![InMap(Traffic::default()); cpus].try_into();
-            let nothing = nothing.map_err(|source: io::Error| error(source.into()))?;
-            let place = slot * REASON_COUNT + reason;
-            self.reason_traffic.set(place, nothing, 0).map_err(&error)?;
-        }
+        (0..REASON_COUNT)
+            .try_for_each(|reason| clear(&mut self.reason_traffic, slot * REASON_COUNT + reason))
+            .map_err(error(REASON_TRAFFIC))
+    }
+
+    /// Forgets what was counted for a limit, whom it dropped, and what its buckets owe: another
+    /// gets its id. `units`: those that buckets count in.
+    pub(super) fn forget_limit(
+        &mut self,
+        limit: LimitId,
+        units: &Units,
+    ) -> Result<(), DatapathError> {
+        let index = limit.0.into();
+        clear(&mut self.limit_traffic, index).map_err(error(LIMIT_TRAFFIC))?;
+        self.offenders.forget_limit(limit)?;
+        self.buckets
+            .reset_all(Some(limit), units, monotonic_now())?;
         Ok(())
     }
 
@@ -209,6 +219,17 @@ impl SharedMaps {
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         sum(&self.limit_traffic, limit.0.into()).map_err(error(LIMIT_TRAFFIC))
     }
+}
+
+/// Writes nothing for all CPUs.
+fn clear<T>(array: &mut PerCpuArray<MapData, InMap<T>>, index: u32) -> Result<(), MapError>
+where
+    T: Copy + Default + 'static,
+    InMap<T>: aya::Pod,
+{
+    let cpus = nr_cpus().map_err(|(_, source)| MapError::IoError(source))?;
+    let nothing = vec![InMap(T::default()); cpus].try_into()?;
+    array.set(index, nothing, 0)
 }
 
 /// Whether a map is as large as with these settings; most have the same size with all.

@@ -1,7 +1,10 @@
 //! The maps of offenders: who was dropped, by which limit, and how often.
 
-use aya::maps::{HashMap, IterableMap as _, Map, MapData, PerCpuArray};
-use limiter_common::offender::{Counts, Offender, OffenderKey, Recording};
+use aya::maps::{HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray};
+use limiter_common::{
+    limit::LimitId,
+    offender::{Counts, Offender, OffenderKey, Recording},
+};
 
 use super::{DatapathError, hash, maps::error, pod::InMap};
 
@@ -39,6 +42,20 @@ impl OffenderMaps {
             (OFFENDERS, self.offenders.map()),
             (RECORDING, self.recording.map()),
         ]
+    }
+
+    /// Forgets whom a limit dropped.
+    pub(super) fn forget_limit(&mut self, limit: LimitId) -> Result<(), DatapathError> {
+        let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
+        for (key, _) in offenders {
+            if key.limit == limit.0 {
+                match self.offenders.remove(&InMap(key)) {
+                    Ok(()) | Err(MapError::KeyNotFound) => {}
+                    Err(source) => return Err(error(OFFENDERS)(source)),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Everything, a few thousand offenders a system call. Keeps nobody from being forgotten.

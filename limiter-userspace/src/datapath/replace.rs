@@ -243,6 +243,13 @@ impl Datapath {
     /// Puts a policy in force: on all its interfaces, or, with an error, on none. Interfaces that
     /// it does not have keep the old one until that is settled.
     pub fn apply(&mut self, prepared: Prepared) -> Result<Previous, DatapathError> {
+        for limit in prepared
+            .manifest
+            .names
+            .taken_over_from(&self.manifest.names)
+        {
+            self.state.forget_limit(limit, &self.policy.units)?;
+        }
         let carried = if self.state.fits_buckets(prepared.manifest.settings.buckets) {
             None
         } else {

@@ -9,7 +9,10 @@ use limiter_common::{
 };
 
 use super::{DatapathError, Manifest, Recorded, Settings, SharedMaps, pins::Pins};
-use crate::config::{Buckets, Scope};
+use crate::{
+    config::{Buckets, Scope},
+    policy::Units,
+};
 
 /// The one set of all interfaces, where they share it.
 const HOST: &str = "host";
@@ -132,6 +135,17 @@ impl State {
             pins.remove_state(self.generation, &self.owner(slot))?;
         }
         Ok(())
+    }
+
+    /// Forgets all of a limit that is in force nowhere: another gets its id.
+    pub(super) fn forget_limit(
+        &mut self,
+        limit: LimitId,
+        units: &Units,
+    ) -> Result<(), DatapathError> {
+        self.sets
+            .values_mut()
+            .try_for_each(|maps| maps.forget_limit(limit, units))
     }
 
     /// The maps of the interface in `slot`, if they are provided.

@@ -51,13 +51,18 @@ impl From<Vec<Limit>> for Policy {
 
 impl Policy {
     /// The same policy, its limits under the ids that their names have in `known` or get behind
-    /// those; and all names then.
+    /// those; and all names then. Those `in_force` keep theirs.
     ///
     /// # Errors
     ///
-    /// When its own limits are too many.
-    pub fn with_names(mut self, known: &Names) -> Result<(Self, Names), TooManyNames> {
-        let names = known.intern(self.limits.iter().map(|limit| &*limit.name))?;
+    /// When its limits and those in force are too many.
+    pub fn with_names(
+        mut self,
+        known: &Names,
+        in_force: &[String],
+    ) -> Result<(Self, Names), TooManyNames> {
+        let current = self.limits.iter().map(|limit| &*limit.name);
+        let names = known.intern_beside(current, in_force)?;
         for limit in &mut self.limits {
             limit.id = names.id(&limit.name).ok_or(TooManyNames)?;
         }

@@ -36,10 +36,25 @@ impl Names {
         &self,
         current: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, TooManyNames> {
+        self.intern_beside(current, &[])
+    }
+
+    /// The same; nor do the names `in_force` give theirs up, which packets are still charged to.
+    ///
+    /// # Errors
+    ///
+    /// When both together have too many.
+    pub fn intern_beside<'a>(
+        &self,
+        current: impl IntoIterator<Item = &'a str>,
+        in_force: &[String],
+    ) -> Result<Self, TooManyNames> {
         let current: BTreeSet<&str> = current
             .into_iter()
             .filter(|name| !is_built_in(name))
             .collect();
+        let in_force = in_force.iter().map(String::as_str);
+        let kept = current.iter().copied().chain(in_force).collect();
         let mut names = self.clone();
         for name in &current {
             if names.0.contains_key(*name) {
@@ -47,7 +62,7 @@ impl Names {
             }
             let id = match names.free() {
                 Some(id) => id,
-                None => names.give_up(&current).ok_or(TooManyNames)?,
+                None => names.give_up(&kept).ok_or(TooManyNames)?,
             };
             names.0.insert((*name).to_owned(), id);
         }
@@ -73,12 +88,19 @@ impl Names {
             .find(|id| !taken.contains(id))
     }
 
-    /// Takes the id of a name that is not current.
-    fn give_up(&mut self, current: &BTreeSet<&str>) -> Option<LimitId> {
+    /// The ids that other names had before.
+    pub fn taken_over_from<'n>(&'n self, before: &'n Self) -> impl Iterator<Item = LimitId> + 'n {
+        let given_up = before.0.iter();
+        let given_up = given_up.filter(|(name, _)| !self.0.contains_key(*name));
+        given_up.map(|(_, id)| *id)
+    }
+
+    /// Takes the id of a name that is not to be kept.
+    fn give_up(&mut self, kept: &BTreeSet<&str>) -> Option<LimitId> {
         let (name, id) = self
             .0
             .iter()
-            .filter(|(name, _)| !current.contains(name.as_str()))
+            .filter(|(name, _)| !kept.contains(name.as_str()))
             .min_by_key(|(_, id)| **id)
             .map(|(name, id)| (name.clone(), *id))?;
         self.0.remove(&name);
@@ -184,6 +206,19 @@ mod tests {
         assert_eq!(next.id("New"), Some(LimitId(32)));
         assert_eq!(next.id("Limit000"), None);
         assert_eq!(next.id("Limit001"), full.id("Limit001"));
+    }
+
+    #[test]
+    fn names_in_force_keep_their_ids_until_another_policy_is() {
+        let full = intern(&Names::default(), &numbered(0..MAX_CUSTOM)).unwrap();
+        let next = full
+            .intern_beside(["New"], &["Limit000".to_owned()])
+            .unwrap();
+        assert_eq!(next.id("Limit000"), Some(LimitId(32)));
+        assert_eq!(next.id("New"), Some(LimitId(33)));
+        let taken: Vec<_> = next.taken_over_from(&full).collect();
+        assert_eq!(taken, [LimitId(33)]);
+        assert_eq!(next.taken_over_from(&next).count(), 0);
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl Resumed {
     pub(in crate::daemon) fn known(&self) -> Known {
         let units = self.0.sets.first().map(|set| set.debts.units.clone());
         Known {
+            in_force: Vec::new(),
             names: self.0.names.clone(),
             units: units.unwrap_or_default(),
         }
