@@ -251,7 +251,7 @@ fn an_interface_that_came_back_is_limited_again() -> Result<()> {
     add()?;
     wait_for(|| Ok(attached(&pinned.limiter)? == true))?;
     send()?;
-    wait_for(|| Ok(pinned.counted("within_limits")? == 6))?;
+    wait_for(|| Ok(pinned.remaining("PacketsPerIPAddress", CLIENT)? == 4))?;
     pinned.limiter.kill()?;
     server.ip(&["link", "delete", "extra0"])?;
     ensure!(attached(&pinned.limiter)? == false);
@@ -259,7 +259,5 @@ fn an_interface_that_came_back_is_limited_again() -> Result<()> {
     pinned.limiter.restart()?;
     ensure!(attached(&pinned.limiter)? == true);
     send()?;
-    wait_for(|| Ok(pinned.counted("over_limit")? == 2))?;
-    ensure!(pinned.counted("within_limits")? == 10);
-    Ok(())
+    wait_for(|| Ok(pinned.counted("over_limit")? == 2))
 }

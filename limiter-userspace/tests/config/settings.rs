@@ -153,6 +153,12 @@ fn buckets() {
     check("buckets: {store: table, when-full: deny-new}", &[]);
     check("buckets: {when-full: pass-new}", &[]);
     check("buckets: {store: hash}", &[]);
+    check("buckets: {scope: host}", &[]);
+    check("buckets: {scope: interface}", &[]);
+    check(
+        "buckets: {scope: port}",
+        &["1:18: unknown scope 'port', must be one of host, interface"],
+    );
     check(
         "buckets: {store: lru}",
         &["1:18: unknown store 'lru', must be one of table, hash"],
@@ -172,12 +178,12 @@ fn buckets() {
         "buckets: {capacity: 0, size: 1}",
         &[
             "1:21: invalid capacity '0', must be from 1024 to 67108864",
-            "1:24: unknown field 'size', must be one of store, capacity, when-full",
+            "1:24: unknown field 'size', must be one of store, capacity, when-full, scope",
         ],
     );
     check(
         "buckets: 5",
-        &["1:10: expected a map with store, capacity, when-full, found the number '5'"],
+        &["1:10: expected a map with store, capacity, when-full, scope, found the number '5'"],
     );
 }
 
