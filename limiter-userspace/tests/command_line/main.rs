@@ -12,6 +12,7 @@ mod interfaces;
 mod log;
 mod machine;
 mod moved;
+mod names;
 mod offenders;
 mod output;
 mod pinned;
