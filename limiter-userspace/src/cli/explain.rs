@@ -39,7 +39,7 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanation> {
-    let Answer::Explanation(explanation) = read.ask(Request::Explain { address })? else {
+    let Answer::Explanation(explanation) = read.ask(&Request::Explain { address })? else {
         bail!("the daemon answered something else than was asked");
     };
     Ok(explanation)

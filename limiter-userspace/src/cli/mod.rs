@@ -101,7 +101,7 @@ struct ReadArgs {
 
 impl ReadArgs {
     /// The daemon's answer; or, where none runs and something is pinned, what that says.
-    fn ask(&self, request: Request) -> anyhow::Result<Answer> {
+    fn ask(&self, request: &Request) -> anyhow::Result<Answer> {
         let not_running = match client::ask(&self.control.socket, request.clone()) {
             Err(error @ ClientError::NotRunning(_)) => error,
             answer => return Ok(answer?),
@@ -116,7 +116,7 @@ impl ReadArgs {
                  `limiter run --pin` takes it over, `limiter detach` removes it",
                 pins.directory().display()
             ),
-            Adopted::Datapath(datapath, _) => match daemon::look(&datapath, &request) {
+            Adopted::Datapath(datapath, _) => match daemon::look(&datapath, request) {
                 Answer::Error(error) => Err(ClientError::Refused(error).into()),
                 answer => Ok(answer),
             },

@@ -71,7 +71,7 @@ pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn fetch(read: &ReadArgs, query: OffenderQuery) -> anyhow::Result<OffenderList> {
-    let Answer::Offenders(list) = read.ask(Request::Offenders(query))? else {
+    let Answer::Offenders(list) = read.ask(&Request::Offenders(query))? else {
         bail!("the daemon answered something else than was asked");
     };
     Ok(list)

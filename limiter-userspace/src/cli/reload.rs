@@ -12,6 +12,7 @@ use super::{
 use crate::control::{
     client::ask,
     protocol::{Answer, Reloaded, Request},
+    settings::SettingDiff,
 };
 
 #[derive(Debug, Args)]
@@ -45,6 +46,9 @@ fn print(reloaded: &Reloaded) -> anyhow::Result<()> {
     )?;
     for name in &reloaded.waiting_for {
         writeln!(out, "{name}: NOT attached: waiting for it to appear")?;
+    }
+    for SettingDiff { setting, old, new } in &reloaded.after_restart {
+        writeln!(out, "only a restart changes `{setting}`: {old} → {new}")?;
     }
     if let Some(ns) = reloaded.confirm_within_ns {
         writeln!(

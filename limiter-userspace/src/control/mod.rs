@@ -6,6 +6,7 @@
 pub mod client;
 pub mod protocol;
 pub mod server;
+pub mod settings;
 
 /// Where the daemon listens unless it is told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/limiter/control.sock";

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
 
+use super::settings::SettingDiff;
 use crate::{
     config::{Buckets, Offenders},
     daemon::History,
@@ -140,7 +141,7 @@ pub enum Grouping {
 #[serde(tag = "answer", content = "content", rename_all = "kebab-case")]
 pub enum Answer {
     /// To [`Request::Status`].
-    Status(Status),
+    Status(Box<Status>),
     /// To [`Request::Explain`].
     Explanation(Explanation),
     /// To [`Request::Offenders`].
@@ -205,6 +206,8 @@ pub struct Reloaded {
     pub overrides: usize,
     /// The interfaces that are not there.
     pub waiting_for: Vec<String>,
+    /// What is in the configuration and takes a restart.
+    pub after_restart: Vec<SettingDiff>,
     /// In how many nanoseconds it is reverted, unless it is confirmed.
     pub confirm_within_ns: Option<u64>,
 }

@@ -42,7 +42,10 @@ pub fn look(datapath: &Datapath, request: &Request) -> Answer {
 
 fn read(datapath: &Datapath, request: &Request, daemon: Option<DaemonStatus>) -> Answer {
     match request {
-        Request::Status => told(status(datapath, daemon).map(Answer::Status)),
+        Request::Status => {
+            let status = status(datapath, daemon);
+            told(status.map(Box::new).map(Answer::Status))
+        }
         Request::Explain { address } => told(explain(datapath, *address).map(Answer::Explanation)),
         Request::Offenders(query) => told(offenders::list(datapath, query).map(Answer::Offenders)),
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
@@ -56,6 +59,11 @@ fn read(datapath: &Datapath, request: &Request, daemon: Option<DaemonStatus>) ->
 
 fn told(answer: Result<Answer, impl Error>) -> Answer {
     answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
+}
+
+/// The daemon's status.
+pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
+    status(&daemon.datapath(), Some(daemon.status()))
 }
 
 fn status(datapath: &Datapath, daemon: Option<DaemonStatus>) -> Result<Status, DatapathError> {

@@ -3,6 +3,7 @@
 mod answers;
 mod candidate;
 mod changes;
+mod found;
 pub mod incidents;
 mod memory;
 mod named;
@@ -176,7 +177,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     service::stopping();
     state::save(&daemon).await;
-    stop(&daemon, end)
+    stop(&daemon, &end)
 }
 
 /// What the service manager shows.
@@ -187,10 +188,10 @@ fn service_status(daemon: &Daemon) -> String {
     )
 }
 
-fn stop(daemon: &Daemon, end: End) -> Result<(), DaemonError> {
+fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {
     let mut datapath = daemon.datapath_mut();
     let pinned: Option<PathBuf> = datapath.pins().map(|pins| pins.directory().to_owned());
-    match (&end, pinned) {
+    match (end, pinned) {
         (End::Stop, Some(directory)) => {
             info!(
                 "told to end: what is pinned in {} goes on",

@@ -13,14 +13,18 @@ use tokio::{
 use tracing::{error, info, warn};
 
 use super::{
-    Daemon,
+    Daemon, answers,
     candidate::{Candidate, CandidateError, Known, Read},
     memory, service, service_status,
     state::Resumed,
     watch::files::FileWatch,
 };
 use crate::{
-    control::protocol::Reloaded,
+    config::Config,
+    control::{
+        protocol::Reloaded,
+        settings::{self, SettingDiff},
+    },
     datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now},
     guard,
 };
@@ -153,6 +157,7 @@ async fn try_reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloa
     let interfaces = read.interface_names(options)?;
     let candidate = read.check(interfaces, &ours).await?;
     let missing = candidate.looked.missing.clone();
+    let after_restart = after_restart(daemon, &candidate.config)?;
     put_in_force(daemon, candidate, None).await?;
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
@@ -161,8 +166,26 @@ async fn try_reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloa
         limits: manifest.policy.limits.len(),
         overrides: manifest.policy.override_count(),
         waiting_for: missing,
+        after_restart,
         confirm_within_ns: daemon.history().unconfirmed_for_ns,
     })
+}
+
+/// What of a configuration takes a restart, but for what options of `limiter run` say
+/// otherwise; told in the log.
+fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, DatapathError> {
+    let options = &daemon.options;
+    let mut settings = settings::restarted(config, &answers::status_of(daemon)?);
+    settings.retain(|found| match found.setting.as_str() {
+        settings::MODE => options.mode.is_none(),
+        settings::METRICS => options.metrics.is_none(),
+        _ => true,
+    });
+    for found in &settings {
+        let SettingDiff { setting, old, new } = found;
+        warn!(setting, "only a restart changes `{setting}`: {old} → {new}");
+    }
+    Ok(settings)
 }
 
 /// Puts a configuration in force, with buckets that owe what was resumed. If it is to be

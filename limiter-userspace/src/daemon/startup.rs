@@ -11,6 +11,7 @@ use tracing::{info, warn};
 use super::{
     Daemon,
     candidate::{CandidateError, Known, Read},
+    found::Found,
     reload::{self, ReloadError, Reply},
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
@@ -19,9 +20,9 @@ use crate::{
     config::{self, AttachMode},
     control::server::{Server, ServerError},
     datapath::{
-        Adopted, Attachment, Datapath, DatapathError, LogLevel, Previous, Settings,
+        DatapathError, LogLevel, Settings,
         interface::InterfaceError,
-        pins::{Pins, PinsError},
+        pins::PinsError,
         preflight::{self, PreflightError},
     },
     metrics::{Listener, Metrics},
@@ -106,49 +107,27 @@ pub(super) struct Started {
 }
 
 pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
-    let adopted = match &options.pin {
+    let found = match &options.pin {
         Some(directory) => {
             preflight::check()?;
-            Some(Datapath::adopt(Pins::take(directory)?)?)
+            Found::take_over(directory)?
         }
-        None => None,
-    };
-    let ours = match &adopted {
-        Some(Adopted::Datapath(datapath, _)) => datapath.program_ids(),
-        Some(Adopted::Links(_, attachments)) => attachments
-            .iter()
-            .filter_map(Attachment::program_id)
-            .collect(),
-        None => Vec::new(),
+        None => Found::Nothing,
     };
     // Before it is read: no change is missed.
     let config = Some(options.config.clone()).filter(|path| !config::is_descriptor(path));
     let mut files = FileWatch::new(config.into_iter());
-    let mut state = None;
-    let mut resumed = None;
-    let read = Read::load(&options.config, |config| {
-        state = config.state.clone().map(StateKeeper::new);
-        if let Some(Adopted::Datapath(datapath, _)) = &adopted {
-            return Known::of(datapath.manifest());
-        }
-        resumed = state.as_ref().and_then(Resumed::load);
-        resumed.as_ref().map(Resumed::known).unwrap_or_default()
-    });
-    let read = match (read, resumed.take()) {
-        (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(resumed)) => {
-            resumed.give_up(error);
-            Read::load(&options.config, |_| Known::default())?
-        }
-        (read, kept) => {
-            resumed = kept;
-            read?
-        }
-    };
+    let Beginning {
+        read,
+        state,
+        resumed,
+    } = Beginning::read(&options, found.known())?;
     files.replace(read.files().iter().cloned());
     let interfaces = read.interface_names(&options)?;
     preflight::check()?;
-    let candidate = read.check(interfaces, &ours).await?;
-    if !options.interfaces.is_empty() {
+    let candidate = read.check(interfaces, &found.program_ids()).await?;
+    if !options.interfaces.is_empty() && found.known().is_none() {
+        // Who takes over what is pinned has been started before, with names that were right.
         candidate.all_there()?;
     }
     let control = Server::bind(&options.socket).await?;
@@ -169,39 +148,12 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
             None => settings,
         })
     };
-    let datapath = match adopted {
-        Some(Adopted::Datapath(datapath, previous)) => take_over(datapath, previous)?,
-        Some(Adopted::Links(pins, attachments)) => {
-            for version in pins.other_versions()? {
-                warn!(
-                    "buckets, counters and offenders of ABI {version}, which are pinned, cannot be \
-                     read by this version: they begin anew"
-                );
-            }
-            Datapath::with_pins(settings()?, pins, attachments)?
-        }
-        None => Datapath::new(settings()?)?,
-    };
+    let datapath = found.into_datapath(settings)?;
     let (reloads, requests) = reload::Requests::new();
     let metrics = listener.as_ref().map(Listener::address);
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
     reload::put_in_force(&daemon, candidate, resumed).await?;
-    {
-        let datapath = daemon.datapath();
-        let policy = &datapath.manifest().policy;
-        info!(
-            "enforcing the policy (limits: {}, overrides: {}); control socket {}{}{}",
-            policy.limits.len(),
-            policy.override_count(),
-            daemon.options.socket.display(),
-            listener.as_ref().map_or_else(String::new, |listener| {
-                format!("; metrics on http://{}/metrics", listener.address())
-            }),
-            datapath.pins().map_or_else(String::new, |pins| {
-                format!("; pinned in {}", pins.directory().display())
-            }),
-        );
-    }
+    announce(&daemon);
     Ok(Started {
         control,
         requests,
@@ -211,31 +163,55 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     })
 }
 
-/// Goes on with what is pinned. A policy that was not settled, because nobody confirmed it or the
-/// daemon was killed while it put it in force, gives way to the one before it.
-fn take_over(
-    mut datapath: Datapath,
-    previous: Option<Previous>,
-) -> Result<Datapath, DatapathError> {
-    let generation = datapath.manifest().generation;
-    match previous {
-        None => info!(
-            generation,
-            "taking over policy {generation}, which is pinned"
-        ),
-        Some(previous) => {
-            let before = previous.manifest().generation;
-            datapath.revert(previous)?;
-            let instead = match before {
-                0 => "there was none before it".to_owned(),
-                before => format!("taking over policy {before}"),
-            };
-            warn!(
-                generation,
-                "policy {generation}, which is pinned, was not confirmed or not wholly put in \
-                 force: {instead}"
-            );
-        }
+/// The first configuration, and what it is gone on with.
+struct Beginning {
+    read: Read,
+    state: Option<StateKeeper>,
+    resumed: Option<Resumed>,
+}
+
+impl Beginning {
+    /// Reads the configuration, to go on with what is `pinned`, or else with the state file that
+    /// it names.
+    fn read(options: &Options, pinned: Option<Known>) -> Result<Self, CandidateError> {
+        let mut state = None;
+        let mut resumed = None;
+        let read = Read::load(&options.config, |config| {
+            state = config.state.clone().map(StateKeeper::new);
+            pinned.unwrap_or_else(|| {
+                resumed = state.as_ref().and_then(Resumed::load);
+                resumed.as_ref().map(Resumed::known).unwrap_or_default()
+            })
+        });
+        let read = match (read, &resumed) {
+            (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(_)) => {
+                warn!("the state cannot be gone on with: {error}; every bucket begins full");
+                resumed = None;
+                Read::load(&options.config, |_| Known::default())?
+            }
+            (read, _) => read?,
+        };
+        Ok(Self {
+            read,
+            state,
+            resumed,
+        })
     }
-    Ok(datapath)
+}
+
+fn announce(daemon: &Daemon) {
+    let datapath = daemon.datapath();
+    let policy = &datapath.manifest().policy;
+    info!(
+        "enforcing the policy (limits: {}, overrides: {}); control socket {}{}{}",
+        policy.limits.len(),
+        policy.override_count(),
+        daemon.options.socket.display(),
+        daemon.metrics.map_or_else(String::new, |address| {
+            format!("; metrics on http://{address}/metrics")
+        }),
+        datapath.pins().map_or_else(String::new, |pins| {
+            format!("; pinned in {}", pins.directory().display())
+        }),
+    );
 }

@@ -80,8 +80,10 @@ impl SharedMaps {
         for map in SHARED {
             loader.map_pin_path(map, directory.path().join(map));
         }
-        let loaded = loader.load(settings.log.object());
-        loaded.map_err(DatapathError::Load)?;
+        // The others are made, and pinned there too.
+        loader
+            .load(settings.log.object())
+            .map_err(DatapathError::Load)?;
         Self::open(directory.path(), settings)
     }
 

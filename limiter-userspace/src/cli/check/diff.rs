@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use anyhow::bail;
 use serde::Serialize;
 
-use super::settings::{self, SettingDiff};
 use crate::{
     cli::{ReadArgs, print_json},
     config::Config,
-    control::protocol::{Answer, Request},
+    control::{
+        protocol::{Answer, Request},
+        settings::{self, SettingDiff},
+    },
     policy::diff::Diff,
 };
 
@@ -26,7 +28,7 @@ struct Differences {
 /// Shows what loading `config` would change of what is in force.
 pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Result<()> {
     let (Answer::Policy(policy), Answer::Status(status)) =
-        (read.ask(Request::Policy)?, read.ask(Request::Status)?)
+        (read.ask(&Request::Policy)?, read.ask(&Request::Status)?)
     else {
         bail!("the daemon answered something else than was asked");
     };

@@ -1,7 +1,6 @@
 //! `limiter check`.
 
 mod diff;
-mod settings;
 
 use std::{
     io::{self, Write},

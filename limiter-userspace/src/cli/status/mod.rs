@@ -55,8 +55,8 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn fetch(read: &ReadArgs) -> anyhow::Result<Status> {
-    let Answer::Status(status) = read.ask(Request::Status)? else {
+    let Answer::Status(status) = read.ask(&Request::Status)? else {
         bail!("the daemon answered something else than was asked");
     };
-    Ok(status)
+    Ok(*status)
 }

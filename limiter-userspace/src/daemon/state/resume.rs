@@ -7,7 +7,6 @@ use super::StateKeeper;
 use crate::{
     daemon::candidate::Known,
     datapath::{DatapathError, Prepared, Settings, wall_clock_now},
-    policy::TooManyUnits,
     state::Snapshot,
 };
 
@@ -32,11 +31,6 @@ impl Resumed {
             names: self.0.names.clone(),
             units: units.unwrap_or_default(),
         }
-    }
-
-    /// Says that the policy cannot go on with them.
-    pub(in crate::daemon) fn give_up(self, error: TooManyUnits) {
-        warn!("the state cannot be gone on with: {error}; every bucket begins full");
     }
 
     /// Settings with the secret of the table that was saved.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     config::{AttachMode, Config},
@@ -11,14 +11,14 @@ use crate::{
 };
 
 /// A setting that the daemon has otherwise.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct SettingDiff {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingDiff {
     /// Its section in the configuration.
-    setting: &'static str,
+    pub setting: String,
     /// What the daemon does.
-    old: String,
+    pub old: String,
     /// What the configuration says.
-    new: String,
+    pub new: String,
 }
 
 impl fmt::Display for SettingDiff {
@@ -28,8 +28,15 @@ impl fmt::Display for SettingDiff {
     }
 }
 
+/// How to attach, in [`SettingDiff::setting`].
+pub const MODE: &str = "mode";
+
+/// Where the metrics are, likewise.
+pub const METRICS: &str = "metrics";
+
 /// Those that differ and that a reload changes, in the order of the configuration's documentation.
-pub(super) fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
+#[must_use]
+pub fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let running = &status.buckets.settings;
     let settings = [
         interfaces(config, status),
@@ -50,10 +57,11 @@ pub(super) fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
 }
 
 /// Those that differ and that stay as they are until a restart.
-pub(super) fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
+#[must_use]
+pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let metrics = status.daemon.as_ref().and_then(|daemon| {
         difference(
-            "metrics",
+            METRICS,
             is_served(config.metrics.listen, daemon.metrics),
             listening(daemon.metrics),
             listening(config.metrics.listen),
@@ -76,7 +84,11 @@ pub(super) fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
 }
 
 fn difference(setting: &'static str, same: bool, old: String, new: String) -> Option<SettingDiff> {
-    (!same).then_some(SettingDiff { setting, old, new })
+    (!same).then(|| SettingDiff {
+        setting: setting.to_owned(),
+        old,
+        new,
+    })
 }
 
 /// A configuration that names none leaves them to the command line.
@@ -110,7 +122,7 @@ fn mode(wanted: AttachMode, interfaces: &[InterfaceStatus]) -> Option<SettingDif
     });
     let old: Vec<String> = others.collect();
     difference(
-        "mode",
+        MODE,
         old.is_empty(),
         old.join(", "),
         wanted.name().to_owned(),
