@@ -201,6 +201,7 @@ fn the_answer_in_json() -> Result<()> {
                 "limits": 1,
                 "overrides": 0,
                 "waiting_for": [],
+                "after_restart": [],
                 "confirm_within_ns": null,
             }),
         "{reloaded}"
@@ -324,5 +325,28 @@ fn no_packet_is_judged_by_a_mixture() -> Result<()> {
         first + second + 2 * TOKENS == sent,
         "{first} and {second} dropped, of {sent}"
     );
+    Ok(())
+}
+
+/// What a reload cannot change is told, and stays.
+#[test]
+fn what_takes_a_restart() -> Result<()> {
+    let pinned = Pinned::start(GOOD)?;
+    pinned
+        .limiter
+        .configure(&format!("mode: generic\nstate: kept\n{GOOD}"))?;
+    let told = pinned.limiter.show(&["reload"])?;
+    for line in [
+        "only a restart changes `mode`: native on server0 → generic",
+        "only a restart changes `state`: none → …",
+    ] {
+        let mut lines = told.lines();
+        ensure!(
+            lines.any(|found| crate::matches(found, line)),
+            "{line} is not in\n{told}"
+        );
+    }
+    let status = pinned.limiter.status()?;
+    ensure!(status["interfaces"][0]["mode"] == "native", "{status:#}");
     Ok(())
 }

@@ -20,9 +20,9 @@ use crate::{
     policy::CompiledPolicy,
 };
 
-/// The most instructions that the verifier may walk: a quarter of the million at which it gives
-/// up, because older ones prune worse and need more.
-pub const MOST_VERIFIED: u32 = 250_000;
+/// The most instructions that the verifier may walk: less than a third of the million at which it
+/// gives up, because kernels differ in what they prune.
+pub const MOST_VERIFIED: u32 = 300_000;
 
 /// The most bytes of stack that may be in use at a time: of the verifier's 512, one of the
 /// smallest frames is kept for what another compiler spills and older verifiers round up.
