@@ -4,8 +4,9 @@ use std::io::{self, Write as _};
 
 use anyhow::bail;
 use clap::Args;
+use serde_json::json;
 
-use super::ControlArgs;
+use super::{ControlArgs, OutputArgs, print_json};
 use crate::control::{
     client::ask,
     protocol::{Answer, Request},
@@ -15,12 +16,18 @@ use crate::control::{
 pub(super) struct ConfirmArgs {
     #[command(flatten)]
     control: ControlArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
     let Answer::Confirmed { generation } = ask(&args.control.socket, Request::Confirm)? else {
         bail!("the daemon answered something else than was asked");
     };
+    if args.output.json {
+        return print_json(&json!({ "generation": generation }));
+    }
     writeln!(io::stdout(), "policy {generation} stays in force")?;
     Ok(())
 }

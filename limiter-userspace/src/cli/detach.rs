@@ -2,14 +2,16 @@
 
 use std::{
     io::{self, Write as _},
+    path::Path,
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::bail;
 use clap::Args;
+use serde_json::json;
 
-use super::ReadArgs;
+use super::{OutputArgs, ReadArgs, print_json};
 use crate::{
     control::{
         client::{ClientError, ask},
@@ -25,42 +27,67 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct DetachArgs {
     #[command(flatten)]
     read: ReadArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// What was there to be detached.
+enum Detached {
+    /// A daemon, and what it had pinned.
+    Daemon,
+    /// What was pinned.
+    Pins,
+    Nothing,
 }
 
 pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
-    let socket = &args.read.control.socket;
-    let mut out = io::stdout();
-    match ask(socket, Request::Detach) {
+    let directory = &args.read.pin;
+    let detached = match ask(&args.read.control.socket, Request::Detach) {
         Ok(Answer::Detaching) => {
-            let deadline = Instant::now() + PATIENCE;
-            // Its socket goes when all else is gone.
-            while socket.exists() {
-                if Instant::now() > deadline {
-                    bail!("the daemon has not ended within {} s", PATIENCE.as_secs());
-                }
-                thread::sleep(Duration::from_millis(10));
-            }
-            writeln!(out, "detached: the daemon has ended, every packet passes")?;
-            return Ok(());
+            wait_for_end(&args.read.control.socket)?;
+            Detached::Daemon
         }
         Ok(_) => bail!("the daemon answered something else than was asked"),
-        Err(ClientError::NotRunning(_)) => {}
+        Err(ClientError::NotRunning(_)) if Pins::look(directory).is_none() => Detached::Nothing,
+        Err(ClientError::NotRunning(_)) => {
+            Pins::take(directory)?.remove_all()?;
+            Detached::Pins
+        }
         Err(error) => return Err(error.into()),
+    };
+    if args.output.json {
+        return print_json(&json!({
+            "daemon_ended": matches!(detached, Detached::Daemon),
+            "detached": !matches!(detached, Detached::Nothing),
+        }));
     }
-    let directory = &args.read.pin;
-    if Pins::look(directory).is_none() {
-        writeln!(
+    let mut out = io::stdout();
+    let directory = directory.display();
+    match detached {
+        Detached::Daemon => {
+            writeln!(out, "detached: the daemon has ended, every packet passes")?;
+        }
+        Detached::Pins => writeln!(
             out,
-            "no daemon is running, and nothing is pinned in {}",
-            directory.display()
-        )?;
-        return Ok(());
+            "detached: what was pinned in {directory} is removed, every packet passes"
+        )?,
+        Detached::Nothing => writeln!(
+            out,
+            "no daemon is running, and nothing is pinned in {directory}"
+        )?,
     }
-    Pins::take(directory)?.remove_all()?;
-    writeln!(
-        out,
-        "detached: what was pinned in {} is removed, every packet passes",
-        directory.display()
-    )?;
+    Ok(())
+}
+
+/// The daemon's socket goes when all else is gone.
+fn wait_for_end(socket: &Path) -> anyhow::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while socket.exists() {
+        if Instant::now() > deadline {
+            bail!("the daemon has not ended within {} s", PATIENCE.as_secs());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
     Ok(())
 }
