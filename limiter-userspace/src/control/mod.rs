@@ -7,6 +7,8 @@ pub mod client;
 pub mod protocol;
 pub mod server;
 pub mod settings;
+#[cfg(test)]
+pub(crate) mod testing;
 
 /// Where the daemon listens unless it is told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/limiter/control.sock";

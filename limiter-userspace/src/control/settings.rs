@@ -143,13 +143,10 @@ fn listening(address: Option<SocketAddr>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::{
         config::{self, Store},
-        control::protocol::{BucketsStatus, DaemonStatus, PolicyStatus},
-        daemon::History,
+        control::testing::status,
         policy::Names,
     };
 
@@ -160,35 +157,7 @@ mod tests {
         let text = "{interfaces: [eth0], limits: {PacketsPerIPAddress: {burst: 9, count: 9, \
                     period: 1s}}}";
         let mut config = config::parse(text, "test", &Names::default()).unwrap();
-        let mut status = Status {
-            interfaces: vec![InterfaceStatus {
-                name: "eth0".to_owned(),
-                mode: Some("native".to_owned()),
-                attached: true,
-                since: Some(jiff::Timestamp::UNIX_EPOCH),
-                fell_back: None,
-            }],
-            policy: PolicyStatus {
-                generation: 1,
-                loaded_at: jiff::Timestamp::UNIX_EPOCH,
-                limits: 1,
-                overrides: 0,
-                malformed: "drop".to_owned(),
-            },
-            buckets: BucketsStatus {
-                settings: config.buckets,
-                lossy_evictions: 0,
-            },
-            offenders: config.offenders,
-            pinned: None,
-            daemon: Some(DaemonStatus {
-                metrics: config.metrics.listen,
-                state: None,
-                reloads: History::default(),
-            }),
-            reasons: BTreeMap::new(),
-            limits: BTreeMap::new(),
-        };
+        let mut status = status();
         change(&mut config, &mut status);
         let (reloaded, restarted) = (reloaded(&config, &status), restarted(&config, &status));
         let found = reloaded.iter().chain(&restarted);

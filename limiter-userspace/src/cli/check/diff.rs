@@ -53,21 +53,21 @@ fn print(differences: &Differences) -> anyhow::Result<()> {
     } else {
         writeln!(out, "A reload changes no limit: these are in force.")?;
     }
-    if !differences.settings.is_empty() {
+    print_settings(&mut out, "It changes", &differences.settings)?;
+    print_settings(&mut out, "Only a restart changes", &differences.restart)
+}
+
+fn print_settings(
+    out: &mut impl Write,
+    what: &str,
+    settings: &[SettingDiff],
+) -> anyhow::Result<()> {
+    if !settings.is_empty() {
         writeln!(
             out,
-            "\nIt changes, unless an option of `limiter run` says otherwise:"
+            "\n{what}, unless an option of `limiter run` says otherwise:"
         )?;
-        for setting in &differences.settings {
-            writeln!(out, "         {setting}")?;
-        }
-    }
-    if !differences.restart.is_empty() {
-        writeln!(
-            out,
-            "\nOnly a restart changes, unless an option of `limiter run` says otherwise:"
-        )?;
-        for setting in &differences.restart {
+        for setting in settings {
             writeln!(out, "         {setting}")?;
         }
     }

@@ -1,7 +1,6 @@
 //! Snapshots for tests.
 
 use std::{
-    collections::BTreeMap,
     sync::LazyLock,
     time::{Duration, Instant},
 };
@@ -11,10 +10,11 @@ use clap::Parser as _;
 use super::{model::Model, snapshot::Snapshot};
 use crate::{
     cli::{Cli, Command},
-    config::{Buckets, Offenders},
-    control::protocol::{
-        BucketsStatus, Explanation, Grouping, InterfaceStatus, LastDrop, LimitExplanation,
-        OffenderList, OffenderStatus, PolicyStatus, Status,
+    control::{
+        protocol::{
+            Explanation, Grouping, LastDrop, LimitExplanation, OffenderList, OffenderStatus, Status,
+        },
+        testing::status,
     },
 };
 
@@ -48,34 +48,12 @@ pub(super) fn snapshot(
 ) -> Snapshot {
     let offenders = offenders.into();
     let reasons = [("within_limits", passed), ("over_limit", dropped)];
-    let interface = InterfaceStatus {
-        name: "eth0".to_owned(),
-        mode: Some("native".to_owned()),
-        attached: true,
-        since: Some(jiff::Timestamp::UNIX_EPOCH),
-        fell_back: None,
-    };
     Snapshot {
         at: *START + Duration::from_secs(second),
         by: Grouping::Address,
         status: Status {
-            interfaces: vec![interface],
-            policy: PolicyStatus {
-                generation: 1,
-                loaded_at: jiff::Timestamp::UNIX_EPOCH,
-                limits: 1,
-                overrides: 0,
-                malformed: "drop".to_owned(),
-            },
-            buckets: BucketsStatus {
-                settings: Buckets::default(),
-                lossy_evictions: 0,
-            },
-            offenders: Offenders::default(),
-            pinned: None,
-            daemon: None,
             reasons: reasons.map(|(name, count)| (name.to_owned(), count)).into(),
-            limits: BTreeMap::new(),
+            ..status()
         },
         list: OffenderList {
             capacity: 65_536,

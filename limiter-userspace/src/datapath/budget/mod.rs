@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(
             excesses(MOST_VERIFIED + 1, MOST_STACK + 1),
             [
-                "limiter in limiter.o: 250001 verified instructions, at most 250000",
+                "limiter in limiter.o: 300001 verified instructions, at most 300000",
                 "limiter in limiter.o: 481 bytes of stack, at most 480",
             ]
         );
