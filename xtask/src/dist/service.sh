@@ -1,0 +1,111 @@
+# What is asked of the service in its life, by systemctl and dpkg. Runs beside it, with the later
+# package as /packages/later.deb. Each line has to succeed; each is told.
+set -x
+
+refused() {
+    if "$@"; then return 1; fi
+}
+
+attached() {
+    ip link show eth0 | grep -q prog/xdp
+}
+
+process() {
+    systemctl show --property MainPID --value limiter
+}
+
+# What came in at eth0 …
+received() {
+    awk '$1 == "eth0:" { print $3 }' /proc/net/dev
+}
+
+# … and what the program there has counted: as much, if it was there all the time.
+counted() {
+    limiter status --json | sed 's/.*"reasons":{\([^}]*\)}.*/\1/' | tr ',' '\n' |
+        awk -F : '{ sum += $2 } END { print sum }'
+}
+
+# Waits for a packet that is on its way.
+no_gap() {
+    for _ in 1 2 3 4 5; do
+        [ "$(received)" != "$(counted)" ] || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+# Sends packets to eth0 while it runs a command.
+under_traffic() {
+    touch /run/sending
+    bash -c 'while [ -e /run/sending ]; do echo >/dev/udp/10.99.0.9/9; sleep 0.005; done' &
+    sender=$!
+    before=$(received)
+    "$@"
+    [ "$(received)" -gt "$before" ]
+    rm /run/sending
+    wait "$sender"
+    no_gap
+}
+
+# Started, in its sandbox.
+systemctl is-active limiter
+limiter status --json | grep '"name":"eth1","mode":"native","attached":true'
+limiter status --json | grep '"state":{"file":"/var/lib/limiter/state","saved_at":"'
+first=$(process)
+grep -x 'CapEff:	000000c000001000' "/proc/$first/status"
+[ "$(stat -c '%a %u' /run/limiter/control.sock)" = '600 0' ]
+[ "$(ls /sys/fs/bpf)" = limiter ]
+ip link set peer0 up
+ip link set eth0 up
+under_traffic sleep 0.2
+
+# Reloaded, or not.
+sed -i 's/count: 400/count: 300/' /etc/limiter/limiter.yaml
+under_traffic systemctl reload limiter
+limiter check /etc/limiter/limiter.yaml --diff | grep 'A reload changes nothing'
+cp /etc/limiter/limiter.yaml /etc/limiter/good.yaml
+echo 'limitz: {}' >>/etc/limiter/limiter.yaml
+refused systemctl reload limiter
+systemctl is-active limiter
+mv /etc/limiter/good.yaml /etc/limiter/limiter.yaml
+systemctl reload limiter
+[ "$(process)" = "$first" ]
+
+# Restarted.
+under_traffic systemctl restart limiter
+second=$(process)
+[ "$second" != "$first" ]
+
+# Stopped, and started again.
+under_traffic systemctl stop limiter
+[ "$(systemctl show --property Result --value limiter)" = success ]
+[ ! -e /run/limiter ]
+attached
+limiter status | grep 'NO DAEMON is running'
+under_traffic systemctl start limiter
+
+# Killed.
+under_traffic sh -euc 'systemctl kill --signal KILL limiter; sleep 3; systemctl is-active limiter'
+
+# Upgraded.
+third=$(process)
+under_traffic dpkg --force-unsafe-io --install /packages/later.deb
+[ "$(process)" != "$third" ]
+systemctl is-active limiter
+
+# Ended.
+limiter detach
+refused attached
+[ "$(systemctl show --property Result --value limiter)" = success ]
+refused systemctl is-active limiter
+systemctl start limiter
+attached
+
+# Removed, after it was stopped: what it has pinned goes, too.
+systemctl stop limiter
+attached
+dpkg --remove limiter
+refused attached
+[ ! -e /sys/fs/bpf/limiter ]
+[ -e /var/lib/limiter/state ]
+dpkg --purge limiter
