@@ -49,12 +49,12 @@ under_traffic() {
 
 # Started, in its sandbox.
 systemctl is-active limiter
-limiter status --json | grep '"name":"eth1","mode":"native","attached":true'
-limiter status --json | grep '"state":{"file":"/var/lib/limiter/state","saved_at":"'
+limiter status --json | grep -q '"name":"eth1","mode":"native","attached":true'
+limiter status --json | grep -q '"state":{"file":"/var/lib/limiter/state","saved_at":"'
 first=$(process)
 grep -x 'CapEff:	000000c000001000' "/proc/$first/status"
 [ "$(stat -c '%a %u' /run/limiter/control.sock)" = '600 0' ]
-[ "$(ls /sys/fs/bpf)" = limiter ]
+[ "$(find /sys/fs/bpf -maxdepth 1 -name 'limiter*')" = /sys/fs/bpf/limiter ]
 ip link set peer0 up
 ip link set eth0 up
 under_traffic sleep 0.2
@@ -62,7 +62,7 @@ under_traffic sleep 0.2
 # Reloaded, or not.
 sed -i 's/count: 400/count: 300/' /etc/limiter/limiter.yaml
 under_traffic systemctl reload limiter
-limiter check /etc/limiter/limiter.yaml --diff | grep 'A reload changes nothing'
+limiter check /etc/limiter/limiter.yaml --diff | grep -q 'A reload changes nothing'
 cp /etc/limiter/limiter.yaml /etc/limiter/good.yaml
 echo 'limitz: {}' >>/etc/limiter/limiter.yaml
 refused systemctl reload limiter
@@ -81,7 +81,7 @@ under_traffic systemctl stop limiter
 [ "$(systemctl show --property Result --value limiter)" = success ]
 [ ! -e /run/limiter ]
 attached
-limiter status | grep 'NO DAEMON is running'
+limiter status | grep -q 'NO DAEMON is running'
 under_traffic systemctl start limiter
 
 # Killed.
