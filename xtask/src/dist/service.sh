@@ -121,9 +121,7 @@ attached
 # The sandbox has denied it nothing that it needs.
 refused grep '"level":"WARN"' /daemon.log
 
-# Removed, after it was stopped: what it has pinned goes, too.
-systemctl stop limiter
-attached
+# Removed while it runs: it ends, and what it has pinned goes, too.
 dpkg --remove limiter
 refused attached
 [ ! -e /sys/fs/bpf/limiter ]
