@@ -2,7 +2,7 @@
 //! gives.
 
 use std::{
-    fs,
+    env, fs,
     os::unix::{
         fs::PermissionsExt as _,
         net::{UnixDatagram, UnixStream},
@@ -17,9 +17,11 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE};
 
-use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, text, wait_for};
+use crate::{
+    BINARY, Scene, assert_fails, assert_nothing_left, pair, pinned::Pinned, text, wait_for,
+};
 
 /// Where the service manager would listen.
 struct Manager(UnixDatagram);
@@ -158,6 +160,67 @@ fn three_capabilities_are_enough() -> Result<()> {
     }
     ensure!(limiter.stop()?.success());
     assert_nothing_left(&pair, &scene.socket())
+}
+
+/// All its life: where only the pins, its directory and its state can be written to.
+#[test]
+fn three_capabilities_are_enough_to_pin() -> Result<()> {
+    const CLIENT: &str = "10.77.0.2";
+    let (scene, pins, pair) = (Scene::new()?, PinDirectory::new()?, pair()?);
+    let temporary = env::temp_dir();
+    let temporary = temporary.display();
+    let mounts = format!(
+        "mount --bind {temporary} {temporary}\nmount -o remount,bind,ro /\n\
+         mount -o remount,bind,ro /sys"
+    );
+    let state = scene.path("state");
+    let configuration = |burst| {
+        let limit = format!("{{burst: {burst}, count: 1, period: 1h}}");
+        let state = state.display();
+        format!("state: {state}\nlimits: {{PacketsPerIPAddress: {limit}}}\n")
+    };
+    let mut pinned = Pinned {
+        limiter: Limiter::start(
+            &confined(&scene, &mounts)?,
+            &pair.server,
+            &configuration(20),
+            &[
+                "-i",
+                SERVER_INTERFACE,
+                "--log-format",
+                "human",
+                &pins.argument(),
+            ],
+        )?,
+        pair,
+        pins,
+    };
+    let remaining = |pinned: &Pinned| pinned.remaining("PacketsPerIPAddress", CLIENT);
+    pinned.send(CLIENT, 5)?;
+    pinned.reload(&configuration(30))?;
+    ensure!(remaining(&pinned)? == 25);
+    // It sees by itself, too, that a file has changed.
+    pinned.limiter.configure(&configuration(40))?;
+    wait_for(|| Ok(remaining(&pinned)? == 35))?;
+    let refund = ["refund", CLIENT, "--limit", "PacketsPerIPAddress"];
+    pinned
+        .limiter
+        .show(&[&refund[..], &["--cost", "2"]].concat())?;
+    ensure!(remaining(&pinned)? == 37);
+
+    ensure!(pinned.limiter.terminate()?.success());
+    fs::remove_file(&state).context("it was saved")?;
+    pinned.send(CLIENT, 7)?;
+    pinned.limiter.restart()?;
+    ensure!(remaining(&pinned)? == 30);
+    ensure!(pinned.counted("within_limits")? == 12);
+    wait_for(|| Ok(state.exists()))?;
+    let log = pinned.limiter.log()?;
+    ensure!(!log.contains("WARN") && !log.contains("ERROR"), "{log}");
+
+    pinned.limiter.show(&["detach"])?;
+    ensure!(pinned.limiter.wait()?.success());
+    pinned.assert_detached()
 }
 
 #[test]

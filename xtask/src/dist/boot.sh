@@ -1,10 +1,13 @@
-# Starts and stops the service by systemd, in namespaces of its own. Argument: a root file system
-# that is a mount point, with the package installed and eth0 and eth1 in its configuration.
-# Leaves /check.log and /daemon.log in there.
-root=$1
+# Starts the service by systemd, in namespaces of its own, and runs a script there. Arguments: a
+# root file system that is a mount point, with the package installed and eth0 and eth1 in its
+# configuration; the script. Leaves /check.log and /daemon.log in there.
+root=$1 script=$2
 
 ip link add eth0 type veth peer name peer0
 ip link add eth1 type veth peer name peer1
+# Packets for 10.99.0.9 come in at eth0.
+ip address add 10.99.0.1/24 dev peer0
+ip neighbour add 10.99.0.9 lladdr 02:00:00:00:00:09 dev peer0
 
 mount --make-rprivate /
 mount -t proc proc "$root/proc"
@@ -27,11 +30,8 @@ done
 # Nothing else of what this machine starts.
 mkdir -p "$root/run/systemd/system/limiter.service.d"
 cat >"$root/run/systemd/system/limiter.service.d/alone.conf" <<END
-[Unit]
-DefaultDependencies=no
 [Service]
-StandardError=file:/daemon.log
-Restart=no
+StandardError=append:/daemon.log
 END
 cat >"$root/run/systemd/system/check.target" <<END
 [Unit]
@@ -49,23 +49,12 @@ SuccessActionExitStatus=0
 FailureActionExitStatus=1
 [Service]
 Type=oneshot
-TimeoutStartSec=30s
+TimeoutStartSec=120s
 ExecStart=/bin/sh -eu /run/check.sh
 StandardOutput=file:/check.log
 StandardError=inherit
 END
-cat >"$root/run/check.sh" <<'END'
-set -x
-systemctl is-active limiter
-limiter status --json | grep '"name":"eth1","mode":"native","attached":true'
-process=$(systemctl show --property MainPID --value limiter)
-grep -x 'CapEff:	000000c000001000' "/proc/$process/status"
-[ "$(stat -c '%a %u' /run/limiter/control.sock)" = '600 0' ]
-[ "$(find /sys/fs/bpf -name 'limiter*')" = '' ]
-systemctl stop limiter
-[ "$(systemctl show --property Result --value limiter)" = success ]
-[ ! -e /run/limiter ]
-END
+printf '%s' "$script" >"$root/run/check.sh"
 
 cd "$root"
 mkdir -p run/before

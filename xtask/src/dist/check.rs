@@ -13,6 +13,9 @@ const SCRIPT: &str = include_str!("check.sh");
 /// What it does to start the service.
 const BOOT: &str = include_str!("boot.sh");
 
+/// What is done with the service then.
+const SERVICE: &str = include_str!("service.sh");
+
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
@@ -25,7 +28,7 @@ pub(super) enum Depth {
 
 /// Installs, upgrades, removes and purges the package in a copy of this machine's file system,
 /// of which nothing stays: it is mounted in a mount namespace of its own, with what is written
-/// in memory.
+/// in memory. With [`Depth::Service`], once more, with systemd running there.
 pub(super) fn check(staged: &Staged, package: &Path, depth: Depth) -> Result<()> {
     let later = staged.later_package()?;
     let scratch = staged.directory().join("scratch");
@@ -34,7 +37,10 @@ pub(super) fn check(staged: &Staged, package: &Path, depth: Depth) -> Result<()>
     unshare
         .args(["--mount", "sh", "-euc", SCRIPT, "check.sh"])
         .args([package, &later, &scratch, &staged.directory().join("man")])
-        .args((depth == Depth::Service).then_some(BOOT));
+        .args(match depth {
+            Depth::Files => &[][..],
+            Depth::Service => &[BOOT, SERVICE],
+        });
     let checked = command::status(&mut unshare)?;
     anyhow::ensure!(
         checked.success(),

@@ -1,6 +1,6 @@
-# Arguments: the package, a later version of it, an empty directory, the manual pages, and boot.sh
-# if the service is to be started.
-package=$1 later=$2 scratch=$3 man=$4 boot=${5-}
+# Arguments: the package, a later version of it, an empty directory, the manual pages, and if the
+# service is to be started, boot.sh and service.sh.
+package=$1 later=$2 scratch=$3 man=$4 boot=${5-} service=${6-}
 root=$scratch/root
 unit=/usr/lib/systemd/system/limiter.service
 link=$root/etc/systemd/system/multi-user.target.wants/limiter.service
@@ -37,13 +37,15 @@ mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
 # Small images leave manual pages out.
 rm -f "$root"/etc/dpkg/dpkg.cfg.d/*
+# Nor do they let packages start services.
+rm -f "$root/usr/sbin/policy-rc.d"
 [ -z "$(status)" ] || dpkg_inside --purge limiter
-mkdir "$root/run/packages"
-cp "$package" "$root/run/packages/package.deb"
-cp "$later" "$root/run/packages/later.deb"
+mkdir "$root/packages"
+cp "$package" "$root/packages/package.deb"
+cp "$later" "$root/packages/later.deb"
 
 step install
-dpkg_inside --install /run/packages/package.deb
+dpkg_inside --install /packages/package.deb
 [ "$(status)" = "install ok installed" ] || fail "it is not installed: $(status)"
 chroot "$root" limiter check /etc/limiter/limiter.yaml >/dev/null
 for page in "$man"/*.1.gz; do
@@ -60,35 +62,18 @@ step unit
 said=$(chroot "$root" systemd-analyze verify --man=no "$unit" 2>&1) || fail "$said"
 [ -z "$said" ] || fail "systemd-analyze verify: $said"
 # In tenths, of ten: how exposed the service is.
-chroot "$root" systemd-analyze security --no-pager --offline=true --threshold=21 "$unit" \
+chroot "$root" systemd-analyze security --no-pager --offline=true --threshold=22 "$unit" \
     >"$scratch/log" 2>&1 || {
     cat "$scratch/log" >&2
     fail "the service is more exposed than it was"
 }
-
-sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
-if [ -n "$boot" ]; then
-    step service
-    # systemd makes cgroups below that in which it starts: one of its own, to be removed with them.
-    mkdir "$scratch/cgroup"
-    mount -t cgroup2 cgroup2 "$scratch/cgroup"
-    group=$scratch/cgroup/limiter-check-$$
-    mkdir "$group"
-    trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
-    timeout 60 sh -euc 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$group" \
-        unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child \
-        sh -euc "$boot" boot.sh "$root" >"$scratch/log" 2>&1 || {
-        cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
-        fail "systemd does not start and stop the service"
-    }
-fi
 
 step upgrade
 echo "# an operator's" >>"$configuration"
 chroot "$root" systemctl enable limiter.service 2>/dev/null
 mkdir -p "$root/var/lib/limiter"
 touch "$root/var/lib/limiter/state"
-dpkg_inside --install /run/packages/later.deb
+dpkg_inside --install /packages/later.deb
 tail -n 1 "$configuration" | grep -qx "# an operator's" || fail "an operator's change is lost"
 [ -L "$link" ] || fail "an operator's service is not enabled any more"
 
@@ -98,9 +83,32 @@ dpkg_inside --remove limiter
 [ -e "$configuration" ] || fail "the configuration is gone before the purge"
 [ -e "$root/var/lib/limiter/state" ] || fail "the state is gone before the purge"
 
+purged() {
+    [ -z "$(status)" ] || fail "it is not purged: $(status)"
+    # A device of the number 0 is how overlayfs notes that something is deleted.
+    left=$(find "$scratch/upper" -name '*limiter*' ! -type c)
+    [ -z "$left" ] || fail "left behind: $left"
+}
+
 step purge
 dpkg_inside --purge limiter
-[ -z "$(status)" ] || fail "it is not purged: $(status)"
-# A device of the number 0 is how overlayfs notes that something is deleted.
-left=$(find "$scratch/upper" -name '*limiter*' ! -type c)
-[ -z "$left" ] || fail "left behind: $left"
+purged
+
+if [ -n "$boot" ]; then
+    step service
+    dpkg_inside --install /packages/package.deb
+    sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
+    # systemd makes cgroups below that in which it starts: one of its own, to be removed with them.
+    mkdir "$scratch/cgroup"
+    mount -t cgroup2 cgroup2 "$scratch/cgroup"
+    group=$scratch/cgroup/limiter-check-$$
+    mkdir "$group"
+    trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
+    timeout 150 sh -euc 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$group" \
+        unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child \
+        sh -euc "$boot" boot.sh "$root" "$service" >"$scratch/log" 2>&1 || {
+        cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
+        fail "the service does not behave: see the last command above"
+    }
+    purged
+fi

@@ -15,6 +15,12 @@ use crate::{
     workspace,
 };
 
+/// The configuration that is installed.
+const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
+
+/// What is different there: the service has a place for its state, who tries the example has none.
+const STATE: [&str; 2] = ["\n# state: ", "\nstate: "];
+
 /// The shells, and the file in which each looks for the completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "limiter"),
@@ -48,6 +54,7 @@ impl Staged {
         for (shell, file) in COMPLETIONS {
             write_completions(&limiter, shell, &completions.join(file))?;
         }
+        write_configuration(&directory.join("limiter.yaml"))?;
         Ok(Self { profile, directory })
     }
 
@@ -118,4 +125,13 @@ fn write_completions(limiter: &Path, shell: &str, file: &Path) -> Result<()> {
     let output = command.output()?;
     ensure!(output.status.success(), "`{}` failed", shown(&command));
     Ok(fs::write(file, output.stdout)?)
+}
+
+fn write_configuration(file: &Path) -> Result<()> {
+    let [example, service] = STATE;
+    ensure!(
+        CONFIGURATION.contains(example),
+        "configs/limiter.yaml names no state file"
+    );
+    Ok(fs::write(file, CONFIGURATION.replace(example, service))?)
 }
