@@ -3,7 +3,11 @@
 use std::{collections::HashSet, net::IpAddr};
 
 use limiter_common::{
-    address::Address, bucket::BucketKey, gcra::Level, limit::LimitId, policy::classify,
+    address::Address,
+    bucket::BucketKey,
+    gcra::Level,
+    limit::{IdFormat, LimitId},
+    policy::{classify, parameters},
 };
 
 use super::{Datapath, DatapathError, Holding, monotonic_now};
@@ -95,6 +99,26 @@ impl Datapath {
         let sets = self.state.sets();
         sets.map(|maps| maps.buckets().reset_all(limit, &self.policy.units, now))
             .sum()
+    }
+
+    /// Fills the buckets that the interface of that number has to itself: another one may get the
+    /// number.
+    pub(super) fn reset_interface(&self, interface: u32) -> Result<(), DatapathError> {
+        let Some(maps) = self.state.of(interface) else {
+            return Ok(());
+        };
+        let (units, now) = (&self.policy.units, monotonic_now());
+        let limits = (0..).zip(&self.manifest.policy.limits);
+        for (slot, limit) in limits.filter(|(_, limit)| limit.id_format == IdFormat::Total) {
+            // Such a limit has the same parameters wherever it applies.
+            let mut classes = self.policy.classes.iter();
+            let class = classes.find(|class| class.applies & (1 << slot) != 0);
+            if let Some(gcra) = class.and_then(|class| parameters(&self.policy, class, slot)) {
+                let key = BucketKey::of_interface(limit.id, interface);
+                maps.buckets().give_back(&key, gcra, None, units, now)?;
+            }
+        }
+        Ok(())
     }
 
     /// The subscriber that an address belongs to.

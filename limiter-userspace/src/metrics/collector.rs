@@ -64,6 +64,7 @@ impl Collector for DaemonCollector {
             &numbers(&by_limit, bytes),
         )?;
 
+        interfaces(datapath, &mut encoder)?;
         let evictions = datapath.lossy_evictions().map_err(|_| fmt::Error)?;
         ConstCounter::new(evictions).encode(encoder.encode_descriptor(
             "limiter_bucket_lossy_evictions",
@@ -107,6 +108,22 @@ impl Collector for DaemonCollector {
             MetricType::Gauge,
         )?)
     }
+}
+
+fn interfaces(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let missing = datapath.missing();
+    let mut family = encoder.encode_descriptor(
+        "limiter_interface_attached",
+        "1: the interface is limited; 0: it is to be, and is not there or has another program",
+        None,
+        MetricType::Gauge,
+    )?;
+    for name in &datapath.manifest().interfaces {
+        let labels = [("interface", name.as_str())];
+        ConstGauge::new(i64::from(!missing.contains(name)))
+            .encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 fn offenders(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Result {

@@ -8,7 +8,9 @@ use nix::{
 use std::path::Path;
 use testbed::{Limiter, SERVER_INTERFACE};
 
-use crate::{BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair, wait_for};
+use crate::{
+    BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair, pinned::assert_metric, wait_for,
+};
 
 #[test]
 fn none_given_or_none_there() -> Result<()> {
@@ -144,9 +146,16 @@ fn interfaces_that_come_and_go() -> Result<()> {
         Ok(limiter.status()?["interfaces"][place]["attached"] == true)
     };
     ensure!(attached(0)? && attached(1)?);
+    let metric = |name: &str, is: u8| {
+        let line = format!(r#"limiter_interface_attached{{interface="{name}"}} {is}"#);
+        assert_metric(&pair.server, &line)
+    };
+    metric("extra0", 1)?;
     pair.server.ip(&["link", "delete", "extra0"])?;
     wait_for(|| Ok(!attached(1)?))?;
     ensure!(attached(0)?);
+    metric("extra0", 0)?;
+    metric(SERVER_INTERFACE, 1)?;
     pair.server.ip(&["link", "delete", SERVER_INTERFACE])?;
     wait_for(|| Ok(!attached(0)?))?;
     let shown = limiter.show(&["status"])?;
@@ -168,6 +177,31 @@ fn interfaces_that_come_and_go() -> Result<()> {
         ensure!(log.contains(told), "{log}");
     }
     ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// An interface that has another program keeps no other one from being limited.
+#[test]
+fn one_of_those_that_appear_is_taken() -> Result<()> {
+    let pair = pair()?;
+    let server = &pair.server;
+    let add = |name: &str| server.ip(&["link", "add", name, "type", "veth"]);
+    add("other0")?;
+    let start = |configuration: &str, more: &[&str]| {
+        let arguments = [&["--metrics", "off", "--log-format", "human"], more].concat();
+        Limiter::start(Path::new(BINARY), server, configuration, &arguments)
+    };
+    let _holder = start(GOOD, &["-i", "other0"])?;
+    let waiting = start(&format!("interfaces: [taken0, free0]\n{GOOD}"), &[])?;
+    server.ip(&["link", "set", "other0", "name", "taken0"])?;
+    wait_for(|| {
+        Ok(waiting
+            .log()?
+            .contains("taken0 already has the XDP program"))
+    })?;
+    add("free0")?;
+    wait_for(|| Ok(waiting.log()?.contains("attached to free0")))?;
+    ensure!(waiting.status()?["interfaces"][0]["attached"] == true);
     Ok(())
 }
 

@@ -259,6 +259,37 @@ fn interfaces_are_added_and_removed() -> Result<()> {
     Ok(())
 }
 
+/// An interface that gets the number of one that was removed has not to pay for it.
+#[test]
+fn a_budget_of_an_interface_goes_with_it() -> Result<()> {
+    let pair = pair()?;
+    for name in ["extra0", "extra1"] {
+        add_interface(&pair.server, name)?;
+    }
+    let limit = "{id: total, cost: packets, burst: 10, count: 1, period: 1h}";
+    for store in ["table", "hash"] {
+        let on = |names: &str| {
+            format!(
+                "interfaces: [{names}]\nbuckets: {{store: {store}}}\nlimits: {{All: {limit}}}\n"
+            )
+        };
+        let limiter = start(&pair, &on("server0"))?;
+        let remaining = |place: usize| -> Result<Value> {
+            Ok(limiter.explain(CLIENT)?["limits"][place].clone())
+        };
+        send(&pair, CLIENT, 3)?;
+        wait_for(|| Ok(remaining(0)?["remaining"] == 7))?;
+        reload(&limiter, &on("extra0"))?;
+        reload(&limiter, &on("extra0, extra1"))?;
+        let taken_over = remaining(1)?;
+        ensure!(
+            taken_over["id"] == "extra1" && taken_over["remaining"] == 10,
+            "{store}: {taken_over:#}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn interfaces_of_the_command_line_stay() -> Result<()> {
     let pair = pair()?;

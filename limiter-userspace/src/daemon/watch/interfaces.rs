@@ -66,16 +66,16 @@ async fn attach_appeared(daemon: &Arc<Daemon>) {
         let datapath = daemon.datapath();
         (datapath.missing(), datapath.program_ids())
     };
-    if missing.is_empty() {
-        return;
-    }
-    match interface::look(&missing, &ours).await {
-        Ok(looked) => {
-            for interface in looked.found {
-                attach(daemon, interface).await;
+    for name in missing {
+        // One that has another program keeps nobody from the others.
+        match interface::look(&[name], &ours).await {
+            Ok(looked) => {
+                for interface in looked.found {
+                    attach(daemon, interface).await;
+                }
             }
+            Err(error) => warn!("cannot attach to an interface that has appeared: {error}"),
         }
-        Err(error) => warn!("cannot attach to an interface that has appeared: {error}"),
     }
 }
 

@@ -117,14 +117,16 @@ impl Datapath {
         Ok(())
     }
 
-    /// Detaches, and forgets what was counted for the interfaces.
+    /// Detaches, and forgets what was counted for the interfaces, and what they owe.
     pub(super) fn let_go(&mut self, attachments: Vec<Attachment>) -> Result<(), DatapathError> {
         self.unpin(&attachments)?;
         let slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
         // From here on nothing is counted for them any more.
         drop(attachments);
-        slots
-            .into_iter()
-            .try_for_each(|slot| self.state.forget(slot, self.pins.as_ref()))
+        for slot in slots {
+            self.reset_interface(slot)?;
+            self.state.forget(slot, self.pins.as_ref())?;
+        }
+        Ok(())
     }
 }
