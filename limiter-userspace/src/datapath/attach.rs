@@ -10,7 +10,7 @@ use super::{
     interface::Interface,
     link::Link,
     log::Forwarding,
-    pins::{Facts, PinnedInterface},
+    pins::{Facts, PinnedInterface, PinsError, network_namespace},
     program::Program,
 };
 use crate::config::AttachMode;
@@ -110,14 +110,15 @@ impl Attachment {
     }
 
     /// What is pinned beside the link.
-    pub(super) fn facts(&self) -> Facts {
-        Facts {
+    pub(super) fn facts(&self) -> Result<Facts, PinsError> {
+        Ok(Facts {
+            namespace: network_namespace()?,
             name: self.interface.clone(),
             slot: self.slot,
             mode: self.mode,
             fell_back: self.fell_back.clone(),
             since: self.since,
-        }
+        })
     }
 
     /// Puts another program in the place of this one's, in one step; returns the old one, if it

@@ -261,3 +261,23 @@ fn an_interface_that_came_back_is_limited_again() -> Result<()> {
     send()?;
     wait_for(|| Ok(pinned.counted("over_limit")? == 2))
 }
+
+/// Interfaces have the same indices in many namespaces.
+#[test]
+fn interfaces_of_another_namespace_are_not_taken_for_ours() -> Result<()> {
+    let mut pinned = Pinned::start(TEN)?;
+    pinned.limiter.kill()?;
+    let scene = Scene::new()?;
+    let elsewhere = pair()?;
+    let pin = pinned.pins.argument();
+    assert_fails(
+        &mut scene.run(&elsewhere.server, &["-i", SERVER_INTERFACE, &pin]),
+        &[
+            "what is pinned in … is on interfaces of another network namespace: run this limiter \
+             there, or pin elsewhere with --pin=DIRECTORY",
+        ],
+    )?;
+    ensure!(program(&elsewhere.server, SERVER_INTERFACE)?.is_none());
+    ensure!(program(&pinned.pair.server, SERVER_INTERFACE)?.is_some());
+    Ok(())
+}

@@ -22,7 +22,10 @@ use std::{
     ffi::CString,
     fs::{self, File},
     io,
-    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, MetadataExt as _},
+    },
     path::{Path, PathBuf},
 };
 
@@ -63,6 +66,12 @@ pub enum PinsError {
          (mount -t bpf bpf /sys/fs/bpf), or name a directory in one with --pin=DIRECTORY"
     )]
     NotBpf(PathBuf),
+    /// The interfaces are others: those of a container, or of the machine around it.
+    #[error(
+        "what is pinned in {0} is on interfaces of another network namespace: run this limiter \
+         there, or pin elsewhere with --pin=DIRECTORY"
+    )]
+    OtherNamespace(PathBuf),
     /// The system refused.
     #[error("cannot use {path} for pinning: {source}")]
     Path {
@@ -86,6 +95,8 @@ pub enum PinsError {
 pub(super) struct Facts {
     /// Its name when it was attached to.
     pub(super) name: String,
+    /// The network namespace that its index is of: [`network_namespace`].
+    pub(super) namespace: u64,
     /// The block of its reason counters.
     pub(super) slot: u32,
     /// The mode in which it runs.
@@ -216,9 +227,13 @@ impl Pins {
                 // Its making was cut short; there is no program either.
                 continue;
             }
+            let facts: Facts = document::read(&facts).map_err(document_error(&facts))?;
+            if self.lock.is_some() && facts.namespace != network_namespace()? {
+                return Err(PinsError::OtherNamespace(self.directory.clone()));
+            }
             interfaces.push(PinnedInterface {
                 index,
-                facts: document::read(&facts).map_err(document_error(&facts))?,
+                facts,
                 link: Link::open(&link).map_err(path_error(&link))?,
             });
         }
@@ -342,6 +357,14 @@ impl Drop for Pins {
             let _ = fs::remove_dir(&self.directory);
         }
     }
+}
+
+/// The number of this process's network namespace: another one may have interfaces of the same
+/// indices.
+pub(super) fn network_namespace() -> Result<u64, PinsError> {
+    let path = Path::new("/proc/self/ns/net");
+    let found = fs::metadata(path).map_err(path_error(path))?;
+    Ok(found.ino())
 }
 
 fn version() -> String {

@@ -38,8 +38,10 @@ impl Datapath {
             return Ok(());
         };
         for attachment in attachments {
-            let facts = attachment.facts();
-            if let Err(error) = pins.add_interface(attachment.index, &facts, &attachment.link) {
+            let pinned = attachment
+                .facts()
+                .and_then(|facts| pins.add_interface(attachment.index, &facts, &attachment.link));
+            if let Err(error) = pinned {
                 self.unpin(attachments)?;
                 return Err(error.into());
             }
