@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 
 use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
 
-use super::{Daemon, offenders, refill, reload};
+use super::{Daemon, confirm, offenders, refill};
 use crate::{
     config::Scope,
     control::protocol::{
@@ -23,7 +23,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
             Err(error) => Answer::Error(error),
         },
         Request::Confirm => {
-            let confirmed = reload::confirm(&daemon).await;
+            let confirmed = confirm::confirm(&daemon).await;
             told(confirmed.map(|generation| Answer::Confirmed { generation }))
         }
         Request::Detach => {

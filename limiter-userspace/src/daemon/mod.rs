@@ -3,6 +3,8 @@
 mod answers;
 mod candidate;
 mod changes;
+mod confirm;
+mod enforce;
 mod found;
 pub mod incidents;
 mod memory;
@@ -164,7 +166,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let end = tokio::select! {
         () = started.control.serve(answer) => End::Stop,
         () = daemon.detach.notified() => End::Detach,
-        () = reload::first_is_not_confirmed(&daemon) => End::NotConfirmed,
+        () = confirm::first_is_not_confirmed(&daemon) => End::NotConfirmed,
         _ = interrupt.recv() => End::Stop,
         _ = terminate.recv() => End::Stop,
         never = watch::interfaces::keep(&daemon) => match never {},

@@ -11,6 +11,7 @@ use tracing::{info, warn};
 use super::{
     Daemon,
     candidate::{CandidateError, Known, Read},
+    enforce::put_in_force,
     found::Found,
     reload::{self, ReloadError, Reply},
     state::{Resumed, StateKeeper},
@@ -152,7 +153,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let (reloads, requests) = reload::Requests::new();
     let metrics = listener.as_ref().map(Listener::address);
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
-    reload::put_in_force(&daemon, candidate, resumed).await?;
+    put_in_force(&daemon, candidate, resumed).await?;
     announce(&daemon);
     Ok(Started {
         control,

@@ -8,7 +8,7 @@ use tokio::{
 };
 use tracing::{error, warn};
 
-use super::super::{Daemon, reload::announce};
+use super::super::{Daemon, enforce::announce};
 use crate::datapath::interface::{self, Events, Interface};
 
 /// How often the interfaces are looked at all the same: an interface that could not be attached

@@ -1,0 +1,115 @@
+//! A configuration is put in force: the first one, and each that comes after it.
+
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+use tracing::{info, warn};
+
+use super::{Daemon, candidate::Candidate, confirm, memory, reload::ReloadError, state::Resumed};
+use crate::{
+    datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now},
+    guard,
+};
+
+/// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
+/// confirmed, it can be reverted from then on.
+pub(super) async fn put_in_force(
+    daemon: &Arc<Daemon>,
+    candidate: Candidate,
+    resumed: Option<Resumed>,
+) -> Result<(), ReloadError> {
+    for name in &candidate.looked.missing {
+        warn!(
+            interface = name.as_str(),
+            "{name} is not there: it is limited as soon as it appears"
+        );
+    }
+    guard::warn_of(&candidate.config.policy).await;
+    let to_apply = Arc::clone(daemon);
+    // The kernel's verifier takes its time; packets and questions do not wait for it.
+    let previous = spawn_blocking(move || apply(&to_apply, candidate, resumed)).await??;
+    let datapath = daemon.datapath();
+    let attachments = datapath.attachments().iter();
+    for attachment in attachments.filter(|found| previous.lacked(found)) {
+        announce(attachment);
+    }
+    drop(datapath);
+    if let Some(carried) = previous.carried() {
+        tell_carried(carried);
+    }
+    match daemon.options.confirm {
+        Some(patience) => confirm::ask(daemon, previous, patience),
+        None => daemon.datapath_mut().settle(previous)?,
+    }
+    memory::give_back();
+    Ok(())
+}
+
+fn apply(
+    daemon: &Daemon,
+    candidate: Candidate,
+    resumed: Option<Resumed>,
+) -> Result<Previous, DatapathError> {
+    let Candidate {
+        config,
+        names,
+        policy,
+        interfaces,
+        looked,
+    } = candidate;
+    let log = if daemon.options.log_datapath {
+        LogLevel::Verdicts
+    } else {
+        LogLevel::Off
+    };
+    let prepared = {
+        let datapath = daemon.datapath();
+        let manifest = Manifest {
+            generation: datapath.manifest().generation + 1,
+            state: datapath.manifest().state,
+            loaded_at: wall_clock_now(),
+            interfaces,
+            mode: daemon.options.mode.unwrap_or(config.mode),
+            settings: datapath
+                .settings()
+                .with(config.buckets, config.offenders, log),
+            policy: config.policy,
+            names,
+            units: policy.units.clone(),
+        };
+        datapath.prepare(manifest, policy, &looked.found)?
+    };
+    if let Some(resumed) = resumed {
+        resumed.restore(&prepared)?;
+    }
+    daemon.datapath_mut().apply(prepared)
+}
+
+pub(super) fn announce(attachment: &Attachment) {
+    let (interface, mode) = (attachment.interface.as_str(), attachment.mode.name());
+    match attachment.fell_back.as_deref() {
+        None => info!(interface, mode, "attached to {interface} in {mode} mode"),
+        Some(reason) => warn!(
+            interface,
+            mode,
+            reason,
+            "attached to {interface} in {mode} mode, which is several times slower: the driver \
+             refused native mode ({reason})"
+        ),
+    }
+}
+
+fn tell_carried(carried: Restored) {
+    let Restored { restored, lost, .. } = carried;
+    info!(
+        restored,
+        lost, "the buckets are new ones: {restored} owe what they owed"
+    );
+    if lost > 0 {
+        warn!(
+            lost,
+            "{lost} buckets that were in debt begin full: `buckets` has changed, and has no room \
+             for them or no way to tell whose they are"
+        );
+    }
+}
