@@ -9,7 +9,7 @@ use limiter_common::{charge::Workspace, decide::decide, packet};
 use limiter_userspace::{
     config,
     native::{BytesFrame, FixedClock, MemoryBuckets},
-    policy::{CompiledPolicy, Names},
+    policy::CompiledPolicy,
 };
 use testbed::Frame;
 
@@ -90,8 +90,7 @@ fn deciding(criterion: &mut Criterion) {
 }
 
 fn policy(limits: &str) -> CompiledPolicy {
-    let config = config::parse(limits, "bench", &Names::default())
-        .unwrap_or_else(|errors| panic!("{errors}"));
+    let config = config::parse(limits, "bench").unwrap_or_else(|errors| panic!("{errors}"));
     CompiledPolicy::new(&config.policy).expect("these limits fit")
 }
 

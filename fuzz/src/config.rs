@@ -2,7 +2,7 @@
 
 use limiter_userspace::{
     config::{self, Diagnostics, Position},
-    policy::{CompiledPolicy, Names},
+    policy::CompiledPolicy,
 };
 
 /// What errors are to call the text.
@@ -13,7 +13,7 @@ pub fn run(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
     };
-    match config::parse(text, NAME, &Names::default()) {
+    match config::parse(text, NAME) {
         // Nothing is checked again after the configuration.
         Ok(config) => drop(CompiledPolicy::new(&config.policy).expect("a policy that compiles")),
         Err(diagnostics) => check(text, &diagnostics),

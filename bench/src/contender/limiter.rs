@@ -7,7 +7,7 @@ use bench_common::Sink;
 use limiter_userspace::{
     config::{self, Buckets, Store},
     datapath::{Clocking, Instance, LogLevel, OBJECT, Settings},
-    policy::{CompiledPolicy, Names},
+    policy::CompiledPolicy,
 };
 
 use super::{Override, ROOM, Terms};
@@ -97,8 +97,7 @@ fn override_prefixes() -> impl Iterator<Item = Ipv4Addr> {
 /// Loads it with its tables.
 pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instance> {
     let text = limits.configuration(terms.per_second, terms.overridden);
-    let config =
-        config::parse(&text, "bench", &Names::default()).map_err(|errors| anyhow!("{errors}"))?;
+    let config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
     let policy = CompiledPolicy::new(&config.policy)?;
     let buckets = Buckets {
         store,
@@ -142,7 +141,7 @@ mod tests {
         ] {
             for overridden in [None, Some(OVERRIDE)] {
                 let text = limits.configuration(1000, overridden);
-                let config = config::parse(&text, "bench", &Names::default());
+                let config = config::parse(&text, "bench");
                 let config = config.unwrap_or_else(|errors| panic!("{limits:?}: {errors}"));
                 CompiledPolicy::new(&config.policy).unwrap();
             }

@@ -24,13 +24,12 @@ pub(super) struct Parts {
     pub(super) malformed: Action,
 }
 
-/// The policy, and the names that are interned with it; `None` if anything was wrong, which
-/// is then noted.
+/// The policy; `None` if anything was wrong, which is then noted.
 pub(super) fn policy(
     mut parts: Parts,
     surroundings: &Surroundings<'_>,
     problems: &mut Problems,
-) -> Option<(Policy, Names)> {
+) -> Option<Policy> {
     for (index, limit) in parts.limits.iter() {
         check_needs(&parts, index, limit, problems);
     }
@@ -44,7 +43,7 @@ pub(super) fn policy(
         return None;
     }
     let current = parts.limits.iter().map(|(_, limit)| limit.name.as_str());
-    let names = match surroundings.names.intern(current) {
+    let names = match Names::default().intern(current) {
         Ok(names) => names,
         Err(error) => {
             problems.note(file, None, error.to_string());
@@ -68,12 +67,11 @@ pub(super) fn policy(
         })
         .collect();
     limits.sort_unstable_by_key(|limit| limit.id);
-    let policy = Policy {
+    Some(Policy {
         limits,
         subscribers: parts.subscribers,
         malformed: parts.malformed,
-    };
-    Some((policy, names))
+    })
 }
 
 /// Notes what a limit needs of the other sections, and lacks.

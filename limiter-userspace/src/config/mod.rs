@@ -38,7 +38,7 @@ pub use self::{
     settings::{AttachMode, Metrics},
 };
 use self::{diagnostics::Problems, sections::Surroundings};
-use crate::policy::{Names, Policy};
+use crate::policy::Policy;
 
 /// A configuration, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,14 +58,12 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Where Prometheus finds the metrics.
     pub metrics: Metrics,
-    /// The limits; at least one.
+    /// The limits; at least one. Their names are interned by themselves: see
+    /// [`Policy::with_names`] for going on with those of another policy.
     pub policy: Policy,
-    /// Every name that was interned so far, for the configuration that comes after this one.
-    pub names: Names,
 }
 
-/// Reads a configuration file and the files it names. `names` are those of the configuration
-/// before it, whose limits keep their interned ids.
+/// Reads a configuration file and the files it names.
 ///
 /// The files it names are found relative to the configuration file's directory, or to the
 /// current directory when the configuration comes through an open file such as `/dev/stdin`.
@@ -73,7 +71,7 @@ pub struct Config {
 /// # Errors
 ///
 /// All errors of all these files.
-pub fn load(path: &Path, names: &Names) -> Result<Config, Diagnostics> {
+pub fn load(path: &Path) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
     problems.note_read(path);
@@ -85,7 +83,6 @@ pub fn load(path: &Path, names: &Names) -> Result<Config, Diagnostics> {
     let surroundings = Surroundings {
         file,
         directory: Some(directory),
-        names,
     };
     let config = match source::read(path) {
         Ok(text) => sections::read(&text, &surroundings, &mut problems),
@@ -103,13 +100,12 @@ pub fn load(path: &Path, names: &Names) -> Result<Config, Diagnostics> {
 /// # Errors
 ///
 /// All errors of the text.
-pub fn parse(text: &str, name: &str, names: &Names) -> Result<Config, Diagnostics> {
+pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(name);
     let surroundings = Surroundings {
         file,
         directory: None,
-        names,
     };
     let config = match source::check(text) {
         Ok(()) => sections::read(text, &surroundings, &mut problems),

@@ -13,7 +13,6 @@ use super::{
     reader::Reader,
     settings, source, subscribers,
 };
-use crate::policy::Names;
 
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
@@ -45,8 +44,6 @@ pub(super) struct Surroundings<'s> {
     pub(super) file: FileNumber,
     /// Where the files that it names are found; `None`: it may name none.
     pub(super) directory: Option<&'s Path>,
-    /// The names that were interned before.
-    pub(super) names: &'s Names,
 }
 
 /// Reads a configuration file's text; what is wrong is noted, and then the configuration is
@@ -124,7 +121,7 @@ pub(super) fn read(
         .get(METRICS)
         .map(|node| settings::read_metrics(&mut reader, node))
         .unwrap_or_default();
-    let (policy, names) = assemble::policy(parts, surroundings, problems)?;
+    let policy = assemble::policy(parts, surroundings, problems)?;
     Some(Config {
         files: problems.files_read().to_vec(),
         interfaces,
@@ -134,7 +131,6 @@ pub(super) fn read(
         state,
         metrics,
         policy,
-        names,
     })
 }
 

@@ -147,7 +147,6 @@ mod tests {
     use crate::{
         config::{self, Store},
         control::testing::status,
-        policy::Names,
     };
 
     /// What a change makes different between a daemon with the defaults on eth0 and a
@@ -156,7 +155,7 @@ mod tests {
     fn check(change: impl FnOnce(&mut Config, &mut Status), expected: &[&str]) {
         let text = "{interfaces: [eth0], limits: {PacketsPerIPAddress: {burst: 9, count: 9, \
                     period: 1s}}}";
-        let mut config = config::parse(text, "test", &Names::default()).unwrap();
+        let mut config = config::parse(text, "test").unwrap();
         let mut status = status();
         change(&mut config, &mut status);
         let (reloaded, restarted) = (reloaded(&config, &status), restarted(&config, &status));

@@ -103,7 +103,7 @@ impl Read {
         path: &Path,
         known: impl FnOnce(&Config) -> Known,
     ) -> Result<Self, CandidateError> {
-        let mut config = config::load(path, &Names::default())?;
+        let mut config = config::load(path)?;
         let known = known(&config);
         let names;
         (config.policy, names) = config.policy.with_names(&known.names, &known.in_force)?;

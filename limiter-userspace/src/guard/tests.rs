@@ -1,5 +1,5 @@
 use super::{lockout, sessions, *};
-use crate::{config, policy::Names};
+use crate::config;
 
 const PEER: &str = "203.0.113.9";
 
@@ -16,7 +16,7 @@ fn gateway(address: &str) -> Guarded {
 
 #[track_caller]
 fn warnings(guarded: &[Guarded], configuration: &str) -> Vec<Warning> {
-    let config = config::parse(configuration, "test", &Names::default());
+    let config = config::parse(configuration, "test");
     let config = config.unwrap_or_else(|errors| panic!("{errors}"));
     lockout::warnings(&config.policy, guarded.iter().copied())
 }

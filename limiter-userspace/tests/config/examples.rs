@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use limiter_common::limit::LimitId;
 use limiter_userspace::{
     config::{self, AttachMode, Buckets, Config, Offenders},
-    policy::{Names, Policy},
+    policy::Policy,
 };
 
 use super::harness::{SECOND, rate};
@@ -21,8 +21,7 @@ fn the_example_configurations_load() {
             .extension()
             .is_some_and(|extension| extension == "yaml")
         {
-            let config =
-                config::load(&path, &Names::default()).unwrap_or_else(|errors| panic!("{errors}"));
+            let config = config::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
             assert!(!config.policy.limits.is_empty());
             assert_same_when_read_again(&config);
             loaded += 1;
@@ -40,15 +39,14 @@ fn the_example_configurations_load() {
 fn assert_same_when_read_again(config: &Config) {
     let kept = (
         &config.policy,
-        &config.names,
         config.buckets,
         config.offenders,
         config.mode,
     );
     let text = serde_json::to_string(&kept).expect("all of it can be written");
-    let read: (Policy, Names, Buckets, Offenders, AttachMode) =
+    let read: (Policy, Buckets, Offenders, AttachMode) =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
-    assert_eq!((&read.0, &read.1, read.2, read.3, read.4), kept);
+    assert_eq!((&read.0, read.1, read.2, read.3), kept);
 }
 
 /// The files that configs/with-files.yaml names.
@@ -57,7 +55,7 @@ const NAMED: [&str; 2] = ["boulder-defaults.yml", "boulder-overrides.yml"];
 #[test]
 fn the_default_configuration_is_the_demonstration_s() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/limiter.yaml");
-    let config = config::load(&path, &Names::default()).unwrap();
+    let config = config::load(&path).unwrap();
     assert_eq!(config.interfaces, Vec::<String>::new());
     let limit = |id| {
         let mut limits = config.policy.limits.iter();

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use limiter_userspace::{config, policy::Names};
+use limiter_userspace::config;
 
 use super::harness::{LIMIT, check, load};
 
@@ -72,9 +72,7 @@ fn a_path_that_is_no_file() {
         (fifo.as_path(), "is not a regular file"),
         (Path::new("/dev/zero"), "is not a regular file"),
     ] {
-        let error = config::load(path, &Names::default())
-            .unwrap_err()
-            .to_string();
+        let error = config::load(path).unwrap_err().to_string();
         assert_eq!(error, format!("{}: {expected}", path.display()));
     }
 }
@@ -261,11 +259,11 @@ fn files_are_told_whether_or_not_they_are_right() {
     )
     .unwrap();
     fs::write(path("broken.yml"), "a: [\n").unwrap();
-    let errors = config::load(&path("limiter.yaml"), &Names::default()).unwrap_err();
+    let errors = config::load(&path("limiter.yaml")).unwrap_err();
     let expected = ["limiter.yaml", "broken.yml", "missing.yml"];
     assert_eq!(errors.files(), expected.map(path));
 
     // Not read again, and so not told.
-    let errors = config::load(Path::new("/dev/fd/99"), &Names::default()).unwrap_err();
+    let errors = config::load(Path::new("/dev/fd/99")).unwrap_err();
     assert!(errors.files().is_empty());
 }

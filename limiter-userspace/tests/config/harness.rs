@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use limiter_common::limit::{BUILT_IN, LimitId};
 use limiter_userspace::{
     config::{self, Config, Diagnostics},
-    policy::{Limit, Match, Mode, Names, Override, OverrideId, Rate},
+    policy::{Limit, Match, Mode, Override, OverrideId, Rate},
 };
 
 /// A limit to go with what is tested elsewhere in a file.
@@ -25,7 +25,7 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
         text.lines().map(ToOwned::to_owned).collect()
     };
     let path = directory.path().join(files[0].0);
-    let loaded = config::load(&path, &Names::default());
+    let loaded = config::load(&path);
     assert_told_by_the_command(&path, loaded.as_ref().err());
     let loaded = loaded.map(|mut config| {
         for file in &mut config.files {

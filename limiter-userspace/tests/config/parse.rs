@@ -2,8 +2,8 @@
 
 use limiter_common::limit::LimitId;
 use limiter_userspace::{
-    config::{self, Config},
-    policy::Names,
+    config,
+    policy::{Names, Policy},
 };
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use super::harness::LIMIT;
 
 #[test]
 fn a_text_is_read_like_a_file() {
-    let config = config::parse(LIMIT, "text", &Names::default()).unwrap();
+    let config = config::parse(LIMIT, "text").unwrap();
     assert_eq!(config.policy.limits.len(), 1);
     for (text, expected) in [
         ("", "text: is empty: limits or overrides are needed"),
@@ -25,38 +25,38 @@ fn a_text_is_read_like_a_file() {
             "text:1:9: the file '/etc/passwd' cannot be named here: only files can name files",
         ),
     ] {
-        let errors = config::parse(text, "text", &Names::default()).unwrap_err();
+        let errors = config::parse(text, "text").unwrap_err();
         assert_eq!(errors.to_string(), expected);
     }
 }
 
 #[test]
 fn a_limit_keeps_its_id_when_others_come_and_go() {
-    let first = own(&["Web", "Dns"], &Names::default());
+    let (first, names) = own(&["Web", "Dns"], &Names::default());
     assert_eq!(ids(&first), [("Dns", 32), ("Web", 33)]);
-    let second = own(&["Web", "Abuse"], &first.names);
+    let (second, names) = own(&["Web", "Abuse"], &names);
     assert_eq!(ids(&second), [("Web", 33), ("Abuse", 34)]);
-    let third = own(&["Abuse", "Dns"], &second.names);
+    let (third, _) = own(&["Abuse", "Dns"], &names);
     assert_eq!(ids(&third), [("Dns", 32), ("Abuse", 34)]);
 }
 
-/// A configuration with limits of these names.
+/// A policy with limits of these names, and all names then.
 #[expect(clippy::unwrap_used, reason = "the text is right")]
-fn own(limits: &[&str], names: &Names) -> Config {
+fn own(limits: &[&str], names: &Names) -> (Policy, Names) {
     let rest = "{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1s}";
     let limits: Vec<String> = limits
         .iter()
         .map(|name| format!("  {name}: {rest}"))
         .collect();
     let text = format!("limits:\n{}", limits.join("\n"));
-    config::parse(&text, "text", names).unwrap()
+    let config = config::parse(&text, "text").unwrap();
+    config.policy.with_names(names, &[]).unwrap()
 }
 
-fn ids(config: &Config) -> Vec<(&str, u16)> {
-    let limits = config.policy.limits.iter();
+fn ids(policy: &Policy) -> Vec<(&str, u16)> {
+    let limits = policy.limits.iter();
     limits
         .map(|limit| {
-            assert_eq!(config.names.id(&limit.name), Some(limit.id));
             let LimitId(id) = limit.id;
             (limit.name.as_str(), id)
         })

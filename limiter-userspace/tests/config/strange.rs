@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use limiter_userspace::{config, policy::Names};
+use limiter_userspace::config;
 use proptest::prelude::*;
 
 /// Pieces that configurations are made of, for making strange ones.
@@ -48,7 +48,7 @@ overrides:
 
 /// Reads a text; that it does not panic is the test. Every error says where it is.
 fn read(text: &str) -> Result<(), TestCaseError> {
-    if let Err(errors) = config::parse(text, "text", &Names::default()) {
+    if let Err(errors) = config::parse(text, "text") {
         prop_assert!(errors.iter().next().is_some());
         for error in errors.iter() {
             let line = error.to_string();
@@ -64,7 +64,7 @@ fn read(text: &str) -> Result<(), TestCaseError> {
 
 #[test]
 fn what_is_almost_right_is_right_at_first() {
-    assert!(config::parse(RIGHT, "text", &Names::default()).is_ok());
+    assert!(config::parse(RIGHT, "text").is_ok());
 }
 
 proptest! {

@@ -8,7 +8,7 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{AttachMode, Buckets, Config, Metrics, Offenders},
-    policy::{Fragments, Limit, Match, Mode, Names, Override, OverrideId, Policy, TcpFlags},
+    policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, TcpFlags},
 };
 
 use super::harness::{SECOND, built_in, load, overridden, rate};
@@ -80,7 +80,6 @@ overrides:
             subscribers: BTreeMap::new(),
             malformed: Action::Drop,
         },
-        names: Names::default(),
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));
 }
@@ -190,10 +189,6 @@ fn limits_of_one_s_own() {
     ];
     assert_eq!(config.policy.limits[..2], built_in);
     assert_eq!(config.policy.limits[2..], own);
-    let names = Names::default()
-        .intern(["Icmp", "Net", "Web.syn-rate_1"])
-        .unwrap();
-    assert_eq!(config.names, names);
 }
 
 #[test]

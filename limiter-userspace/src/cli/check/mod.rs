@@ -18,7 +18,7 @@ use super::{
 use crate::{
     config::{self, Config},
     guard,
-    policy::{CompiledPolicy, Limit, Match, Names, Policy},
+    policy::{CompiledPolicy, Limit, Match, Policy},
 };
 
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ struct Checked<'a> {
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let config = config::load(&args.file, &Names::default())?;
+    let config = config::load(&args.file)?;
     // Everything but the kernel's part is tried.
     CompiledPolicy::new(&config.policy)?;
     warn_of_lockouts(&config.policy)?;

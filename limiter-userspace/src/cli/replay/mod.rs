@@ -18,7 +18,7 @@ use super::OutputArgs;
 use crate::{
     config::{self, Config},
     datapath::preflight,
-    policy::{CompiledPolicy, Names, Policy},
+    policy::{CompiledPolicy, Policy},
     replay::{
         Judged, Replay, Sources, Summary, Timeline,
         capture::Capture,
@@ -57,7 +57,7 @@ enum EngineChoice {
 }
 
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
-    let config = config::load(&args.config, &Names::default())?;
+    let config = config::load(&args.config)?;
     let tables = CompiledPolicy::new(&config.policy)?;
     let reader = open::capture(&args.capture)?;
     let mut capture = Capture::new(reader)?;
