@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use super::{
     ControlArgs, OutputArgs, print_json,
-    render::{count, counted, table},
+    render::{count, counted, table_without},
 };
 use crate::control::{
     client::ask,
@@ -32,17 +32,31 @@ pub(super) fn refill(
 fn print(list: &RefillList) -> anyhow::Result<()> {
     let mut out = io::stdout();
     if !list.of_address.is_empty() {
-        let header = ["limit", "id", "burst", "remaining before", "remaining"];
+        let header = [
+            "limit",
+            "id",
+            "interface",
+            "burst",
+            "remaining before",
+            "remaining",
+        ];
+        // The column that is told where interfaces have buckets of their own.
+        let is_for_all = list
+            .of_address
+            .iter()
+            .all(|refill| refill.interface.is_none());
+        let hidden: &[usize] = if is_for_all { &[2] } else { &[] };
         let rows = list.of_address.iter().map(|refill| {
             [
                 refill.limit.clone(),
                 refill.id.clone(),
+                refill.interface.clone().unwrap_or_default(),
                 count(refill.burst),
                 count(refill.remaining_before),
                 count(refill.remaining),
             ]
         });
-        writeln!(out, "{}\n", table(header, [2, 3, 4], rows))?;
+        writeln!(out, "{}\n", table_without(hidden, header, [3, 4, 5], rows))?;
     }
     let buckets = usize::try_from(list.buckets).unwrap_or(usize::MAX);
     writeln!(out, "{} refilled", counted(buckets, "bucket"))?;

@@ -376,6 +376,8 @@ pub struct Refill {
     pub limit: String,
     /// Whose budget: the address, range, subscriber or interface that names the bucket.
     pub id: String,
+    /// The interface that the bucket is for; `None`: for all.
+    pub interface: Option<String>,
     /// Tokens a full bucket holds.
     pub burst: u64,
     /// Whole tokens that were left before.

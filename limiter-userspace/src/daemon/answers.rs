@@ -2,17 +2,20 @@
 
 use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 
-use limiter_common::{bucket::Owner, counters::LimitTraffic, reason::Reason};
+use limiter_common::{counters::LimitTraffic, reason::Reason};
 
-use super::{Daemon, confirm, offenders, refill};
+use super::{
+    Daemon, confirm,
+    named::{NamedBucket, bucket_named},
+    offenders, refill,
+};
 use crate::{
-    config::Scope,
     control::protocol::{
         Answer, BucketsStatus, DaemonStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
     },
     datapath::{Attachment, Datapath, DatapathError, Holding},
-    policy::{Limit, owner_id},
+    policy::Limit,
 };
 
 /// The daemon's answer.
@@ -157,26 +160,19 @@ fn explain_limit(
     address: IpAddr,
     holding: &Holding,
 ) -> Option<LimitExplanation> {
-    let policy = &datapath.manifest().policy;
-    let limit = policy.limits.get(holding.slot as usize)?;
-    let (source, rate) = match policy.override_of(limit, address) {
+    let NamedBucket {
+        limit,
+        id,
+        interface,
+    } = bucket_named(datapath, holding)?;
+    let (source, rate) = match datapath.manifest().policy.override_of(limit, address) {
         Some(other) => (format!("override {}", other.id), other.rate),
         None => ("default".to_owned(), limit.default?),
     };
-    let owner = holding.key.owner();
-    let interface = match owner {
-        Owner::Interface(number) => datapath.interface_name(number)?,
-        _ => "",
-    };
     Some(LimitExplanation {
         limit: limit.name.clone(),
-        id: owner_id(&owner, interface),
-        interface: match datapath.settings().buckets.scope {
-            Scope::Host => None,
-            Scope::Interface => datapath
-                .interface_name(holding.interface)
-                .map(str::to_owned),
-        },
+        id,
+        interface,
         mode: limit.mode.name().to_owned(),
         matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
         source,

@@ -103,13 +103,18 @@ fn tell_carried(carried: Restored) {
     let Restored { restored, lost, .. } = carried;
     info!(
         restored,
-        lost, "the buckets are new ones: {restored} owe what they owed"
+        lost, "the buckets are new ones, and owe what they owed (buckets in debt: {restored})"
     );
+    warn_of_lost(lost);
+}
+
+/// Says how many buckets begin full that should not.
+pub(super) fn warn_of_lost(lost: u64) {
     if lost > 0 {
         warn!(
             lost,
-            "{lost} buckets that were in debt begin full: `buckets` has changed, and has no room \
-             for them or no way to tell whose they are"
+            "`buckets` has changed, and has no room for some buckets that were in debt, or no \
+             way to tell whose they are: they begin full (buckets: {lost})"
         );
     }
 }

@@ -1,9 +1,45 @@
-//! Limits by the names that requests give them.
+//! Limits by the names that requests give them, and buckets in the words of answers.
 
-use limiter_common::limit::LimitId;
+use limiter_common::{bucket::Owner, limit::LimitId};
 use thiserror::Error;
 
-use crate::{config::nearest, policy::Policy};
+use crate::{
+    config::{Scope, nearest},
+    datapath::{Datapath, Holding},
+    policy::{Limit, Policy, owner_id},
+};
+
+/// Whose bucket it is.
+pub(super) struct NamedBucket<'d> {
+    pub(super) limit: &'d Limit,
+    /// The address, range, subscriber or interface.
+    pub(super) id: String,
+    /// The interface that it is for; `None`: for all.
+    pub(super) interface: Option<String>,
+}
+
+/// The bucket that an address was found to have; `None`: it is of an interface that is gone.
+pub(super) fn bucket_named<'d>(
+    datapath: &'d Datapath,
+    holding: &Holding,
+) -> Option<NamedBucket<'d>> {
+    let limits = &datapath.manifest().policy.limits;
+    let owner = holding.key.owner();
+    let owning_interface = match owner {
+        Owner::Interface(number) => datapath.interface_name(number)?,
+        _ => "",
+    };
+    Some(NamedBucket {
+        limit: limits.get(holding.slot as usize)?,
+        id: owner_id(&owner, owning_interface),
+        interface: match datapath.settings().buckets.scope {
+            Scope::Host => None,
+            Scope::Interface => datapath
+                .interface_name(holding.interface)
+                .map(str::to_owned),
+        },
+    })
+}
 
 /// No limit has that name.
 #[derive(Debug, Error)]

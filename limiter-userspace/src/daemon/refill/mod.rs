@@ -4,14 +4,13 @@ mod prefix;
 
 use std::net::IpAddr;
 
-use limiter_common::{bucket::Owner, limit::LimitId};
+use limiter_common::limit::LimitId;
 use thiserror::Error;
 
-use super::named::{UnknownLimit, limit_named};
+use super::named::{NamedBucket, UnknownLimit, bucket_named, limit_named};
 use crate::{
     control::protocol::{Refill, RefillList, RefundQuery, ResetQuery, Whose},
     datapath::{Datapath, DatapathError, Refilled},
-    policy::owner_id,
 };
 
 /// Nothing was given back.
@@ -93,19 +92,15 @@ fn of_address(
 
 fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
     let holding = &bucket.before;
-    let limit = datapath
-        .manifest()
-        .policy
-        .limits
-        .get(holding.slot as usize)?;
-    let owner = holding.key.owner();
-    let interface = match owner {
-        Owner::Interface(number) => datapath.interface_name(number)?,
-        _ => "",
-    };
+    let NamedBucket {
+        limit,
+        id,
+        interface,
+    } = bucket_named(datapath, holding)?;
     Some(Refill {
         limit: limit.name.clone(),
-        id: owner_id(&owner, interface),
+        id,
+        interface,
         burst: holding.gcra.burst,
         remaining_before: holding.level.remaining,
         remaining: bucket.after.remaining,

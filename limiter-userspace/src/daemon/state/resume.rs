@@ -5,7 +5,7 @@ use tracing::{info, warn};
 
 use super::StateKeeper;
 use crate::{
-    daemon::candidate::Known,
+    daemon::{candidate::Known, enforce::warn_of_lost},
     datapath::{DatapathError, Prepared, Settings, wall_clock_now},
     state::Snapshot,
 };
@@ -49,13 +49,7 @@ impl Resumed {
             "going on with the state of {:.0} (buckets in debt: {}, full by now: {})",
             snapshot.saved_at, restored.restored, restored.full
         );
-        if restored.lost > 0 {
-            warn!(
-                "{} buckets that were in debt begin full: `buckets` has changed, and has no room \
-                 for them or no way to tell whose they are",
-                restored.lost
-            );
-        }
+        warn_of_lost(restored.lost);
         Ok(())
     }
 }
