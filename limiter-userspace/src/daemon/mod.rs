@@ -147,6 +147,7 @@ enum End {
 
 /// Runs until it is told to end. Then nothing is left attached, but what is pinned.
 pub async fn run(options: Options) -> Result<(), DaemonError> {
+    memory::prepare();
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
