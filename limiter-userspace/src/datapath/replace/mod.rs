@@ -105,10 +105,12 @@ impl Datapath {
         {
             self.state.forget_limit(limit, &self.policy.units)?;
         }
-        let carried = if self.state.fits_buckets(prepared.manifest.settings.buckets) {
-            None
-        } else {
+        let has_new_buckets =
+            prepared.replaces_state && !self.state.fits_buckets(prepared.manifest.settings.buckets);
+        let carried = if has_new_buckets {
             Some(self.carry(|owed, passed_ns| prepared.restore(owed, passed_ns))?)
+        } else {
+            None
         };
         let Prepared {
             manifest,
