@@ -1,0 +1,239 @@
+use std::{io, os::unix::fs::symlink};
+
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::*;
+
+const QUICK: Pace = Pace {
+    quiet: Duration::from_millis(50),
+    patience: Duration::from_millis(400),
+    // Longer than any test: what is noticed comes from an event.
+    look: Duration::from_mins(10),
+};
+
+/// Longer than a change takes to be told.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Longer than `QUICK` waits for more.
+const A_WHILE: Duration = Duration::from_millis(250);
+
+/// A directory with files, one of which is `limiter.yaml`.
+struct Scene(TempDir);
+
+impl Scene {
+    fn new() -> io::Result<Self> {
+        let scene = Self(tempfile::tempdir()?);
+        fs::write(scene.path("limiter.yaml"), "1")?;
+        Ok(scene)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn watch(&self, names: &[&str]) -> FileWatch {
+        FileWatch::with_pace(names.iter().map(|name| self.path(name)), QUICK)
+    }
+}
+
+async fn is_told(watch: &mut FileWatch) -> bool {
+    timeout(PATIENCE, watch.changed()).await.is_ok()
+}
+
+async fn is_quiet(watch: &mut FileWatch) -> bool {
+    timeout(A_WHILE, watch.changed()).await.is_err()
+}
+
+/// Each of the steps is one change of `limiter.yaml`.
+async fn check(
+    prepare: impl FnOnce(&Scene) -> io::Result<()>,
+    steps: &[fn(&Scene) -> io::Result<()>],
+) -> io::Result<()> {
+    let scene = Scene::new()?;
+    prepare(&scene)?;
+    let mut watch = scene.watch(&["limiter.yaml"]);
+    for (number, step) in steps.iter().enumerate() {
+        assert!(is_quiet(&mut watch).await, "told before step {number}");
+        step(&scene)?;
+        assert!(is_told(&mut watch).await, "step {number} is not told");
+    }
+    assert!(is_quiet(&mut watch).await, "told at the end");
+    Ok(())
+}
+
+#[tokio::test]
+async fn written_in_place() -> io::Result<()> {
+    check(
+        |_| Ok(()),
+        &[
+            |scene| fs::write(scene.path("limiter.yaml"), "22"),
+            |scene| fs::write(scene.path("limiter.yaml"), "33"),
+        ],
+    )
+    .await
+}
+
+#[tokio::test]
+async fn replaced_as_editors_do() -> io::Result<()> {
+    let replace = |scene: &Scene| {
+        fs::write(scene.path("new"), "2")?;
+        fs::rename(scene.path("new"), scene.path("limiter.yaml"))
+    };
+    check(|_| Ok(()), &[replace, replace]).await
+}
+
+#[tokio::test]
+async fn deleted_and_made_again() -> io::Result<()> {
+    check(
+        |_| Ok(()),
+        &[
+            |scene| fs::remove_file(scene.path("limiter.yaml")),
+            |scene| fs::write(scene.path("limiter.yaml"), "1"),
+        ],
+    )
+    .await
+}
+
+/// limiter.yaml → ..data/limiter.yaml, ..data → 1: the link in the middle is replaced.
+#[tokio::test]
+async fn mounted_as_kubernetes_does() -> io::Result<()> {
+    fn publish(scene: &Scene, version: &str) -> io::Result<()> {
+        fs::create_dir(scene.path(version))?;
+        fs::write(scene.path(version).join("limiter.yaml"), "1")?;
+        symlink(version, scene.path("..data_tmp"))?;
+        fs::rename(scene.path("..data_tmp"), scene.path("..data"))
+    }
+    check(
+        |scene| {
+            publish(scene, "1")?;
+            fs::remove_file(scene.path("limiter.yaml"))?;
+            symlink("..data/limiter.yaml", scene.path("limiter.yaml"))
+        },
+        &[
+            |scene| publish(scene, "2"),
+            |scene| fs::remove_dir_all(scene.path("1")).and_then(|()| publish(scene, "3")),
+            |scene| fs::write(scene.path("3/limiter.yaml"), "22"),
+        ],
+    )
+    .await
+}
+
+/// current/limiter.yaml, current → 1: a link above the file's directory is replaced.
+#[tokio::test]
+async fn below_a_link_that_is_turned() -> io::Result<()> {
+    let scene = Scene::new()?;
+    for version in ["1", "2"] {
+        fs::create_dir_all(scene.path(version).join("etc"))?;
+        fs::write(scene.path(version).join("etc/limiter.yaml"), "1")?;
+    }
+    symlink(scene.path("1"), scene.path("current"))?;
+    let mut watch = scene.watch(&["current/etc/limiter.yaml"]);
+    assert!(is_quiet(&mut watch).await);
+    fs::remove_file(scene.path("current"))?;
+    symlink(scene.path("2"), scene.path("current"))?;
+    assert!(is_told(&mut watch).await);
+    fs::write(scene.path("1/etc/limiter.yaml"), "of no use any more")?;
+    assert!(is_quiet(&mut watch).await);
+    fs::write(scene.path("2/etc/limiter.yaml"), "22")?;
+    assert!(is_told(&mut watch).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_burst_is_one_change() -> io::Result<()> {
+    let scene = Scene::new()?;
+    let mut watch = scene.watch(&["limiter.yaml", "limits.yaml"]);
+    for round in 0..200 {
+        fs::write(scene.path("limiter.yaml"), round.to_string())?;
+        fs::write(scene.path("limits.yaml"), round.to_string())?;
+    }
+    assert!(is_told(&mut watch).await);
+    assert!(is_quiet(&mut watch).await);
+    Ok(())
+}
+
+/// Whoever writes without end does not keep it from being told.
+#[test]
+fn patience_ends() -> io::Result<()> {
+    let mut watch = Scene::new()?.watch(&["limiter.yaml"]);
+    let start = Instant::now();
+    for (event_ms, due_ms) in [(0, 50), (49, 99), (340, 390), (380, 400), (399, 400)] {
+        watch.wait_out(start + Duration::from_millis(event_ms));
+        assert_eq!(watch.due, start + Duration::from_millis(due_ms));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn others_in_the_directory() -> io::Result<()> {
+    let scene = Scene::new()?;
+    let mut watch = scene.watch(&["limiter.yaml"]);
+    fs::write(scene.path("other.yaml"), "1")?;
+    fs::rename(scene.path("other.yaml"), scene.path("another.yaml"))?;
+    fs::read(scene.path("limiter.yaml"))?;
+    assert!(is_quiet(&mut watch).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn other_files_from_now_on() -> io::Result<()> {
+    let scene = Scene::new()?;
+    let mut watch = scene.watch(&["limiter.yaml", "limits.yaml"]);
+    // Not yet noticed when the files are replaced, but not missed.
+    fs::write(scene.path("limiter.yaml"), "22")?;
+    watch.replace(
+        ["limiter.yaml", "overrides.yaml"]
+            .map(|name| scene.path(name))
+            .into_iter(),
+    );
+    assert!(is_told(&mut watch).await);
+    fs::write(scene.path("limits.yaml"), "1")?;
+    assert!(is_quiet(&mut watch).await);
+    fs::write(scene.path("overrides.yaml"), "1")?;
+    assert!(is_told(&mut watch).await);
+    Ok(())
+}
+
+/// Where there is no event there is a look now and then.
+#[tokio::test]
+async fn a_directory_that_is_not_there_yet() -> io::Result<()> {
+    let scene = Scene::new()?;
+    let pace = Pace {
+        look: Duration::from_millis(100),
+        ..QUICK
+    };
+    let path = scene.path("etc/limiter/limiter.yaml");
+    let mut watch = FileWatch::with_pace([path.clone()].into_iter(), pace);
+    for _ in 0..2 {
+        assert!(is_quiet(&mut watch).await);
+        fs::create_dir_all(scene.path("etc/limiter"))?;
+        fs::write(&path, "1")?;
+        assert!(is_told(&mut watch).await);
+        fs::remove_dir_all(scene.path("etc"))?;
+        assert!(is_told(&mut watch).await);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn waiting_may_be_broken_off() -> io::Result<()> {
+    let scene = Scene::new()?;
+    let mut watch = scene.watch(&["limiter.yaml"]);
+    fs::write(scene.path("limiter.yaml"), "22")?;
+    let begun = Instant::now();
+    while timeout(QUICK.quiet / 10, watch.changed()).await.is_err() {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    assert!(is_quiet(&mut watch).await);
+    Ok(())
+}
+
+#[test]
+fn links_that_lead_nowhere() -> io::Result<()> {
+    let scene = Scene::new()?;
+    symlink("round", scene.path("round"))?;
+    let found = directories(&scene.path("round"));
+    assert!(found.contains(scene.0.path()), "{found:?}");
+    Ok(())
+}
