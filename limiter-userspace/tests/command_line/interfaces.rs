@@ -202,6 +202,12 @@ fn one_of_those_that_appear_is_taken() -> Result<()> {
     add("free0")?;
     wait_for(|| Ok(waiting.log()?.contains("attached to free0")))?;
     ensure!(waiting.status()?["interfaces"][0]["attached"] == true);
+    // It was looked at again, and is told once.
+    let log = waiting.log()?;
+    ensure!(
+        log.matches("taken0 already has the XDP program").count() == 1,
+        "{log}"
+    );
     Ok(())
 }
 

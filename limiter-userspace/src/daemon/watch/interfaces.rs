@@ -1,6 +1,11 @@
 //! Watches the interfaces: they come and go while the daemon runs.
 
-use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{
     task::spawn_blocking,
@@ -9,7 +14,7 @@ use tokio::{
 use tracing::{error, warn};
 
 use super::super::{Daemon, enforce::announce};
-use crate::datapath::interface::{self, Events, Interface};
+use crate::datapath::interface::{self, Events};
 
 /// How often the interfaces are looked at all the same: an interface that could not be attached
 /// to may be free by now.
@@ -18,9 +23,18 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// How often, when the kernel tells nothing.
 const SHORT_INTERVAL: Duration = Duration::from_millis(500);
 
+/// What was told of interfaces: each thing once, however often they are looked at.
+#[derive(Default)]
+struct Told {
+    /// The indices of those that have vanished.
+    vanished: BTreeSet<u32>,
+    /// Why those of these names cannot be attached to.
+    refused: BTreeMap<String, String>,
+}
+
 /// Says which interfaces vanish, and attaches to those that appear.
 pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
-    let mut vanished = BTreeSet::new();
+    let mut told = Told::default();
     let mut events = match Events::open().await {
         Ok(events) => Some(events),
         Err(error) => {
@@ -31,8 +45,8 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         {
             let _alone = daemon.changing.lock().await;
-            tell_vanished(daemon, &mut vanished);
-            attach_appeared(daemon).await;
+            tell_vanished(daemon, &mut told.vanished);
+            attach_appeared(daemon, &mut told.refused).await;
         }
         match &mut events {
             // Whatever it is: what counts is how things are then.
@@ -61,40 +75,48 @@ fn tell_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
 }
 
 /// Attaches to those that are to be limited and are there, but are not limited.
-async fn attach_appeared(daemon: &Arc<Daemon>) {
+async fn attach_appeared(daemon: &Arc<Daemon>, refused: &mut BTreeMap<String, String>) {
     let (missing, ours) = {
         let datapath = daemon.datapath();
         (datapath.missing(), datapath.program_ids())
     };
+    refused.retain(|name, _| missing.contains(name));
     for name in missing {
         // One that has another program keeps nobody from the others.
-        match interface::look(&[name], &ours).await {
-            Ok(looked) => {
-                for interface in looked.found {
-                    attach(daemon, interface).await;
-                }
+        match attach(daemon, &name, &ours).await {
+            Ok(()) => {
+                refused.remove(&name);
             }
-            Err(error) => warn!("cannot attach to an interface that has appeared: {error}"),
+            Err(reason) if refused.get(&name) == Some(&reason) => {}
+            Err(reason) => {
+                error!(
+                    interface = name,
+                    reason, "cannot attach to {name}, which has appeared: {reason}"
+                );
+                refused.insert(name, reason);
+            }
         }
     }
 }
 
-async fn attach(daemon: &Arc<Daemon>, interface: Interface) {
-    let name = interface.name.clone();
+/// Attaches to an interface if it is there; or says why not.
+async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), String> {
+    let looked = interface::look(&[name.to_owned()], ours).await;
+    let found = looked.map_err(|error| error.to_string())?.found;
+    if found.is_empty() {
+        return Ok(());
+    }
     let to_attach = Arc::clone(daemon);
     let attached = spawn_blocking(move || {
-        let prepared = to_attach.datapath().prepare_more(&[interface])?;
+        let prepared = to_attach.datapath().prepare_more(&found)?;
         to_attach.datapath_mut().attach_more(prepared)
     });
-    match attached.await {
-        Ok(Ok(())) => {
-            let datapath = daemon.datapath();
-            let attachments = datapath.attachments().iter();
-            attachments
-                .filter(|found| found.interface == name)
-                .for_each(announce);
-        }
-        Ok(Err(error)) => error!("cannot attach to {name}, which has appeared: {error}"),
-        Err(error) => error!("cannot attach to {name}, which has appeared: {error}"),
-    }
+    let attached = attached.await.map_err(|error| error.to_string())?;
+    attached.map_err(|error| error.to_string())?;
+    let datapath = daemon.datapath();
+    let attachments = datapath.attachments().iter();
+    attachments
+        .filter(|found| found.interface == name)
+        .for_each(announce);
+    Ok(())
 }
