@@ -82,6 +82,7 @@ fn deciding(criterion: &mut Criterion) {
                     &policy,
                     &buckets,
                     &(),
+                    &(),
                     &mut workspace,
                 ))
             });

@@ -83,7 +83,11 @@ impl<Found> Workspace<Found> {
         self.packet = packet;
         self.verdict = Verdict {
             matched,
-            ..Verdict::without_limits(Reason::WithinLimits)
+            ..Verdict::without_limits(if matched == 0 {
+                Reason::Unlimited
+            } else {
+                Reason::WithinLimits
+            })
         };
         // Not as a whole: in BPF that would be a call to a loop over bytes.
         self.strictest.strictness = 0;

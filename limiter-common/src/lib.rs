@@ -9,9 +9,9 @@
 //! ```
 //!
 //! What must not exist here: a map, a helper call, a clock, an allocation, `std`. Bytes of
-//! the frame, the time, the policy tables, the buckets and the offenders come in through the
-//! traits [`packet::Frame`], [`decide::Clock`], [`policy::Tables`], [`bucket::BucketStore`] and
-//! [`offender::OffenderStore`].
+//! the frame, the time, the policy tables, the buckets, the offenders and the reputation of
+//! sources come in through the traits [`packet::Frame`], [`decide::Clock`], [`policy::Tables`],
+//! [`bucket::BucketStore`], [`offender::OffenderStore`] and [`reputation::Reputation`].
 //!
 //! What BPF forbids shapes some code: no panic may be reachable, no signed or 128-bit
 //! division, no slice made of packet pointers, 512 bytes of stack.
@@ -19,6 +19,7 @@
 #![no_std]
 
 pub mod address;
+pub mod ban;
 pub mod bucket;
 pub mod charge;
 pub mod counters;
@@ -30,5 +31,6 @@ pub mod packet;
 pub mod policy;
 pub mod ratio;
 pub mod reason;
+pub mod reputation;
 pub mod table;
 pub mod unit;

@@ -98,6 +98,16 @@ reasons! {
         "There was no room for a new bucket; nothing was charged.",
     Untracked "untracked" Pass
         "There was no room for a new bucket of a matching limit, which let it pass uncharged.",
+    Excluded "excluded" Pass
+        "The source is on a list that is excluded: it is neither limited nor scored.",
+    BlockedList "blocked_list" Drop
+        "The source is on a list that is blocked, by all means or by a matching limit.",
+    Banned "banned" Drop
+        "The source is banned, by itself or with its range.",
+    Iprep "iprep" Drop
+        "Under pressure, and the source is in too busy a bucket of a sieve.",
+    IprepPerma "iprep_perma" Drop
+        "Under pressure, and the source is in the perma-block bucket of a sieve.",
     MalformedEthernet "malformed_ethernet" Malformed
         "The frame is shorter than an Ethernet header.",
     MalformedVlan "malformed_vlan" Malformed

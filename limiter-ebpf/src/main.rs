@@ -19,6 +19,7 @@ mod frame;
 mod globals;
 mod log;
 mod offenders;
+mod reputation;
 mod tables;
 mod trial;
 
@@ -63,6 +64,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
             &tables::MapTables,
             &buckets::MapBuckets,
             &offenders::MapOffenders,
+            &reputation::MapReputation,
             workspace,
         ),
         // The map has this one element for each CPU.

@@ -1,6 +1,6 @@
 //! Charging a packet to the buckets of its limits: all of them, or none.
 
-use super::{strictest::NEVER, verdict::NO_SLOT};
+use super::{Verdict, strictest::NEVER, verdict::NO_SLOT};
 use crate::{
     bucket::{BucketStore, Updated},
     charge::{Account, Workspace, account},
@@ -44,7 +44,12 @@ pub fn observe<T: Tables, B: BucketStore>(
     tables: &T,
     workspace: &mut Workspace<B::Found>,
 ) {
-    let limits = workspace.verdict.matched & tables.shape().observing;
+    let Verdict {
+        matched,
+        would_drop,
+        ..
+    } = workspace.verdict;
+    let limits = matched & tables.shape().observing & !would_drop;
     let mut charging = Charging {
         tables,
         buckets,

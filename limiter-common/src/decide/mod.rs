@@ -8,6 +8,10 @@
 //! packets of the same source may be denied that would have passed; none passes that would have
 //! been denied.
 //!
+//! Before any limit is asked comes what is known of the source, the strongest word first: it is
+//! excluded, and passes; or blocked, or banned, or blocked by a limit that counts the packet, or
+//! too busy under pressure, and is dropped.
+//!
 //! Limits that only observe come after the others, on packets that those let pass, each by
 //! itself: Boulder's spend-only transactions.
 
@@ -23,8 +27,9 @@ use crate::{
     charge::{Packet, Workspace},
     offender::OffenderStore,
     packet::{Facts, Headers},
-    policy::{Tables, classify, matching},
+    policy::{Class, Tables, classify, matching},
     reason::Reason,
+    reputation::Reputation,
 };
 
 /// The time.
@@ -36,12 +41,13 @@ pub trait Clock {
 /// Decides on a frame, charging the buckets it is to be charged to, or recording the limit that
 /// drops it.
 #[inline(always)]
-pub fn decide<H, C, T, B, O>(
+pub fn decide<H, C, T, B, O, R>(
     headers: &H,
     clock: &C,
     tables: &T,
     buckets: &B,
     offenders: &O,
+    reputation: &R,
     workspace: &mut Workspace<B::Found>,
 ) -> Verdict
 where
@@ -50,6 +56,7 @@ where
     T: Tables,
     B: BucketStore,
     O: OffenderStore,
+    R: Reputation,
 {
     let mut facts = Facts::NONE;
     let mut parsed = headers.parse(&mut facts);
@@ -62,15 +69,20 @@ where
     if let Err(reason) = parsed {
         return Verdict::without_limits(reason);
     }
-    let shape = tables.shape();
-    if shape.limit_count == 0 {
-        return Verdict::without_limits(Reason::Unlimited);
-    }
     let Some(class) = classify(tables, &facts.source) else {
         return Verdict::without_limits(Reason::Unlimited);
     };
+    match class.standing {
+        Class::EXCLUDED => return Verdict::without_limits(Reason::Excluded),
+        Class::BLOCKED => return Verdict::without_limits(Reason::BlockedList),
+        _ => {}
+    }
+    if reputation.is_banned(&facts.source, clock) {
+        return Verdict::without_limits(Reason::Banned);
+    }
+    let shape = tables.shape();
     let matched = matching(tables, &facts, class);
-    if matched == 0 {
+    if matched == 0 && shape.sieve_uses == 0 {
         return Verdict::without_limits(Reason::Unlimited);
     }
     let packet = Packet {
@@ -79,6 +91,12 @@ where
         now: clock.now(),
     };
     workspace.begin(packet, matched);
+    if class.standing != 0 && workspace.verdict.block(tables, class.standing) {
+        return workspace.verdict;
+    }
+    if shape.sieve_uses != 0 && reputation.sift(tables, workspace) {
+        return workspace.verdict;
+    }
     buckets.charge(tables, workspace);
     if let Some(slot) = workspace.verdict.denied_by() {
         offenders.record(tables, &workspace.packet, slot);

@@ -79,6 +79,29 @@ impl Verdict {
         })
     }
 
+    /// Notes which of the limits that count the packet block its source, whose class has that
+    /// standing; returns whether one does more than observe.
+    #[inline(always)]
+    pub(super) fn block<T: Tables>(&mut self, tables: &T, standing: u32) -> bool {
+        let Some(blocking) = tables.mask(standing) else {
+            return false;
+        };
+        let blocked = self.matched & *blocking;
+        self.would_drop |= blocked & tables.shape().observing;
+        let enforced = blocked & !tables.shape().observing;
+        if enforced != 0 {
+            self.drop_by(Reason::BlockedList, enforced.trailing_zeros());
+        }
+        enforced != 0
+    }
+
+    /// Notes that the packet is dropped, for the limit in a slot.
+    #[inline(always)]
+    pub(crate) const fn drop_by(&mut self, reason: Reason, slot: u32) {
+        self.reason = reason;
+        self.denied_by = slot;
+    }
+
     /// Notes how the update of a bucket ended; returns whether the packet may still pass.
     #[inline(always)]
     pub(super) fn note(&mut self, slot: u32, updated: Updated) -> bool {

@@ -12,11 +12,19 @@ pub struct Class {
     pub subscriber: u64,
     /// Where the class's overrides start, in the order of the slots.
     pub first_override: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// What lists say of them before any limit is asked: nothing, [`Self::EXCLUDED`],
+    /// [`Self::BLOCKED`], or else the index of the set of those limits that block them, from
+    /// [`super::Masks::RANGES`] on.
+    pub standing: u32,
 }
 
 impl Class {
+    /// The standing of those who are never limited.
+    pub const EXCLUDED: u32 = 1;
+
+    /// The standing of those who are always dropped.
+    pub const BLOCKED: u32 = 2;
+
     /// Where the parameters of the limit in `slot` stand: its default's by its slot, or those of
     /// the class's override.
     #[must_use]

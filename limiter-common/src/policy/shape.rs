@@ -57,7 +57,11 @@ pub struct Shape {
     pub when_full: u32,
     /// 1: there are units whose tick is another than a nanosecond.
     pub odd_ticks: u32,
-    /// The secret of the table of buckets.
+    /// How many uses of sieves there are; 0: nobody is scored.
+    pub sieve_uses: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// The secret of the table of buckets, and of the sieves.
     pub hash_key: HashKey,
     /// The limits that only observe.
     pub observing: u64,
@@ -82,6 +86,8 @@ impl Shape {
         table_lines: 0,
         when_full: 0,
         odd_ticks: 0,
+        sieve_uses: 0,
+        reserved: 0,
         hash_key: HashKey {
             first: 0,
             second: 0,

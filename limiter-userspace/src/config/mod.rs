@@ -5,6 +5,7 @@
 //! is left of the file afterwards is right: nothing is checked again.
 
 mod assemble;
+mod bans;
 mod buckets;
 mod contradictions;
 mod diagnostics;
@@ -32,6 +33,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use self::source::is_descriptor;
 pub use self::{
+    bans::Bans,
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
@@ -54,6 +56,8 @@ pub struct Config {
     pub buckets: Buckets,
     /// How many of those who were dropped are remembered.
     pub offenders: Offenders,
+    /// How many addresses and ranges may be banned.
+    pub bans: Bans,
     /// Where it is kept who owes what while the daemon does not run; `None`: nowhere.
     pub state: Option<PathBuf>,
     /// Where Prometheus finds the metrics.

@@ -5,7 +5,7 @@ use std::path::Path;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble, buckets,
+    Config, assemble, bans, buckets,
     diagnostics::{FileNumber, Problems},
     limits::{self, Limits},
     node::{Node, Value},
@@ -22,10 +22,11 @@ const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
 const BUCKETS: &str = "buckets";
 const OFFENDERS: &str = "offenders";
+const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
 
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -34,6 +35,7 @@ const SECTIONS: [&str; 10] = [
     MALFORMED,
     BUCKETS,
     OFFENDERS,
+    BANS,
     STATE,
     METRICS,
 ];
@@ -114,6 +116,10 @@ pub(super) fn read(
         .get(OFFENDERS)
         .map(|node| offenders::read(&mut reader, node))
         .unwrap_or_default();
+    let bans = fields
+        .get(BANS)
+        .map(|node| bans::read(&mut reader, node))
+        .unwrap_or_default();
     let state = fields
         .get(STATE)
         .and_then(|node| settings::read_state(&mut reader, node, directory));
@@ -128,6 +134,7 @@ pub(super) fn read(
         mode,
         buckets,
         offenders,
+        bans,
         state,
         metrics,
         policy,

@@ -70,9 +70,7 @@ fn apply(
             loaded_at: wall_clock_now(),
             interfaces,
             mode: daemon.options.mode.unwrap_or(config.mode),
-            settings: datapath
-                .settings()
-                .with(config.buckets, config.offenders, log),
+            settings: datapath.settings().with(&config, log),
             policy: config.policy,
             names,
             units: policy.units.clone(),

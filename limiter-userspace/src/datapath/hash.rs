@@ -1,4 +1,4 @@
-//! Reads whole hash maps, and writes many of their entries.
+//! Reads whole hash maps, writes many of their entries, and removes single ones.
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
@@ -72,4 +72,21 @@ pub(super) fn write<K: PlainBytes, V: PlainBytes>(
         batch::update(map, keys, values)?;
     }
     Ok(())
+}
+
+/// Removes an entry; returns whether it was there.
+pub(super) fn remove<K: PlainBytes, V: PlainBytes>(
+    map: &mut HashMap<MapData, InMap<K>, InMap<V>>,
+    key: K,
+) -> Result<bool, MapError> {
+    match map.remove(&InMap(key)) {
+        Ok(()) => Ok(true),
+        Err(MapError::KeyNotFound) => Ok(false),
+        Err(MapError::SyscallError(error))
+            if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -16,10 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     DatapathError, Settings, array,
     maps::{self, SharedMaps, UNITS},
+    named::NamedMaps as _,
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},
     preflight,
     program::Program,
+    reputation::{self, ReputationMaps},
 };
 use crate::{
     config::{Buckets, Offenders, Store},
@@ -123,7 +125,9 @@ impl Instance {
         });
         let records_offenders = u8::from(settings.offenders != Offenders::OFF);
         let on_trial = u8::from(clocking == Clocking::Test);
-        let mut loader = loader(settings);
+        let mut loader = EbpfLoader::new();
+        maps::size(&mut loader, settings);
+        reputation::size(&mut loader, settings);
         loader
             .override_global("SHAPE", &shape, true)
             .override_global("ON_TRIAL", &on_trial, true)
@@ -135,7 +139,8 @@ impl Instance {
             .map_max_entries("RATES", entries(policy.rates.len()))
             .map_max_entries("MASKS", entries(policy.masks.len()));
         if let Some(directory) = shared {
-            for name in maps::SHARED {
+            let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
+            for name in names {
                 loader.map_pin_path(name, directory.join(name));
             }
         }
@@ -253,17 +258,6 @@ impl Instance {
         let InMap(raw) = array.get(&0, 0).map_err(error)?;
         raw.verdict().ok_or(DatapathError::NoVerdict)
     }
-}
-
-/// A loader that makes the maps of buckets and offenders as large as they are to be.
-pub(super) fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
-    let sizes = BucketSizes::new(settings.buckets);
-    let mut loader = EbpfLoader::new();
-    loader
-        .map_max_entries("BUCKETS", sizes.hash_entries.max(1))
-        .map_max_entries("TABLE", sizes.table_lines.max(1))
-        .map_max_entries("OFFENDERS", settings.offenders.capacity.max(1));
-    loader
 }
 
 /// How large the maps of the two stores are; 0 for that which is not used.

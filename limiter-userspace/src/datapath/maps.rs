@@ -1,9 +1,7 @@
 //! The maps that the instances share: buckets, counters and offenders.
 
-use std::path::Path;
-
 use aya::{
-    Ebpf,
+    EbpfLoader,
     maps::{Array, IterableMap as _, Map, MapData, MapError, PerCpuArray},
     util::nr_cpus,
 };
@@ -18,10 +16,11 @@ use limiter_common::{
 use super::{
     BucketMaps, DatapathError, OffenderMaps, Settings,
     buckets::{BUCKETS, TABLE},
-    instance, monotonic_now,
+    instance::BucketSizes,
+    monotonic_now,
+    named::NamedMaps,
     offenders::{OFFENDERS, RECORDING},
     pod::InMap,
-    shared::SharedDirectory,
 };
 use crate::policy::Units;
 
@@ -29,18 +28,6 @@ pub(super) const UNITS: &str = "UNITS";
 const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
-
-/// The names of the maps that the instances share.
-pub(super) const SHARED: [&str; 8] = [
-    BUCKETS,
-    TABLE,
-    UNITS,
-    STORE_COUNTS,
-    REASON_TRAFFIC,
-    LIMIT_TRAFFIC,
-    OFFENDERS,
-    RECORDING,
-];
 
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
@@ -53,92 +40,22 @@ pub struct SharedMaps {
     offenders: OffenderMaps,
 }
 
-impl SharedMaps {
-    /// Opens the maps where they are pinned.
-    pub(super) fn open(directory: &Path, settings: Settings) -> Result<Self, DatapathError> {
-        let open = |map| {
-            let data = MapData::from_pin(directory.join(map))
-                .map_err(|source| DatapathError::Map { map, source })?;
-            Map::from_map_data(data).map_err(|source| DatapathError::Map { map, source })
-        };
-        Self::new(settings, open)
-    }
+impl NamedMaps for SharedMaps {
+    const NAMES: &'static [&'static str] = &[
+        BUCKETS,
+        TABLE,
+        UNITS,
+        STORE_COUNTS,
+        REASON_TRAFFIC,
+        LIMIT_TRAFFIC,
+        OFFENDERS,
+        RECORDING,
+    ];
 
-    /// Makes them anew, empty.
-    pub(super) fn create(settings: Settings) -> Result<Self, DatapathError> {
-        let mut ebpf = instance::loader(settings)
-            .load(settings.log.object())
-            .map_err(DatapathError::Load)?;
-        Self::take(&mut ebpf, settings)
-    }
-
-    /// Makes those anew that are not as large as these settings say; the others are the same.
-    pub(super) fn renew(&self, settings: Settings) -> Result<Self, DatapathError> {
-        let directory = SharedDirectory::new()?;
-        self.pin_those(directory.path(), |map, data| fits(map, data, settings))?;
-        let mut loader = instance::loader(settings);
-        for map in SHARED {
-            loader.map_pin_path(map, directory.path().join(map));
-        }
-        // The others are made, and pinned there too.
+    fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
+        let mut loader = EbpfLoader::new();
+        size(&mut loader, settings);
         loader
-            .load(settings.log.object())
-            .map_err(DatapathError::Load)?;
-        Self::open(directory.path(), settings)
-    }
-
-    /// Pins each of them under its name in a directory.
-    pub(super) fn pin(&self, directory: &Path) -> Result<(), DatapathError> {
-        self.pin_those(directory, |_, _| true)
-    }
-
-    fn pin_those(
-        &self,
-        directory: &Path,
-        wanted: impl Fn(&str, &MapData) -> bool,
-    ) -> Result<(), DatapathError> {
-        for (map, data) in self.all() {
-            if wanted(map, data) {
-                let pinned = data.pin(directory.join(map));
-                pinned.map_err(|source| DatapathError::Pin { map, source })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether they are as large as those that are made with these settings.
-    pub(super) fn fit(&self, settings: Settings) -> bool {
-        self.all()
-            .into_iter()
-            .all(|(map, data)| fits(map, data, settings))
-    }
-
-    /// The maps under their names.
-    fn all(&self) -> [(&'static str, &MapData); SHARED.len()] {
-        let [buckets, table] = self.buckets.maps();
-        let [offenders, recording] = self.offenders.maps();
-        [
-            buckets,
-            table,
-            (UNITS, self.units.map()),
-            (STORE_COUNTS, self.store_counts.map()),
-            (REASON_TRAFFIC, self.reason_traffic.map()),
-            (LIMIT_TRAFFIC, self.limit_traffic.map()),
-            offenders,
-            recording,
-        ]
-    }
-
-    /// Reads them as these settings say, which must fit.
-    pub(super) const fn set(&mut self, settings: Settings) {
-        self.buckets.set(settings);
-    }
-
-    /// Takes the maps out of an instance that shares them with no other.
-    pub(super) fn take(ebpf: &mut Ebpf, settings: Settings) -> Result<Self, DatapathError> {
-        Self::new(settings, |map| {
-            ebpf.take_map(map).ok_or(DatapathError::Missing(map))
-        })
     }
 
     fn new(
@@ -159,6 +76,38 @@ impl SharedMaps {
                 .map_err(error(LIMIT_TRAFFIC))?,
             offenders: OffenderMaps::new(open)?,
         })
+    }
+
+    fn all(&self) -> Vec<(&'static str, &MapData)> {
+        let [buckets, table] = self.buckets.maps();
+        let [offenders, recording] = self.offenders.maps();
+        vec![
+            buckets,
+            table,
+            (UNITS, self.units.map()),
+            (STORE_COUNTS, self.store_counts.map()),
+            (REASON_TRAFFIC, self.reason_traffic.map()),
+            (LIMIT_TRAFFIC, self.limit_traffic.map()),
+            offenders,
+            recording,
+        ]
+    }
+
+    fn entries(map: &str, settings: Settings) -> Option<u32> {
+        let sizes = BucketSizes::new(settings.buckets);
+        match map {
+            BUCKETS => Some(sizes.hash_entries),
+            TABLE => Some(sizes.table_lines),
+            OFFENDERS => Some(settings.offenders.capacity),
+            _ => None,
+        }
+    }
+}
+
+impl SharedMaps {
+    /// Reads them as these settings say, which must fit.
+    pub(super) const fn set(&mut self, settings: Settings) {
+        self.buckets.set(settings);
     }
 
     /// What is stored of a bucket, in whatever unit; `None`: there is none.
@@ -234,17 +183,13 @@ where
     array.set(index, nothing, 0)
 }
 
-/// Whether a map is as large as with these settings; most have the same size with all.
-fn fits(map: &str, data: &MapData, settings: Settings) -> bool {
-    let sizes = instance::BucketSizes::new(settings.buckets);
-    let entries = match map {
-        BUCKETS => sizes.hash_entries,
-        TABLE => sizes.table_lines,
-        OFFENDERS => settings.offenders.capacity,
-        _ => return true,
-    };
-    data.info()
-        .is_ok_and(|info| info.max_entries() == entries.max(1))
+/// Has a loader make the maps as large as they are to be.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
+    let sizes = BucketSizes::new(settings.buckets);
+    loader
+        .map_max_entries(BUCKETS, sizes.hash_entries.max(1))
+        .map_max_entries(TABLE, sizes.table_lines.max(1))
+        .map_max_entries(OFFENDERS, settings.offenders.capacity.max(1));
 }
 
 pub(super) fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {

@@ -19,6 +19,7 @@ pub mod interface;
 mod link;
 pub mod log;
 mod maps;
+mod named;
 mod object;
 mod offenders;
 pub mod pins;
@@ -27,6 +28,7 @@ pub mod preflight;
 mod program;
 mod refill;
 mod replace;
+mod reputation;
 mod shared;
 mod state;
 mod syscall;
@@ -59,10 +61,11 @@ pub use self::{
     pins::{Manifest, Pins},
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
+    reputation::{BanMaps, ReputationMaps},
     trial::Trial,
 };
 use crate::{
-    config::{Buckets, Offenders, Scope},
+    config::{Bans, Buckets, Config, Offenders, Scope},
     policy::{CompiledPolicy, serial},
     state::{Debts, SetDebts, StoredDebts},
 };
@@ -74,6 +77,8 @@ pub struct Settings {
     pub buckets: Buckets,
     /// How many of those who were dropped are remembered.
     pub offenders: Offenders,
+    /// How many addresses and ranges may be banned.
+    pub bans: Bans,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets.
@@ -91,6 +96,7 @@ impl Settings {
         Ok(Self {
             buckets,
             offenders,
+            bans: Bans::default(),
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
@@ -99,12 +105,13 @@ impl Settings {
         })
     }
 
-    /// With the same secret.
+    /// What a configuration says, with the same secret.
     #[must_use]
-    pub const fn with(self, buckets: Buckets, offenders: Offenders, log: LogLevel) -> Self {
+    pub const fn with(self, config: &Config, log: LogLevel) -> Self {
         Self {
-            buckets,
-            offenders,
+            buckets: config.buckets,
+            offenders: config.offenders,
+            bans: config.bans,
             log,
             ..self
         }
@@ -252,6 +259,17 @@ impl Datapath {
     /// Everyone who was recorded as an offender.
     pub fn offenders(&self) -> Result<Recorded, DatapathError> {
         self.state.offenders()
+    }
+
+    /// What is known of sources; `None`: no policy is in force yet.
+    #[must_use]
+    pub const fn reputation(&self) -> Option<&ReputationMaps> {
+        self.state.reputation()
+    }
+
+    /// What is known of sources, to be changed.
+    pub const fn reputation_mut(&mut self) -> Option<&mut ReputationMaps> {
+        self.state.reputation_mut()
     }
 
     /// What was counted for a limit on all interfaces.

@@ -1,6 +1,6 @@
 //! The maps of offenders: who was dropped, by which limit, and how often.
 
-use aya::maps::{HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray};
+use aya::maps::{HashMap, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::{
     limit::LimitId,
     offender::{Counts, Offender, OffenderKey, Recording},
@@ -49,10 +49,7 @@ impl OffenderMaps {
         let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
         for (key, _) in offenders {
             if key.limit == limit.0 {
-                match self.offenders.remove(&InMap(key)) {
-                    Ok(()) | Err(MapError::KeyNotFound) => {}
-                    Err(source) => return Err(error(OFFENDERS)(source)),
-                }
+                hash::remove(&mut self.offenders, key).map_err(error(OFFENDERS))?;
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use aya::Pod;
 use limiter_common::{
+    ban::{Ban, BanKey},
     bucket::BucketKey,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
@@ -19,6 +20,8 @@ pub(super) struct InMap<T: Copy + 'static>(pub(super) T);
 /// Types whose every byte is defined and of which every bit pattern is a value.
 pub(super) trait PlainBytes: Copy + 'static {}
 
+impl PlainBytes for Ban {}
+impl PlainBytes for BanKey {}
 impl PlainBytes for BucketKey {}
 impl PlainBytes for Class {}
 impl PlainBytes for Gcra {}
@@ -67,6 +70,6 @@ const _: () = {
     assert!(size_of::<Slot>() == 4, "no padding");
     assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");
     assert!(size_of::<Class>() == 32, "no padding");
-    assert!(size_of::<Shape>() == 8 * 4 + 6 * 8 + 6 * 4, "no padding");
+    assert!(size_of::<Shape>() == 10 * 4 + 6 * 8 + 6 * 4, "no padding");
     assert!(size_of::<LimitTraffic>() == 48, "no padding");
 };

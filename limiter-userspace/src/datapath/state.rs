@@ -8,7 +8,10 @@ use limiter_common::{
     reason::Reason,
 };
 
-use super::{DatapathError, Manifest, Recorded, Settings, SharedMaps, pins::Pins};
+use super::{
+    DatapathError, Manifest, Recorded, ReputationMaps, Settings, SharedMaps, named::NamedMaps as _,
+    pins::Pins,
+};
 use crate::{
     config::{Buckets, Scope},
     policy::Units,
@@ -17,6 +20,9 @@ use crate::{
 /// The one set of all interfaces, where they share it.
 const HOST: &str = "host";
 
+/// Reputations, which all interfaces share.
+const REPUTATION: &str = "reputation";
+
 /// The sets of maps: one of all interfaces, or one of each.
 pub(super) struct State {
     /// The generation of policies that it began with.
@@ -24,6 +30,8 @@ pub(super) struct State {
     settings: Settings,
     /// By the interface's slot; the one of all is under 0.
     sets: BTreeMap<u32, SharedMaps>,
+    /// One for all interfaces.
+    reputation: Option<ReputationMaps>,
 }
 
 impl State {
@@ -33,6 +41,7 @@ impl State {
             generation,
             settings,
             sets: BTreeMap::new(),
+            reputation: None,
         }
     }
 
@@ -41,6 +50,11 @@ impl State {
         let (generation, settings) = (manifest.state, manifest.settings);
         let mut state = Self::new(generation, settings);
         for owner in pins.state_owners(generation)? {
+            if owner == REPUTATION {
+                let directory = pins.state(generation, REPUTATION);
+                state.reputation = Some(ReputationMaps::open(&directory, settings)?);
+                continue;
+            }
             let slot = match (settings.buckets.scope, owner.as_str()) {
                 (Scope::Host, HOST) => 0,
                 (Scope::Interface, slot) if slot != HOST => match slot.parse() {
@@ -66,6 +80,10 @@ impl State {
             && self.settings.buckets.store == settings.buckets.store
             && self.settings.hash_key == settings.hash_key
             && self.sets.values().all(|maps| maps.fit(settings))
+            && self
+                .reputation
+                .as_ref()
+                .is_none_or(|maps| maps.fit(settings))
     }
 
     /// Goes on with other settings, which must fit.
@@ -90,8 +108,10 @@ impl State {
     /// Makes the set of the interface in `slot`, unless it is there, or can go on with `present`.
     /// What of it fits is that of `present`, such as the counters.
     pub(super) fn provide(&mut self, slot: u32, present: &Self) -> Result<(), DatapathError> {
+        let is_present = self.generation == present.generation;
+        self.provide_reputation(is_present, present)?;
         let key = self.key(slot);
-        let goes_on = self.generation == present.generation && present.of(slot).is_some();
+        let goes_on = is_present && present.of(slot).is_some();
         if goes_on || self.of(slot).is_some() {
             return Ok(());
         }
@@ -104,9 +124,42 @@ impl State {
         Ok(())
     }
 
+    fn provide_reputation(
+        &mut self,
+        is_present: bool,
+        present: &Self,
+    ) -> Result<(), DatapathError> {
+        if self.reputation.is_none() && !(is_present && present.reputation.is_some()) {
+            self.reputation = Some(match &present.reputation {
+                Some(maps) => maps.renew(self.settings)?,
+                None => ReputationMaps::create(self.settings)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes over what is known of sources, as far as its maps are others.
+    pub(super) fn carry_reputation(&mut self, present: &Self) -> Result<(), DatapathError> {
+        match (&mut self.reputation, &present.reputation) {
+            (Some(new), Some(old)) => new.carry(old),
+            _ => Ok(()),
+        }
+    }
+
     /// Adds the sets of another state with the same settings.
     pub(super) fn extend(&mut self, other: Self) {
         self.sets.extend(other.sets);
+        self.reputation = other.reputation.or_else(|| self.reputation.take());
+    }
+
+    /// What is known of sources; `None`: no set is provided yet.
+    pub(super) const fn reputation(&self) -> Option<&ReputationMaps> {
+        self.reputation.as_ref()
+    }
+
+    /// The same, to be changed.
+    pub(super) const fn reputation_mut(&mut self) -> Option<&mut ReputationMaps> {
+        self.reputation.as_mut()
     }
 
     /// Pins what is not pinned.
@@ -117,6 +170,11 @@ impl State {
             if !pinned.contains(&owner) {
                 maps.pin(&pins.make_state(self.generation, &owner)?)?;
             }
+        }
+        if let Some(maps) = &self.reputation
+            && !pinned.iter().any(|owner| owner == REPUTATION)
+        {
+            maps.pin(&pins.make_state(self.generation, REPUTATION)?)?;
         }
         Ok(())
     }

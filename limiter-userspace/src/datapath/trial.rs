@@ -4,7 +4,8 @@
 use limiter_common::decide::Verdict;
 
 use super::{
-    Clocking, DatapathError, Instance, LogLevel, Settings, SharedMaps, shared::SharedDirectory,
+    Clocking, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
+    named::NamedMaps as _, shared::SharedDirectory,
 };
 use crate::{
     config::{Buckets, Offenders},
@@ -19,6 +20,7 @@ pub struct Trial {
     directory: SharedDirectory,
     instance: Instance,
     maps: SharedMaps,
+    reputation: ReputationMaps,
 }
 
 impl Trial {
@@ -35,6 +37,7 @@ impl Trial {
             settings,
             instance: load(policy, settings, &directory)?,
             maps: SharedMaps::open(directory.path(), settings)?,
+            reputation: ReputationMaps::open(directory.path(), settings)?,
             directory,
         })
     }
@@ -66,6 +69,11 @@ impl Trial {
     #[must_use]
     pub const fn maps(&self) -> &SharedMaps {
         &self.maps
+    }
+
+    /// What is known of sources, to be changed.
+    pub const fn reputation_mut(&mut self) -> &mut ReputationMaps {
+        &mut self.reputation
     }
 }
 

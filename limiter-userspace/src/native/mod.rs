@@ -3,6 +3,7 @@
 mod buckets;
 mod line;
 mod offenders;
+mod reputation;
 mod table;
 
 use limiter_common::{
@@ -12,12 +13,14 @@ use limiter_common::{
     offender::OffenderStore,
     packet::{Frame, Headers},
     policy::Tables,
+    reputation::Reputation,
 };
 
 pub use self::{
     buckets::{FoundBucket, MemoryBuckets},
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
+    reputation::{MemoryBans, MemoryReputation},
     table::MemoryTable,
 };
 
@@ -47,14 +50,30 @@ impl Clock for FixedClock {
 
 /// Decides as [`decide()`] does, on one frame that arrives at `now_ns`, with a workspace of its own.
 /// Whoever decides on many keeps one.
-pub fn decide_once<H: Headers, T: Tables, B: BucketStore, O: OffenderStore>(
+pub fn decide_once<H, T, B, O, R>(
     frame: &H,
     now_ns: u64,
     tables: &T,
     buckets: &B,
     offenders: &O,
-) -> Verdict {
+    reputation: &R,
+) -> Verdict
+where
+    H: Headers,
+    T: Tables,
+    B: BucketStore,
+    O: OffenderStore,
+    R: Reputation,
+{
     let clock = FixedClock(now_ns);
     let mut workspace = Workspace::default();
-    decide(frame, &clock, tables, buckets, offenders, &mut workspace)
+    decide(
+        frame,
+        &clock,
+        tables,
+        buckets,
+        offenders,
+        reputation,
+        &mut workspace,
+    )
 }

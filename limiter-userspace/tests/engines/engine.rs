@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ipnet::IpNet;
 use limiter_common::{
+    ban::{Ban, BanKey, MAX_REASON},
     charge::Packet,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
@@ -15,7 +17,7 @@ use limiter_common::{
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
     datapath::{DatapathError, SharedMaps, Trial},
-    native::{BytesFrame, MemoryBuckets, MemoryOffenders, decide_once},
+    native::{BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, decide_once},
     policy::{CompiledPolicy, Limit, Policy},
 };
 
@@ -43,6 +45,7 @@ pub(crate) struct Engines {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
     offenders: MemoryOffenders,
+    reputation: MemoryReputation,
     /// The latest time.
     now: u64,
     /// What the verdicts so far must have counted: by reason, and by the limit's interned id.
@@ -70,9 +73,34 @@ impl Engines {
             tables,
             buckets: MemoryBuckets::default(),
             offenders: MemoryOffenders::default(),
+            reputation: MemoryReputation::default(),
             now: START,
             by_reason: HashMap::new(),
         })
+    }
+
+    /// Bans a prefix in both until `offset_ns` after [`START`].
+    pub(crate) fn ban(&mut self, prefix: IpNet, offset_ns: u64) -> Result<(), DatapathError> {
+        let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
+        let until_ns = START.saturating_add(offset_ns);
+        self.reputation.bans.insert(key, until_ns);
+        let ban = Ban {
+            until_ns,
+            since_ns: START,
+            times: 1,
+            limit: Ban::BY_HAND,
+            reason_length: 0,
+            reason: [0; MAX_REASON],
+        };
+        self.trial.reputation_mut().bans_mut().insert(key, ban)
+    }
+
+    /// Lifts the ban of a prefix in both.
+    pub(crate) fn unban(&mut self, prefix: IpNet) -> Result<bool, DatapathError> {
+        let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
+        let lifted = self.trial.reputation_mut().bans_mut().remove(&key)?;
+        assert_eq!(self.reputation.bans.remove(&key), lifted);
+        Ok(lifted)
     }
 
     /// Puts a frame through both, `offset_ns` after [`START`]; returns the reason.
@@ -90,6 +118,7 @@ impl Engines {
             &self.tables,
             &self.buckets,
             &self.offenders,
+            &self.reputation,
         );
         let kernel = self
             .trial

@@ -379,7 +379,7 @@ fn jumbo_rows() -> Result<Vec<Row>> {
 fn less_than_an_ethernet_header() -> Result<()> {
     let tables = CompiledPolicy::new(&policy([limit("PacketsPerIPAddress", 1)]))?;
     let buckets = MemoryBuckets::default();
-    let verdict = decide_once(&BytesFrame(&[0; 13]), 0, &tables, &buckets, &());
+    let verdict = decide_once(&BytesFrame(&[0; 13]), 0, &tables, &buckets, &(), &());
     assert_eq!(verdict.reason, MalformedEthernet);
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! The kernel runs the program that the daemon loads, by `BPF_PROG_TEST_RUN`, with a clock
 //! that the test sets. Needs root.
 
+mod bans;
 mod contention;
 mod differential;
 mod engine;

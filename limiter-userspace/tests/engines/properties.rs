@@ -37,7 +37,14 @@ impl Native {
     }
 
     fn verdict(&self, now: u64, frame: &[u8]) -> Verdict {
-        decide_once(&BytesFrame(frame), now, &self.tables, &self.buckets, &())
+        decide_once(
+            &BytesFrame(frame),
+            now,
+            &self.tables,
+            &self.buckets,
+            &(),
+            &(),
+        )
     }
 
     fn states(&self) -> HashMap<BucketKey, u64> {
@@ -194,7 +201,7 @@ fn what_was_charged_is_refunded() {
             limit: BUILT_IN[4].id.0,
             failure,
         };
-        let verdict = decide_once(&BytesFrame(&frame), START, &tables, &buckets, &());
+        let verdict = decide_once(&BytesFrame(&frame), START, &tables, &buckets, &(), &());
         assert_eq!((verdict.reason, verdict.denied_by()), (reason, Some(2)));
         let states = buckets.buckets.into_states();
         assert_eq!(states.len(), 2, "those before it were charged");

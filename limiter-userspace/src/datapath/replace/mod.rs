@@ -115,10 +115,11 @@ impl Datapath {
         let Prepared {
             manifest,
             policy,
-            state,
+            mut state,
             replaces_state,
             made,
         } = prepared;
+        state.carry_reputation(&self.state)?;
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
             if replaces_state {

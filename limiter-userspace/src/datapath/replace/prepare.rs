@@ -6,8 +6,9 @@ use super::{Made, Prepared};
 use crate::{
     config::AttachMode,
     datapath::{
-        Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, Settings,
-        interface::Interface, log, maps::SharedMaps, shared::SharedDirectory, state::State,
+        Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest,
+        ReputationMaps, Settings, interface::Interface, log, maps::SharedMaps,
+        named::NamedMaps as _, shared::SharedDirectory, state::State,
     },
     policy::CompiledPolicy,
 };
@@ -79,7 +80,9 @@ impl Datapath {
         state.provide(slot, &self.state)?;
         let maps = state.of(slot).or_else(|| self.state.of(slot));
         let maps = maps.ok_or(DatapathError::Missing("maps for an interface"))?;
-        let mut instance = prepare_over(maps, policy, slot, settings)?;
+        let reputation = state.reputation().or_else(|| self.state.reputation());
+        let reputation = reputation.ok_or(DatapathError::Missing("maps of reputations"))?;
+        let mut instance = prepare_over(maps, reputation, policy, slot, settings)?;
         let forwarding = match settings.log {
             LogLevel::Off => None,
             LogLevel::Verdicts => Some(log::forward(&mut instance, &interface.name)?),
@@ -106,12 +109,14 @@ impl Made {
 /// Makes an instance, still to be verified, over maps that are there.
 fn prepare_over(
     maps: &SharedMaps,
+    reputation: &ReputationMaps,
     policy: &CompiledPolicy,
     slot: u32,
     settings: Settings,
 ) -> Result<Instance, DatapathError> {
     let directory = SharedDirectory::new()?;
     maps.pin(directory.path())?;
+    reputation.pin(directory.path())?;
     let (object, shared) = (settings.log.object(), Some(directory.path()));
     Instance::prepare(object, policy, slot, settings, Clocking::Kernel, shared)
 }

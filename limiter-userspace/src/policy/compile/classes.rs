@@ -106,7 +106,7 @@ impl Classes {
             overridden,
             subscriber: all.subscriber.unwrap_or(0),
             first_override: index(self.rates.len()),
-            reserved: 0,
+            standing: 0,
         });
         self.rates
             .extend(all.overrides.iter().map(|(_, gcra)| *gcra));

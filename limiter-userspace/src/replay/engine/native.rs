@@ -8,7 +8,7 @@ use limiter_common::{
 
 use super::{Engine, EngineError};
 use crate::{
-    native::{FixedClock, FoundBucket, MemoryBuckets},
+    native::{FixedClock, FoundBucket, MemoryBuckets, MemoryReputation},
     policy::CompiledPolicy,
     replay::CapturedFrame,
 };
@@ -17,6 +17,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct NativeEngine {
     buckets: MemoryBuckets,
+    reputation: MemoryReputation,
     workspace: Workspace<FoundBucket>,
 }
 
@@ -33,6 +34,7 @@ impl Engine for NativeEngine {
             policy,
             &self.buckets,
             &(),
+            &self.reputation,
             &mut self.workspace,
         ))
     }

@@ -1,0 +1,196 @@
+//! Bans: addresses and ranges that are dropped until a time.
+//!
+//! They stand in a hash map by prefix. A source is looked up under each prefix length that any ban
+//! has, which are few: most hosts ban addresses and, of IPv6, /64s. That is exact, takes any number
+//! of changes while packets come in, and costs nothing where nobody is banned.
+
+use crate::address::{Address, Family};
+
+/// How many words of prefix lengths there are: bit `n` of the first is that of IPv4 prefixes of
+/// `n + 1` bits, those of the others of IPv6 prefixes of `n + 1` and of `n + 65` bits.
+pub const LENGTH_WORDS: u32 = 3;
+
+/// The end of a ban that only ends when it is lifted.
+pub const FOREVER: u64 = u64::MAX;
+
+/// The most bytes of a ban's reason.
+pub const MAX_REASON: usize = 88;
+
+/// Names one ban: a prefix.
+///
+/// Every byte is defined and there is no padding: the kernel hashes the key as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C, align(8))]
+pub struct BanKey {
+    /// The IP version.
+    family: u16,
+    /// From 1 on: nobody bans everybody.
+    prefix_length: u16,
+    /// Always 0.
+    reserved: u32,
+    /// The first address in network byte order, IPv4 in the first four bytes.
+    address: [[u8; 8]; 2],
+}
+
+const _: () = assert!(size_of::<BanKey>() == 24, "no padding in a hashed key");
+
+impl BanKey {
+    /// The prefix of that length that an address is in.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(address: &Address, prefix_length: u8) -> Self {
+        let first = address.masked(prefix_length);
+        Self {
+            family: first.family as u16,
+            prefix_length: prefix_length as u16,
+            reserved: 0,
+            address: [first.high.to_be_bytes(), first.low.to_be_bytes()],
+        }
+    }
+
+    /// The prefix's first address.
+    #[must_use]
+    pub const fn address(&self) -> Address {
+        let [high, low] = self.address;
+        if self.family == Family::V4 as u16 {
+            Address::v4([high[0], high[1], high[2], high[3]])
+        } else {
+            Address::v6(high, low)
+        }
+    }
+
+    /// The prefix's length in bits.
+    #[must_use]
+    pub const fn prefix_length(&self) -> u16 {
+        self.prefix_length
+    }
+
+    /// The word that has this prefix's length, and its bit there.
+    #[must_use]
+    pub const fn length_bit(&self) -> (u32, u64) {
+        let bit = self.prefix_length.saturating_sub(1) as u32;
+        if self.family == Family::V4 as u16 {
+            (0, 1 << (bit & 31))
+        } else {
+            (1 + ((bit >> 6) & 1), 1 << (bit & 63))
+        }
+    }
+}
+
+/// A ban. The datapath reads only when it ends; the rest is for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ban {
+    /// When it ends, in nanoseconds of the decision's clock; [`FOREVER`]: when it is lifted.
+    pub until_ns: u64,
+    /// When it began, in nanoseconds of the decision's clock.
+    pub since_ns: u64,
+    /// How often the prefix was banned, this time included; it counts from 1.
+    pub times: u16,
+    /// The interned id of the limit that the prefix was banned for; [`Self::BY_HAND`]: an operator
+    /// did.
+    pub limit: u16,
+    /// How many bytes of the reason there are.
+    pub reason_length: u32,
+    /// Why, in UTF-8.
+    pub reason: [u8; MAX_REASON],
+}
+
+const _: () = assert!(size_of::<Ban>() == 24 + MAX_REASON, "no padding");
+
+impl Ban {
+    /// In place of a limit: nobody was over one.
+    pub const BY_HAND: u16 = u16::MAX;
+
+    /// Whether it holds at `now_ns`, in nanoseconds of the decision's clock.
+    #[must_use]
+    #[inline(always)]
+    pub const fn holds(&self, now_ns: u64) -> bool {
+        now_ns < self.until_ns
+    }
+}
+
+/// Where bans are kept.
+pub trait BanStore {
+    /// The prefix lengths that any ban has, as a word of bits: see [`LENGTH_WORDS`].
+    fn lengths(&self, word: u32) -> u64;
+    /// When the ban of that prefix ends, in nanoseconds; `None`: there is none.
+    fn until(&self, key: &BanKey) -> Option<u64>;
+}
+
+/// The words of prefix lengths of a family.
+#[inline(always)]
+const fn words(family: Family) -> (u32, u32) {
+    match family {
+        Family::V4 => (0, 1),
+        Family::V6 => (1, LENGTH_WORDS),
+    }
+}
+
+/// Whether there may be a ban of any address of that family.
+#[inline(always)]
+pub fn any<B: BanStore>(bans: &B, family: Family) -> bool {
+    let (first, end) = words(family);
+    (first..end).fold(0, |any, word| any | bans.lengths(word)) != 0
+}
+
+/// Whether a ban that a source is in holds at the time that `now_ns` tells; it is only asked where
+/// there is one.
+#[inline(always)]
+pub fn is_banned<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> bool {
+    let (first, end) = words(source.family);
+    for word in first..end {
+        let mut lengths = bans.lengths(word);
+        let shorter = if word == 2 { 64 } else { 0 };
+        // The verifier wants the bound to be a constant.
+        for _ in 0..u64::BITS {
+            if lengths == 0 {
+                break;
+            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "of 64 bits, plus 1, plus 64"
+            )]
+            let length = (lengths.trailing_zeros() as u8 & 63) + 1 + shorter;
+            lengths &= lengths - 1;
+            if let Some(until_ns) = bans.until(&BanKey::new(source, length))
+                && now_ns() < until_ns
+            {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_their_prefix() {
+        let v4 = Address::v4([192, 0, 2, 77]);
+        let v6 = Address::v6([0x20, 1, 0xd, 0xb8, 0, 1, 0, 2], [3; 8]);
+        for (address, length) in [(v4, 1), (v4, 24), (v4, 32), (v6, 48), (v6, 65), (v6, 128)] {
+            let key = BanKey::new(&address, length);
+            assert_eq!(key.address(), address.masked(length));
+            assert_eq!(key.prefix_length(), length.into());
+        }
+        // The first four bytes are those of the IPv4 address.
+        let twin = Address::v6([192, 0, 2, 77, 0, 0, 0, 0], [0; 8]);
+        assert_ne!(BanKey::new(&v4, 32), BanKey::new(&twin, 32));
+    }
+
+    #[test]
+    fn every_length_has_a_bit_of_its_own() {
+        let bit = |address, length| BanKey::new(&address, length).length_bit();
+        let v4 = Address::v4([0; 4]);
+        let v6 = Address::v6([0; 8], [0; 8]);
+        assert_eq!(bit(v4, 1), (0, 1));
+        assert_eq!(bit(v4, 32), (0, 1 << 31));
+        assert_eq!(bit(v6, 1), (1, 1));
+        assert_eq!(bit(v6, 64), (1, 1 << 63));
+        assert_eq!(bit(v6, 65), (2, 1));
+        assert_eq!(bit(v6, 128), (2, 1 << 63));
+    }
+}

@@ -1,0 +1,44 @@
+//! Reputations of sources, in maps that all instances of the program share.
+
+mod bans;
+
+use limiter_common::{
+    address::{Address, Family},
+    ban,
+    charge::Workspace,
+    decide::Clock,
+    policy::Tables,
+    reputation::Reputation,
+};
+
+use self::bans::MapBans;
+use crate::clock::KernelClock;
+
+pub(crate) struct MapReputation;
+
+impl Reputation for MapReputation {
+    #[inline(always)]
+    fn is_banned<C: Clock>(&self, source: &Address, _clock: &C) -> bool {
+        let Address { family, high, low } = *source;
+        ban::any(&MapBans, family)
+            && limiter_is_banned(u32::from(family == Family::V6), high, low) == 1
+    }
+
+    #[inline(always)]
+    fn sift<T: Tables, Found>(&self, _tables: &T, _workspace: &mut Workspace<Found>) -> bool {
+        false
+    }
+}
+
+/// Whether a ban that the source is in holds now: 1 or 0. The address comes in words, so that it
+/// need not be in memory.
+///
+/// A global function of the BPF object: the verifier walks it once, and its stack is not the
+/// entry point's.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_is_banned(is_v6: u32, high: u64, low: u64) -> u32 {
+    let family = if is_v6 == 1 { Family::V6 } else { Family::V4 };
+    let source = Address { family, high, low };
+    u32::from(ban::is_banned(&MapBans, &source, || KernelClock.now()))
+}
