@@ -35,7 +35,7 @@ pub fn run(data: &[u8]) {
     let mut accounts: HashMap<BucketKey, Account> = HashMap::new();
     for (now, frame) in input.packets() {
         let decide_with = |buckets: &MemoryBuckets| {
-            let verdict = decide_once(&BytesFrame(&frame), now, &tables, buckets, &());
+            let verdict = decide_once(&BytesFrame(&frame), now, &tables, buckets, &(), &());
             (verdict, states(buckets))
         };
         let (before, again) = (states(&buckets), buckets.clone());

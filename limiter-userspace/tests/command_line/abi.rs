@@ -27,23 +27,40 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI that the table below is of.
 const TABLE_OF: u32 = 1;
 
-const SHAPES: [Shape<'static>; 8] = [
+const SHAPES: [Shape<'static>; 10] = [
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
-    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1024, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1344, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
     shape("TABLE", MapType::Array, 4, 64, 1024, BPF_F_MMAPABLE),
     shape("UNITS", MapType::Array, 4, 48, 65536, BPF_F_RDONLY_PROG),
+    shape(
+        "BANS",
+        MapType::Hash,
+        24,
+        112,
+        524_288,
+        BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG,
+    ),
+    shape(
+        "BAN_LENGTHS",
+        MapType::Array,
+        4,
+        8,
+        3,
+        BPF_F_MMAPABLE | BPF_F_RDONLY_PROG,
+    ),
 ];
 
 // From linux/bpf.h.
+const BPF_F_NO_PREALLOC: u32 = 1;
 const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, by the numbers under which they are counted.
-const REASONS: [&str; 16] = [
+const REASONS: [&str; 21] = [
     "within_limits",
     "unlimited",
     "not_ip",
@@ -52,6 +69,11 @@ const REASONS: [&str; 16] = [
     "contended",
     "bucket_unavailable",
     "untracked",
+    "excluded",
+    "blocked_list",
+    "banned",
+    "iprep",
+    "iprep_perma",
     "malformed_ethernet",
     "malformed_vlan",
     "malformed_ipv4",
@@ -86,10 +108,13 @@ const fn shape(
 fn the_shared_maps_belong_to_the_abi() -> Result<()> {
     let pinned = Pinned::start(CONFIGURATION)?;
     let mut files = pinned.pins.files()?;
-    let directory = format!("v{ABI}/state/0/host");
+    let directories = ["host", "reputation"].map(|set| format!("v{ABI}/state/0/{set}"));
     files.retain(|file| {
-        file.parent()
-            .is_some_and(|parent| parent.ends_with(&directory))
+        let is_in = |directory| {
+            file.parent()
+                .is_some_and(|parent| parent.ends_with(directory))
+        };
+        directories.iter().any(is_in)
     });
     files.sort_unstable();
     let found = files.iter().map(|file| {

@@ -7,7 +7,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_userspace::{
-    config::{AttachMode, Buckets, Config, Metrics, Offenders},
+    config::{AttachMode, Bans, Buckets, Config, Metrics, Offenders},
     policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, TcpFlags},
 };
 
@@ -49,6 +49,7 @@ overrides:
             ..Buckets::default()
         },
         offenders: Offenders::default(),
+        bans: Bans::default(),
         state: Some("/var/lib/limiter/state".into()),
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
