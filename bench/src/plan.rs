@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     contender::{
         CONTENDERS, Contender, DROP, HASH_1, HASHLIMIT, NFTABLES, PARSE, TABLE_1, TABLE_2,
-        TABLE_LISTS, TABLE_RANGE, WINDOW,
+        TABLE_BANS, TABLE_LISTED, TABLE_LISTS, TABLE_RANGE, WINDOW,
     },
     scenario::{LARGE, Scenario},
 };
@@ -150,8 +150,18 @@ impl Plan {
     /// Who takes part in the measurement of nanoseconds a packet under a flood.
     pub(crate) fn in_cost(&self, scenario: &Scenario) -> Vec<Contender> {
         self.contenders(|contender| {
-            let wanted = [PARSE, TABLE_1, TABLE_2, TABLE_RANGE, TABLE_LISTS, HASH_1];
-            let applies = contender.name != TABLE_LISTS || scenario.layout == V4;
+            let wanted = [
+                PARSE,
+                TABLE_1,
+                TABLE_2,
+                TABLE_RANGE,
+                TABLE_LISTS,
+                TABLE_LISTED,
+                TABLE_BANS,
+                HASH_1,
+            ];
+            let of_v4 = [TABLE_LISTS, TABLE_LISTED, TABLE_BANS];
+            let applies = !of_v4.contains(&contender.name) || scenario.layout == V4;
             contender.is_program() && applies && (!self.quick || wanted.contains(&contender.name))
         })
     }

@@ -4,9 +4,13 @@ use std::{fmt::Write as _, net::Ipv4Addr};
 
 use anyhow::{Result, anyhow};
 use bench_common::Sink;
+use limiter_common::{
+    address::Address,
+    ban::{Ban, BanKey, FOREVER, MAX_REASON},
+};
 use limiter_userspace::{
     config::{self, Buckets, Store},
-    datapath::{Clocking, Instance, LogLevel, OBJECT, Settings},
+    datapath::{BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings},
     policy::CompiledPolicy,
 };
 
@@ -26,15 +30,22 @@ pub(crate) enum Limits {
     Four,
     /// As [`Limits::Address`], with another rate for each of 100 000 prefixes.
     ManyOverrides,
+    /// As [`Limits::Address`], with 100 000 prefixes on a list that is blocked.
+    ManyListed,
+    /// As [`Limits::Address`], with 500 000 other addresses banned.
+    ManyBans,
 }
 
-/// How many prefixes [`Limits::ManyOverrides`] has.
+/// How many prefixes [`Limits::ManyOverrides`] and [`Limits::ManyListed`] have.
 pub(crate) const OVERRIDES: u32 = 100_000;
+
+/// How many addresses [`Limits::ManyBans`] has banned.
+pub(crate) const BANS: u32 = 500_000;
 
 impl Limits {
     const fn count(self) -> u32 {
         match self {
-            Self::Address | Self::ManyOverrides => 1,
+            Self::Address | Self::ManyOverrides | Self::ManyListed | Self::ManyBans => 1,
             Self::AddressTwice | Self::AddressAndRange => 2,
             Self::Four => 4,
         }
@@ -79,16 +90,42 @@ impl Limits {
                 text,
                 "  - PacketsPerIPAddress:\n      burst: {rate}\n      count: {rate}\n      period: 1s\n      ids:\n"
             );
-            for prefix in override_prefixes() {
+            for prefix in prefixes() {
                 let _ = writeln!(text, "        - {prefix}/28");
+            }
+        }
+        if self == Self::ManyListed {
+            text += "block: listed\nlists:\n  - name: listed\n    cidr:\n";
+            // The first has the one source of the smallest flood; of a large one, one in 168 is
+            // listed.
+            for prefix in prefixes().skip(1) {
+                let _ = writeln!(text, "      - {prefix}/28");
             }
         }
         text
     }
 }
 
+/// Bans addresses that no flood comes from.
+fn ban(bans: &mut BanMaps) -> Result<()> {
+    const FIRST: u32 = 0x2000_0000;
+    let ban = Ban {
+        until_ns: FOREVER,
+        since_ns: 0,
+        times: 1,
+        limit: Ban::BY_HAND,
+        reason_length: 0,
+        reason: [0; MAX_REASON],
+    };
+    for address in (FIRST..).take(BANS as usize) {
+        let address = Address::v4(address.to_be_bytes());
+        bans.insert(BanKey::new(&address, 32), ban)?;
+    }
+    Ok(())
+}
+
 /// Prefixes of 16 addresses all over those that a flood comes from.
-fn override_prefixes() -> impl Iterator<Item = Ipv4Addr> {
+fn prefixes() -> impl Iterator<Item = Ipv4Addr> {
     const FIRST: u32 = 0x1000_0000;
     const STEP: u32 = (1 << 28) / OVERRIDES / 16 * 16;
     (0..OVERRIDES).map(|number| Ipv4Addr::from(FIRST + number * STEP))
@@ -118,6 +155,9 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instan
         };
         drawing.apply(instance.ebpf_mut())?;
     }
+    if limits == Limits::ManyBans {
+        ban(instance.take_reputation(settings)?.bans_mut())?;
+    }
     Ok(instance)
 }
 
@@ -138,6 +178,8 @@ mod tests {
             Limits::AddressAndRange,
             Limits::Four,
             Limits::ManyOverrides,
+            Limits::ManyListed,
+            Limits::ManyBans,
         ] {
             for overridden in [None, Some(OVERRIDE)] {
                 let text = limits.configuration(1000, overridden);

@@ -14,7 +14,7 @@ use limiter_userspace::config::Store;
 use testbed::Pair;
 
 pub(crate) use self::{
-    limiter::{Limits, OVERRIDES},
+    limiter::{BANS, Limits, OVERRIDES},
     program::Loaded,
     shown::shown,
 };
@@ -80,6 +80,8 @@ pub(crate) const TABLE_2: &str = "limiter, table, 2 limits";
 pub(crate) const TABLE_RANGE: &str = "limiter, table, address + range";
 pub(crate) const TABLE_4: &str = "limiter, table, 4 limits";
 pub(crate) const TABLE_LISTS: &str = "limiter, table, 100 k overrides";
+pub(crate) const TABLE_LISTED: &str = "limiter, table, 100 k listed";
+pub(crate) const TABLE_BANS: &str = "limiter, table, 500 k bans";
 pub(crate) const HASH_1: &str = "limiter, hash, 1 limit";
 pub(crate) const HASH_2: &str = "limiter, hash, 2 limits";
 pub(crate) const HASH_RANGE: &str = "limiter, hash, address + range";
@@ -89,7 +91,7 @@ pub(crate) const NFTABLES: &str = "nftables set";
 pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
 
 /// Everything that is compared, in the order in which it is shown.
-pub(crate) const CONTENDERS: [Contender; 14] = [
+pub(crate) const CONTENDERS: [Contender; 16] = [
     Contender::new(DROP, Kind::Program("drop_all")),
     Contender::new(PARSE, Kind::Program("parse_and_clock")),
     Contender::new(TABLE_1, Kind::Limiter(Store::Table, Limits::Address)),
@@ -103,6 +105,11 @@ pub(crate) const CONTENDERS: [Contender; 14] = [
         TABLE_LISTS,
         Kind::Limiter(Store::Table, Limits::ManyOverrides),
     ),
+    Contender::new(
+        TABLE_LISTED,
+        Kind::Limiter(Store::Table, Limits::ManyListed),
+    ),
+    Contender::new(TABLE_BANS, Kind::Limiter(Store::Table, Limits::ManyBans)),
     Contender::new(HASH_1, Kind::Limiter(Store::Hash, Limits::Address)),
     Contender::new(HASH_2, Kind::Limiter(Store::Hash, Limits::AddressTwice)),
     Contender::new(

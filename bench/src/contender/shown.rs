@@ -1,6 +1,6 @@
 //! How the contenders are set up, for the document: from the very text that sets them up.
 
-use super::{Limits, OVERRIDES, ROOM, Terms, hashlimit, nftables};
+use super::{BANS, Limits, OVERRIDES, ROOM, Terms, hashlimit, nftables};
 
 /// What a reader has to know of some contenders.
 pub(crate) struct Shown {
@@ -36,7 +36,10 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
                  (`buckets: {{store: table}}` or `hash`). With 4 limits as below; 1 limit is \
                  PacketsPerIPAddress alone, 2 limits are that and BytesPerIPAddress, address + \
                  range that and PacketsPerIPv4Range and PacketsPerIPv6Range. 100 k overrides: 1 \
-                 limit, and another rate for each of {OVERRIDES} prefixes of 16 addresses."
+                 limit, and another rate for each of {OVERRIDES} prefixes of 16 addresses. 100 k \
+                 listed: 1 limit, and as many such prefixes on a list that is blocked, one in 168 \
+                 of the largest flood's sources being on it. 500 k bans: 1 limit, and {BANS} \
+                 addresses banned that the flood does not come from."
             ),
             told: Some((
                 "yaml",
