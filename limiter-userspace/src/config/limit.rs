@@ -5,19 +5,21 @@ use std::ops::RangeInclusive;
 use limiter_common::limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat};
 
 use super::{
+    automatic_ban,
     diagnostics::Place,
     matching, nearest,
     node::Node,
     rate,
     reader::{Fields, Name, Reader},
 };
-use crate::policy::{Match, Mode, Rate};
+use crate::policy::{AutomaticBan, Match, Mode, Rate};
 
 const MODE: &str = "mode";
 const PREFIX_LENGTH: &str = "prefix-length";
 const ID: &str = "id";
 const COST: &str = "cost";
 const MATCH: &str = "match";
+const BAN: &str = "ban";
 
 /// What a built-in limit has already.
 const DEFINITION: [&str; 3] = [ID, COST, MATCH];
@@ -40,6 +42,8 @@ pub(super) struct Definition {
     pub(super) cost: Cost,
     pub(super) matching: Match,
     pub(super) mode: Mode,
+    /// When it bans whom it drops, and where that stands.
+    pub(super) ban: Option<(AutomaticBan, Place)>,
     pub(super) default: Option<Rate>,
     /// Whether it would do nothing without overrides.
     pub(super) needs_overrides: bool,
@@ -55,6 +59,7 @@ impl Definition {
             cost: limit.cost,
             matching: Match::default(),
             mode: Mode::default(),
+            ban: None,
             default: None,
             needs_overrides: true,
         }
@@ -74,8 +79,18 @@ pub(super) fn read<'n>(
 ) -> Option<Definition> {
     let built_in = built_in(name.text);
     let [burst, count, period] = rate::FIELDS;
-    let known = [burst, count, period, MODE, PREFIX_LENGTH];
-    let own = [burst, count, period, MODE, PREFIX_LENGTH, ID, COST, MATCH];
+    let known = [burst, count, period, MODE, PREFIX_LENGTH, BAN];
+    let own = [
+        burst,
+        count,
+        period,
+        MODE,
+        PREFIX_LENGTH,
+        BAN,
+        ID,
+        COST,
+        MATCH,
+    ];
     let fields = match built_in {
         Some(_) => reader.fields_and(body, EXPECTED, &known, &DEFINITION),
         None => reader.fields(body, EXPECTED, &own),
@@ -104,6 +119,10 @@ pub(super) fn read<'n>(
         Some(node) => reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode))),
         None => Some(Mode::default()),
     };
+    let ban = fields.named(BAN).and_then(|(name, node)| {
+        let ban = automatic_ban::read(reader, name, node, id_format)?;
+        Some((ban, reader.place(name.at)))
+    });
     let has_rate = !rate::is_absent(&fields);
     let default = has_rate
         .then(|| rate::read(reader, &fields, name.at, cost))
@@ -115,6 +134,7 @@ pub(super) fn read<'n>(
         cost: cost?,
         matching,
         mode: mode.unwrap_or_default(),
+        ban,
         default,
         needs_overrides: !has_rate && mode.is_some_and(|mode| mode != Mode::Off),
     })

@@ -150,6 +150,7 @@ fn limits_of_one_s_own() {
                 ..Match::default()
             },
             mode: Mode::Off,
+            ban: None,
             default: None,
             overrides: vec![],
         },
@@ -160,6 +161,7 @@ fn limits_of_one_s_own() {
             cost: Cost::NewConnections,
             matching: Match::default(),
             mode: Mode::Enforce,
+            ban: None,
             default: Some(rate(1, 1, SECOND)),
             overrides: vec![],
         },
@@ -180,6 +182,7 @@ fn limits_of_one_s_own() {
                 fragments: Fragments::Ignore,
             },
             mode: Mode::Observe,
+            ban: None,
             default: Some(rate(20, 10, SECOND)),
             overrides: vec![
                 overridden("192.0.2.0/28", rated, None),

@@ -98,6 +98,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                 cost,
                 matching,
                 mode,
+                ban: None,
                 default,
                 overrides: distinct(id_format, overrides),
             },
