@@ -3,6 +3,7 @@
 //! A Unix socket that only root can open. One request a connection, one line of JSON each
 //! way; both carry the version of the protocol.
 
+pub mod bans;
 pub mod client;
 pub mod protocol;
 pub mod server;

@@ -1,6 +1,7 @@
 //! The daemon: keeps the datapath, answers for it, and ends when it has to.
 
 mod answers;
+mod bans;
 mod candidate;
 mod changes;
 mod confirm;
@@ -46,6 +47,8 @@ pub struct Daemon {
     /// Saves what buckets owe; `None`: nobody wants it.
     state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
+    /// Who takes it has the datapath already.
+    bans: Mutex<bans::BanStore>,
     changes: Mutex<Changes>,
     /// Who asks for a reload.
     reloads: reload::Requests,
@@ -71,6 +74,7 @@ impl Daemon {
             metrics,
             state,
             datapath: RwLock::new(datapath),
+            bans: Mutex::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             unconfirmed: tokio::sync::Notify::new(),
@@ -108,6 +112,10 @@ impl Daemon {
         self.datapath
             .write()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bans(&self) -> MutexGuard<'_, bans::BanStore> {
+        self.bans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn changes(&self) -> MutexGuard<'_, Changes> {
@@ -177,6 +185,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         never = incidents::watch(&daemon, quiet) => match never {},
         never = service::stay_alive() => match never {},
         never = state::keep(&daemon) => match never {},
+        never = bans::sweep(&daemon) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

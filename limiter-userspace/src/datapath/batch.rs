@@ -19,6 +19,7 @@ use super::syscall::{self, bpf};
 pub(super) enum Command {
     LookUp,
     Update,
+    Delete,
 }
 
 impl Command {
@@ -26,6 +27,7 @@ impl Command {
         match self {
             Self::LookUp => "bpf_map_lookup_batch",
             Self::Update => "bpf_map_update_batch",
+            Self::Delete => "bpf_map_delete_batch",
         }
     }
 }
@@ -63,6 +65,7 @@ impl Attributes {
         let command = match command {
             Command::LookUp => syscall::Command::LookUpBatch,
             Command::Update => syscall::Command::UpdateBatch,
+            Command::Delete => syscall::Command::DeleteBatch,
         };
         // SAFETY: the caller's promise.
         unsafe { bpf(command, self) }.map(drop)
@@ -96,4 +99,24 @@ pub(super) fn update<K: Pod, V: Pod>(
     // SAFETY: the kernel reads as many keys and values, the sizes of which aya compared with the
     // map's when it was opened, and of which no byte is undefined. All of them outlive the call.
     unsafe { update.call(Command::Update) }.map_err(|error| refused(Command::Update, error))
+}
+
+/// Removes entries, up to the first that is not there.
+pub(super) fn delete<K: Pod, V: Pod>(
+    map: &impl IterableMap<K, V>,
+    keys: &[K],
+) -> Result<(), MapError> {
+    let mut delete = Attributes {
+        in_batch: 0,
+        out_batch: 0,
+        keys: keys.as_ptr().addr() as u64,
+        values: 0,
+        count: u32::try_from(keys.len()).unwrap_or(u32::MAX),
+        map: map.map().fd().as_fd().as_raw_fd().cast_unsigned(),
+        elem_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads as many keys, the size of which aya compared with the map's when it
+    // was opened, and of which no byte is undefined. They outlive the call.
+    unsafe { delete.call(Command::Delete) }.map_err(|error| refused(Command::Delete, error))
 }

@@ -15,6 +15,17 @@ pub enum DatapathError {
     /// More interfaces than blocks of counters.
     #[error("{0} interfaces are given, but at most {MAX_INTERFACES} can be served")]
     TooManyInterfaces(usize),
+    /// More bans than the new policy has room for.
+    #[error(
+        "there are {bans} bans, and `bans: {{capacity: {capacity}}}` has no room for them: raise it \
+         to at least {bans}, or lift some (limiter bans, limiter unban)"
+    )]
+    TooManyBans {
+        /// How many hold.
+        bans: usize,
+        /// How many there may be.
+        capacity: u32,
+    },
     /// The kernel did not make a filesystem for the shared maps.
     #[error("cannot make a BPF filesystem for the maps that the interfaces share: {0}")]
     Filesystem(#[source] io::Error),

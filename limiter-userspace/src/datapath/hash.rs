@@ -19,46 +19,54 @@ pub(super) fn read<K: PlainBytes, V: PlainBytes>(
     map: &HashMap<MapData, InMap<K>, InMap<V>>,
 ) -> Result<Vec<(K, V)>, MapError> {
     let mut entries = Vec::new();
-    let mut keys = Vec::<K>::with_capacity(ENTRIES as usize);
-    let mut values = Vec::<V>::with_capacity(ENTRIES as usize);
-    // The kernel's own: the chain that comes next.
-    let mut position = None::<u32>;
+    let mut position = None;
     loop {
-        let mut next = 0_u32;
-        // Exposed: the kernel writes there, which the compiler does not see.
-        let mut look_up = Attributes {
-            in_batch: position
-                .as_ref()
-                .map_or(0, |at| (&raw const *at).expose_provenance() as u64),
-            out_batch: (&raw mut next).expose_provenance() as u64,
-            keys: keys.as_mut_ptr().expose_provenance() as u64,
-            values: values.as_mut_ptr().expose_provenance() as u64,
-            count: ENTRIES,
-            map: map.map().fd().as_fd().as_raw_fd().cast_unsigned(),
-            elem_flags: 0,
-            flags: 0,
-        };
-        // SAFETY: there is room for `count` keys and values, the sizes of which aya compared
-        // with the map's when it was opened, and four bytes for each position. All of them
-        // outlive the call.
-        let called = unsafe { look_up.call(Command::LookUp) };
-        let at_the_end = match called {
-            Ok(()) => false,
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
-            Err(error) => return Err(refused(Command::LookUp, error)),
-        };
-        let count = look_up.count.min(ENTRIES) as usize;
-        // SAFETY: the kernel has written as many, any bytes of which are a value.
-        unsafe {
-            keys.set_len(count);
-            values.set_len(count);
-        }
-        entries.extend(keys.drain(..).zip(values.drain(..)));
-        if at_the_end {
+        position = read_some(map, position, &mut entries)?;
+        if position.is_none() {
             return Ok(entries);
         }
-        position = Some(next);
     }
+}
+
+/// Some thousand entries more, from a position on; `None`: from the start. Returns where to go on,
+/// the kernel's own number of the chain that comes next; `None`: that was all.
+pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
+    map: &HashMap<MapData, InMap<K>, InMap<V>>,
+    position: Option<u32>,
+    entries: &mut Vec<(K, V)>,
+) -> Result<Option<u32>, MapError> {
+    let mut keys = Vec::<K>::with_capacity(ENTRIES as usize);
+    let mut values = Vec::<V>::with_capacity(ENTRIES as usize);
+    let mut next = 0_u32;
+    // Exposed: the kernel writes there, which the compiler does not see.
+    let mut look_up = Attributes {
+        in_batch: position
+            .as_ref()
+            .map_or(0, |at| (&raw const *at).expose_provenance() as u64),
+        out_batch: (&raw mut next).expose_provenance() as u64,
+        keys: keys.as_mut_ptr().expose_provenance() as u64,
+        values: values.as_mut_ptr().expose_provenance() as u64,
+        count: ENTRIES,
+        map: map.map().fd().as_fd().as_raw_fd().cast_unsigned(),
+        elem_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: there is room for `count` keys and values, the sizes of which aya compared with the
+    // map's when it was opened, and four bytes for each position. All of them outlive the call.
+    let called = unsafe { look_up.call(Command::LookUp) };
+    let at_the_end = match called {
+        Ok(()) => false,
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
+        Err(error) => return Err(refused(Command::LookUp, error)),
+    };
+    let count = look_up.count.min(ENTRIES) as usize;
+    // SAFETY: the kernel has written as many, any bytes of which are a value.
+    unsafe {
+        keys.set_len(count);
+        values.set_len(count);
+    }
+    entries.extend(keys.into_iter().zip(values));
+    Ok((!at_the_end).then_some(next))
 }
 
 /// Writes entries, those that are there or new ones, one after the other and not at one moment.
@@ -76,12 +84,11 @@ pub(super) fn write<K: PlainBytes, V: PlainBytes>(
 
 /// Removes an entry; returns whether it was there.
 pub(super) fn remove<K: PlainBytes, V: PlainBytes>(
-    map: &mut HashMap<MapData, InMap<K>, InMap<V>>,
+    map: &HashMap<MapData, InMap<K>, InMap<V>>,
     key: K,
 ) -> Result<bool, MapError> {
-    match map.remove(&InMap(key)) {
+    match batch::delete(map, &[InMap(key)]) {
         Ok(()) => Ok(true),
-        Err(MapError::KeyNotFound) => Ok(false),
         Err(MapError::SyscallError(error))
             if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
         {

@@ -49,7 +49,7 @@ impl OffenderMaps {
         let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
         for (key, _) in offenders {
             if key.limit == limit.0 {
-                hash::remove(&mut self.offenders, key).map_err(error(OFFENDERS))?;
+                hash::remove(&self.offenders, key).map_err(error(OFFENDERS))?;
             }
         }
         Ok(())

@@ -9,8 +9,8 @@ use limiter_common::{
 };
 
 use super::{
-    DatapathError, Manifest, Recorded, ReputationMaps, Settings, SharedMaps, named::NamedMaps as _,
-    pins::Pins,
+    DatapathError, Manifest, Recorded, ReputationMaps, Settings, SharedMaps, monotonic_now,
+    named::NamedMaps as _, pins::Pins,
 };
 use crate::{
     config::{Buckets, Scope},
@@ -138,11 +138,21 @@ impl State {
         Ok(())
     }
 
-    /// Takes over what is known of sources, as far as its maps are others.
-    pub(super) fn carry_reputation(&mut self, present: &Self) -> Result<(), DatapathError> {
-        match (&mut self.reputation, &present.reputation) {
-            (Some(new), Some(old)) => new.carry(old),
+    /// Takes over what is known of sources, as far as its maps are others; fails before anything is
+    /// written where there is no room.
+    pub(super) fn carry_reputation(&self, present: &Self) -> Result<(), DatapathError> {
+        match (&self.reputation, &present.reputation) {
+            (Some(new), Some(old)) => new.carry(old, monotonic_now()),
             _ => Ok(()),
+        }
+    }
+
+    /// Knows of sources from now on what another state knows; returns how many bans there is no room
+    /// for.
+    pub(super) fn follow_reputation(&self, present: &Self) -> Result<usize, DatapathError> {
+        match (&self.reputation, &present.reputation) {
+            (Some(own), Some(present)) => own.follow(present),
+            _ => Ok(0),
         }
     }
 

@@ -23,6 +23,8 @@ pub(super) enum Command {
     LookUpBatch = 24,
     /// `BPF_MAP_UPDATE_BATCH` (Linux 5.6)
     UpdateBatch = 26,
+    /// `BPF_MAP_DELETE_BATCH` (Linux 5.6)
+    DeleteBatch = 27,
     /// `BPF_LINK_CREATE` (for XDP, Linux 5.9)
     CreateLink = 28,
     /// `BPF_LINK_UPDATE` (for XDP, Linux 5.9)

@@ -98,6 +98,8 @@ impl Datapath {
     /// Puts a policy in force: on all its interfaces, or, with an error, on none. Interfaces that
     /// it does not have keep the old one until that is settled.
     pub fn apply(&mut self, prepared: Prepared) -> Result<Previous, DatapathError> {
+        // First: there may be no room for all bans, and then nothing changes.
+        prepared.state.carry_reputation(&self.state)?;
         for limit in prepared
             .manifest
             .names
@@ -115,11 +117,10 @@ impl Datapath {
         let Prepared {
             manifest,
             policy,
-            mut state,
+            state,
             replaces_state,
             made,
         } = prepared;
-        state.carry_reputation(&self.state)?;
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
             if replaces_state {

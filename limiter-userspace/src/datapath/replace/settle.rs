@@ -2,6 +2,8 @@
 
 use std::mem;
 
+use tracing::warn;
+
 use super::Previous;
 use crate::datapath::{Attachment, Datapath, DatapathError};
 
@@ -34,6 +36,17 @@ impl Datapath {
             removed,
             attached,
         } = previous;
+        if let Some(state) = &state {
+            // Before anything is judged by it: what was banned or lifted meanwhile stays so.
+            let lost = state.follow_reputation(&self.state)?;
+            if lost > 0 {
+                warn!(
+                    lost,
+                    "the policy before has less room for bans: those that would end first are \
+                     lifted (bans: {lost})"
+                );
+            }
+        }
         self.put_back(programs)?;
         let is_added = |found: &mut Attachment| !attached.contains(&found.index);
         let detached = self.attachments.extract_if(.., is_added).collect();

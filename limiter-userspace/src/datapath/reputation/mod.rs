@@ -55,9 +55,16 @@ impl ReputationMaps {
         &mut self.bans
     }
 
-    /// Takes over what other maps hold, where these are not the same ones.
-    pub(super) fn carry(&mut self, from: &Self) -> Result<(), DatapathError> {
-        self.bans.carry(&from.bans)
+    /// Takes over what other maps hold, where these are not the same ones. Fails before anything is
+    /// written where there is no room.
+    pub(super) fn carry(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
+        self.bans.carry(&from.bans, now_ns)
+    }
+
+    /// Holds from now on what other maps hold, in place of its own, where these are not the same
+    /// ones; returns how many bans there is no room for.
+    pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
+        self.bans.follow(&from.bans)
     }
 }
 

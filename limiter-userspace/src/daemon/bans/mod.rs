@@ -1,0 +1,62 @@
+//! The bans of the daemon: made and lifted, forgotten in time. The kernel's map is the one truth;
+//! here is how it is changed, and what is counted of it.
+
+mod store;
+mod table;
+mod tally;
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use tokio::{
+    task::spawn_blocking,
+    time::{MissedTickBehavior, interval},
+};
+use tracing::{error, warn};
+
+pub(super) use self::store::{BanStore, Bans};
+use super::Daemon;
+use crate::datapath::{BanMaps, Datapath, DatapathError, monotonic_now};
+
+/// How often some thousand bans are looked through for those that are to be forgotten.
+const SWEEP: Duration = Duration::from_secs(1);
+
+impl Daemon {
+    /// Looks at bans or changes them; nobody else does meanwhile, and no policy comes with other
+    /// maps. Packets and questions do not wait.
+    pub(super) fn with_bans<T, E: From<DatapathError>>(
+        &self,
+        act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let datapath = self.datapath();
+        let mut store = self.bans();
+        with_bans_of(&datapath, &mut store, act)
+    }
+}
+
+/// The same of what is pinned.
+fn with_bans_of<T, E: From<DatapathError>>(
+    datapath: &Datapath,
+    store: &mut BanStore,
+    act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
+) -> Result<T, E> {
+    let reputation = datapath.reputation();
+    let maps = reputation.ok_or(DatapathError::Missing("maps of reputations"))?;
+    let mut bans = store.open(maps.bans(), monotonic_now())?;
+    act(datapath, &mut bans)
+}
+
+/// Forgets bans that have ended, some thousand a second at most; forever.
+pub(super) async fn sweep(daemon: &Arc<Daemon>) -> Infallible {
+    let mut ticks = interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let daemon = Arc::clone(daemon);
+        let swept = spawn_blocking(move || daemon.with_bans(|_, bans| bans.sweep()));
+        match swept.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!("cannot forget bans that have ended: {error}"),
+            Err(error) => error!("forgetting bans that have ended has failed: {error}"),
+        }
+    }
+}

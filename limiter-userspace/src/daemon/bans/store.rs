@@ -1,0 +1,298 @@
+//! Bans made, lifted and forgotten: in the table, which alone knows them, and in what is counted of
+//! it.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use ipnet::IpNet;
+use limiter_common::{
+    address::Address,
+    ban::{Ban, BanKey, FOREVER, MAX_REASON},
+    limit::LimitId,
+};
+use thiserror::Error;
+
+use super::{
+    table::BanTable,
+    tally::{Origin, Tally},
+};
+use crate::{control::bans::BanReason, datapath::DatapathError};
+
+/// The longest that an ended ban is kept for, in nanoseconds: a day.
+const LONGEST_MEMORY: u64 = 24 * 3600 * 1_000_000_000;
+
+/// A prefix was not banned; nothing has changed.
+#[derive(Debug, Error)]
+pub(in crate::daemon) enum BanError {
+    /// It has no prefix length.
+    #[error("a prefix of length 0 would ban everybody")]
+    Everybody,
+    /// As many hold as there may be.
+    #[error(
+        "there is no room for more than {capacity} bans: raise `bans: {{capacity: …}}`, or lift some"
+    )]
+    Full {
+        /// How many there may be.
+        capacity: u32,
+    },
+    /// The kernel refused.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+}
+
+/// What a ban is to be.
+#[derive(Clone, Debug)]
+pub(in crate::daemon) struct NewBan {
+    /// Whom it is for.
+    pub(in crate::daemon) prefix: IpNet,
+    /// For how many nanoseconds; `None`: until it is lifted.
+    pub(in crate::daemon) for_ns: Option<u64>,
+    /// Why.
+    pub(in crate::daemon) reason: BanReason,
+    /// The limit that it is for; `None`: an operator's.
+    pub(in crate::daemon) limit: Option<LimitId>,
+}
+
+/// A ban that was made.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::daemon) struct Banned {
+    /// As it is in the table.
+    pub(in crate::daemon) ban: Ban,
+    /// The one that held until then.
+    pub(in crate::daemon) replaced: Option<Ban>,
+}
+
+/// What was done since the daemon runs, by whose bans they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::daemon) struct Done {
+    /// Bans that were made, those in place of another included.
+    pub(in crate::daemon) made: u64,
+    /// Bans that were lifted.
+    pub(in crate::daemon) lifted: u64,
+    /// Bans that have ended by themselves.
+    pub(in crate::daemon) ended: u64,
+}
+
+/// What is known of a table of bans beside the bans.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct BanStore {
+    /// The table that is counted; `None`: none yet.
+    counted: Option<u32>,
+    tally: Tally,
+    done: BTreeMap<Origin, Done>,
+    /// How far ended bans were looked for.
+    position: Option<u32>,
+}
+
+impl BanStore {
+    /// To look at and to change the bans of a table, at the time `now_ns`, in nanoseconds of the
+    /// decision's clock. They are counted first where that has not been done: a policy may have
+    /// come with another table.
+    pub(in crate::daemon) fn open<'s, T: BanTable>(
+        &'s mut self,
+        table: &'s T,
+        now_ns: u64,
+    ) -> Result<Bans<'s, T>, DatapathError> {
+        let id = table.id()?;
+        if self.counted != Some(id) {
+            self.count(table, now_ns)?;
+            self.counted = Some(id);
+        }
+        for (origin, count) in self.tally.advance(now_ns) {
+            self.done.entry(origin).or_default().ended += u64::from(count);
+        }
+        Ok(Bans {
+            store: self,
+            table,
+            now_ns,
+        })
+    }
+
+    fn count(&mut self, table: &impl BanTable, now_ns: u64) -> Result<(), DatapathError> {
+        self.counted = None;
+        self.position = None;
+        self.tally = Tally::default();
+        self.tally.advance(now_ns);
+        let mut some = Vec::new();
+        let mut position = None;
+        loop {
+            position = table.read_some(position, &mut some)?;
+            for (key, ban) in some.drain(..) {
+                self.tally.add(&key, &ban);
+            }
+            if position.is_none() {
+                break;
+            }
+        }
+        table.keep_lengths(self.tally.lengths())
+    }
+}
+
+/// The bans of a table at one time. Nobody else changes them meanwhile.
+pub(in crate::daemon) struct Bans<'s, T> {
+    store: &'s mut BanStore,
+    table: &'s T,
+    now_ns: u64,
+}
+
+impl<T: BanTable> Bans<'_, T> {
+    /// Bans a prefix, in place of a ban that it has.
+    pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
+        let key = key(new.prefix).ok_or(BanError::Everybody)?;
+        let before = self.table.get(&key)?;
+        if before.is_none() {
+            self.make_room()?;
+        }
+        let mut reason = [0; MAX_REASON];
+        let text = new.reason.as_str().as_bytes();
+        reason[..text.len()].copy_from_slice(text);
+        let ban = Ban {
+            until_ns: new
+                .for_ns
+                .map_or(FOREVER, |for_ns| self.now_ns.saturating_add(for_ns)),
+            since_ns: self.now_ns,
+            times: before.map_or(1, |before| before.times.saturating_add(1)),
+            limit: new.limit.map_or(Ban::BY_HAND, |limit| limit.0),
+            reason_length: u32::try_from(text.len()).unwrap_or_default(),
+            reason,
+        };
+        self.table.insert(key, ban)?;
+        if let Some(before) = &before {
+            self.store.tally.remove(&key, before);
+        }
+        self.store.tally.add(&key, &ban);
+        self.done(&ban).made += 1;
+        Ok(Banned {
+            ban,
+            replaced: before.filter(|before| before.holds(self.now_ns)),
+        })
+    }
+
+    /// Lifts the ban of a prefix itself, and forgets how often it was banned; returns the ban.
+    /// `None`: there was none that held.
+    pub(in crate::daemon) fn unban(&mut self, prefix: IpNet) -> Result<Option<Ban>, DatapathError> {
+        let Some(key) = key(prefix) else {
+            return Ok(None);
+        };
+        let Some(ban) = self.table.get(&key)? else {
+            return Ok(None);
+        };
+        self.remove(&key, &ban)?;
+        let held = Some(ban).filter(|ban| ban.holds(self.now_ns));
+        if held.is_some() {
+            self.done(&ban).lifted += 1;
+        }
+        Ok(held)
+    }
+
+    /// Lifts some thousand bans, and forgets them; returns how many held. `None`: there are no
+    /// more.
+    pub(in crate::daemon) fn unban_some(&mut self) -> Result<Option<u32>, DatapathError> {
+        let mut some = Vec::new();
+        self.table.read_some(None, &mut some)?;
+        if some.is_empty() {
+            return Ok(None);
+        }
+        let mut lifted = 0;
+        for (key, ban) in some {
+            self.remove(&key, &ban)?;
+            if ban.holds(self.now_ns) {
+                self.done(&ban).lifted += 1;
+                lifted += 1;
+            }
+        }
+        Ok(Some(lifted))
+    }
+
+    /// The ban of a prefix itself, also one that has ended and is remembered.
+    pub(in crate::daemon) fn remembered(
+        &self,
+        prefix: IpNet,
+    ) -> Result<Option<Ban>, DatapathError> {
+        key(prefix).map_or(Ok(None), |key| self.table.get(&key))
+    }
+
+    /// How many bans hold, by family; one that has ended counts for up to a second more.
+    pub(in crate::daemon) const fn holding(&self) -> [u32; 2] {
+        self.store.tally.holding()
+    }
+
+    /// What was done since the daemon runs, by whose bans they are.
+    pub(in crate::daemon) const fn all_done(&self) -> &BTreeMap<Origin, Done> {
+        &self.store.done
+    }
+
+    /// Forgets ended bans, where it is time, among the next some thousand bans. Does nothing where
+    /// none has ended.
+    pub(in crate::daemon) fn sweep(&mut self) -> Result<(), DatapathError> {
+        if self.store.tally.ended() > 0 {
+            let now_ns = self.now_ns;
+            self.forget_some(|ban| is_forgotten(ban, now_ns))?;
+        }
+        Ok(())
+    }
+
+    /// Where the table is full, forgets bans that have ended, though they were to be remembered.
+    fn make_room(&mut self) -> Result<(), BanError> {
+        let capacity = self.table.capacity()?;
+        if self.store.tally.entries() < capacity {
+            return Ok(());
+        }
+        let now_ns = self.now_ns;
+        // Twice: it begins amid the table.
+        let mut ends = 0;
+        while self.store.tally.ended() > 0 && ends < 2 {
+            if self.forget_some(|ban| !ban.holds(now_ns))? > 0 {
+                return Ok(());
+            }
+            ends += u32::from(self.store.position.is_none());
+        }
+        Err(BanError::Full { capacity })
+    }
+
+    /// Removes those of the next some thousand bans that are chosen; returns how many.
+    fn forget_some(&mut self, is_chosen: impl Fn(&Ban) -> bool) -> Result<usize, DatapathError> {
+        let mut some = Vec::new();
+        self.store.position = self.table.read_some(self.store.position, &mut some)?;
+        some.retain(|(_, ban)| is_chosen(ban));
+        for (key, ban) in &some {
+            self.remove(key, ban)?;
+        }
+        Ok(some.len())
+    }
+
+    fn remove(&mut self, key: &BanKey, ban: &Ban) -> Result<(), DatapathError> {
+        self.table.remove(key)?;
+        if self.store.tally.remove(key, ban) {
+            // Afterwards: as long as there is a ban of a length, it is looked for.
+            self.table.keep_lengths(self.store.tally.lengths())?;
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, ban: &Ban) -> &mut Done {
+        self.store.done.entry(ban.limit).or_default()
+    }
+}
+
+/// Whether a ban has ended for as long as it lasted, or for a day.
+pub(in crate::daemon) fn is_forgotten(ban: &Ban, now_ns: u64) -> bool {
+    let lasted = ban.until_ns.saturating_sub(ban.since_ns);
+    now_ns >= ban.until_ns.saturating_add(lasted.min(LONGEST_MEMORY)) && ban.until_ns != FOREVER
+}
+
+/// `None`: everybody.
+fn key(prefix: IpNet) -> Option<BanKey> {
+    let address = Address::from(prefix.addr());
+    (prefix.prefix_len() > 0).then(|| BanKey::new(&address, prefix.prefix_len()))
+}
+
+/// The prefix of a key.
+pub(in crate::daemon) fn prefix_of(key: &BanKey) -> IpNet {
+    let address = IpAddr::from(key.address());
+    let length = u8::try_from(key.prefix_length()).unwrap_or(u8::MAX);
+    // No table has longer ones than addresses are.
+    IpNet::new(address, length).unwrap_or_else(|_| address.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    net::Ipv6Addr,
+};
+
+use limiter_common::ban::{self, LENGTH_WORDS};
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+const CAPACITY: u32 = 8;
+
+/// A table in memory, which gives two bans at a time away.
+#[derive(Default)]
+struct Memory {
+    bans: RefCell<BTreeMap<(IpAddr, u16), Ban>>,
+    lengths: Cell<[u64; LENGTH_WORDS as usize]>,
+}
+
+fn place(key: &BanKey) -> (IpAddr, u16) {
+    (key.address().into(), key.prefix_length())
+}
+
+impl BanTable for Memory {
+    fn id(&self) -> Result<u32, DatapathError> {
+        Ok(1)
+    }
+
+    fn capacity(&self) -> Result<u32, DatapathError> {
+        Ok(CAPACITY)
+    }
+
+    fn get(&self, key: &BanKey) -> Result<Option<Ban>, DatapathError> {
+        Ok(self.bans.borrow().get(&place(key)).copied())
+    }
+
+    fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
+        let (word, bit) = key.length_bit();
+        let mut lengths = self.lengths.get();
+        lengths[word as usize] |= bit;
+        self.lengths.set(lengths);
+        self.bans.borrow_mut().insert(place(&key), ban);
+        Ok(())
+    }
+
+    fn remove(&self, key: &BanKey) -> Result<bool, DatapathError> {
+        Ok(self.bans.borrow_mut().remove(&place(key)).is_some())
+    }
+
+    fn read_some(
+        &self,
+        position: Option<u32>,
+        some: &mut Vec<(BanKey, Ban)>,
+    ) -> Result<Option<u32>, DatapathError> {
+        let bans = self.bans.borrow();
+        let from = position.unwrap_or_default() as usize;
+        let keys = bans.iter().skip(from).take(2);
+        some.extend(keys.map(|((address, length), ban)| {
+            let length = u8::try_from(*length).unwrap();
+            (BanKey::new(&(*address).into(), length), *ban)
+        }));
+        let next = from + 2;
+        Ok((next < bans.len()).then(|| u32::try_from(next).unwrap()))
+    }
+
+    fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError> {
+        let present = self.lengths.get();
+        self.lengths
+            .set(std::array::from_fn(|word| present[word] & used[word]));
+        Ok(())
+    }
+}
+
+impl ban::BanStore for Memory {
+    fn lengths(&self, word: u32) -> u64 {
+        self.lengths.get()[word as usize]
+    }
+
+    fn until(&self, key: &BanKey) -> Option<u64> {
+        self.bans.borrow().get(&place(key)).map(|ban| ban.until_ns)
+    }
+}
+
+fn new(prefix: IpNet, seconds: Option<u64>) -> NewBan {
+    NewBan {
+        prefix,
+        for_ns: seconds.map(|seconds| seconds * SECOND),
+        reason: BanReason::try_from("a test".to_owned()).unwrap(),
+        limit: None,
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ban(IpNet, Option<u64>),
+    Unban(IpNet),
+    Pass(u64),
+    Sweep,
+    Restart,
+}
+
+/// A few prefixes, some of them in others.
+fn prefix() -> impl Strategy<Value = IpNet> {
+    let v4 = (0u32..3, prop::sample::select(vec![32, 24, 1]));
+    let v4 = v4.prop_map(|(last, length)| (IpAddr::from([192, 0, 2, last as u8]), length));
+    let v6 = (0u128..3, prop::sample::select(vec![128, 64, 65]));
+    let v6 = v6.prop_map(|(last, length)| {
+        (
+            IpAddr::from(Ipv6Addr::from_bits((0x2001_0db8 << 96) | last)),
+            length,
+        )
+    });
+    prop_oneof![v4, v6].prop_map(|(address, length)| IpNet::new(address, length).unwrap().trunc())
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (prefix(), prop::option::of(1u64..20)).prop_map(|(prefix, ns)| Step::Ban(prefix, ns)),
+        1 => prefix().prop_map(Step::Unban),
+        3 => (1u64..15).prop_map(Step::Pass),
+        2 => Just(Step::Sweep),
+        1 => Just(Step::Restart),
+    ]
+}
+
+/// What the store should do, in the simplest way: prefixes with the seconds in which they were
+/// banned and end, and how often.
+#[derive(Default)]
+struct Model(BTreeMap<IpNet, (u64, u64, u16)>);
+
+impl Model {
+    fn holding(&self, now: u64) -> impl Iterator<Item = &IpNet> {
+        let bans = self.0.iter();
+        bans.filter(move |(_, (_, until, _))| now < *until)
+            .map(|(prefix, _)| prefix)
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_store_does_what_a_naive_one_does(steps in prop::collection::vec(step(), 1..80)) {
+        let table = Memory::default();
+        let mut store = BanStore::default();
+        let mut model = Model::default();
+        let mut now = 1_000;
+        for step in steps {
+            let mut bans = store.open(&table, now * SECOND).unwrap();
+            match step {
+                Step::Ban(prefix, seconds) => {
+                    let before = bans.remembered(prefix).unwrap();
+                    let made = bans.ban(&new(prefix, seconds));
+                    let until = seconds.map_or(u64::MAX, |seconds| now + seconds);
+                    match made {
+                        Ok(banned) => {
+                            // Who was forgotten begins anew.
+                            let times = before.map_or(1, |_| model.0[&prefix].2 + 1);
+                            prop_assert_eq!(banned.ban.times, times);
+                            let held = model.holding(now).any(|held| *held == prefix);
+                            prop_assert_eq!(banned.replaced.is_some(), held);
+                            model.0.insert(prefix, (now, until, times));
+                        }
+                        Err(error) => {
+                            let is_full = matches!(error, BanError::Full { capacity: CAPACITY });
+                            prop_assert!(is_full, "{error}");
+                            prop_assert_eq!(model.holding(now).count(), CAPACITY as usize);
+                        }
+                    }
+                    prop_assert!(table.bans.borrow().len() <= CAPACITY as usize);
+                }
+                Step::Unban(prefix) => {
+                    let held = model.holding(now).any(|held| *held == prefix);
+                    prop_assert_eq!(bans.unban(prefix).unwrap().is_some(), held);
+                    model.0.remove(&prefix);
+                }
+                Step::Pass(seconds) => now += seconds,
+                Step::Sweep => {
+                    // Each looks at two; the last of them comes to the end.
+                    for _ in 0..CAPACITY {
+                        bans.sweep().unwrap();
+                    }
+                    model.0.retain(|_, (since, until, _)| {
+                        *until == u64::MAX || now < *until + (*until - *since)
+                    });
+                    let known = bans.remembered("192.0.2.0/24".parse().unwrap()).unwrap();
+                    prop_assert!(known.is_none_or(|ban| !is_forgotten(&ban, now * SECOND)));
+                    for (address, length) in table.bans.borrow().keys() {
+                        let prefix = IpNet::new(*address, *length as u8).unwrap();
+                        prop_assert!(model.0.contains_key(&prefix), "{prefix} is forgotten");
+                    }
+                }
+                Step::Restart => store = BanStore::default(),
+            }
+            let bans = store.open(&table, now * SECOND).unwrap();
+            let count = |v6: bool| {
+                let holding = model.holding(now);
+                holding.filter(|prefix| prefix.addr().is_ipv6() == v6).count() as u32
+            };
+            prop_assert_eq!(bans.holding(), [count(false), count(true)]);
+            for prefix in model.0.keys() {
+                let is_banned = model.holding(now).any(|held| held.contains(&prefix.network()));
+                let source = Address::from(prefix.network());
+                prop_assert_eq!(ban::is_banned(&table, &source, || now * SECOND), is_banned);
+            }
+            // No length is looked for in vain, and none that is used is missing.
+            let mut lengths = [0; LENGTH_WORDS as usize];
+            for (address, length) in table.bans.borrow().keys() {
+                let (word, bit) = BanKey::new(&(*address).into(), *length as u8).length_bit();
+                lengths[word as usize] |= bit;
+            }
+            prop_assert_eq!(table.lengths.get(), lengths);
+        }
+    }
+}
+
+#[test]
+fn everybody_is_not_banned() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, SECOND).unwrap();
+    let refused = bans.ban(&new("0.0.0.0/0".parse().unwrap(), None));
+    assert!(matches!(refused, Err(BanError::Everybody)));
+    assert!(bans.unban("::/0".parse().unwrap()).unwrap().is_none());
+}
+
+#[test]
+fn what_was_done_is_counted_by_whose_it_is() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let prefix = |last: u8| IpNet::from(IpAddr::from([192, 0, 2, last]));
+    let mut bans = store.open(&table, SECOND).unwrap();
+    for last in 0..3 {
+        bans.ban(&new(prefix(last), Some(10))).unwrap();
+    }
+    let by_limit = NewBan {
+        limit: Some(LimitId(7)),
+        ..new(prefix(3), Some(20))
+    };
+    bans.ban(&by_limit).unwrap();
+    bans.ban(&new(prefix(0), Some(10))).unwrap();
+    assert!(bans.unban(prefix(1)).unwrap().is_some());
+    assert!(bans.unban(prefix(1)).unwrap().is_none());
+    let bans = store.open(&table, 12 * SECOND).unwrap();
+    let by_hand = Done {
+        made: 4,
+        lifted: 1,
+        ended: 2,
+    };
+    let limit = Done {
+        made: 1,
+        ..Done::default()
+    };
+    let expected = BTreeMap::from([(7, limit), (Ban::BY_HAND, by_hand)]);
+    assert_eq!(*bans.all_done(), expected);
+    assert_eq!(bans.holding(), [1, 0]);
+}

@@ -1,0 +1,118 @@
+//! How many bans a table has: in all, of each prefix length, and how many of them hold. Without
+//! a copy of the bans: of those that hold, only how many end in which second.
+
+use std::collections::BTreeMap;
+
+use limiter_common::{
+    address::Family,
+    ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Who banned, as [`Ban::limit`] has it: a limit's interned id, or [`Ban::BY_HAND`].
+pub(in crate::daemon) type Origin = u16;
+
+/// How many bans a table has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Also those that have ended.
+    entries: u32,
+    /// The same by prefix length.
+    by_length: BTreeMap<(u32, u64), u32>,
+    /// Those that hold: by the second in which they are over, then by whose they are.
+    ends: BTreeMap<(u64, Origin, usize), u32>,
+    /// The sums of the former, by family.
+    holding: [u32; 2],
+    /// In whole seconds: what has ended by then is not among those that hold.
+    now: u64,
+}
+
+/// The first whole second in which a ban holds no more.
+const fn end(ban: &Ban) -> u64 {
+    if ban.until_ns == FOREVER {
+        u64::MAX
+    } else {
+        ban.until_ns.div_ceil(SECOND)
+    }
+}
+
+const fn family(key: &BanKey) -> Family {
+    key.address().family
+}
+
+impl Tally {
+    /// How many bans there are, also those that have ended.
+    pub(super) const fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// How many hold, by family; one that has ended counts for up to a second more.
+    pub(super) const fn holding(&self) -> [u32; 2] {
+        self.holding
+    }
+
+    /// How many are there that have ended.
+    pub(super) fn ended(&self) -> u32 {
+        self.entries.saturating_sub(self.holding.iter().sum())
+    }
+
+    /// The prefix lengths that any of them has, as words of bits: see [`BanKey::length_bit`].
+    pub(super) fn lengths(&self) -> [u64; LENGTH_WORDS as usize] {
+        let mut lengths = [0; LENGTH_WORDS as usize];
+        for (word, bit) in self.by_length.keys() {
+            lengths[*word as usize] |= bit;
+        }
+        lengths
+    }
+
+    /// Counts a ban that is there.
+    pub(super) fn add(&mut self, key: &BanKey, ban: &Ban) {
+        self.entries += 1;
+        *self.by_length.entry(key.length_bit()).or_default() += 1;
+        if end(ban) > self.now {
+            let family = family(key).index();
+            self.holding[family] += 1;
+            *self.ends.entry((end(ban), ban.limit, family)).or_default() += 1;
+        }
+    }
+
+    /// Counts a ban no more; returns whether it was the last of its length.
+    pub(super) fn remove(&mut self, key: &BanKey, ban: &Ban) -> bool {
+        self.entries -= 1;
+        if end(ban) > self.now {
+            let family = family(key).index();
+            self.holding[family] -= 1;
+            take_one(&mut self.ends, (end(ban), ban.limit, family));
+        }
+        take_one(&mut self.by_length, key.length_bit())
+    }
+
+    /// It is `now_ns`, in nanoseconds of the decision's clock; returns whose bans have ended since
+    /// it was asked last, and how many.
+    pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(Origin, u32)> {
+        self.now = now_ns / SECOND;
+        let mut over = Vec::new();
+        while let Some(first) = self.ends.first_entry()
+            && first.key().0 <= self.now
+        {
+            let ((_, origin, family), count) = first.remove_entry();
+            self.holding[family] -= count;
+            over.push((origin, count));
+        }
+        over
+    }
+}
+
+/// Takes one off a count; returns whether that was the last.
+fn take_one<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) -> bool {
+    let Some(count) = counts.get_mut(&key) else {
+        return true;
+    };
+    *count -= 1;
+    let is_last = *count == 0;
+    if is_last {
+        counts.remove(&key);
+    }
+    is_last
+}
