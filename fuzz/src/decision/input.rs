@@ -199,6 +199,7 @@ impl LimitInput {
                 ModeInput::Observe => Mode::Observe,
                 ModeInput::Off => Mode::Off,
             },
+            ban: None,
             default: self.default.map(RateInput::rate),
             overrides: overrides
                 .into_iter()

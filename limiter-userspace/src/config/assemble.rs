@@ -68,6 +68,7 @@ pub(super) fn policy(
                 cost: limit.cost,
                 matching: limit.matching,
                 mode: limit.mode,
+                ban: limit.ban.map(|(ban, _)| ban),
                 default: limit.default,
                 overrides: parts.overrides.remove(&index).unwrap_or_default(),
                 exclude: limit.exclude.into_names(),

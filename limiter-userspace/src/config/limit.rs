@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use limiter_common::limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat};
 
 use super::{
+    automatic_ban,
     diagnostics::Place,
     list_names::{self, ListNames},
     matching, nearest,
@@ -12,7 +13,7 @@ use super::{
     rate,
     reader::{Fields, Name, Reader},
 };
-use crate::policy::{Match, Mode, Rate};
+use crate::policy::{AutomaticBan, Match, Mode, Rate};
 
 const MODE: &str = "mode";
 const PREFIX_LENGTH: &str = "prefix-length";
@@ -21,6 +22,7 @@ const COST: &str = "cost";
 const MATCH: &str = "match";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
+const BAN: &str = "ban";
 
 /// What a built-in limit has already.
 const DEFINITION: [&str; 3] = [ID, COST, MATCH];
@@ -43,6 +45,8 @@ pub(super) struct Definition {
     pub(super) cost: Cost,
     pub(super) matching: Match,
     pub(super) mode: Mode,
+    /// When it bans whom it drops, and where that stands.
+    pub(super) ban: Option<(AutomaticBan, Place)>,
     pub(super) default: Option<Rate>,
     /// Whose packets it does not count.
     pub(super) exclude: ListNames,
@@ -62,6 +66,7 @@ impl Definition {
             cost: limit.cost,
             matching: Match::default(),
             mode: Mode::default(),
+            ban: None,
             default: None,
             exclude: ListNames::default(),
             block: ListNames::default(),
@@ -83,7 +88,16 @@ pub(super) fn read<'n>(
 ) -> Option<Definition> {
     let built_in = built_in(name.text);
     let [burst, count, period] = rate::FIELDS;
-    let known = [burst, count, period, MODE, PREFIX_LENGTH, EXCLUDE, BLOCK];
+    let known = [
+        burst,
+        count,
+        period,
+        MODE,
+        PREFIX_LENGTH,
+        EXCLUDE,
+        BLOCK,
+        BAN,
+    ];
     let fields = match built_in {
         Some(_) => reader.fields_and(body, EXPECTED, &known, &DEFINITION),
         None => reader.fields(body, EXPECTED, &[&known[..], &DEFINITION].concat()),
@@ -114,6 +128,10 @@ pub(super) fn read<'n>(
     };
     let exclude = list_names::read_field(reader, &fields, EXCLUDE);
     let block = list_names::read_field(reader, &fields, BLOCK);
+    let ban = fields.named(BAN).and_then(|(name, node)| {
+        let ban = automatic_ban::read(reader, name, node, id_format)?;
+        Some((ban, reader.place(name.at)))
+    });
     let has_rate = !rate::is_absent(&fields);
     let default = has_rate
         .then(|| rate::read(reader, &fields, name.at, cost))
@@ -125,6 +143,7 @@ pub(super) fn read<'n>(
         cost: cost?,
         matching,
         mode: mode.unwrap_or_default(),
+        ban,
         default,
         needs_overrides: !has_rate
             && fields.get(BLOCK).is_none()

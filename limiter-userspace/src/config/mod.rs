@@ -5,6 +5,7 @@
 //! is left of the file afterwards is right: nothing is checked again.
 
 mod assemble;
+mod automatic_ban;
 mod bans;
 mod buckets;
 mod contradictions;

@@ -38,10 +38,13 @@ pub(super) struct Fields<'n> {
 impl<'n> Fields<'n> {
     /// A field's value; `None`: the field is absent.
     pub(super) fn get(&self, name: &str) -> Option<&'n Node<'n>> {
-        self.present
-            .iter()
-            .find(|(field, _)| field.text == name)
-            .map(|(_, value)| *value)
+        self.named(name).map(|(_, value)| value)
+    }
+
+    /// A field with its name; `None`: the field is absent.
+    pub(super) fn named(&self, name: &str) -> Option<(Name<'n>, &'n Node<'n>)> {
+        let mut present = self.present.iter();
+        present.find(|(field, _)| field.text == name).copied()
     }
 
     /// Whether a field is absent and not merely misspelt, which was noted already.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble, bans, buckets,
+    Config, assemble, automatic_ban, bans, buckets,
     diagnostics::{FileNumber, Position, Problems},
     limits::{self, Limits},
     list_names, lists,
@@ -144,6 +144,7 @@ pub(super) fn read(
         .get(METRICS)
         .map(|node| settings::read_metrics(&mut reader, node))
         .unwrap_or_default();
+    automatic_ban::check_recorded(&parts.limits, offenders, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
     Some(Config {
         files: problems.files_read().to_vec(),

@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Match, SubscriberNumber, serial};
+use super::{AutomaticBan, Match, SubscriberNumber, serial};
 use crate::text;
 
 /// How fast a bucket refills and how much it holds, as configured.
@@ -136,6 +136,9 @@ pub struct Limit {
     pub matching: Match,
     /// What it does to packets above it.
     pub mode: Mode,
+    /// When it bans those whom it drops; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ban: Option<AutomaticBan>,
     /// The parameters of every id without an override; `None`: only the overridden ids are
     /// limited.
     pub default: Option<Rate>,
@@ -161,6 +164,7 @@ impl Limit {
             cost: built_in.cost,
             matching: Match::default(),
             mode: Mode::default(),
+            ban: None,
             default,
             overrides: Vec::new(),
             exclude: Vec::new(),

@@ -1,5 +1,6 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
+mod automatic_ban;
 mod compile;
 pub mod diff;
 mod limit;
@@ -16,6 +17,7 @@ use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
+    automatic_ban::{AutomaticBan, BanMode, Escalation},
     compile::{CompileError, CompiledPolicy},
     limit::{Limit, Mode, Override, OverrideId, Rate, owner_id},
     list::{List, Standing},

@@ -235,6 +235,7 @@ mod tests {
                 fragments: Fragments::Ignore,
             },
             mode: Mode::Observe,
+            ban: None,
             default: Some(rate(1)),
             overrides: vec![
                 other("198.51.100.7", None),

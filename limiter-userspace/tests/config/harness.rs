@@ -104,6 +104,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         cost: limit.cost,
         matching: Match::default(),
         mode: Mode::Enforce,
+        ban: None,
         default: None,
         overrides: vec![],
         exclude: vec![],

@@ -154,6 +154,7 @@ fn limits_of_one_s_own() {
                 ..Match::default()
             },
             mode: Mode::Off,
+            ban: None,
             default: None,
             overrides: vec![],
         },
@@ -164,6 +165,7 @@ fn limits_of_one_s_own() {
             cost: Cost::NewConnections,
             matching: Match::default(),
             mode: Mode::Enforce,
+            ban: None,
             default: Some(rate(1, 1, SECOND)),
             overrides: vec![],
         },
@@ -184,6 +186,7 @@ fn limits_of_one_s_own() {
                 fragments: Fragments::Ignore,
             },
             mode: Mode::Observe,
+            ban: None,
             default: Some(rate(20, 10, SECOND)),
             overrides: vec![
                 overridden("192.0.2.0/28", rated, None),

@@ -38,6 +38,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         cost: Cost::Packets,
         matching: Match::default(),
         mode: Mode::Enforce,
+        ban: None,
         default: Some(rate(burst)),
         overrides: Vec::new(),
     }

@@ -13,7 +13,7 @@ use limiter_common::{
 };
 use serde::Serialize;
 
-use super::{Limit, Match, Mode, OverrideId, Policy, Rate, SubscriberNumber, serial};
+use super::{AutomaticBan, Limit, Match, Mode, OverrideId, Policy, Rate, SubscriberNumber, serial};
 
 /// What a policy enforces other than the one before it. The comments of overrides do not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -73,6 +73,8 @@ pub struct Terms {
     pub rate: Option<Rate>,
     /// What it does to packets above it.
     pub mode: Mode,
+    /// When it bans those whom it drops; `None`: never.
+    pub ban: Option<AutomaticBan>,
 }
 
 /// One of the [`Terms`].
@@ -89,6 +91,8 @@ pub enum Part {
     Rate,
     /// [`Terms::mode`].
     Mode,
+    /// [`Terms::ban`].
+    Ban,
 }
 
 /// What becomes of a limit's buckets.
@@ -230,6 +234,7 @@ impl Terms {
             matching: limit.matching.clone(),
             rate: limit.default,
             mode: limit.mode,
+            ban: limit.ban,
         }
     }
 
@@ -240,6 +245,7 @@ impl Terms {
             (Part::Match, self.matching != other.matching),
             (Part::Rate, self.rate != other.rate),
             (Part::Mode, self.mode != other.mode),
+            (Part::Ban, self.ban != other.ban),
         ];
         let differing = parts.into_iter().filter(|(_, differs)| *differs);
         differing.map(|(part, _)| part).collect()

@@ -50,6 +50,7 @@ impl Part {
             Self::Match => "match",
             Self::Rate => "rate",
             Self::Mode => "mode",
+            Self::Ban => "ban",
         }
     }
 }
@@ -67,6 +68,9 @@ impl Display for LimitDiff {
             (_, Some(new)) => {
                 for part in [Part::Id, Part::Cost, Part::Match, Part::Rate, Part::Mode] {
                     detail(formatter, part.name(), &new.part(part))?;
+                }
+                if new.ban.is_some() {
+                    detail(formatter, Part::Ban.name(), &new.part(Part::Ban))?;
                 }
             }
             _ => {}
@@ -115,6 +119,7 @@ impl Terms {
             Part::Match => self.matching.to_string(),
             Part::Rate => rate(self.rate),
             Part::Mode => self.mode.name().to_owned(),
+            Part::Ban => (self.ban).map_or_else(|| "none".to_owned(), |ban| ban.to_string()),
         }
     }
 }

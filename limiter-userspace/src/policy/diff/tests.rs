@@ -29,6 +29,7 @@ fn limit(name: &str) -> Limit {
         cost: Cost::Packets,
         matching: Match::default(),
         mode: Mode::Enforce,
+        ban: None,
         default: Some(rate(20)),
         overrides: vec![overridden("192.0.2.1", 1), overridden("192.0.2.2", 2)],
         exclude: vec![],

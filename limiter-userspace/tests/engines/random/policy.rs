@@ -99,6 +99,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                 cost,
                 matching,
                 mode,
+                ban: None,
                 default,
                 overrides: distinct(id_format, overrides),
                 exclude: vec![],

@@ -1,0 +1,240 @@
+//! The field `ban` of a limit: when it bans those whom it drops.
+
+use std::ops::RangeInclusive;
+
+use limiter_common::{address::Family, limit::IdFormat};
+
+use super::{
+    Offenders,
+    diagnostics::Problems,
+    duration,
+    limits::Limits,
+    node::{Node, Value},
+    reader::{Fields, Name, Reader},
+};
+use crate::{
+    policy::{AutomaticBan, BanMode, Escalation},
+    text,
+};
+
+const AFTER: &str = "after";
+const WITHIN: &str = "within";
+const FOR: &str = "for";
+const AT_MOST: &str = "at-most";
+const ESCALATE: &str = "escalate";
+const RANGE_AFTER: &str = "range-after";
+const MODE: &str = "mode";
+
+const FIELDS: [&str; 7] = [AFTER, WITHIN, FOR, AT_MOST, ESCALATE, RANGE_AFTER, MODE];
+
+const REQUIRED: [&str; 3] = [AFTER, WITHIN, FOR];
+
+const EXPECTED: &str = "a map, such as {after: 1000 drops, within: 10s, for: 10m}";
+
+const SECOND_NS: u64 = 1_000_000_000;
+const HOUR_NS: u64 = 3_600 * SECOND_NS;
+
+/// Offenders are looked at ten times in it, and not more often than ten times a second.
+const WITHIN_NS: RangeInclusive<u64> = SECOND_NS..=24 * HOUR_NS;
+
+/// Up to a year.
+const LENGTH_NS: RangeInclusive<u64> = SECOND_NS..=8_760 * HOUR_NS;
+
+/// More drops than are recorded in the longest time.
+const DROPS: RangeInclusive<u64> = 1..=1_000_000_000;
+
+/// One address is no range.
+const ADDRESSES: RangeInclusive<u64> = 2..=65_536;
+
+/// Reads `ban`, under the field's `name`; `id_format` is `None` when it is not known, and then what
+/// depends on it is not checked.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    name: Name<'_>,
+    node: &'n Node<'n>,
+    id_format: Option<IdFormat>,
+) -> Option<AutomaticBan> {
+    if let Some(id_format) = id_format {
+        refuse_shared(reader, name, id_format);
+    }
+    let fields = reader.fields(node, EXPECTED, &FIELDS)?;
+    let missing: Vec<String> = REQUIRED
+        .iter()
+        .filter(|field| fields.is_missing(field))
+        .map(|field| format!("'{field}'"))
+        .collect();
+    match missing.as_slice() {
+        [] => {}
+        [field] => reader.error(name.at, format!("missing field {field} of 'ban'")),
+        fields => {
+            let fields = fields.join(", ");
+            reader.error(name.at, format!("missing fields {fields} of 'ban'"));
+        }
+    }
+    let after = fields.get(AFTER).map(|node| drops(reader, node));
+    let within_ns = length(reader, &fields, WITHIN, &WITHIN_NS);
+    let for_ns = length(reader, &fields, FOR, &LENGTH_NS);
+    let at_most_ns = length(reader, &fields, AT_MOST, &LENGTH_NS);
+    if let (Some(node), Some(for_ns), Some(at_most_ns)) = (fields.get(AT_MOST), for_ns, at_most_ns)
+        && at_most_ns < for_ns
+    {
+        let written = reader.scalar(node).unwrap_or_default();
+        let shortest = text::period(for_ns);
+        let message =
+            format!("invalid {AT_MOST} '{written}', must be at least '{FOR}': {shortest}");
+        reader.error(node.at, message);
+    }
+    let escalate = match fields.get(ESCALATE) {
+        Some(node) => escalation(reader, node),
+        None => Some(Escalation::NONE),
+    };
+    let range_after = match fields.get(RANGE_AFTER) {
+        Some(node) => range_after(reader, node, id_format),
+        None => Some(Some(AutomaticBan::RANGE_AFTER)),
+    };
+    let mode = match fields.get(MODE) {
+        Some(node) => reader.choice(node, MODE, BanMode::ALL.map(|mode| (mode.name(), mode))),
+        None => Some(BanMode::default()),
+    };
+    let for_ns = for_ns?;
+    Some(AutomaticBan {
+        after: after??,
+        within_ns: within_ns?,
+        for_ns,
+        at_most_ns: match fields.get(AT_MOST) {
+            Some(_) => at_most_ns?,
+            None => AutomaticBan::AT_MOST_NS.max(for_ns),
+        },
+        escalate: escalate?,
+        range_after: range_after?,
+        mode: mode?,
+    })
+}
+
+/// Notes the bans of limits that nobody is recorded for.
+pub(super) fn check_recorded(limits: &Limits, offenders: Offenders, problems: &mut Problems) {
+    if offenders != Offenders::OFF {
+        return;
+    }
+    for (_, limit) in limits.iter() {
+        if let Some((_, place)) = limit.ban {
+            let message = "'ban' needs offenders, of which `offenders: {capacity: 0}` records none: \
+                           give it room, such as 65536";
+            problems.note_at(place, message.to_owned());
+        }
+    }
+}
+
+/// Notes that a budget is not that of those whom it drops.
+fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdFormat) {
+    let whose = match id_format {
+        IdFormat::IpAddress | IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
+            return;
+        }
+        IdFormat::RegId => "a subscriber shares",
+        IdFormat::Total => "all sources share",
+    };
+    let message = format!(
+        "'ban' is not for id {}: of a budget that {whose}, packets are dropped of whoever comes \
+         next, and not of who has used it up",
+        id_format.name()
+    );
+    reader.error(name.at, message);
+}
+
+/// A number of drops: `1000` or `1000 drops`.
+fn drops<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
+    let Value::Text(text) = &node.value else {
+        return reader.whole(node, AFTER, DROPS);
+    };
+    let number = text
+        .strip_suffix("drops")
+        .or_else(|| text.strip_suffix("drop"))
+        .map(str::trim_end)
+        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|number| number.parse().ok());
+    let found = number.filter(|number| DROPS.contains(number));
+    if found.is_none() {
+        let (least, most) = (DROPS.start(), DROPS.end());
+        let message = format!(
+            "invalid {AFTER} '{text}', expected from {least} to {most}, such as '1000 drops'"
+        );
+        reader.error(node.at, message);
+    }
+    found
+}
+
+/// A duration in nanoseconds, if the field is there.
+fn length<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    name: &str,
+    range: &RangeInclusive<u64>,
+) -> Option<u64> {
+    const EXPECTED: &str = "a duration, such as '10s' or '1h30m'";
+    let node = fields.get(name)?;
+    let written = reader.text(node, EXPECTED)?;
+    let why = match duration::parse(written) {
+        Ok(ns) if range.contains(&ns) => return Some(ns),
+        Ok(_) => {
+            let (least, most) = (text::period(*range.start()), text::period(*range.end()));
+            format!("must be from {least} to {most}")
+        }
+        Err(error) => error.to_string(),
+    };
+    reader.error(node.at, format!("invalid {name} '{written}', {why}"));
+    None
+}
+
+/// A factor with up to three decimals.
+fn escalation<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Escalation> {
+    const EXPECTED: &str = "a number from 1 to 100 with up to three decimals, such as 2 or 1.5";
+    if !matches!(node.value, Value::Unsigned(_) | Value::OtherNumber) {
+        reader.unexpected(node, EXPECTED);
+        return None;
+    }
+    let written = reader.scalar(node)?;
+    let factor = thousandths(written).and_then(Escalation::from_thousandths);
+    if factor.is_none() {
+        let message = format!("invalid {ESCALATE} '{written}', expected {EXPECTED}");
+        reader.error(node.at, message);
+    }
+    factor
+}
+
+/// The thousandths of a decimal number; `None`: it is none, or has more decimals.
+fn thousandths(written: &str) -> Option<u32> {
+    let (whole, decimals) = written.split_once('.').unwrap_or((written, ""));
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !are_digits(whole) || !are_digits(decimals) || decimals.len() > 3 {
+        return None;
+    }
+    let decimals = format!("{decimals:0<3}").parse::<u32>().ok()?;
+    whole
+        .parse::<u32>()
+        .ok()?
+        .checked_mul(1_000)?
+        .checked_add(decimals)
+}
+
+/// A number of addresses, or `off`.
+fn range_after<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    id_format: Option<IdFormat>,
+) -> Option<Option<u32>> {
+    if let Some(id_format) = id_format
+        && !id_format.is_for(Family::V6)
+    {
+        let message = format!(
+            "'{RANGE_AFTER}' is for ranges of IPv6, which id {} never sees",
+            id_format.name()
+        );
+        reader.error(node.at, message);
+    }
+    if reader.scalar(node) == Some("off") {
+        return Some(None);
+    }
+    let addresses = reader.whole(node, RANGE_AFTER, ADDRESSES)?;
+    Some(u32::try_from(addresses).ok())
+}

@@ -1,0 +1,392 @@
+//! Automatic bans: which of the offenders a limit's `ban` bans.
+//!
+//! A [`Decider`] is given what was recorded of the offenders, look after look, with the time. An
+//! offender's drops since the last look go to a window of ten slices. So, if a look comes every
+//! `i` and finds all that was dropped,
+//!
+//! * nobody is banned who had fewer than `after` drops within some `within` + `i`, and
+//! * whoever has `after` drops within nine tenths of `within` is banned at the next look.
+//!
+//! What is recorded of offenders are lower bounds: drops may be skipped, and offenders forgotten.
+//! Then somebody is banned later or not at all; nobody is banned for drops that were not theirs.
+//! Where looks are so rare that more than `within` is between two, it is not known when in between
+//! the drops were: only so many are counted as some `within` in it must have had.
+
+mod offence;
+mod ranges;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
+    mem,
+    net::IpAddr,
+    time::Duration,
+};
+
+use limiter_common::{
+    address::Family,
+    ban::BanKey,
+    gcra::Gcra,
+    limit::LimitId,
+    offender::{Offender, OffenderKey},
+};
+
+pub use self::offence::Offence;
+use self::{
+    ranges::{Members, network_of, site_of},
+    window::{SLICES, Window},
+};
+use crate::policy::{AutomaticBan, Mode, Policy};
+
+/// How many bans are made in a second, and at once: what more there is waits for the next look.
+pub const BANS_PER_SECOND: u64 = 1_000;
+
+const BUDGET: Gcra = Gcra::new(BANS_PER_SECOND, BANS_PER_SECOND, 1_000_000_000)
+    .expect("a limit that a configuration could have");
+
+/// From one look to the next it takes a tenth of the shortest `within`, but no longer than this.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A limit and whom it drops or bans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Subject {
+    /// The limit's interned id.
+    pub limit: u16,
+    /// An address, or a range.
+    pub prefix: BanKey,
+}
+
+/// What a look finds.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// Who is to be banned now: those with the most drops first.
+    pub offences: Vec<Offence>,
+    /// Who would be too, by their limits, but for [`BANS_PER_SECOND`].
+    pub delayed: BTreeMap<LimitId, u64>,
+}
+
+/// Decides who is banned. Times are in nanoseconds of the decision's clock.
+///
+/// Memory is bounded: some hundred bytes for each offender who is remembered, fewer than
+/// `range-after` members for each range that has banned ones, and who is set aside.
+#[derive(Debug)]
+pub struct Decider {
+    /// Of the limits that ban, by their interned ids.
+    terms: BTreeMap<u16, AutomaticBan>,
+    sources: HashMap<OffenderKey, Source>,
+    members: Members,
+    /// Those whose drops do not count, until when.
+    aside: HashMap<Subject, u64>,
+    /// When the budget of bans is full again: its TAT.
+    full_again_ns: u64,
+    /// When the last look was.
+    looked_ns: u64,
+    /// When the last look at the offenders was.
+    read_ns: u64,
+}
+
+/// One offender.
+#[derive(Debug, Default)]
+struct Source {
+    /// Its drops, as they were recorded at the last look.
+    drops: u64,
+    window: Window,
+}
+
+impl Decider {
+    /// Drops count from now on. No limit bans anybody yet.
+    #[must_use]
+    pub fn new(now_ns: u64) -> Self {
+        Self {
+            terms: BTreeMap::new(),
+            sources: HashMap::new(),
+            members: Members::default(),
+            aside: HashMap::new(),
+            full_again_ns: 0,
+            looked_ns: now_ns,
+            read_ns: now_ns,
+        }
+    }
+
+    /// Goes on with the limits of a policy. What it has counted for a limit whose `within` is the
+    /// same counts on.
+    pub fn adopt(&mut self, policy: &Policy) {
+        let limits = policy.limits.iter();
+        let enforcing = limits.filter(|limit| limit.mode == Mode::Enforce);
+        let terms: BTreeMap<_, _> = enforcing
+            .filter_map(|limit| Some((limit.id.0, limit.ban?)))
+            .collect();
+        let before = mem::replace(&mut self.terms, terms);
+        let within = |terms: &BTreeMap<u16, AutomaticBan>, limit: u16| {
+            terms.get(&limit).map(|terms| terms.within_ns)
+        };
+        let terms = &self.terms;
+        self.sources
+            .retain(|key, _| within(terms, key.limit) == within(&before, key.limit));
+    }
+
+    /// When the limit bans; `None`: never.
+    #[must_use]
+    pub fn terms(&self, limit: LimitId) -> Option<&AutomaticBan> {
+        self.terms.get(&limit.0)
+    }
+
+    /// The limits that ban.
+    pub fn limits(&self) -> impl Iterator<Item = LimitId> {
+        self.terms.keys().copied().map(LimitId)
+    }
+
+    /// How long it takes from one look to the next; `None`: no limit bans anybody.
+    #[must_use]
+    pub fn interval(&self) -> Option<Duration> {
+        let slices = self.terms.values().map(slice_ns);
+        let interval = slices.min().map(Duration::from_nanos);
+        interval.map(|interval| interval.min(LONGEST_INTERVAL))
+    }
+
+    /// A look at limits that have dropped nothing since the last one.
+    pub const fn nothing_new(&mut self, now_ns: u64) {
+        self.looked_ns = now_ns;
+    }
+
+    /// A look at the offenders. The same key may come several times, of several interfaces.
+    pub fn look(
+        &mut self,
+        now_ns: u64,
+        offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
+    ) -> Look {
+        self.add(now_ns, offenders);
+        self.members.end(now_ns);
+        let mut offences = self.offences(now_ns);
+        offences.sort_unstable_by_key(|offence| {
+            let Subject { limit, prefix } = offence.subject;
+            // What comes after the drops makes the order the same each time.
+            let order = (IpAddr::from(prefix.address()), prefix.prefix_length());
+            (Reverse(offence.drops), limit, order)
+        });
+        let mut look = Look::default();
+        for offence in offences {
+            if self.spend(now_ns) {
+                look.offences.push(offence);
+            } else {
+                *look.delayed.entry(offence.limit()).or_default() += 1;
+            }
+        }
+        look
+    }
+
+    /// Somebody whom the last look found is banned until `until_ns`. Returns the prefixes that were
+    /// banned before and are part of it: their bans are not needed any more.
+    pub fn banned(&mut self, offence: &Offence, until_ns: u64) -> Vec<BanKey> {
+        // What was dropped before the ban came into force is in the next look.
+        self.set_aside(offence, self.read_ns.saturating_add(1));
+        self.members.add(&offence.subject, until_ns);
+        self.members.take(&offence.subject)
+    }
+
+    /// Somebody whom the last look found is not banned, and no look finds them before `until_ns`.
+    pub fn set_aside(&mut self, offence: &Offence, until_ns: u64) {
+        self.aside.insert(offence.subject, until_ns);
+    }
+
+    /// Adds what offenders were dropped since the last look.
+    fn add(&mut self, now_ns: u64, offenders: impl IntoIterator<Item = (OffenderKey, Offender)>) {
+        let before_ns = mem::replace(&mut self.looked_ns, now_ns);
+        let gap_ns = now_ns.saturating_sub(before_ns);
+        let read_ns = mem::replace(&mut self.read_ns, now_ns);
+        self.aside.retain(|_, until_ns| *until_ns > read_ns);
+        let offenders = self.merged(offenders);
+        // Who was forgotten begins again, and is counted here no longer than there.
+        self.sources.retain(|key, _| offenders.contains_key(key));
+        for (key, offender) in offenders {
+            let Some(terms) = self.terms.get(&key.limit) else {
+                continue;
+            };
+            let (source, is_known) = match self.sources.entry(key) {
+                Entry::Occupied(entry) => (entry.into_mut(), true),
+                Entry::Vacant(entry) => (entry.insert(Source::default()), false),
+            };
+            let drops = if offender.first_drop_ns >= before_ns {
+                offender.drops
+            } else if is_known {
+                // Fewer than there were: part of it was forgotten.
+                offender.drops.saturating_sub(source.drops)
+            } else {
+                // From before our time.
+                0
+            };
+            source.drops = offender.drops;
+            if is_aside(&self.aside, &key) {
+                source.window = Window::default();
+            } else {
+                let windows = gap_ns.div_ceil(terms.within_ns).max(1);
+                source.window.add(now_ns / slice_ns(terms), drops / windows);
+            }
+        }
+    }
+
+    /// The offenders of limits that ban, each once.
+    fn merged(
+        &self,
+        offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
+    ) -> HashMap<OffenderKey, Offender> {
+        let mut merged = HashMap::<_, Offender>::new();
+        for (key, offender) in offenders {
+            if self.terms.contains_key(&key.limit) {
+                let all = merged.entry(key);
+                all.and_modify(|all| {
+                    all.drops += offender.drops;
+                    all.first_drop_ns = all.first_drop_ns.min(offender.first_drop_ns);
+                })
+                .or_insert(offender);
+            }
+        }
+        merged
+    }
+
+    /// Everybody who has enough drops.
+    fn offences(&self, now_ns: u64) -> Vec<Offence> {
+        let mut addresses = Vec::new();
+        let mut networks = HashMap::<Subject, Offence>::new();
+        for (key, source) in &self.sources {
+            let Some(terms) = self.terms.get(&key.limit) else {
+                continue;
+            };
+            let drops = source.window.sum(now_ns / slice_ns(terms));
+            if drops == 0 {
+                continue;
+            }
+            if terms.range_after.is_some()
+                && let Some(network) = network_of(key.limit, &key.address())
+            {
+                add_member(&mut networks, network, drops);
+            }
+            if drops >= terms.after {
+                addresses.push(Offence {
+                    subject: alone(key),
+                    drops,
+                    members: 1,
+                });
+            }
+        }
+        networks.retain(|network, offence| self.is_offence(now_ns, network, offence));
+        let sites = self.sites(&networks);
+        let is_part = |of: &HashMap<Subject, Offence>, range: Option<Subject>| {
+            range.is_some_and(|range| of.contains_key(&range))
+        };
+        addresses.retain(|offence| {
+            let (limit, address) = (offence.subject.limit, offence.prefix().address());
+            !is_part(&networks, network_of(limit, &address))
+                && !is_part(&sites, site_of(limit, &address))
+        });
+        let networks = networks.into_values().filter(|offence| {
+            let site = site_of(offence.subject.limit, &offence.prefix().address());
+            !is_part(&sites, site)
+        });
+        addresses.extend(networks);
+        addresses.extend(sites.into_values());
+        addresses
+    }
+
+    /// Whether a /64 has enough drops of enough addresses; those that are banned count, too.
+    fn is_offence(&self, now_ns: u64, network: &Subject, offence: &mut Offence) -> bool {
+        let Some(terms) = self.terms.get(&network.limit) else {
+            return false;
+        };
+        if offence.drops < terms.after {
+            return false;
+        }
+        let slice = now_ns / slice_ns(terms);
+        let is_dropped = |member: &&BanKey| {
+            let key = OffenderKey::new(LimitId(network.limit), &member.address());
+            let source = self.sources.get(&key);
+            source.is_some_and(|source| source.window.sum(slice) > 0)
+        };
+        let banned = self.members.of(network);
+        offence.members += banned.filter(|member| !is_dropped(member)).count() as u64;
+        is_range(terms, offence.members)
+    }
+
+    /// The /48s of which enough /64s offend or are banned.
+    fn sites(&self, networks: &HashMap<Subject, Offence>) -> HashMap<Subject, Offence> {
+        let mut sites = HashMap::new();
+        let mut offending = HashSet::new();
+        for offence in networks.values() {
+            let Subject { limit, prefix } = offence.subject;
+            if let Some(site) = site_of(limit, &prefix.address()) {
+                add_member(&mut sites, site, offence.drops);
+                offending.insert(offence.subject);
+            }
+        }
+        sites.retain(|site, offence| {
+            let banned = self.members.of(site).filter(|member| {
+                !offending.contains(&Subject {
+                    limit: site.limit,
+                    prefix: **member,
+                })
+            });
+            offence.members += banned.count() as u64;
+            let terms = self.terms.get(&site.limit);
+            terms.is_some_and(|terms| is_range(terms, offence.members))
+        });
+        sites
+    }
+
+    /// Takes one ban off the budget, if there is one left.
+    fn spend(&mut self, now_ns: u64) -> bool {
+        let spent = BUDGET.spend(now_ns, 1);
+        match spent.map(|change| change.apply(self.full_again_ns)) {
+            Ok(Ok(full_again_ns)) => {
+                self.full_again_ns = full_again_ns;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The length of a slice of the window.
+const fn slice_ns(terms: &AutomaticBan) -> u64 {
+    terms.within_ns / SLICES
+}
+
+const fn is_range(terms: &AutomaticBan, members: u64) -> bool {
+    matches!(terms.range_after, Some(least) if members >= least as u64)
+}
+
+/// An offender by itself.
+const fn alone(key: &OffenderKey) -> Subject {
+    let address = key.address();
+    let length = match address.family {
+        Family::V4 => 32,
+        Family::V6 => 128,
+    };
+    Subject {
+        limit: key.limit,
+        prefix: BanKey::new(&address, length),
+    }
+}
+
+/// Whether the drops of an offender do not count, or those of a range that it is in.
+fn is_aside(aside: &HashMap<Subject, u64>, key: &OffenderKey) -> bool {
+    let is_aside = |subject: &Subject| aside.contains_key(subject);
+    let address = key.address();
+    !aside.is_empty()
+        && (is_aside(&alone(key))
+            || network_of(key.limit, &address).is_some_and(|network| is_aside(&network))
+            || site_of(key.limit, &address).is_some_and(|site| is_aside(&site)))
+}
+
+/// Adds the drops of one of its members to a range.
+fn add_member(ranges: &mut HashMap<Subject, Offence>, range: Subject, drops: u64) {
+    let offence = ranges.entry(range).or_insert(Offence {
+        subject: range,
+        drops: 0,
+        members: 0,
+    });
+    offence.drops += drops;
+    offence.members += 1;
+}

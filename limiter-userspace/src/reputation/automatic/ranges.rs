@@ -1,0 +1,78 @@
+//! The ranges that are banned as one, and what of them is banned.
+
+use std::collections::HashMap;
+
+use limiter_common::{
+    address::{Address, Family},
+    ban::BanKey,
+};
+
+use super::Subject;
+
+/// What one subscriber has at least, whatever addresses it draws there.
+const NETWORK: u8 = 64;
+
+/// What a site has, or a customer with several networks.
+const SITE: u8 = 48;
+
+/// The /64 of an IPv6 address. IPv4 addresses have none: those of a /24 belong to anybody.
+pub(super) fn network_of(limit: u16, address: &Address) -> Option<Subject> {
+    let prefix = BanKey::new(address, NETWORK);
+    matches!(address.family, Family::V6).then_some(Subject { limit, prefix })
+}
+
+/// The /48 of an IPv6 address.
+pub(super) fn site_of(limit: u16, address: &Address) -> Option<Subject> {
+    let prefix = BanKey::new(address, SITE);
+    matches!(address.family, Family::V6).then_some(Subject { limit, prefix })
+}
+
+/// The range that a prefix is a member of: the /64 of an address, the /48 of a /64.
+fn around(member: &Subject) -> Option<Subject> {
+    let address = member.prefix.address();
+    match member.prefix.prefix_length() {
+        128 => network_of(member.limit, &address),
+        64 => site_of(member.limit, &address),
+        _ => None,
+    }
+}
+
+/// The members of ranges that are banned, and until when, in nanoseconds. There are fewer of a
+/// range than it takes to ban it.
+#[derive(Debug, Default)]
+pub(super) struct Members(HashMap<Subject, HashMap<BanKey, u64>>);
+
+impl Members {
+    /// A prefix is banned until `until_ns`.
+    pub(super) fn add(&mut self, member: &Subject, until_ns: u64) {
+        if let Some(range) = around(member) {
+            let members = self.0.entry(range).or_default();
+            members.insert(member.prefix, until_ns);
+        }
+    }
+
+    /// Those of a range.
+    pub(super) fn of(&self, range: &Subject) -> impl Iterator<Item = &BanKey> {
+        let members = self.0.get(range);
+        members.into_iter().flat_map(HashMap::keys)
+    }
+
+    /// Those of a range, which are not counted any more.
+    pub(super) fn take(&mut self, range: &Subject) -> Vec<BanKey> {
+        let members = self.0.remove(range).unwrap_or_default();
+        let mut members: Vec<_> = members.into_keys().collect();
+        members.sort_unstable_by_key(|member| {
+            let Address { high, low, .. } = member.address();
+            (high, low)
+        });
+        members
+    }
+
+    /// Forgets the bans that have ended.
+    pub(super) fn end(&mut self, now_ns: u64) {
+        self.0.retain(|_, members| {
+            members.retain(|_, until_ns| *until_ns > now_ns);
+            !members.is_empty()
+        });
+    }
+}

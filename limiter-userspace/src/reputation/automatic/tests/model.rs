@@ -1,0 +1,141 @@
+//! Random drops, beside a model that keeps each of them: nobody is banned too early, and who has to
+//! be is.
+
+use proptest::prelude::*;
+
+use super::{MS, Scene, ns, shown, terms};
+
+const WITHIN_MS: u64 = 10_000;
+const AFTER: u64 = 30;
+const SOURCES: usize = 3;
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Some milliseconds later a source is dropped so often.
+    Drops(u64, usize, u64),
+    /// Some milliseconds later it is looked.
+    Look(u64),
+    /// The kernel forgets a source.
+    Forget(usize),
+}
+
+fn step(forgets: bool) -> impl Strategy<Value = Step> {
+    let forgetting = u32::from(forgets);
+    prop_oneof![
+        12 => (0_u64..700, 0..SOURCES, 1_u64..8)
+            .prop_map(|(step, source, drops)| Step::Drops(step, source, drops)),
+        6 => (0_u64..1_500).prop_map(Step::Look),
+        1 => (0_u64..60_000).prop_map(Step::Look),
+        forgetting => (0..SOURCES).prop_map(Step::Forget),
+    ]
+}
+
+/// All drops there ever were, and when it was looked, in milliseconds.
+#[derive(Default)]
+struct Model {
+    /// When, of whom, how many.
+    drops: Vec<(u64, usize, u64)>,
+    looks: Vec<u64>,
+    /// When each was last banned.
+    banned: [Option<u64>; SOURCES],
+}
+
+impl Model {
+    /// The drops of a source after a time, up to now.
+    fn since(&self, source: usize, after_ms: Option<u64>) -> u64 {
+        let drops = self.drops.iter().filter(|(at_ms, of, _)| {
+            *of == source && after_ms.is_none_or(|after_ms| *at_ms > after_ms)
+        });
+        drops.map(|(_, _, drops)| drops).sum()
+    }
+
+    /// Whether some `within`, and the longest pause in it, has as many drops as it takes.
+    fn may_be_banned(&self, source: usize, now_ms: u64) -> bool {
+        // The look that is the first to count in the window has seen what came since the one
+        // before it.
+        let before = now_ms.checked_sub(WITHIN_MS).and_then(|begin_ms| {
+            let mut looks = self.looks.iter().rev();
+            looks.find(|look| **look <= begin_ms)
+        });
+        self.since(source, before.copied()) >= AFTER
+    }
+
+    /// Whether nine tenths of `within` have as many, all since the look after the last ban.
+    fn must_be_banned(&self, source: usize, now_ms: u64) -> bool {
+        let begin_ms = now_ms.checked_sub(WITHIN_MS / 10 * 9);
+        let counts_from = self.banned[source].and_then(|banned_ms| {
+            let mut looks = self.looks.iter();
+            looks.find(|look| **look > banned_ms).copied()
+        });
+        // Until then nothing counts.
+        if self.banned[source].is_some() && counts_from.is_none() {
+            return false;
+        }
+        // Of longer pauses it is only known what is certain.
+        let last_ms = self.looks.last().copied().unwrap_or_default();
+        now_ms - last_ms <= WITHIN_MS && self.since(source, begin_ms.max(counts_from)) >= AFTER
+    }
+}
+
+fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
+    let name = |source: usize| format!("192.0.2.{source}");
+    let mut scene = Scene::new(&[terms(AFTER, None)]);
+    let mut model = Model::default();
+    // Something before the first look is different from 0.
+    let mut now_ms = 1;
+    for step in steps {
+        match *step {
+            Step::Drops(step_ms, source, drops) => {
+                now_ms += step_ms;
+                scene.drops(now_ms, 1, &name(source), drops);
+                model.drops.push((now_ms, source, drops));
+            }
+            Step::Forget(source) => scene.forget(1, &name(source)),
+            Step::Look(step_ms) => {
+                // What is dropped at the moment of a look is not in the next one.
+                now_ms += step_ms + 1;
+                let look = scene.look(now_ms);
+                let found: Vec<_> = look
+                    .offences
+                    .iter()
+                    .map(|one| shown(&one.prefix()))
+                    .collect();
+                for source in 0..SOURCES {
+                    let is_found = found.contains(&name(source));
+                    if is_found {
+                        prop_assert!(model.may_be_banned(source, now_ms), "{source}, {now_ms} ms");
+                    } else if !forgets {
+                        prop_assert!(
+                            !model.must_be_banned(source, now_ms),
+                            "{source}, {now_ms} ms"
+                        );
+                    }
+                    if is_found {
+                        model.banned[source] = Some(now_ms);
+                    }
+                }
+                for offence in &look.offences {
+                    scene.decider.banned(offence, ns(now_ms) + MS);
+                }
+                model.looks.push(now_ms);
+                now_ms += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn bans_are_neither_early_nor_late(steps in prop::collection::vec(step(false), 1..200)) {
+        run(&steps, false)?;
+    }
+
+    #[test]
+    fn bans_are_not_early_where_the_kernel_forgets(
+        steps in prop::collection::vec(step(true), 1..200),
+    ) {
+        run(&steps, true)?;
+    }
+}

@@ -1,0 +1,350 @@
+//! Cases worked out by hand.
+
+use super::{MS, SECOND, Scene, ns, policy, shown, terms};
+use crate::{
+    policy::{AutomaticBan, Mode},
+    reputation::automatic::{BANS_PER_SECOND, Decider},
+};
+
+const ONE: &str = "192.0.2.1";
+const OTHER: &str = "192.0.2.2";
+
+#[test]
+fn as_many_drops_as_it_takes() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(10, 1, ONE, 99);
+    scene.drops(20, 1, OTHER, 100);
+    scene.check(1_000, &[(1, OTHER, 100, 1)]);
+    // It has to be dropped as often again.
+    scene.check(2_000, &[]);
+    scene.drops(2_500, 1, ONE, 1);
+    scene.check(3_000, &[(1, ONE, 100, 1)]);
+}
+
+/// A slice is a second: what was dropped in the look of second 0 counts up to second 9.
+#[test]
+fn the_window_s_edges() {
+    for (last_ms, is_banned) in [(9_000, true), (9_999, true), (10_000, false)] {
+        let mut scene = Scene::new(&[terms(100, None)]);
+        scene.drops(0, 1, ONE, 50);
+        scene.check(500, &[]);
+        scene.drops(last_ms - 1, 1, ONE, 50);
+        let expected = [(1, ONE, 100, 1)];
+        scene.check(last_ms, if is_banned { &expected } else { &[] });
+    }
+}
+
+#[test]
+fn slow_drops_never_ban() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    for second in 1..1_000 {
+        // At most ten looks of nine drops each.
+        scene.drops(second * 1_000 - 1, 1, ONE, 9);
+        scene.check(second * 1_000, &[]);
+    }
+}
+
+#[test]
+fn what_was_before_does_not_count() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    // Its first drop was before the decider began.
+    scene.recorded_before(1, ONE, 1_000);
+    scene.check(1_000, &[]);
+    scene.drops(1_500, 1, ONE, 99);
+    scene.check(2_000, &[]);
+    scene.drops(2_500, 1, ONE, 1);
+    scene.check(3_000, &[(1, ONE, 100, 1)]);
+}
+
+#[test]
+fn who_was_forgotten_begins_again() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(0, 1, ONE, 80);
+    scene.check(1_000, &[]);
+    scene.forget(1, ONE);
+    // It is back before the next look: what there is now was dropped since.
+    scene.drops(1_100, 1, ONE, 99);
+    scene.check(2_000, &[(1, ONE, 179, 1)]);
+    scene.drops(3_100, 1, OTHER, 80);
+    scene.check(4_000, &[]);
+    scene.forget(1, OTHER);
+    scene.check(5_000, &[]);
+    scene.drops(5_100, 1, OTHER, 99);
+    scene.check(6_000, &[]);
+}
+
+/// With `scope: interface` an address is there once for each.
+#[test]
+fn interfaces_add_up() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(0, 1, ONE, 60);
+    let twice = scene.recorded();
+    let look = scene
+        .decider
+        .look(ns(1_000), [twice.clone(), twice].concat());
+    assert_eq!(look.offences[0].drops, 120);
+}
+
+#[test]
+fn limits_count_for_themselves() {
+    let mut scene = Scene::new(&[terms(100, None), terms(10, None)]);
+    for limit in [1, 2, 3] {
+        scene.drops(0, limit, ONE, 50);
+    }
+    // The third does not ban.
+    scene.check(1_000, &[(2, ONE, 50, 1)]);
+}
+
+#[test]
+fn drops_before_the_ban_came_into_force() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(0, 1, ONE, 100);
+    scene.check(1_000, &[(1, ONE, 100, 1)]);
+    scene.drops(1_001, 1, ONE, 5_000);
+    scene.check(2_000, &[]);
+    // From then on it was dropped in spite of the ban: somebody has lifted it.
+    scene.drops(2_500, 1, ONE, 99);
+    scene.check(3_000, &[]);
+    scene.drops(3_500, 1, ONE, 1);
+    scene.check(4_000, &[(1, ONE, 100, 1)]);
+}
+
+#[test]
+fn a_look_without_news_forgets_no_ban() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(0, 1, ONE, 100);
+    scene.check(1_000, &[(1, ONE, 100, 1)]);
+    scene.decider.nothing_new(ns(2_000));
+    scene.drops(2_500, 1, OTHER, 1);
+    scene.check(3_000, &[]);
+}
+
+#[test]
+fn who_is_set_aside_is_found_no_more() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(0, 1, ONE, 100);
+    let look = scene.look(1_000);
+    scene.decider.set_aside(&look.offences[0], ns(5_000));
+    for second in 2..6 {
+        scene.drops(second * 1_000 - 1, 1, ONE, 100);
+        scene.check(second * 1_000, &[]);
+    }
+    scene.drops(5_999, 1, ONE, 100);
+    scene.check(6_000, &[(1, ONE, 100, 1)]);
+}
+
+/// Of drops that came some time in half a minute, some ten seconds had a third at least.
+#[test]
+fn a_late_look_counts_what_is_certain() {
+    for (drops, expected) in [(299, None), (300, Some(100)), (900, Some(300))] {
+        let mut scene = Scene::new(&[terms(100, None)]);
+        scene.drops(1, 1, ONE, drops);
+        let expected: Vec<_> = expected
+            .map(|drops| (1, ONE, drops, 1))
+            .into_iter()
+            .collect();
+        scene.check(30_000, &expected);
+    }
+    // Where nothing was dropped meanwhile, it is not late.
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.decider.nothing_new(ns(29_000));
+    scene.drops(29_001, 1, ONE, 100);
+    scene.check(30_000, &[(1, ONE, 100, 1)]);
+}
+
+#[test]
+fn addresses_of_a_network_are_banned_as_one() {
+    let mut scene = Scene::new(&[terms(100, Some(4))]);
+    for host in 1..=3 {
+        scene.drops(0, 1, &format!("2001:db8::{host}"), 99);
+    }
+    // Three are no range, and none of them is over.
+    scene.check(1_000, &[]);
+    // An attacker who takes another address for each packet.
+    for host in 0x10..0x74 {
+        scene.drops(1_000, 1, &format!("2001:db8:0:1::{host:x}"), 1);
+    }
+    scene.check(2_000, &[(1, "2001:db8:0:1::/64", 100, 100)]);
+    scene.drops(2_500, 1, "2001:db8::4", 1);
+    scene.check(3_000, &[(1, "2001:db8::/64", 298, 4)]);
+}
+
+#[test]
+fn a_network_needs_enough_drops_together() {
+    let mut scene = Scene::new(&[terms(100, Some(4))]);
+    for host in 1..=9 {
+        scene.drops(0, 1, &format!("2001:db8::{host}"), 11);
+    }
+    scene.check(1_000, &[]);
+    scene.drops(1_500, 1, "2001:db8::1", 1);
+    scene.check(2_000, &[(1, "2001:db8::/64", 100, 9)]);
+}
+
+#[test]
+fn addresses_that_are_banned_count_for_their_network() {
+    let mut scene = Scene::new(&[terms(100, Some(3))]);
+    for (second, host) in [(1, "2001:db8::1"), (2, "2001:db8::2")] {
+        scene.drops(second * 1_000 - 1, 1, host, 100);
+        scene.check(second * 1_000, &[(1, host, 100, 1)]);
+    }
+    scene.drops(2_999, 1, "2001:db8::3", 100);
+    let look = scene.look(3_000);
+    let [offence] = look.offences[..] else {
+        panic!("not one: {look:?}");
+    };
+    assert_eq!(shown(&offence.prefix()), "2001:db8::/64");
+    assert_eq!((offence.drops, offence.members), (100, 3));
+    let replaced = scene.decider.banned(&offence, ns(60_000));
+    let replaced: Vec<_> = replaced.iter().map(shown).collect();
+    assert_eq!(replaced, ["2001:db8::1", "2001:db8::2"]);
+    // Only once.
+    assert!(scene.decider.banned(&offence, ns(60_000)).is_empty());
+}
+
+#[test]
+fn bans_that_have_ended_do_not_count_for_their_network() {
+    let mut scene = Scene::new(&[terms(100, Some(3))]);
+    for host in ["2001:db8::1", "2001:db8::2"] {
+        scene.drops(999, 1, host, 100);
+    }
+    assert_eq!(scene.bans(1_000).len(), 2);
+    scene.drops(60_999, 1, "2001:db8::3", 100);
+    // Both ended at 61 s. What was dropped came within one look.
+    scene.decider.nothing_new(ns(60_500));
+    scene.check(61_000, &[(1, "2001:db8::3", 100, 1)]);
+}
+
+#[test]
+fn networks_of_a_site_are_banned_as_one() {
+    let mut scene = Scene::new(&[terms(100, Some(2))]);
+    let network = |scene: &mut Scene, at_ms, network: u64| {
+        for host in 1..=2 {
+            scene.drops(at_ms, 1, &format!("2001:db8:7:{network}::{host}"), 50);
+        }
+    };
+    network(&mut scene, 0, 1);
+    scene.check(1_000, &[(1, "2001:db8:7:1::/64", 100, 2)]);
+    // Another /48.
+    scene.drops(1_100, 1, "2001:db8:8::1", 100);
+    scene.check(2_000, &[(1, "2001:db8:8::1", 100, 1)]);
+    // An address of it that offends by itself is in it.
+    scene.drops(2_100, 1, "2001:db8:7:9::1", 100);
+    network(&mut scene, 2_200, 2);
+    scene.check(3_000, &[(1, "2001:db8:7::/48", 100, 2)]);
+}
+
+#[test]
+fn ipv4_has_no_ranges() {
+    let mut scene = Scene::new(&[terms(100, Some(2))]);
+    for host in 1..=200 {
+        scene.drops(0, 1, &format!("192.0.2.{host}"), 99);
+    }
+    scene.check(1_000, &[]);
+}
+
+#[test]
+fn ranges_that_are_off() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    for host in 1..=200 {
+        scene.drops(0, 1, &format!("2001:db8::{host}"), 99);
+    }
+    scene.check(1_000, &[]);
+}
+
+#[test]
+fn no_more_bans_than_the_budget_has() {
+    let mut scene = Scene::new(&[terms(10, None)]);
+    let sources = BANS_PER_SECOND + 500;
+    for source in 0..sources {
+        let address = format!("10.0.{}.{}", source / 250, source % 250);
+        // The first ones have most.
+        scene.drops(0, 1, &address, 10 + sources - source);
+    }
+    let look = scene.look(1_000);
+    assert_eq!(look.offences.len() as u64, BANS_PER_SECOND);
+    assert_eq!(shown(&look.offences[0].prefix()), "10.0.0.0");
+    assert_eq!(look.delayed.values().sum::<u64>(), 500);
+    for offence in &look.offences {
+        scene.decider.banned(offence, ns(60_000));
+    }
+    // Half a second is half the budget.
+    let look = scene.look(1_500);
+    assert_eq!((look.offences.len(), look.delayed.len()), (500, 0));
+    assert_eq!(shown(&look.offences[0].prefix()), "10.0.4.0");
+}
+
+#[test]
+fn a_reload_goes_on_with_the_same_window() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(0, 1, ONE, 60);
+    scene.check(1_000, &[]);
+    scene
+        .decider
+        .adopt(&policy(&[terms(80, None), terms(5, None)]));
+    scene.drops(1_100, 1, ONE, 20);
+    scene.check(2_000, &[(1, ONE, 80, 1)]);
+    scene.drops(2_100, 1, OTHER, 79);
+    scene.check(3_000, &[]);
+    // With another window nothing is known of it.
+    let shorter = AutomaticBan {
+        within_ns: 5 * SECOND,
+        ..terms(80, None)
+    };
+    scene.decider.adopt(&policy(&[shorter]));
+    scene.drops(3_100, 1, OTHER, 79);
+    scene.check(4_000, &[]);
+    scene.drops(4_100, 1, OTHER, 80);
+    scene.check(5_000, &[(1, OTHER, 80, 1)]);
+}
+
+#[test]
+fn limits_that_do_not_enforce_ban_nobody() {
+    for mode in [Mode::Observe, Mode::Off] {
+        let mut policy = policy(&[terms(1, None)]);
+        policy.limits[0].mode = mode;
+        let mut decider = Decider::new(0);
+        decider.adopt(&policy);
+        assert_eq!(decider.interval(), None);
+    }
+}
+
+#[test]
+fn looks_come_ten_times_in_the_shortest_window() {
+    let check = |windows_ms: &[u64], interval_ms: u128| {
+        let bans = windows_ms.iter().map(|within_ms| AutomaticBan {
+            within_ns: within_ms * MS,
+            ..terms(1, None)
+        });
+        let mut decider = Decider::new(0);
+        decider.adopt(&policy(&bans.collect::<Vec<_>>()));
+        let interval = decider.interval().map(|interval| interval.as_millis());
+        assert_eq!(interval, Some(interval_ms));
+    };
+    check(&[1_000], 100);
+    check(&[10_000, 5_000], 500);
+    check(&[60_000, 3_600_000], 1_000);
+}
+
+#[test]
+fn reasons() {
+    let mut scene = Scene::new(&[terms(1_000, Some(2))]);
+    scene.drops(0, 1, ONE, 1_234);
+    scene.drops(0, 1, "2001:db8:1::1", 600);
+    scene.drops(0, 1, "2001:db8:1::2", 600);
+    for network in 0..2 {
+        for host in 0..3 {
+            scene.drops(0, 1, &format!("2001:db8:2:{network}::{host}"), 500);
+        }
+    }
+    let look = scene.look(1_000);
+    let terms = terms(1_000, Some(2));
+    let reasons: Vec<_> = look.offences.iter().map(|one| one.reason(&terms)).collect();
+    assert_eq!(
+        reasons,
+        [
+            "3 000 drops of 2 /64s in 10s",
+            "1 234 drops in 10s",
+            "1 200 drops of 2 addresses in 10s",
+        ]
+    );
+}
