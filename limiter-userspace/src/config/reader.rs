@@ -7,6 +7,7 @@ use super::{
     nearest,
     node::{Node, Value},
     seen::Seen,
+    traffic_server,
 };
 
 /// Reads the nodes of one file and notes what is wrong with them.
@@ -212,16 +213,37 @@ impl<'n, 'p> Reader<'n, 'p> {
         refused: &[&'static str],
     ) -> Option<Fields<'n>> {
         let mut present = self.entries(node, expected)?;
+        for (name, _) in &mut present {
+            // Traffic Server's document and its code spell them either way.
+            let spelt = name.text.replace('_', "-");
+            let all = known.iter().chain(refused);
+            if let Some(known) = all.copied().find(|known| *known == spelt) {
+                name.text = known;
+            }
+        }
+        self.refuse_second_spellings(&mut present);
         let mut misspelt = Vec::new();
         present.retain(|(name, _)| {
             let is_known = known.contains(&name.text) || refused.contains(&name.text);
-            if !is_known {
+            if let Some(message) = traffic_server::without_meaning(name.text)
+                && !is_known
+            {
+                self.error(name.at, message);
+            } else if !is_known {
                 self.error(name.at, nearest::unknown("field", name.text, known));
                 misspelt.extend(nearest::nearest(name.text, known));
             }
             is_known
         });
         Some(Fields { present, misspelt })
+    }
+
+    /// Notes and takes out fields that are there in both spellings.
+    fn refuse_second_spellings(&mut self, present: &mut Vec<(Name<'n>, &'n Node<'n>)>) {
+        let mut seen = Seen::default();
+        present.retain(|(name, _)| {
+            seen.is_first(self, name.text, name.at, || format!("'{}'", name.text))
+        });
     }
 
     fn describe(&self, node: &'n Node<'n>) -> String {

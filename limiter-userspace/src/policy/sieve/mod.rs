@@ -1,6 +1,7 @@
 //! Sieves: which sources are busy, so that under pressure the busiest are dropped first.
 
 mod percentage;
+mod show;
 
 use limiter_common::limit::LimitId;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,9 @@ impl Sieve {
     /// them: 200 MB.
     pub const MOST_SIZE: u8 = 20;
 
+    /// How many addresses the entry lists of all sieves of a policy may hold together: 800 MB.
+    pub const MOST_ENTRIES: u64 = 1 << 22;
+
     /// How many there may be in a policy.
     pub const MOST: usize = 64;
 
@@ -83,6 +87,15 @@ impl Sieve {
             return 1 << self.size;
         }
         1 << self.size.saturating_sub(self.buckets.saturating_sub(list))
+    }
+
+    /// Whether its lists are as many and as large as another's, for addresses cut to as many bits:
+    /// then who is in them can stay.
+    #[must_use]
+    pub const fn has_lists_of(&self, other: &Self) -> bool {
+        self.buckets == other.buckets
+            && self.size == other.size
+            && self.ipv6_prefix == other.ipv6_prefix
     }
 
     /// Whether it scores anybody.
