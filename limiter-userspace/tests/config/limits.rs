@@ -35,7 +35,7 @@ fn names() {
              BytesPerSubscriber, NewConnectionsPerSubscriber (or give it 'id' and 'cost')",
             "4:32: invalid burst '0', must be > 0",
             "4:57: unknown field 'x', must be one of burst, count, period, mode, prefix-length, \
-             id, cost, match",
+             ip-rep, metrics, id, cost, match",
         ],
     );
     check(
