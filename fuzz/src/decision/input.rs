@@ -147,6 +147,7 @@ impl Input {
                 .map(|(id, limit)| limit.limit(LimitId(id)))
                 .collect(),
             subscribers,
+            sieves: Vec::new(),
             malformed: if self.malformed_pass {
                 Action::Pass
             } else {
@@ -207,6 +208,8 @@ impl LimitInput {
                     comment: None,
                 })
                 .collect(),
+            ip_rep: None,
+            metrics: None,
         }
     }
 }

@@ -63,6 +63,8 @@ pub(super) fn policy(
                 mode: limit.mode,
                 default: limit.default,
                 overrides: parts.overrides.remove(&index).unwrap_or_default(),
+                ip_rep: None,
+                metrics: None,
             })
         })
         .collect();
@@ -70,6 +72,7 @@ pub(super) fn policy(
     Some(Policy {
         limits,
         subscribers: parts.subscribers,
+        sieves: Vec::new(),
         malformed: parts.malformed,
     })
 }

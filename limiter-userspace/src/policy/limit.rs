@@ -117,6 +117,15 @@ pub struct Override {
     pub comment: Option<String>,
 }
 
+/// What the names of a limit's metrics are made of in Traffic Server: `prefix.type.tag.metric`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlatMetrics {
+    /// What they begin with.
+    pub prefix: String,
+    /// What stands for the limit.
+    pub tag: String,
+}
+
 /// One limit: a named budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
@@ -141,6 +150,12 @@ pub struct Limit {
     pub default: Option<Rate>,
     /// The ids with parameters of their own, in the order of the id.
     pub overrides: Vec<Override>,
+    /// The sieve that scores the sources of the packets that it counts, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_rep: Option<String>,
+    /// Under which names Traffic Server would have its metrics; `None`: under none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<FlatMetrics>,
 }
 
 impl Limit {
@@ -156,6 +171,8 @@ impl Limit {
             mode: Mode::default(),
             default,
             overrides: Vec::new(),
+            ip_rep: None,
+            metrics: None,
         }
     }
 }

@@ -6,6 +6,7 @@ mod limit;
 mod matching;
 mod names;
 pub mod serial;
+mod sieve;
 mod units;
 
 use std::{collections::BTreeMap, net::IpAddr};
@@ -16,9 +17,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     compile::{CompileError, CompiledPolicy},
-    limit::{Limit, Mode, Override, OverrideId, Rate, owner_id},
+    limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
+    sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveUse},
     units::{TooManyUnits, Units},
 };
 
@@ -33,6 +35,9 @@ pub struct Policy {
     /// The prefixes of each subscriber; no prefix belongs to two.
     #[serde(deserialize_with = "serial::subscribers")]
     pub subscribers: BTreeMap<SubscriberNumber, Vec<IpNet>>,
+    /// The sieves, in the order of the file; a name is there once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sieves: Vec<Sieve>,
     /// What is done to malformed packets.
     #[serde(with = "serial::ActionForm")]
     pub malformed: Action,
@@ -44,6 +49,7 @@ impl From<Vec<Limit>> for Policy {
         Self {
             limits,
             subscribers: BTreeMap::new(),
+            sieves: Vec::new(),
             malformed: Action::Drop,
         }
     }

@@ -243,6 +243,8 @@ mod tests {
                 other("::1", None),
                 other("18446744073709551615", None),
             ],
+            ip_rep: None,
+            metrics: None,
         }
     }
 
@@ -251,6 +253,7 @@ mod tests {
         let policy = Policy {
             limits: vec![limit()],
             subscribers: BTreeMap::from([(u64::MAX, vec!["192.0.2.1/32".parse().unwrap()])]),
+            sieves: Vec::new(),
             malformed: Action::Drop,
         };
         let json = serde_json::to_value(&policy).unwrap();

@@ -79,6 +79,7 @@ overrides:
                 },
             ],
             subscribers: BTreeMap::new(),
+            sieves: Vec::new(),
             malformed: Action::Drop,
         },
     };
@@ -152,6 +153,8 @@ fn limits_of_one_s_own() {
             mode: Mode::Off,
             default: None,
             overrides: vec![],
+            ip_rep: None,
+            metrics: None,
         },
         Limit {
             name: "Net".to_owned(),
@@ -162,6 +165,8 @@ fn limits_of_one_s_own() {
             mode: Mode::Enforce,
             default: Some(rate(1, 1, SECOND)),
             overrides: vec![],
+            ip_rep: None,
+            metrics: None,
         },
         Limit {
             name: "Web.syn-rate_1".to_owned(),
@@ -186,6 +191,8 @@ fn limits_of_one_s_own() {
                 overridden("192.0.2.1/32", rated, None),
                 overridden("2001:db8::/32", rated, None),
             ],
+            ip_rep: None,
+            metrics: None,
         },
     ];
     assert_eq!(config.policy.limits[..2], built_in);

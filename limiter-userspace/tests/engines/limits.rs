@@ -40,6 +40,8 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         mode: Mode::Enforce,
         default: Some(rate(burst)),
         overrides: Vec::new(),
+        ip_rep: None,
+        metrics: None,
     }
 }
 

@@ -41,6 +41,7 @@ pub fn largest_policy() -> Policy {
             })
             .collect(),
         subscribers: [(1, vec![v4(0), v6(0)])].into(),
+        sieves: Vec::new(),
         malformed: Action::Drop,
     }
 }

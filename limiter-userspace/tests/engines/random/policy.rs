@@ -25,9 +25,9 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
             ..limit
         });
         Policy {
-            limits: numbered.collect(),
             subscribers,
             malformed,
+            ..Policy::from(numbered.collect::<Vec<_>>())
         }
     })
 }
@@ -100,6 +100,8 @@ fn limit() -> impl Strategy<Value = Limit> {
                 mode,
                 default,
                 overrides: distinct(id_format, overrides),
+                ip_rep: None,
+                metrics: None,
             },
         )
 }
