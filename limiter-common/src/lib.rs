@@ -32,5 +32,6 @@ pub mod policy;
 pub mod ratio;
 pub mod reason;
 pub mod reputation;
+pub mod sieve;
 pub mod table;
 pub mod unit;

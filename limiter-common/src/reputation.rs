@@ -1,16 +1,21 @@
 //! What is known of sources besides their budgets: who is banned, and whom a sieve holds to be
 //! busy.
 
-use crate::{address::Address, charge::Workspace, decide::Clock, policy::Tables};
+use crate::{
+    address::Address,
+    charge::Packet,
+    decide::{Clock, Verdict},
+    policy::Tables,
+};
 
 /// Where reputations are kept.
 pub trait Reputation {
     /// Whether a ban of the source, or of a range that it is in, holds now.
     fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool;
 
-    /// Has the sieves that are under pressure score the workspace's packet; returns whether one
-    /// of them drops it, which the workspace's verdict then says. Not called under a policy that uses no sieve.
-    fn sift<T: Tables, Found>(&self, tables: &T, workspace: &mut Workspace<Found>) -> bool;
+    /// Has the sieves that are under pressure score a packet; returns whether one of them drops
+    /// it, which the verdict then says. Not called under a policy that uses no sieve.
+    fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool;
 }
 
 /// Nothing is known of anybody.
@@ -21,7 +26,7 @@ impl Reputation for () {
     }
 
     #[inline(always)]
-    fn sift<T: Tables, Found>(&self, _tables: &T, _workspace: &mut Workspace<Found>) -> bool {
+    fn sift<T: Tables>(&self, _tables: &T, _packet: &Packet, _verdict: &mut Verdict) -> bool {
         false
     }
 }

@@ -12,6 +12,7 @@ use limiter_common::{
     gcra::Gcra,
     limit::MAX_LIMITS,
     policy::{self, Class, LimitEntry, Masks, Node, Shape, Slot, Stretch, Tables},
+    sieve::{Sieve, SieveUse},
 };
 
 use crate::globals;
@@ -39,6 +40,12 @@ static RATES: Array<Gcra, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static MASKS: Array<u64, { Masks::RANGES as usize }, READ_ONLY> = Array::new();
+
+#[btf_map]
+static SIEVES: Array<Sieve, 1, READ_ONLY> = Array::new();
+
+#[btf_map]
+static SIEVE_USES: Array<SieveUse, 1, READ_ONLY> = Array::new();
 
 pub(crate) struct MapTables;
 
@@ -89,6 +96,16 @@ impl Tables for MapTables {
     #[inline(always)]
     fn mask(&self, index: u32) -> Option<&u64> {
         MASKS.get(index)
+    }
+
+    #[inline(always)]
+    fn sieve(&self, index: u32) -> Option<&Sieve> {
+        SIEVES.get(index)
+    }
+
+    #[inline(always)]
+    fn sieve_use(&self, index: u32) -> Option<&SieveUse> {
+        SIEVE_USES.get(index)
     }
 
     #[inline(always)]

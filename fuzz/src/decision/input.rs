@@ -147,6 +147,7 @@ impl Input {
                 .map(|(id, limit)| limit.limit(LimitId(id)))
                 .collect(),
             subscribers,
+            sieves: Vec::new(),
             malformed: if self.malformed_pass {
                 Action::Pass
             } else {
@@ -211,6 +212,8 @@ impl LimitInput {
                 .collect(),
             exclude: Vec::new(),
             block: Vec::new(),
+            ip_rep: None,
+            metrics: None,
         }
     }
 }

@@ -94,7 +94,7 @@ where
     if class.standing != 0 && workspace.verdict.block(tables, class.standing) {
         return workspace.verdict;
     }
-    if shape.sieve_uses != 0 && reputation.sift(tables, workspace) {
+    if shape.sieve_uses != 0 && reputation.sift(tables, &workspace.packet, &mut workspace.verdict) {
         return workspace.verdict;
     }
     buckets.charge(tables, workspace);

@@ -23,6 +23,7 @@ pub use self::{
 use crate::{
     address::{Address, Family},
     gcra::Gcra,
+    sieve::{Sieve, SieveUse},
 };
 
 /// The class of IPv4 addresses that no prefix of the policy contains.
@@ -50,6 +51,10 @@ pub trait Tables {
     fn rate(&self, index: u32) -> Option<&Gcra>;
     /// A set of limits, by the index that [`Masks`] has for it.
     fn mask(&self, index: u32) -> Option<&u64>;
+    /// A sieve.
+    fn sieve(&self, index: u32) -> Option<&Sieve>;
+    /// A use of a sieve.
+    fn sieve_use(&self, index: u32) -> Option<&SieveUse>;
 
     /// [`descend`]. The kernel program makes it a function of its own, which the verifier
     /// walks once and not once for each way to get here.

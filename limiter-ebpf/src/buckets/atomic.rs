@@ -11,7 +11,7 @@ const ORDER: AtomicOrdering = AtomicOrdering::SeqCst;
 /// `word` must point into a map's value: 8 aligned bytes that stay mapped while the program runs
 /// and are only ever changed atomically.
 #[inline(always)]
-pub(super) unsafe fn compare_and_swap(word: *mut u64, seen: u64, wanted: u64) -> bool {
+pub(crate) unsafe fn compare_and_swap(word: *mut u64, seen: u64, wanted: u64) -> bool {
     // SAFETY: the caller's promise.
     let (_, swapped) = unsafe { atomic_cxchg::<u64, ORDER, ORDER>(word, seen, wanted) };
     swapped
@@ -23,7 +23,7 @@ pub(super) unsafe fn compare_and_swap(word: *mut u64, seen: u64, wanted: u64) ->
 ///
 /// As for [`compare_and_swap`].
 #[inline(always)]
-pub(super) unsafe fn store(word: *mut u64, wanted: u64) {
+pub(crate) unsafe fn store(word: *mut u64, wanted: u64) {
     // SAFETY: the caller's promise.
     unsafe { atomic_xchg::<u64, ORDER>(word, wanted) };
 }
@@ -45,7 +45,7 @@ pub(crate) unsafe fn add(word: *mut u64, summand: u64) {
 ///
 /// As for [`compare_and_swap`].
 #[inline(always)]
-pub(super) unsafe fn load(word: *const u64) -> u64 {
+pub(crate) unsafe fn load(word: *const u64) -> u64 {
     // SAFETY: the caller's promise. Volatile, because other CPUs write it.
     unsafe { word.read_volatile() }
 }

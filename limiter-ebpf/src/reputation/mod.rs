@@ -1,12 +1,13 @@
 //! Reputations of sources, in maps that all instances of the program share.
 
 mod bans;
+mod sieves;
 
 use limiter_common::{
     address::{Address, Family},
     ban,
-    charge::Workspace,
-    decide::Clock,
+    charge::Packet,
+    decide::{Clock, Verdict},
     policy::Tables,
     reputation::Reputation,
 };
@@ -25,8 +26,8 @@ impl Reputation for MapReputation {
     }
 
     #[inline(always)]
-    fn sift<T: Tables, Found>(&self, _tables: &T, _workspace: &mut Workspace<Found>) -> bool {
-        false
+    fn sift<T: Tables>(&self, _tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
+        sieves::sift(packet, verdict)
     }
 }
 

@@ -4,6 +4,7 @@ use limiter_common::{limit::IdFormat, reason::Action};
 
 use super::{
     diagnostics::Problems,
+    ip_rep::{self, IpRep},
     limit::Definition,
     limits::{LimitIndex, Limits},
     list_names::ListNames,
@@ -23,6 +24,7 @@ pub(super) struct Parts<'l> {
     pub(super) subscribers: Subscribers,
     /// Whether the file has no such section.
     pub(super) subscribers_missing: bool,
+    pub(super) ip_rep: IpRep,
     pub(super) malformed: Action,
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
@@ -40,6 +42,7 @@ pub(super) fn policy(
     }
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
+    ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
     if !problems.is_empty() {
         return None;
     }
@@ -73,6 +76,8 @@ pub(super) fn policy(
                 overrides: parts.overrides.remove(&index).unwrap_or_default(),
                 exclude: limit.exclude.into_names(),
                 block: limit.block.into_names(),
+                ip_rep: limit.ip_rep.map(|named| named.name),
+                metrics: limit.metrics,
             })
         })
         .collect();
@@ -80,6 +85,7 @@ pub(super) fn policy(
     Some(Policy {
         limits,
         subscribers: parts.subscribers,
+        sieves: parts.ip_rep.into_sieves(),
         malformed: parts.malformed,
         lists: parts.lists.lists(),
         exclude: parts.exclude.into_names(),

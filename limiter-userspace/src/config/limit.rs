@@ -7,13 +7,15 @@ use limiter_common::limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdF
 use super::{
     automatic_ban,
     diagnostics::Place,
+    flat_metrics,
+    ip_rep::NamedSieve,
     list_names::{self, ListNames},
     matching, nearest,
     node::Node,
     rate,
     reader::{Fields, Name, Reader},
 };
-use crate::policy::{AutomaticBan, Match, Mode, Rate};
+use crate::policy::{AutomaticBan, FlatMetrics, Match, Mode, Rate};
 
 const MODE: &str = "mode";
 const PREFIX_LENGTH: &str = "prefix-length";
@@ -23,6 +25,8 @@ const MATCH: &str = "match";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
 const BAN: &str = "ban";
+const IP_REP: &str = "ip-rep";
+const METRICS: &str = "metrics";
 
 /// What a built-in limit has already.
 const DEFINITION: [&str; 3] = [ID, COST, MATCH];
@@ -33,8 +37,12 @@ const IPV4_LENGTHS: RangeInclusive<u64> = 8..=32;
 /// The lengths of IPv6 ranges, likewise.
 const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
 
-/// The longest name of a limit, or of a list.
+/// The longest name of a limit, a list or a sieve.
 const MAX_NAME: usize = 64;
+
+/// What such a name is, of [`MAX_NAME`] characters at most.
+pub(super) const EXPECTED_NAME: &str =
+    "expected a letter and up to 63 letters, digits, '-', '_' or '.'";
 
 /// A limit without its overrides.
 pub(super) struct Definition {
@@ -54,6 +62,8 @@ pub(super) struct Definition {
     pub(super) block: ListNames,
     /// Whether it would do nothing without overrides.
     pub(super) needs_overrides: bool,
+    pub(super) ip_rep: Option<NamedSieve>,
+    pub(super) metrics: Option<FlatMetrics>,
 }
 
 impl Definition {
@@ -71,6 +81,8 @@ impl Definition {
             exclude: ListNames::default(),
             block: ListNames::default(),
             needs_overrides: true,
+            ip_rep: None,
+            metrics: None,
         }
     }
 }
@@ -97,6 +109,8 @@ pub(super) fn read<'n>(
         EXCLUDE,
         BLOCK,
         BAN,
+        IP_REP,
+        METRICS,
     ];
     let fields = match built_in {
         Some(_) => reader.fields_and(body, EXPECTED, &known, &DEFINITION),
@@ -136,6 +150,14 @@ pub(super) fn read<'n>(
     let default = has_rate
         .then(|| rate::read(reader, &fields, name.at, cost))
         .flatten();
+    let ip_rep = fields.get(IP_REP).and_then(|node| {
+        Some(NamedSieve {
+            name: reader.text(node, "a sieve's name")?.to_owned(),
+            place: reader.place(node.at),
+        })
+    });
+    let metrics = fields.get(METRICS);
+    let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
     Some(Definition {
         name: name.text.to_owned(),
         place: reader.place(name.at),
@@ -150,6 +172,8 @@ pub(super) fn read<'n>(
             && mode.is_some_and(|mode| mode != Mode::Off),
         exclude,
         block,
+        ip_rep,
+        metrics,
     })
 }
 
@@ -216,7 +240,7 @@ fn read_definition<'n>(
     (id_format, cost)
 }
 
-/// Whether a text may name a limit, or a list.
+/// Whether a text can be the name of a limit, a list or a sieve.
 pub(super) fn is_name(text: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     text.len() <= MAX_NAME
@@ -224,20 +248,12 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(is_part)
 }
 
-/// What such a name is.
-pub(super) fn expected_name() -> String {
-    format!(
-        "expected a letter and up to {} letters, digits, '-', '_' or '.'",
-        MAX_NAME - 1
-    )
-}
-
 fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     let same = BUILT_IN
         .iter()
         .find(|limit| limit.name.eq_ignore_ascii_case(name.text));
     let why = if !is_name(name.text) {
-        expected_name()
+        EXPECTED_NAME.to_owned()
     } else if let Some(limit) = same {
         format!(
             "which is built in but for its case, did you mean '{}'?",

@@ -7,6 +7,7 @@ use super::{
     nearest,
     node::{Node, Value},
     seen::Seen,
+    traffic_server,
 };
 
 /// Reads the nodes of one file and notes what is wrong with them.
@@ -224,6 +225,8 @@ impl<'n, 'p> Reader<'n, 'p> {
                 if seen.is_first(self, text, name.at, || format!("'{text}'")) {
                     present.push((Name { text, ..name }, value));
                 }
+            } else if let Some(message) = traffic_server::without_meaning(name.text) {
+                self.error(name.at, message);
             } else {
                 self.error(name.at, nearest::unknown("field", name.text, known));
                 misspelt.extend(nearest::nearest(name.text, known));

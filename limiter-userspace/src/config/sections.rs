@@ -7,6 +7,7 @@ use limiter_common::reason::Action;
 use super::{
     Config, assemble, automatic_ban, bans, buckets,
     diagnostics::{FileNumber, Position, Problems},
+    ip_rep::{self, IpRep},
     limits::{self, Limits},
     list_names, lists,
     node::{Node, Value},
@@ -18,6 +19,7 @@ use super::{
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
 const SUBSCRIBERS: &str = "subscribers";
+const IP_REP: &str = "ip-rep";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -30,10 +32,11 @@ const LISTS: &str = "lists";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
 
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 15] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
+    IP_REP,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -102,6 +105,10 @@ pub(super) fn read(
         None => fields.is_missing(LISTS).then(lists::Lists::default),
     }
     .unwrap_or_else(lists::Lists::unreadable);
+    let ip_rep = match fields.get(IP_REP) {
+        Some(node) => section(&mut reader, node, directory, ip_rep::read),
+        None => fields.is_missing(IP_REP).then(IpRep::default),
+    };
     let parts = assemble::Parts {
         lists: &lists,
         exclude: list_names::read_field(&mut reader, &fields, EXCLUDE),
@@ -113,6 +120,7 @@ pub(super) fn read(
             && (fields.get(OVERRIDES).is_some() || fields.is_missing(OVERRIDES)),
         subscribers: subscribers.unwrap_or_default(),
         subscribers_missing: fields.is_missing(SUBSCRIBERS),
+        ip_rep: ip_rep.unwrap_or_else(IpRep::unreadable),
         malformed: fields.get(MALFORMED).map_or(Action::Drop, |node| {
             settings::read_malformed(&mut reader, node)
         }),

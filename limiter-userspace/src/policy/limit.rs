@@ -117,6 +117,22 @@ pub struct Override {
     pub comment: Option<String>,
 }
 
+/// What the names of a limit's metrics are made of in Traffic Server: `prefix.type.tag.metric`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlatMetrics {
+    /// What they begin with.
+    pub prefix: String,
+    /// What stands for the limit.
+    pub tag: String,
+}
+
+/// As it would be configured.
+impl fmt::Display for FlatMetrics {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{{prefix: {}, tag: {}}}", self.prefix, self.tag)
+    }
+}
+
 /// One limit: a named budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
@@ -151,6 +167,12 @@ pub struct Limit {
     /// for who is excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<String>,
+    /// The sieve that scores the sources of the packets that it counts, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_rep: Option<String>,
+    /// Under which names Traffic Server would have its metrics; `None`: under none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<FlatMetrics>,
 }
 
 impl Limit {
@@ -169,6 +191,8 @@ impl Limit {
             overrides: Vec::new(),
             exclude: Vec::new(),
             block: Vec::new(),
+            ip_rep: None,
+            metrics: None,
         }
     }
 }

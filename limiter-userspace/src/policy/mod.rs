@@ -8,6 +8,7 @@ mod list;
 mod matching;
 mod names;
 pub mod serial;
+mod sieve;
 mod units;
 
 use std::{collections::BTreeMap, net::IpAddr};
@@ -19,10 +20,11 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     automatic_ban::{AutomaticBan, BanMode, Escalation},
     compile::{CompileError, CompiledPolicy},
-    limit::{Limit, Mode, Override, OverrideId, Rate, owner_id},
+    limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
     list::{List, Standing},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
+    sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveUse},
     units::{TooManyUnits, Units},
 };
 
@@ -37,6 +39,9 @@ pub struct Policy {
     /// The prefixes of each subscriber; no prefix belongs to two.
     #[serde(deserialize_with = "serial::subscribers")]
     pub subscribers: BTreeMap<SubscriberNumber, Vec<IpNet>>,
+    /// The sieves, in the order of the file; a name is there once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sieves: Vec<Sieve>,
     /// What is done to malformed packets.
     #[serde(with = "serial::ActionForm")]
     pub malformed: Action,
@@ -57,6 +62,7 @@ impl From<Vec<Limit>> for Policy {
         Self {
             limits,
             subscribers: BTreeMap::new(),
+            sieves: Vec::new(),
             malformed: Action::Drop,
             lists: Vec::new(),
             exclude: Vec::new(),

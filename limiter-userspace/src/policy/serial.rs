@@ -246,6 +246,8 @@ mod tests {
             ],
             exclude: vec![],
             block: vec!["us".to_owned()],
+            ip_rep: None,
+            metrics: None,
         }
     }
 

@@ -109,5 +109,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         overrides: vec![],
         exclude: vec![],
         block: vec![],
+        ip_rep: None,
+        metrics: None,
     }
 }

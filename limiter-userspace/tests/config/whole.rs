@@ -80,6 +80,7 @@ overrides:
                 },
             ],
             subscribers: BTreeMap::new(),
+            sieves: Vec::new(),
             malformed: Action::Drop,
             lists: vec![],
             exclude: vec![],
@@ -157,6 +158,8 @@ fn limits_of_one_s_own() {
             ban: None,
             default: None,
             overrides: vec![],
+            ip_rep: None,
+            metrics: None,
         },
         Limit {
             name: "Net".to_owned(),
@@ -168,6 +171,8 @@ fn limits_of_one_s_own() {
             ban: None,
             default: Some(rate(1, 1, SECOND)),
             overrides: vec![],
+            ip_rep: None,
+            metrics: None,
         },
         Limit {
             name: "Web.syn-rate_1".to_owned(),
@@ -193,6 +198,8 @@ fn limits_of_one_s_own() {
                 overridden("192.0.2.1/32", rated, None),
                 overridden("2001:db8::/32", rated, None),
             ],
+            ip_rep: None,
+            metrics: None,
         },
     ];
     assert_eq!(config.policy.limits[..2], built_in);

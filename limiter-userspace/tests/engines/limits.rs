@@ -41,6 +41,8 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         ban: None,
         default: Some(rate(burst)),
         overrides: Vec::new(),
+        ip_rep: None,
+        metrics: None,
     }
 }
 

@@ -50,6 +50,8 @@ fn overridden(rate: Rate) -> Result<Limit> {
     let comment = None;
     Ok(Limit {
         overrides: vec![Override { id, rate, comment }],
+        ip_rep: None,
+        metrics: None,
         ..limit(SLOW)
     })
 }

@@ -34,6 +34,8 @@ fn limit(name: &str) -> Limit {
         overrides: vec![overridden("192.0.2.1", 1), overridden("192.0.2.2", 2)],
         exclude: vec![],
         block: vec![],
+        ip_rep: None,
+        metrics: None,
     }
 }
 

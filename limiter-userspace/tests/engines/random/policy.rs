@@ -25,10 +25,9 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
             ..limit
         });
         Policy {
-            limits: numbered.collect(),
             subscribers,
             malformed,
-            ..Policy::from(Vec::new())
+            ..Policy::from(numbered.collect::<Vec<_>>())
         }
     })
 }
@@ -104,6 +103,8 @@ fn limit() -> impl Strategy<Value = Limit> {
                 overrides: distinct(id_format, overrides),
                 exclude: vec![],
                 block: vec![],
+                ip_rep: None,
+                metrics: None,
             },
         )
 }

@@ -1,0 +1,205 @@
+//! The lists of one shard, and the chains by which addresses are found.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{Entry, Geometry, Place, Shard, entry};
+use crate::address::Address;
+
+/// How many entries a chain has at most. There are about as many chains as entries, and nobody who
+/// does not know the key can choose where an address belongs: none ever gets half as long.
+const MOST_IN_CHAIN: u32 = 32;
+
+/// In place of an entry's number: the chain is full, or leads nowhere.
+pub(super) const LOST: u32 = u32::MAX;
+
+/// In place of an entry's number: there is none. The number of where list 0 begins.
+pub(super) const NOBODY: u32 = 0;
+
+/// The memory of all sieves.
+pub trait Memory {
+    /// An entry, by its index among those of all shards.
+    fn entry(&self, index: u32) -> Option<&Entry>;
+    /// The number of a chain's first entry, by the chain's index among those of all shards; 0:
+    /// there is none.
+    fn head(&self, index: u32) -> Option<&AtomicU64>;
+    /// A shard.
+    fn shard(&self, index: u32) -> Option<&Shard>;
+
+    /// Sets a word to `new` if it still is `seen`, in one atomic step, before all that comes after.
+    fn compare_and_swap(&self, word: &AtomicU64, seen: u64, new: u64) -> bool;
+    /// Sets a word after all that came before.
+    fn store(&self, word: &AtomicU64, value: u64);
+
+    /// [`Lists::relink`] of the shard whose entries begin there. The kernel program makes it a
+    /// function of its own, which the verifier walks once; so with the next one.
+    #[inline(always)]
+    fn relink(&self, entries: u32, number: u32, list: u32)
+    where
+        Self: Sized,
+    {
+        Lists::new(self, entries).relink(number, list);
+    }
+
+    /// [`Lists::evict`] in the shard whose entries, and heads of chains, begin there.
+    #[inline(always)]
+    fn evict(&self, entries: u32, heads: u32, list: u32, free_list: u32)
+    where
+        Self: Sized,
+    {
+        Lists::new(self, entries).evict(heads, list, free_list);
+    }
+
+    /// [`Lists::look`] in the shard whose entries begin there, and in the chain of that index.
+    #[inline(always)]
+    fn look(&self, entries: u32, head: u32, key: &Address) -> u32
+    where
+        Self: Sized,
+    {
+        Lists::new(self, entries).look(head, key)
+    }
+}
+
+/// The lists of one shard.
+pub struct Lists<'m, M> {
+    memory: &'m M,
+    /// Where its entries begin.
+    entries: u32,
+}
+
+impl<'m, M: Memory> Lists<'m, M> {
+    /// Of the shard whose entries begin there.
+    #[inline(always)]
+    pub const fn new(memory: &'m M, entries: u32) -> Self {
+        Self { memory, entries }
+    }
+
+    /// The entry of that number; where list `number` begins, if it is a list's.
+    #[inline(always)]
+    pub(super) fn entry(&self, number: u32) -> Option<&'m Entry> {
+        self.memory.entry(self.entries.wrapping_add(number))
+    }
+
+    /// The number of an address's entry in the chain of that index: [`NOBODY`] if it has none, and
+    /// the chain has room for one; [`LOST`] if neither.
+    #[inline(always)]
+    pub(super) fn find(&self, head: u32, key: &Address) -> u32 {
+        let Some(head) = self.memory.head(head) else {
+            return LOST;
+        };
+        let mut number = entry::number(head.load(Relaxed));
+        for _ in 0..MOST_IN_CHAIN {
+            if number == NOBODY {
+                return NOBODY;
+            }
+            let Some(entry) = self.entry(number) else {
+                return LOST;
+            };
+            if entry.is_of(key) {
+                return number;
+            }
+            number = entry::number(entry.chain().load(Relaxed));
+        }
+        LOST
+    }
+
+    /// The list of an address, in the chain of that index; [`LOST`] if it is in none. Without the
+    /// lock of the shard it may be wrong.
+    #[must_use]
+    #[inline(always)]
+    pub fn look(&self, head: u32, key: &Address) -> u32 {
+        let number = self.find(head, key);
+        if number == NOBODY || number == LOST {
+            return LOST;
+        }
+        match self.entry(number) {
+            Some(entry) => entry.list(),
+            None => LOST,
+        }
+    }
+
+    /// Takes a free entry for an address that has none and puts it into its chain, not yet into
+    /// another list than the free one's.
+    #[inline(always)]
+    pub(super) fn insert(
+        &self,
+        geometry: &Geometry,
+        shard: &Shard,
+        place: &Place,
+        key: &Address,
+    ) -> Option<u32> {
+        let free_list = geometry.free_list();
+        let free = self.entry(free_list)?;
+        let head = self.memory.head(place.head())?;
+        let mut number = free.previous(free_list);
+        if number == free_list {
+            // None was given back, so one that nobody had yet.
+            let used = shard.used();
+            number = geometry.first_entry().wrapping_add(used);
+            if number >= geometry.entries() {
+                return None;
+            }
+            shard.set_used(used.wrapping_add(1));
+            self.entry(number)?.set_list(free_list);
+            free.set_count(free.count().wrapping_add(1));
+        }
+        let entry = self.entry(number)?;
+        entry.give_to(key, place.chain);
+        entry.chain().store(head.load(Relaxed), Relaxed);
+        head.store(number.into(), Relaxed);
+        Some(number)
+    }
+
+    /// Moves an entry to the head of a list, from that in which it is.
+    #[inline(always)]
+    pub fn relink(&self, number: u32, list: u32) {
+        // Where the memory is not a sieve's, it is left alone.
+        let _ = self.try_relink(number, list);
+    }
+
+    #[inline(always)]
+    fn try_relink(&self, number: u32, list: u32) -> Option<()> {
+        let entry = self.entry(number)?;
+        let (previous, next) = (entry.previous(number), entry.next(number));
+        self.entry(previous)?.set_next(previous, next);
+        self.entry(next)?.set_previous(next, previous);
+        let left = self.entry(entry.list())?;
+        left.set_count(left.count().wrapping_sub(1));
+
+        let head = self.entry(list)?;
+        let first = head.next(list);
+        self.entry(first)?.set_previous(first, number);
+        head.set_next(list, number);
+        entry.set_previous(number, list);
+        entry.set_next(number, first);
+        head.set_count(head.count().wrapping_add(1));
+        entry.set_list(list);
+        Some(())
+    }
+
+    /// Forgets the last entry of a list, if there is one.
+    #[inline(always)]
+    pub fn evict(&self, heads: u32, list: u32, free_list: u32) {
+        let _ = self.try_evict(heads, list, free_list);
+    }
+
+    #[inline(always)]
+    fn try_evict(&self, heads: u32, list: u32, free_list: u32) -> Option<()> {
+        let tail = self.entry(list)?.previous(list);
+        if tail == list {
+            return None;
+        }
+        let entry = self.entry(tail)?;
+        let behind = entry.chain().load(Relaxed);
+        let mut link = self.memory.head(heads.wrapping_add(entry.home()))?;
+        for _ in 0..MOST_IN_CHAIN {
+            let number = entry::number(link.load(Relaxed));
+            if number == tail {
+                link.store(behind, Relaxed);
+                break;
+            }
+            link = self.entry(number)?.chain();
+        }
+        self.memory.relink(self.entries, tail, free_list);
+        Some(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Sieves, in arrays: the daemon sets the pressure and reads the rest.
+
+use core::sync::atomic::AtomicU64;
+
+use aya_ebpf::{
+    bindings::{BPF_F_MMAPABLE, BPF_F_RDONLY_PROG},
+    btf_maps::{Array, PerCpuArray},
+    macros::btf_map,
+};
+use limiter_common::{
+    address::{Address, Family},
+    charge::Packet,
+    decide::Verdict,
+    policy::Tables,
+    sieve::{
+        self, CONTENDED, Entry, Lists, Memory, PRESSURES, Pressure, Shard, SieveTraffic, Sieves,
+    },
+};
+
+use crate::{buckets::atomic, globals, tables::MapTables};
+
+/// The loader sets how many there are; likewise of the next two. Mappable, so that userspace can
+/// read them; and because such an array starts at a page, and an entry so in a cache line.
+#[btf_map]
+static SIEVE_ENTRIES: Array<Entry, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// The first entry of each chain.
+#[btf_map]
+static SIEVE_HEADS: Array<AtomicU64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+#[btf_map]
+static SIEVE_SHARDS: Array<Shard, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+#[btf_map]
+static PRESSURE: Array<Pressure, { PRESSURES as usize }, { BPF_F_RDONLY_PROG as usize }> =
+    Array::new();
+
+#[btf_map]
+static SIEVE_TRAFFIC: PerCpuArray<SieveTraffic, { PRESSURES as usize }> = PerCpuArray::new();
+
+/// [`limiter_common::reputation::Reputation::sift`].
+#[inline(always)]
+pub(super) fn sift(packet: &Packet, verdict: &mut Verdict) -> bool {
+    limiter_sift(packet, verdict) == 1
+}
+
+struct MapSieves;
+
+impl Sieves for MapSieves {
+    #[inline(always)]
+    fn pressure(&self, index: u32, now_ns: u64) -> u32 {
+        match PRESSURE.get(index) {
+            Some(pressure) => pressure.at(now_ns),
+            None => 0,
+        }
+    }
+
+    #[inline(always)]
+    fn count(&self, index: u32, change: impl FnOnce(&mut SieveTraffic)) {
+        if let Some(traffic) = SIEVE_TRAFFIC.get_ptr_mut(index) {
+            // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
+            change(unsafe { &mut *traffic });
+        }
+    }
+
+    #[inline(always)]
+    fn score<T: Tables>(&self, _tables: &T, sieve: u32, source: &Address, now_ns: u64) -> u32 {
+        let Address { family, high, low } = *source;
+        limiter_score(sieve, u32::from(family == Family::V6), high, low, now_ns)
+    }
+}
+
+struct MapMemory;
+
+impl Memory for MapMemory {
+    #[inline(always)]
+    fn entry(&self, index: u32) -> Option<&Entry> {
+        SIEVE_ENTRIES.get(index)
+    }
+
+    #[inline(always)]
+    fn head(&self, index: u32) -> Option<&AtomicU64> {
+        SIEVE_HEADS.get(index)
+    }
+
+    #[inline(always)]
+    fn shard(&self, index: u32) -> Option<&Shard> {
+        SIEVE_SHARDS.get(index)
+    }
+
+    #[inline(always)]
+    fn compare_and_swap(&self, word: &AtomicU64, seen: u64, new: u64) -> bool {
+        // SAFETY: a word of a map's value.
+        unsafe { atomic::compare_and_swap(word.as_ptr(), seen, new) }
+    }
+
+    #[inline(always)]
+    fn store(&self, word: &AtomicU64, value: u64) {
+        // SAFETY: as above.
+        unsafe { atomic::store(word.as_ptr(), value) };
+    }
+
+    #[inline(always)]
+    fn relink(&self, entries: u32, number: u32, list: u32) {
+        limiter_relink(entries, number, list);
+    }
+
+    #[inline(always)]
+    fn evict(&self, entries: u32, heads: u32, list: u32, free_list: u32) {
+        limiter_evict(entries, heads, list, free_list);
+    }
+
+    #[inline(always)]
+    fn look(&self, entries: u32, head: u32, key: &Address) -> u32 {
+        let Address { family, high, low } = *key;
+        limiter_look(entries, head, u32::from(family == Family::V6), high, low)
+    }
+}
+
+/// [`sieve::sift`]: 1 if the packet is dropped.
+///
+/// Like those below a global function of the BPF object: the verifier walks it once, for any
+/// arguments, and its stack is not the entry point's.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_sift(packet: *const Packet, verdict: *mut Verdict) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or whole values, nothing else; they are this
+    // CPU's, and the caller does not use them meanwhile.
+    match unsafe { (packet.as_ref(), verdict.as_mut()) } {
+        (Some(packet), Some(verdict)) => {
+            u32::from(sieve::sift(&MapTables, &MapSieves, packet, verdict))
+        }
+        _ => 0,
+    }
+}
+
+/// [`sieve::score`] of a source whose address comes in words, in the sieve of that number.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_score(sieve: u32, is_v6: u32, high: u64, low: u64, now_ns: u64) -> u32 {
+    match MapTables.sieve(sieve) {
+        Some(sieve) => {
+            let key = sieve.key(&address(is_v6, high, low));
+            let hash_key = &globals::shape().hash_key;
+            sieve::score(&MapMemory, sieve, hash_key, &key, now_ns)
+        }
+        None => sieve::LIST | CONTENDED,
+    }
+}
+
+/// [`Lists::relink`]. Returns nothing that matters: global functions have to.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_relink(entries: u32, number: u32, list: u32) -> u32 {
+    Lists::new(&MapMemory, entries).relink(number, list);
+    0
+}
+
+/// [`Lists::evict`]; likewise.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_evict(entries: u32, heads: u32, list: u32, free_list: u32) -> u32 {
+    Lists::new(&MapMemory, entries).evict(heads, list, free_list);
+    0
+}
+
+/// [`Lists::look`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_look(entries: u32, head: u32, is_v6: u32, high: u64, low: u64) -> u32 {
+    Lists::new(&MapMemory, entries).look(head, &address(is_v6, high, low))
+}
+
+#[inline(always)]
+const fn address(is_v6: u32, high: u64, low: u64) -> Address {
+    let family = if is_v6 == 1 { Family::V6 } else { Family::V4 };
+    Address { family, high, low }
+}
