@@ -6,6 +6,7 @@
 
 mod built_in;
 mod jumbo;
+mod pressure;
 mod shared;
 
 use std::{
