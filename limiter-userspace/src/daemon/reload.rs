@@ -82,7 +82,7 @@ pub(super) async fn whenever_asked(
         let reply = tokio::select! {
             Some(reply) = requests.recv() => Some(reply),
             _ = hang_up.recv() => None,
-            () = files.changed() => None,
+            _ = files.changed() => None,
         };
         // What is changed from now on may not be read any more.
         files.accept();
