@@ -14,13 +14,15 @@ mod flags;
 mod id;
 mod limit;
 mod limits;
+mod list_names;
+mod lists;
 mod matching;
 pub(crate) mod nearest;
 mod node;
 mod offenders;
 mod overrides;
 mod ports;
-mod prefix;
+pub(crate) mod prefix;
 mod rate;
 mod reader;
 mod sections;
@@ -40,7 +42,7 @@ pub use self::{
     settings::{AttachMode, Metrics},
 };
 use self::{diagnostics::Problems, sections::Surroundings};
-use crate::policy::Policy;
+use crate::{lists::ListSource, policy::Policy};
 
 /// A configuration, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +64,11 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Where Prometheus finds the metrics.
     pub metrics: Metrics,
-    /// The limits; at least one. Their names are interned by themselves: see
-    /// [`Policy::with_names`] for going on with those of another policy.
+    /// Where the addresses of the policy's lists come from, in the same order.
+    pub lists: Vec<ListSource>,
+    /// The limits and lists; at least one of either. The limits' names
+    /// are interned by themselves: see [`Policy::with_names`] for going on with those of another
+    /// policy.
     pub policy: Policy,
 }
 

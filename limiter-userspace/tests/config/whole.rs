@@ -54,6 +54,7 @@ overrides:
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
         },
+        lists: vec![],
         policy: Policy {
             limits: vec![
                 Limit {
@@ -80,6 +81,9 @@ overrides:
             ],
             subscribers: BTreeMap::new(),
             malformed: Action::Drop,
+            lists: vec![],
+            exclude: vec![],
+            block: vec![],
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));

@@ -31,6 +31,8 @@ fn limit(name: &str) -> Limit {
         mode: Mode::Enforce,
         default: Some(rate(20)),
         overrides: vec![overridden("192.0.2.1", 1), overridden("192.0.2.2", 2)],
+        exclude: vec![],
+        block: vec![],
     }
 }
 
