@@ -80,7 +80,7 @@ pub(super) fn policy(
         limits,
         subscribers: parts.subscribers,
         malformed: parts.malformed,
-        lists: parts.lists.lists(),
+        lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.into_names(),
         block: parts.block.into_names(),
     })

@@ -108,7 +108,10 @@ pub(super) async fn put_lists_in_force(
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
         let generation = manifest.generation;
-        info!(generation, "policy {generation} is in force: its lists are renewed");
+        info!(
+            generation,
+            "policy {generation} is in force: its lists are renewed"
+        );
         manifest.policy.clone()
     };
     guard::warn_of_blocked(&policy).await;

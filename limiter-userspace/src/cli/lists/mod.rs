@@ -17,6 +17,8 @@ use super::{OutputArgs, ReadArgs, print_json};
 use crate::{
     config::{self, Config},
     control::protocol::{Answer, Request},
+    datapath::wall_clock_now,
+    lists::ListRecord,
 };
 
 #[derive(Debug, Args)]
@@ -73,7 +75,12 @@ pub(super) fn lists(args: &ListsArgs) -> anyhow::Result<()> {
     }
     let lists = args.source.ask(
         &Request::Lists,
-        |config| config.list_statuses(),
+        |config| {
+            let now = wall_clock_now();
+            let lists = ListRecord::all(&config.lists, &config.feeds);
+            let lists = lists.iter().map(|list| list.status(&config.policy, now));
+            lists.collect()
+        },
         |answer| match answer {
             Answer::Lists(lists) => Some(lists),
             _ => None,

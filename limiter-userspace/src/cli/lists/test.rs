@@ -39,7 +39,10 @@ fn parse_asked(text: &str) -> Result<IpNet, String> {
     if prefix.trunc() == prefix {
         Ok(prefix)
     } else {
-        Err(format!("it has bits behind the prefix: {} is meant", prefix.trunc()))
+        Err(format!(
+            "it has bits behind the prefix: {} is meant",
+            prefix.trunc()
+        ))
     }
 }
 

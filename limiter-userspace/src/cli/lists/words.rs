@@ -25,7 +25,9 @@ pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
             } else {
                 "is dropped"
             };
-            format!("{part}blocked by {name}: it blocks {by}; every packet that it counts {dropped}")
+            format!(
+                "{part}blocked by {name}: it blocks {by}; every packet that it counts {dropped}"
+            )
         }));
     }
     lines
@@ -35,7 +37,10 @@ fn of_policy(findings: &Findings) -> [Option<String>; 2] {
     let Extents { excluded, blocked } = findings.standing;
     let excluded = excluded.map(|extent| {
         let by = lists(findings, ListAction::Exclude, None);
-        format!("{}excluded by {by}: never limited, blocked or banned", part(extent))
+        format!(
+            "{}excluded by {by}: never limited, blocked or banned",
+            part(extent)
+        )
     });
     let blocked = blocked.map(|extent| {
         let by = lists(findings, ListAction::Block, None);
@@ -104,13 +109,23 @@ mod tests {
             ],
         );
         let not_counted = "not counted by Web: it excludes list us";
-        check("", "exclude: us, block: drop", "192.0.2.7/32", &[not_counted]);
+        check(
+            "",
+            "exclude: us, block: drop",
+            "192.0.2.7/32",
+            &[not_counted],
+        );
         let of_limit =
             "blocked by Web: it blocks list drop; every packet that it counts is dropped";
         check("", "exclude: us, block: drop", "192.0.2.8/32", &[of_limit]);
         let observed = "blocked by Web: it blocks list drop; every packet that it counts would be \
                         dropped if it did more than observe";
-        check("", "block: drop, mode: observe", "192.0.2.8/32", &[observed]);
+        check(
+            "",
+            "block: drop, mode: observe",
+            "192.0.2.8/32",
+            &[observed],
+        );
         check("", "", "192.0.2.8/32", &[]);
     }
 }

@@ -174,7 +174,9 @@ impl FeedKeeper {
 /// Whether a file is not the one that was read. One that was refused cannot tell.
 fn was_changed(file: &FeedReport) -> bool {
     let modified = fs::metadata(&file.path).and_then(|found| found.modified());
-    let modified = modified.ok().and_then(|time| Timestamp::try_from(time).ok());
+    let modified = modified
+        .ok()
+        .and_then(|time| Timestamp::try_from(time).ok());
     file.kept_old.is_none() && modified != file.modified
 }
 

@@ -31,7 +31,7 @@ impl Told {
             for file in &list.files {
                 for warning in file.warnings() {
                     let warning = format!("list {name}: {warning}");
-                    if !self.warnings.contains(&warning) && told.warnings.insert(warning.clone()) {
+                    if !self.warnings.contains(&warning) {
                         warn!(list = name, "{warning}");
                     }
                     told.warnings.insert(warning);
