@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy::{List, Policy};
 
 /// What the lists of a policy say of an address, or of all addresses of a prefix.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
     /// The lists that have some of the addresses, in the order of the configuration.
     pub lists: Vec<ListFinding>,

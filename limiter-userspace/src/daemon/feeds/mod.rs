@@ -133,7 +133,7 @@ impl FeedKeeper {
         let now = wall_clock_now();
         let renewed = {
             let changed = changed.clone();
-            spawn_blocking(move || renew::renew(records, &lists, feeds, changed, now))
+            spawn_blocking(move || renew::renew(records, &lists, feeds, &changed, now))
         };
         let renewed = match renewed.await {
             Ok(renewed) => renewed,

@@ -36,7 +36,7 @@ pub(super) fn renew(
     records: Vec<ListRecord>,
     lists: &[List],
     mut feeds: Feeds,
-    changed: BTreeSet<PathBuf>,
+    changed: &BTreeSet<PathBuf>,
     now: Timestamp,
 ) -> Renewed {
     let mut renewed = Feeds::new();
