@@ -9,7 +9,9 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    OutputArgs, ReadArgs,
+    lists::consequences,
+    print_json,
     render::{ago, at_least, count, duration, table_without},
 };
 use crate::control::protocol::{Answer, Explanation, LastDrop, Request};
@@ -48,11 +50,9 @@ pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanat
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let mut out = io::stdout();
     if explanation.limits.is_empty() {
-        writeln!(
-            out,
-            "{}: no limit applies, every packet passes",
-            explanation.address
-        )?;
+        for line in summary(explanation) {
+            writeln!(out, "{}: {line}", explanation.address)?;
+        }
         return print_last_drop(&mut out, explanation.last_drop.as_ref());
     }
     let rows = explanation.limits.iter().map(|limit| {
@@ -84,6 +84,9 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         "reset in",
     ];
     writeln!(out, "{}", explanation.address)?;
+    for line in summary(explanation) {
+        writeln!(out, "{line}")?;
+    }
     let is_per_interface = explanation
         .limits
         .iter()
@@ -92,6 +95,15 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let table = table_without(hidden, header, [6, 7, 8, 9, 10], rows);
     writeln!(out, "{table}")?;
     print_last_drop(&mut out, explanation.last_drop.as_ref())
+}
+
+/// What there is to say before the limits: what lists do, or that nothing is done.
+pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
+    let mut lines = consequences(&explanation.lists);
+    if lines.is_empty() && explanation.limits.is_empty() {
+        lines.push("no limit applies, every packet passes".to_owned());
+    }
+    lines
 }
 
 fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow::Result<()> {

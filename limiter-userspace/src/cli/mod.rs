@@ -5,6 +5,7 @@ mod completions;
 mod confirm;
 mod detach;
 mod explain;
+mod lists;
 pub mod manual;
 mod offenders;
 mod refill;
@@ -61,6 +62,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Show which limits apply to an address and what its buckets hold
     Explain(explain::ExplainArgs),
+    /// Show the lists: their size and age, and what they are for
+    Lists(lists::ListsArgs),
     /// Show who was dropped most, by which limit, and how often
     Offenders(offenders::OffendersArgs),
     /// Have the daemon read its configuration again; a bad one changes nothing
@@ -140,6 +143,7 @@ impl Cli {
             Command::Check(args) => check::check(&args),
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
+            Command::Lists(args) => lists::lists(&args),
             Command::Offenders(args) => offenders::offenders(args),
             Command::Reload(args) => reload::reload(&args),
             Command::Confirm(args) => confirm::confirm(&args),

@@ -87,7 +87,7 @@ pub(super) fn policy(
         subscribers: parts.subscribers,
         sieves: parts.ip_rep.into_sieves(),
         malformed: parts.malformed,
-        lists: parts.lists.lists(),
+        lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.into_names(),
         block: parts.block.into_names(),
     })

@@ -1,22 +1,24 @@
 //! The section `lists`: addresses under a name, in the configuration and in feed files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ipnet::IpNet;
+use jiff::Timestamp;
 
 use super::{
-    diagnostics::Problems,
+    Feeds,
+    diagnostics::{Position, Problems},
     duration, limit,
     list_names::ListNames,
     nearest,
     node::Node,
     prefix,
     reader::{Fields, Reader},
-    sections,
+    sections::{self, Surroundings},
     seen::Seen,
 };
 use crate::{
-    lists::{Format, ListSource, WhenStale},
+    lists::{self, Format, ListSource, WhenStale},
     policy::List,
 };
 
@@ -34,6 +36,8 @@ const FIELDS: [&str; 6] = [NAME, CIDR, FILE, FORMAT, MAX_AGE, WHEN_STALE];
 pub(super) struct Lists {
     /// What the configuration says of each.
     pub(super) sources: Vec<ListSource>,
+    /// What was read of their files.
+    pub(super) feeds: Feeds,
     /// Every name, also of those with which something is wrong.
     names: Vec<String>,
     /// Whether the section could not be read, so that any name may be in it.
@@ -65,21 +69,46 @@ impl Lists {
         }
     }
 
-    /// The lists themselves.
-    pub(super) fn lists(&self) -> Vec<List> {
-        self.sources
-            .iter()
-            .map(|source| List::new(source.name.clone(), &source.cidr))
+    /// Reads the files of a list, which are named at these places.
+    fn read_feeds(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        source: &ListSource,
+        places: Vec<Position>,
+        surroundings: &Surroundings<'_>,
+    ) {
+        let old = surroundings
+            .feeds
+            .get(&source.name)
+            .map_or(&[][..], Vec::as_slice);
+        let mut feeds = Vec::new();
+        for (feed, at) in lists::read(source, old).into_iter().zip(places) {
+            match feed {
+                Ok(feed) => feeds.push(feed),
+                Err(error) => reader.error(at, error.to_string()),
+            }
+        }
+        if !feeds.is_empty() {
+            self.feeds.insert(source.name.clone(), feeds);
+        }
+    }
+
+    /// The lists themselves, at a time.
+    pub(super) fn lists(&self, now: Timestamp) -> Vec<List> {
+        let feeds =
+            |source: &ListSource| self.feeds.get(&source.name).map_or(&[][..], Vec::as_slice);
+        let sources = self.sources.iter();
+        sources
+            .map(|source| source.list(feeds(source), now))
             .collect()
     }
 }
 
-/// Reads a list of lists; the files that they name are found in `directory`, and where there is
-/// none they may name none.
+/// Reads a list of lists, and the files that they name.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    directory: Option<&Path>,
+    surroundings: &Surroundings<'_>,
 ) -> Option<Lists> {
     let items = reader.items(
         node,
@@ -100,10 +129,12 @@ pub(super) fn read<'n>(
         };
         let name = read_name(reader, item, &fields, &mut seen);
         lists.names.extend(name.clone());
+        let files = read_files(reader, &fields, surroundings);
+        let (places, files) = files.into_iter().unzip();
         let source = ListSource {
             name: name.unwrap_or_default(),
             cidr: read_cidr(reader, &fields),
-            files: read_files(reader, &fields, directory),
+            files,
             format: read_format(reader, &fields),
             max_age_ns: read_max_age(reader, &fields),
             when_stale: read_when_stale(reader, &fields),
@@ -112,6 +143,7 @@ pub(super) fn read<'n>(
             let message = format!("an empty list: it needs '{CIDR}' or '{FILE}'");
             reader.error(item.at, message);
         }
+        lists.read_feeds(reader, &source, places, surroundings);
         lists.sources.push(source);
     }
     Some(lists)
@@ -152,8 +184,8 @@ fn read_cidr<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Vec<IpNet>
 fn read_files<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    directory: Option<&Path>,
-) -> Vec<PathBuf> {
+    surroundings: &Surroundings<'_>,
+) -> Vec<(Position, PathBuf)> {
     let Some(node) = fields.get(FILE) else {
         return Vec::new();
     };
@@ -164,7 +196,8 @@ fn read_files<'n>(
             continue;
         };
         if seen.is_first(reader, name, item.at, || format!("file '{name}'")) {
-            files.extend(sections::named_path(reader, item.at, name, directory));
+            let path = sections::named_path(reader, item.at, name, surroundings.directory);
+            files.extend(path.map(|path| (item.at, path)));
         }
     }
     files

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble, automatic_ban, bans, buckets,
+    Config, Feeds, assemble, automatic_ban, bans, buckets,
     diagnostics::{FileNumber, Position, Problems},
     ip_rep::{self, IpRep},
     limits::{self, Limits},
@@ -56,6 +57,10 @@ pub(super) struct Surroundings<'s> {
     pub(super) file: FileNumber,
     /// Where the files that it names are found; `None`: it may name none.
     pub(super) directory: Option<&'s Path>,
+    /// What was read of feed files before.
+    pub(super) feeds: &'s Feeds,
+    /// The time, by which feed files may be stale.
+    pub(super) now: Timestamp,
 }
 
 /// Reads a configuration file's text; what is wrong is noted, and then the configuration is
@@ -100,7 +105,7 @@ pub(super) fn read(
     });
     let lists = match fields.get(LISTS) {
         Some(node) => section(&mut reader, node, directory, |reader, node| {
-            lists::read(reader, node, directory)
+            lists::read(reader, node, surroundings)
         }),
         None => fields.is_missing(LISTS).then(lists::Lists::default),
     }
@@ -164,6 +169,7 @@ pub(super) fn read(
         state,
         metrics,
         lists: lists.sources,
+        feeds: lists.feeds,
         policy,
     })
 }

@@ -16,6 +16,7 @@ use super::settings::SettingDiff;
 use crate::{
     config::{Buckets, Offenders},
     daemon::History,
+    lists::{Findings, ListStatus},
     policy::Policy,
 };
 
@@ -69,6 +70,13 @@ pub enum Request {
     Reset(ResetQuery),
     /// Tokens are to be given back.
     Refund(RefundQuery),
+    /// The lists, and where their addresses come from.
+    Lists,
+    /// What the lists say of addresses.
+    TestLists {
+        /// All those of this prefix; that of an address has full length.
+        asked: IpNet,
+    },
     /// The policy in force, whole.
     Policy,
     /// To read the configuration again and put it in force.
@@ -146,6 +154,10 @@ pub enum Answer {
     Explanation(Explanation),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
+    /// To [`Request::Lists`].
+    Lists(Vec<ListStatus>),
+    /// To [`Request::TestLists`].
+    Findings(Findings),
     /// To [`Request::Policy`].
     Policy(Box<Policy>),
     /// To [`Request::Reload`].
@@ -182,6 +194,8 @@ pub struct Status {
     pub reasons: BTreeMap<String, u64>,
     /// What each limit did.
     pub limits: BTreeMap<String, LimitStatus>,
+    /// The lists.
+    pub lists: Vec<ListStatus>,
 }
 
 /// The daemon.
@@ -303,6 +317,8 @@ impl From<&LimitStatus> for LimitTraffic {
 pub struct Explanation {
     /// The address.
     pub address: IpAddr,
+    /// What lists say of it.
+    pub lists: Findings,
     /// The limits that apply, in the order of their ids.
     pub limits: Vec<LimitExplanation>,
     /// When a packet of the address was last dropped; `None`: never, or it is not remembered.

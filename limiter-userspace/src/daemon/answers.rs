@@ -14,7 +14,8 @@ use crate::{
         Answer, BucketsStatus, DaemonStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
     },
-    datapath::{Attachment, Datapath, DatapathError, Holding},
+    datapath::{Attachment, Datapath, DatapathError, Holding, wall_clock_now},
+    lists::Extents,
     policy::Limit,
 };
 
@@ -50,6 +51,10 @@ fn read(datapath: &Datapath, request: &Request, daemon: Option<DaemonStatus>) ->
             told(status.map(Box::new).map(Answer::Status))
         }
         Request::Explain { address } => told(explain(datapath, *address).map(Answer::Explanation)),
+        Request::Lists => Answer::Lists(datapath.manifest().list_statuses(wall_clock_now())),
+        Request::TestLists { asked } => {
+            Answer::Findings(datapath.manifest().policy.findings(*asked))
+        }
         Request::Offenders(query) => told(offenders::list(datapath, query).map(Answer::Offenders)),
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
         Request::Reset(query) => told(refill::reset(datapath, query).map(Answer::Refilled)),
@@ -118,6 +123,7 @@ fn status(datapath: &Datapath, daemon: Option<DaemonStatus>) -> Result<Status, D
         daemon,
         reasons,
         limits,
+        lists: manifest.list_statuses(wall_clock_now()),
     })
 }
 
@@ -144,13 +150,20 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
 }
 
 fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, DatapathError> {
-    let holdings = datapath.holdings(address)?;
+    let lists = datapath.manifest().policy.findings(address.into());
+    let holdings = if lists.standing == Extents::default() {
+        datapath.holdings(address)?
+    } else {
+        // Who is excluded or blocked spends nothing.
+        Vec::new()
+    };
     let limits = holdings
         .iter()
         .filter_map(|holding| explain_limit(datapath, address, holding));
     Ok(Explanation {
         address,
         limits: limits.collect(),
+        lists,
         last_drop: offenders::last_drop(datapath, address)?,
     })
 }

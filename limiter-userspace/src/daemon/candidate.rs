@@ -1,24 +1,32 @@
 //! A configuration that is to be put in force: read, and checked against the machine, before
 //! anything is changed.
 
-use std::path::{Path, PathBuf};
+use std::{
+    mem,
+    path::{Path, PathBuf},
+};
 
 use limiter_common::limit::Cost;
 use thiserror::Error;
 
 use super::Options;
 use crate::{
-    config::{self, Config, Diagnostics},
+    config::{self, Config, Diagnostics, Feeds},
     datapath::{
         Manifest,
         interface::{self, Interface, InterfaceError, Looked},
     },
+    lists::ListRecord,
     policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
 };
 
 /// A configuration that holds no error.
 pub(super) struct Candidate {
     pub(super) config: Config,
+    /// Where the addresses of its lists come from.
+    pub(super) lists: Vec<ListRecord>,
+    /// What the files of its lists have.
+    pub(super) feeds: Feeds,
     /// Every name that was interned so far.
     pub(super) names: Names,
     pub(super) policy: CompiledPolicy,
@@ -92,23 +100,30 @@ impl Known {
 /// A configuration that was read, and compiled.
 pub(super) struct Read {
     config: Config,
+    lists: Vec<ListRecord>,
+    feeds: Feeds,
     names: Names,
     policy: CompiledPolicy,
 }
 
 impl Read {
-    /// Reads the configuration file, which may tell where to look for what is `known`. Takes
-    /// seconds, where it is very long.
+    /// Reads the configuration file, which may tell where to look for what is `known`, and the
+    /// feeds that it names; of those that are refused, what is `old` stays. Takes seconds, where
+    /// they are very long.
     pub(super) fn load(
         path: &Path,
+        old: &Feeds,
         known: impl FnOnce(&Config) -> Known,
     ) -> Result<Self, CandidateError> {
-        let mut config = config::load(path)?;
+        let mut config = config::load_again(path, old)?;
         let known = known(&config);
         let names;
         (config.policy, names) = config.policy.with_names(&known.names, &known.in_force)?;
         let policy = CompiledPolicy::with_units(&config.policy, &known.units)?;
+        let feeds = mem::take(&mut config.feeds);
         Ok(Self {
+            lists: ListRecord::all(&config.lists, &feeds),
+            feeds,
             config,
             names,
             policy,
@@ -145,6 +160,8 @@ impl Read {
         }
         Ok(Candidate {
             config: self.config,
+            lists: self.lists,
+            feeds: self.feeds,
             names: self.names,
             policy: self.policy,
             interfaces: names,

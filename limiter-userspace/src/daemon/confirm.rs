@@ -35,6 +35,7 @@ pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     let _alone = daemon.changing.lock().await;
     let previous = daemon.changes().take_unconfirmed();
     let previous = previous.ok_or(ConfirmError::Nothing)?;
+    daemon.settled.notify_one();
     let mut datapath = daemon.datapath_mut();
     datapath.settle(previous)?;
     let generation = datapath.manifest().generation;
@@ -73,6 +74,7 @@ pub(super) async fn first_is_not_confirmed(daemon: &Daemon) {
             }
             Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
         }
+        daemon.settled.notify_one();
         service::status(&service_status(daemon));
     }
 }

@@ -7,8 +7,14 @@ use tracing::{info, warn};
 
 use super::{Daemon, candidate::Candidate, confirm, memory, reload::ReloadError, state::Resumed};
 use crate::{
-    datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now},
+    datapath::{
+        Attachment, DatapathError, LogLevel, Manifest, Previous, Restored,
+        interface::{self, Interface},
+        wall_clock_now,
+    },
     guard,
+    lists::ListRecord,
+    policy::{CompiledPolicy, List},
 };
 
 /// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
@@ -52,6 +58,8 @@ fn apply(
 ) -> Result<Previous, DatapathError> {
     let Candidate {
         config,
+        lists,
+        feeds: _,
         names,
         policy,
         interfaces,
@@ -72,6 +80,7 @@ fn apply(
             mode: daemon.options.mode.unwrap_or(config.mode),
             settings: datapath.settings().with(&config, log),
             policy: config.policy,
+            lists,
             names,
             units: policy.units.clone(),
         };
@@ -81,6 +90,65 @@ fn apply(
         resumed.restore(&prepared)?;
     }
     daemon.datapath_mut().apply(prepared)
+}
+
+/// Puts other lists in force, with all else as it is, on the interfaces that it is on. Nobody has to
+/// confirm them.
+pub(super) async fn put_lists_in_force(
+    daemon: &Arc<Daemon>,
+    lists: Vec<List>,
+    records: Vec<ListRecord>,
+) -> Result<(), ReloadError> {
+    let links = interface::list().await?;
+    let to_apply = Arc::clone(daemon);
+    let previous = spawn_blocking(move || apply_lists(&to_apply, lists, records, &links));
+    let previous = previous.await??;
+    daemon.datapath_mut().settle(previous)?;
+    let policy = {
+        let datapath = daemon.datapath();
+        let manifest = datapath.manifest();
+        let generation = manifest.generation;
+        info!(
+            generation,
+            "policy {generation} is in force: its lists are renewed"
+        );
+        manifest.policy.clone()
+    };
+    guard::warn_of_blocked(&policy).await;
+    memory::give_back();
+    Ok(())
+}
+
+fn apply_lists(
+    daemon: &Daemon,
+    lists: Vec<List>,
+    records: Vec<ListRecord>,
+    links: &[Interface],
+) -> Result<Previous, ReloadError> {
+    let prepared = {
+        let datapath = daemon.datapath();
+        let manifest = datapath.manifest();
+        let mut manifest = Manifest {
+            generation: manifest.generation + 1,
+            loaded_at: wall_clock_now(),
+            lists: records,
+            ..manifest.clone()
+        };
+        manifest.policy.lists = lists;
+        let policy = CompiledPolicy::with_units(&manifest.policy, &manifest.units)?;
+        manifest.units = policy.units.clone();
+        // By their indices: one may have another name by now.
+        let attached = datapath.attachments().iter().filter_map(|attachment| {
+            let link = links.iter().find(|link| link.index == attachment.index)?;
+            Some(Interface {
+                name: attachment.interface.clone(),
+                ..link.clone()
+            })
+        });
+        let attached: Vec<_> = attached.collect();
+        datapath.prepare(manifest, policy, &attached)?
+    };
+    Ok(daemon.datapath_mut().apply(prepared)?)
 }
 
 pub(super) fn announce(attachment: &Attachment) {

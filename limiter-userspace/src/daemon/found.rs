@@ -4,9 +4,10 @@ use std::path::Path;
 
 use tracing::{info, warn};
 
-use super::{candidate::Known, startup::StartupError};
-use crate::datapath::{
-    Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins,
+use super::{candidate::Known, feeds::stand_ins, startup::StartupError};
+use crate::{
+    config::Feeds,
+    datapath::{Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins},
 };
 
 /// What there is to go on with.
@@ -44,6 +45,17 @@ impl Found {
         match self {
             Self::Datapath(datapath) => Some(Known::of(datapath.manifest())),
             Self::Links(..) | Self::Nothing => None,
+        }
+    }
+
+    /// What stands for feeds of which nothing else is known.
+    pub(super) fn feeds(&self) -> Feeds {
+        match self {
+            Self::Datapath(datapath) => {
+                let manifest = datapath.manifest();
+                stand_ins(&manifest.lists, &manifest.policy.lists)
+            }
+            Self::Links(..) | Self::Nothing => Feeds::new(),
         }
     }
 

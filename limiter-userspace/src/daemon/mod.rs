@@ -6,6 +6,7 @@ mod candidate;
 mod changes;
 mod confirm;
 mod enforce;
+mod feeds;
 mod found;
 pub mod incidents;
 mod memory;
@@ -56,6 +57,8 @@ pub struct Daemon {
     changing: tokio::sync::Mutex<()>,
     /// A change has begun to wait for confirmation.
     unconfirmed: tokio::sync::Notify,
+    /// A change waits no more: it was confirmed, or reverted.
+    settled: tokio::sync::Notify,
     /// It is to end, and to leave nothing behind.
     detach: tokio::sync::Notify,
 }
@@ -78,6 +81,7 @@ impl Daemon {
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             unconfirmed: tokio::sync::Notify::new(),
+            settled: tokio::sync::Notify::new(),
             detach: tokio::sync::Notify::new(),
         }
     }
@@ -179,9 +183,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         _ = interrupt.recv() => End::Stop,
         _ = terminate.recv() => End::Stop,
         never = watch::interfaces::keep(&daemon) => match never {},
-        never = reload::whenever_asked(&daemon, started.requests, hang_up, started.files) => {
-            match never {}
-        }
+        never = reload::whenever_asked(
+            &daemon, started.requests, hang_up, started.files, started.feeds,
+        ) => match never {},
         never = incidents::watch(&daemon, quiet) => match never {},
         never = service::stay_alive() => match never {},
         never = state::keep(&daemon) => match never {},

@@ -1,7 +1,7 @@
 //! The configuration is read again whenever it is asked for. Nothing changes where anything of it
 //! is wrong.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, mem, sync::Arc};
 
 use thiserror::Error;
 use tokio::{
@@ -15,6 +15,7 @@ use super::{
     Daemon, answers,
     candidate::{CandidateError, Known, Read},
     enforce::put_in_force,
+    feeds::FeedKeeper,
     service, service_status,
     watch::files::FileWatch,
 };
@@ -24,7 +25,8 @@ use crate::{
         protocol::Reloaded,
         settings::{self, SettingDiff},
     },
-    datapath::DatapathError,
+    datapath::{DatapathError, interface::InterfaceError},
+    policy::CompileError,
 };
 
 /// The policy in force stays as it is.
@@ -33,6 +35,12 @@ pub(super) enum ReloadError {
     /// The new one cannot be put in force.
     #[error(transparent)]
     Candidate(#[from] CandidateError),
+    /// Its lists do not fit the datapath.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The kernel does not tell the interfaces.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
     /// The kernel refused.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
@@ -71,22 +79,27 @@ impl Requests {
 }
 
 /// Reloads whenever it is asked to: by a request, by SIGHUP, by a change of one of the
-/// configuration's files.
+/// configuration's files. In between, lists are kept as their feeds are.
 pub(super) async fn whenever_asked(
     daemon: &Arc<Daemon>,
     mut requests: mpsc::Receiver<Reply>,
     mut hang_up: Signal,
     mut files: FileWatch,
+    mut feeds: FeedKeeper,
 ) -> Infallible {
     loop {
         let reply = tokio::select! {
             Some(reply) = requests.recv() => Some(reply),
             _ = hang_up.recv() => None,
-            () = files.changed() => None,
+            _ = files.changed() => None,
+            () = feeds.due(daemon) => {
+                feeds.renew(daemon).await;
+                continue;
+            }
         };
         // What is changed from now on may not be read any more.
         files.accept();
-        let reloaded = reload(daemon, &mut files).await;
+        let reloaded = reload(daemon, &mut files, &mut feeds).await;
         if let Some(reply) = reply {
             // Whoever has asked may have gone; the log says it too.
             let _ = reply.send(reloaded);
@@ -95,9 +108,13 @@ pub(super) async fn whenever_asked(
 }
 
 /// Reads the configuration again and puts it in force. Of an error, the lines.
-async fn reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloaded, String> {
+async fn reload(
+    daemon: &Arc<Daemon>,
+    files: &mut FileWatch,
+    feeds: &mut FeedKeeper,
+) -> Result<Reloaded, String> {
     let _alone = daemon.changing.lock().await;
-    let reloaded = match try_reload(daemon, files).await {
+    let reloaded = match try_reload(daemon, files, feeds).await {
         Ok(reloaded) => {
             info!(
                 generation = reloaded.generation,
@@ -123,7 +140,11 @@ async fn reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloaded,
     reloaded
 }
 
-async fn try_reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloaded, ReloadError> {
+async fn try_reload(
+    daemon: &Arc<Daemon>,
+    files: &mut FileWatch,
+    feeds: &mut FeedKeeper,
+) -> Result<Reloaded, ReloadError> {
     if daemon.changes().deadline().is_some() {
         return Err(ReloadError::Unconfirmed);
     }
@@ -133,7 +154,8 @@ async fn try_reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloa
     };
     let options = &daemon.options;
     let path = options.config.clone();
-    let read = spawn_blocking(move || Read::load(&path, |_| known)).await?;
+    let old = feeds.feeds().clone();
+    let read = spawn_blocking(move || Read::load(&path, &old, |_| known)).await?;
     match &read {
         Ok(read) => files.replace(read.files().iter().cloned()),
         // One that is broken is watched for its repair.
@@ -142,10 +164,12 @@ async fn try_reload(daemon: &Arc<Daemon>, files: &mut FileWatch) -> Result<Reloa
     }
     let read = read?;
     let interfaces = read.interface_names(options)?;
-    let candidate = read.check(interfaces, &ours).await?;
+    let mut candidate = read.check(interfaces, &ours).await?;
     let missing = candidate.looked.missing.clone();
     let after_restart = after_restart(daemon, &candidate.config)?;
+    let read = mem::take(&mut candidate.feeds);
     put_in_force(daemon, candidate, None).await?;
+    feeds.replace(daemon, read);
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
     Ok(Reloaded {

@@ -2,7 +2,7 @@
 //! behind when a step fails: everything that can be refused comes before the first
 //! interface is touched.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, mem, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -12,13 +12,14 @@ use super::{
     Daemon,
     candidate::{CandidateError, Known, Read},
     enforce::put_in_force,
+    feeds::FeedKeeper,
     found::Found,
     reload::{self, ReloadError, Reply},
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
 };
 use crate::{
-    config::{self, AttachMode},
+    config::{self, AttachMode, Feeds},
     control::server::{Server, ServerError},
     datapath::{
         DatapathError, LogLevel, Settings,
@@ -103,6 +104,8 @@ pub(super) struct Started {
     pub(super) requests: mpsc::Receiver<Reply>,
     /// The configuration's files.
     pub(super) files: FileWatch,
+    /// The files of its lists.
+    pub(super) feeds: FeedKeeper,
     /// Ends when dropped.
     _metrics: Option<Metrics>,
 }
@@ -122,11 +125,11 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         read,
         state,
         resumed,
-    } = Beginning::read(&options, found.known())?;
+    } = Beginning::read(&options, found.known(), &found.feeds())?;
     files.replace(read.files().iter().cloned());
     let interfaces = read.interface_names(&options)?;
     preflight::check()?;
-    let candidate = read.check(interfaces, &found.program_ids()).await?;
+    let mut candidate = read.check(interfaces, &found.program_ids()).await?;
     if !options.interfaces.is_empty() && found.known().is_none() {
         // Who takes over what is pinned has been started before, with names that were right.
         candidate.all_there()?;
@@ -153,9 +156,11 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let (reloads, requests) = reload::Requests::new();
     let metrics = listener.as_ref().map(Listener::address);
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
+    let feeds = mem::take(&mut candidate.feeds);
     put_in_force(&daemon, candidate, resumed).await?;
     announce(&daemon);
     Ok(Started {
+        feeds: FeedKeeper::new(&daemon, feeds),
         control,
         requests,
         files,
@@ -173,11 +178,15 @@ struct Beginning {
 
 impl Beginning {
     /// Reads the configuration, to go on with what is `pinned`, or else with the state file that
-    /// it names.
-    fn read(options: &Options, pinned: Option<Known>) -> Result<Self, CandidateError> {
+    /// it names; and of feeds that are refused with those that are pinned.
+    fn read(
+        options: &Options,
+        pinned: Option<Known>,
+        feeds: &Feeds,
+    ) -> Result<Self, CandidateError> {
         let mut state = None;
         let mut resumed = None;
-        let read = Read::load(&options.config, |config| {
+        let read = Read::load(&options.config, feeds, |config| {
             state = config.state.clone().map(StateKeeper::new);
             pinned.unwrap_or_else(|| {
                 resumed = state.as_ref().and_then(Resumed::load);
@@ -188,7 +197,7 @@ impl Beginning {
             (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(_)) => {
                 warn!("the state cannot be gone on with: {error}; every bucket begins full");
                 resumed = None;
-                Read::load(&options.config, |_| Known::default())?
+                Read::load(&options.config, feeds, |_| Known::default())?
             }
             (read, _) => read?,
         };

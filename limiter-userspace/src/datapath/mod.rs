@@ -66,6 +66,7 @@ pub use self::{
 };
 use crate::{
     config::{Bans, Buckets, Config, Offenders, Scope},
+    lists::ListRecord,
     policy::{CompiledPolicy, serial},
     state::{Debts, SetDebts, StoredDebts},
 };
@@ -187,6 +188,12 @@ impl Datapath {
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Notes where the lists in force come from: their files may have been written anew, with the
+    /// same addresses.
+    pub fn note_lists(&mut self, lists: Vec<ListRecord>) {
+        self.manifest.lists = lists;
     }
 
     /// The interfaces it is attached to, and those that have vanished.

@@ -8,8 +8,8 @@ use limiter_common::{
     limit::{Cost, IdFormat},
 };
 
-use super::{Budget, Guarded, Role, Warning, Why};
-use crate::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
+use super::{Budget, Guarded, Warning, Why};
+use crate::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, Standing, TcpFlags};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -59,6 +59,10 @@ pub(super) fn warnings(
 ) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
     for guarded in guarded {
+        if policy.standing_of(guarded.address) != Standing::default() {
+            // Lists decide before any limit is asked.
+            continue;
+        }
         for limit in &policy.limits {
             let Some(warning) = warning(policy, limit, &guarded) else {
                 continue;
@@ -90,6 +94,9 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         return None;
     }
     let address = guarded.address;
+    if policy.standing_with(limit, address) != Standing::default() {
+        return None;
+    }
     let budget = budget(policy, limit, guarded)?;
     let rate = match policy.override_of(limit, address) {
         Some(other) => other.rate,
@@ -106,15 +113,20 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         limit: limit.name.clone(),
         cost: limit.cost,
         address,
-        role: match guarded.why {
-            Why::Ssh { .. } => Role::SshPeer,
-            Why::Gateway => Role::Gateway,
-        },
+        role: guarded.why.role(),
         others: Vec::new(),
         budget,
         rate,
         least,
     })
+}
+
+/// Whether the limit counts any packets that they have to get through.
+pub(super) fn counts(limit: &Limit, guarded: &Guarded) -> bool {
+    let packets = guarded.why.packets(Address::from(guarded.address).family);
+    packets
+        .iter()
+        .any(|packets| packets.are_counted_by(limit, guarded.why))
 }
 
 /// Whose bucket of the limit the address spends from; `None`: none.

@@ -1,10 +1,11 @@
-//! Warns of limits that would lock out those without whom nobody reaches the machine: the peers
+//! Warns of limits and lists that would lock out those without whom nobody reaches the machine: the peers
 //! of its SSH sessions, and its default gateways.
 //!
 //! Who they are is asked of the kernel (`sessions`, `gateways`); what a policy means for them is
 //! told from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
 //! session that goes over an interface that is not limited.
 
+mod blocked;
 mod gateways;
 mod lockout;
 mod sessions;
@@ -47,6 +48,13 @@ enum Why {
 }
 
 impl Why {
+    const fn role(self) -> Role {
+        match self {
+            Self::Ssh { .. } => Role::SshPeer,
+            Self::Gateway => Role::Gateway,
+        }
+    }
+
     const fn ssh_port(self) -> Option<u16> {
         match self {
             Self::Ssh { port, .. } => Some(port),
@@ -69,9 +77,29 @@ enum GatherError {
     Routes(#[from] rtnetlink::Error),
 }
 
-/// What a policy's limits would do to those who should not be locked out of this machine, as it
-/// is now. What the kernel does not tell is not warned of.
-pub async fn warnings(policy: &Policy) -> Vec<Warning> {
+/// What a policy's limits and lists would do to those who should not be locked out of this machine,
+/// as it is now, in words. What the kernel does not tell is not warned of.
+pub async fn warnings(policy: &Policy) -> Vec<String> {
+    let guarded = guarded().await;
+    let blocked = blocked::warnings(policy, guarded.iter().copied());
+    let held = lockout::warnings(policy, guarded);
+    let held = held.iter().map(ToString::to_string);
+    blocked
+        .iter()
+        .map(ToString::to_string)
+        .chain(held)
+        .collect()
+}
+
+/// Writes what a policy's lists would do to them to the log.
+pub async fn warn_of_blocked(policy: &Policy) {
+    for warning in blocked::warnings(policy, guarded().await) {
+        warn!("{warning}");
+    }
+}
+
+/// Who should not be locked out of this machine, as it is now.
+async fn guarded() -> Vec<Guarded> {
     let own = sessions::own();
     let own_port = own.and_then(|own| own.why.ssh_port());
     // The own one first: it is the one to be named where several are alike.
@@ -83,7 +111,7 @@ pub async fn warnings(policy: &Policy) -> Vec<Warning> {
     }
     guarded.extend(told("default gateways", gateways::all()).await);
     guarded.retain(|guarded| !guarded.address.is_loopback());
-    lockout::warnings(policy, guarded)
+    guarded
 }
 
 /// Writes the [`warnings`] to the log.

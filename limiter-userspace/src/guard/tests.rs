@@ -1,4 +1,4 @@
-use super::{lockout, sessions, *};
+use super::{blocked, lockout, sessions, *};
 use crate::config;
 
 const PEER: &str = "203.0.113.9";
@@ -271,4 +271,69 @@ fn the_environment_of_a_session() {
     check("UNKNOWN 65535 UNKNOWN 65535", None);
     check("", None);
     check("203.0.113.9 50000 192.0.2.1", None);
+}
+
+/// Whom lists would have dropped.
+#[track_caller]
+fn check_blocked(guarded: &[Guarded], uses: &str, limit: &str, expected: &[&str]) {
+    let configuration = format!(
+        "lists: [{{name: bad, cidr: [203.0.113.0/24, 192.0.2.254]}}, {{name: good, cidr: {PEER}}}]\n\
+         limits: {{All: {{id: ipAddress, cost: packets, burst: 20, count: 20, period: 1s, \
+         {limit}}}}}\n{uses}\n"
+    );
+    let config = config::parse(&configuration, "test");
+    let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+    let shown = blocked::warnings(&config.policy, guarded.iter().copied());
+    let shown: Vec<String> = shown.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, expected, "{configuration}");
+}
+
+#[test]
+fn lists_that_block() {
+    let guarded = [
+        ssh(PEER),
+        ssh("203.0.113.10"),
+        ssh("198.51.100.1"),
+        gateway("192.0.2.254"),
+    ];
+    let peers = "list bad has 203.0.113.0/24, so it would block the SSH peer 203.0.113.9 (and 1 \
+                 more): take it off the list, or put 203.0.113.9 on a list under `exclude`";
+    let other = "list bad has 203.0.113.0/24, so it would block the SSH peer 203.0.113.10: take it \
+                 off the list, or put 203.0.113.10 on a list under `exclude`";
+    let gateway = "list bad has 192.0.2.254/32, so it would block the default gateway 192.0.2.254: \
+                   take it off the list, or put 192.0.2.254 on a list under `exclude`";
+    let of_limit = "list bad has 203.0.113.0/24, so limit All would block the SSH peer 203.0.113.9 \
+                    (and 1 more): take it off the list, or put 203.0.113.9 on a list under \
+                    `exclude`";
+    check_blocked(&guarded, "block: bad", "mode: enforce", &[peers, gateway]);
+    check_blocked(
+        &guarded,
+        "block: bad\nexclude: good",
+        "mode: enforce",
+        &[other, gateway],
+    );
+    let ssh_only = "match: {destination-port: 22}, block: bad";
+    check_blocked(&guarded, "", ssh_only, &[of_limit]);
+    check_blocked(&guarded, "exclude: bad", ssh_only, &[]);
+    check_blocked(&guarded, "", "mode: observe, block: bad", &[]);
+    check_blocked(
+        &guarded,
+        "",
+        "match: {destination-port: 443}, block: bad",
+        &[],
+    );
+}
+
+/// Of those whom lists exclude or block limits have nothing to say.
+#[test]
+fn lists_before_limits() {
+    for (uses, held) in [("", 1), ("exclude: peer", 0), ("block: peer", 0)] {
+        let configuration = format!(
+            "lists: [{{name: peer, cidr: {PEER}}}]\n{uses}\n\
+             limits: {{PacketsPerIPAddress: {{burst: 1, count: 1, period: 1h}}}}\n"
+        );
+        assert_eq!(warnings(&[ssh(PEER)], &configuration).len(), held, "{uses}");
+        let configuration = configuration.replace("burst", "exclude: peer, burst");
+        assert_eq!(warnings(&[ssh(PEER)], &configuration).len(), 0, "{uses}");
+    }
 }

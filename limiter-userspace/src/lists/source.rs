@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::Feed;
+use crate::policy::List;
+
 /// A list as it is configured: its own prefixes, and files that have more of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListSource {
     /// Its name.
     pub name: String,
@@ -20,6 +24,27 @@ pub struct ListSource {
     pub max_age_ns: Option<u64>,
     /// What becomes of what a stale file holds.
     pub when_stale: WhenStale,
+}
+
+impl ListSource {
+    /// The list at a time, with what was read of its files. What a stale file holds is left out
+    /// where that is configured.
+    #[must_use]
+    pub fn list(&self, feeds: &[Feed], now: Timestamp) -> List {
+        let mut prefixes = self.cidr.clone();
+        for feed in feeds {
+            if self.when_stale == WhenStale::Report || !self.is_stale(feed, now) {
+                prefixes.extend(&feed.prefixes);
+            }
+        }
+        List::new(self.name.clone(), &prefixes)
+    }
+
+    /// Whether a file of the list has not been changed for longer than it may.
+    #[must_use]
+    pub fn is_stale(&self, feed: &Feed, now: Timestamp) -> bool {
+        feed.report.is_stale(self.max_age_ns, now)
+    }
 }
 
 /// What a feed file is written in.

@@ -74,6 +74,7 @@ impl Collector for DaemonCollector {
         )?)?;
 
         offenders(datapath, &mut encoder)?;
+        super::lists::encode(&manifest.list_statuses(Timestamp::now()), &mut encoder)?;
         reloads(&self.0.history(), &mut encoder)?;
         if let Some(status) = self.0.state_status() {
             state(&status, &mut encoder)?;

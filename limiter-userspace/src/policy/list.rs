@@ -19,10 +19,10 @@ pub struct List {
 impl List {
     /// The list of the addresses of all these prefixes, which may overlap.
     #[must_use]
-    pub fn new(name: String, prefixes: &[IpNet]) -> Self {
+    pub fn new(name: String, prefixes: &Vec<IpNet>) -> Self {
         Self {
             name,
-            prefixes: IpNet::aggregate(&prefixes.to_vec()),
+            prefixes: IpNet::aggregate(prefixes),
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn who_is_excluded_is_not_blocked() {
         let list = |name: &str, prefix: &str| {
-            List::new(name.to_owned(), &[prefix.parse().expect("a prefix")])
+            List::new(name.to_owned(), &vec![prefix.parse().expect("a prefix")])
         };
         let policy = Policy {
             lists: vec![list("us", "192.0.2.0/28"), list("all", "192.0.2.0/24")],

@@ -257,7 +257,9 @@ mod tests {
             subscribers: BTreeMap::from([(u64::MAX, vec!["192.0.2.1/32".parse().unwrap()])]),
             lists: vec![List::new(
                 "us".to_owned(),
-                &["192.0.2.0/25", "192.0.2.128/25", "::1/128"].map(|text| text.parse().unwrap()),
+                &["192.0.2.0/25", "192.0.2.128/25", "::1/128"]
+                    .map(|text| text.parse().unwrap())
+                    .to_vec(),
             )],
             exclude: vec!["us".to_owned()],
             ..Policy::from(vec![limit()])

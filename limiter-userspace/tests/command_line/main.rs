@@ -9,6 +9,7 @@ mod generated;
 mod guard;
 mod incidents;
 mod interfaces;
+mod lists;
 mod log;
 mod machine;
 mod moved;

@@ -67,7 +67,7 @@ fn a_path_that_is_no_file() {
         ),
         (
             large.as_path(),
-            "is larger than 64 MiB, which is the most a configuration file may have",
+            "is larger than 64 MiB, which is the most such a file may have",
         ),
         (fifo.as_path(), "is not a regular file"),
         (Path::new("/dev/zero"), "is not a regular file"),

@@ -55,6 +55,7 @@ overrides:
             listen: Some("[::1]:9000".parse().unwrap()),
         },
         lists: vec![],
+        feeds: BTreeMap::new(),
         policy: Policy {
             limits: vec![
                 Limit {

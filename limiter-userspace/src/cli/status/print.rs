@@ -5,12 +5,14 @@ use std::io::Write;
 use limiter_common::reason::Reason;
 
 use super::super::{
+    lists::troubles,
     render::{count, counted, duration, table},
     traffic::{LimitRow, limits_table, malformed_action},
 };
 use crate::{
     config::Scope,
     control::protocol::{InterfaceStatus, StateStatus, Status},
+    lists::ListStatus,
 };
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
@@ -84,6 +86,9 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         status.buckets.settings.store.name(),
         count(status.buckets.lossy_evictions),
     )?;
+    for list in &status.lists {
+        print_list(out, list)?;
+    }
     writeln!(out)?;
 
     let limits: Vec<_> = status
@@ -117,6 +122,19 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     } else {
         let header = ["verdict", "reason", "packets", "meaning"];
         writeln!(out, "{}", table(header, [2], reasons))?;
+    }
+    Ok(())
+}
+
+fn print_list(out: &mut impl Write, list: &ListStatus) -> anyhow::Result<()> {
+    let prefixes = count(list.ipv4_prefixes + list.ipv6_prefixes);
+    write!(out, "list {}: {prefixes} prefixes", list.list)?;
+    if let Some(age) = list.age_ns {
+        write!(out, ", {} old", duration(age))?;
+    }
+    writeln!(out)?;
+    for line in troubles(list) {
+        writeln!(out, "  {line}")?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::{
         },
         testing::status,
     },
+    lists::Findings,
 };
 
 /// Some time; that of a snapshot is so many seconds later.
@@ -81,6 +82,7 @@ pub(super) fn model(arguments: &[&str]) -> Model {
 pub(super) fn explanation(address: &str) -> Explanation {
     Explanation {
         address: address.parse().unwrap(),
+        lists: Findings::default(),
         limits: vec![LimitExplanation {
             limit: "PacketsPerIPAddress".to_owned(),
             id: address.to_owned(),

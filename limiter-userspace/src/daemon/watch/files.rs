@@ -1,4 +1,5 @@
-//! Watches the configuration's files: they are written, replaced, deleted and made again.
+//! Watches files, those of the configuration and feeds: they are written, replaced, deleted and made
+//! again.
 //!
 //! What counts is whether a file is another one than it was, or was changed: its identity and the
 //! time of its last change tell. The kernel's events on directories only tell when to look. So
@@ -7,7 +8,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, mem,
     os::unix::fs::MetadataExt as _,
     path::{self, Path, PathBuf},
     sync::Arc,
@@ -41,6 +42,14 @@ impl Pace {
         patience: Duration::from_secs(2),
         look: Duration::from_secs(5),
     };
+
+    /// Of feeds, some of which are downloaded to their place: what has come so far of one is not
+    /// to be taken for all of it.
+    const FEEDS: Self = Self {
+        quiet: Duration::from_secs(1),
+        patience: Duration::from_secs(10),
+        ..Self::USUAL
+    };
 }
 
 /// The most symbolic links that the kernel follows in one path: `MAXSYMLINKS` in linux/namei.h.
@@ -70,6 +79,12 @@ impl FileWatch {
         Self::with_pace(paths, Pace::USUAL)
     }
 
+    /// Watches feeds, which may take longer to write.
+    #[must_use]
+    pub fn feeds(paths: impl Iterator<Item = PathBuf>) -> Self {
+        Self::with_pace(paths, Pace::FEEDS)
+    }
+
     fn with_pace(paths: impl Iterator<Item = PathBuf>, pace: Pace) -> Self {
         let mut watch = Self {
             pace,
@@ -88,7 +103,7 @@ impl FileWatch {
     pub fn replace(&mut self, paths: impl Iterator<Item = PathBuf>) {
         let paths: BTreeSet<_> = paths.collect();
         self.listen(&paths);
-        let mut before = std::mem::take(&mut self.seen);
+        let mut before = mem::take(&mut self.seen);
         self.seen = paths
             .into_iter()
             .map(|path| {
@@ -99,10 +114,10 @@ impl FileWatch {
             .collect();
     }
 
-    /// Returns once one of the files is another one, or not there any more, or there again; and
+    /// Returns once some of the files are others, or not there any more, or there again: those; and
     /// then only for the next change. Changes that come fast one after the other are one. Nothing
     /// is missed if this is dropped while it waits.
-    pub async fn changed(&mut self) {
+    pub async fn changed(&mut self) -> BTreeSet<PathBuf> {
         loop {
             tokio::select! {
                 () = self.event.notified() => self.wait_out(Instant::now()),
@@ -113,8 +128,7 @@ impl FileWatch {
                         continue;
                     }
                     if waited_out {
-                        self.accept();
-                        return;
+                        return self.accept();
                     }
                     // Who knows whether that is all.
                     self.wait_out(Instant::now());
@@ -134,14 +148,17 @@ impl FileWatch {
         files.any(|(path, seen)| *seen != Fingerprint::of(path))
     }
 
-    /// Takes the files as they are: what has changed until now is known.
-    pub fn accept(&mut self) {
+    /// Takes the files as they are: what has changed until now is known. Returns those that were
+    /// others.
+    pub fn accept(&mut self) -> BTreeSet<PathBuf> {
         let paths: BTreeSet<_> = self.seen.keys().cloned().collect();
         // Other links may lead to them now.
         self.listen(&paths);
-        for (path, seen) in &mut self.seen {
-            *seen = Fingerprint::of(path);
-        }
+        let changed = self.seen.iter_mut().filter_map(|(path, seen)| {
+            let now = Fingerprint::of(path);
+            (mem::replace(seen, now) != now).then(|| path.clone())
+        });
+        changed.collect()
     }
 
     /// Has the kernel tell of the directories on the way to these files, as far as it can.
@@ -154,10 +171,7 @@ impl FileWatch {
         });
         let seconds = self.pace.look.as_secs();
         let complain = |what: &str, error: notify::Error| {
-            warn!(
-                "cannot watch {what}: {error}; changes of the configuration there are noticed \
-                 within {seconds} s"
-            );
+            warn!("cannot watch {what}: {error}; changes there are noticed within {seconds} s");
         };
         let directories: BTreeSet<_> = paths.iter().flat_map(|path| directories(path)).collect();
         self.watcher = match watcher {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     config::AttachMode,
     datapath::Settings,
+    lists::{ListRecord, ListStatus},
     policy::{Names, Policy, Units},
 };
 
@@ -27,6 +28,9 @@ pub struct Manifest {
     pub settings: Settings,
     /// The policy.
     pub policy: Policy,
+    /// Where the addresses of the policy's lists come from.
+    #[serde(default)]
+    pub lists: Vec<ListRecord>,
     /// Every name that was interned so far.
     pub names: Names,
     /// Every unit that was interned so far.
@@ -45,8 +49,16 @@ impl Manifest {
             mode: AttachMode::default(),
             settings,
             policy: Policy::from(Vec::new()),
+            lists: Vec::new(),
             names: Names::default(),
             units: Units::default(),
         }
+    }
+
+    /// What there is to tell of the lists, as of now.
+    #[must_use]
+    pub fn list_statuses(&self, now: Timestamp) -> Vec<ListStatus> {
+        let lists = self.lists.iter();
+        lists.map(|list| list.status(&self.policy, now)).collect()
     }
 }

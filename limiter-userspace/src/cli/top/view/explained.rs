@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::palette::Palette;
 use crate::{
     cli::{
-        explain::last_drop_lines,
+        explain::{last_drop_lines, summary},
         render::{count, duration},
     },
     control::protocol::{Explanation, LimitExplanation},
@@ -28,9 +28,8 @@ pub(super) fn lines<'e>(
         lines.extend(last_drop_lines(last).map(Line::raw));
         lines.push(Line::default());
     }
-    if explanation.limits.is_empty() {
-        let passes = format!("{address}: no limit applies, every packet passes");
-        lines.push(Line::raw(passes));
+    for said in summary(explanation) {
+        lines.push(Line::raw(format!("{address}: {said}")));
     }
     for limit in &explanation.limits {
         lines.extend(limit_lines(limit, palette));

@@ -166,6 +166,25 @@ fn patience_ends() -> io::Result<()> {
 }
 
 #[tokio::test]
+async fn it_is_told_which() -> io::Result<()> {
+    let scene = Scene::new()?;
+    let mut watch = scene.watch(&["limiter.yaml", "drop.txt", "tor.txt"]);
+    fs::write(scene.path("drop.txt"), "1")?;
+    fs::remove_file(scene.path("limiter.yaml"))?;
+    let told = timeout(PATIENCE, watch.changed()).await?;
+    assert_eq!(
+        told,
+        ["drop.txt", "limiter.yaml"]
+            .map(|name| scene.path(name))
+            .into()
+    );
+    fs::write(scene.path("tor.txt"), "1")?;
+    assert_eq!(watch.accept(), [scene.path("tor.txt")].into());
+    assert!(is_quiet(&mut watch).await);
+    Ok(())
+}
+
+#[tokio::test]
 async fn others_in_the_directory() -> io::Result<()> {
     let scene = Scene::new()?;
     let mut watch = scene.watch(&["limiter.yaml"]);

@@ -1,0 +1,98 @@
+//! `limiter lists`.
+
+mod print;
+mod test;
+mod words;
+
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+};
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+
+pub(super) use self::{print::troubles, words::consequences};
+use super::{OutputArgs, ReadArgs, print_json};
+use crate::{
+    config::{self, Config},
+    control::protocol::{Answer, Request},
+    datapath::wall_clock_now,
+    lists::ListRecord,
+};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct ListsArgs {
+    #[command(subcommand)]
+    command: Option<ListsCommand>,
+
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum ListsCommand {
+    /// Show which lists have an address or a prefix, and what follows
+    Test(test::TestArgs),
+}
+
+/// Which lists are meant.
+#[derive(Debug, Args)]
+struct SourceArgs {
+    /// Those of a configuration file, instead of those in force
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl SourceArgs {
+    /// What a configuration says, or else what is in force.
+    fn ask<T>(
+        &self,
+        request: &Request,
+        of_config: impl FnOnce(&Config) -> T,
+        of_answer: impl FnOnce(Answer) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        if let Some(path) = &self.config {
+            return Ok(of_config(&config::load(path)?));
+        }
+        match of_answer(self.read.ask(request)?) {
+            Some(answer) => Ok(answer),
+            None => bail!("the daemon answered something else than was asked"),
+        }
+    }
+}
+
+pub(super) fn lists(args: &ListsArgs) -> anyhow::Result<()> {
+    if let Some(ListsCommand::Test(args)) = &args.command {
+        return test::test(args);
+    }
+    let lists = args.source.ask(
+        &Request::Lists,
+        |config| {
+            let now = wall_clock_now();
+            let lists = ListRecord::all(&config.lists, &config.feeds);
+            let lists = lists.iter().map(|list| list.status(&config.policy, now));
+            lists.collect()
+        },
+        |answer| match answer {
+            Answer::Lists(lists) => Some(lists),
+            _ => None,
+        },
+    )?;
+    if args.source.output.json {
+        return print_json(&lists);
+    }
+    let mut out = io::stdout();
+    if lists.is_empty() {
+        writeln!(out, "There are no lists.")?;
+        return Ok(());
+    }
+    print::print(&mut out, &lists)
+}

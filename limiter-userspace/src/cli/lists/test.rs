@@ -1,0 +1,122 @@
+//! `limiter lists test`.
+
+use std::{
+    io::{self, Write as _},
+    net::IpAddr,
+};
+
+use clap::Args;
+use ipnet::IpNet;
+use serde::Serialize;
+
+use super::{SourceArgs, words::consequences};
+use crate::{
+    cli::{
+        print_json,
+        render::{count, counted, table},
+    },
+    control::protocol::{Answer, Request},
+    lists::{Extent, Findings, ListFinding, ListUse},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct TestArgs {
+    /// The IPv4 or IPv6 address, or a prefix
+    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_asked)]
+    asked: IpNet,
+
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+fn parse_asked(text: &str) -> Result<IpNet, String> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(address.into());
+    }
+    let prefix: IpNet = text.parse().map_err(|_| {
+        "expected an address, such as 192.0.2.1, or a prefix, such as 192.0.2.0/24".to_owned()
+    })?;
+    if prefix.trunc() == prefix {
+        Ok(prefix)
+    } else {
+        Err(format!(
+            "it has bits behind the prefix: {} is meant",
+            prefix.trunc()
+        ))
+    }
+}
+
+/// The answer in JSON.
+#[derive(Serialize)]
+struct Tested<'f> {
+    /// An address, or a prefix.
+    asked: String,
+    #[serde(flatten)]
+    findings: &'f Findings,
+}
+
+pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
+    let asked = args.asked;
+    let findings = args.source.ask(
+        &Request::TestLists { asked },
+        |config| config.policy.findings(asked),
+        |answer| match answer {
+            Answer::Findings(findings) => Some(findings),
+            _ => None,
+        },
+    )?;
+    let shown = shown(asked);
+    if args.source.output.json {
+        return print_json(&Tested {
+            asked: shown,
+            findings: &findings,
+        });
+    }
+    let mut out = io::stdout();
+    if findings.lists.is_empty() {
+        writeln!(out, "{shown} is on no list")?;
+        return Ok(());
+    }
+    let number = counted(findings.lists.len(), "list");
+    writeln!(out, "{shown} is on {number}")?;
+    let rows = findings.lists.iter().map(row);
+    writeln!(out, "{}", table(["list", "has", "used by"], [], rows))?;
+    for line in consequences(&findings) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn row(found: &ListFinding) -> [String; 3] {
+    let prefix = shown(found.prefix);
+    let has = match (found.extent, found.more) {
+        (Extent::All, _) => prefix,
+        (Extent::Part, 0) => format!("{prefix}, a part of it"),
+        (Extent::Part, more) => format!("{prefix} and {} more, parts of it", count(more as u64)),
+    };
+    [found.list.clone(), has, uses(&found.uses)]
+}
+
+/// What a list is for: `block, exclude by Web`.
+pub(super) fn uses(uses: &[ListUse]) -> String {
+    if uses.is_empty() {
+        return "nothing".to_owned();
+    }
+    let uses: Vec<String> = uses
+        .iter()
+        .map(|found| match &found.limit {
+            None => found.action.name().to_owned(),
+            Some(limit) => format!("{} by {limit}", found.action.name()),
+        })
+        .collect();
+    uses.join(", ")
+}
+
+/// An address is shown without its length.
+fn shown(prefix: IpNet) -> String {
+    if prefix.prefix_len() == prefix.max_prefix_len() {
+        prefix.addr().to_string()
+    } else {
+        prefix.to_string()
+    }
+}

@@ -1,0 +1,131 @@
+//! What lists mean for an address or a prefix, in words.
+
+use crate::lists::{Extent, Extents, Findings, ListAction};
+
+/// What follows from the lists that it is on, the strongest first.
+pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
+    let standing = findings.standing;
+    let mut lines: Vec<String> = of_policy(findings).into_iter().flatten().collect();
+    if standing.excluded == Some(Extent::All) || standing.blocked == Some(Extent::All) {
+        // Limits are not asked.
+        return lines;
+    }
+    for limit in &findings.limits {
+        let by = |action| lists(findings, action, Some(&limit.limit));
+        let name = &limit.limit;
+        let Extents { excluded, blocked } = limit.standing;
+        lines.extend(excluded.map(|extent| {
+            let by = by(ListAction::Exclude);
+            format!("{}not counted by {name}: it excludes {by}", part(extent))
+        }));
+        lines.extend(blocked.map(|extent| {
+            let (part, by) = (part(extent), by(ListAction::Block));
+            let dropped = if limit.mode == "observe" {
+                "would be dropped if it did more than observe"
+            } else {
+                "is dropped"
+            };
+            format!(
+                "{part}blocked by {name}: it blocks {by}; every packet that it counts {dropped}"
+            )
+        }));
+    }
+    lines
+}
+
+fn of_policy(findings: &Findings) -> [Option<String>; 2] {
+    let Extents { excluded, blocked } = findings.standing;
+    let excluded = excluded.map(|extent| {
+        let by = lists(findings, ListAction::Exclude, None);
+        format!(
+            "{}excluded by {by}: never limited, blocked or banned",
+            part(extent)
+        )
+    });
+    let blocked = blocked.map(|extent| {
+        let by = lists(findings, ListAction::Block, None);
+        format!("{}blocked by {by}: every packet is dropped", part(extent))
+    });
+    [excluded, blocked]
+}
+
+const fn part(extent: Extent) -> &'static str {
+    match extent {
+        Extent::All => "",
+        Extent::Part => "some of it is ",
+    }
+}
+
+/// The lists with which something is done: `list drop`, `lists drop, tor`.
+fn lists(findings: &Findings, action: ListAction, limit: Option<&str>) -> String {
+    let names: Vec<&str> = findings
+        .lists
+        .iter()
+        .filter(|found| {
+            let mut uses = found.uses.iter();
+            uses.any(|found| found.action == action && found.limit.as_deref() == limit)
+        })
+        .map(|found| found.list.as_str())
+        .collect();
+    let lists = if names.len() == 1 { "list" } else { "lists" };
+    format!("{lists} {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[track_caller]
+    fn check(uses: &str, of_limit: &str, asked: &str, expected: &[&str]) {
+        let configuration = format!(
+            "lists: [{{name: drop, cidr: 192.0.2.0/24}}, {{name: us, cidr: 192.0.2.7}}, {{name: tor, \
+             cidr: [192.0.2.7, 192.0.2.9]}}]\n{uses}\n\
+             limits: {{Web: {{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1s, \
+             {of_limit}}}}}\n"
+        );
+        let config = config::parse(&configuration, "test");
+        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        let findings = config.policy.findings(asked.parse().expect("a prefix"));
+        assert_eq!(consequences(&findings), expected, "{configuration} {asked}");
+    }
+
+    #[test]
+    fn what_follows() {
+        let blocked = "blocked by list drop: every packet is dropped";
+        let uses = "block: [drop]\nexclude: [us, tor]";
+        check(uses, "", "203.0.113.1/32", &[]);
+        check(uses, "", "192.0.2.8/32", &[blocked]);
+        let excluded = "excluded by lists us, tor: never limited, blocked or banned";
+        check(uses, "", "192.0.2.7/32", &[excluded]);
+        check(uses, "block: us", "192.0.2.7/32", &[excluded]);
+        check(
+            uses,
+            "",
+            "192.0.2.0/24",
+            &[
+                "some of it is excluded by lists us, tor: never limited, blocked or banned",
+                "some of it is blocked by list drop: every packet is dropped",
+            ],
+        );
+        let not_counted = "not counted by Web: it excludes list us";
+        check(
+            "",
+            "exclude: us, block: drop",
+            "192.0.2.7/32",
+            &[not_counted],
+        );
+        let of_limit =
+            "blocked by Web: it blocks list drop; every packet that it counts is dropped";
+        check("", "exclude: us, block: drop", "192.0.2.8/32", &[of_limit]);
+        let observed = "blocked by Web: it blocks list drop; every packet that it counts would be \
+                        dropped if it did more than observe";
+        check(
+            "",
+            "block: drop, mode: observe",
+            "192.0.2.8/32",
+            &[observed],
+        );
+        check("", "", "192.0.2.8/32", &[]);
+    }
+}

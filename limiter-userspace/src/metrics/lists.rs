@@ -1,0 +1,82 @@
+//! The lists as metrics.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, gauge::ConstGauge},
+};
+
+use crate::lists::ListStatus;
+
+/// What is told of each list.
+struct Gauge {
+    name: &'static str,
+    help: &'static str,
+    /// `None`: there is nothing to tell of that one.
+    value: fn(&ListStatus) -> Option<i64>,
+}
+
+const GAUGES: [Gauge; 4] = [
+    Gauge {
+        name: "limiter_list_modified_timestamp_seconds",
+        help: "When the oldest of what the list's files have was written, in seconds since 1970",
+        value: |list| modified(list).map(Timestamp::as_second),
+    },
+    Gauge {
+        name: "limiter_list_bad_lines",
+        help: "Lines of the list's files that are no addresses",
+        value: |list| Some(whole(list.bad_lines)),
+    },
+    Gauge {
+        name: "limiter_list_stale",
+        help: "1: a file of the list is older than its max-age",
+        value: |list| {
+            let mut files = list.files.iter();
+            Some(files.any(|file| file.state.is_stale()).into())
+        },
+    },
+    Gauge {
+        name: "limiter_list_refused",
+        help: "1: a file of the list was refused when it was last read; what it had before is kept",
+        value: |list| {
+            let mut files = list.files.iter();
+            Some(files.any(|file| file.report.kept_old.is_some()).into())
+        },
+    },
+];
+
+pub(super) fn encode(lists: &[ListStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(
+        "limiter_list_prefixes",
+        "Prefixes of the list that are in force, by address family",
+        None,
+        MetricType::Gauge,
+    )?;
+    for list in lists {
+        for (name, prefixes) in [("ipv4", list.ipv4_prefixes), ("ipv6", list.ipv6_prefixes)] {
+            let labels = [("list", list.list.as_str()), ("family", name)];
+            ConstGauge::new(whole(prefixes)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    for Gauge { name, help, value } in GAUGES {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for list in lists {
+            if let Some(value) = value(list) {
+                let labels = [("list", list.list.as_str())];
+                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn modified(list: &ListStatus) -> Option<Timestamp> {
+    let files = list.files.iter();
+    files.filter_map(|file| file.report.modified).min()
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
