@@ -14,17 +14,23 @@
 mod entry;
 mod geometry;
 mod hit;
+#[cfg(not(target_arch = "bpf"))]
+mod listed;
 mod lists;
 mod pressure;
 mod sift;
+mod word;
 
+#[cfg(not(target_arch = "bpf"))]
+pub use self::listed::{Listed, put_back};
 pub use self::{
     entry::{Entry, Shard},
     geometry::{Geometry, Place, Region},
     hit::{CONTENDED, LIST, score},
     lists::{Lists, Memory},
     pressure::{PRESSURES, Pressure, SieveTraffic, pressure_of_limit, pressure_of_sieve},
-    sift::{Sieves, sift},
+    sift::{NOT_SCORED, Sieves, sift, sift_by},
+    word::Word,
 };
 use crate::address::{Address, Family};
 
