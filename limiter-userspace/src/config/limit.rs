@@ -32,12 +32,8 @@ const IPV4_LENGTHS: RangeInclusive<u64> = 8..=32;
 /// The lengths of IPv6 ranges, likewise.
 const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
 
-/// The longest name of a limit or a sieve.
+/// The longest name of a limit, or of a sieve.
 const MAX_NAME: usize = 64;
-
-/// What such a name is, of [`MAX_NAME`] characters at most.
-pub(super) const EXPECTED_NAME: &str =
-    "expected a letter and up to 63 letters, digits, '-', '_' or '.'";
 
 /// A limit without its overrides.
 pub(super) struct Definition {
@@ -87,21 +83,9 @@ pub(super) fn read<'n>(
     let built_in = built_in(name.text);
     let [burst, count, period] = rate::FIELDS;
     let known = [burst, count, period, MODE, PREFIX_LENGTH, IP_REP, METRICS];
-    let own = [
-        burst,
-        count,
-        period,
-        MODE,
-        PREFIX_LENGTH,
-        IP_REP,
-        METRICS,
-        ID,
-        COST,
-        MATCH,
-    ];
     let fields = match built_in {
         Some(_) => reader.fields_and(body, EXPECTED, &known, &DEFINITION),
-        None => reader.fields(body, EXPECTED, &own),
+        None => reader.fields(body, EXPECTED, &[&known[..], &DEFINITION].concat()),
     };
     let (id_format, cost) = match (built_in, &fields) {
         (Some(limit), Some(fields)) => {
@@ -216,7 +200,7 @@ fn read_definition<'n>(
     (id_format, cost)
 }
 
-/// Whether a text can be the name of a limit or a sieve.
+/// Whether a text may name a limit, or a sieve.
 pub(super) fn is_name(text: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     text.len() <= MAX_NAME
@@ -224,12 +208,20 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(is_part)
 }
 
+/// What such a name is.
+pub(super) fn expected_name() -> String {
+    format!(
+        "expected a letter and up to {} letters, digits, '-', '_' or '.'",
+        MAX_NAME - 1
+    )
+}
+
 fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     let same = BUILT_IN
         .iter()
         .find(|limit| limit.name.eq_ignore_ascii_case(name.text));
     let why = if !is_name(name.text) {
-        EXPECTED_NAME.to_owned()
+        expected_name()
     } else if let Some(limit) = same {
         format!(
             "which is built in but for its case, did you mean '{}'?",

@@ -204,7 +204,8 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.fields_and(node, expected, known, &[])
     }
 
-    /// Like `fields`; the names in `refused` come through too, but are not suggested.
+    /// Like `fields`; the names in `refused` come through too, but are not suggested. A name may
+    /// have underscores for its hyphens.
     pub(super) fn fields_and(
         &mut self,
         node: &'n Node<'n>,
@@ -212,38 +213,23 @@ impl<'n, 'p> Reader<'n, 'p> {
         known: &[&'static str],
         refused: &[&'static str],
     ) -> Option<Fields<'n>> {
-        let mut present = self.entries(node, expected)?;
-        for (name, _) in &mut present {
-            // Traffic Server's document and its code spell them either way.
-            let spelt = name.text.replace('_', "-");
-            let all = known.iter().chain(refused);
-            if let Some(known) = all.copied().find(|known| *known == spelt) {
-                name.text = known;
-            }
-        }
-        self.refuse_second_spellings(&mut present);
+        let mut present = Vec::new();
         let mut misspelt = Vec::new();
-        present.retain(|(name, _)| {
-            let is_known = known.contains(&name.text) || refused.contains(&name.text);
-            if let Some(message) = traffic_server::without_meaning(name.text)
-                && !is_known
-            {
+        let mut seen = Seen::default();
+        for (name, value) in self.entries(node, expected)? {
+            let mut names = known.iter().chain(refused);
+            if let Some(text) = names.find(|known| is_spelled(known, name.text)) {
+                if seen.is_first(self, text, name.at, || format!("'{text}'")) {
+                    present.push((Name { text, ..name }, value));
+                }
+            } else if let Some(message) = traffic_server::without_meaning(name.text) {
                 self.error(name.at, message);
-            } else if !is_known {
+            } else {
                 self.error(name.at, nearest::unknown("field", name.text, known));
                 misspelt.extend(nearest::nearest(name.text, known));
             }
-            is_known
-        });
+        }
         Some(Fields { present, misspelt })
-    }
-
-    /// Notes and takes out fields that are there in both spellings.
-    fn refuse_second_spellings(&mut self, present: &mut Vec<(Name<'n>, &'n Node<'n>)>) {
-        let mut seen = Seen::default();
-        present.retain(|(name, _)| {
-            seen.is_first(self, name.text, name.at, || format!("'{}'", name.text))
-        });
     }
 
     fn describe(&self, node: &'n Node<'n>) -> String {
@@ -258,6 +244,11 @@ impl<'n, 'p> Reader<'n, 'p> {
             Value::Mapping(_) => "a mapping".to_owned(),
         }
     }
+}
+
+/// Whether a text is a name, perhaps with underscores for its hyphens, as Traffic Server has them.
+fn is_spelled(name: &str, text: &str) -> bool {
+    name == text || (text.contains('_') && name == text.replace('_', "-"))
 }
 
 /// Boulder's numbers are signed 64-bit ones.

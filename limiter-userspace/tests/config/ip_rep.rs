@@ -232,10 +232,7 @@ fn who_uses_a_sieve_fits_it() {
         &["2:65: unknown sieve 'main', did you mean 'mian'?"],
     );
     for (pressure, error) in [
-        (
-            "limit: Al",
-            "4:42: unknown limit 'Al', did you mean 'All'?",
-        ),
+        ("limit: Al", "4:42: unknown limit 'Al', did you mean 'All'?"),
         (
             "limit: PacketsPerIPAddress",
             "4:42: PacketsPerIPAddress has a budget for each ipAddress: pressure is that of a \

@@ -1,0 +1,3 @@
+//! What is made of what sources do, besides their budgets: decisions without a clock or a map.
+
+pub mod pressure;
