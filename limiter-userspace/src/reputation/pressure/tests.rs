@@ -62,11 +62,11 @@ fn each_use_has_its_pressure_against_its_limit() {
         pressures(LIMITS, &[(32, 50, 1_000_000)]),
         [(1, None), (32, Some(1)), (33, None), (everywhere, None)]
     );
-    // 21 000 bytes of 22 000 a second are 95.45 %, half of the way: 5.99 of 11 steps. They are of
-    // the limit Web, and press on whom PacketsPerIPAddress counts; on Web's own use packets do.
+    // 21 000 bytes of 22 000 a second are 95.45 %: 6 of 11 steps, exactly. They are of the limit
+    // Web, and press on whom PacketsPerIPAddress counts; on Web's own use packets do.
     assert_eq!(
         pressures(LIMITS, &[(33, 50, 1050), (1, 1_000_000, 1_000_000)]),
-        [(1, Some(5)), (32, None), (33, Some(1)), (everywhere, None)]
+        [(1, Some(6)), (32, None), (33, Some(1)), (everywhere, None)]
     );
     // 6 packets in 50 ms are 120 a second of 110.
     assert_eq!(
