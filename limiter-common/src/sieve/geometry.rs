@@ -20,6 +20,13 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// Of a sieve that is off.
+    pub const OFF: Self = Self {
+        buckets: 0,
+        size: 0,
+        shard_bits: 0,
+    };
+
     /// With as many shards as are useful where so many CPUs may work at once.
     ///
     /// No more than CPUs, and so few that of each list a shard has at least four: in one of one or

@@ -1,7 +1,5 @@
 //! A hit: an address has arrived.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use super::{
     Lists, Memory, PERMA_BLOCK, Place, Shard, Sieve,
     lists::{LOST, NOBODY},
@@ -33,7 +31,7 @@ pub fn score<M: Memory>(
         return entry_list & LIST | CONTENDED;
     };
     for _ in 0..TRIES {
-        let sequence = shard.sequence.load(Relaxed);
+        let sequence = shard.sequence.get();
         if sequence & 1 == 0
             && memory.compare_and_swap(&shard.sequence, sequence, sequence.wrapping_add(1))
         {

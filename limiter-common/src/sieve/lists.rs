@@ -1,8 +1,6 @@
 //! The lists of one shard, and the chains by which addresses are found.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use super::{Entry, Geometry, Place, Shard, entry};
+use super::{Entry, Geometry, Place, Shard, Word, entry};
 use crate::address::Address;
 
 /// How many entries a chain has at most. There are about as many chains as entries, and nobody who
@@ -21,14 +19,14 @@ pub trait Memory {
     fn entry(&self, index: u32) -> Option<&Entry>;
     /// The number of a chain's first entry, by the chain's index among those of all shards; 0:
     /// there is none.
-    fn head(&self, index: u32) -> Option<&AtomicU64>;
+    fn head(&self, index: u32) -> Option<&Word>;
     /// A shard.
     fn shard(&self, index: u32) -> Option<&Shard>;
 
     /// Sets a word to `new` if it still is `seen`, in one atomic step, before all that comes after.
-    fn compare_and_swap(&self, word: &AtomicU64, seen: u64, new: u64) -> bool;
+    fn compare_and_swap(&self, word: &Word, seen: u64, new: u64) -> bool;
     /// Sets a word after all that came before.
-    fn store(&self, word: &AtomicU64, value: u64);
+    fn store(&self, word: &Word, value: u64);
 
     /// [`Lists::relink`] of the shard whose entries begin there. The kernel program makes it a
     /// function of its own, which the verifier walks once; so with the next one.
@@ -86,7 +84,7 @@ impl<'m, M: Memory> Lists<'m, M> {
         let Some(head) = self.memory.head(head) else {
             return LOST;
         };
-        let mut number = entry::number(head.load(Relaxed));
+        let mut number = entry::number(head.get());
         for _ in 0..MOST_IN_CHAIN {
             if number == NOBODY {
                 return NOBODY;
@@ -97,7 +95,7 @@ impl<'m, M: Memory> Lists<'m, M> {
             if entry.is_of(key) {
                 return number;
             }
-            number = entry::number(entry.chain().load(Relaxed));
+            number = entry::number(entry.chain().get());
         }
         LOST
     }
@@ -144,8 +142,8 @@ impl<'m, M: Memory> Lists<'m, M> {
         }
         let entry = self.entry(number)?;
         entry.give_to(key, place.chain);
-        entry.chain().store(head.load(Relaxed), Relaxed);
-        head.store(number.into(), Relaxed);
+        entry.chain().set(head.get());
+        head.set(number.into());
         Some(number)
     }
 
@@ -189,12 +187,12 @@ impl<'m, M: Memory> Lists<'m, M> {
             return None;
         }
         let entry = self.entry(tail)?;
-        let behind = entry.chain().load(Relaxed);
+        let behind = entry.chain().get();
         let mut link = self.memory.head(heads.wrapping_add(entry.home()))?;
         for _ in 0..MOST_IN_CHAIN {
-            let number = entry::number(link.load(Relaxed));
+            let number = entry::number(link.get());
             if number == tail {
-                link.store(behind, Relaxed);
+                link.set(behind);
                 break;
             }
             link = self.entry(number)?.chain();

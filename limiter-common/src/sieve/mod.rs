@@ -14,10 +14,15 @@
 mod entry;
 mod geometry;
 mod hit;
+#[cfg(not(target_arch = "bpf"))]
+mod listed;
 mod lists;
 mod pressure;
 mod sift;
+mod word;
 
+#[cfg(not(target_arch = "bpf"))]
+pub use self::listed::{Listed, put_back};
 pub use self::{
     entry::{Entry, Shard},
     geometry::{Geometry, Place, Region},
@@ -25,6 +30,7 @@ pub use self::{
     lists::{Lists, Memory},
     pressure::{PRESSURES, Pressure, SieveTraffic, pressure_of_limit, pressure_of_sieve},
     sift::{Sieves, sift},
+    word::Word,
 };
 use crate::address::{Address, Family};
 

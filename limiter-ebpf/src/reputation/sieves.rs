@@ -1,7 +1,5 @@
 //! Sieves, in arrays: the daemon sets the pressure and reads the rest.
 
-use core::sync::atomic::AtomicU64;
-
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_RDONLY_PROG},
     btf_maps::{Array, PerCpuArray},
@@ -14,6 +12,7 @@ use limiter_common::{
     policy::Tables,
     sieve::{
         self, CONTENDED, Entry, Lists, Memory, PRESSURES, Pressure, Shard, SieveTraffic, Sieves,
+        Word,
     },
 };
 
@@ -26,7 +25,7 @@ static SIEVE_ENTRIES: Array<Entry, 1, { BPF_F_MMAPABLE as usize }> = Array::new(
 
 /// The first entry of each chain.
 #[btf_map]
-static SIEVE_HEADS: Array<AtomicU64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+static SIEVE_HEADS: Array<Word, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[btf_map]
 static SIEVE_SHARDS: Array<Shard, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
@@ -79,7 +78,7 @@ impl Memory for MapMemory {
     }
 
     #[inline(always)]
-    fn head(&self, index: u32) -> Option<&AtomicU64> {
+    fn head(&self, index: u32) -> Option<&Word> {
         SIEVE_HEADS.get(index)
     }
 
@@ -89,15 +88,15 @@ impl Memory for MapMemory {
     }
 
     #[inline(always)]
-    fn compare_and_swap(&self, word: &AtomicU64, seen: u64, new: u64) -> bool {
+    fn compare_and_swap(&self, word: &Word, seen: u64, new: u64) -> bool {
         // SAFETY: a word of a map's value.
-        unsafe { atomic::compare_and_swap(word.as_ptr(), seen, new) }
+        unsafe { atomic::compare_and_swap(word.atomic().as_ptr(), seen, new) }
     }
 
     #[inline(always)]
-    fn store(&self, word: &AtomicU64, value: u64) {
+    fn store(&self, word: &Word, value: u64) {
         // SAFETY: as above.
-        unsafe { atomic::store(word.as_ptr(), value) };
+        unsafe { atomic::store(word.atomic().as_ptr(), value) };
     }
 
     #[inline(always)]

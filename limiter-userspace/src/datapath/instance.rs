@@ -137,7 +137,9 @@ impl Instance {
             .map_max_entries("SLOTS", entries(policy.slots.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
             .map_max_entries("RATES", entries(policy.rates.len()))
-            .map_max_entries("MASKS", entries(policy.masks.len()));
+            .map_max_entries("MASKS", entries(policy.masks.len()))
+            .map_max_entries("SIEVES", entries(policy.sieves.len()))
+            .map_max_entries("SIEVE_USES", entries(policy.sieve_uses.len()));
         if let Some(directory) = shared {
             let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
             for name in names {
@@ -153,6 +155,8 @@ impl Instance {
         array::write(&mut ebpf, "RATES", &policy.rates)?;
         array::write_at(&mut ebpf, UNITS, policy.units.iter())?;
         array::write(&mut ebpf, "MASKS", &policy.masks)?;
+        array::write(&mut ebpf, "SIEVES", &policy.sieves)?;
+        array::write(&mut ebpf, "SIEVE_USES", &policy.sieve_uses)?;
         let program = if preflight::knows_frags() {
             PROGRAM
         } else {

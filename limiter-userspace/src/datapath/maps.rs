@@ -197,7 +197,7 @@ pub(super) fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {
 }
 
 /// The sum over the CPUs.
-fn sum<T>(array: &PerCpuArray<MapData, InMap<T>>, index: u32) -> Result<T, MapError>
+pub(super) fn sum<T>(array: &PerCpuArray<MapData, InMap<T>>, index: u32) -> Result<T, MapError>
 where
     T: Copy + Default + std::ops::AddAssign + 'static,
     InMap<T>: aya::Pod,

@@ -18,6 +18,7 @@ mod instance;
 pub mod interface;
 mod link;
 pub mod log;
+mod mapped;
 mod maps;
 mod named;
 mod object;
@@ -61,11 +62,12 @@ pub use self::{
     pins::{Manifest, Pins},
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
-    reputation::{BanMaps, ReputationMaps},
+    reputation::{BanMaps, ReputationMaps, SieveMaps},
     trial::Trial,
 };
 use crate::{
     config::{Bans, Buckets, Config, Offenders, Scope},
+    native::SieveSizes,
     policy::{CompiledPolicy, serial},
     state::{Debts, SetDebts, StoredDebts},
 };
@@ -79,6 +81,9 @@ pub struct Settings {
     pub offenders: Offenders,
     /// How many addresses and ranges may be banned.
     pub bans: Bans,
+    /// How much the sieves take.
+    #[serde(default)]
+    pub sieves: SieveSizes,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets.
@@ -97,6 +102,7 @@ impl Settings {
             buckets,
             offenders,
             bans: Bans::default(),
+            sieves: SieveSizes::default(),
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,

@@ -9,6 +9,7 @@ use limiter_common::{
     gcra::Gcra,
     offender::{Offender, OffenderKey, Recording},
     policy::{Class, LimitEntry, Node, Shape, Slot, Stretch},
+    sieve::{Pressure, Sieve, SieveTraffic, SieveUse},
     unit::Unit,
 };
 
@@ -30,8 +31,12 @@ impl PlainBytes for LimitTraffic {}
 impl PlainBytes for Node {}
 impl PlainBytes for Offender {}
 impl PlainBytes for OffenderKey {}
+impl PlainBytes for Pressure {}
 impl PlainBytes for Recording {}
 impl PlainBytes for Shape {}
+impl PlainBytes for Sieve {}
+impl PlainBytes for SieveTraffic {}
+impl PlainBytes for SieveUse {}
 impl PlainBytes for Slot {}
 impl PlainBytes for Stretch {}
 impl PlainBytes for Traffic {}
@@ -72,4 +77,8 @@ const _: () = {
     assert!(size_of::<Class>() == 32, "no padding");
     assert!(size_of::<Shape>() == 10 * 4 + 6 * 8 + 6 * 4, "no padding");
     assert!(size_of::<LimitTraffic>() == 48, "no padding");
+    assert!(size_of::<Pressure>() == 16, "no padding");
+    assert!(size_of::<Sieve>() == 4 * 8 + 8 * 4, "no padding");
+    assert!(size_of::<SieveTraffic>() == 3 * 16 + 2 * 8, "no padding");
+    assert!(size_of::<SieveUse>() == 16, "no padding");
 };

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     config::{Buckets, Offenders},
+    native::SieveSizes,
     policy::CompiledPolicy,
 };
 
@@ -30,7 +31,8 @@ impl Trial {
         buckets: Buckets,
         offenders: Offenders,
     ) -> Result<Self, DatapathError> {
-        let settings = Settings::new(buckets, offenders, LogLevel::Off)?;
+        let mut settings = Settings::new(buckets, offenders, LogLevel::Off)?;
+        settings.sieves = SieveSizes::of(&policy.sieves);
         let directory = SharedDirectory::new()?;
         Ok(Self {
             policy: policy.clone(),

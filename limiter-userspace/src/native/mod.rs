@@ -4,6 +4,7 @@ mod buckets;
 mod line;
 mod offenders;
 mod reputation;
+mod sieve;
 mod table;
 
 use limiter_common::{
@@ -20,7 +21,8 @@ pub use self::{
     buckets::{FoundBucket, MemoryBuckets},
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
-    reputation::{MemoryBans, MemoryReputation},
+    reputation::{MemoryBans, MemoryReputation, MemorySieves},
+    sieve::{ShardLists, SieveMemory, SieveSizes, SieveSnapshot},
     table::MemoryTable,
 };
 

@@ -7,7 +7,6 @@
 
 mod capture;
 mod lines;
-mod mapped;
 mod reset;
 mod restore;
 
@@ -18,10 +17,14 @@ use limiter_common::{
     table::{LOCKED, unit_of},
 };
 
+use self::lines::At;
 pub use self::restore::Restored;
-use self::{lines::At, mapped::MappedLines};
-use super::{DatapathError, Settings, hash, maps::error, pod::InMap};
-use crate::{config::Store, native::bucket_in, policy::Units};
+use super::{DatapathError, Settings, hash, mapped::Mapped, maps::error, pod::InMap};
+use crate::{
+    config::Store,
+    native::{AtomicLine, bucket_in},
+    policy::Units,
+};
 
 pub(super) const BUCKETS: &str = "BUCKETS";
 pub(super) const TABLE: &str = "TABLE";
@@ -30,7 +33,7 @@ pub(super) const TABLE: &str = "TABLE";
 pub struct BucketMaps {
     settings: Settings,
     hash: HashMap<MapData, InMap<BucketKey>, InMap<Element>>,
-    table: MappedLines,
+    table: Mapped<AtomicLine>,
 }
 
 /// An element of the hash map: the number of the unit, and the state.
@@ -44,7 +47,7 @@ impl BucketMaps {
         Ok(Self {
             settings,
             hash: open(BUCKETS)?.try_into().map_err(error(BUCKETS))?,
-            table: MappedLines::new(open(TABLE)?.try_into().map_err(error(TABLE))?)?,
+            table: Mapped::new(open(TABLE)?.try_into().map_err(error(TABLE))?)?,
         })
     }
 

@@ -4,9 +4,13 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
     limit::{BUILT_IN, IdFormat, LimitId, MAX_LIMITS},
     reason::Action,
+    sieve::MAX_SIEVES,
 };
 
-use crate::policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, Rate, TcpFlags};
+use crate::policy::{
+    Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock, Policy,
+    PressureOf, Rate, Sieve, TcpFlags,
+};
 
 /// Ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
 /// thousand ranges of addresses in each family: what the verifier repeats for each of them
@@ -37,12 +41,31 @@ pub fn largest_policy() -> Policy {
                 },
                 matching: matching(slot),
                 overrides: overrides(slot),
+                ip_rep: Some(sieve(0).name),
                 ..Limit::of_built_in(kind, Some(RATE))
             })
             .collect(),
         subscribers: [(1, vec![v4(0), v6(0)])].into(),
-        sieves: Vec::new(),
+        sieves: (0..MAX_SIEVES).map(sieve).collect(),
         malformed: Action::Drop,
+    }
+}
+
+/// The first is used by all limits, the others on the whole interface.
+fn sieve(number: u32) -> Sieve {
+    Sieve {
+        name: format!("sieve{number}"),
+        buckets: 2,
+        size: 5,
+        percentage: Percentage::default(),
+        max_age_ns: 1_000_000_000,
+        perma_block: PermaBlock {
+            limit: 1,
+            threshold: 1,
+            max_age_ns: 1_000_000_000,
+        },
+        ipv6_prefix: 64,
+        pressure: Some(PressureOf::PacketsPerSecond(1)),
     }
 }
 
@@ -101,6 +124,10 @@ mod tests {
                 .all(|start| start.as_node().is_some() && !start.is_unused())
         );
         // Each limit's own in each family, the subscriber's, and those of all other addresses.
+        assert_eq!(
+            tables.sieve_uses.len(),
+            (MAX_LIMITS + MAX_SIEVES - 1) as usize
+        );
         assert_eq!(tables.classes.len(), 2 * (MAX_LIMITS as usize + 2));
     }
 }

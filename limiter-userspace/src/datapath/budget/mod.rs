@@ -17,6 +17,7 @@ pub use self::{largest::largest_policy, stack::Function};
 use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS};
 use crate::{
     config::{Buckets, Offenders},
+    native::SieveSizes,
     policy::CompiledPolicy,
 };
 
@@ -94,7 +95,8 @@ fn measure_one(
     program: &'static str,
     policy: &CompiledPolicy,
 ) -> Result<Cost> {
-    let settings = Settings::new(Buckets::default(), Offenders::default(), log)?;
+    let mut settings = Settings::new(Buckets::default(), Offenders::default(), log)?;
+    settings.sieves = SieveSizes::of(&policy.sieves);
     let mut instance =
         Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
     instance.choose(program);

@@ -1,23 +1,34 @@
 //! The maps of reputations: one set for all interfaces, whatever the buckets' scope.
 
 mod bans;
+mod sieves;
 
 use aya::{
     EbpfLoader,
     maps::{Map, MapData},
 };
 
-pub use self::bans::BanMaps;
+pub use self::{bans::BanMaps, sieves::SieveMaps};
 use super::{DatapathError, Settings, named::NamedMaps};
 use bans::{BAN_LENGTHS, BANS};
+use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 
 /// Reads and changes the maps of reputations.
 pub struct ReputationMaps {
     bans: BanMaps,
+    sieves: SieveMaps,
 }
 
 impl NamedMaps for ReputationMaps {
-    const NAMES: &'static [&'static str] = &[BANS, BAN_LENGTHS];
+    const NAMES: &'static [&'static str] = &[
+        BANS,
+        BAN_LENGTHS,
+        SIEVE_ENTRIES,
+        SIEVE_HEADS,
+        SIEVE_SHARDS,
+        PRESSURE,
+        SIEVE_TRAFFIC,
+    ];
 
     fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
         let mut loader = EbpfLoader::new();
@@ -27,19 +38,24 @@ impl NamedMaps for ReputationMaps {
 
     fn new(
         _settings: Settings,
-        open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError> {
         Ok(Self {
-            bans: BanMaps::new(open)?,
+            bans: BanMaps::new(&mut open)?,
+            sieves: SieveMaps::new(open)?,
         })
     }
 
     fn all(&self) -> Vec<(&'static str, &MapData)> {
-        self.bans.maps().into()
+        let bans = self.bans.maps().into_iter();
+        bans.chain(self.sieves.maps()).collect()
     }
 
     fn entries(map: &str, settings: Settings) -> Option<u32> {
-        (map == BANS).then_some(settings.bans.capacity)
+        match map {
+            BANS => Some(settings.bans.capacity),
+            _ => sieves::entries(map, settings.sieves),
+        }
     }
 }
 
@@ -55,6 +71,17 @@ impl ReputationMaps {
         &mut self.bans
     }
 
+    /// Who is busy.
+    #[must_use]
+    pub const fn sieves(&self) -> &SieveMaps {
+        &self.sieves
+    }
+
+    /// Who is busy, and how much that matters, to be changed.
+    pub const fn sieves_mut(&mut self) -> &mut SieveMaps {
+        &mut self.sieves
+    }
+
     /// Takes over what other maps hold, where these are not the same ones.
     pub(super) fn carry(&mut self, from: &Self) -> Result<(), DatapathError> {
         self.bans.carry(&from.bans)
@@ -64,4 +91,5 @@ impl ReputationMaps {
 /// Has a loader make the maps as large as they are to be.
 pub(super) fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
     loader.map_max_entries(BANS, settings.bans.capacity);
+    sieves::size(loader, settings.sieves);
 }

@@ -1,18 +1,27 @@
 //! Reputations over plain memory.
 
 mod bans;
+mod sieves;
 
 use limiter_common::{
-    address::Address, ban, charge::Workspace, decide::Clock, policy::Tables, reputation::Reputation,
+    address::Address,
+    ban,
+    charge::Packet,
+    decide::{Clock, Verdict},
+    policy::Tables,
+    reputation::Reputation,
+    sieve,
 };
 
-pub use self::bans::MemoryBans;
+pub use self::{bans::MemoryBans, sieves::MemorySieves};
 
 /// Bans and sieves in memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct MemoryReputation {
     /// Who is banned.
     pub bans: MemoryBans,
+    /// Who is busy.
+    pub sieves: MemorySieves,
 }
 
 impl Reputation for MemoryReputation {
@@ -20,7 +29,7 @@ impl Reputation for MemoryReputation {
         ban::any(&self.bans, source.family) && ban::is_banned(&self.bans, source, || clock.now())
     }
 
-    fn sift<T: Tables, Found>(&self, _tables: &T, _workspace: &mut Workspace<Found>) -> bool {
-        false
+    fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
+        sieve::sift(tables, &self.sieves, packet, verdict)
     }
 }

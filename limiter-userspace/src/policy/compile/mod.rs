@@ -5,6 +5,7 @@ mod coverage;
 mod index;
 mod masks;
 mod rates;
+mod sieves;
 mod slots;
 mod sources;
 
@@ -13,6 +14,7 @@ use limiter_common::{
     limit::MAX_LIMITS,
     policy::{Class, Dimension, LimitEntry, Node, Shape, Slot, Stretch, Tables},
     reason::Action,
+    sieve::{Sieve, SieveUse},
 };
 use thiserror::Error;
 
@@ -68,6 +70,10 @@ pub struct CompiledPolicy {
     pub rates: Vec<Gcra>,
     /// The sets of limits by protocol and by TCP flags, and those of ranges.
     pub masks: Vec<u64>,
+    /// The sieves, as the policy has them.
+    pub sieves: Vec<Sieve>,
+    /// Their uses, those of one sieve together.
+    pub sieve_uses: Vec<SieveUse>,
     /// The units that buckets count in, those of other policies included.
     pub units: Units,
 }
@@ -133,6 +139,7 @@ impl CompiledPolicy {
             }
             starts[dimension as usize] = indexed.add(&of_dimension);
         }
+        let (sieves, sieve_uses) = sieves::compile(policy);
         let (classes, mut gcras) = classes.into_tables();
         let (units, numbers) = known.intern(&rates.units)?;
         for gcra in &mut gcras {
@@ -148,6 +155,7 @@ impl CompiledPolicy {
                 matches_protocols: u32::from(masks::matches_protocols(&policy.limits)),
                 matches_tcp_flags: u32::from(masks::matches_tcp_flags(&policy.limits)),
                 odd_ticks: u32::from(units.have_odd_ticks()),
+                sieve_uses: index(sieve_uses.len()),
                 observing: slots.observing,
                 without_tcp: slots.without_tcp,
                 without_ports: slots.without_ports,
@@ -162,6 +170,8 @@ impl CompiledPolicy {
             classes,
             rates: gcras,
             masks: sets.into_table(),
+            sieves,
+            sieve_uses,
             units,
         })
     }
@@ -176,6 +186,8 @@ impl CompiledPolicy {
             + size_of_val(&self.classes[..])
             + size_of_val(&self.rates[..])
             + size_of_val(&self.masks[..])
+            + size_of_val(&self.sieves[..])
+            + size_of_val(&self.sieve_uses[..])
     }
 }
 
@@ -215,6 +227,14 @@ impl Tables for CompiledPolicy {
 
     fn mask(&self, index: u32) -> Option<&u64> {
         self.masks.get(index as usize)
+    }
+
+    fn sieve(&self, index: u32) -> Option<&Sieve> {
+        self.sieves.get(index as usize)
+    }
+
+    fn sieve_use(&self, index: u32) -> Option<&SieveUse> {
+        self.sieve_uses.get(index as usize)
     }
 }
 

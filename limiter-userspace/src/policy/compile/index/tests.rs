@@ -3,6 +3,7 @@ use std::{cell::Cell, collections::BTreeSet};
 use limiter_common::{
     gcra::Gcra,
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
+    sieve::{Sieve, SieveUse},
 };
 use proptest::prelude::*;
 
@@ -81,6 +82,14 @@ impl Tables for Counting {
     }
 
     fn mask(&self, _: u32) -> Option<&u64> {
+        None
+    }
+
+    fn sieve(&self, _: u32) -> Option<&Sieve> {
+        None
+    }
+
+    fn sieve_use(&self, _: u32) -> Option<&SieveUse> {
         None
     }
 }
