@@ -40,10 +40,6 @@ const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
 /// The longest name of a limit, a list or a sieve.
 const MAX_NAME: usize = 64;
 
-/// What such a name is, of [`MAX_NAME`] characters at most.
-pub(super) const EXPECTED_NAME: &str =
-    "expected a letter and up to 63 letters, digits, '-', '_' or '.'";
-
 /// A limit without its overrides.
 pub(super) struct Definition {
     pub(super) name: String,
@@ -248,12 +244,20 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(is_part)
 }
 
+/// What such a name is.
+pub(super) fn expected_name() -> String {
+    format!(
+        "expected a letter and up to {} letters, digits, '-', '_' or '.'",
+        MAX_NAME - 1
+    )
+}
+
 fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     let same = BUILT_IN
         .iter()
         .find(|limit| limit.name.eq_ignore_ascii_case(name.text));
     let why = if !is_name(name.text) {
-        EXPECTED_NAME.to_owned()
+        expected_name()
     } else if let Some(limit) = same {
         format!(
             "which is built in but for its case, did you mean '{}'?",

@@ -155,7 +155,7 @@ fn read_name<'n>(
         at: named.at,
     };
     if !limit::is_name(name.text) {
-        let message = format!("invalid name '{}', {}", name.text, limit::EXPECTED_NAME);
+        let message = format!("invalid name '{}', {}", name.text, limit::expected_name());
         reader.error(name.at, message);
     }
     Some(name)

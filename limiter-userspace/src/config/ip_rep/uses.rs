@@ -11,7 +11,7 @@ use super::{
     },
     IpRep,
 };
-use crate::policy::{PressureOf, Sieve};
+use crate::policy::PressureOf;
 
 /// A sieve that a limit names, and where.
 pub(in super::super) struct NamedSieve {
@@ -35,7 +35,6 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
                 .is_some_and(|named| named.name == name)
         })
     };
-    let mut everywhere = 0;
     for definition in &ip_rep.definitions {
         let sieve = &definition.sieve;
         let is_used = used(&sieve.name);
@@ -52,14 +51,6 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
                 problems.note_at(definition.place, message);
             }
             _ => {}
-        }
-        everywhere += usize::from(!is_used);
-        if everywhere + limits.iter().count() > Sieve::MOST_USES {
-            let message = format!(
-                "too many sieves for all packets: at most {} fit, one for each limit and one more",
-                Sieve::MOST_USES
-            );
-            problems.note_at(definition.place, message);
         }
     }
 }

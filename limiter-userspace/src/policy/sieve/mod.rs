@@ -3,7 +3,7 @@
 mod percentage;
 mod show;
 
-use limiter_common::limit::LimitId;
+use limiter_common::{limit::LimitId, sieve::MAX_SIEVES};
 use serde::{Deserialize, Serialize};
 
 pub use self::percentage::{InvalidPercentage, Percentage};
@@ -49,7 +49,7 @@ pub struct PermaBlock {
 pub enum PressureOf {
     /// What that limit counts, against what it lets pass: a limit of the whole interface.
     Limit(String),
-    /// All packets that arrive, against so many each second.
+    /// The packets that arrive at each use of it, against so many each second.
     PacketsPerSecond(u64),
 }
 
@@ -75,10 +75,7 @@ impl Sieve {
     pub const MOST_ENTRIES: u64 = 1 << 22;
 
     /// How many there may be in a policy.
-    pub const MOST: usize = 64;
-
-    /// How many uses of sieves there may be in a policy: one by each limit, and one more.
-    pub const MOST_USES: usize = 65;
+    pub const MOST: usize = MAX_SIEVES as usize;
 
     /// How many addresses a list holds, 0 being the perma-block list.
     #[must_use]
