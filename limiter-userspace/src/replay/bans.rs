@@ -127,11 +127,11 @@ impl AutomaticBans {
         let before = self.last.get(&key).filter(|ban| !ban.is_forgotten(now_ns));
         let ban = offence.ban(&terms, before, now_ns);
         self.tell(offence, &terms, &ban);
-        self.last.insert(key, ban);
         match terms.mode {
             BanMode::Observe => self.decider.set_aside(offence, ban.until_ns),
             BanMode::Enforce => {
                 engine.ban(key, &ban)?;
+                self.last.insert(key, ban);
                 for part in self.decider.banned(offence, ban.until_ns) {
                     let ends = self.last.get(&part).map(|part| part.until_ns);
                     if ends.is_some_and(|until_ns| until_ns <= ban.until_ns) {
