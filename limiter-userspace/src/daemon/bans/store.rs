@@ -1,7 +1,7 @@
 //! Bans made, lifted and forgotten: in the table, which alone knows them, and in what is counted of
 //! it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -16,6 +16,9 @@ use super::{
     tally::{Origin, Tally},
 };
 use crate::{control::bans::BanReason, datapath::DatapathError};
+
+/// The longest that an ended ban is kept for, in nanoseconds: a day.
+const LONGEST_MEMORY: u64 = 24 * 3600 * 1_000_000_000;
 
 /// A prefix was not banned; nothing has changed.
 #[derive(Debug, Error)]
@@ -223,7 +226,7 @@ impl<T: BanTable> Bans<'_, T> {
     pub(in crate::daemon) fn sweep(&mut self) -> Result<(), DatapathError> {
         if self.store.tally.ended() > 0 {
             let now_ns = self.now_ns;
-            self.forget_some(|ban| ban.is_forgotten(now_ns))?;
+            self.forget_some(|ban| is_forgotten(ban, now_ns))?;
         }
         Ok(())
     }
@@ -271,10 +274,24 @@ impl<T: BanTable> Bans<'_, T> {
     }
 }
 
+/// Whether a ban has ended for as long as it lasted, or for a day.
+pub(in crate::daemon) fn is_forgotten(ban: &Ban, now_ns: u64) -> bool {
+    let lasted = ban.until_ns.saturating_sub(ban.since_ns);
+    now_ns >= ban.until_ns.saturating_add(lasted.min(LONGEST_MEMORY)) && ban.until_ns != FOREVER
+}
+
 /// `None`: everybody.
 fn key(prefix: IpNet) -> Option<BanKey> {
     let address = Address::from(prefix.addr());
     (prefix.prefix_len() > 0).then(|| BanKey::new(&address, prefix.prefix_len()))
+}
+
+/// The prefix of a key.
+pub(in crate::daemon) fn prefix_of(key: &BanKey) -> IpNet {
+    let address = IpAddr::from(key.address());
+    let length = u8::try_from(key.prefix_length()).unwrap_or(u8::MAX);
+    // No table has longer ones than addresses are.
+    IpNet::new(address, length).unwrap_or_else(|_| address.into())
 }
 
 #[cfg(test)]

@@ -184,7 +184,7 @@ proptest! {
                         *until == u64::MAX || now < *until + (*until - *since)
                     });
                     let known = bans.remembered("192.0.2.0/24".parse().unwrap()).unwrap();
-                    prop_assert!(known.is_none_or(|ban| !ban.is_forgotten(now * SECOND)));
+                    prop_assert!(known.is_none_or(|ban| !is_forgotten(&ban, now * SECOND)));
                     for (address, length) in table.bans.borrow().keys() {
                         let prefix = IpNet::new(*address, *length as u8).unwrap();
                         prop_assert!(model.0.contains_key(&prefix), "{prefix} is forgotten");
