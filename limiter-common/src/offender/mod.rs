@@ -105,6 +105,16 @@ impl OffenderStore for () {
     fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _slot: u32) {}
 }
 
+/// Somebody is recorded, or nobody.
+impl<O: OffenderStore> OffenderStore for Option<O> {
+    #[inline(always)]
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32) {
+        if let Some(offenders) = self {
+            offenders.record(tables, packet, slot);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,10 +15,11 @@ use limiter_common::{
 use thiserror::Error;
 
 use super::{
+    bans::{AutomaticBans, ReplayedBan},
     capture::Packet,
     engine::{Engine, EngineError},
 };
-use crate::policy::CompiledPolicy;
+use crate::policy::{CompiledPolicy, Policy};
 
 /// The engine's time of the first packet: a year after its clock began, so that later packets
 /// may be captured as earlier ones, and early enough that every limit counts for years more.
@@ -98,6 +99,7 @@ pub struct Judged {
 /// A policy and an engine, and the packets through them.
 pub struct Replay {
     policy: CompiledPolicy,
+    bans: Option<AutomaticBans>,
     engine: Box<dyn Engine>,
     /// Whether the strictest limit is wanted of packets that pass too.
     report_passed: bool,
@@ -106,11 +108,18 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays through an engine that has loaded this policy.
+    /// Replays through an engine that has loaded this policy, of which these are the tables, and that
+    /// records offenders where a limit bans them.
     #[must_use]
-    pub fn new(policy: CompiledPolicy, engine: Box<dyn Engine>, report_passed: bool) -> Self {
+    pub fn new(
+        policy: &Policy,
+        tables: CompiledPolicy,
+        engine: Box<dyn Engine>,
+        report_passed: bool,
+    ) -> Self {
         Self {
-            policy,
+            policy: tables,
+            bans: AutomaticBans::new(policy, FIRST),
             engine,
             report_passed,
             first_ns: None,
@@ -127,6 +136,9 @@ impl Replay {
         let frame = packet.frame;
         let engine_error = |error: EngineError| ReplayError::Engine(number, Box::new(error));
 
+        if let Some(bans) = &mut self.bans {
+            bans.advance(&mut *self.engine, now).map_err(engine_error)?;
+        }
         let mut facts = Facts::NONE;
         let parsed = packet::parse(&frame, &mut facts);
         let verdict = match parsed {
@@ -140,6 +152,11 @@ impl Replay {
                 .decide(&self.policy, now, &frame)
                 .map_err(engine_error)?,
         };
+        if let Some(bans) = &mut self.bans
+            && verdict.denied_by().is_some()
+        {
+            bans.dropped();
+        }
         let action = verdict.action(&self.policy);
         let strictest = if self.report_passed || action == Action::Drop {
             classify(&self.policy, &facts.source)
@@ -165,6 +182,19 @@ impl Replay {
             source: parsed.is_ok().then_some(facts.source),
             strictest,
         })
+    }
+
+    /// Bans whom the last packets would have banned. Returns all bans, in the order of their times,
+    /// and how many more there were; `None`: no limit bans anybody.
+    ///
+    /// # Errors
+    ///
+    /// The engine's.
+    pub fn finish(&mut self) -> Result<Option<(&[ReplayedBan], u64)>, EngineError> {
+        if let Some(bans) = &mut self.bans {
+            bans.look(&mut *self.engine)?;
+        }
+        Ok(self.bans.as_ref().map(AutomaticBans::made))
     }
 
     /// Asks every limit that counts the packet for its bucket after the decision.

@@ -5,6 +5,7 @@
 //! tells; `summary`, `sources` and `timeline` gather it for people. Memory is
 //! constant in the capture's length; the native engine keeps a bucket for each source.
 
+mod bans;
 pub mod capture;
 pub mod engine;
 mod frame;
@@ -14,6 +15,7 @@ mod summary;
 mod timeline;
 
 pub use self::{
+    bans::ReplayedBan,
     frame::CapturedFrame,
     judge::{Judged, OutOfTime, Replay, ReplayError, Strictest, slots},
     sources::{DroppedSource, Sources},

@@ -1,5 +1,6 @@
 //! Configuration files: what is accepted, and every error with its place and its words.
 
+mod automatic_bans;
 mod examples;
 mod files;
 mod harness;

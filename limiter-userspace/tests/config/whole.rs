@@ -161,6 +161,8 @@ fn limits_of_one_s_own() {
             overrides: vec![],
             ip_rep: None,
             metrics: None,
+            exclude: vec![],
+            block: vec![],
         },
         Limit {
             name: "Net".to_owned(),
@@ -174,6 +176,8 @@ fn limits_of_one_s_own() {
             overrides: vec![],
             ip_rep: None,
             metrics: None,
+            exclude: vec![],
+            block: vec![],
         },
         Limit {
             name: "Web.syn-rate_1".to_owned(),
@@ -201,6 +205,8 @@ fn limits_of_one_s_own() {
             ],
             ip_rep: None,
             metrics: None,
+            exclude: vec![],
+            block: vec![],
         },
     ];
     assert_eq!(config.policy.limits[..2], built_in);

@@ -59,7 +59,9 @@ fn the_busy_lose_their_packets_and_the_quiet_do_not() -> Result<()> {
     let lost = |sent: u64, passed: u64| 100.0 * (1.0 - passed as f64 / sent as f64);
     let busy_lost = lost(busy_sent, passed(&busy));
     let quiet_lost = lost(quiet_sent, passed(&quiet));
-    println!("busy: {busy_lost:.2} % of {busy_sent} lost, quiet: {quiet_lost:.2} % of {quiet_sent}");
+    println!(
+        "busy: {busy_lost:.2} % of {busy_sent} lost, quiet: {quiet_lost:.2} % of {quiet_sent}"
+    );
     let status = limiter.status()?;
     ensure!(
         busy_lost >= 95.0 && quiet_lost <= 1.0,
@@ -68,13 +70,18 @@ fn the_busy_lose_their_packets_and_the_quiet_do_not() -> Result<()> {
     );
     let dropped = status["reasons"]["iprep"].as_u64();
     let expected = busy_sent + quiet_sent - passed(&busy) - passed(&quiet);
-    ensure!(dropped == Some(expected), "{expected} were lost: {status:#}");
+    ensure!(
+        dropped == Some(expected),
+        "{expected} were lost: {status:#}"
+    );
     Ok(())
 }
 
 fn sources(first: u32, count: u32) -> Vec<Ipv4Addr> {
     // All over a /8, as those of a botnet are.
-    (0..count).map(|number| Ipv4Addr::from(first + number * 1_663)).collect()
+    (0..count)
+        .map(|number| Ipv4Addr::from(first + number * 1_663))
+        .collect()
 }
 
 fn frames(sources: &[Ipv4Addr]) -> Result<Vec<Vec<u8>>> {

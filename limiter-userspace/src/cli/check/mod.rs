@@ -1,5 +1,6 @@
 //! `limiter check`.
 
+mod bans;
 mod diff;
 
 use std::{
@@ -18,7 +19,7 @@ use super::{
 use crate::{
     config::{self, Config},
     guard,
-    policy::{CompiledPolicy, Limit, Match, Policy},
+    policy::{AutomaticBan, CompiledPolicy, Limit, Match, Policy},
 };
 
 #[derive(Debug, Args)]
@@ -55,6 +56,8 @@ struct Interned<'a> {
     period_ns: Option<u64>,
     emission_interval_ns: Option<u64>,
     overrides: usize,
+    /// `None`: it bans nobody.
+    ban: Option<AutomaticBan>,
 }
 
 #[derive(Serialize)]
@@ -117,6 +120,7 @@ impl<'a> Interned<'a> {
             period_ns: rate.map(|rate| rate.period_ns),
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             overrides: limit.overrides.len(),
+            ban: limit.ban,
         }
     }
 }
@@ -159,6 +163,7 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
     });
     let mut out = io::stdout();
     writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
+    bans::print(&mut out, &config.policy)?;
     if !config.policy.subscribers.is_empty() {
         let subscribers = config.policy.subscribers.len();
         writeln!(out, "{}", counted(subscribers, "subscriber"))?;

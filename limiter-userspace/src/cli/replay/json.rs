@@ -5,9 +5,10 @@ use std::io::Write;
 use limiter_common::reason::{Action, Reason};
 use serde::{Serialize, Serializer};
 
+use super::bans::Bans;
 use crate::{
     policy::{Mode, Policy, owner_id},
-    replay::{Judged, Summary, slots},
+    replay::{Judged, ReplayedBan, Summary, slots},
 };
 
 /// The id of the one bucket of a limit for all sources.
@@ -59,6 +60,9 @@ struct Counts<'a> {
     dropped: u64,
     by_reason: ByReason<'a>,
     by_limit: ByLimit<'a>,
+    /// If limits ban.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bans: Option<Bans<'a>>,
 }
 
 /// Every reason, also those that did not occur, in the order of their table.
@@ -101,6 +105,7 @@ pub(super) fn summary(
     out: &mut impl Write,
     policy: &Policy,
     summary: &Summary,
+    bans: Option<(&[ReplayedBan], u64)>,
 ) -> anyhow::Result<()> {
     let (passed, dropped) = (
         summary.of(Action::Pass).packets,
@@ -113,6 +118,7 @@ pub(super) fn summary(
             dropped,
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
+            bans: bans.map(|(bans, more)| Bans::new(policy, bans, more)),
         },
     };
     write_line(out, &line)

@@ -1,5 +1,6 @@
 //! `limiter replay`.
 
+mod bans;
 mod json;
 mod open;
 mod plot;
@@ -16,11 +17,11 @@ use clap::{Args, ValueEnum};
 
 use super::OutputArgs;
 use crate::{
-    config::{self, Config},
+    config::{self, Config, Offenders},
     datapath::preflight,
     policy::{CompiledPolicy, Policy},
     replay::{
-        Judged, Replay, Sources, Summary, Timeline,
+        Judged, Replay, ReplayedBan, Sources, Summary, Timeline,
         capture::Capture,
         engine::{Engine, KernelEngine, NativeEngine},
     },
@@ -62,7 +63,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let reader = open::capture(&args.capture)?;
     let mut capture = Capture::new(reader)?;
     let engine = engine(args.engine, &tables, &config)?;
-    let mut replay = Replay::new(tables, engine, args.output.json);
+    let mut replay = Replay::new(&config.policy, tables, engine, args.output.json);
     let plot = args.plot.as_deref();
     let plot = plot.map(|path| create(path, &args.capture)).transpose()?;
 
@@ -89,7 +90,11 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     };
     // Takes the progress bar away before the summary is printed.
     drop(capture);
-    out.finish(&args.capture)?;
+    let (bans, end) = match replay.finish() {
+        Ok(bans) => (bans, end),
+        Err(error) => (None, end.and(Err(error.into()))),
+    };
+    out.finish(&args.capture, bans)?;
     end
 }
 
@@ -112,11 +117,18 @@ fn engine(
     tables: &CompiledPolicy,
     config: &Config,
 ) -> anyhow::Result<Box<dyn Engine>> {
+    // A replay tells of every source. Only bans are decided from offenders.
+    let records = config.policy.limits.iter().any(|limit| limit.ban.is_some());
     Ok(match choice {
-        EngineChoice::Native => Box::new(NativeEngine::default()),
+        EngineChoice::Native => Box::new(NativeEngine::new(records)),
         EngineChoice::Kernel => {
             preflight::check()?;
-            Box::new(KernelEngine::new(tables, config.buckets)?)
+            let offenders = if records {
+                config.offenders
+            } else {
+                Offenders::OFF
+            };
+            Box::new(KernelEngine::new(tables, config.buckets, offenders)?)
         }
     })
 }
@@ -145,11 +157,14 @@ impl<W: Write> Output<'_, W> {
         }
     }
 
-    fn finish(mut self, capture: &Path) -> anyhow::Result<()> {
+    fn finish(mut self, capture: &Path, bans: Option<(&[ReplayedBan], u64)>) -> anyhow::Result<()> {
         if self.json {
-            json::summary(&mut self.writer, self.policy, &self.summary)?;
+            json::summary(&mut self.writer, self.policy, &self.summary, bans)?;
         } else {
             print::summary(&mut self.writer, self.policy, &self.summary, &self.sources)?;
+            if let Some((bans, more)) = bans {
+                bans::print(&mut self.writer, self.policy, bans, more)?;
+            }
         }
         self.writer.flush()?;
         if let Some((file, timeline)) = self.plot {

@@ -148,7 +148,7 @@ fn dropped(out: &mut impl Write, policy: &Policy, sources: &Sources) -> anyhow::
 }
 
 /// Seconds since the first packet, to the microsecond.
-fn time(t_ns: i64) -> String {
+pub(super) fn time(t_ns: i64) -> String {
     let sign = if t_ns < 0 { "-" } else { "" };
     let microseconds = t_ns.unsigned_abs() / 1_000;
     format!(

@@ -1,6 +1,12 @@
 //! The program that the daemon loads, run by `BPF_PROG_TEST_RUN` with the capture's clock.
 
-use limiter_common::{bucket::BucketKey, decide::Verdict, packet::Frame as _};
+use limiter_common::{
+    ban::{Ban, BanKey},
+    bucket::BucketKey,
+    decide::Verdict,
+    offender::{Offender, OffenderKey},
+    packet::Frame as _,
+};
 
 use super::{Engine, EngineError};
 use crate::{
@@ -18,11 +24,14 @@ pub struct KernelEngine {
 }
 
 impl KernelEngine {
-    /// Loads the program, attached to nothing. A replay tells of every source, so it records no
-    /// offenders.
-    pub fn new(policy: &CompiledPolicy, buckets: Buckets) -> Result<Self, EngineError> {
+    /// Loads the program, attached to nothing.
+    pub fn new(
+        policy: &CompiledPolicy,
+        buckets: Buckets,
+        offenders: Offenders,
+    ) -> Result<Self, EngineError> {
         Ok(Self {
-            trial: Trial::new(policy, buckets, Offenders::OFF)?,
+            trial: Trial::new(policy, buckets, offenders)?,
             frame: Vec::new(),
         })
     }
@@ -52,5 +61,18 @@ impl Engine for KernelEngine {
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {
         let bucket = self.trial.maps().bucket(key)?;
         Ok(bucket.map(|bucket| bucket.state))
+    }
+
+    fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError> {
+        Ok(self.trial.maps().offenders().read()?.offenders)
+    }
+
+    fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {
+        Ok(self.trial.reputation_mut().bans().insert(key, *ban)?)
+    }
+
+    fn unban(&mut self, key: &BanKey) -> Result<(), EngineError> {
+        self.trial.reputation_mut().bans().remove(key)?;
+        Ok(())
     }
 }

@@ -3,7 +3,12 @@
 mod kernel;
 mod native;
 
-use limiter_common::{bucket::BucketKey, decide::Verdict};
+use limiter_common::{
+    ban::{Ban, BanKey},
+    bucket::BucketKey,
+    decide::Verdict,
+    offender::{Offender, OffenderKey},
+};
 use thiserror::Error;
 
 pub use self::{kernel::KernelEngine, native::NativeEngine};
@@ -22,6 +27,15 @@ pub trait Engine {
 
     /// The state of a bucket; `None`: there is none.
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError>;
+
+    /// Those who were dropped, if they are recorded, in no order.
+    fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError>;
+
+    /// Bans a prefix, in place of a ban that it has.
+    fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError>;
+
+    /// Lifts the ban of a prefix, if it has one.
+    fn unban(&mut self, key: &BanKey) -> Result<(), EngineError>;
 }
 
 /// An engine could not decide.

@@ -20,7 +20,7 @@ mod window;
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
+    collections::{BTreeMap, HashMap, HashSet},
     mem,
     net::IpAddr,
     time::Duration,
@@ -93,6 +93,8 @@ pub struct Decider {
 struct Source {
     /// Its drops, as they were recorded at the last look.
     drops: u64,
+    /// When the first of them was.
+    first_drop_ns: u64,
     window: Window,
 }
 
@@ -205,23 +207,26 @@ impl Decider {
             let Some(terms) = self.terms.get(&key.limit) else {
                 continue;
             };
-            let (source, is_known) = match self.sources.entry(key) {
-                Entry::Occupied(entry) => (entry.into_mut(), true),
-                Entry::Vacant(entry) => (entry.insert(Source::default()), false),
-            };
-            let drops = if offender.first_drop_ns >= before_ns {
-                offender.drops
-            } else if is_known {
-                // Fewer than there were: part of it was forgotten.
-                offender.drops.saturating_sub(source.drops)
-            } else {
+            let drops = match self.sources.get(&key) {
+                // Fewer than there were: of several interfaces' records one was forgotten.
+                Some(source)
+                    if source.first_drop_ns == offender.first_drop_ns
+                        || offender.first_drop_ns < read_ns =>
+                {
+                    offender.drops.saturating_sub(source.drops)
+                }
                 // From before our time.
-                0
+                None if offender.first_drop_ns < read_ns => 0,
+                _ => offender.drops,
             };
+            let source = self.sources.entry(key).or_default();
+            source.first_drop_ns = offender.first_drop_ns;
             source.drops = offender.drops;
-            if is_aside(&self.aside, &key) {
+            let aside_until_ns = aside_until(&self.aside, &key);
+            if aside_until_ns.is_some() {
                 source.window = Window::default();
-            } else {
+            }
+            if aside_until_ns.is_none_or(|until_ns| until_ns <= before_ns) {
                 let windows = gap_ns.div_ceil(terms.within_ns).max(1);
                 source.window.add(now_ns / slice_ns(terms), drops / windows);
             }
@@ -370,14 +375,19 @@ const fn alone(key: &OffenderKey) -> Subject {
     }
 }
 
-/// Whether the drops of an offender do not count, or those of a range that it is in.
-fn is_aside(aside: &HashMap<Subject, u64>, key: &OffenderKey) -> bool {
-    let is_aside = |subject: &Subject| aside.contains_key(subject);
+/// Until when the drops of an offender do not count, or those of a range that it is in.
+fn aside_until(aside: &HashMap<Subject, u64>, key: &OffenderKey) -> Option<u64> {
+    if aside.is_empty() {
+        return None;
+    }
     let address = key.address();
-    !aside.is_empty()
-        && (is_aside(&alone(key))
-            || network_of(key.limit, &address).is_some_and(|network| is_aside(&network))
-            || site_of(key.limit, &address).is_some_and(|site| is_aside(&site)))
+    let prefixes = [
+        Some(alone(key)),
+        network_of(key.limit, &address),
+        site_of(key.limit, &address),
+    ];
+    let until_ns = |prefix| aside.get(&prefix).copied();
+    prefixes.into_iter().flatten().filter_map(until_ns).max()
 }
 
 /// Adds the drops of one of its members to a range.

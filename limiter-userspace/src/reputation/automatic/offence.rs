@@ -1,6 +1,9 @@
 //! Who is to be banned, and why.
 
-use limiter_common::{ban::BanKey, limit::LimitId};
+use limiter_common::{
+    ban::{Ban, BanKey, MAX_REASON},
+    limit::LimitId,
+};
 
 use super::Subject;
 use crate::{policy::AutomaticBan, text};
@@ -27,6 +30,26 @@ impl Offence {
     #[must_use]
     pub const fn prefix(&self) -> BanKey {
         self.subject.prefix
+    }
+
+    /// The ban that begins at `now_ns`, in nanoseconds of the decision's clock, after another that is
+    /// known.
+    #[must_use]
+    pub fn ban(&self, terms: &AutomaticBan, before: Option<&Ban>, now_ns: u64) -> Ban {
+        let times = before.map_or(1, |before| before.times.saturating_add(1));
+        let text = self.reason(terms);
+        let text = text.as_bytes();
+        let length = text.len().min(MAX_REASON);
+        let mut reason = [0; MAX_REASON];
+        reason[..length].copy_from_slice(&text[..length]);
+        Ban {
+            until_ns: now_ns.saturating_add(terms.length_ns(times)),
+            since_ns: now_ns,
+            times,
+            limit: self.subject.limit,
+            reason_length: u32::try_from(length).unwrap_or_default(),
+            reason,
+        }
     }
 
     /// Why, for people.

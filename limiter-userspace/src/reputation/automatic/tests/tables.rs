@@ -73,6 +73,28 @@ fn who_was_forgotten_begins_again() {
     scene.check(6_000, &[]);
 }
 
+/// A record may be made between the moment of a look and the reading.
+#[test]
+fn what_is_recorded_while_it_is_read_counts_once() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(1_001, 1, ONE, 60);
+    scene.check(1_000, &[]);
+    scene.drops(1_500, 1, ONE, 39);
+    scene.check(2_000, &[]);
+    scene.drops(2_500, 1, ONE, 1);
+    scene.check(3_000, &[(1, ONE, 100, 1)]);
+}
+
+/// Or between the counters that tell that there is nothing new, and the record.
+#[test]
+fn what_was_just_missed_counts() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(999, 1, ONE, 1);
+    scene.decider.nothing_new(ns(1_000));
+    scene.drops(1_500, 1, ONE, 99);
+    scene.check(2_000, &[(1, ONE, 100, 1)]);
+}
+
 /// With `scope: interface` an address is there once for each.
 #[test]
 fn interfaces_add_up() {
@@ -115,8 +137,11 @@ fn a_look_without_news_forgets_no_ban() {
     scene.drops(0, 1, ONE, 100);
     scene.check(1_000, &[(1, ONE, 100, 1)]);
     scene.decider.nothing_new(ns(2_000));
-    scene.drops(2_500, 1, OTHER, 1);
+    // So that what comes now is not of before the ban.
+    scene.drops(2_500, 1, ONE, 99);
     scene.check(3_000, &[]);
+    scene.drops(3_500, 1, ONE, 1);
+    scene.check(4_000, &[(1, ONE, 100, 1)]);
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! The bans of a replay, as a table and as JSON.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::print::time;
+use crate::{
+    cli::render::{count, table},
+    policy::Policy,
+    replay::ReplayedBan,
+    text::period,
+};
+
+/// How many bans are shown.
+const SHOWN: usize = 20;
+
+/// The bans as JSON.
+#[derive(Serialize)]
+pub(super) struct Bans<'a> {
+    /// How many there were.
+    total: u64,
+    /// The first ones; as many as are remembered.
+    first: Vec<Ban<'a>>,
+}
+
+#[derive(Serialize)]
+struct Ban<'a> {
+    t_ns: u64,
+    prefix: String,
+    limit: &'a str,
+    mode: &'static str,
+    for_ns: u64,
+    times: u16,
+    reason: &'a str,
+}
+
+impl<'a> Bans<'a> {
+    pub(super) fn new(policy: &'a Policy, bans: &'a [ReplayedBan], more: u64) -> Self {
+        let first = bans.iter().map(|ban| Ban {
+            t_ns: ban.t_ns,
+            prefix: ban.shown_prefix(),
+            limit: limit_name(policy, ban),
+            mode: ban.mode.name(),
+            for_ns: ban.for_ns,
+            times: ban.times,
+            reason: &ban.reason,
+        });
+        Self {
+            total: bans.len() as u64 + more,
+            first: first.collect(),
+        }
+    }
+}
+
+/// Shows the first of the bans.
+pub(super) fn print(
+    out: &mut impl Write,
+    policy: &Policy,
+    bans: &[ReplayedBan],
+    more: u64,
+) -> anyhow::Result<()> {
+    if bans.is_empty() {
+        writeln!(out, "\nno limit bans anybody")?;
+        return Ok(());
+    }
+    let header = ["ban", "by", "mode", "at", "for", "times", "reason"];
+    let rows = bans.iter().take(SHOWN).map(|ban| {
+        [
+            ban.shown_prefix(),
+            limit_name(policy, ban).to_owned(),
+            ban.mode.name().to_owned(),
+            time(i64::try_from(ban.t_ns).unwrap_or(i64::MAX)),
+            period(ban.for_ns),
+            ban.times.to_string(),
+            ban.reason.clone(),
+        ]
+    });
+    writeln!(out, "\n{}", table(header, [3, 4, 5], rows))?;
+    let others = bans.len().saturating_sub(SHOWN) as u64 + more;
+    if others > 0 {
+        writeln!(out, "and {} other bans", count(others))?;
+    }
+    Ok(())
+}
+
+fn limit_name<'p>(policy: &'p Policy, ban: &ReplayedBan) -> &'p str {
+    let mut limits = policy.limits.iter();
+    let limit = limits.find(|limit| limit.id == ban.limit);
+    limit.map_or("", |limit| &limit.name)
+}

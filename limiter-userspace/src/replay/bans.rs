@@ -1,0 +1,167 @@
+//! Automatic bans on a capture: the daemon's decider at the capture's times.
+
+use std::collections::HashMap;
+
+use ipnet::IpNet;
+use limiter_common::{
+    ban::{Ban, BanKey},
+    limit::LimitId,
+};
+
+use super::engine::{Engine, EngineError};
+use crate::{
+    policy::{AutomaticBan, BanMode, OverrideId, Policy},
+    reputation::{
+        automatic::{Decider, Look, Offence},
+        prefix_of,
+    },
+};
+
+/// How many bans are told one by one: memory stays bounded in any capture.
+const MOST: usize = 1 << 16;
+
+/// A ban that was made, or would have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayedBan {
+    /// Whom it is for.
+    pub prefix: IpNet,
+    /// The limit that it is for, by its interned id.
+    pub limit: LimitId,
+    /// When it begins, in nanoseconds since the first packet.
+    pub t_ns: u64,
+    /// How long it lasts, in nanoseconds.
+    pub for_ns: u64,
+    /// How often the prefix was banned until then, this time included.
+    pub times: u16,
+    /// Why.
+    pub reason: String,
+    /// Whether it is made, or only told.
+    pub mode: BanMode,
+}
+
+impl ReplayedBan {
+    /// Whom it is for, a single address without its prefix length.
+    #[must_use]
+    pub fn shown_prefix(&self) -> String {
+        OverrideId::Prefix(self.prefix).to_string()
+    }
+}
+
+/// Bans whom the daemon would ban: it looks at the offenders as often as the daemon does.
+#[derive(Debug)]
+pub(super) struct AutomaticBans {
+    decider: Decider,
+    /// The time of the first packet, in nanoseconds of the engine's clock.
+    begin_ns: u64,
+    interval_ns: u64,
+    /// When the next look is.
+    next_ns: u64,
+    /// Whether anything was dropped since the last one.
+    is_news: bool,
+    /// The last ban of each prefix.
+    last: HashMap<BanKey, Ban>,
+    made: Vec<ReplayedBan>,
+    /// How many more there were.
+    more: u64,
+}
+
+impl AutomaticBans {
+    /// From the time of the first packet on, in nanoseconds of the engine's clock; `None`: no limit
+    /// bans anybody.
+    pub(super) fn new(policy: &Policy, begin_ns: u64) -> Option<Self> {
+        let mut decider = Decider::new(begin_ns);
+        decider.adopt(policy);
+        let interval_ns = u64::try_from(decider.interval()?.as_nanos()).ok()?;
+        Some(Self {
+            decider,
+            begin_ns,
+            interval_ns,
+            next_ns: begin_ns.saturating_add(interval_ns),
+            is_news: false,
+            last: HashMap::new(),
+            made: Vec::new(),
+            more: 0,
+        })
+    }
+
+    /// Something was dropped by a limit.
+    pub(super) const fn dropped(&mut self) {
+        self.is_news = true;
+    }
+
+    /// Looks as often as there was time for until a packet that comes at `now_ns`.
+    pub(super) fn advance(
+        &mut self,
+        engine: &mut dyn Engine,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let Some(late_ns) = now_ns.checked_sub(self.next_ns) else {
+            return Ok(());
+        };
+        self.look(engine)?;
+        // No packet came meanwhile.
+        let last_ns = self.next_ns + late_ns / self.interval_ns * self.interval_ns;
+        self.decider.nothing_new(last_ns);
+        self.next_ns = last_ns + self.interval_ns;
+        Ok(())
+    }
+
+    /// The look that comes next.
+    pub(super) fn look(&mut self, engine: &mut dyn Engine) -> Result<(), EngineError> {
+        if self.is_news {
+            self.is_news = false;
+            // Who is delayed is found again with the next drop.
+            let Look { offences, .. } = self.decider.look(self.next_ns, engine.offenders()?);
+            for offence in offences {
+                self.ban(engine, &offence)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ban(&mut self, engine: &mut dyn Engine, offence: &Offence) -> Result<(), EngineError> {
+        let Some(terms) = self.decider.terms(offence.limit()).copied() else {
+            return Ok(());
+        };
+        let (key, now_ns) = (offence.prefix(), self.next_ns);
+        let before = self.last.get(&key).filter(|ban| !ban.is_forgotten(now_ns));
+        let ban = offence.ban(&terms, before, now_ns);
+        self.tell(offence, &terms, &ban);
+        match terms.mode {
+            BanMode::Observe => self.decider.set_aside(offence, ban.until_ns),
+            BanMode::Enforce => {
+                engine.ban(key, &ban)?;
+                self.last.insert(key, ban);
+                for part in self.decider.banned(offence, ban.until_ns) {
+                    let ends = self.last.get(&part).map(|part| part.until_ns);
+                    if ends.is_some_and(|until_ns| until_ns <= ban.until_ns) {
+                        engine.unban(&part)?;
+                        self.last.remove(&part);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, offence: &Offence, terms: &AutomaticBan, ban: &Ban) {
+        if self.made.len() >= MOST {
+            self.more += 1;
+            return;
+        }
+        self.made.push(ReplayedBan {
+            prefix: prefix_of(&offence.prefix()),
+            limit: offence.limit(),
+            t_ns: ban.since_ns - self.begin_ns,
+            for_ns: ban.until_ns - ban.since_ns,
+            times: ban.times,
+            reason: offence.reason(terms),
+            mode: terms.mode,
+        });
+    }
+
+    /// The bans in the order of their times, and how many more there were.
+    pub(super) fn made(&self) -> (&[ReplayedBan], u64) {
+        (&self.made, self.more)
+    }
+}

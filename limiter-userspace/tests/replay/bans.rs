@@ -1,0 +1,161 @@
+//! Automatic bans on captures, by both engines: whom, when, for how long, and that they hold.
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use testbed::{
+    Frame,
+    capture::{PCAP, Packet},
+};
+
+use crate::command::{Replayed, replay};
+
+const MS: u64 = 1_000_000;
+
+/// Ten packets a second, of which more are dropped; 50 drops in a second ban for two.
+const CONFIG: &str = "\
+limits:
+  PacketsPerIPAddress: {burst: 1, count: 10, period: 1s,
+    ban: {after: 50 drops, within: 1s, for: 2s, at-most: 3s, escalate: 2, range-after: 4}}
+";
+
+/// So many packets a second of a source, for some milliseconds from a time on.
+fn stream(source: &str, from_ms: u64, for_ms: u64, rate: u64) -> Result<Vec<Packet>> {
+    let destination = if source.contains(':') {
+        "2001:db8:ffff::1"
+    } else {
+        "10.9.9.9"
+    };
+    let frame = Frame::new(source.parse()?, destination.parse()?).udp(1, 2, b"x")?;
+    let times = (0..for_ms * rate / 1_000).map(|number| from_ms * MS + number * 1_000 * MS / rate);
+    Ok(times
+        .map(|at| Packet::whole(7_000 * MS + at, frame.clone()))
+        .collect())
+}
+
+/// The replay of streams by both engines, which tell the same.
+fn replayed(config: &str, streams: Vec<Vec<Packet>>, arguments: &[&str]) -> Result<Replayed> {
+    let mut packets = streams.concat();
+    packets.sort_by_key(|packet| packet.time_ns);
+    let capture = PCAP.write(&packets);
+    let native = replay(config, &capture, false, arguments)?;
+    let kernel = [arguments, &["--engine", "kernel"]].concat();
+    let kernel = replay(config, &capture, false, &kernel)?;
+    assert!(native.success, "{}", native.stderr);
+    assert!(kernel.success, "{}", kernel.stderr);
+    assert_eq!(native.stdout, kernel.stdout);
+    Ok(native)
+}
+
+fn summary(replayed: &Replayed) -> Result<Value> {
+    let mut lines = replayed.lines()?;
+    let last = lines.pop().context("no summary")?;
+    Ok(last["summary"].clone())
+}
+
+/// When in milliseconds, whom, for how many seconds, for which time.
+fn bans(summary: &Value) -> Result<Vec<(u64, String, u64, u64)>> {
+    let number = |value: &Value| value.as_u64().context("a number");
+    let bans = summary["bans"]["first"].as_array().context("no bans")?;
+    assert_eq!(number(&summary["bans"]["total"])?, bans.len() as u64);
+    let told = bans.iter().map(|ban| {
+        assert_eq!(ban["limit"], "PacketsPerIPAddress");
+        Ok((
+            number(&ban["t_ns"])? / MS,
+            ban["prefix"].as_str().context("a prefix")?.to_owned(),
+            number(&ban["for_ns"])? / (1_000 * MS),
+            number(&ban["times"])?,
+        ))
+    });
+    told.collect()
+}
+
+/// A hundred packets a second, of which ten pass. It is looked each 100 ms: at 0.6 s it is the first
+/// time that at least 50 were dropped, 54. Then for two seconds all are; after that it begins again,
+/// with the three seconds that are the most there is in place of four.
+#[test]
+fn bans_end_and_grow() -> Result<()> {
+    let replayed = replayed(
+        CONFIG,
+        vec![
+            stream("10.0.0.1", 0, 10_000, 100)?,
+            // It never has a packet dropped.
+            stream("10.0.0.2", 0, 10_000, 5)?,
+        ],
+        &["--json"],
+    )?;
+    let summary = summary(&replayed)?;
+    let one = |at_ms, seconds, times| (at_ms, "10.0.0.1".to_owned(), seconds, times);
+    assert_eq!(
+        bans(&summary)?,
+        [one(600, 2, 1), one(3_200, 3, 2), one(6_800, 3, 3)]
+    );
+    // In bans of two and three and three seconds.
+    assert_eq!(summary["by_reason"]["banned"], 800);
+    let other: Vec<_> = replayed
+        .lines()?
+        .into_iter()
+        .filter(|line| line["id"] == "10.0.0.2")
+        .collect();
+    assert_eq!(other.len(), 50);
+    assert!(other.iter().all(|line| line["verdict"] == "pass"));
+    Ok(())
+}
+
+/// Four addresses of a /64 are banned as one: also a fifth, that was never seen before.
+#[test]
+fn ranges() -> Result<()> {
+    let mut streams = Vec::new();
+    for host in 1..=4 {
+        streams.push(stream(&format!("2001:db8::{host}"), 0, 1_000, 30)?);
+    }
+    streams.push(stream("2001:db8::5", 2_000, 100, 10)?);
+    streams.push(stream("2001:db8:0:1::5", 2_000, 100, 10)?);
+    let replayed = replayed(CONFIG, streams, &["--json"])?;
+    let found = bans(&summary(&replayed)?)?;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].1, "2001:db8::/64");
+    let last: Vec<_> = replayed
+        .lines()?
+        .into_iter()
+        .rev()
+        .skip(1)
+        .take(2)
+        .collect();
+    let verdicts: Vec<_> = last.iter().map(|line| line["verdict"].clone()).collect();
+    assert!(verdicts.contains(&json!("pass")) && verdicts.contains(&json!("drop")));
+    Ok(())
+}
+
+#[test]
+fn what_would_be_banned() -> Result<()> {
+    let observing = CONFIG.replace("range-after: 4", "mode: observe");
+    let streams = vec![stream("10.0.0.1", 0, 5_000, 100)?];
+    let told = summary(&replayed(&observing, streams.clone(), &["--json"])?)?;
+    let one = |at_ms| (at_ms, "10.0.0.1".to_owned(), 2, 1);
+    assert_eq!(bans(&told)?, [one(600), one(3_200)]);
+    assert_eq!(told["bans"]["first"][0]["mode"], "observe");
+    assert_eq!(told["by_reason"]["banned"], 0);
+    // As if there were no ban.
+    let plain = "limits: {PacketsPerIPAddress: {burst: 1, count: 10, period: 1s}}\n";
+    let without = summary(&replayed(plain, streams, &["--json"])?)?;
+    assert_eq!(told["by_reason"], without["by_reason"]);
+    assert_eq!(without.get("bans"), None);
+    Ok(())
+}
+
+#[test]
+fn as_a_table() -> Result<()> {
+    let told = replayed(CONFIG, vec![stream("10.0.0.1", 0, 3_000, 100)?], &[])?;
+    let expected = "\
+ban       by                   mode              at  for  times  reason
+10.0.0.1  PacketsPerIPAddress  enforce  0.600000 s   2s      1  50 drops in 1s
+";
+    assert!(told.stdout.ends_with(expected), "{}", told.stdout);
+    let nobody = replayed(CONFIG, vec![stream("10.0.0.1", 0, 3_000, 5)?], &[])?;
+    assert!(
+        nobody.stdout.ends_with("\n\nno limit bans anybody\n"),
+        "{}",
+        nobody.stdout
+    );
+    Ok(())
+}
