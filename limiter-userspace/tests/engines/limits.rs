@@ -43,6 +43,8 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         overrides: Vec::new(),
         ip_rep: None,
         metrics: None,
+        exclude: Vec::new(),
+        block: Vec::new(),
     }
 }
 
