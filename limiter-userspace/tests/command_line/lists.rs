@@ -101,16 +101,24 @@ impl Feeding {
         generation.context("a policy is in force")
     }
 
+    /// That the log says it so many times; it may be about to.
     #[track_caller]
     fn assert_logged(&self, times: usize, pattern: &str) -> Result<()> {
-        let log = self.pinned.limiter.log()?;
-        let lines = log.lines().filter(|line| matches(line, pattern));
-        let count = lines.count();
-        ensure!(
-            count == times,
-            "{pattern} is there {count} times, in\n{log}"
-        );
-        Ok(())
+        let count = || -> Result<usize> {
+            let log = self.pinned.limiter.log()?;
+            Ok(log.lines().filter(|line| matches(line, pattern)).count())
+        };
+        wait_for(|| Ok(count()? >= times))
+            .and_then(|()| {
+                ensure!(count()? == times, "it is there {} times", count()?);
+                Ok(())
+            })
+            .with_context(|| {
+                format!(
+                    "{pattern}, in\n{}",
+                    self.pinned.limiter.log().unwrap_or_default()
+                )
+            })
     }
 }
 
@@ -263,7 +271,7 @@ fn a_stale_feed_is_dropped() -> Result<()> {
         "…WARN…list bad: … is stale: …; what it has is not in force any more",
     )?;
     let shown = feeding.pinned.limiter.show(&["status"])?;
-    let told = "  STALE: … is 24 h old, and not in force";
+    let told = "  STALE: … old, and not in force";
     ensure!(shown.lines().any(|line| matches(line, told)), "{shown}");
     // So it is found by the next daemon.
     feeding.pinned.limiter.show(&["reload"])?;
@@ -404,13 +412,14 @@ fn check_lists(arguments: &[&str], expected: &str) -> Result<()> {
         .arg(feeds.path("limiter.yaml"));
     let output = succeed(command)?;
     let told = text(&output.stdout)?;
-    let told: Vec<_> = told.lines().map(str::trim_end).collect();
-    let same = told.len() == expected.lines().count()
+    // How wide columns are is a matter of where the files are.
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let same = told.lines().count() == expected.lines().count()
         && told
-            .iter()
+            .lines()
             .zip(expected.lines())
-            .all(|(line, pattern)| matches(line, pattern));
-    ensure!(same, "{arguments:?} says\n{}", told.join("\n"));
+            .all(|(line, pattern)| matches(&words(line), &words(pattern)));
+    ensure!(same, "{arguments:?} says\n{told}");
     Ok(())
 }
 
