@@ -1,9 +1,10 @@
 //! What the lists of a policy say of an address or a prefix.
 
 use ipnet::IpNet;
+use limiter_common::{address::Address, limit::IdFormat};
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{List, Policy};
+use crate::policy::{Limit, List, Mode, Policy};
 
 /// What the lists of a policy say of an address, or of all addresses of a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +132,8 @@ impl Policy {
                 uses: self.uses_of(&list.name),
             })
         });
-        let limits = self.limits.iter().filter_map(|limit| {
+        let limits = self.limits.iter().filter(|limit| self.counts(limit, asked));
+        let limits = limits.filter_map(|limit| {
             let standing = self.extents(&limit.exclude, &limit.block, asked);
             (standing != Extents::default()).then(|| LimitFinding {
                 limit: limit.name.clone(),
@@ -144,6 +146,17 @@ impl Policy {
             standing: self.extents(&self.exclude, &self.block, asked),
             limits: limits.collect(),
         }
+    }
+
+    /// Whether the limit counts packets of some of these addresses at all.
+    fn counts(&self, limit: &Limit, asked: IpNet) -> bool {
+        let is_subscriber = || {
+            let mut prefixes = self.subscribers.values().flatten();
+            prefixes.any(|prefix| prefix.contains(&asked) || asked.contains(prefix))
+        };
+        limit.mode != Mode::Off
+            && limit.id_format.is_for(Address::from(asked.addr()).family)
+            && (limit.id_format != IdFormat::RegId || is_subscriber())
     }
 
     fn extents(&self, exclude: &[String], block: &[String], asked: IpNet) -> Extents {

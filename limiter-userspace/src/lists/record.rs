@@ -112,3 +112,6 @@ impl ListRecord {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

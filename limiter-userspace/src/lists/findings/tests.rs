@@ -117,6 +117,37 @@ fn what_lists_are_for() {
     );
 }
 
+/// Those that count no packet of the address do not block it either.
+#[test]
+fn limits_that_have_nothing_to_do_with_it() {
+    let own = |name: &str, more: &str| {
+        format!("{name}: {{cost: packets, burst: 1, count: 1, period: 1s, block: all, {more}}}")
+    };
+    let limits = [
+        own("Off", "id: ipAddress, mode: off"),
+        own("Ranges", "id: ipv6RangeCIDR"),
+        own("Customers", "id: regId"),
+        own("All", "id: total"),
+    ];
+    let configuration = format!(
+        "lists: [{{name: all, cidr: [0.0.0.0/0, '::/0']}}]\nlimits: {{{}}}\n\
+         subscribers: {{7: 192.0.2.0/25}}\n",
+        limits.join(", ")
+    );
+    let config = config::parse(&configuration, "test");
+    let policy = config.unwrap_or_else(|errors| panic!("{errors}")).policy;
+    for (asked, expected) in [
+        ("192.0.2.1/32", &["All", "Customers"][..]),
+        ("192.0.2.0/24", &["All", "Customers"]),
+        ("192.0.2.128/25", &["All"]),
+        ("2001:db8::1/128", &["All", "Ranges"]),
+    ] {
+        let findings = policy.findings(asked.parse().unwrap());
+        let limits = findings.limits.iter().map(|found| found.limit.as_str());
+        assert_eq!(limits.collect::<Vec<_>>(), expected, "{asked}");
+    }
+}
+
 /// Crowded into the addresses of one /24, so that they nest, touch and repeat.
 fn prefix() -> impl Strategy<Value = IpNet> {
     (any::<u8>(), 24u8..=32).prop_map(|(last, length)| {
