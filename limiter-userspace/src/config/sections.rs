@@ -19,6 +19,9 @@ use super::{
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
 const SUBSCRIBERS: &str = "subscribers";
+const LISTS: &str = "lists";
+const EXCLUDE: &str = "exclude";
+const BLOCK: &str = "block";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -27,14 +30,14 @@ const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
-const LISTS: &str = "lists";
-const EXCLUDE: &str = "exclude";
-const BLOCK: &str = "block";
 
 const SECTIONS: [&str; 14] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
+    LISTS,
+    EXCLUDE,
+    BLOCK,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -43,9 +46,6 @@ const SECTIONS: [&str; 14] = [
     BANS,
     STATE,
     METRICS,
-    LISTS,
-    EXCLUDE,
-    BLOCK,
 ];
 
 /// What a configuration's text comes with.

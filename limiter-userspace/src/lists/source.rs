@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Feed;
-use crate::policy::List;
+use crate::{policy::List, text};
 
 /// A list as it is configured: its own prefixes, and files that have more of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,24 @@ impl ListSource {
             }
         }
         List::new(self.name.clone(), &prefixes)
+    }
+
+    /// What an operator should know of a file of the list, each on one line that names the file.
+    #[must_use]
+    pub fn warnings(&self, feed: &Feed, now: Timestamp) -> Vec<String> {
+        let mut warnings = feed.report.warnings();
+        if let (true, Some(max_age_ns)) = (self.is_stale(feed, now), self.max_age_ns) {
+            let what = match self.when_stale {
+                WhenStale::Report => "is still on the list",
+                WhenStale::Drop => "is no longer on the list",
+            };
+            warnings.push(format!(
+                "{} is stale: it was not changed for longer than {}; what it holds {what}",
+                feed.report.path.display(),
+                text::period(max_age_ns),
+            ));
+        }
+        warnings
     }
 
     /// Whether a file of the list has not been changed for longer than it may.

@@ -8,6 +8,7 @@ mod matching;
 mod names;
 pub mod serial;
 mod units;
+mod uses;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -22,6 +23,7 @@ pub use self::{
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     units::{TooManyUnits, Units},
+    uses::{ListUse, Overlap, Purpose},
 };
 
 /// A subscriber's number: what stands for a regId of Boulder's.

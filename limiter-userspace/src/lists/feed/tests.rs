@@ -244,7 +244,7 @@ fn what_is_no_feed_is_refused() {
     refused(b"", Format::Auto, empty);
     refused(b"\xef\xbb\xbf \n\n", Format::Plain, empty);
     let mut long = b"192.0.2.1\n".to_vec();
-    long.extend([b'#'; MAX_LINE + 1]);
+    long.resize(long.len() + MAX_LINE + 1, b'#');
     refused(&long, Format::Auto, "line 2 is longer than 64 KiB");
     refused(
         br#"{"message": "access forbidden"}"#,
