@@ -103,7 +103,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 /// What there is to say before the limits: what lists do, or that nothing is done.
 pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
     let lists = explanation.lists.lists.iter();
-    let idle = lists.filter(|found| found.uses.is_empty());
+    let idle = lists.filter(|found| found.used_by.is_empty());
     let idle = idle.map(|found| format!("on list {}, which nothing uses", found.list));
     let mut lines: Vec<String> = idle.chain(consequences(&explanation.lists)).collect();
     if explanation.lists.standing == Extents::default() && explanation.limits.is_empty() {

@@ -238,7 +238,7 @@ mod tests {
             let now = modified + jiff::SignedDuration::from_secs(age_s);
             let list = source.list(std::slice::from_ref(&feed), now);
             assert_eq!(list.prefixes.len(), prefixes);
-            assert_eq!(source.is_stale(&feed, now), age_s > 60);
+            assert_eq!(source.is_stale(&feed.report, now), age_s > 60);
         };
         check(WhenStale::Drop, -60, 1);
         check(WhenStale::Drop, 60, 1);

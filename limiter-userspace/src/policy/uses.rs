@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{List, Policy};
 use crate::text;
@@ -12,7 +12,7 @@ use crate::text;
 const MOST_SHOWN: usize = 10;
 
 /// What a list is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
     /// Whoever is on it is not limited.

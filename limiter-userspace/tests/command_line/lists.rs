@@ -255,7 +255,7 @@ fn a_feed_that_is_refused() -> Result<()> {
 #[test]
 fn a_stale_feed_is_dropped() -> Result<()> {
     let more = ", max-age: 24h, when-stale: drop";
-    let nearly = hours(24) - A_WHILE;
+    let nearly = hours(24).saturating_sub(A_WHILE);
     let feeding = Feeding::start("10.77.0.3\n", nearly, more, &[])?;
     ensure!(feeding.is_blocked(BAD)?);
     feeding.wait_until_blocked(BAD, false)?;
@@ -268,7 +268,7 @@ fn a_stale_feed_is_dropped() -> Result<()> {
     assert_metric(server, r#"limiter_list_stale{list="bad"} 1"#)?;
     feeding.assert_logged(
         1,
-        "…WARN…list bad: … is stale: …; what it has is not in force any more",
+        "…WARN…list bad: … is stale: …; what it holds is no longer on the list",
     )?;
     let shown = feeding.pinned.limiter.show(&["status"])?;
     let told = "  STALE: … old, and not in force";
@@ -289,7 +289,7 @@ fn a_stale_feed_is_reported() -> Result<()> {
     ensure!(feeding.is_blocked(BAD)? && feeding.list()?["state"] == "stale");
     feeding.assert_logged(
         1,
-        "…WARN…list bad: … is stale: …; what it has stays in force",
+        "…WARN…list bad: … is stale: …; what it holds is still on the list",
     )?;
     feeding.pinned.limiter.show(&["reload"])?;
     feeding.assert_logged(1, "…WARN…list bad: … is stale: …")?;
@@ -430,7 +430,7 @@ fn lists_of_a_configuration() -> Result<()> {
         "list      IPv4  IPv6  used by       files       age  max-age  bad lines  state
 us           1     1  exclude       –             –        –          0  ok
 drop         3     0  block         …/feed  …        –          0  ok
-scanners     1     0  block by Web  –             –        –          0  ok",
+scanners     1     0  limits.Web.block  –             –        –          0  ok",
     )?;
     check_lists(&["test", "203.0.114.1"], "203.0.114.1 is on no list")?;
     check_lists(
@@ -453,7 +453,7 @@ some of it is blocked by list drop: every packet is dropped",
         &["test", "198.51.100.7"],
         "198.51.100.7 is on 1 list
 list      has           used by
-scanners  198.51.100.7  block by Web
+scanners  198.51.100.7  limits.Web.block
 blocked by Web: it blocks list scanners; every packet that it counts is dropped",
     )
 }
@@ -519,7 +519,7 @@ fn what_is_told_of_an_address_in_force() -> Result<()> {
                 "extent": "all",
                 "prefix": "192.0.2.0/24",
                 "more": 0,
-                "uses": [{"action": "block", "limit": null}],
+                "used_by": [{"purpose": "block", "limit": null}],
             }],
             "standing": {"excluded": null, "blocked": "all"},
             "limits": [],

@@ -55,7 +55,7 @@ impl<'a> CheckedLists<'a> {
         let sources = config.lists.iter();
         let of_feeds = sources.flat_map(|source| {
             let feeds = config.feeds.get(&source.name).into_iter().flatten();
-            feeds.flat_map(|feed| source.warnings(feed, now))
+            feeds.flat_map(|feed| source.warnings(&feed.report, now))
         });
         let unused = config.policy.unused_lists().map(|list| {
             format!(

@@ -31,7 +31,7 @@ pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Resul
             list.list.clone(),
             count(list.ipv4_prefixes),
             count(list.ipv6_prefixes),
-            uses(&list.uses),
+            uses(&list.used_by),
             if files.is_empty() {
                 none()
             } else {
