@@ -190,6 +190,7 @@ fn ways_to_write_a_feed() -> Result<()> {
     ensure!((5.0..5.1).contains(&age()?));
     feeding.replace("192.0.2.0/24\n10.77.0.3\n")?;
     feeding.wait_until_blocked(BAD, true)?;
+    feeding.assert_logged(1, "…INFO…list bad has 2 prefixes, where it had 1")?;
     ensure!(age()? < 0.1);
     fs::write(feeding.feeds.path("bad"), "192.0.2.0/24\n")?;
     feeding.wait_until_blocked(BAD, false)?;
@@ -222,11 +223,13 @@ fn a_feed_that_is_refused() -> Result<()> {
         ensure!(feeding.list()?["state"] == "old");
         ensure!(feeding.is_blocked(BAD)? && feeding.generation()? == 1);
         let shown = feeding.pinned.limiter.show(&["status"])?;
-        let told = format!(
-            "  NOT RENEWED: {refused}; what {} had before is in force",
-            path.display()
+        let path = path.display();
+        let told = format!("  NOT RENEWED: {path} {refused}; what it held before is in force");
+        ensure!(
+            shown.lines().any(|line| matches(line, &told))
+                && shown.contains("list bad: 1 prefix, "),
+            "{shown}"
         );
-        ensure!(shown.lines().any(|line| matches(line, &told)), "{shown}");
         let server = &feeding.pinned.pair.server;
         assert_metric(server, r#"limiter_list_refused{list="bad"} 1"#)?;
         assert_metric(

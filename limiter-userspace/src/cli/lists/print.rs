@@ -66,7 +66,7 @@ pub(in crate::cli) fn troubles(list: &ListStatus) -> Vec<String> {
         }
         if let Some(reason) = &file.report.kept_old {
             lines.push(format!(
-                "NOT RENEWED: {reason}; what {path} had before is in force"
+                "NOT RENEWED: {path} {reason}; what it held before is in force"
             ));
         }
     }
