@@ -1,10 +1,11 @@
-//! Warns of limits that would lock out those without whom nobody reaches the machine: the peers
+//! Warns of limits and lists that would lock out those without whom nobody reaches the machine: the peers
 //! of its SSH sessions, and its default gateways.
 //!
 //! Who they are is asked of the kernel (`sessions`, `gateways`); what a policy means for them is
 //! told from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
 //! session that goes over an interface that is not limited.
 
+mod blocked;
 mod gateways;
 mod lockout;
 mod sessions;
@@ -19,7 +20,10 @@ use thiserror::Error;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-pub use self::warning::{Budget, Role, Warning};
+pub use self::{
+    blocked::{Blocked, Lockout},
+    warning::{Budget, Role, Warning},
+};
 use crate::policy::Policy;
 
 /// How long the kernel may take to tell one thing: the whole table of a router, or of a server
@@ -47,6 +51,13 @@ enum Why {
 }
 
 impl Why {
+    const fn role(self) -> Role {
+        match self {
+            Self::Ssh { .. } => Role::SshPeer,
+            Self::Gateway => Role::Gateway,
+        }
+    }
+
     const fn ssh_port(self) -> Option<u16> {
         match self {
             Self::Ssh { port, .. } => Some(port),
@@ -69,9 +80,9 @@ enum GatherError {
     Routes(#[from] rtnetlink::Error),
 }
 
-/// What a policy's limits would do to those who should not be locked out of this machine, as it
+/// What a policy's lists and limits would do to those who should not be locked out of this machine, as it
 /// is now. What the kernel does not tell is not warned of.
-pub async fn warnings(policy: &Policy) -> Vec<Warning> {
+pub async fn warnings(policy: &Policy) -> Vec<Lockout> {
     let own = sessions::own();
     let own_port = own.and_then(|own| own.why.ssh_port());
     // The own one first: it is the one to be named where several are alike.
@@ -83,7 +94,7 @@ pub async fn warnings(policy: &Policy) -> Vec<Warning> {
     }
     guarded.extend(told("default gateways", gateways::all()).await);
     guarded.retain(|guarded| !guarded.address.is_loopback());
-    lockout::warnings(policy, guarded)
+    blocked::lockouts(policy, &guarded)
 }
 
 /// Writes the [`warnings`] to the log.
