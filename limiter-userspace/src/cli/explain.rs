@@ -14,7 +14,10 @@ use super::{
     print_json,
     render::{ago, at_least, count, duration, table_without},
 };
-use crate::control::protocol::{Answer, Explanation, LastDrop, Request};
+use crate::{
+    control::protocol::{Answer, Explanation, LastDrop, Request},
+    lists::Extents,
+};
 
 /// The column that is told where interfaces have buckets of their own.
 const INTERFACE: usize = 4;
@@ -99,8 +102,11 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 /// What there is to say before the limits: what lists do, or that nothing is done.
 pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
-    let mut lines = consequences(&explanation.lists);
-    if lines.is_empty() && explanation.limits.is_empty() {
+    let lists = explanation.lists.lists.iter();
+    let idle = lists.filter(|found| found.used_by.is_empty());
+    let idle = idle.map(|found| format!("on list {}, which nothing uses", found.list));
+    let mut lines: Vec<String> = idle.chain(consequences(&explanation.lists)).collect();
+    if explanation.lists.standing == Extents::default() && explanation.limits.is_empty() {
         lines.push("no limit applies, every packet passes".to_owned());
     }
     lines

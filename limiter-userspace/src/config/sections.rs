@@ -20,6 +20,9 @@ use super::{
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
 const SUBSCRIBERS: &str = "subscribers";
+const LISTS: &str = "lists";
+const EXCLUDE: &str = "exclude";
+const BLOCK: &str = "block";
 const IP_REP: &str = "ip-rep";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
@@ -29,14 +32,14 @@ const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
-const LISTS: &str = "lists";
-const EXCLUDE: &str = "exclude";
-const BLOCK: &str = "block";
 
 const SECTIONS: [&str; 15] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
+    LISTS,
+    EXCLUDE,
+    BLOCK,
     IP_REP,
     INTERFACES,
     MODE,
@@ -46,9 +49,6 @@ const SECTIONS: [&str; 15] = [
     BANS,
     STATE,
     METRICS,
-    LISTS,
-    EXCLUDE,
-    BLOCK,
 ];
 
 /// What a configuration's text comes with.

@@ -1,6 +1,6 @@
 //! A configuration is put in force: the first one, and each that comes after it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -100,6 +100,7 @@ pub(super) async fn put_lists_in_force(
     records: Vec<ListRecord>,
 ) -> Result<(), ReloadError> {
     let links = interface::list().await?;
+    let before = sizes(&daemon.datapath().manifest().policy.lists);
     let to_apply = Arc::clone(daemon);
     let previous = spawn_blocking(move || apply_lists(&to_apply, lists, records, &links));
     let previous = previous.await??;
@@ -114,9 +115,26 @@ pub(super) async fn put_lists_in_force(
         );
         manifest.policy.clone()
     };
+    for (list, prefixes) in sizes(&policy.lists) {
+        let had = before.get(&list).copied().unwrap_or_default();
+        if prefixes != had {
+            info!(
+                list,
+                prefixes, "list {list} has {prefixes} prefixes, where it had {had}"
+            );
+        }
+    }
     guard::warn_of_blocked(&policy).await;
     memory::give_back();
     Ok(())
+}
+
+/// How many prefixes lists have, by their names.
+fn sizes(lists: &[List]) -> BTreeMap<String, usize> {
+    let lists = lists.iter();
+    lists
+        .map(|list| (list.name.clone(), list.prefixes.len()))
+        .collect()
 }
 
 fn apply_lists(

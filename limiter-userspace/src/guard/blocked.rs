@@ -16,55 +16,80 @@ pub(super) struct Blocked {
     /// The limit that blocks the list; `None`: it is blocked as a whole.
     limit: Option<String>,
     address: IpAddr,
-    role: Role,
-    /// Others of that role, whom it would have dropped as well.
+    whose: Whose,
+    /// Others of the kind, whom it would have dropped as well.
     others: Vec<IpAddr>,
 }
 
-/// Who of those guarded would be dropped, and by which list: those of one role whom it is the same
+/// Whose address it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Other(Role),
+    /// This machine's own. Nobody else may use it, but its neighbours' are in the same prefix.
+    Own,
+}
+
+/// Who of those guarded would be dropped, and by which list: those of one kind whom it is the same
 /// for are told together.
-pub(super) fn warnings(
-    policy: &Policy,
-    guarded: impl IntoIterator<Item = Guarded>,
-) -> Vec<Blocked> {
+pub(super) fn warnings(policy: &Policy, guarded: &[Guarded], own: &[IpAddr]) -> Vec<Blocked> {
     let mut warnings: Vec<Blocked> = Vec::new();
-    for guarded in guarded {
-        for found in blocked(policy, &guarded) {
-            let key = |of: &Blocked| (of.list.clone(), of.limit.clone(), of.role);
-            match warnings.iter_mut().find(|told| key(told) == key(&found)) {
-                Some(told)
-                    if told.address == found.address || told.others.contains(&found.address) => {}
-                Some(told) => told.others.push(found.address),
-                None => warnings.push(found),
-            }
+    let own = own
+        .iter()
+        .filter_map(|address| blocked_by_policy(policy, *address, Whose::Own));
+    let guarded = guarded.iter().flat_map(|guarded| blocked(policy, guarded));
+    for found in guarded.chain(own) {
+        match warnings.iter_mut().find(|told| told.is_alike(&found)) {
+            Some(told) if told.address == found.address => {}
+            Some(told) if told.others.contains(&found.address) => {}
+            Some(told) => told.others.push(found.address),
+            None => warnings.push(found),
         }
     }
     warnings
 }
 
-fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
-    let address = guarded.address;
-    let told = |limit: Option<&str>, standing: &Standing<'_>| {
+impl Blocked {
+    fn new(
+        address: IpAddr,
+        whose: Whose,
+        limit: Option<&str>,
+        standing: &Standing<'_>,
+    ) -> Option<Self> {
         let list = standing.blocked_by.first()?;
         standing.is_blocked().then_some(())?;
-        Some(Blocked {
+        Some(Self {
             list: list.name.clone(),
             prefix: list.prefix_of(address)?,
             limit: limit.map(str::to_owned),
             address,
-            role: guarded.why.role(),
+            whose,
             others: Vec::new(),
         })
-    };
-    let standing = policy.standing_of(address);
-    if standing != Standing::default() {
-        return told(None, &standing).into_iter().collect();
     }
-    let limits = policy.limits.iter();
-    let limits =
-        limits.filter(|limit| limit.mode == Mode::Enforce && lockout::counts(limit, guarded));
-    limits
-        .filter_map(|limit| told(Some(&limit.name), &policy.standing_with(limit, address)))
+
+    fn is_alike(&self, other: &Self) -> bool {
+        self.list == other.list && self.limit == other.limit && self.whose == other.whose
+    }
+}
+
+fn blocked_by_policy(policy: &Policy, address: IpAddr, whose: Whose) -> Option<Blocked> {
+    Blocked::new(address, whose, None, &policy.standing_of(address))
+}
+
+fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
+    let address = guarded.address;
+    let whose = Whose::Other(guarded.why.role());
+    if policy.standing_of(address) != Standing::default() {
+        return Vec::from_iter(blocked_by_policy(policy, address, whose));
+    }
+    policy
+        .limits
+        .iter()
+        .filter(|limit| limit.mode == Mode::Enforce && lockout::counts(policy, limit, guarded))
+        .filter_map(|limit| {
+            let standing = policy.standing_with(limit, address);
+            Blocked::new(address, whose, Some(&limit.name), &standing)
+        })
         .collect()
 }
 
@@ -82,7 +107,13 @@ impl fmt::Display for Blocked {
             None => write!(formatter, "it")?,
             Some(limit) => write!(formatter, "limit {limit}")?,
         }
-        write!(formatter, " would block the {} {address}", self.role.name())?;
+        match self.whose {
+            Whose::Other(role) => write!(formatter, " would block the {} {address}", role.name())?,
+            Whose::Own => write!(
+                formatter,
+                " would block this machine's own address {address}"
+            )?,
+        }
         if !self.others.is_empty() {
             write!(formatter, " (and {} more)", self.others.len())?;
         }

@@ -122,11 +122,13 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
 }
 
 /// Whether the limit counts any packets that they have to get through.
-pub(super) fn counts(limit: &Limit, guarded: &Guarded) -> bool {
-    let packets = guarded.why.packets(Address::from(guarded.address).family);
-    packets
-        .iter()
-        .any(|packets| packets.are_counted_by(limit, guarded.why))
+pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &Guarded) -> bool {
+    let family = Address::from(guarded.address).family;
+    let packets = guarded.why.packets(family);
+    budget(policy, limit, guarded).is_some()
+        && packets
+            .iter()
+            .any(|packets| packets.are_counted_by(limit, guarded.why))
 }
 
 /// Whose bucket of the limit the address spends from; `None`: none.

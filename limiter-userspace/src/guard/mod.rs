@@ -5,6 +5,7 @@
 //! told from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
 //! session that goes over an interface that is not limited.
 
+mod addresses;
 mod blocked;
 mod gateways;
 mod lockout;
@@ -81,7 +82,7 @@ enum GatherError {
 /// as it is now, in words. What the kernel does not tell is not warned of.
 pub async fn warnings(policy: &Policy) -> Vec<String> {
     let guarded = guarded().await;
-    let blocked = blocked::warnings(policy, guarded.iter().copied());
+    let blocked = blocked::warnings(policy, &guarded, &own_addresses().await);
     let held = lockout::warnings(policy, guarded);
     let held = held.iter().map(ToString::to_string);
     blocked
@@ -93,7 +94,7 @@ pub async fn warnings(policy: &Policy) -> Vec<String> {
 
 /// Writes what a policy's lists would do to them to the log.
 pub async fn warn_of_blocked(policy: &Policy) {
-    for warning in blocked::warnings(policy, guarded().await) {
+    for warning in blocked::warnings(policy, &guarded().await, &own_addresses().await) {
         warn!("{warning}");
     }
 }
@@ -121,12 +122,16 @@ pub async fn warn_of(policy: &Policy) {
     }
 }
 
-async fn told(
-    what: &str,
-    answer: impl Future<Output = Result<Vec<Guarded>, GatherError>>,
-) -> Vec<Guarded> {
+/// This machine's own addresses: whoever blocks them has blocked its neighbours.
+async fn own_addresses() -> Vec<IpAddr> {
+    let mut own = told("addresses", addresses::own()).await;
+    own.retain(|address| !address.is_loopback());
+    own
+}
+
+async fn told<T>(what: &str, answer: impl Future<Output = Result<Vec<T>, GatherError>>) -> Vec<T> {
     match timeout(PATIENCE, answer).await {
-        Ok(Ok(guarded)) => return guarded,
+        Ok(Ok(told)) => return told,
         Ok(Err(error)) => debug!("the kernel does not tell the {what}: {error}"),
         Err(_) => debug!("the kernel has not told the {what} within {PATIENCE:?}"),
     }

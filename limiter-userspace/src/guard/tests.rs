@@ -273,6 +273,9 @@ fn the_environment_of_a_session() {
     check("203.0.113.9 50000 192.0.2.1", None);
 }
 
+/// An address of this machine.
+const OWN: &str = "192.0.2.254";
+
 /// Whom lists would have dropped.
 #[track_caller]
 fn check_blocked(guarded: &[Guarded], uses: &str, limit: &str, expected: &[&str]) {
@@ -283,7 +286,7 @@ fn check_blocked(guarded: &[Guarded], uses: &str, limit: &str, expected: &[&str]
     );
     let config = config::parse(&configuration, "test");
     let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-    let shown = blocked::warnings(&config.policy, guarded.iter().copied());
+    let shown = blocked::warnings(&config.policy, guarded, &[OWN.parse().unwrap()]);
     let shown: Vec<String> = shown.iter().map(ToString::to_string).collect();
     assert_eq!(shown, expected, "{configuration}");
 }
@@ -294,23 +297,31 @@ fn lists_that_block() {
         ssh(PEER),
         ssh("203.0.113.10"),
         ssh("198.51.100.1"),
-        gateway("192.0.2.254"),
+        gateway("203.0.113.254"),
     ];
     let peers = "list bad has 203.0.113.0/24, so it would block the SSH peer 203.0.113.9 (and 1 \
                  more): take it off the list, or put 203.0.113.9 on a list under `exclude`";
     let other = "list bad has 203.0.113.0/24, so it would block the SSH peer 203.0.113.10: take it \
                  off the list, or put 203.0.113.10 on a list under `exclude`";
-    let gateway = "list bad has 192.0.2.254/32, so it would block the default gateway 192.0.2.254: \
-                   take it off the list, or put 192.0.2.254 on a list under `exclude`";
+    let gateway = "list bad has 203.0.113.0/24, so it would block the default gateway \
+                   203.0.113.254: take it off the list, or put 203.0.113.254 on a list under \
+                   `exclude`";
+    let own = "list bad has 192.0.2.254/32, so it would block this machine's own address \
+               192.0.2.254: take it off the list, or put 192.0.2.254 on a list under `exclude`";
     let of_limit = "list bad has 203.0.113.0/24, so limit All would block the SSH peer 203.0.113.9 \
                     (and 1 more): take it off the list, or put 203.0.113.9 on a list under \
                     `exclude`";
-    check_blocked(&guarded, "block: bad", "mode: enforce", &[peers, gateway]);
+    check_blocked(
+        &guarded,
+        "block: bad",
+        "mode: enforce",
+        &[peers, gateway, own],
+    );
     check_blocked(
         &guarded,
         "block: bad\nexclude: good",
         "mode: enforce",
-        &[other, gateway],
+        &[other, gateway, own],
     );
     let ssh_only = "match: {destination-port: 22}, block: bad";
     check_blocked(&guarded, "", ssh_only, &[of_limit]);

@@ -1,9 +1,12 @@
 //! What the lists of a policy say of an address or a prefix.
 
+use std::fmt;
+
 use ipnet::IpNet;
+use limiter_common::{address::Address, limit::IdFormat};
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{List, Policy};
+use crate::policy::{Limit, List, ListUse, Mode, Policy, Purpose};
 
 /// What the lists of a policy say of an address, or of all addresses of a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +30,8 @@ pub struct ListFinding {
     pub prefix: IpNet,
     /// How many more of its prefixes have some of them.
     pub more: usize,
-    /// What it is for.
-    pub uses: Vec<ListUse>,
+    /// What uses it.
+    pub used_by: Vec<UsedBy>,
 }
 
 /// What a limit does to those who are on lists.
@@ -62,56 +65,39 @@ pub enum Extent {
     Part,
 }
 
-/// What a list is for.
+/// What uses a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListUse {
-    /// What is done to those who are on it.
-    pub action: ListAction,
-    /// The name of the limit that does it; `None`: it is done before any limit is asked.
+pub struct UsedBy {
+    /// What for.
+    pub purpose: Purpose,
+    /// The name of the limit that uses it; `None`: it holds before any limit.
     pub limit: Option<String>,
 }
 
-/// What is done to those who are on a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ListAction {
-    /// They are not limited.
-    Exclude,
-    /// They are dropped.
-    Block,
-}
-
-impl ListAction {
-    /// Its name in configuration files and output.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exclude => "exclude",
-            Self::Block => "block",
+/// The field of the configuration.
+impl fmt::Display for UsedBy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (purpose, limit) = (self.purpose, self.limit.as_deref());
+        let list = "";
+        ListUse {
+            list,
+            purpose,
+            limit,
         }
+        .fmt(formatter)
     }
 }
 
 impl Policy {
-    /// What a list is for: of the whole policy first, then of its limits.
+    /// What uses a list: the whole policy first, then its limits.
     #[must_use]
-    pub fn uses_of(&self, list: &str) -> Vec<ListUse> {
-        let of_policy = [(None, &self.exclude, &self.block)].into_iter();
-        let of_limits = self.limits.iter();
-        let of_limits =
-            of_limits.map(|limit| (Some(limit.name.clone()), &limit.exclude, &limit.block));
-        let mut uses = Vec::new();
-        for (limit, exclude, block) in of_policy.chain(of_limits) {
-            for (action, names) in [(ListAction::Exclude, exclude), (ListAction::Block, block)] {
-                if names.iter().any(|name| name == list) {
-                    uses.push(ListUse {
-                        action,
-                        limit: limit.clone(),
-                    });
-                }
-            }
-        }
-        uses
+    pub fn uses_of(&self, list: &str) -> Vec<UsedBy> {
+        let uses = self.list_uses().filter(|one| one.list == list);
+        uses.map(|one| UsedBy {
+            purpose: one.purpose,
+            limit: one.limit.map(str::to_owned),
+        })
+        .collect()
     }
 
     /// What the lists say of an address, as a prefix of full length, or of all addresses of a
@@ -128,10 +114,11 @@ impl Policy {
                 extent: extent(having, asked)?,
                 prefix: *prefix,
                 more: more.len(),
-                uses: self.uses_of(&list.name),
+                used_by: self.uses_of(&list.name),
             })
         });
-        let limits = self.limits.iter().filter_map(|limit| {
+        let limits = self.limits.iter().filter(|limit| self.counts(limit, asked));
+        let limits = limits.filter_map(|limit| {
             let standing = self.extents(&limit.exclude, &limit.block, asked);
             (standing != Extents::default()).then(|| LimitFinding {
                 limit: limit.name.clone(),
@@ -144,6 +131,17 @@ impl Policy {
             standing: self.extents(&self.exclude, &self.block, asked),
             limits: limits.collect(),
         }
+    }
+
+    /// Whether the limit counts packets of some of these addresses at all.
+    fn counts(&self, limit: &Limit, asked: IpNet) -> bool {
+        let is_subscriber = || {
+            let mut prefixes = self.subscribers.values().flatten();
+            prefixes.any(|prefix| prefix.contains(&asked) || asked.contains(prefix))
+        };
+        limit.mode != Mode::Off
+            && limit.id_format.is_for(Address::from(asked.addr()).family)
+            && (limit.id_format != IdFormat::RegId || is_subscriber())
     }
 
     fn extents(&self, exclude: &[String], block: &[String], asked: IpNet) -> Extents {

@@ -14,7 +14,7 @@ mod status;
 
 pub use self::{
     feed::{Content, ParseError, parse},
-    findings::{Extent, Extents, Findings, LimitFinding, ListAction, ListFinding, ListUse},
+    findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UsedBy},
     read::{Feed, FeedError, Refusal, read, read_file},
     record::ListRecord,
     report::{BadLine, FeedReport},

@@ -141,6 +141,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::lists::WhenStale;
 
     /// A file in a directory that goes with the test.
     fn written(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -185,7 +186,7 @@ mod tests {
             files: vec![path.clone()],
             format: Format::Auto,
             max_age_ns: None,
-            when_stale: super::super::WhenStale::Report,
+            when_stale: WhenStale::Report,
         };
         let mut old = read(&source, &[]);
         let old = old.remove(0).expect("a feed");
@@ -197,7 +198,7 @@ mod tests {
                 "?\n192.0.2.1\n",
                 "is refused: 1 of 2 entries cannot be read",
             ),
-            ("", "is refused: is empty"),
+            ("", "is refused: it is empty"),
         ] {
             fs::write(&path, text).expect("the file");
             let mut kept = read(&source, std::slice::from_ref(&old));
@@ -237,12 +238,11 @@ mod tests {
             let now = modified + jiff::SignedDuration::from_secs(age_s);
             let list = source.list(std::slice::from_ref(&feed), now);
             assert_eq!(list.prefixes.len(), prefixes);
-            assert_eq!(source.is_stale(&feed, now), age_s > 60);
+            assert_eq!(source.is_stale(&feed.report, now), age_s > 60);
         };
-        use super::super::WhenStale::{Drop, Report};
-        check(Drop, -60, 1);
-        check(Drop, 60, 1);
-        check(Drop, 61, 0);
-        check(Report, 61, 1);
+        check(WhenStale::Drop, -60, 1);
+        check(WhenStale::Drop, 60, 1);
+        check(WhenStale::Drop, 61, 0);
+        check(WhenStale::Report, 61, 1);
     }
 }

@@ -41,22 +41,21 @@ impl ListRecord {
     #[must_use]
     pub fn state_of(&self, file: &FeedReport, now: Timestamp) -> ListState {
         match self.source.when_stale {
-            WhenStale::Drop if self.is_stale(file, now) => ListState::Dropped,
-            WhenStale::Report if self.is_stale(file, now) => ListState::Stale,
+            WhenStale::Drop if self.source.is_stale(file, now) => ListState::Dropped,
+            WhenStale::Report if self.source.is_stale(file, now) => ListState::Stale,
             _ if file.kept_old.is_some() => ListState::Old,
             _ => ListState::Ok,
         }
-    }
-
-    fn is_stale(&self, file: &FeedReport, now: Timestamp) -> bool {
-        file.is_stale(self.source.max_age_ns, now)
     }
 
     /// When the next of its files will be stale; `None`: none will.
     #[must_use]
     pub fn next_stale(&self, now: Timestamp) -> Option<Timestamp> {
         let max_age = SignedDuration::from_nanos(self.source.max_age_ns?.try_into().ok()?);
-        let fresh = self.files.iter().filter(|file| !self.is_stale(file, now));
+        let fresh = self
+            .files
+            .iter()
+            .filter(|file| !self.source.is_stale(file, now));
         fresh
             .filter_map(|file| file.modified?.checked_add(max_age).ok())
             .min()
@@ -99,7 +98,7 @@ impl ListRecord {
             list: name.clone(),
             ipv4_prefixes: ipv4 as u64,
             ipv6_prefixes: (prefixes.len() - ipv4) as u64,
-            uses: policy.uses_of(name),
+            used_by: policy.uses_of(name),
             age_ns: files.iter().filter_map(|file| file.age_ns).max(),
             max_age_ns: self.source.max_age_ns,
             bad_lines: self.files.iter().map(|file| file.bad).sum(),
@@ -112,3 +111,6 @@ impl ListRecord {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

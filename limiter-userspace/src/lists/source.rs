@@ -6,8 +6,8 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Feed;
-use crate::policy::List;
+use super::{Feed, FeedReport};
+use crate::{policy::List, text};
 
 /// A list as it is configured: its own prefixes, and files that have more of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,17 +33,35 @@ impl ListSource {
     pub fn list(&self, feeds: &[Feed], now: Timestamp) -> List {
         let mut prefixes = self.cidr.clone();
         for feed in feeds {
-            if self.when_stale == WhenStale::Report || !self.is_stale(feed, now) {
+            if self.when_stale == WhenStale::Report || !self.is_stale(&feed.report, now) {
                 prefixes.extend(&feed.prefixes);
             }
         }
         List::new(self.name.clone(), &prefixes)
     }
 
+    /// What an operator should know of a file of the list, each on one line that names the file.
+    #[must_use]
+    pub fn warnings(&self, report: &FeedReport, now: Timestamp) -> Vec<String> {
+        let mut warnings = report.warnings();
+        if let (true, Some(max_age_ns)) = (self.is_stale(report, now), self.max_age_ns) {
+            let what = match self.when_stale {
+                WhenStale::Report => "is still on the list",
+                WhenStale::Drop => "is no longer on the list",
+            };
+            warnings.push(format!(
+                "{} is stale: it was not changed for longer than {}; what it holds {what}",
+                report.path.display(),
+                text::period(max_age_ns),
+            ));
+        }
+        warnings
+    }
+
     /// Whether a file of the list has not been changed for longer than it may.
     #[must_use]
-    pub fn is_stale(&self, feed: &Feed, now: Timestamp) -> bool {
-        feed.report.is_stale(self.max_age_ns, now)
+    pub fn is_stale(&self, report: &FeedReport, now: Timestamp) -> bool {
+        report.is_stale(self.max_age_ns, now)
     }
 }
 

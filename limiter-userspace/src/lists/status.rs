@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FeedReport, ListUse};
+use super::{FeedReport, UsedBy};
 
 /// One list, as it is in force or in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,8 +13,8 @@ pub struct ListStatus {
     pub ipv4_prefixes: u64,
     /// How many IPv6 prefixes it has.
     pub ipv6_prefixes: u64,
-    /// What it is for.
-    pub uses: Vec<ListUse>,
+    /// What uses it.
+    pub used_by: Vec<UsedBy>,
     /// Its files.
     pub files: Vec<FeedStatus>,
     /// How old the oldest of what its files have is, in nanoseconds; `None`: nobody knows, or it

@@ -10,6 +10,7 @@ mod names;
 pub mod serial;
 mod sieve;
 mod units;
+mod uses;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -26,6 +27,7 @@ pub use self::{
     names::{Names, TooManyNames},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveUse},
     units::{TooManyUnits, Units},
+    uses::{ListUse, Overlap, Purpose},
 };
 
 /// A subscriber's number: what stands for a regId of Boulder's.

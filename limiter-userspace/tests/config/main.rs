@@ -6,6 +6,7 @@ mod files;
 mod harness;
 mod ip_rep;
 mod limits;
+mod lists;
 mod matching;
 mod overrides;
 mod parse;

@@ -133,7 +133,7 @@ fn limits_of_one_s_own() {
         rate: rated,
         comment: comment.map(ToOwned::to_owned),
     };
-    let built_in = [
+    let as_built_in = [
         Limit {
             id_format: IdFormat::Ipv6RangeCidr { prefix_length: 56 },
             mode: Mode::Observe,
@@ -158,11 +158,7 @@ fn limits_of_one_s_own() {
             mode: Mode::Off,
             ban: None,
             default: None,
-            overrides: vec![],
-            ip_rep: None,
-            metrics: None,
-            exclude: vec![],
-            block: vec![],
+            ..built_in(1)
         },
         Limit {
             name: "Net".to_owned(),
@@ -173,11 +169,7 @@ fn limits_of_one_s_own() {
             mode: Mode::Enforce,
             ban: None,
             default: Some(rate(1, 1, SECOND)),
-            overrides: vec![],
-            ip_rep: None,
-            metrics: None,
-            exclude: vec![],
-            block: vec![],
+            ..built_in(1)
         },
         Limit {
             name: "Web.syn-rate_1".to_owned(),
@@ -203,13 +195,10 @@ fn limits_of_one_s_own() {
                 overridden("192.0.2.1/32", rated, None),
                 overridden("2001:db8::/32", rated, None),
             ],
-            ip_rep: None,
-            metrics: None,
-            exclude: vec![],
-            block: vec![],
+            ..built_in(1)
         },
     ];
-    assert_eq!(config.policy.limits[..2], built_in);
+    assert_eq!(config.policy.limits[..2], as_built_in);
     assert_eq!(config.policy.limits[2..], own);
 }
 

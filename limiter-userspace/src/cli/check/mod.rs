@@ -2,6 +2,7 @@
 
 mod bans;
 mod diff;
+mod lists;
 
 use std::{
     io::{self, Write},
@@ -9,9 +10,11 @@ use std::{
 };
 
 use clap::Args;
+use jiff::Timestamp;
 use limiter_common::{gcra::Gcra, limit::IdFormat};
 use serde::Serialize;
 
+use self::lists::CheckedLists;
 use super::{
     OutputArgs, ReadArgs, print_json,
     render::{count, counted, duration, table},
@@ -58,6 +61,8 @@ struct Interned<'a> {
     overrides: usize,
     /// `None`: it bans nobody.
     ban: Option<AutomaticBan>,
+    exclude: &'a [String],
+    block: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -65,12 +70,18 @@ struct Checked<'a> {
     limits: Vec<Interned<'a>>,
     overrides: usize,
     subscribers: usize,
+    exclude: &'a [String],
+    block: &'a [String],
+    #[serde(flatten)]
+    lists: CheckedLists<'a>,
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let config = config::load(&args.file)?;
     // Everything but the kernel's part is tried.
     CompiledPolicy::new(&config.policy)?;
+    let lists = CheckedLists::of(&config);
+    lists.warn(&config, Timestamp::now());
     warn_of_lockouts(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
@@ -82,9 +93,12 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             limits,
             overrides: policy.override_count(),
             subscribers: policy.subscribers.len(),
+            exclude: &policy.exclude,
+            block: &policy.block,
+            lists,
         });
     }
-    print(&config, &limits)
+    print(&config, &limits, &lists)
 }
 
 /// Says on stderr whom the policy would lock out of this machine.
@@ -121,11 +135,13 @@ impl<'a> Interned<'a> {
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             overrides: limit.overrides.len(),
             ban: limit.ban,
+            exclude: &limit.exclude,
+            block: &limit.block,
         }
     }
 }
 
-fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
+fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> anyhow::Result<()> {
     let header = [
         "id",
         "limit",
@@ -162,8 +178,11 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
         ]
     });
     let mut out = io::stdout();
-    writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
+    if !limits.is_empty() {
+        writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
+    }
     bans::print(&mut out, &config.policy)?;
+    lists.print(&mut out)?;
     if !config.policy.subscribers.is_empty() {
         let subscribers = config.policy.subscribers.len();
         writeln!(out, "{}", counted(subscribers, "subscriber"))?;

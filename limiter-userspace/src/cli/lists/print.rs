@@ -31,7 +31,7 @@ pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Resul
             list.list.clone(),
             count(list.ipv4_prefixes),
             count(list.ipv6_prefixes),
-            uses(&list.uses),
+            uses(&list.used_by),
             if files.is_empty() {
                 none()
             } else {
@@ -66,7 +66,7 @@ pub(in crate::cli) fn troubles(list: &ListStatus) -> Vec<String> {
         }
         if let Some(reason) = &file.report.kept_old {
             lines.push(format!(
-                "NOT RENEWED: {reason}; what {path} had before is in force"
+                "NOT RENEWED: {path} {reason}; what it held before is in force"
             ));
         }
     }

@@ -16,7 +16,7 @@ use crate::{
         render::{count, counted, table},
     },
     control::protocol::{Answer, Request},
-    lists::{Extent, Findings, ListFinding, ListUse},
+    lists::{Extent, Findings, ListFinding, UsedBy},
 };
 
 #[derive(Debug, Args)]
@@ -94,21 +94,15 @@ fn row(found: &ListFinding) -> [String; 3] {
         (Extent::Part, 0) => format!("{prefix}, a part of it"),
         (Extent::Part, more) => format!("{prefix} and {} more, parts of it", count(more as u64)),
     };
-    [found.list.clone(), has, uses(&found.uses)]
+    [found.list.clone(), has, uses(&found.used_by)]
 }
 
-/// What a list is for: `block, exclude by Web`.
-pub(super) fn uses(uses: &[ListUse]) -> String {
+/// What uses a list: `block, limits.Web.exclude`.
+pub(super) fn uses(uses: &[UsedBy]) -> String {
     if uses.is_empty() {
         return "nothing".to_owned();
     }
-    let uses: Vec<String> = uses
-        .iter()
-        .map(|found| match &found.limit {
-            None => found.action.name().to_owned(),
-            Some(limit) => format!("{} by {limit}", found.action.name()),
-        })
-        .collect();
+    let uses: Vec<String> = uses.iter().map(ToString::to_string).collect();
     uses.join(", ")
 }
 

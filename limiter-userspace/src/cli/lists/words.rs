@@ -1,6 +1,9 @@
 //! What lists mean for an address or a prefix, in words.
 
-use crate::lists::{Extent, Extents, Findings, ListAction};
+use crate::{
+    lists::{Extent, Extents, Findings},
+    policy::Purpose,
+};
 
 /// What follows from the lists that it is on, the strongest first.
 pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
@@ -11,15 +14,15 @@ pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
         return lines;
     }
     for limit in &findings.limits {
-        let by = |action| lists(findings, action, Some(&limit.limit));
+        let by = |purpose| lists(findings, purpose, Some(&limit.limit));
         let name = &limit.limit;
         let Extents { excluded, blocked } = limit.standing;
         lines.extend(excluded.map(|extent| {
-            let by = by(ListAction::Exclude);
+            let by = by(Purpose::Exclude);
             format!("{}not counted by {name}: it excludes {by}", part(extent))
         }));
         lines.extend(blocked.map(|extent| {
-            let (part, by) = (part(extent), by(ListAction::Block));
+            let (part, by) = (part(extent), by(Purpose::Block));
             let dropped = if limit.mode == "observe" {
                 "would be dropped if it did more than observe"
             } else {
@@ -36,14 +39,14 @@ pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
 fn of_policy(findings: &Findings) -> [Option<String>; 2] {
     let Extents { excluded, blocked } = findings.standing;
     let excluded = excluded.map(|extent| {
-        let by = lists(findings, ListAction::Exclude, None);
+        let by = lists(findings, Purpose::Exclude, None);
         format!(
             "{}excluded by {by}: never limited, blocked or banned",
             part(extent)
         )
     });
     let blocked = blocked.map(|extent| {
-        let by = lists(findings, ListAction::Block, None);
+        let by = lists(findings, Purpose::Block, None);
         format!("{}blocked by {by}: every packet is dropped", part(extent))
     });
     [excluded, blocked]
@@ -57,13 +60,13 @@ const fn part(extent: Extent) -> &'static str {
 }
 
 /// The lists with which something is done: `list drop`, `lists drop, tor`.
-fn lists(findings: &Findings, action: ListAction, limit: Option<&str>) -> String {
+fn lists(findings: &Findings, purpose: Purpose, limit: Option<&str>) -> String {
     let names: Vec<&str> = findings
         .lists
         .iter()
         .filter(|found| {
-            let mut uses = found.uses.iter();
-            uses.any(|found| found.action == action && found.limit.as_deref() == limit)
+            let mut uses = found.used_by.iter();
+            uses.any(|found| found.purpose == purpose && found.limit.as_deref() == limit)
         })
         .map(|found| found.list.as_str())
         .collect();

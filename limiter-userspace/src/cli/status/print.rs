@@ -127,8 +127,14 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
 }
 
 fn print_list(out: &mut impl Write, list: &ListStatus) -> anyhow::Result<()> {
-    let prefixes = count(list.ipv4_prefixes + list.ipv6_prefixes);
-    write!(out, "list {}: {prefixes} prefixes", list.list)?;
+    let prefixes = list.ipv4_prefixes + list.ipv6_prefixes;
+    let plural = if prefixes == 1 { "" } else { "es" };
+    write!(
+        out,
+        "list {}: {} prefix{plural}",
+        list.list,
+        count(prefixes)
+    )?;
     if let Some(age) = list.age_ns {
         write!(out, ", {} old", duration(age))?;
     }

@@ -74,3 +74,133 @@ fn read(source: &ListSource, old: Feed) -> Feed {
     // With something old it is never refused.
     lists::read_file(&path, source.format, Some(&old)).unwrap_or(old)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use ipnet::IpNet;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::lists::{Format, WhenStale};
+
+    /// Two lists, the second of which has both files.
+    struct Scene {
+        directory: TempDir,
+        records: Vec<ListRecord>,
+        lists: Vec<List>,
+        feeds: Feeds,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let path = |name: &str| directory.path().join(name);
+            let source = |name: &str, files: &[&str]| ListSource {
+                name: name.to_owned(),
+                cidr: Vec::new(),
+                files: files.iter().map(|name| path(name)).collect(),
+                format: Format::Auto,
+                max_age_ns: None,
+                when_stale: WhenStale::Report,
+            };
+            let sources = [source("first", &["a"]), source("both", &["a", "b"])];
+            let mut scene = Self {
+                records: ListRecord::all(&sources, &Feeds::new()),
+                directory,
+                lists: Vec::new(),
+                feeds: Feeds::new(),
+            };
+            scene.write("a", "192.0.2.1");
+            scene.write("b", "192.0.2.2");
+            // Of files of which nothing is known everything is read.
+            scene.check(&[], true, &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"]);
+            scene
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.directory.path().join(name), text).unwrap();
+        }
+
+        /// What the lists have after these files were changed, and whether that is other than
+        /// before.
+        #[track_caller]
+        fn check(&mut self, changed: &[&str], is_other: bool, first: &[&str], both: &[&str]) {
+            let changed = changed.iter().map(|name| self.directory.path().join(name));
+            let renewed = renew(
+                self.records.clone(),
+                &self.lists,
+                self.feeds.clone(),
+                &changed.collect(),
+                Timestamp::UNIX_EPOCH,
+            );
+            assert_eq!(renewed.lists.is_some(), is_other);
+            self.lists = renewed.lists.unwrap_or(self.lists.clone());
+            self.records = renewed.records;
+            self.feeds = renewed.feeds;
+            for (list, expected) in self.lists.iter().zip([first, both]) {
+                let expected = expected
+                    .iter()
+                    .map(|address| IpNet::new(address.parse().unwrap(), 32));
+                let expected: Vec<_> = expected.map(Result::unwrap).collect();
+                assert_eq!(list.prefixes, IpNet::aggregate(&expected), "{}", list.name);
+            }
+        }
+
+        /// Which files of the lists are as they were before.
+        fn kept_old(&self) -> Vec<bool> {
+            let files = self.records.iter().flat_map(|record| &record.files);
+            files.map(|file| file.kept_old.is_some()).collect()
+        }
+    }
+
+    #[test]
+    fn what_has_changed_is_read() {
+        let mut scene = Scene::new();
+        scene.write("a", "192.0.2.8");
+        scene.write("b", "192.0.2.16");
+        scene.check(&["a"], true, &["192.0.2.8"], &["192.0.2.8", "192.0.2.2"]);
+        scene.check(&["b"], true, &["192.0.2.8"], &["192.0.2.8", "192.0.2.16"]);
+        scene.write("a", "192.0.2.8 # the same");
+        scene.check(&["a"], false, &["192.0.2.8"], &["192.0.2.8", "192.0.2.16"]);
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing() {
+        let mut scene = Scene::new();
+        scene.write("a", "nonsense");
+        scene.check(&["a"], false, &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"]);
+        assert_eq!(scene.kept_old(), [true, true, false]);
+        // The other file is another matter.
+        scene.write("b", "192.0.2.16");
+        scene.check(&["b"], true, &["192.0.2.1"], &["192.0.2.1", "192.0.2.16"]);
+        assert_eq!(scene.kept_old(), [true, true, false]);
+        scene.write("a", "192.0.2.8");
+        scene.check(&["a"], true, &["192.0.2.8"], &["192.0.2.8", "192.0.2.16"]);
+        assert_eq!(scene.kept_old(), [false; 3]);
+    }
+
+    /// As after a restart, or when a policy is reverted to: all that is known is in force.
+    #[test]
+    fn what_is_in_force_stands_in() {
+        let mut scene = Scene::new();
+        scene.feeds = Feeds::new();
+        scene.write("a", "nonsense");
+        scene.check(&[], false, &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"]);
+        assert_eq!(scene.kept_old(), [true, true, false]);
+        // Nobody knows which of them `a` had.
+        scene.write("b", "192.0.2.16");
+        let both = ["192.0.2.1", "192.0.2.2", "192.0.2.16"];
+        scene.check(&["b"], true, &["192.0.2.1"], &both);
+        scene.write("a", "192.0.2.8");
+        scene.check(&["a"], true, &["192.0.2.8"], &["192.0.2.8", "192.0.2.16"]);
+        let stand_ins = stand_ins(&scene.records, &scene.lists);
+        assert_eq!(stand_ins["both"].len(), 2);
+        assert!(
+            stand_ins["both"]
+                .iter()
+                .all(|feed| feed.prefixes == scene.lists[1].prefixes)
+        );
+    }
+}

@@ -239,12 +239,11 @@ fn ipset_save() {
 
 #[test]
 fn what_is_no_feed_is_refused() {
-    let empty =
-        "is empty: a list that is meant to have no addresses has a line with a comment, '#'";
+    let empty = "it is empty; a list that is meant to have no addresses has a comment, '#'";
     refused(b"", Format::Auto, empty);
     refused(b"\xef\xbb\xbf \n\n", Format::Plain, empty);
     let mut long = b"192.0.2.1\n".to_vec();
-    long.extend([b'#'; MAX_LINE + 1]);
+    long.resize(long.len() + MAX_LINE + 1, b'#');
     refused(&long, Format::Auto, "line 2 is longer than 64 KiB");
     refused(
         br#"{"message": "access forbidden"}"#,

@@ -90,19 +90,15 @@ fn who_is_on_which() {
 #[test]
 fn what_lists_are_for() {
     let policy = policy();
-    let shown = |list| {
-        let uses = policy.uses_of(list).into_iter();
-        uses.map(|found| (found.action, found.limit))
-            .collect::<Vec<_>>()
+    let check = |list, expected: &[&str]| {
+        let uses = policy.uses_of(list);
+        let shown: Vec<String> = uses.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, expected, "{list}");
     };
-    let web = || Some("Web".to_owned());
-    assert_eq!(shown("us"), [(ListAction::Exclude, None)]);
-    assert_eq!(
-        shown("high"),
-        [(ListAction::Block, None), (ListAction::Exclude, web())]
-    );
-    assert_eq!(shown("idle"), [(ListAction::Block, web())]);
-    assert_eq!(shown("none"), []);
+    check("us", &["exclude"]);
+    check("high", &["block", "limits.Web.exclude"]);
+    check("idle", &["limits.Web.block"]);
+    check("none", &[]);
     let findings = policy.findings("192.0.2.7/32".parse().unwrap());
     assert_eq!(
         findings.limits,
@@ -115,6 +111,37 @@ fn what_lists_are_for() {
             },
         }]
     );
+}
+
+/// Those that count no packet of the address do not block it either.
+#[test]
+fn limits_that_have_nothing_to_do_with_it() {
+    let own = |name: &str, more: &str| {
+        format!("{name}: {{cost: packets, burst: 1, count: 1, period: 1s, block: all, {more}}}")
+    };
+    let limits = [
+        own("Off", "id: ipAddress, mode: off"),
+        own("Ranges", "id: ipv6RangeCIDR"),
+        own("Customers", "id: regId"),
+        own("All", "id: total"),
+    ];
+    let configuration = format!(
+        "lists: [{{name: all, cidr: [0.0.0.0/0, '::/0']}}]\nlimits: {{{}}}\n\
+         subscribers: {{7: 192.0.2.0/25}}\n",
+        limits.join(", ")
+    );
+    let config = config::parse(&configuration, "test");
+    let policy = config.unwrap_or_else(|errors| panic!("{errors}")).policy;
+    for (asked, expected) in [
+        ("192.0.2.1/32", &["All", "Customers"][..]),
+        ("192.0.2.0/24", &["All", "Customers"]),
+        ("192.0.2.128/25", &["All"]),
+        ("2001:db8::1/128", &["All", "Ranges"]),
+    ] {
+        let findings = policy.findings(asked.parse().unwrap());
+        let limits = findings.limits.iter().map(|found| found.limit.as_str());
+        assert_eq!(limits.collect::<Vec<_>>(), expected, "{asked}");
+    }
 }
 
 /// Crowded into the addresses of one /24, so that they nest, touch and repeat.

@@ -1,5 +1,6 @@
 //! What one policy has other than another, and what becomes of the buckets.
 
+mod lists;
 mod show;
 mod sieves;
 #[cfg(test)]
@@ -14,7 +15,10 @@ use limiter_common::{
 };
 use serde::Serialize;
 
-pub use self::sieves::SieveDiff;
+pub use self::{
+    lists::{ListDiff, ListNamesDiff},
+    sieves::SieveDiff,
+};
 use super::{
     AutomaticBan, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Rate, SubscriberNumber,
     serial,
@@ -31,6 +35,12 @@ pub struct Diff {
     pub sieves: Vec<SieveDiff>,
     /// What is done to malformed packets; `None`: the same.
     pub malformed: Option<MalformedDiff>,
+    /// The lists that differ, in the order of their names.
+    pub lists: Vec<ListDiff>,
+    /// Which lists exclude; `None`: the same.
+    pub exclude: Option<ListNamesDiff>,
+    /// Which lists block; `None`: the same.
+    pub block: Option<ListNamesDiff>,
 }
 
 /// How something differs.
@@ -88,6 +98,10 @@ pub struct Terms {
     /// The names of its metrics in Traffic Server; `None`: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,
+    /// The lists of those whose packets it does not count.
+    pub exclude: Vec<String>,
+    /// The lists of those whose packets it drops.
+    pub block: Vec<String>,
 }
 
 /// One of the [`Terms`].
@@ -110,6 +124,10 @@ pub enum Part {
     IpRep,
     /// [`Terms::metrics`].
     Metrics,
+    /// [`Terms::exclude`].
+    Exclude,
+    /// [`Terms::block`].
+    Block,
 }
 
 /// What becomes of a limit's buckets.
@@ -179,16 +197,31 @@ impl Diff {
                 old: old.malformed,
                 new: new.malformed,
             }),
+            lists: lists::between(&old.lists, &new.lists),
+            exclude: ListNamesDiff::between(&old.exclude, &new.exclude),
+            block: ListNamesDiff::between(&old.block, &new.block),
         }
     }
 
     /// Whether both enforce the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.limits.is_empty()
-            && self.subscribers.is_empty()
-            && self.sieves.is_empty()
-            && self.malformed.is_none()
+        let Self {
+            limits,
+            subscribers,
+            sieves,
+            malformed,
+            lists,
+            exclude,
+            block,
+        } = self;
+        limits.is_empty()
+            && subscribers.is_empty()
+            && sieves.is_empty()
+            && malformed.is_none()
+            && lists.is_empty()
+            && exclude.is_none()
+            && block.is_none()
     }
 }
 
@@ -258,6 +291,8 @@ impl Terms {
             ban: limit.ban,
             ip_rep: limit.ip_rep.clone(),
             metrics: limit.metrics.clone(),
+            exclude: limit.exclude.clone(),
+            block: limit.block.clone(),
         }
     }
 
@@ -271,6 +306,8 @@ impl Terms {
             (Part::Ban, self.ban != other.ban),
             (Part::IpRep, self.ip_rep != other.ip_rep),
             (Part::Metrics, self.metrics != other.metrics),
+            (Part::Exclude, self.exclude != other.exclude),
+            (Part::Block, self.block != other.block),
         ];
         let differing = parts.into_iter().filter(|(_, differs)| *differs);
         differing.map(|(part, _)| part).collect()

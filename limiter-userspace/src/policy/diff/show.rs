@@ -5,7 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use limiter_common::limit::IdFormat;
 
 use super::{
-    BucketFate, Change, Diff, LimitDiff, MalformedDiff, OverrideDiff, Part, SubscriberDiff, Terms,
+    BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
+    Part, SubscriberDiff, Terms,
 };
 use crate::{policy::Rate, text};
 
@@ -29,6 +30,15 @@ impl Display for Diff {
         }
         if let Some(malformed) = &self.malformed {
             malformed.fmt(formatter)?;
+        }
+        for list in &self.lists {
+            list.fmt(formatter)?;
+        }
+        for (field, names) in [("exclude", &self.exclude), ("block", &self.block)] {
+            if let Some(ListNamesDiff { old, new }) = names {
+                let names = format!("{field}: {} → {}", list_names(old), list_names(new));
+                heading(formatter, Change::Changed, &names)?;
+            }
         }
         Ok(())
     }
@@ -56,6 +66,8 @@ impl Part {
             Self::Ban => "ban",
             Self::IpRep => "ip-rep",
             Self::Metrics => "metrics",
+            Self::Exclude => "exclude",
+            Self::Block => "block",
         }
     }
 }
@@ -75,6 +87,8 @@ impl Display for LimitDiff {
                     detail(formatter, part.name(), &new.part(part))?;
                 }
                 for (part, is_there) in [
+                    (Part::Exclude, !new.exclude.is_empty()),
+                    (Part::Block, !new.block.is_empty()),
                     (Part::Ban, new.ban.is_some()),
                     (Part::IpRep, new.ip_rep.is_some()),
                     (Part::Metrics, new.metrics.is_some()),
@@ -133,6 +147,8 @@ impl Terms {
             Part::Ban => (self.ban).map_or_else(|| "none".to_owned(), |ban| ban.to_string()),
             Part::IpRep => named(self.ip_rep.as_ref()),
             Part::Metrics => named(self.metrics.as_ref()),
+            Part::Exclude => list_names(&self.exclude),
+            Part::Block => list_names(&self.block),
         }
     }
 }
@@ -175,6 +191,15 @@ impl Display for SubscriberDiff {
     }
 }
 
+impl Display for ListDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        heading(formatter, self.change, &format!("list {}", self.list))?;
+        let [added, removed] =
+            [&self.added, &self.removed].map(|prefixes| text::count(prefixes.len() as u64));
+        detail(formatter, "prefixes", &format!("+{added} −{removed}"))
+    }
+}
+
 impl Display for MalformedDiff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let actions = format!("malformed: {} → {}", self.old.name(), self.new.name());
@@ -192,6 +217,14 @@ pub(super) fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> 
 
 fn named(value: Option<&impl Display>) -> String {
     value.map_or_else(|| "none".to_owned(), ToString::to_string)
+}
+
+fn list_names(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 fn rate(rate: Option<Rate>) -> String {

@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 use limiter_common::limit::LimitId;
 
 use super::*;
-use crate::policy::{Override, Percentage, PermaBlock, PressureOf, Sieve, TcpFlags};
+use crate::policy::{List, Override, Percentage, PermaBlock, PressureOf, Sieve, TcpFlags};
 
 fn rate(burst: u64) -> Rate {
     Rate {
@@ -220,10 +220,16 @@ fn as_json() {
     new.limits[0].mode = Mode::Off;
     new.limits[0].overrides.pop();
     new.malformed = Action::Pass;
+    new.lists = vec![List::new(
+        "us".to_owned(),
+        &vec!["192.0.2.0/24".parse().unwrap()],
+    )];
+    new.block = vec!["us".to_owned()];
     let terms = |mode| {
         serde_json::json!({
             "id": "ipAddress", "cost": "packets", "match": Match::default(), "mode": mode,
             "rate": {"burst": 20, "count": 10, "period_ns": 1_500_000_000},
+            "exclude": [], "block": [],
         })
     };
     assert_eq!(
@@ -241,6 +247,11 @@ fn as_json() {
             "subscribers": [],
             "sieves": [],
             "malformed": {"old": "drop", "new": "pass"},
+            "lists": [{
+                "list": "us", "change": "added", "added": ["192.0.2.0/24"], "removed": [],
+            }],
+            "exclude": null,
+            "block": {"old": [], "new": ["us"]},
         })
     );
 }
@@ -314,5 +325,50 @@ fn sieves_that_differ() {
             "removed  sieve main",
             "         lists     are forgotten",
         ],
+    );
+}
+
+#[test]
+fn lists_and_their_uses() {
+    let list = |name: &str, prefixes: &[&str]| {
+        let prefixes = prefixes.iter().map(|text| text.parse().unwrap());
+        List::new(name.to_owned(), &prefixes.collect())
+    };
+    check(
+        |policy| {
+            policy.lists = vec![list("us", &["192.0.2.0/28", "2001:db8::/32"])];
+            policy.exclude = vec!["us".to_owned()];
+            policy.limits[0].block = vec!["us".to_owned()];
+        },
+        &[
+            "changed  limit Web",
+            "         block     none → us",
+            "         buckets   stay as they are",
+            "added    list us",
+            "         prefixes  +2 −0",
+            "changed  exclude: none → us",
+        ],
+    );
+    let old = Policy {
+        lists: vec![
+            list("us", &["192.0.2.0/28", "2001:db8::/32"]),
+            list("gone", &["192.0.2.0/28"]),
+            list("same", &["192.0.2.0/28"]),
+        ],
+        block: vec!["gone".to_owned(), "same".to_owned()],
+        ..Policy::from(Vec::new())
+    };
+    let new = Policy {
+        lists: vec![
+            list("us", &["192.0.2.0/29", "192.0.3.0/24", "2001:db8::/32"]),
+            list("same", &["192.0.2.0/28"]),
+        ],
+        block: vec!["same".to_owned()],
+        ..Policy::from(Vec::new())
+    };
+    assert_eq!(
+        Diff::between(&old, &new).to_string(),
+        "removed  list gone\n         prefixes  +0 −1\nchanged  list us\n         prefixes  +2 −1\n\
+         changed  block: gone, same → same\n"
     );
 }

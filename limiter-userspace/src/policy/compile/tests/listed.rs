@@ -42,15 +42,15 @@ fn listing() -> impl Strategy<Value = Listing> {
 }
 
 impl Listing {
-    fn name(index: &usize) -> String {
+    fn name(index: usize) -> String {
         format!("list{index}")
     }
 
     fn apply(&self, policy: &mut Policy) {
-        let names = |indices: &[usize]| indices.iter().map(Self::name).collect();
+        let names = |indices: &[usize]| indices.iter().copied().map(Self::name).collect();
         let lists = self.lists.iter().enumerate();
         policy.lists = lists
-            .map(|(index, prefixes)| List::new(Self::name(&index), prefixes))
+            .map(|(index, prefixes)| List::new(Self::name(index), prefixes))
             .collect();
         policy.exclude = names(&self.global.exclude);
         policy.block = names(&self.global.block);
