@@ -12,6 +12,7 @@
 pub mod capture;
 pub mod config;
 pub mod decision;
+pub mod feed;
 pub mod frame;
 
 mod program;
@@ -24,9 +25,10 @@ pub use program::run_on_files;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 5] = [
     ("capture", capture::run),
     ("config", config::run),
     ("decision", decision::run),
+    ("feed", feed::run),
     ("frame", frame::run),
 ];

@@ -6,6 +6,7 @@ pub mod control;
 pub mod daemon;
 pub mod datapath;
 pub mod guard;
+pub mod lists;
 pub mod logging;
 pub mod metrics;
 pub mod native;

@@ -41,6 +41,19 @@ pub(crate) fn period(ns: u64) -> String {
     format!("{}{unit}", ns / length)
 }
 
+/// A text of whatever origin on one line: with its control characters escaped.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -152,6 +152,7 @@ impl Input {
             } else {
                 Action::Drop
             },
+            ..Policy::from(Vec::new())
         }
     }
 
@@ -207,6 +208,8 @@ impl LimitInput {
                     comment: None,
                 })
                 .collect(),
+            exclude: Vec::new(),
+            block: Vec::new(),
         }
     }
 }

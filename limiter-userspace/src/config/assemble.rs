@@ -6,6 +6,8 @@ use super::{
     diagnostics::Problems,
     limit::Definition,
     limits::{LimitIndex, Limits},
+    list_names::ListNames,
+    lists::Lists,
     overrides::Overrides,
     sections::Surroundings,
     subscribers::Subscribers,
@@ -13,7 +15,7 @@ use super::{
 use crate::policy::{Limit, Names, Policy};
 
 /// The sections that make a policy.
-pub(super) struct Parts {
+pub(super) struct Parts<'l> {
     pub(super) limits: Limits,
     pub(super) overrides: Overrides,
     /// Whether there are no overrides but those.
@@ -22,23 +24,28 @@ pub(super) struct Parts {
     /// Whether the file has no such section.
     pub(super) subscribers_missing: bool,
     pub(super) malformed: Action,
+    pub(super) lists: &'l Lists,
+    pub(super) exclude: ListNames,
+    pub(super) block: ListNames,
 }
 
 /// The policy; `None` if anything was wrong, which is then noted.
 pub(super) fn policy(
-    mut parts: Parts,
+    mut parts: Parts<'_>,
     surroundings: &Surroundings<'_>,
     problems: &mut Problems,
 ) -> Option<Policy> {
     for (index, limit) in parts.limits.iter() {
         check_needs(&parts, index, limit, problems);
     }
+    parts.lists.check(&parts.exclude, problems);
+    parts.lists.check(&parts.block, problems);
     if !problems.is_empty() {
         return None;
     }
     let file = surroundings.file;
-    if parts.limits.iter().next().is_none() {
-        let message = "limits nothing: it needs a section 'limits', 'overrides', or both";
+    if parts.limits.iter().next().is_none() && parts.exclude.is_empty() && parts.block.is_empty() {
+        let message = "limits nothing: it needs a section 'limits', 'overrides' or 'block'";
         problems.note(file, None, message.to_owned());
         return None;
     }
@@ -63,6 +70,8 @@ pub(super) fn policy(
                 mode: limit.mode,
                 default: limit.default,
                 overrides: parts.overrides.remove(&index).unwrap_or_default(),
+                exclude: limit.exclude.into_names(),
+                block: limit.block.into_names(),
             })
         })
         .collect();
@@ -71,12 +80,17 @@ pub(super) fn policy(
         limits,
         subscribers: parts.subscribers,
         malformed: parts.malformed,
+        lists: parts.lists.lists(surroundings.now),
+        exclude: parts.exclude.into_names(),
+        block: parts.block.into_names(),
     })
 }
 
 /// Notes what a limit needs of the other sections, and lacks.
-fn check_needs(parts: &Parts, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
+fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
     let name = &limit.name;
+    parts.lists.check(&limit.exclude, problems);
+    parts.lists.check(&limit.block, problems);
     if limit.id_format == IdFormat::RegId && parts.subscribers_missing {
         let message = format!("{name} needs a section 'subscribers', which gives numbers prefixes");
         problems.note_at(limit.place, message);

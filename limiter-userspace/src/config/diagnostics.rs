@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::source;
+use crate::text;
 
 /// A place in a file; lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,14 +43,7 @@ impl fmt::Display for Diagnostic {
         }
         formatter.write_str(" ")?;
         // A name from the file may hold a line break; one error stays one line.
-        for character in self.message.chars() {
-            if character.is_control() {
-                write!(formatter, "{}", character.escape_default())?;
-            } else {
-                write!(formatter, "{character}")?;
-            }
-        }
-        Ok(())
+        formatter.write_str(&text::one_line(&self.message))
     }
 }
 

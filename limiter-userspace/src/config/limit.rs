@@ -6,6 +6,7 @@ use limiter_common::limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdF
 
 use super::{
     diagnostics::Place,
+    list_names::{self, ListNames},
     matching, nearest,
     node::Node,
     rate,
@@ -18,6 +19,8 @@ const PREFIX_LENGTH: &str = "prefix-length";
 const ID: &str = "id";
 const COST: &str = "cost";
 const MATCH: &str = "match";
+const EXCLUDE: &str = "exclude";
+const BLOCK: &str = "block";
 
 /// What a built-in limit has already.
 const DEFINITION: [&str; 3] = [ID, COST, MATCH];
@@ -28,7 +31,7 @@ const IPV4_LENGTHS: RangeInclusive<u64> = 8..=32;
 /// The lengths of IPv6 ranges, likewise.
 const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
 
-/// The longest name of a limit.
+/// The longest name of a limit, or of a list.
 const MAX_NAME: usize = 64;
 
 /// A limit without its overrides.
@@ -41,6 +44,10 @@ pub(super) struct Definition {
     pub(super) matching: Match,
     pub(super) mode: Mode,
     pub(super) default: Option<Rate>,
+    /// Whose packets it does not count.
+    pub(super) exclude: ListNames,
+    /// Whose packets it drops.
+    pub(super) block: ListNames,
     /// Whether it would do nothing without overrides.
     pub(super) needs_overrides: bool,
 }
@@ -56,6 +63,8 @@ impl Definition {
             matching: Match::default(),
             mode: Mode::default(),
             default: None,
+            exclude: ListNames::default(),
+            block: ListNames::default(),
             needs_overrides: true,
         }
     }
@@ -74,11 +83,10 @@ pub(super) fn read<'n>(
 ) -> Option<Definition> {
     let built_in = built_in(name.text);
     let [burst, count, period] = rate::FIELDS;
-    let known = [burst, count, period, MODE, PREFIX_LENGTH];
-    let own = [burst, count, period, MODE, PREFIX_LENGTH, ID, COST, MATCH];
+    let known = [burst, count, period, MODE, PREFIX_LENGTH, EXCLUDE, BLOCK];
     let fields = match built_in {
         Some(_) => reader.fields_and(body, EXPECTED, &known, &DEFINITION),
-        None => reader.fields(body, EXPECTED, &own),
+        None => reader.fields(body, EXPECTED, &[&known[..], &DEFINITION].concat()),
     };
     let (id_format, cost) = match (built_in, &fields) {
         (Some(limit), Some(fields)) => {
@@ -104,6 +112,8 @@ pub(super) fn read<'n>(
         Some(node) => reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode))),
         None => Some(Mode::default()),
     };
+    let exclude = list_names::read_field(reader, &fields, EXCLUDE);
+    let block = list_names::read_field(reader, &fields, BLOCK);
     let has_rate = !rate::is_absent(&fields);
     let default = has_rate
         .then(|| rate::read(reader, &fields, name.at, cost))
@@ -116,7 +126,11 @@ pub(super) fn read<'n>(
         matching,
         mode: mode.unwrap_or_default(),
         default,
-        needs_overrides: !has_rate && mode.is_some_and(|mode| mode != Mode::Off),
+        needs_overrides: !has_rate
+            && fields.get(BLOCK).is_none()
+            && mode.is_some_and(|mode| mode != Mode::Off),
+        exclude,
+        block,
     })
 }
 
@@ -183,21 +197,28 @@ fn read_definition<'n>(
     (id_format, cost)
 }
 
-fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
+/// Whether a text may name a limit, or a list.
+pub(super) fn is_name(text: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
-    let is_name = name.text.len() <= MAX_NAME
-        && name
-            .text
-            .starts_with(|first: char| first.is_ascii_alphabetic())
-        && name.text.chars().all(is_part);
+    text.len() <= MAX_NAME
+        && text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(is_part)
+}
+
+/// What such a name is.
+pub(super) fn expected_name() -> String {
+    format!(
+        "expected a letter and up to {} letters, digits, '-', '_' or '.'",
+        MAX_NAME - 1
+    )
+}
+
+fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     let same = BUILT_IN
         .iter()
         .find(|limit| limit.name.eq_ignore_ascii_case(name.text));
-    let why = if !is_name {
-        format!(
-            "expected a letter and up to {} letters, digits, '-', '_' or '.'",
-            MAX_NAME - 1
-        )
+    let why = if !is_name(name.text) {
+        expected_name()
     } else if let Some(limit) = same {
         format!(
             "which is built in but for its case, did you mean '{}'?",

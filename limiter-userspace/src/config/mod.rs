@@ -14,13 +14,15 @@ mod flags;
 mod id;
 mod limit;
 mod limits;
+mod list_names;
+mod lists;
 mod matching;
 pub(crate) mod nearest;
 mod node;
 mod offenders;
 mod overrides;
 mod ports;
-mod prefix;
+pub(crate) mod prefix;
 mod rate;
 mod reader;
 mod sections;
@@ -29,18 +31,30 @@ mod settings;
 mod source;
 mod subscribers;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-pub(crate) use self::source::is_descriptor;
+use jiff::Timestamp;
+
+pub(crate) use self::source::{is_descriptor, read_at_most};
 pub use self::{
     bans::Bans,
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
     settings::{AttachMode, Metrics},
+    source::Unreadable,
 };
 use self::{diagnostics::Problems, sections::Surroundings};
-use crate::policy::Policy;
+use crate::{
+    lists::{Feed, ListSource},
+    policy::Policy,
+};
+
+/// What was read of feed files, by the name of the list.
+pub type Feeds = BTreeMap<String, Vec<Feed>>;
 
 /// A configuration, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +76,13 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Where Prometheus finds the metrics.
     pub metrics: Metrics,
-    /// The limits; at least one. Their names are interned by themselves: see
-    /// [`Policy::with_names`] for going on with those of another policy.
+    /// Where the addresses of the policy's lists come from, in the same order.
+    pub lists: Vec<ListSource>,
+    /// What was read of each list's files, by the list's name, in the order of the files.
+    pub feeds: Feeds,
+    /// The limits and lists; at least one of either. The limits' names
+    /// are interned by themselves: see [`Policy::with_names`] for going on with those of another
+    /// policy.
     pub policy: Policy,
 }
 
@@ -76,6 +95,16 @@ pub struct Config {
 ///
 /// All errors of all these files.
 pub fn load(path: &Path) -> Result<Config, Diagnostics> {
+    load_again(path, &Feeds::new())
+}
+
+/// Reads a configuration file as [`load`] does. Of a feed file that has to be refused, what is
+/// `old` stays; the feed's report says so.
+///
+/// # Errors
+///
+/// All errors of all these files; none for a feed file of which something is old.
+pub fn load_again(path: &Path, old: &Feeds) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
     problems.note_read(path);
@@ -87,6 +116,8 @@ pub fn load(path: &Path) -> Result<Config, Diagnostics> {
     let surroundings = Surroundings {
         file,
         directory: Some(directory),
+        feeds: old,
+        now: Timestamp::now(),
     };
     let config = match source::read(path) {
         Ok(text) => sections::read(&text, &surroundings, &mut problems),
@@ -110,6 +141,8 @@ pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
     let surroundings = Surroundings {
         file,
         directory: None,
+        feeds: &Feeds::new(),
+        now: Timestamp::now(),
     };
     let config = match source::check(text) {
         Ok(()) => sections::read(text, &surroundings, &mut problems),

@@ -12,14 +12,14 @@ use super::{
 
 /// An address, and the length that stands after it.
 #[derive(Clone, Copy)]
-pub(super) struct Written {
-    pub(super) address: IpAddr,
-    pub(super) length: Option<u8>,
+pub(crate) struct Written {
+    pub(crate) address: IpAddr,
+    pub(crate) length: Option<u8>,
 }
 
 /// Why a text is neither an address nor a prefix.
 #[derive(Debug)]
-pub(super) enum Invalid {
+pub(crate) enum Invalid {
     /// It looks like neither.
     Malformed,
     /// What is wrong with it and what would be right.
@@ -28,7 +28,7 @@ pub(super) enum Invalid {
 
 impl Invalid {
     /// What is wrong and what would be right; `expected` is what belongs there.
-    pub(super) fn why(self, expected: &str) -> String {
+    pub(crate) fn why(self, expected: &str) -> String {
         match self {
             Self::Malformed => format!("expected {expected}"),
             Self::Because(why) => why,
@@ -38,7 +38,7 @@ impl Invalid {
 
 impl Written {
     /// What `text` spells.
-    pub(super) fn parse(text: &str) -> Result<Self, Invalid> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
@@ -71,7 +71,7 @@ impl Written {
     }
 
     /// The family of the address.
-    pub(super) const fn family(self) -> Family {
+    pub(crate) const fn family(self) -> Family {
         match self.address {
             IpAddr::V4(_) => Family::V4,
             IpAddr::V6(_) => Family::V6,
@@ -79,18 +79,18 @@ impl Written {
     }
 
     /// How many bits the address has.
-    pub(super) const fn bits(self) -> u8 {
+    pub(crate) const fn bits(self) -> u8 {
         bits(self.address)
     }
 
     /// The prefix of this length that the address is in; `None`: it has fewer bits.
-    pub(super) fn around(self, length: u8) -> Option<IpNet> {
+    pub(crate) fn around(self, length: u8) -> Option<IpNet> {
         Some(IpNet::new(self.address, length).ok()?.trunc())
     }
 
     /// The prefix itself, which must have no host bits set; an address alone is the prefix of
     /// its full length.
-    pub(super) fn prefix(self) -> Result<IpNet, Invalid> {
+    pub(crate) fn prefix(self) -> Result<IpNet, Invalid> {
         let length = self.length.unwrap_or(self.bits());
         let prefix = self.around(length).ok_or(Invalid::Malformed)?;
         if prefix.addr() == self.address {

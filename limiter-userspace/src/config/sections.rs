@@ -1,13 +1,15 @@
 //! The sections of a configuration file, and the files that hold some of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble, bans, buckets,
-    diagnostics::{FileNumber, Problems},
+    Config, Feeds, assemble, bans, buckets,
+    diagnostics::{FileNumber, Position, Problems},
     limits::{self, Limits},
+    list_names, lists,
     node::{Node, Value},
     offenders, overrides,
     reader::Reader,
@@ -17,6 +19,9 @@ use super::{
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
 const SUBSCRIBERS: &str = "subscribers";
+const LISTS: &str = "lists";
+const EXCLUDE: &str = "exclude";
+const BLOCK: &str = "block";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -26,10 +31,13 @@ const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 14] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
+    LISTS,
+    EXCLUDE,
+    BLOCK,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -46,6 +54,10 @@ pub(super) struct Surroundings<'s> {
     pub(super) file: FileNumber,
     /// Where the files that it names are found; `None`: it may name none.
     pub(super) directory: Option<&'s Path>,
+    /// What was read of feed files before.
+    pub(super) feeds: &'s Feeds,
+    /// The time, by which feed files may be stale.
+    pub(super) now: Timestamp,
 }
 
 /// Reads a configuration file's text; what is wrong is noted, and then the configuration is
@@ -88,7 +100,17 @@ pub(super) fn read(
             overrides::read(reader, node, &mut limits, subscribers.as_ref())
         })
     });
+    let lists = match fields.get(LISTS) {
+        Some(node) => section(&mut reader, node, directory, |reader, node| {
+            lists::read(reader, node, surroundings)
+        }),
+        None => fields.is_missing(LISTS).then(lists::Lists::default),
+    }
+    .unwrap_or_else(lists::Lists::unreadable);
     let parts = assemble::Parts {
+        lists: &lists,
+        exclude: list_names::read_field(&mut reader, &fields, EXCLUDE),
+        block: list_names::read_field(&mut reader, &fields, BLOCK),
         limits,
         overrides: overrides.unwrap_or_default(),
         // One with an error, or in a section with a misspelt name, is none of those.
@@ -137,6 +159,8 @@ pub(super) fn read(
         bans,
         state,
         metrics,
+        lists: lists.sources,
+        feeds: lists.feeds,
         policy,
     })
 }
@@ -149,18 +173,27 @@ fn section<'n, T>(
     directory: Option<&Path>,
     read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
 ) -> Option<T> {
-    match (&node.value, directory) {
-        (Value::Text(name), Some(directory)) if !name.is_empty() => {
-            named_file(reader, node, &directory.join(name.as_ref()), read)
-        }
-        (Value::Text(name), None) if !name.is_empty() => {
-            let message =
-                format!("the file '{name}' cannot be named here: only files can name files");
-            reader.error(node.at, message);
-            None
+    match &node.value {
+        Value::Text(name) if !name.is_empty() => {
+            let path = named_path(reader, node.at, name, directory)?;
+            named_file(reader, node, &path, read)
         }
         _ => read(reader, node),
     }
+}
+
+/// Where the file is that is named at a place; `None`, which is noted: no file may be named there.
+pub(super) fn named_path(
+    reader: &mut Reader<'_, '_>,
+    at: Position,
+    name: &str,
+    directory: Option<&Path>,
+) -> Option<PathBuf> {
+    if directory.is_none() {
+        let message = format!("the file '{name}' cannot be named here: only files can name files");
+        reader.error(at, message);
+    }
+    Some(directory?.join(name))
 }
 
 fn named_file<'n, T>(

@@ -1,40 +1,62 @@
 //! Reading a file of the configuration, which may be anything.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::OpenOptions,
     io::{self, Read},
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::Path,
+    time::SystemTime,
 };
 
-/// The largest file read, in bytes; a million overrides take half of it.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// The largest configuration file, in MiB; a million overrides take half of it.
+const MAX_MIB: u64 = 64;
 
-/// Why a file cannot be read as text.
+const MIB: u64 = 1024 * 1024;
+
+/// Why a file cannot be read, or not as text.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unreadable {
+pub enum Unreadable {
+    /// The system refused.
     #[error("cannot be read: {0}")]
     Io(#[source] io::Error),
+    /// It is none.
     #[error("is a directory, not a file")]
     Directory,
+    /// It is none that is simply read.
     #[error("is not a regular file")]
     NotRegular,
-    #[error("is larger than 64 MiB, which is the most a configuration file may have")]
-    TooLarge,
+    /// It has more than that many MiB.
+    #[error("is larger than {0} MiB, which is the most such a file may have")]
+    TooLarge(u64),
+    /// It is no text.
     #[error("is a binary file, not YAML: it has a NUL byte at offset {0}")]
     Nul(usize),
+    /// It is no text in this encoding.
     #[error("is not UTF-8 text: invalid byte at offset {0}")]
     NotUtf8(usize),
+    /// Nothing is in it.
     #[error("is empty: limits or overrides are needed")]
     Empty,
 }
 
-/// The text of a file.
+/// The text of a configuration file.
+pub(super) fn read(path: &Path) -> Result<String, Unreadable> {
+    text(read_at_most(path, MAX_MIB)?.bytes)
+}
+
+/// A file's content.
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    /// When it was changed last, if the system tells.
+    pub(crate) modified: Option<SystemTime>,
+}
+
+/// The content of a file that has up to `most` MiB.
 ///
 /// Regular files only, and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's
 /// `<(…)`): opening a named pipe would wait for its writer, and opening a device can do
 /// anything.
-pub(super) fn read(path: &Path) -> Result<String, Unreadable> {
+pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable> {
     // Looked at before it is opened: opening alone starts a watchdog.
     let metadata = std::fs::metadata(path).map_err(Unreadable::Io)?;
     let kind = metadata.file_type();
@@ -56,10 +78,21 @@ pub(super) fn read(path: &Path) -> Result<String, Unreadable> {
     if !metadata.is_file() && !open_pipe {
         return Err(Unreadable::NotRegular);
     }
-    if metadata.len() > MAX_BYTES {
-        return Err(Unreadable::TooLarge);
+    if metadata.len() > most * MIB {
+        return Err(Unreadable::TooLarge(most));
     }
-    text(read_at_most(file, MAX_BYTES)?)
+    // Its size may be unknown (a pipe) or change while it is read.
+    let mut bytes = Vec::new();
+    file.take(most * MIB + 1)
+        .read_to_end(&mut bytes)
+        .map_err(Unreadable::Io)?;
+    if bytes.len() as u64 > most * MIB {
+        return Err(Unreadable::TooLarge(most));
+    }
+    Ok(Content {
+        bytes,
+        modified: metadata.modified().ok(),
+    })
 }
 
 /// Whether a path names one of this process's open files.
@@ -67,18 +100,6 @@ pub(crate) fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || path.starts_with("/dev/fd")
         || path.starts_with("/proc/self/fd")
-}
-
-/// A file's content; its size may be unknown (a pipe) or change while it is read.
-fn read_at_most(file: File, most: u64) -> Result<Vec<u8>, Unreadable> {
-    let mut bytes = Vec::new();
-    file.take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(Unreadable::Io)?;
-    if bytes.len() as u64 > most {
-        return Err(Unreadable::TooLarge);
-    }
-    Ok(bytes)
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
@@ -94,8 +115,8 @@ fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
 
 /// Whether a text may be that of a configuration.
 pub(super) fn check(text: &str) -> Result<(), Unreadable> {
-    if text.len() as u64 > MAX_BYTES {
-        return Err(Unreadable::TooLarge);
+    if text.len() as u64 > MAX_MIB * MIB {
+        return Err(Unreadable::TooLarge(MAX_MIB));
     }
     if let Some(offset) = text.bytes().position(|byte| byte == 0) {
         return Err(Unreadable::Nul(offset));

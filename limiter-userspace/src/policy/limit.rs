@@ -141,6 +141,13 @@ pub struct Limit {
     pub default: Option<Rate>,
     /// The ids with parameters of their own, in the order of the id.
     pub overrides: Vec<Override>,
+    /// The names of the lists of those whose packets it does not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+    /// The names of the lists of those whose packets it drops, of the packets that it counts; but
+    /// for who is excluded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub block: Vec<String>,
 }
 
 impl Limit {
@@ -156,6 +163,8 @@ impl Limit {
             mode: Mode::default(),
             default,
             overrides: Vec::new(),
+            exclude: Vec::new(),
+            block: Vec::new(),
         }
     }
 }

@@ -3,10 +3,12 @@
 mod compile;
 pub mod diff;
 mod limit;
+mod list;
 mod matching;
 mod names;
 pub mod serial;
 mod units;
+mod uses;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -17,9 +19,11 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     compile::{CompileError, CompiledPolicy},
     limit::{Limit, Mode, Override, OverrideId, Rate, owner_id},
+    list::{List, Standing},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     units::{TooManyUnits, Units},
+    uses::{ListUse, Overlap, Purpose},
 };
 
 /// A subscriber's number: what stands for a regId of Boulder's.
@@ -36,15 +40,27 @@ pub struct Policy {
     /// What is done to malformed packets.
     #[serde(with = "serial::ActionForm")]
     pub malformed: Action,
+    /// The lists, each under another name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<List>,
+    /// The names of the lists of those who are never limited, blocked or banned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+    /// The names of the lists of those who are always dropped, but for who is excluded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub block: Vec<String>,
 }
 
-/// Limits without subscribers; malformed packets are dropped.
+/// Limits without subscribers and lists; malformed packets are dropped.
 impl From<Vec<Limit>> for Policy {
     fn from(limits: Vec<Limit>) -> Self {
         Self {
             limits,
             subscribers: BTreeMap::new(),
             malformed: Action::Drop,
+            lists: Vec::new(),
+            exclude: Vec::new(),
+            block: Vec::new(),
         }
     }
 }

@@ -205,7 +205,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::policy::{Fragments, Limit, Match, Mode, Override, Policy, Rate, TcpFlags};
+    use crate::policy::{Fragments, Limit, List, Match, Mode, Override, Policy, Rate, TcpFlags};
 
     fn limit() -> Limit {
         let rate = |burst| Rate {
@@ -243,15 +243,23 @@ mod tests {
                 other("::1", None),
                 other("18446744073709551615", None),
             ],
+            exclude: vec![],
+            block: vec!["us".to_owned()],
         }
     }
 
     #[test]
     fn names_are_those_of_configuration_files() {
         let policy = Policy {
-            limits: vec![limit()],
             subscribers: BTreeMap::from([(u64::MAX, vec!["192.0.2.1/32".parse().unwrap()])]),
-            malformed: Action::Drop,
+            lists: vec![List::new(
+                "us".to_owned(),
+                &["192.0.2.0/25", "192.0.2.128/25", "::1/128"]
+                    .map(|text| text.parse().unwrap())
+                    .to_vec(),
+            )],
+            exclude: vec!["us".to_owned()],
+            ..Policy::from(vec![limit()])
         };
         let json = serde_json::to_value(&policy).unwrap();
         let period = u64::MAX;
@@ -283,9 +291,12 @@ mod tests {
                         {"id": "::1", "rate": rate},
                         {"id": "18446744073709551615", "rate": rate},
                     ],
+                    "block": ["us"],
                 }],
                 "subscribers": {"18446744073709551615": ["192.0.2.1/32"]},
                 "malformed": "drop",
+                "lists": [{"name": "us", "prefixes": ["192.0.2.0/24", "::1/128"]}],
+                "exclude": ["us"],
             })
         );
         assert_eq!(serde_json::from_value::<Policy>(json).unwrap(), policy);

@@ -32,7 +32,7 @@ fn the_example_configurations_load() {
             );
         }
     }
-    assert_eq!(loaded, 5);
+    assert_eq!(loaded, 6);
 }
 
 /// What is kept of a configuration in files of our own, and sent to the command line.
@@ -49,8 +49,14 @@ fn assert_same_when_read_again(config: &Config) {
     assert_eq!((&read.0, read.1, read.2, read.3), kept);
 }
 
-/// The files that configs/with-files.yaml names.
-const NAMED: [&str; 2] = ["boulder-defaults.yml", "boulder-overrides.yml"];
+/// The files that configs/with-files.yaml and configs/lists.yaml name.
+const NAMED: [&str; 5] = [
+    "boulder-defaults.yml",
+    "boulder-overrides.yml",
+    "lists-abuse.netset",
+    "lists-drop.json",
+    "lists-tor-exits.txt",
+];
 
 #[test]
 fn the_default_configuration_is_the_demonstration_s() {

@@ -20,11 +20,11 @@ fn a_file_that_is_no_configuration() {
         (b"mode: \xff", "is not UTF-8 text: invalid byte at offset 6"),
         (
             b"{}",
-            "limits nothing: it needs a section 'limits', 'overrides', or both",
+            "limits nothing: it needs a section 'limits', 'overrides' or 'block'",
         ),
         (
             b"mode: auto",
-            "limits nothing: it needs a section 'limits', 'overrides', or both",
+            "limits nothing: it needs a section 'limits', 'overrides' or 'block'",
         ),
     ] {
         assert_eq!(
@@ -35,15 +35,15 @@ fn a_file_that_is_no_configuration() {
     check(
         "- a\n",
         &[
-            "1:1: expected a map with the sections limits, overrides, subscribers, interfaces, mode, \
-             malformed, buckets, offenders, state, metrics, found a list",
+            "1:1: expected a map with the sections limits, overrides, subscribers, lists, exclude, block, interfaces, mode, \
+             malformed, buckets, offenders, bans, state, metrics, found a list",
         ],
     );
     check(
         "limits",
         &[
-            "1:1: expected a map with the sections limits, overrides, subscribers, interfaces, mode, \
-             malformed, buckets, offenders, state, metrics, found the text 'limits'",
+            "1:1: expected a map with the sections limits, overrides, subscribers, lists, exclude, block, interfaces, mode, \
+             malformed, buckets, offenders, bans, state, metrics, found the text 'limits'",
         ],
     );
 }
@@ -67,7 +67,7 @@ fn a_path_that_is_no_file() {
         ),
         (
             large.as_path(),
-            "is larger than 64 MiB, which is the most a configuration file may have",
+            "is larger than 64 MiB, which is the most such a file may have",
         ),
         (fifo.as_path(), "is not a regular file"),
         (Path::new("/dev/zero"), "is not a regular file"),
@@ -153,7 +153,7 @@ fn one_error_is_one_line_whatever_it_quotes() {
         "\"a\\nb\\e[31m\": 1\n",
         &[
             "1:1: unknown field 'a\\nb\\u{1b}[31m', must be one of limits, overrides, subscribers, \
-             interfaces, mode, malformed, buckets, offenders, state, metrics",
+             lists, exclude, block, interfaces, mode, malformed, buckets, offenders, bans, state, metrics",
         ],
     );
 }

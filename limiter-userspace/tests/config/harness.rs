@@ -106,5 +106,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         mode: Mode::Enforce,
         default: None,
         overrides: vec![],
+        exclude: vec![],
+        block: vec![],
     }
 }

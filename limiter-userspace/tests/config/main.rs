@@ -4,6 +4,7 @@ mod examples;
 mod files;
 mod harness;
 mod limits;
+mod lists;
 mod matching;
 mod overrides;
 mod parse;

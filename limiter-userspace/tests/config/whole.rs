@@ -54,6 +54,8 @@ overrides:
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
         },
+        lists: vec![],
+        feeds: BTreeMap::new(),
         policy: Policy {
             limits: vec![
                 Limit {
@@ -80,6 +82,9 @@ overrides:
             ],
             subscribers: BTreeMap::new(),
             malformed: Action::Drop,
+            lists: vec![],
+            exclude: vec![],
+            block: vec![],
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));
@@ -127,7 +132,7 @@ fn limits_of_one_s_own() {
         rate: rated,
         comment: comment.map(ToOwned::to_owned),
     };
-    let built_in = [
+    let as_built_in = [
         Limit {
             id_format: IdFormat::Ipv6RangeCidr { prefix_length: 56 },
             mode: Mode::Observe,
@@ -151,7 +156,7 @@ fn limits_of_one_s_own() {
             },
             mode: Mode::Off,
             default: None,
-            overrides: vec![],
+            ..built_in(1)
         },
         Limit {
             name: "Net".to_owned(),
@@ -161,7 +166,7 @@ fn limits_of_one_s_own() {
             matching: Match::default(),
             mode: Mode::Enforce,
             default: Some(rate(1, 1, SECOND)),
-            overrides: vec![],
+            ..built_in(1)
         },
         Limit {
             name: "Web.syn-rate_1".to_owned(),
@@ -186,9 +191,10 @@ fn limits_of_one_s_own() {
                 overridden("192.0.2.1/32", rated, None),
                 overridden("2001:db8::/32", rated, None),
             ],
+            ..built_in(1)
         },
     ];
-    assert_eq!(config.policy.limits[..2], built_in);
+    assert_eq!(config.policy.limits[..2], as_built_in);
     assert_eq!(config.policy.limits[2..], own);
 }
 

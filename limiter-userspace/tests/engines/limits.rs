@@ -6,7 +6,7 @@ use anyhow::Result;
 use limiter_common::{
     bucket::BucketKey,
     counters::LimitTraffic,
-    limit::{Cost, IdFormat, LimitId},
+    limit::{BUILT_IN, Cost, IdFormat, LimitId},
     reason::{
         Action,
         Reason::{self, MalformedUdp, OverLimit, Unlimited, WithinLimits},
@@ -35,11 +35,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         name: format!("Limit{id}"),
         id: LimitId(id),
         id_format,
-        cost: Cost::Packets,
-        matching: Match::default(),
-        mode: Mode::Enforce,
-        default: Some(rate(burst)),
-        overrides: Vec::new(),
+        ..Limit::of_built_in(&BUILT_IN[0], Some(rate(burst)))
     }
 }
 

@@ -11,6 +11,7 @@ mod engine;
 mod flood;
 mod frames;
 mod limits;
+mod lists;
 mod longest_prefix;
 mod model;
 mod object;

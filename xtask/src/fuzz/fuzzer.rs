@@ -102,7 +102,7 @@ fn seeds(target: &str) -> Vec<PathBuf> {
         place::output().join("seeds").join(target),
         place::package().join("regressions").join(target),
     ];
-    if target == "config" {
+    if matches!(target, "config" | "feed") {
         seeds.push(workspace::root().join("configs"));
     }
     seeds

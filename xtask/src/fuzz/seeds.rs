@@ -10,7 +10,7 @@ use testbed::{
 
 use super::place;
 
-/// Writes the seeds that are made here. Those of `config` are the files in `configs/`, and
+/// Writes the seeds that are made here. Those of `config` and `feed` are the files in `configs/`, and
 /// `decision` finds its own.
 pub(super) fn write() -> Result<()> {
     let frames = frames()?;

@@ -1,6 +1,7 @@
 //! `limiter check`.
 
 mod diff;
+mod lists;
 
 use std::{
     io::{self, Write},
@@ -8,9 +9,11 @@ use std::{
 };
 
 use clap::Args;
+use jiff::Timestamp;
 use limiter_common::{gcra::Gcra, limit::IdFormat};
 use serde::Serialize;
 
+use self::lists::CheckedLists;
 use super::{
     OutputArgs, ReadArgs, print_json,
     render::{count, counted, duration, table},
@@ -55,6 +58,8 @@ struct Interned<'a> {
     period_ns: Option<u64>,
     emission_interval_ns: Option<u64>,
     overrides: usize,
+    exclude: &'a [String],
+    block: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -62,12 +67,18 @@ struct Checked<'a> {
     limits: Vec<Interned<'a>>,
     overrides: usize,
     subscribers: usize,
+    exclude: &'a [String],
+    block: &'a [String],
+    #[serde(flatten)]
+    lists: CheckedLists<'a>,
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let config = config::load(&args.file)?;
     // Everything but the kernel's part is tried.
     CompiledPolicy::new(&config.policy)?;
+    let lists = CheckedLists::of(&config);
+    lists.warn(&config, Timestamp::now());
     warn_of_lockouts(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
@@ -79,9 +90,12 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             limits,
             overrides: policy.override_count(),
             subscribers: policy.subscribers.len(),
+            exclude: &policy.exclude,
+            block: &policy.block,
+            lists,
         });
     }
-    print(&config, &limits)
+    print(&config, &limits, &lists)
 }
 
 /// Says on stderr whom the policy would lock out of this machine.
@@ -117,11 +131,13 @@ impl<'a> Interned<'a> {
             period_ns: rate.map(|rate| rate.period_ns),
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             overrides: limit.overrides.len(),
+            exclude: &limit.exclude,
+            block: &limit.block,
         }
     }
 }
 
-fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
+fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> anyhow::Result<()> {
     let header = [
         "id",
         "limit",
@@ -158,7 +174,10 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
         ]
     });
     let mut out = io::stdout();
-    writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
+    if !limits.is_empty() {
+        writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
+    }
+    lists.print(&mut out)?;
     if !config.policy.subscribers.is_empty() {
         let subscribers = config.policy.subscribers.len();
         writeln!(out, "{}", counted(subscribers, "subscriber"))?;

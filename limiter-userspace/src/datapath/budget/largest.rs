@@ -1,10 +1,7 @@
 //! The policy that asks most of the verifier.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use limiter_common::{
-    limit::{BUILT_IN, IdFormat, LimitId, MAX_LIMITS},
-    reason::Action,
-};
+use limiter_common::limit::{BUILT_IN, IdFormat, LimitId, MAX_LIMITS};
 
 use crate::policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, Rate, TcpFlags};
 
@@ -41,7 +38,7 @@ pub fn largest_policy() -> Policy {
             })
             .collect(),
         subscribers: [(1, vec![v4(0), v6(0)])].into(),
-        malformed: Action::Drop,
+        ..Policy::from(Vec::new())
     }
 }
 

@@ -10,6 +10,8 @@ use limiter_common::{
 
 use super::{
     index,
+    listed::Listed,
+    masks::Sets,
     slots::{Slots, bit},
 };
 use crate::policy::SubscriberNumber;
@@ -20,6 +22,7 @@ pub(super) struct Settings {
     pub(super) subscriber: Option<SubscriberNumber>,
     /// The slots of limits and their parameters, in the order of the slot.
     pub(super) overrides: Vec<(u32, Gcra)>,
+    pub(super) listed: Listed,
 }
 
 impl Settings {
@@ -38,6 +41,7 @@ impl Settings {
 /// The classes that were made so far.
 pub(super) struct Classes {
     slots: Slots,
+    sets: Sets,
     of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Gcra)>>,
     table: Vec<Class>,
     /// The limits' defaults, and behind them the overrides.
@@ -47,9 +51,10 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    pub(super) fn new(slots: Slots, defaults: Vec<Gcra>) -> Self {
+    pub(super) fn new(slots: Slots, sets: Sets, defaults: Vec<Gcra>) -> Self {
         let mut classes = Self {
             slots,
+            sets,
             of_subscribers: BTreeMap::new(),
             table: Vec::new(),
             rates: defaults,
@@ -78,7 +83,13 @@ impl Classes {
     }
 
     /// The class of the addresses of a family with these settings.
-    pub(super) fn of(&mut self, family: Family, settings: Settings) -> u32 {
+    pub(super) fn of(&mut self, family: Family, mut settings: Settings) -> u32 {
+        if let Some(listed) = settings.listed.settling() {
+            settings = Settings {
+                listed,
+                ..Settings::default()
+            };
+        }
         let known = match family {
             Family::V4 => &mut self.known_v4,
             Family::V6 => &mut self.known_v6,
@@ -99,22 +110,41 @@ impl Classes {
             .overrides
             .iter()
             .fold(0, |set, (slot, _)| set | bit(*slot));
+        // What a limit blocks it needs no parameters for.
+        let (excluding, blocking) = (all.listed.excluding(), all.listed.blocking());
+        let subscriber = all.subscriber.is_some();
+        let applying = self
+            .slots
+            .applying(family, overridden | blocking, subscriber);
+        let applies = applying & !excluding;
+        let standing = self.standing(all.listed, applies & blocking);
         self.table.push(Class {
-            applies: self
-                .slots
-                .applying(family, overridden, all.subscriber.is_some()),
+            applies,
             overridden,
             subscriber: all.subscriber.unwrap_or(0),
             first_override: index(self.rates.len()),
-            standing: 0,
+            standing,
         });
         self.rates
             .extend(all.overrides.iter().map(|(_, gcra)| *gcra));
         class
     }
 
-    /// The classes, and the parameters of the limits' defaults and of the classes' overrides.
-    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<Gcra>) {
-        (self.table, self.rates)
+    fn standing(&mut self, listed: Listed, blocking: u64) -> u32 {
+        if listed.is_excluded() {
+            Class::EXCLUDED
+        } else if listed.is_blocked() {
+            Class::BLOCKED
+        } else if blocking == 0 {
+            0
+        } else {
+            self.sets.place(blocking)
+        }
+    }
+
+    /// The classes, the parameters of the limits' defaults and of the classes' overrides, and the
+    /// sets of limits with those that the classes name.
+    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<Gcra>, Sets) {
+        (self.table, self.rates, self.sets)
     }
 }

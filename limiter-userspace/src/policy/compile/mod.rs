@@ -3,6 +3,7 @@
 mod classes;
 mod coverage;
 mod index;
+mod listed;
 mod masks;
 mod rates;
 mod slots;
@@ -35,7 +36,7 @@ pub enum CompileError {
     },
     /// The tables would not fit into memory.
     #[error(
-        "overrides, subscribers and matches cut addresses and ports into {0} ranges, but at \
+        "overrides, subscribers, lists and matches cut addresses and ports into {0} ranges, but at \
          most {MOST_RANGES} fit"
     )]
     TooManyRanges(usize),
@@ -101,9 +102,9 @@ impl CompiledPolicy {
             })
             .collect::<Result<_, CompileError>>()?;
 
-        let mut classes = Classes::new(slots, defaults);
+        let mut classes = Classes::new(slots, Sets::new(&policy.limits), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
-        let mut sets = Sets::new(&policy.limits);
+        let (classes, mut gcras, mut sets) = classes.into_tables();
         let mut indexed = Indexed::default();
         let mut starts = [Slot::UNUSED; Dimension::COUNT];
         let mut ranges = 0;
@@ -133,7 +134,6 @@ impl CompiledPolicy {
             }
             starts[dimension as usize] = indexed.add(&of_dimension);
         }
-        let (classes, mut gcras) = classes.into_tables();
         let (units, numbers) = known.intern(&rates.units)?;
         for gcra in &mut gcras {
             // A limit that has no default has no unit either.

@@ -60,9 +60,9 @@ impl Slots {
         }
     }
 
-    /// Those that apply to sources of a family that have these overrides, and belong to a
-    /// subscriber or not.
-    pub(super) const fn applying(&self, family: Family, overridden: u64, subscriber: bool) -> u64 {
+    /// Those that apply to sources of a family that belong to a subscriber or not; of limits
+    /// without a default only those `for_these`, which override or block these sources.
+    pub(super) const fn applying(&self, family: Family, for_these: u64, subscriber: bool) -> u64 {
         let for_family = match family {
             Family::V4 => self.for_v4,
             Family::V6 => self.for_v6,
@@ -72,7 +72,7 @@ impl Slots {
         } else {
             !self.by_subscriber
         };
-        self.on & for_family & owned & (self.with_default | overridden)
+        self.on & for_family & owned & (self.with_default | for_these)
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
     CompileError,
     classes::{Classes, Settings},
     index::Range,
+    listed::Listed,
     rates::Rates,
 };
 use crate::policy::{OverrideId, Policy, SubscriberNumber};
@@ -46,6 +47,7 @@ const V4_SHIFT: u32 = 96;
 enum Saying {
     Subscriber(SubscriberNumber),
     Override(u32, Gcra),
+    Listed(Listed),
 }
 
 /// The ranges of sources of both families, from address 0 on; none for a family of which the
@@ -71,6 +73,12 @@ pub(super) fn compile(
         let blocks = prefixes.iter().map(|prefix| Block::of(*prefix));
         sayings.extend(blocks.map(|block| (block, Saying::Subscriber(*number))));
     }
+    for list in &policy.lists {
+        if let Some(listed) = Listed::of(policy, &list.name) {
+            let blocks = list.prefixes.iter().map(|prefix| Block::of(*prefix));
+            sayings.extend(blocks.map(|block| (block, Saying::Listed(listed))));
+        }
+    }
     // Outer prefixes before those inside them.
     sayings.sort_by_key(|(block, _)| (block.first, u128::MAX - block.last));
     Ok([Family::V4, Family::V6].map(|family| ranges(family, &sayings, classes)))
@@ -90,6 +98,7 @@ fn ranges(family: Family, sayings: &[(Block, Saying)], classes: &mut Classes) ->
         match saying {
             Saying::Subscriber(number) => settings.subscriber = Some(*number),
             Saying::Override(slot, gcra) => settings.set(*slot, *gcra),
+            Saying::Listed(listed) => settings.listed |= *listed,
         }
         ranges.start(block.first, settings.clone(), classes);
         ranges.open.push((block.last, settings));

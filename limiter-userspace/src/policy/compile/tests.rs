@@ -9,7 +9,9 @@ use limiter_common::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::{Limit, Match, Override, OverrideId, PortRange};
+use crate::policy::{Limit, List, Match, Override, OverrideId, PortRange};
+
+mod listed;
 
 fn rate(burst: u64) -> Rate {
     Rate {

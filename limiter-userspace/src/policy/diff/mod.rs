@@ -1,5 +1,6 @@
 //! What one policy has other than another, and what becomes of the buckets.
 
+mod lists;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use limiter_common::{
 };
 use serde::Serialize;
 
+pub use self::lists::{ListDiff, ListNamesDiff};
 use super::{Limit, Match, Mode, OverrideId, Policy, Rate, SubscriberNumber, serial};
 
 /// What a policy enforces other than the one before it. The comments of overrides do not count.
@@ -24,6 +26,12 @@ pub struct Diff {
     pub subscribers: Vec<SubscriberDiff>,
     /// What is done to malformed packets; `None`: the same.
     pub malformed: Option<MalformedDiff>,
+    /// The lists that differ, in the order of their names.
+    pub lists: Vec<ListDiff>,
+    /// Which lists exclude; `None`: the same.
+    pub exclude: Option<ListNamesDiff>,
+    /// Which lists block; `None`: the same.
+    pub block: Option<ListNamesDiff>,
 }
 
 /// How something differs.
@@ -73,6 +81,10 @@ pub struct Terms {
     pub rate: Option<Rate>,
     /// What it does to packets above it.
     pub mode: Mode,
+    /// The lists of those whose packets it does not count.
+    pub exclude: Vec<String>,
+    /// The lists of those whose packets it drops.
+    pub block: Vec<String>,
 }
 
 /// One of the [`Terms`].
@@ -89,6 +101,10 @@ pub enum Part {
     Rate,
     /// [`Terms::mode`].
     Mode,
+    /// [`Terms::exclude`].
+    Exclude,
+    /// [`Terms::block`].
+    Block,
 }
 
 /// What becomes of a limit's buckets.
@@ -157,13 +173,29 @@ impl Diff {
                 old: old.malformed,
                 new: new.malformed,
             }),
+            lists: lists::between(&old.lists, &new.lists),
+            exclude: ListNamesDiff::between(&old.exclude, &new.exclude),
+            block: ListNamesDiff::between(&old.block, &new.block),
         }
     }
 
     /// Whether both enforce the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.limits.is_empty() && self.subscribers.is_empty() && self.malformed.is_none()
+        let Self {
+            limits,
+            subscribers,
+            malformed,
+            lists,
+            exclude,
+            block,
+        } = self;
+        limits.is_empty()
+            && subscribers.is_empty()
+            && malformed.is_none()
+            && lists.is_empty()
+            && exclude.is_none()
+            && block.is_none()
     }
 }
 
@@ -230,6 +262,8 @@ impl Terms {
             matching: limit.matching.clone(),
             rate: limit.default,
             mode: limit.mode,
+            exclude: limit.exclude.clone(),
+            block: limit.block.clone(),
         }
     }
 
@@ -240,6 +274,8 @@ impl Terms {
             (Part::Match, self.matching != other.matching),
             (Part::Rate, self.rate != other.rate),
             (Part::Mode, self.mode != other.mode),
+            (Part::Exclude, self.exclude != other.exclude),
+            (Part::Block, self.block != other.block),
         ];
         let differing = parts.into_iter().filter(|(_, differs)| *differs);
         differing.map(|(part, _)| part).collect()

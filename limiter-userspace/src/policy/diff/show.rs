@@ -5,7 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use limiter_common::limit::IdFormat;
 
 use super::{
-    BucketFate, Change, Diff, LimitDiff, MalformedDiff, OverrideDiff, Part, SubscriberDiff, Terms,
+    BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
+    Part, SubscriberDiff, Terms,
 };
 use crate::{policy::Rate, text};
 
@@ -26,6 +27,15 @@ impl Display for Diff {
         }
         if let Some(malformed) = &self.malformed {
             malformed.fmt(formatter)?;
+        }
+        for list in &self.lists {
+            list.fmt(formatter)?;
+        }
+        for (field, names) in [("exclude", &self.exclude), ("block", &self.block)] {
+            if let Some(ListNamesDiff { old, new }) = names {
+                let names = format!("{field}: {} → {}", list_names(old), list_names(new));
+                heading(formatter, Change::Changed, &names)?;
+            }
         }
         Ok(())
     }
@@ -50,6 +60,8 @@ impl Part {
             Self::Match => "match",
             Self::Rate => "rate",
             Self::Mode => "mode",
+            Self::Exclude => "exclude",
+            Self::Block => "block",
         }
     }
 }
@@ -67,6 +79,11 @@ impl Display for LimitDiff {
             (_, Some(new)) => {
                 for part in [Part::Id, Part::Cost, Part::Match, Part::Rate, Part::Mode] {
                     detail(formatter, part.name(), &new.part(part))?;
+                }
+                for (part, names) in [(Part::Exclude, &new.exclude), (Part::Block, &new.block)] {
+                    if !names.is_empty() {
+                        detail(formatter, part.name(), &new.part(part))?;
+                    }
                 }
             }
             _ => {}
@@ -115,6 +132,8 @@ impl Terms {
             Part::Match => self.matching.to_string(),
             Part::Rate => rate(self.rate),
             Part::Mode => self.mode.name().to_owned(),
+            Part::Exclude => list_names(&self.exclude),
+            Part::Block => list_names(&self.block),
         }
     }
 }
@@ -157,6 +176,15 @@ impl Display for SubscriberDiff {
     }
 }
 
+impl Display for ListDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        heading(formatter, self.change, &format!("list {}", self.list))?;
+        let [added, removed] =
+            [&self.added, &self.removed].map(|prefixes| text::count(prefixes.len() as u64));
+        detail(formatter, "prefixes", &format!("+{added} −{removed}"))
+    }
+}
+
 impl Display for MalformedDiff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let actions = format!("malformed: {} → {}", self.old.name(), self.new.name());
@@ -170,6 +198,14 @@ fn heading(formatter: &mut Formatter<'_>, change: Change, what: &str) -> fmt::Re
 
 fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     writeln!(formatter, "         {name:8}  {value}")
+}
+
+fn list_names(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 fn rate(rate: Option<Rate>) -> String {

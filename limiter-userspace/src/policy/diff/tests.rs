@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 use limiter_common::limit::LimitId;
 
 use super::*;
-use crate::policy::{Override, TcpFlags};
+use crate::policy::{List, Override, TcpFlags};
 
 fn rate(burst: u64) -> Rate {
     Rate {
@@ -31,6 +31,8 @@ fn limit(name: &str) -> Limit {
         mode: Mode::Enforce,
         default: Some(rate(20)),
         overrides: vec![overridden("192.0.2.1", 1), overridden("192.0.2.2", 2)],
+        exclude: vec![],
+        block: vec![],
     }
 }
 
@@ -236,5 +238,50 @@ fn as_json() {
             "subscribers": [],
             "malformed": {"old": "drop", "new": "pass"},
         })
+    );
+}
+
+#[test]
+fn lists_and_their_uses() {
+    let list = |name: &str, prefixes: &[&str]| {
+        let prefixes = prefixes.iter().map(|text| text.parse().unwrap());
+        List::new(name.to_owned(), &prefixes.collect())
+    };
+    check(
+        |policy| {
+            policy.lists = vec![list("us", &["192.0.2.0/28", "2001:db8::/32"])];
+            policy.exclude = vec!["us".to_owned()];
+            policy.limits[0].block = vec!["us".to_owned()];
+        },
+        &[
+            "changed  limit Web",
+            "         block     none → us",
+            "         buckets   stay as they are",
+            "added    list us",
+            "         prefixes  +2 −0",
+            "changed  exclude: none → us",
+        ],
+    );
+    let old = Policy {
+        lists: vec![
+            list("us", &["192.0.2.0/28", "2001:db8::/32"]),
+            list("gone", &["192.0.2.0/28"]),
+            list("same", &["192.0.2.0/28"]),
+        ],
+        block: vec!["gone".to_owned(), "same".to_owned()],
+        ..Policy::from(Vec::new())
+    };
+    let new = Policy {
+        lists: vec![
+            list("us", &["192.0.2.0/29", "192.0.3.0/24", "2001:db8::/32"]),
+            list("same", &["192.0.2.0/28"]),
+        ],
+        block: vec!["same".to_owned()],
+        ..Policy::from(Vec::new())
+    };
+    assert_eq!(
+        Diff::between(&old, &new).to_string(),
+        "removed  list gone\n         prefixes  +0 −1\nchanged  list us\n         prefixes  +2 −1\n\
+         changed  block: gone, same → same\n"
     );
 }

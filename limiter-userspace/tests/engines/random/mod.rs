@@ -14,7 +14,7 @@ pub(crate) use self::{
 };
 
 /// A host among few networks.
-fn address() -> impl Strategy<Value = IpAddr> {
+pub(crate) fn address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![
         (0u8..3, 0u8..4).prop_map(|(net, host)| [10, 0, net, host].into()),
         (0u16..3, 0u16..3, 0u16..3)
@@ -23,7 +23,7 @@ fn address() -> impl Strategy<Value = IpAddr> {
 }
 
 /// A network around one of the hosts, or the host alone.
-fn prefix() -> impl Strategy<Value = IpNet> {
+pub(crate) fn prefix() -> impl Strategy<Value = IpNet> {
     let lengths = prop_oneof![
         Just((8, 20)),
         Just((23, 47)),

@@ -28,6 +28,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
             limits: numbered.collect(),
             subscribers,
             malformed,
+            ..Policy::from(Vec::new())
         }
     })
 }
@@ -100,6 +101,8 @@ fn limit() -> impl Strategy<Value = Limit> {
                 mode,
                 default,
                 overrides: distinct(id_format, overrides),
+                exclude: vec![],
+                block: vec![],
             },
         )
 }

@@ -1,0 +1,39 @@
+//! Any bytes as a feed file: it is refused, or each of its entries is counted.
+
+use ipnet::IpNet;
+use limiter_userspace::lists::{self, Content, Format};
+
+/// Reads a feed in each format, and again what it holds.
+pub fn run(data: &[u8]) {
+    for format in Format::ALL {
+        let Ok(content) = lists::parse(data, format) else {
+            continue;
+        };
+        check(&content);
+        assert_ne!(content.format, Format::Auto);
+        assert_eq!(lists::parse(data, content.format).as_ref(), Ok(&content));
+        assert_eq!(read_again(&content.prefixes), content.prefixes);
+    }
+}
+
+fn check(content: &Content) {
+    assert!(content.prefixes.len() as u64 >= content.entries);
+    assert_eq!(content.first_bad.len() as u64, content.bad.min(10));
+    for bad in &content.first_bad {
+        assert!(bad.line > 0);
+        assert_eq!(bad.message.lines().count(), 1);
+    }
+    for prefix in &content.prefixes {
+        assert_eq!(prefix.trunc(), *prefix);
+        assert_ne!(prefix.prefix_len(), 0, "which is everybody");
+    }
+}
+
+/// The prefixes, written and read as a plain feed.
+fn read_again(prefixes: &[IpNet]) -> Vec<IpNet> {
+    let lines = prefixes.iter().map(|prefix| format!("{prefix}\n"));
+    let text = format!("# a feed\n{}", lines.collect::<String>());
+    let content = lists::parse(text.as_bytes(), Format::Plain).expect("a feed");
+    assert_eq!(content.bad, 0);
+    content.prefixes
+}

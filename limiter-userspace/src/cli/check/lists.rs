@@ -1,0 +1,135 @@
+//! What `limiter check` shows of lists.
+
+use std::io::{self, Write};
+
+use ipnet::IpNet;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{
+    cli::render::{count, table},
+    config::Config,
+    lists::FeedReport,
+    policy::{List, ListUse, Overlap},
+};
+
+/// The lists of a configuration, and what there is to say of them.
+#[derive(Serialize)]
+pub(super) struct CheckedLists<'a> {
+    lists: Vec<CheckedList<'a>>,
+    overlaps: Vec<Overlap<'a>>,
+}
+
+/// A list. Addresses of IPv6 are too many for a number of 64 bits.
+#[derive(Serialize)]
+struct CheckedList<'a> {
+    list: &'a str,
+    ipv4_prefixes: usize,
+    ipv6_prefixes: usize,
+    ipv4_addresses: u128,
+    ipv6_addresses: u128,
+    used_by: Vec<ListUse<'a>>,
+    files: Vec<&'a FeedReport>,
+}
+
+impl<'a> CheckedLists<'a> {
+    pub(super) fn of(config: &'a Config) -> Self {
+        let policy = &config.policy;
+        let lists = policy.lists.iter().map(|list| {
+            let feeds = config.feeds.get(&list.name).into_iter().flatten();
+            let uses = policy.list_uses();
+            CheckedList::new(
+                list,
+                uses.filter(|one| one.list == list.name).collect(),
+                feeds.map(|feed| &feed.report).collect(),
+            )
+        });
+        Self {
+            lists: lists.collect(),
+            overlaps: policy.overlaps(),
+        }
+    }
+
+    /// Says on stderr what is probably not meant.
+    pub(super) fn warn(&self, config: &Config, now: Timestamp) {
+        let sources = config.lists.iter();
+        let of_feeds = sources.flat_map(|source| {
+            let feeds = config.feeds.get(&source.name).into_iter().flatten();
+            feeds.flat_map(|feed| source.warnings(feed, now))
+        });
+        let unused = config.policy.unused_lists().map(|list| {
+            format!(
+                "nothing uses the list {}: no 'exclude' or 'block' names it",
+                list.name
+            )
+        });
+        let overlaps = self.overlaps.iter().map(ToString::to_string);
+        for warning in of_feeds.chain(unused).chain(overlaps) {
+            // Nobody is left to be warned when stderr is gone.
+            let _ = writeln!(io::stderr(), "warning: {warning}");
+        }
+    }
+
+    pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.lists.is_empty() {
+            return Ok(());
+        }
+        let header = [
+            "list",
+            "IPv4 prefixes",
+            "addresses",
+            "IPv6 prefixes",
+            "addresses",
+            "used by",
+        ];
+        let rows = self.lists.iter().map(|list| {
+            let uses: Vec<String> = list.used_by.iter().map(ToString::to_string).collect();
+            [
+                list.list.to_owned(),
+                count(list.ipv4_prefixes as u64),
+                addresses(list.ipv4_addresses),
+                count(list.ipv6_prefixes as u64),
+                addresses(list.ipv6_addresses),
+                uses.join(", "),
+            ]
+        });
+        writeln!(out, "{}", table(header, [1, 2, 3, 4], rows))
+    }
+}
+
+impl<'a> CheckedList<'a> {
+    fn new(list: &'a List, used_by: Vec<ListUse<'a>>, files: Vec<&'a FeedReport>) -> Self {
+        let of = |is_of: fn(&&IpNet) -> bool| {
+            let prefixes = list.prefixes.iter().filter(is_of);
+            // All of IPv6 is one more than the largest number.
+            prefixes.fold((0, 0_u128), |(prefixes, addresses), prefix| {
+                (prefixes + 1, addresses.saturating_add(size(*prefix)))
+            })
+        };
+        let (ipv4_prefixes, ipv4_addresses) = of(|prefix| matches!(prefix, IpNet::V4(_)));
+        let (ipv6_prefixes, ipv6_addresses) = of(|prefix| matches!(prefix, IpNet::V6(_)));
+        Self {
+            list: &list.name,
+            ipv4_prefixes,
+            ipv6_prefixes,
+            ipv4_addresses,
+            ipv6_addresses,
+            used_by,
+            files,
+        }
+    }
+}
+
+/// How many addresses a prefix has.
+fn size(prefix: IpNet) -> u128 {
+    let host_bits = prefix.max_prefix_len() - prefix.prefix_len();
+    1_u128.checked_shl(host_bits.into()).unwrap_or(u128::MAX)
+}
+
+/// A number of addresses, which are more than anybody counts in IPv6.
+fn addresses(number: u128) -> String {
+    match u64::try_from(number) {
+        Ok(number) if number < 1 << 40 => count(number),
+        _ => format!("2^{}", number.ilog2()),
+    }
+}

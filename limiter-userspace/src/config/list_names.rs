@@ -1,0 +1,49 @@
+//! The fields `exclude` and `block`: names of lists.
+
+use super::{
+    diagnostics::Place,
+    reader::{Fields, Reader},
+    seen::Seen,
+};
+
+/// Lists that are named, each once, with the places.
+#[derive(Default)]
+pub(super) struct ListNames(Vec<(String, Place)>);
+
+impl ListNames {
+    /// Whether none is named.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names and where they stand.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Place)> {
+        self.0.iter().map(|(name, place)| (name.as_str(), *place))
+    }
+
+    /// The names.
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.0.into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+/// Reads a field that names one list or more; none if the field is absent.
+pub(super) fn read_field<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    field: &str,
+) -> ListNames {
+    let mut names = ListNames::default();
+    let Some(node) = fields.get(field) else {
+        return names;
+    };
+    let mut seen = Seen::default();
+    for item in reader.one_or_more(node, "lists") {
+        if let Some(name) = reader.text(item, "a list's name")
+            && seen.is_first(reader, name, item.at, || format!("list '{name}'"))
+        {
+            names.0.push((name.to_owned(), reader.place(item.at)));
+        }
+    }
+    names
+}

@@ -1,0 +1,39 @@
+//! What a file is written in, by the first lines that tell.
+
+use super::{MAX_LINE, json_lines::Record};
+use crate::lists::Format;
+
+/// The format of a file that is not empty.
+pub(super) fn format_of(bytes: &[u8]) -> Format {
+    let start = bytes.trim_ascii_start();
+    if start.starts_with(b"[") || start == b"null" || start.starts_with(b"null\n") {
+        return Format::CrowdSec;
+    }
+    if start.starts_with(b"{") {
+        return of_object(start);
+    }
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let telling = lines.find(|line| !line.is_empty() && !b"#;".contains(&line[0]));
+    let is_ipset = telling.is_some_and(|line| {
+        let word = line.split(u8::is_ascii_whitespace).next();
+        matches!(word, Some(b"create" | b"add"))
+    });
+    if is_ipset {
+        Format::Ipset
+    } else {
+        Format::Plain
+    }
+}
+
+/// Of a file that begins with an object: one in the first line is one of many.
+fn of_object(bytes: &[u8]) -> Format {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let first = lines.next().filter(|line| line.len() <= MAX_LINE);
+    let record = first.and_then(|line| serde_json::from_slice::<Record<'_>>(line).ok());
+    let is_record = record.is_some_and(|record| record.is_metadata() || record.cidr.is_some());
+    if is_record {
+        Format::JsonLines
+    } else {
+        Format::CrowdSec
+    }
+}

@@ -1,0 +1,38 @@
+//! A JSON object a line: Spamhaus DROP, `{"cidr":"192.0.2.0/24","sblid":"SBL1","rir":"ripencc"}`.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::entries::{Entries, shown};
+
+#[derive(Deserialize)]
+pub(super) struct Record<'a> {
+    #[serde(borrow)]
+    pub(super) cidr: Option<Cow<'a, str>>,
+    /// The last line says how many there are, and when the list was made.
+    #[serde(borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+}
+
+impl Record<'_> {
+    pub(super) fn is_metadata(&self) -> bool {
+        self.kind.as_deref() == Some("metadata")
+    }
+}
+
+pub(super) fn read(line: &[u8], entries: &mut Entries) -> Result<(), String> {
+    if line.is_empty() {
+        return Ok(());
+    }
+    match serde_json::from_slice::<Record<'_>>(line) {
+        Ok(record) if record.is_metadata() => Ok(()),
+        Ok(Record {
+            cidr: Some(cidr), ..
+        }) => entries.add(&cidr),
+        _ => Err(format!(
+            "expected a JSON object with 'cidr', found '{}'",
+            shown(&String::from_utf8_lossy(line))
+        )),
+    }
+}

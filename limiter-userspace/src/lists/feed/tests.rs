@@ -1,0 +1,272 @@
+//! Samples of what others publish, cut short.
+
+use ipnet::IpNet;
+
+use super::*;
+
+/// Checks what a file is taken for, its prefixes, and its bad lines as `line: message`; it is the
+/// same when the format is named.
+#[track_caller]
+fn check(text: &str, format: Format, expected: &[&str], bad: &[&str]) {
+    let content = parse(text.as_bytes(), Format::Auto).expect("a feed");
+    assert_eq!(content.format, format);
+    let expected: Vec<IpNet> = expected.iter().map(|text| text.parse().unwrap()).collect();
+    assert_eq!(content.prefixes, expected);
+    let told = content.first_bad.iter();
+    let told: Vec<String> = told
+        .map(|bad| format!("{}: {}", bad.line, bad.message))
+        .collect();
+    assert_eq!(told, bad);
+    assert_eq!(content.bad, bad.len() as u64);
+    assert_eq!(parse(text.as_bytes(), format), Ok(content));
+}
+
+#[track_caller]
+fn refused(text: &[u8], format: Format, expected: &str) {
+    let error = parse(text, format).expect_err("a refusal").to_string();
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn firehol_netsets() {
+    let text = "#\n# firehol_level1\n#\n# Maintainer      : FireHOL\n# Entries         : 4491\n#\n\
+                0.0.0.0/8\n1.10.16.0/20\n5.134.128.0/19\r\n224.0.0.0/3\n203.0.113.7\n";
+    check(
+        text,
+        Format::Plain,
+        &[
+            "0.0.0.0/8",
+            "1.10.16.0/20",
+            "5.134.128.0/19",
+            "224.0.0.0/3",
+            "203.0.113.7/32",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn tor_exits() {
+    check(
+        "192.42.116.16\n2001:67c:e60:c0c:192:42:116:16\n\n185.220.101.1\n",
+        Format::Plain,
+        &[
+            "192.42.116.16/32",
+            "2001:67c:e60:c0c:192:42:116:16/128",
+            "185.220.101.1/32",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn spamhaus_drop_as_text() {
+    let text = "; Spamhaus DROP List 2026/11/20 - (c) 2026 The Spamhaus Project SLU\n\
+                ; Last-Modified: Fri, 20 Nov 2026 09:40:45 GMT\n\
+                1.10.16.0/20 ; SBL256894\n2a0f:7a80::/29 ; SBL650413\n";
+    check(
+        text,
+        Format::Plain,
+        &["1.10.16.0/20", "2a0f:7a80::/29"],
+        &[],
+    );
+}
+
+#[test]
+fn spamhaus_drop_as_json_lines() {
+    let text = "{\"cidr\":\"1.10.16.0/20\",\"sblid\":\"SBL256894\",\"rir\":\"apnic\"}\n\
+                {\"cidr\":\"2a0f:7a80::/29\",\"sblid\":\"SBL650413\",\"rir\":\"ripencc\"}\n\
+                {\"asn\":213371,\"rir\":\"ripencc\"}\n\
+                {\"cidr\":\"1.10.16.0\n\
+                {\"type\":\"metadata\",\"timestamp\":1763629245,\"size\":1000,\"records\":2,\
+                \"copyright\":\"(c) 2026 The Spamhaus Project SLU\"}\n";
+    check(
+        text,
+        Format::JsonLines,
+        &["1.10.16.0/20", "2a0f:7a80::/29"],
+        &[
+            "3: expected a JSON object with 'cidr', found '{\"asn\":213371,\"rir\":\"ripencc\"}'",
+            "4: expected a JSON object with 'cidr', found '{\"cidr\":\"1.10.16.0'",
+        ],
+    );
+}
+
+#[test]
+fn ranges() {
+    let text = "# first - last\n192.0.2.1-192.0.2.6\n198.51.100.0 - 198.51.100.255 # a /24\n\
+                2001:db8::-2001:db8::ff\n192.0.2.9-192.0.2.9\n";
+    check(
+        text,
+        Format::Plain,
+        &[
+            "192.0.2.1/32",
+            "192.0.2.2/31",
+            "192.0.2.4/31",
+            "192.0.2.6/32",
+            "198.51.100.0/24",
+            "2001:db8::/120",
+            "192.0.2.9/32",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn bad_lines_are_located() {
+    const EXPECTED: &str = "expected an address, prefix or range, such as '192.0.2.1', \
+                            '192.0.2.0/24' or '192.0.2.1-192.0.2.9'";
+    let text = "192.0.2.300\n192.0.2.0/24\n192.0.2.9-192.0.2.1\n0.0.0.0/0\n::-ffff:ffff:ffff:ffff:ffff:\
+                ffff:ffff:ffff\n192.0.2.1-2001:db8::1\n192.0.2.0/28-192.0.2.9\n010.0.0.1\n\
+                example.com\u{0}\n";
+    let every = "which is every address: only the configuration itself may list that";
+    let bad = [
+        format!("1: invalid entry '192.0.2.300', {EXPECTED}"),
+        "3: invalid entry '192.0.2.9-192.0.2.1', the range ends before it begins".to_owned(),
+        format!("4: invalid entry '0.0.0.0/0', {every}"),
+        format!("5: invalid entry '::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', {every}"),
+        "6: invalid entry '192.0.2.1-2001:db8::1', the range begins in one family and ends in \
+         the other"
+            .to_owned(),
+        "7: invalid entry '192.0.2.0/28-192.0.2.9', a range goes from an address to an address"
+            .to_owned(),
+        "8: invalid entry '010.0.0.1', must be without leading zeros, which some programs read \
+         as octal"
+            .to_owned(),
+        format!("9: invalid entry 'example.com\\u{{0}}', {EXPECTED}"),
+    ];
+    let bad: Vec<&str> = bad.iter().map(String::as_str).collect();
+    check(text, Format::Plain, &["192.0.2.0/24"], &bad);
+}
+
+#[test]
+fn host_bits_do_not_count() {
+    check(
+        "192.0.2.77/24\n2001:db8::1/32\n",
+        Format::Plain,
+        &["192.0.2.0/24", "2001:db8::/32"],
+        &[],
+    );
+}
+
+#[test]
+fn comments_may_be_in_any_encoding() {
+    let bytes = b"\xef\xbb\xbf# liste noire\n192.0.2.1 # caf\xe9\ncaf\xe9\n";
+    let content = parse(bytes, Format::Auto).unwrap();
+    assert_eq!((content.entries, content.bad), (1, 1));
+    assert_eq!(content.first_bad[0].line, 3);
+    assert_eq!(content.first_bad[0].message, "is not UTF-8 text");
+}
+
+const DECISIONS: &str = r#"[
+  {"duration":"3h59m12s","id":7,"origin":"CAPI","scenario":"ssh-bf","scope":"Ip","type":"ban","value":"192.0.2.1"},
+  {"duration":"1h","id":8,"origin":"cscli","scope":"Range","type":"ban","value":"2001:db8::/48"},
+  {"duration":"1h","id":9,"origin":"cscli","scope":"Ip","type":"captcha","value":"192.0.2.2"},
+  {"duration":"1h","id":10,"origin":"cscli","scope":"Country","type":"ban","value":"XY"},
+  {"duration":"-12m","id":11,"origin":"cscli","scope":"Ip","type":"ban","value":"192.0.2.3"},
+  {"duration":"1h","id":12,"simulated":true,"scope":"Ip","type":"ban","value":"192.0.2.4"},
+  {"duration":"1h","id":13,"scope":"Ip","type":"ban","value":"192.0.2"},
+  17
+]"#;
+
+#[test]
+fn crowdsec_s_decisions() {
+    check(
+        DECISIONS,
+        Format::CrowdSec,
+        &["192.0.2.1/32", "2001:db8::/48"],
+        &[
+            "8: invalid entry '192.0.2', expected an address, prefix or range, such as \
+             '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'",
+            "9: expected a decision with 'type', 'scope' and 'value', found '17'",
+        ],
+    );
+}
+
+#[test]
+fn crowdsec_s_stream_and_alerts() {
+    let ban = |value: &str| {
+        format!(r#"{{"id":1,"scope":"ip","type":"ban","duration":"4h","value":"{value}"}}"#)
+    };
+    let (one, two) = (ban("192.0.2.1"), ban("192.0.2.2"));
+    for (text, expected) in [
+        (
+            format!(r#"{{"deleted":[{two}],"new":[{one}]}}"#),
+            &["192.0.2.1/32"][..],
+        ),
+        (r#"{"deleted":null,"new":null}"#.to_owned(), &[]),
+        (
+            format!(
+                "[\n {{\"id\": 1, \"source\": {{\"scope\": \"Ip\"}}, \"decisions\": [{one}]}},\n \
+                 {{\"id\": 2, \"decisions\": null}},\n {{\"id\": 3, \"decisions\": [{two}]}}\n]"
+            ),
+            &["192.0.2.1/32", "192.0.2.2/32"],
+        ),
+        ("null\n".to_owned(), &[]),
+        ("[]".to_owned(), &[]),
+    ] {
+        check(&text, Format::CrowdSec, expected, &[]);
+    }
+}
+
+#[test]
+fn ipset_save() {
+    let text = "create blocked hash:net family inet hashsize 1024 maxelem 65536 timeout 300 \
+                bucketsize 12 initval 0x1\n\
+                create blocked6 hash:net family inet6 hashsize 1024 maxelem 65536\n\
+                add blocked 192.0.2.0/24 timeout 272\n\
+                add blocked 198.51.100.1-198.51.100.2\n\
+                add blocked 192.0.2.5 nomatch\n\
+                add blocked6 2001:db8::/32 comment \"nomatch is a word\"\n\
+                add ports 192.0.2.1,tcp:80\n\
+                flush blocked\n";
+    check(
+        text,
+        Format::Ipset,
+        &[
+            "192.0.2.0/24",
+            "198.51.100.1/32",
+            "198.51.100.2/32",
+            "2001:db8::/32",
+        ],
+        &[
+            "5: '192.0.2.5' is an exception ('nomatch'), which a list cannot have",
+            "7: invalid entry '192.0.2.1,tcp:80', expected an address, prefix or range, such as \
+             '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'",
+            "8: expected 'create' or 'add', found 'flush blocked'",
+        ],
+    );
+}
+
+#[test]
+fn what_is_no_feed_is_refused() {
+    let empty =
+        "is empty: a list that is meant to have no addresses has a line with a comment, '#'";
+    refused(b"", Format::Auto, empty);
+    refused(b"\xef\xbb\xbf \n\n", Format::Plain, empty);
+    let mut long = b"192.0.2.1\n".to_vec();
+    long.resize(long.len() + MAX_LINE + 1, b'#');
+    refused(&long, Format::Auto, "line 2 is longer than 64 KiB");
+    refused(
+        br#"{"message": "access forbidden"}"#,
+        Format::Auto,
+        "line 1, column 31: expected CrowdSec's decisions: missing field `new`",
+    );
+    refused(
+        b"[{\"id\": 1,\n \"type\": ",
+        Format::Auto,
+        "line 2, column 9: expected CrowdSec's decisions: EOF while parsing a value",
+    );
+    refused(
+        b"192.0.2.1\n",
+        Format::CrowdSec,
+        "line 1, column 5: expected CrowdSec's decisions: invalid type: floating point `192.0`, \
+         expected a sequence",
+    );
+}
+
+#[test]
+fn only_the_first_bad_lines_are_kept() {
+    let content = parse("x\n".repeat(1_000).as_bytes(), Format::Plain).unwrap();
+    assert_eq!((content.entries, content.bad), (0, 1_000));
+    assert_eq!(content.first_bad.len(), 10);
+}

@@ -1,0 +1,69 @@
+//! What the lists that have an address say of it.
+
+use std::ops::BitOrAssign;
+
+use super::slots::set_of;
+use crate::policy::Policy;
+
+/// What lists say of an address; of two lists, both hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Listed {
+    /// It is never limited.
+    excluded: bool,
+    /// It is always dropped, unless it is excluded.
+    blocked: bool,
+    /// The limits that do not count its packets.
+    excluding: u64,
+    /// The limits that drop its packets, but for those before.
+    blocking: u64,
+}
+
+impl Listed {
+    /// What the list of that name says; `None`: nothing uses it.
+    pub(super) fn of(policy: &Policy, name: &str) -> Option<Self> {
+        let named = |names: &[String]| names.iter().any(|one| one == name);
+        let listed = Self {
+            excluded: named(&policy.exclude),
+            blocked: named(&policy.block),
+            excluding: set_of(&policy.limits, |limit| named(&limit.exclude)),
+            blocking: set_of(&policy.limits, |limit| named(&limit.block)),
+        };
+        (listed != Self::default()).then_some(listed)
+    }
+
+    /// What settles everything, if anything does: then nothing else matters.
+    pub(super) fn settling(self) -> Option<Self> {
+        (self.excluded || self.blocked).then(|| Self {
+            excluded: self.excluded,
+            blocked: !self.excluded,
+            ..Self::default()
+        })
+    }
+
+    pub(super) const fn is_excluded(self) -> bool {
+        self.excluded
+    }
+
+    pub(super) const fn is_blocked(self) -> bool {
+        self.blocked && !self.excluded
+    }
+
+    /// The limits that do not count its packets.
+    pub(super) const fn excluding(self) -> u64 {
+        self.excluding
+    }
+
+    /// The limits that drop its packets.
+    pub(super) const fn blocking(self) -> u64 {
+        self.blocking & !self.excluding
+    }
+}
+
+impl BitOrAssign for Listed {
+    fn bitor_assign(&mut self, other: Self) {
+        self.excluded |= other.excluded;
+        self.blocked |= other.blocked;
+        self.excluding |= other.excluding;
+        self.blocking |= other.blocking;
+    }
+}

@@ -1,0 +1,171 @@
+//! Lists: addresses under a name, and what a policy says of those who are on them.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use super::{Limit, Policy};
+
+/// Addresses under a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct List {
+    /// Its name in files and on screens.
+    pub name: String,
+    /// As few prefixes as have all its addresses, in order: they are disjoint.
+    pub prefixes: Vec<IpNet>,
+}
+
+impl List {
+    /// The list of the addresses of all these prefixes, which may overlap.
+    #[must_use]
+    pub fn new(name: String, prefixes: &Vec<IpNet>) -> Self {
+        Self {
+            name,
+            prefixes: IpNet::aggregate(prefixes),
+        }
+    }
+
+    /// The prefix of the list that an address is in; `None`: it is not on the list.
+    #[must_use]
+    pub fn prefix_of(&self, address: IpAddr) -> Option<IpNet> {
+        let behind = self
+            .prefixes
+            .partition_point(|prefix| prefix.network() <= address);
+        let prefix = self.prefixes.get(behind.checked_sub(1)?)?;
+        prefix.contains(&address).then_some(*prefix)
+    }
+}
+
+/// What the lists of a policy, or of one limit, say of an address. Who is excluded is not
+/// blocked, on whichever lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing<'p> {
+    /// The lists that have the address and exclude it, in the order of the configuration.
+    pub excluded_by: Vec<&'p List>,
+    /// Those that have it and block it.
+    pub blocked_by: Vec<&'p List>,
+}
+
+impl Standing<'_> {
+    /// Whether the address is never limited here.
+    #[must_use]
+    pub const fn is_excluded(&self) -> bool {
+        !self.excluded_by.is_empty()
+    }
+
+    /// Whether the address is always dropped here.
+    #[must_use]
+    pub const fn is_blocked(&self) -> bool {
+        self.excluded_by.is_empty() && !self.blocked_by.is_empty()
+    }
+}
+
+impl Policy {
+    /// The list of that name.
+    #[must_use]
+    pub fn list(&self, name: &str) -> Option<&List> {
+        self.lists.iter().find(|list| list.name == name)
+    }
+
+    /// The lists that an address is on, with the prefix that it is in.
+    pub fn lists_with(&self, address: IpAddr) -> impl Iterator<Item = (&List, IpNet)> {
+        self.lists
+            .iter()
+            .filter_map(move |list| Some((list, list.prefix_of(address)?)))
+    }
+
+    /// What the lists say of an address before any limit is asked.
+    #[must_use]
+    pub fn standing_of(&self, address: IpAddr) -> Standing<'_> {
+        self.standing(&self.exclude, &self.block, address)
+    }
+
+    /// What the lists that a limit names say of an address. That counts only where
+    /// [`Self::standing_of`] says nothing, and where the address is not banned; and that it is
+    /// blocked, only for packets that the limit counts.
+    #[must_use]
+    pub fn standing_with(&self, limit: &Limit, address: IpAddr) -> Standing<'_> {
+        self.standing(&limit.exclude, &limit.block, address)
+    }
+
+    fn standing(&self, exclude: &[String], block: &[String], address: IpAddr) -> Standing<'_> {
+        let having = |names: &[String]| {
+            let lists = names.iter().filter_map(|name| self.list(name));
+            lists
+                .filter(|list| list.prefix_of(address).is_some())
+                .collect()
+        };
+        Standing {
+            excluded_by: having(exclude),
+            blocked_by: having(block),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Crowded into few addresses, so that they nest, touch and repeat.
+    fn prefix() -> impl Strategy<Value = IpNet> {
+        (any::<bool>(), any::<u8>(), 0u8..=8).prop_map(|(v4, last, length)| {
+            let (address, fixed): (IpAddr, u8) = if v4 {
+                ([192, 0, 2, last].into(), 24)
+            } else {
+                ([0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into()].into(), 120)
+            };
+            IpNet::new(address, fixed + length)
+                .expect("at most the family's bits")
+                .trunc()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_has_the_addresses_of_its_prefixes_and_no_others(
+            prefixes in prop::collection::vec(prefix(), 0..24),
+        ) {
+            let list = List::new("all".to_owned(), &prefixes);
+            for last in 0..=u8::MAX {
+                for address in [
+                    IpAddr::from([192, 0, 2, last]),
+                    IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into()]),
+                ] {
+                    let on_it = prefixes.iter().any(|prefix| prefix.contains(&address));
+                    let found = list.prefix_of(address);
+                    prop_assert_eq!(found.is_some(), on_it, "{}", address);
+                    prop_assert!(found.is_none_or(|prefix| prefix.contains(&address)));
+                }
+            }
+            // In order, disjoint, and no two that are one.
+            prop_assert!(list.prefixes.is_sorted());
+            for pair in list.prefixes.windows(2) {
+                prop_assert!(!pair[0].contains(&pair[1]));
+                let both = pair[0].supernet();
+                prop_assert!(both.is_none() || both != pair[1].supernet());
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_excluded_is_not_blocked() {
+        let list = |name: &str, prefix: &str| {
+            List::new(name.to_owned(), &vec![prefix.parse().expect("a prefix")])
+        };
+        let policy = Policy {
+            lists: vec![list("us", "192.0.2.0/28"), list("all", "192.0.2.0/24")],
+            exclude: vec!["us".to_owned()],
+            block: vec!["all".to_owned()],
+            ..Policy::from(Vec::new())
+        };
+        let both = policy.standing_of([192, 0, 2, 1].into());
+        assert!(both.is_excluded() && !both.is_blocked());
+        let blocked = policy.standing_of([192, 0, 2, 16].into());
+        assert!(!blocked.is_excluded() && blocked.is_blocked());
+        let neither = policy.standing_of([192, 0, 3, 0].into());
+        assert_eq!(neither, Standing::default());
+    }
+}
