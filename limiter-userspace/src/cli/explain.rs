@@ -17,6 +17,7 @@ use super::{
 use crate::{
     control::protocol::{Answer, Explanation, LastDrop, Request},
     lists::Extents,
+    text::short,
 };
 
 /// The column that is told where interfaces have buckets of their own.
@@ -52,6 +53,7 @@ pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanat
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let mut out = io::stdout();
+    print_bans(&mut out, explanation)?;
     if explanation.limits.is_empty() {
         for line in summary(explanation) {
             writeln!(out, "{}: {line}", explanation.address)?;
@@ -107,9 +109,35 @@ pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
     let idle = idle.map(|found| format!("on list {}, which nothing uses", found.list));
     let mut lines: Vec<String> = idle.chain(consequences(&explanation.lists)).collect();
     if explanation.lists.standing == Extents::default() && explanation.limits.is_empty() {
-        lines.push("no limit applies, every packet passes".to_owned());
+        let passes = if explanation.bans.is_empty() {
+            ", every packet passes"
+        } else {
+            ""
+        };
+        lines.push(format!("no limit applies{passes}"));
     }
     lines
+}
+
+/// A line for each ban that the address is in: they hold before any limit is asked.
+fn print_bans(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
+    for ban in &explanation.bans {
+        let by = ban.limit.as_deref().unwrap_or("an operator");
+        let until = match (ban.ends_in_ns, ban.until) {
+            (Some(ns), Some(until)) => format!("for {} more, until {until:.0}", duration(ns)),
+            _ => "until it is lifted".to_owned(),
+        };
+        let reason = match ban.reason.as_str() {
+            "" => String::new(),
+            reason => format!(": {reason}"),
+        };
+        writeln!(
+            out,
+            "BANNED by {by} as {}, {until}{reason}",
+            short(ban.prefix)
+        )?;
+    }
+    Ok(())
 }
 
 fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow::Result<()> {

@@ -4,11 +4,15 @@
 //! Who they are is asked of the kernel (`sessions`, `gateways`); what a policy means for them is
 //! told from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
 //! session that goes over an interface that is not limited.
+//!
+//! Bans of them, and of this machine itself (`addresses`), are refused unless they are forced
+//! (`protected`).
 
 mod addresses;
 mod blocked;
 mod gateways;
 mod lockout;
+mod protected;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -21,7 +25,10 @@ use thiserror::Error;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-pub use self::warning::{Budget, Role, Warning};
+pub use self::{
+    protected::{Protected, Refusal, Session},
+    warning::{Budget, Role, Warning},
+};
 use crate::policy::Policy;
 
 /// How long the kernel may take to tell one thing: the whole table of a router, or of a server

@@ -1,0 +1,247 @@
+//! Bans made, lifted and ended.
+
+use std::{
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+
+use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, start, told};
+use crate::{
+    BINARY, GOOD, assert_fails,
+    pinned::{Pinned, assert_metric, metrics},
+    succeed, text, wait_for,
+};
+
+#[test]
+fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    for (ban, inside, outside) in [
+        ("198.51.100.7", "198.51.100.7", "198.51.100.8"),
+        ("198.51.100.0/25", "198.51.100.127", "198.51.100.128"),
+        ("fd78::7", "fd78::7", "fd78::8"),
+        ("fd78:0:0:1::/64", "fd78:0:0:1:ffff::", "fd78:0:0:2::"),
+    ] {
+        ensure!(!is_banned(&pair, &limiter, inside)?);
+        let shown = limiter.show(&["ban", ban, "--reason", "of the test"])?;
+        ensure!(
+            shown
+                == format!(
+                    "{ban} is banned until it is lifted\nbans end with the daemon: it has neither \
+                     pins (run --pin) nor a state file\n"
+                ),
+            "{shown}"
+        );
+        ensure!(is_banned(&pair, &limiter, inside)?, "{inside} in {ban}");
+        ensure!(
+            !is_banned(&pair, &limiter, outside)?,
+            "{outside} not in {ban}"
+        );
+        let explained = limiter.show(&["explain", inside])?;
+        let line = format!("BANNED by an operator as {ban}, until it is lifted: of the test\n");
+        ensure!(explained.starts_with(&line), "{explained}");
+        let lifted = limiter.show(&["unban", ban])?;
+        ensure!(
+            lifted == format!("the ban of {ban} is lifted\n"),
+            "{lifted}"
+        );
+        ensure!(!is_banned(&pair, &limiter, inside)?);
+        let again = limiter.show(&["unban", ban])?;
+        ensure!(
+            again == format!("{ban} was not banned by itself\n"),
+            "{again}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn who_is_in_a_wider_ban_is_not_free() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    limiter.show(&["ban", "198.51.100.0/24", "198.51.100.7"])?;
+    let told = "198.51.100.7 is banned all the same: it is in 198.51.100.0/24, which is banned";
+    for _ in 0..2 {
+        assert_fails(&mut limiter.command(&["unban", "198.51.100.7"]), &[told])?;
+    }
+    ensure!(is_banned(&pair, &limiter, "198.51.100.7")?);
+    let shown = limiter.show(&["unban", "--all"])?;
+    ensure!(shown == "1 ban lifted\n", "{shown}");
+    ensure!(!is_banned(&pair, &limiter, "198.51.100.7")?);
+    Ok(())
+}
+
+#[test]
+fn lists_are_sorted_and_say_what_is_known() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    limiter.show(&[
+        "ban",
+        "2001:db8::/48",
+        "203.0.113.9",
+        "9.9.9.9",
+        "--for",
+        "1h",
+    ])?;
+    limiter.show(&["ban", "203.0.113.9", "--reason", "brute force: ssh"])?;
+    let json = limiter.show(&["bans", "--json"])?;
+    assert_eq!(
+        told(&json, "times")?,
+        [
+            ("9.9.9.9/32".to_owned(), json!(1)),
+            ("203.0.113.9/32".to_owned(), json!(2)),
+            ("2001:db8::/48".to_owned(), json!(1)),
+        ]
+    );
+    assert_eq!(told(&json, "reason")?[1].1, "brute force: ssh");
+    ensure!(told(&json, "until")?[1].1.is_null() && told(&json, "until")?[0].1.is_string());
+    let left = told(&json, "ends_in_ns")?[0]
+        .1
+        .as_u64()
+        .context("a number")?;
+    ensure!(
+        (3_500_000_000_000..=3_600_000_000_000).contains(&left),
+        "{left}"
+    );
+    let shown = limiter.show(&["bans", "203.0.113.0/24"])?;
+    let lines: Vec<_> = shown.lines().collect();
+    ensure!(
+        lines[0].starts_with("prefix       by        since"),
+        "{shown}"
+    );
+    ensure!(lines[1].starts_with("203.0.113.9  operator  20"), "{shown}");
+    ensure!(lines[1].ends_with("–      2  brute force: ssh"), "{shown}");
+    ensure!(lines[3] == "1 ban of up to 524 288", "{shown}");
+    let shown = limiter.show(&["bans", "--limit", "1"])?;
+    ensure!(
+        shown.ends_with("3 bans of up to 524 288, the first 1 shown\n"),
+        "{shown}"
+    );
+    let shown = limiter.show(&["bans", "2001:db8::7"])?;
+    ensure!(shown.contains("2001:db8::/48"), "{shown}");
+    let status = limiter.status()?;
+    assert_eq!(
+        status["bans"],
+        json!({"capacity": 524_288, "ipv4": 2, "ipv6": 1})
+    );
+    Ok(())
+}
+
+/// It is the kernel that ends it.
+#[test]
+fn a_ban_ends_on_time_without_a_daemon() -> Result<()> {
+    let mut pinned = Pinned::start(GOOD)?;
+    let begun = Instant::now();
+    let mut ban = pinned.with_pins("ban");
+    let shown = succeed(ban.args([CLIENT, "--for", "3s"]))?;
+    assert_eq!(
+        text(&shown.stdout)?,
+        format!("{CLIENT} is banned for 3 s\n")
+    );
+    pinned.limiter.kill()?;
+    ensure!(is_banned(&pinned.pair, &pinned.limiter, CLIENT)?);
+    ensure!(!is_banned(&pinned.pair, &pinned.limiter, NEIGHBOUR)?);
+    ensure!(begun.elapsed() < Duration::from_secs(3), "too slow to tell");
+    thread::sleep(Duration::from_secs(4).saturating_sub(begun.elapsed()));
+    ensure!(!is_banned(&pinned.pair, &pinned.limiter, CLIENT)?);
+    ensure!(listed(&pinned, "times")?.is_empty());
+    // It is remembered for as long again.
+    let mut again = pinned.with_pins("ban");
+    let shown = succeed(again.args([CLIENT, "--for", "1h"]))?;
+    let expected = format!("{CLIENT} is banned for 1 h (its ban number 2)\n");
+    assert_eq!(text(&shown.stdout)?, expected);
+    Ok(())
+}
+
+#[test]
+fn bans_are_changed_where_no_daemon_runs() -> Result<()> {
+    let mut pinned = Pinned::start(GOOD)?;
+    ensure!(pinned.limiter.terminate()?.success());
+    succeed(pinned.with_pins("ban").args([CLIENT, "198.51.100.0/24"]))?;
+    ensure!(is_banned(&pinned.pair, &pinned.limiter, CLIENT)?);
+    let status = pinned.limiter.status()?;
+    assert_eq!(status["bans"]["ipv4"], 2);
+    assert_fails(
+        pinned.with_pins("ban").arg("10.77.0.0/24"),
+        &[
+            "10.77.0.0/24 is not banned: 10.77.0.1 in it is an address of this host; --force bans \
+           it all the same",
+        ],
+    )?;
+    succeed(pinned.with_pins("unban").arg(CLIENT))?;
+    ensure!(!is_banned(&pinned.pair, &pinned.limiter, CLIENT)?);
+    pinned.limiter.restart()?;
+    assert_eq!(
+        listed(&pinned, "times")?,
+        [("198.51.100.0/24".to_owned(), json!(1))]
+    );
+    let lifted = succeed(pinned.with_pins("unban").arg("--all"))?;
+    assert_eq!(text(&lifted.stdout)?, "1 ban lifted\n");
+    Ok(())
+}
+
+#[test]
+fn metrics_tell_how_many() -> Result<()> {
+    let pinned = Pinned::start(GOOD)?;
+    succeed(
+        pinned
+            .with_pins("ban")
+            .args([CLIENT, "2001:db8::/48", "--for", "1s"]),
+    )?;
+    succeed(pinned.with_pins("ban").args([NEIGHBOUR, "198.51.100.7"]))?;
+    succeed(pinned.with_pins("unban").arg("198.51.100.7"))?;
+    let server = &pinned.pair.server;
+    let ended = "limiter_bans_ended_total{limit=\"\"} 2";
+    wait_for(|| Ok(metrics(server)?.lines().any(|line| line == ended)))?;
+    for line in [
+        "limiter_bans{family=\"ipv4\"} 1",
+        "limiter_bans{family=\"ipv6\"} 0",
+        "limiter_bans_capacity 524288",
+        "limiter_bans_made_total{limit=\"\"} 4",
+        "limiter_bans_lifted_total{limit=\"\"} 1",
+        "limiter_bans_made_total{limit=\"PacketsPerIPAddress\"} 0",
+    ] {
+        assert_metric(server, line)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn wrong_usage() -> Result<()> {
+    for (arguments, expected) in [
+        (&["ban"][..], "<ADDRESS|PREFIX>"),
+        (&["ban", "--stdin", "192.0.2.1"], "cannot be used with"),
+        (&["ban", "192.0.2.1/24"], "did you mean 192.0.2.0/24?"),
+        (&["ban", "::/0"], "::/0 would ban everybody"),
+        (&["ban", "192.0.2.1", "--for", "10"], "its unit is missing"),
+        (&["ban", "192.0.2.1", "--for", "0s"], "must be > 0"),
+        (
+            &["ban", "192.0.2.1", "--reason", "a\nb"],
+            "one line of text",
+        ),
+        (&["unban"], "<ADDRESS|PREFIX|--all>"),
+        (&["unban", "--all", "192.0.2.1"], "cannot be used with"),
+        (&["bans", "eth0"], "expected an address or a prefix"),
+    ] {
+        let output = Command::new(BINARY).args(arguments).output()?;
+        let told = text(&output.stderr)?;
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        ensure!(told.contains(expected), "{told}");
+    }
+    for command in [&["ban", "192.0.2.1"][..], &["unban", "--all"], &["bans"]] {
+        assert_fails(
+            Command::new(BINARY).args(command).args([
+                "--socket",
+                "/nonexistent/socket",
+                "--pin",
+                "/nonexistent/pins",
+            ]),
+            &["no limiter is running (nobody answers at /nonexistent/socket): …"],
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Bans from a stream.
+
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    process::{Child, Command, Output, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+use testbed::Limiter;
+
+use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, start, told};
+use crate::{GOOD, pinned::Pinned, text, wait_for};
+
+fn spawn(command: &mut Command) -> Result<Child> {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    Ok(piped.stderr(Stdio::piped()).spawn()?)
+}
+
+/// What becomes of a command that reads this.
+fn feed(command: &mut Command, input: &str) -> Result<Output> {
+    let mut child = spawn(command)?;
+    let mut stdin = child.stdin.take().context("a pipe")?;
+    stdin.write_all(input.as_bytes())?;
+    drop(stdin);
+    Ok(child.wait_with_output()?)
+}
+
+fn stream(limiter: &Limiter, input: &str) -> Result<Output> {
+    feed(&mut limiter.command(&["ban", "--stdin"]), input)
+}
+
+/// The summary, without what is said of bans that end with the daemon.
+fn summary(output: &Output) -> Result<&str> {
+    text(&output.stdout)?.lines().next().context("a line")
+}
+
+#[test]
+fn twenty_thousand_changes() -> Result<()> {
+    const BANNED: u32 = 15_000;
+    const LIFTED: u32 = 5_000;
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    let address = |number: u32| format!("198.18.{}.{}", number / 256, number % 256);
+    let mut input = String::new();
+    for number in 0..BANNED {
+        writeln!(input, "{} 1h flood {number}", address(number))?;
+    }
+    for number in 0..LIFTED {
+        writeln!(input, "-{}", address(3 * number))?;
+    }
+    let output = stream(&limiter, &input)?;
+    ensure!(output.status.success(), "{output:?}");
+    assert_eq!(
+        summary(&output)?,
+        "banned 15 000, lifted 5 000, refused 0, bad 0"
+    );
+    let bans = told(&limiter.show(&["bans", "--json"])?, "reason")?;
+    let left = (0..BANNED).filter(|number| number % 3 != 0);
+    let expected = left.map(|number| {
+        let reason = format!("flood {number}");
+        (format!("{}/32", address(number)), json!(reason))
+    });
+    ensure!(bans.into_iter().eq(expected));
+    ensure!(is_banned(&pair, &limiter, &address(BANNED - 1))?);
+    ensure!(!is_banned(&pair, &limiter, &address(3))?);
+    assert_eq!(limiter.status()?["bans"]["ipv4"], 10_000);
+    Ok(())
+}
+
+#[test]
+fn bad_lines_are_told_and_the_others_applied() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    let output = stream(
+        &limiter,
+        "# whom we know\n\n198.51.100.7\nnonsense\n198.51.100.0/23\n10.77.0.1 1h\n\
+         2001:db8::/48 1x because\n203.0.113.9 1h because\nunban 198.51.100.9\n\0\n",
+    )?;
+    assert_eq!(output.status.code(), Some(1));
+    let counts = "banned 3, lifted 0, refused 1, bad 3, not banned before 1";
+    assert_eq!(summary(&output)?, counts);
+    let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
+    let mut lines: Vec<_> = text(&output.stderr)?.lines().collect();
+    assert_eq!(lines.pop(), Some("not all of it was applied"));
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            &format!("line 10: {expected}"),
+            &format!("line 4: {expected}"),
+            "line 6: 10.77.0.1 is not banned: it is an address of this host; --force bans it all \
+             the same",
+            "line 7: '1x' is no duration: unknown unit 'x', must be one of ns, us, ms, s, m, h",
+        ]
+    );
+    Ok(())
+}
+
+#[test]
+fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
+    let mut pinned = Pinned::start(GOOD)?;
+    let mut child = spawn(pinned.with_pins("ban").arg("--stdin"))?;
+    let mut stdin = child.stdin.take().context("a pipe")?;
+    writeln!(stdin, "{CLIENT}")?;
+    wait_for(|| Ok(listed(&pinned, "times")?.len() == 1))?;
+    ensure!(is_banned(&pinned.pair, &pinned.limiter, CLIENT)?);
+    // Whether or not there is a daemon; and it does not keep one from being started.
+    ensure!(pinned.limiter.terminate()?.success());
+    writeln!(stdin, "{NEIGHBOUR}\n-{CLIENT}")?;
+    wait_for(|| Ok(is_banned(&pinned.pair, &pinned.limiter, NEIGHBOUR)?))?;
+    pinned.limiter.restart()?;
+    writeln!(stdin, "198.51.100.7")?;
+    drop(stdin);
+    let output = child.wait_with_output()?;
+    ensure!(output.status.success(), "{output:?}");
+    assert_eq!(
+        text(&output.stdout)?,
+        "banned 3, lifted 1, refused 0, bad 0\n"
+    );
+    let expected = [NEIGHBOUR, "198.51.100.7"].map(|address| (format!("{address}/32"), json!(1)));
+    assert_eq!(listed(&pinned, "times")?, expected);
+    Ok(())
+}
+
+/// As its streaming API tells them, and as `cscli decisions list -o json` does.
+#[test]
+fn decisions_of_crowdsec() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    let decision = |value: &str, scope: &str, kind: &str, duration: &str| {
+        json!({
+            "id": 1, "origin": "crowdsec", "type": kind, "scope": scope, "value": value,
+            "duration": duration, "scenario": "crowdsecurity/ssh-bf", "uuid": "x",
+        })
+    };
+    let first = json!({
+        "new": [
+            decision("198.51.100.7", "Ip", "ban", "3h59m49.5s"),
+            decision("2001:db8:7::/48", "Range", "ban", "167h"),
+            decision("198.51.100.8", "Ip", "captcha", "4h"),
+            decision("FR", "Country", "ban", "4h"),
+            decision("198.51.100.9", "Ip", "ban", "-1m2s"),
+            decision("198.51.100.10", "ip", "ban", "4h"),
+            {"id": 7},
+        ],
+        "deleted": null,
+    });
+    let second = json!({"new": null, "deleted": [decision("198.51.100.10", "Ip", "ban", "-1s")]});
+    let alerts = json!([{
+        "id": 3, "scenario": "x",
+        "decisions": [decision("203.0.113.9", "Ip", "ban", "4h")],
+    }]);
+    let output = stream(&limiter, &format!("{first}\n{second}{alerts}\n"))?;
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        summary(&output)?,
+        "banned 4, lifted 1, refused 0, bad 1, skipped 3"
+    );
+    let told_of = text(&output.stderr)?;
+    ensure!(
+        told_of.contains("decision 7: a decision has a value, a scope and a type"),
+        "{told_of}"
+    );
+    let bans = told(&limiter.show(&["bans", "--json"])?, "reason")?;
+    let expected = ["198.51.100.7/32", "203.0.113.9/32", "2001:db8:7::/48"];
+    assert_eq!(
+        bans,
+        expected.map(|prefix| (prefix.to_owned(), json!("crowdsecurity/ssh-bf")))
+    );
+
+    let output = stream(&limiter, "[{\"value\":")?;
+    assert_eq!(output.status.code(), Some(1));
+    ensure!(text(&output.stderr)?.starts_with("stdin cannot be read further: no decisions: "));
+    Ok(())
+}
