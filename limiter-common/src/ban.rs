@@ -86,7 +86,8 @@ impl BanKey {
 pub struct Ban {
     /// When it ends, in nanoseconds of the decision's clock; [`FOREVER`]: when it is lifted.
     pub until_ns: u64,
-    /// When it began, in nanoseconds of the decision's clock.
+    /// When it began, in nanoseconds of the decision's clock; a time before that clock's first,
+    /// such as a boot, wraps.
     pub since_ns: u64,
     /// How often the prefix was banned, this time included; it counts from 1.
     pub times: u16,

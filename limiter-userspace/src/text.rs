@@ -1,4 +1,15 @@
-//! Numbers as people read and write them.
+//! Numbers and prefixes as people read and write them.
+
+use ipnet::IpNet;
+
+/// A prefix, one that is a single address without its length: `192.0.2.1`, `192.0.2.0/24`.
+pub(crate) fn short(prefix: IpNet) -> String {
+    if prefix.prefix_len() == prefix.max_prefix_len() {
+        prefix.addr().to_string()
+    } else {
+        prefix.to_string()
+    }
+}
 
 /// A count with its thousands apart: `1 048 576`.
 pub(crate) fn count(number: u64) -> String {

@@ -12,7 +12,10 @@ use super::{
     OutputArgs, ReadArgs, print_json,
     render::{ago, at_least, count, duration, table_without},
 };
-use crate::control::protocol::{Answer, Explanation, LastDrop, Request};
+use crate::{
+    control::protocol::{Answer, Explanation, LastDrop, Request},
+    text::short,
+};
 
 /// The column that is told where interfaces have buckets of their own.
 const INTERFACE: usize = 4;
@@ -47,12 +50,14 @@ pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanat
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let mut out = io::stdout();
+    print_bans(&mut out, explanation)?;
     if explanation.limits.is_empty() {
-        writeln!(
-            out,
-            "{}: no limit applies, every packet passes",
-            explanation.address
-        )?;
+        let passes = match explanation.bans.as_slice() {
+            [] => ", every packet passes",
+            _ => "",
+        };
+        let address = explanation.address;
+        writeln!(out, "{address}: no limit applies{passes}")?;
         return print_last_drop(&mut out, explanation.last_drop.as_ref());
     }
     let rows = explanation.limits.iter().map(|limit| {
@@ -92,6 +97,27 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let table = table_without(hidden, header, [6, 7, 8, 9, 10], rows);
     writeln!(out, "{table}")?;
     print_last_drop(&mut out, explanation.last_drop.as_ref())
+}
+
+/// A line for each ban that the address is in: they hold before any limit is asked.
+fn print_bans(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
+    for ban in &explanation.bans {
+        let by = ban.limit.as_deref().unwrap_or("an operator");
+        let until = match (ban.ends_in_ns, ban.until) {
+            (Some(ns), Some(until)) => format!("for {} more, until {until:.0}", duration(ns)),
+            _ => "until it is lifted".to_owned(),
+        };
+        let reason = match ban.reason.as_str() {
+            "" => String::new(),
+            reason => format!(": {reason}"),
+        };
+        writeln!(
+            out,
+            "BANNED by {by} as {}, {until}{reason}",
+            short(ban.prefix)
+        )?;
+    }
+    Ok(())
 }
 
 fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bans;
 mod check;
 mod completions;
 mod confirm;
@@ -63,6 +64,12 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show who was dropped most, by which limit, and how often
     Offenders(offenders::OffendersArgs),
+    /// Drop every packet of addresses and prefixes, for a time or until it is lifted
+    Ban(bans::ban::BanArgs),
+    /// Lift bans: packets from there are judged by the limits again
+    Unban(bans::unban::UnbanArgs),
+    /// Show who is banned, by whom, why, and until when
+    Bans(bans::list::BansArgs),
     /// Have the daemon read its configuration again; a bad one changes nothing
     Reload(reload::ReloadArgs),
     /// Keep the policy that `limiter run --confirm` would otherwise revert
@@ -102,25 +109,56 @@ struct ReadArgs {
 impl ReadArgs {
     /// The daemon's answer; or, where none runs and something is pinned, what that says.
     fn ask(&self, request: &Request) -> anyhow::Result<Answer> {
-        let not_running = match client::ask(&self.control.socket, request.clone()) {
-            Err(error @ ClientError::NotRunning(_)) => error,
-            answer => return Ok(answer?),
-        };
-        let Some(pins) = Pins::look(&self.pin) else {
-            return Err(not_running.into());
-        };
-        match Datapath::adopt(pins)? {
-            Adopted::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
-            Adopted::Links(pins, _) => bail!(
-                "what is pinned in {} is enforced, but this version of the limiter cannot read it: \
-                 `limiter run --pin` takes it over, `limiter detach` removes it",
-                pins.directory().display()
-            ),
-            Adopted::Datapath(datapath, _) => match daemon::look(&datapath, request) {
-                Answer::Error(error) => Err(ClientError::Refused(error).into()),
-                answer => Ok(answer),
-            },
+        self.conversation().ask(request)
+    }
+
+    /// For more than one request.
+    const fn conversation(&self) -> Conversation<'_> {
+        Conversation {
+            with: self,
+            pinned: None,
         }
+    }
+}
+
+/// Requests one after another, to the daemon or to what is pinned.
+struct Conversation<'r> {
+    with: &'r ReadArgs,
+    /// Once no daemon has answered.
+    pinned: Option<Datapath>,
+}
+
+impl Conversation<'_> {
+    fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
+        let datapath = match &self.pinned {
+            Some(datapath) => datapath,
+            None => match client::ask(&self.with.control.socket, request.clone()) {
+                Err(not_running @ ClientError::NotRunning(_)) => {
+                    let Some(pins) = Pins::look(&self.with.pin) else {
+                        return Err(not_running.into());
+                    };
+                    self.pinned.insert(adopt(pins, not_running)?)
+                }
+                answer => return Ok(answer?),
+            },
+        };
+        match daemon::look(datapath, request) {
+            Answer::Error(error) => Err(ClientError::Refused(error).into()),
+            answer => Ok(answer),
+        }
+    }
+}
+
+/// What is pinned, where no daemon runs.
+fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
+    match Datapath::adopt(pins)? {
+        Adopted::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
+        Adopted::Links(pins, _) => bail!(
+            "what is pinned in {} is enforced, but this version of the limiter cannot read it: \
+             `limiter run --pin` takes it over, `limiter detach` removes it",
+            pins.directory().display()
+        ),
+        Adopted::Datapath(datapath, _) => Ok(*datapath),
     }
 }
 
@@ -141,6 +179,9 @@ impl Cli {
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
             Command::Offenders(args) => offenders::offenders(args),
+            Command::Ban(args) => bans::ban::ban(&args),
+            Command::Unban(args) => bans::unban::unban(&args),
+            Command::Bans(args) => bans::list::bans(&args),
             Command::Reload(args) => reload::reload(&args),
             Command::Confirm(args) => confirm::confirm(&args),
             Command::Detach(args) => detach::detach(&args),

@@ -19,8 +19,8 @@ const LONG_PATIENCE: Duration = Duration::from_mins(2);
 
 const fn patience(request: &Request) -> Duration {
     match request {
-        // Long configurations on slow machines.
-        Request::Reload | Request::Confirm => LONG_PATIENCE,
+        // Long configurations on slow machines; half a million bans.
+        Request::Reload | Request::Confirm | Request::LiftBans => LONG_PATIENCE,
         _ => PATIENCE,
     }
 }

@@ -12,9 +12,12 @@ use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
 
-use super::settings::SettingDiff;
+use super::{
+    bans::{BanChanges, BanStatus, BansChanged, BansPage, BansQuery},
+    settings::SettingDiff,
+};
 use crate::{
-    config::{Buckets, Offenders},
+    config::{Bans, Buckets, Offenders},
     daemon::History,
     policy::Policy,
 };
@@ -65,6 +68,12 @@ pub enum Request {
     },
     /// Who was dropped most.
     Offenders(OffenderQuery),
+    /// Who is banned.
+    Bans(BansQuery),
+    /// Bans are to be made or lifted.
+    ChangeBans(BanChanges),
+    /// All bans are to be lifted.
+    LiftBans,
     /// Buckets are to be full again.
     Reset(ResetQuery),
     /// Tokens are to be given back.
@@ -146,6 +155,15 @@ pub enum Answer {
     Explanation(Explanation),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
+    /// To [`Request::Bans`].
+    Bans(BansPage),
+    /// To [`Request::ChangeBans`].
+    BansChanged(BansChanged),
+    /// To [`Request::LiftBans`].
+    BansLifted {
+        /// How many held.
+        lifted: u64,
+    },
     /// To [`Request::Policy`].
     Policy(Box<Policy>),
     /// To [`Request::Reload`].
@@ -174,6 +192,8 @@ pub struct Status {
     pub buckets: BucketsStatus,
     /// How many of those who were dropped are remembered.
     pub offenders: Offenders,
+    /// How many addresses and ranges are banned.
+    pub bans: BansStatus,
     /// Where all of it is pinned; `None`: it ends with the daemon.
     pub pinned: Option<PathBuf>,
     /// The daemon; `None`: none is running, what is pinned is enforced.
@@ -253,6 +273,18 @@ pub struct BucketsStatus {
     pub lossy_evictions: u64,
 }
 
+/// How many addresses and ranges are banned.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BansStatus {
+    /// How many there may be.
+    #[serde(flatten)]
+    pub settings: Bans,
+    /// How many IPv4 addresses and ranges are.
+    pub ipv4: u32,
+    /// How many IPv6 addresses and ranges are.
+    pub ipv6: u32,
+}
+
 /// The state file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StateStatus {
@@ -262,6 +294,8 @@ pub struct StateStatus {
     pub saved_at: Option<Timestamp>,
     /// How many buckets in debt it has since.
     pub buckets: u64,
+    /// How many bans it has since, also those that have ended and are remembered.
+    pub bans: u64,
     /// How often it could not be saved since the daemon was started.
     pub errors: u64,
     /// Why it could not be saved the last time; `None`: it could.
@@ -305,6 +339,8 @@ pub struct Explanation {
     pub address: IpAddr,
     /// The limits that apply, in the order of their ids.
     pub limits: Vec<LimitExplanation>,
+    /// The bans that it is in, the widest first.
+    pub bans: Vec<BanStatus>,
     /// When a packet of the address was last dropped; `None`: never, or it is not remembered.
     pub last_drop: Option<LastDrop>,
 }

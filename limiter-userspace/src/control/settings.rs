@@ -52,6 +52,12 @@ pub fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
             status.offenders.to_string(),
             config.offenders.to_string(),
         ),
+        difference(
+            "bans",
+            status.bans.settings == config.bans,
+            status.bans.settings.to_string(),
+            config.bans.to_string(),
+        ),
     ];
     settings.into_iter().flatten().collect()
 }
@@ -190,6 +196,7 @@ mod tests {
                 config.mode = AttachMode::Generic;
                 config.buckets.store = Store::Hash;
                 config.offenders.capacity = 0;
+                config.bans.capacity = 2048;
                 status.daemon.as_mut().unwrap().metrics = None;
             },
             &[
@@ -197,6 +204,7 @@ mod tests {
                 "buckets     {store: table, capacity: 1048576, when-full: evict, scope: host} → \
                  {store: hash, capacity: 1048576, scope: host}",
                 "offenders   {capacity: 65536} → {capacity: 0}",
+                "bans        {capacity: 524288} → {capacity: 2048}",
                 "mode        native on eth0 → generic",
                 "metrics     off → 127.0.0.1:9470",
             ],

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::protocol::{BucketsStatus, DaemonStatus, InterfaceStatus, PolicyStatus, Status};
+use super::protocol::{
+    BansStatus, BucketsStatus, DaemonStatus, InterfaceStatus, PolicyStatus, Status,
+};
 use crate::{
-    config::{Buckets, Metrics, Offenders},
+    config::{Bans, Buckets, Metrics, Offenders},
     daemon::History,
 };
 
@@ -30,6 +32,11 @@ pub(crate) fn status() -> Status {
             lossy_evictions: 0,
         },
         offenders: Offenders::default(),
+        bans: BansStatus {
+            settings: Bans::default(),
+            ipv4: 0,
+            ipv6: 0,
+        },
         pinned: None,
         daemon: Some(DaemonStatus {
             metrics: Metrics::default().listen,

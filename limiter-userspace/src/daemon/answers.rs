@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 use limiter_common::{counters::LimitTraffic, reason::Reason};
 
 use super::{
-    Daemon, confirm,
+    Daemon, bans, confirm,
     named::{NamedBucket, bucket_named},
     offenders, refill,
 };
 use crate::{
     control::protocol::{
-        Answer, BucketsStatus, DaemonStatus, Explanation, InterfaceStatus, LimitExplanation,
+        Answer, BansStatus, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
     },
     datapath::{Attachment, Datapath, DatapathError, Holding},
@@ -33,7 +33,9 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
             daemon.detach.notify_one();
             Answer::Detaching
         }
-        request => read(&daemon.datapath(), &request, Some(daemon.status())),
+        Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
+        Request::LiftBans => bans::lift_all(&daemon).await,
+        request => read(&daemon.datapath(), &request, Some(&daemon)),
     }
 }
 
@@ -43,7 +45,7 @@ pub fn look(datapath: &Datapath, request: &Request) -> Answer {
     read(datapath, request, None)
 }
 
-fn read(datapath: &Datapath, request: &Request, daemon: Option<DaemonStatus>) -> Answer {
+fn read(datapath: &Datapath, request: &Request, daemon: Option<&Daemon>) -> Answer {
     match request {
         Request::Status => {
             let status = status(datapath, daemon);
@@ -51,25 +53,28 @@ fn read(datapath: &Datapath, request: &Request, daemon: Option<DaemonStatus>) ->
         }
         Request::Explain { address } => told(explain(datapath, *address).map(Answer::Explanation)),
         Request::Offenders(query) => told(offenders::list(datapath, query).map(Answer::Offenders)),
+        Request::Bans(query) => told(bans::page(datapath, query).map(Answer::Bans)),
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
         Request::Reset(query) => told(refill::reset(datapath, query).map(Answer::Refilled)),
         Request::Refund(query) => told(refill::refund(datapath, query).map(Answer::Refilled)),
-        Request::Reload | Request::Confirm | Request::Detach => {
-            Answer::Error("it takes a daemon to do that".to_owned())
-        }
+        Request::Reload
+        | Request::Confirm
+        | Request::Detach
+        | Request::ChangeBans(_)
+        | Request::LiftBans => Answer::Error("it takes a daemon to do that".to_owned()),
     }
 }
 
-fn told(answer: Result<Answer, impl Error>) -> Answer {
+pub(super) fn told(answer: Result<Answer, impl Error>) -> Answer {
     answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
 }
 
 /// The daemon's status.
 pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
-    status(&daemon.datapath(), Some(daemon.status()))
+    status(&daemon.datapath(), Some(daemon))
 }
 
-fn status(datapath: &Datapath, daemon: Option<DaemonStatus>) -> Result<Status, DatapathError> {
+fn status(datapath: &Datapath, daemon: Option<&Daemon>) -> Result<Status, DatapathError> {
     let manifest = datapath.manifest();
     let policy = &manifest.policy;
     let attachments = datapath.attachments();
@@ -86,6 +91,10 @@ fn status(datapath: &Datapath, daemon: Option<DaemonStatus>) -> Result<Status, D
         let traffic = datapath.limit_traffic(limit.id)?;
         limits.insert(limit.name.clone(), limit_status(limit, traffic));
     }
+    let [ipv4, ipv6] = match daemon {
+        Some(daemon) => daemon.bans.store().holding(),
+        None => bans::count(datapath)?,
+    };
     let never_there = manifest.interfaces.iter().filter(|name| {
         let mut attachments = attachments.iter();
         attachments.all(|attachment| attachment.interface != **name)
@@ -114,8 +123,13 @@ fn status(datapath: &Datapath, daemon: Option<DaemonStatus>) -> Result<Status, D
             lossy_evictions: datapath.lossy_evictions()?,
         },
         offenders: manifest.settings.offenders,
+        bans: BansStatus {
+            settings: manifest.settings.bans,
+            ipv4,
+            ipv6,
+        },
         pinned: datapath.pins().map(|pins| pins.directory().to_owned()),
-        daemon,
+        daemon: daemon.map(Daemon::status),
         reasons,
         limits,
     })
@@ -151,6 +165,7 @@ fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, Datapath
     Ok(Explanation {
         address,
         limits: limits.collect(),
+        bans: bans::of_address(datapath, address)?,
         last_drop: offenders::last_drop(datapath, address)?,
     })
 }

@@ -30,6 +30,7 @@ use tracing::info;
 
 pub use self::{
     answers::look,
+    bans::{BanCounts, BansDone, change_pinned, lift_pinned},
     changes::{History, LastReload},
     startup::{Options, StartupError},
 };
@@ -47,8 +48,8 @@ pub struct Daemon {
     /// Saves what buckets owe; `None`: nobody wants it.
     state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
-    /// Who takes it has the datapath already.
-    bans: Mutex<bans::BanStore>,
+    /// What is known of bans beside the kernel's map.
+    bans: bans::BanKeeper,
     changes: Mutex<Changes>,
     /// Who asks for a reload.
     reloads: reload::Requests,
@@ -74,7 +75,7 @@ impl Daemon {
             metrics,
             state,
             datapath: RwLock::new(datapath),
-            bans: Mutex::default(),
+            bans: bans::BanKeeper::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             unconfirmed: tokio::sync::Notify::new(),
@@ -100,6 +101,12 @@ impl Daemon {
         self.state.as_ref().map(StateKeeper::status)
     }
 
+    /// How many bans there are, and what was done with them since the daemon runs.
+    #[must_use]
+    pub fn ban_counts(&self) -> BanCounts {
+        self.bans.store().counts()
+    }
+
     fn status(&self) -> DaemonStatus {
         DaemonStatus {
             metrics: self.metrics,
@@ -112,10 +119,6 @@ impl Daemon {
         self.datapath
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn bans(&self) -> MutexGuard<'_, bans::BanStore> {
-        self.bans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn changes(&self) -> MutexGuard<'_, Changes> {

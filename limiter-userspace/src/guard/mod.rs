@@ -4,9 +4,14 @@
 //! Who they are is asked of the kernel (`sessions`, `gateways`); what a policy means for them is
 //! told from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
 //! session that goes over an interface that is not limited.
+//!
+//! Bans of them, and of this machine itself (`addresses`), are refused unless they are forced
+//! (`protected`).
 
+mod addresses;
 mod gateways;
 mod lockout;
+mod protected;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -19,7 +24,10 @@ use thiserror::Error;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-pub use self::warning::{Budget, Role, Warning};
+pub use self::{
+    protected::{Protected, Refusal, Session},
+    warning::{Budget, Role, Warning},
+};
 use crate::policy::Policy;
 
 /// How long the kernel may take to tell one thing: the whole table of a router, or of a server
@@ -93,12 +101,9 @@ pub async fn warn_of(policy: &Policy) {
     }
 }
 
-async fn told(
-    what: &str,
-    answer: impl Future<Output = Result<Vec<Guarded>, GatherError>>,
-) -> Vec<Guarded> {
+async fn told<T>(what: &str, answer: impl Future<Output = Result<Vec<T>, GatherError>>) -> Vec<T> {
     match timeout(PATIENCE, answer).await {
-        Ok(Ok(guarded)) => return guarded,
+        Ok(Ok(told)) => return told,
         Ok(Err(error)) => debug!("the kernel does not tell the {what}: {error}"),
         Err(_) => debug!("the kernel has not told the {what} within {PATIENCE:?}"),
     }

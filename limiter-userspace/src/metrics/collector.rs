@@ -1,5 +1,7 @@
 //! Reads the kernel's counters at each scrape.
 
+mod bans;
+
 use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
@@ -74,6 +76,7 @@ impl Collector for DaemonCollector {
         )?)?;
 
         offenders(datapath, &mut encoder)?;
+        bans::encode(&self.0.ban_counts(), datapath, &mut encoder)?;
         reloads(&self.0.history(), &mut encoder)?;
         if let Some(status) = self.0.state_status() {
             state(&status, &mut encoder)?;

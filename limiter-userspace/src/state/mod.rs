@@ -1,9 +1,10 @@
-//! What outlives the daemon, and a reboot: who owes what.
+//! What outlives the daemon, and a reboot: who owes what, and who is banned.
 //!
 //! A [`Snapshot`] is made of the buckets that owe something, and put back into buckets of any
 //! store and size as far as that is possible; the datapath does both. Here are what it is, its
 //! bytes, and the file that they are kept in.
 
+mod bans;
 mod debts;
 mod file;
 mod format;
@@ -12,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub(crate) use self::debts::left_of;
 pub use self::{
+    bans::{Moment, SavedBan},
     debts::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
     file::{LoadError, SaveError, StateFile},
     format::FormatError,
@@ -27,6 +29,8 @@ pub struct Snapshot {
     pub names: Names,
     /// What buckets owed then.
     pub sets: Vec<SetDebts>,
+    /// Who was banned.
+    pub bans: Vec<SavedBan>,
 }
 
 impl Snapshot {

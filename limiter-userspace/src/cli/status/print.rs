@@ -84,6 +84,12 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         status.buckets.settings.store.name(),
         count(status.buckets.lossy_evictions),
     )?;
+    writeln!(
+        out,
+        "bans: {} of up to {}",
+        count(u64::from(status.bans.ipv4) + u64::from(status.bans.ipv6)),
+        count(status.bans.settings.capacity.into()),
+    )?;
     writeln!(out)?;
 
     let limits: Vec<_> = status
@@ -126,11 +132,12 @@ fn print_state(out: &mut impl Write, state: &StateStatus) -> anyhow::Result<()> 
     match state.saved_at {
         Some(saved_at) => writeln!(
             out,
-            "state: {file}, saved {saved_at:.0} with {} in debt",
+            "state: {file}, saved {saved_at:.0} with {} in debt and {}",
             counted(
                 usize::try_from(state.buckets).unwrap_or(usize::MAX),
                 "bucket"
             ),
+            counted(usize::try_from(state.bans).unwrap_or(usize::MAX), "ban"),
         )?,
         None => writeln!(out, "state: {file}, not saved yet")?,
     }

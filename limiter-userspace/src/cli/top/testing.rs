@@ -95,6 +95,7 @@ pub(super) fn explanation(address: &str) -> Explanation {
             retry_in_ns: 250_000,
             reset_in_ns: 2 * SECOND_NS,
         }],
+        bans: Vec::new(),
         last_drop: Some(LastDrop {
             limit: "PacketsPerIPAddress".to_owned(),
             drops: 1234,

@@ -1,11 +1,18 @@
 //! The bans of the daemon: made and lifted, forgotten in time. The kernel's map is the one truth;
 //! here is how it is changed, and what is counted of it.
 
+mod change;
+mod list;
+mod saved;
 mod store;
 mod table;
 mod tally;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 use tokio::{
     task::spawn_blocking,
@@ -13,12 +20,67 @@ use tokio::{
 };
 use tracing::{error, warn};
 
-pub(super) use self::store::{BanStore, Bans};
+pub(super) use self::{
+    change::{change, lift_all},
+    list::{count, of_address, page},
+    saved::{restore, save},
+    store::{BanStore, Bans},
+};
+pub use self::{
+    change::{change_pinned, lift_pinned},
+    store::{BanCounts, BansDone},
+};
 use super::Daemon;
-use crate::datapath::{BanMaps, Datapath, DatapathError, monotonic_now};
+use crate::{
+    datapath::{BanMaps, Datapath, DatapathError, monotonic_now},
+    guard::{Protected, Session},
+};
+
+/// How long it is remembered who is protected: a stream of bans asks a thousand times a second,
+/// and the routes of a router take long to tell.
+const MEMORY: Duration = Duration::from_secs(5);
 
 /// How often some thousand bans are looked through for those that are to be forgotten.
 const SWEEP: Duration = Duration::from_secs(1);
+
+/// What the daemon knows of bans beside the kernel's map.
+#[derive(Default)]
+pub(super) struct BanKeeper {
+    /// Who takes it has the datapath already.
+    store: Mutex<BanStore>,
+    protected: tokio::sync::Mutex<Option<Remembered>>,
+}
+
+/// Whom the guard speaks for, as it was at a time and for somebody's session.
+struct Remembered {
+    at: Instant,
+    session: Option<Session>,
+    protected: Protected,
+}
+
+impl BanKeeper {
+    /// What is counted of bans, as of a second ago at most.
+    pub(super) fn store(&self) -> MutexGuard<'_, BanStore> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whom nobody bans unless by force, as of some seconds ago at most. `session`: that of whoever
+    /// wants to ban.
+    pub(super) async fn protected(&self, session: Option<Session>) -> Protected {
+        let mut known = self.protected.lock().await;
+        let is_fresh = |known: &Remembered| known.session == session && known.at.elapsed() < MEMORY;
+        if let Some(known) = known.as_ref().filter(|known| is_fresh(known)) {
+            return known.protected.clone();
+        }
+        let protected = Protected::gather(session).await;
+        *known = Some(Remembered {
+            at: Instant::now(),
+            session,
+            protected: protected.clone(),
+        });
+        protected
+    }
+}
 
 impl Daemon {
     /// Looks at bans or changes them; nobody else does meanwhile, and no policy comes with other
@@ -28,7 +90,7 @@ impl Daemon {
         act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
     ) -> Result<T, E> {
         let datapath = self.datapath();
-        let mut store = self.bans();
+        let mut store = self.bans.store();
         with_bans_of(&datapath, &mut store, act)
     }
 }

@@ -61,15 +61,37 @@ pub(in crate::daemon) struct Banned {
     pub(in crate::daemon) replaced: Option<Ban>,
 }
 
-/// What was done since the daemon runs, by whose bans they are.
+/// What was done with bans of one limit, or of operators, since the daemon runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::daemon) struct Done {
+pub struct BansDone {
     /// Bans that were made, those in place of another included.
-    pub(in crate::daemon) made: u64,
+    pub made: u64,
     /// Bans that were lifted.
-    pub(in crate::daemon) lifted: u64,
+    pub lifted: u64,
     /// Bans that have ended by themselves.
-    pub(in crate::daemon) ended: u64,
+    pub ended: u64,
+}
+
+/// How many bans there are, and what was done with them since the daemon runs.
+#[derive(Clone, Debug, Default)]
+pub struct BanCounts {
+    /// How many hold, by family, as of a second ago at most.
+    pub holding: [u32; 2],
+    done: BTreeMap<Origin, BansDone>,
+}
+
+impl BanCounts {
+    /// What was done with the bans of a limit; `None`: of operators.
+    #[must_use]
+    pub fn done(&self, limit: Option<LimitId>) -> BansDone {
+        let done = self.done.get(&origin(limit));
+        done.copied().unwrap_or_default()
+    }
+}
+
+/// What stands for a limit, or for operators, in a ban.
+fn origin(limit: Option<LimitId>) -> Origin {
+    limit.map_or(Ban::BY_HAND, |limit| limit.0)
 }
 
 /// What is known of a table of bans beside the bans.
@@ -78,7 +100,7 @@ pub(in crate::daemon) struct BanStore {
     /// The table that is counted; `None`: none yet.
     counted: Option<u32>,
     tally: Tally,
-    done: BTreeMap<Origin, Done>,
+    done: BTreeMap<Origin, BansDone>,
     /// How far ended bans were looked for.
     position: Option<u32>,
 }
@@ -105,6 +127,20 @@ impl BanStore {
             table,
             now_ns,
         })
+    }
+
+    /// How many bans hold, by family, as of when they were opened last; one that has ended counts
+    /// for up to a second more.
+    pub(in crate::daemon) const fn holding(&self) -> [u32; 2] {
+        self.tally.holding()
+    }
+
+    /// The same, and what was done.
+    pub(in crate::daemon) fn counts(&self) -> BanCounts {
+        BanCounts {
+            holding: self.holding(),
+            done: self.done.clone(),
+        }
     }
 
     fn count(&mut self, table: &impl BanTable, now_ns: u64) -> Result<(), DatapathError> {
@@ -138,7 +174,7 @@ impl<T: BanTable> Bans<'_, T> {
     /// Bans a prefix, in place of a ban that it has.
     pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
         let key = key(new.prefix).ok_or(BanError::Everybody)?;
-        let before = self.table.get(&key)?;
+        let before = self.remembered(new.prefix)?;
         if before.is_none() {
             self.make_room()?;
         }
@@ -151,7 +187,7 @@ impl<T: BanTable> Bans<'_, T> {
                 .map_or(FOREVER, |for_ns| self.now_ns.saturating_add(for_ns)),
             since_ns: self.now_ns,
             times: before.map_or(1, |before| before.times.saturating_add(1)),
-            limit: new.limit.map_or(Ban::BY_HAND, |limit| limit.0),
+            limit: origin(new.limit),
             reason_length: u32::try_from(text.len()).unwrap_or_default(),
             reason,
         };
@@ -211,16 +247,6 @@ impl<T: BanTable> Bans<'_, T> {
         key(prefix).map_or(Ok(None), |key| self.table.get(&key))
     }
 
-    /// How many bans hold, by family; one that has ended counts for up to a second more.
-    pub(in crate::daemon) const fn holding(&self) -> [u32; 2] {
-        self.store.tally.holding()
-    }
-
-    /// What was done since the daemon runs, by whose bans they are.
-    pub(in crate::daemon) const fn all_done(&self) -> &BTreeMap<Origin, Done> {
-        &self.store.done
-    }
-
     /// Forgets ended bans, where it is time, among the next some thousand bans. Does nothing where
     /// none has ended.
     pub(in crate::daemon) fn sweep(&mut self) -> Result<(), DatapathError> {
@@ -269,14 +295,14 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(())
     }
 
-    fn done(&mut self, ban: &Ban) -> &mut Done {
+    fn done(&mut self, ban: &Ban) -> &mut BansDone {
         self.store.done.entry(ban.limit).or_default()
     }
 }
 
 /// Whether a ban has ended for as long as it lasted, or for a day.
 pub(in crate::daemon) fn is_forgotten(ban: &Ban, now_ns: u64) -> bool {
-    let lasted = ban.until_ns.saturating_sub(ban.since_ns);
+    let lasted = ban.until_ns.wrapping_sub(ban.since_ns);
     now_ns >= ban.until_ns.saturating_add(lasted.min(LONGEST_MEMORY)) && ban.until_ns != FOREVER
 }
 

@@ -83,9 +83,9 @@ impl Tally {
         if end(ban) > self.now {
             let family = family(key).index();
             self.holding[family] -= 1;
-            take_one(&mut self.ends, (end(ban), ban.limit, family));
+            take_one(&mut self.ends, &(end(ban), ban.limit, family));
         }
-        take_one(&mut self.by_length, key.length_bit())
+        take_one(&mut self.by_length, &key.length_bit())
     }
 
     /// It is `now_ns`, in nanoseconds of the decision's clock; returns whose bans have ended since
@@ -105,14 +105,14 @@ impl Tally {
 }
 
 /// Takes one off a count; returns whether that was the last.
-fn take_one<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) -> bool {
-    let Some(count) = counts.get_mut(&key) else {
+fn take_one<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else {
         return true;
     };
     *count -= 1;
     let is_last = *count == 0;
     if is_last {
-        counts.remove(&key);
+        counts.remove(key);
     }
     is_last
 }

@@ -18,7 +18,7 @@ use tokio::{
 use tracing::{error, info, warn};
 
 pub(super) use self::resume::Resumed;
-use super::Daemon;
+use super::{Daemon, bans};
 use crate::{
     control::protocol::StateStatus,
     datapath::{DatapathError, wall_clock_now},
@@ -28,7 +28,7 @@ use crate::{
 /// How often it is saved: so much is lost at most when the daemon is killed or the power fails.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// Saves what buckets owe, and remembers how that went.
+/// Saves what buckets owe and who is banned, and remembers how that went.
 pub(super) struct StateKeeper {
     file: StateFile,
     /// Who holds it is saving.
@@ -55,6 +55,7 @@ impl StateKeeper {
                 file: path,
                 saved_at: None,
                 buckets: 0,
+                bans: 0,
                 errors: 0,
                 error: None,
             }),
@@ -78,6 +79,7 @@ impl StateKeeper {
                 }
                 status.saved_at = Some(snapshot.saved_at);
                 status.buckets = snapshot.count();
+                status.bans = snapshot.bans.len() as u64;
                 status.error = None;
             }
             Err(error) => {
@@ -96,6 +98,7 @@ impl StateKeeper {
             saved_at: wall_clock_now(),
             names: datapath.manifest().names.clone(),
             sets: datapath.capture()?,
+            bans: bans::save(&datapath)?,
         };
         drop(datapath);
         self.file.save(&snapshot)?;

@@ -1,11 +1,11 @@
 //! Going on where the daemon before has ended: with its limits' ids, its units, the secret of its
-//! table, and what buckets owed.
+//! table, what buckets owed, and who was banned.
 
 use tracing::{info, warn};
 
 use super::StateKeeper;
 use crate::{
-    daemon::{candidate::Known, enforce::warn_of_lost},
+    daemon::{bans, candidate::Known, enforce::warn_of_lost},
     datapath::{DatapathError, Prepared, Settings, wall_clock_now},
     state::Snapshot,
 };
@@ -41,7 +41,7 @@ impl Resumed {
         }
     }
 
-    /// Puts back what buckets owed, less the time that has passed.
+    /// Puts back what buckets owed, less the time that has passed, and bans who was banned.
     pub(in crate::daemon) fn restore(&self, prepared: &Prepared) -> Result<(), DatapathError> {
         let Self(snapshot) = self;
         let restored = prepared.restore(&snapshot.sets, snapshot.age_ns(wall_clock_now()))?;
@@ -50,6 +50,6 @@ impl Resumed {
             snapshot.saved_at, restored.restored, restored.full
         );
         warn_of_lost(restored.lost);
-        Ok(())
+        bans::restore(prepared, &snapshot.bans)
     }
 }

@@ -13,8 +13,8 @@ use std::{
 };
 
 use super::{
-    Attachment, Datapath, DatapathError, Manifest, Restored, interface::Interface, log::Forwarding,
-    pins::Pins, program::Program, state::State,
+    Attachment, Datapath, DatapathError, Manifest, ReputationMaps, Restored, interface::Interface,
+    log::Forwarding, pins::Pins, program::Program, state::State,
 };
 use crate::{policy::CompiledPolicy, state::SetDebts};
 
@@ -46,6 +46,12 @@ impl Prepared {
         };
         let (state, units) = (&self.state, &self.policy.units);
         Datapath::restore_into(state, units, name_of, sets, passed_ns)
+    }
+
+    /// What is known of sources, where that is new; `None`: it goes on.
+    #[must_use]
+    pub const fn reputation(&self) -> Option<&ReputationMaps> {
+        self.state.reputation()
     }
 }
 

@@ -98,7 +98,7 @@ impl BanMaps {
     }
 
     /// Bans many prefixes.
-    pub(super) fn insert_all(&self, bans: &[(BanKey, Ban)]) -> Result<(), DatapathError> {
+    pub fn insert_all(&self, bans: &[(BanKey, Ban)]) -> Result<(), DatapathError> {
         let present = self.lengths()?;
         let mut lengths = present;
         for (key, _) in bans {
@@ -160,7 +160,7 @@ impl BanMaps {
     }
 
     fn set_lengths(&self, lengths: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError> {
-        let words: [u32; LENGTH_WORDS as usize] = std::array::from_fn(|word| word as u32);
+        let words: Vec<u32> = (0..LENGTH_WORDS).collect();
         batch::update(&self.lengths, &words, &lengths).map_err(error(BAN_LENGTHS))
     }
 }

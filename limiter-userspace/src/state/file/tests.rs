@@ -2,6 +2,7 @@ use std::{os::unix::fs::PermissionsExt as _, process::Command};
 
 use jiff::ToSpan as _;
 use limiter_common::{
+    ban::{Ban, MAX_REASON},
     bucket::BucketKey,
     gcra::Gcra,
     limit::{Cost, LimitId},
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     policy::{Names, Units},
-    state::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
+    state::{Debts, HashDebt, Moment, SavedBan, SetDebts, StoredDebts, TableDebt, TableDebts},
 };
 
 fn snapshot(stored: StoredDebts) -> Snapshot {
@@ -29,7 +30,23 @@ fn snapshot(stored: StoredDebts) -> Snapshot {
                 stored,
             },
         }],
+        bans: vec![ban()],
     }
+}
+
+fn ban() -> SavedBan {
+    let mut reason = [0; MAX_REASON];
+    reason[..4].copy_from_slice(b"spam");
+    let ban = Ban {
+        until_ns: u64::MAX,
+        since_ns: 7,
+        times: 2,
+        limit: Ban::BY_HAND,
+        reason_length: 4,
+        reason,
+    };
+    let now = Moment::new(8, "2026-03-01T12:00:00Z".parse().unwrap());
+    SavedBan::new("192.0.2.0/24".parse().unwrap(), &ban, now)
 }
 
 fn of_table() -> Snapshot {
@@ -93,6 +110,25 @@ fn what_is_saved_is_loaded() {
     assert_eq!(names(&directory), ["state"]);
     let mode = fs::metadata(file.path()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+/// The version before has no bans.
+#[test]
+fn what_version_1_has_saved_is_loaded() {
+    let (_directory, file) = place();
+    let snapshot = Snapshot {
+        bans: Vec::new(),
+        ..of_table()
+    };
+    let mut bytes = format::encode(&snapshot).unwrap();
+    bytes.truncate(bytes.len() - 4);
+    assert_eq!(bytes.pop(), Some(0), "an empty section");
+    let length = (bytes.len() - 20) as u64;
+    bytes[8] = 1;
+    bytes[12..20].copy_from_slice(&length.to_le_bytes());
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    fs::write(file.path(), bytes).unwrap();
+    assert_eq!(file.load().unwrap(), Some(snapshot));
 }
 
 #[test]
@@ -168,10 +204,10 @@ fn every_missing_or_added_byte_is_seen() {
 fn strange_files() {
     assert_eq!(refused(b"limits: {}\n"), "it is no state file of limiter's");
     let mut newer = format::encode(&of_table()).unwrap();
-    newer[8] = 2;
+    newer[8] = 3;
     assert_eq!(
         refused(&newer),
-        "it is of version 2, and this limiter knows versions up to 1"
+        "it is of version 3, and this limiter knows versions up to 2"
     );
     let mut endless = format::encode(&of_table()).unwrap();
     endless[12..20].fill(0xff);

@@ -192,12 +192,12 @@ proptest! {
                 }
                 Step::Restart => store = BanStore::default(),
             }
-            let bans = store.open(&table, now * SECOND).unwrap();
+            store.open(&table, now * SECOND).unwrap();
             let count = |v6: bool| {
                 let holding = model.holding(now);
                 holding.filter(|prefix| prefix.addr().is_ipv6() == v6).count() as u32
             };
-            prop_assert_eq!(bans.holding(), [count(false), count(true)]);
+            prop_assert_eq!(store.holding(), [count(false), count(true)]);
             for prefix in model.0.keys() {
                 let is_banned = model.holding(now).any(|held| held.contains(&prefix.network()));
                 let source = Address::from(prefix.network());
@@ -239,17 +239,19 @@ fn what_was_done_is_counted_by_whose_it_is() {
     bans.ban(&new(prefix(0), Some(10))).unwrap();
     assert!(bans.unban(prefix(1)).unwrap().is_some());
     assert!(bans.unban(prefix(1)).unwrap().is_none());
-    let bans = store.open(&table, 12 * SECOND).unwrap();
-    let by_hand = Done {
+    store.open(&table, 12 * SECOND).unwrap();
+    let counts = store.counts();
+    let by_hand = BansDone {
         made: 4,
         lifted: 1,
         ended: 2,
     };
-    let limit = Done {
+    let by_limit = BansDone {
         made: 1,
-        ..Done::default()
+        ..BansDone::default()
     };
-    let expected = BTreeMap::from([(7, limit), (Ban::BY_HAND, by_hand)]);
-    assert_eq!(*bans.all_done(), expected);
-    assert_eq!(bans.holding(), [1, 0]);
+    assert_eq!(counts.done(None), by_hand);
+    assert_eq!(counts.done(Some(LimitId(7))), by_limit);
+    assert_eq!(counts.done(Some(LimitId(8))), BansDone::default());
+    assert_eq!(store.holding(), [1, 0]);
 }

@@ -1,0 +1,144 @@
+//! `limiter ban`.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write as _},
+};
+
+use anyhow::bail;
+use clap::Args;
+use ipnet::IpNet;
+use serde_json::json;
+
+use super::{change::change, parse, stream};
+use crate::{
+    cli::{OutputArgs, ReadArgs, print_json, render::duration},
+    control::bans::{BanChange, BanChanges, BanOutcome, BanReason, BanRequest},
+    guard::Session,
+    text::short,
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct BanArgs {
+    /// The addresses and prefixes to drop every packet of
+    #[arg(
+        value_name = "ADDRESS|PREFIX",
+        value_parser = parse::prefix,
+        required_unless_present = "stdin",
+        conflicts_with = "stdin"
+    )]
+    prefixes: Vec<IpNet>,
+
+    /// Read from stdin whom to ban, as it comes: lines `ADDRESS|PREFIX [DURATION] [REASON]`, and
+    /// `-ADDRESS` to lift a ban; or decisions of CrowdSec in JSON
+    #[arg(long)]
+    stdin: bool,
+
+    #[command(flatten)]
+    terms: Terms,
+
+    /// Ban also gateways, this host's own addresses, peers of SSH sessions, and who is excluded
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// What holds for all bans that do not say otherwise.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct Terms {
+    /// For how long, such as 10m or 24h; until the ban is lifted unless it is given
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse::duration_ns)]
+    pub(super) for_ns: Option<u64>,
+
+    /// Why: up to 88 bytes of text
+    #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]
+    pub(super) reason: BanReason,
+}
+
+pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
+    if args.stdin {
+        return stream::stream(&args.read, &args.terms, args.force, args.output.json);
+    }
+    let request = |prefix| {
+        BanChange::Ban(BanRequest {
+            prefix,
+            for_ns: args.terms.for_ns,
+            reason: args.terms.reason.clone(),
+        })
+    };
+    let wanted = BanChanges {
+        changes: args.prefixes.iter().copied().map(request).collect(),
+        force: args.force,
+        together: true,
+        session: Session::own(),
+    };
+    let changed = change(&args.read, &wanted)?;
+    let banned = args.prefixes.iter().zip(&changed.outcomes);
+    if args.output.json {
+        let bans = banned.map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
+        print_json(&json!({
+            "bans": bans.collect::<Vec<_>>(),
+            "ends_with_daemon": changed.ends_with_daemon,
+        }))?;
+    } else {
+        let mut out = io::stdout();
+        for (prefix, outcome) in banned {
+            if let Some(line) = line(*prefix, outcome, args.terms.for_ns) {
+                writeln!(out, "{line}")?;
+            }
+        }
+        if changed.ends_with_daemon {
+            writeln!(
+                out,
+                "bans end with the daemon: it has neither pins (run --pin) nor a state file"
+            )?;
+        }
+    }
+    let refused = args.prefixes.iter().zip(&changed.outcomes);
+    let refused = refused.filter_map(|(prefix, outcome)| match outcome {
+        BanOutcome::Refused { reason } => {
+            Some(format!("{} is not banned: {reason}", short(*prefix)))
+        }
+        _ => None,
+    });
+    let refused: Vec<_> = refused.collect();
+    if !refused.is_empty() {
+        bail!("{}", refused.join("\n"));
+    }
+    Ok(())
+}
+
+/// What has become of a ban that was not refused.
+fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<String> {
+    let BanOutcome::Banned {
+        times,
+        replaced,
+        excluded_by,
+    } = outcome
+    else {
+        return None;
+    };
+    let prefix = short(prefix);
+    let mut line = match for_ns {
+        Some(ns) => format!("{prefix} is banned for {}", duration(ns)),
+        None => format!("{prefix} is banned until it is lifted"),
+    };
+    if *replaced {
+        line += ", in place of the ban that it had";
+    }
+    if *times > 1 {
+        let _ = write!(line, " (its ban number {times})");
+    }
+    if let Some(list) = excluded_by {
+        let _ = write!(
+            line,
+            "; without effect while it is on the list {list}, which is excluded"
+        );
+    }
+    Some(line)
+}

@@ -1,0 +1,136 @@
+//! `limiter bans`.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::bail;
+use clap::Args;
+use ipnet::IpNet;
+use serde::Serialize;
+
+use super::parse;
+use crate::{
+    cli::{
+        OutputArgs, ReadArgs,
+        render::{count, counted, duration},
+    },
+    control::{
+        bans::{BanStatus, BansQuery},
+        protocol::{Answer, Request},
+    },
+    text::short,
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct BansArgs {
+    /// Only the bans that this address or prefix is in, and those in it
+    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
+    prefix: Option<IpNet>,
+
+    /// How many to show at most; all unless it is given
+    #[arg(long, value_name = "NUMBER")]
+    limit: Option<usize>,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// The bans that hold.
+#[derive(Serialize)]
+struct List {
+    /// How many there may be.
+    capacity: u32,
+    /// How many were found.
+    found: usize,
+    /// By their prefixes.
+    bans: Vec<BanStatus>,
+}
+
+pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
+    let mut list = fetch(&args.read, args.prefix)?;
+    list.bans.truncate(args.limit.unwrap_or(usize::MAX));
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.output.json {
+        serde_json::to_writer(&mut out, &list).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        print(&mut out, &list)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// All bans, some thousand an answer.
+fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
+    let mut conversation = read.conversation();
+    let mut all = Vec::new();
+    let mut position = None;
+    let capacity = loop {
+        let query = BansQuery { prefix, position };
+        let Answer::Bans(page) = conversation.ask(&Request::Bans(query))? else {
+            bail!("the daemon answered something else than was asked");
+        };
+        all.extend(page.bans);
+        position = page.next;
+        if position.is_none() {
+            break page.capacity;
+        }
+    };
+    all.sort_unstable_by_key(|ban: &BanStatus| ban.prefix);
+    // One that was made anew between two answers is in both.
+    all.dedup_by_key(|ban| ban.prefix);
+    Ok(List {
+        capacity,
+        found: all.len(),
+        bans: all,
+    })
+}
+
+const HEADER: [&str; 6] = ["prefix", "by", "since", "ends in", "times", "reason"];
+
+/// A line for each: a table that is laid out as a whole takes much memory with half a million.
+fn print(out: &mut impl Write, list: &List) -> anyhow::Result<()> {
+    if !list.bans.is_empty() {
+        let mut widths = HEADER.map(str::len);
+        for ban in &list.bans {
+            for (width, cell) in widths.iter_mut().zip(cells(ban)) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        print_row(out, widths, &HEADER.map(ToOwned::to_owned))?;
+        for ban in &list.bans {
+            print_row(out, widths, &cells(ban))?;
+        }
+        writeln!(out)?;
+    }
+    let room = count(list.capacity.into());
+    write!(out, "{} of up to {room}", counted(list.found, "ban"))?;
+    if list.bans.len() < list.found {
+        write!(out, ", the first {} shown", count(list.bans.len() as u64))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn cells(ban: &BanStatus) -> [String; 6] {
+    [
+        short(ban.prefix),
+        ban.limit.clone().unwrap_or_else(|| "operator".to_owned()),
+        format!("{:.0}", ban.since),
+        ban.ends_in_ns.map_or_else(|| "–".to_owned(), duration),
+        count(ban.times.into()),
+        ban.reason.clone(),
+    ]
+}
+
+/// Numbers line up on the right.
+fn print_row(out: &mut impl Write, widths: [usize; 6], row: &[String; 6]) -> io::Result<()> {
+    let [prefix, by, since, ends_in, times, reason] = row;
+    let [of_prefix, of_by, of_since, of_ends_in, of_times, _] = widths;
+    let line = format!(
+        "{prefix:of_prefix$}  {by:of_by$}  {since:of_since$}  {ends_in:>of_ends_in$}  \
+         {times:>of_times$}  {reason}"
+    );
+    writeln!(out, "{}", line.trim_end())
+}

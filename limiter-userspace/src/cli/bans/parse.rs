@@ -1,0 +1,79 @@
+//! What stands for a ban on the command line and in a stream.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::{config::duration, control::bans::BanReason};
+
+/// An address or a prefix that may be banned.
+pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(address.into());
+    }
+    let prefix: IpNet = text.parse().map_err(|_| {
+        "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48".to_owned()
+    })?;
+    if prefix.trunc() != prefix {
+        return Err(format!(
+            "a prefix has no host bits set, did you mean {}?",
+            prefix.trunc()
+        ));
+    }
+    if prefix.prefix_len() == 0 {
+        return Err(format!("{prefix} would ban everybody"));
+    }
+    Ok(prefix)
+}
+
+/// For how many nanoseconds a ban is to last.
+pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
+    duration::parse(text).map_err(|error| error.to_string())
+}
+
+/// Why somebody is banned.
+pub(super) fn reason(text: &str) -> Result<BanReason, String> {
+    BanReason::try_from(text.to_owned()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        let check = |text: &str, expected: Result<&str, &str>| {
+            let expected = expected.map(|text| text.parse::<IpNet>().unwrap());
+            assert_eq!(prefix(text), expected.map_err(ToOwned::to_owned), "{text}");
+        };
+        check("192.0.2.7", Ok("192.0.2.7/32"));
+        check("2001:db8::/48", Ok("2001:db8::/48"));
+        check(
+            "192.0.2.7/24",
+            Err("a prefix has no host bits set, did you mean 192.0.2.0/24?"),
+        );
+        check("0.0.0.0/0", Err("0.0.0.0/0 would ban everybody"));
+        check("::/0", Err("::/0 would ban everybody"));
+        for text in ["", "eth0", "192.0.2", "192.0.2.0/33", "192.0.2.1-9"] {
+            let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
+            check(text, Err(expected));
+        }
+    }
+
+    #[test]
+    fn reasons_are_one_short_line() {
+        assert_eq!(reason("").unwrap().as_str(), "");
+        assert_eq!(reason(&"é".repeat(44)).unwrap().as_str().len(), 88);
+        let check = |text: &str, expected: &str| assert_eq!(reason(text).unwrap_err(), expected);
+        check(
+            &"é".repeat(45),
+            "a reason has at most 88 bytes, and this one has 90",
+        );
+        for text in ["two\nlines", "\u{1b}[31mred", "a\0"] {
+            check(
+                text,
+                "a reason is one line of text, without control characters",
+            );
+        }
+    }
+}

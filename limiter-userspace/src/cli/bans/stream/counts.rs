@@ -1,0 +1,58 @@
+//! What has become of a stream.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{control::bans::BanOutcome, text::count};
+
+/// How many of its changes had which end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Counts {
+    /// Bans that were made, those in place of another included.
+    pub(super) banned: u64,
+    /// Bans that were lifted.
+    pub(super) lifted: u64,
+    /// Bans that were to be lifted, and were not there.
+    pub(super) not_banned: u64,
+    /// Bans that were refused.
+    pub(super) refused: u64,
+    /// Lines or decisions that mean nothing.
+    pub(super) bad: u64,
+    /// Decisions that are no bans of addresses or ranges, or have ended.
+    pub(super) skipped: u64,
+}
+
+impl Counts {
+    pub(super) const fn add(&mut self, outcome: &BanOutcome) {
+        match outcome {
+            BanOutcome::Banned { .. } => self.banned += 1,
+            BanOutcome::Lifted { .. } => self.lifted += 1,
+            BanOutcome::NotBanned { .. } => self.not_banned += 1,
+            BanOutcome::Refused { .. } => self.refused += 1,
+        }
+    }
+}
+
+/// `banned 12, lifted 3, refused 0, bad 0`; the others only where there are any.
+impl fmt::Display for Counts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "banned {}, lifted {}, refused {}, bad {}",
+            count(self.banned),
+            count(self.lifted),
+            count(self.refused),
+            count(self.bad)
+        )?;
+        for (what, number) in [
+            ("not banned before", self.not_banned),
+            ("skipped", self.skipped),
+        ] {
+            if number > 0 {
+                write!(formatter, ", {what} {}", count(number))?;
+            }
+        }
+        Ok(())
+    }
+}

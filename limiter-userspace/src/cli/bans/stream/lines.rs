@@ -1,0 +1,163 @@
+//! Lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban ADDRESS|PREFIX`
+//! lifts a ban. What follows `#` at the start of a line is a comment.
+
+use std::io::{BufRead, Read as _};
+
+use super::{Ended, Item, Place, Sink};
+use crate::{
+    cli::bans::{ban::Terms, parse},
+    control::bans::{BanChange, BanRequest},
+};
+
+/// The longest line, in bytes.
+const LONGEST: u64 = 4_096;
+
+pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Result<(), Ended> {
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        let line = input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes);
+        match line {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => return sink.put(Item::Broken(error.to_string())),
+        }
+        let place = Place::Line(number);
+        if bytes.last() != Some(&b'\n') && bytes.len() as u64 == LONGEST {
+            sink.put(Item::Bad(place, format!("longer than {LONGEST} bytes")))?;
+            if let Err(error) = input.skip_until(b'\n') {
+                return sink.put(Item::Broken(error.to_string()));
+            }
+            continue;
+        }
+        let parsed = match str::from_utf8(&bytes) {
+            Ok(text) => parse(text.trim(), terms),
+            Err(_) => Err("no text in UTF-8".to_owned()),
+        };
+        match parsed {
+            Ok(None) => {}
+            Ok(Some(change)) => sink.put(Item::Change(place, change))?,
+            Err(error) => sink.put(Item::Bad(place, error))?,
+        }
+    }
+    Ok(())
+}
+
+/// What a line says; `None`: nothing.
+fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let (whom, rest) = word(line);
+    let lifted = match whom.strip_prefix('-') {
+        Some(whom) => Some((whom, rest)),
+        None if whom == "unban" => Some(word(rest)),
+        None => None,
+    };
+    if let Some((whom, rest)) = lifted {
+        let prefix = parse::prefix(whom)?;
+        return if rest.is_empty() {
+            Ok(Some(BanChange::Unban(prefix)))
+        } else {
+            Err(format!(
+                "nothing may follow what is lifted, and '{rest}' does"
+            ))
+        };
+    }
+    let prefix = parse::prefix(whom)?;
+    // A reason that begins with a number would be taken for a duration that is wrong: better an
+    // error than a ban that never ends.
+    let (for_ns, reason) = if rest.starts_with(|first: char| first.is_ascii_digit()) {
+        let (duration, reason) = word(rest);
+        let ns = parse::duration_ns(duration)
+            .map_err(|error| format!("'{duration}' is no duration: {error}"))?;
+        (Some(ns), reason)
+    } else {
+        (terms.for_ns, rest)
+    };
+    let reason = if reason.is_empty() {
+        terms.reason.clone()
+    } else {
+        parse::reason(reason)?
+    };
+    Ok(Some(BanChange::Ban(BanRequest {
+        prefix,
+        for_ns,
+        reason,
+    })))
+}
+
+/// The first word, and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    match text.split_once(char::is_whitespace) {
+        Some((word, rest)) => (word, rest.trim_start()),
+        None => (text, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::bans::BanReason;
+
+    fn terms() -> Terms {
+        Terms {
+            for_ns: Some(60),
+            reason: BanReason::try_from("the stream's".to_owned()).unwrap(),
+        }
+    }
+
+    #[test]
+    fn lines() {
+        let ban = |prefix: &str, for_ns, reason: &str| {
+            Ok(Some(BanChange::Ban(BanRequest {
+                prefix: prefix.parse().unwrap(),
+                for_ns,
+                reason: BanReason::try_from(reason.to_owned()).unwrap(),
+            })))
+        };
+        let unban = |prefix: &str| Ok(Some(BanChange::Unban(prefix.parse().unwrap())));
+        let error = |text: &str| Err(text.to_owned());
+        let rows = [
+            ("", Ok(None)),
+            ("# 192.0.2.1", Ok(None)),
+            ("192.0.2.1", ban("192.0.2.1/32", Some(60), "the stream's")),
+            (
+                "192.0.2.1 10s",
+                ban("192.0.2.1/32", Some(10_000_000_000), "the stream's"),
+            ),
+            (
+                "2001:db8::/48\t1h  two words",
+                ban("2001:db8::/48", Some(3_600_000_000_000), "two words"),
+            ),
+            (
+                "192.0.2.1 ssh: 3 failures",
+                ban("192.0.2.1/32", Some(60), "ssh: 3 failures"),
+            ),
+            ("-192.0.2.1", unban("192.0.2.1/32")),
+            ("unban 192.0.2.0/24", unban("192.0.2.0/24")),
+            (
+                "192.0.2.1 3 failures",
+                error(
+                    "'3' is no duration: its unit is missing: ns, us, ms, s, m or h, such as '3s'",
+                ),
+            ),
+            (
+                "-192.0.2.1 10s",
+                error("nothing may follow what is lifted, and '10s' does"),
+            ),
+            (
+                "192.0.2.1/24",
+                error("a prefix has no host bits set, did you mean 192.0.2.0/24?"),
+            ),
+            ("0.0.0.0/0", error("0.0.0.0/0 would ban everybody")),
+            (
+                "unban",
+                error("expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48"),
+            ),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(parse(line, &terms()), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! `limiter ban --stdin`: bans as they come, on a pipe that may stay open for years. What there is
+//! is applied at once, up to a thousand changes together.
+
+mod counts;
+mod crowdsec;
+mod lines;
+
+use std::{
+    io::{self, BufRead, Write as _},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread,
+};
+
+use anyhow::bail;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::counts::Counts;
+use super::{ban::Terms, change::change};
+use crate::{
+    cli::{ReadArgs, print_json},
+    control::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
+    guard::Session,
+    text::short,
+};
+
+/// How much may be read ahead.
+const AHEAD: usize = 4 * MAX_CHANGES;
+
+/// Something from the stream.
+enum Item {
+    /// A ban to make or to lift; in which line, or which decision it was.
+    Change(Place, BanChange),
+    /// Nothing that can be applied, and why.
+    Bad(Place, String),
+    /// Something that is no ban of an address or a range.
+    Skipped,
+    /// The stream cannot be read any more.
+    Broken(String),
+}
+
+/// Where something stands in the stream, from 1 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Line(u64),
+    Decision(u64),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Line(number) => write!(formatter, "line {number}"),
+            Self::Decision(number) => write!(formatter, "decision {number}"),
+        }
+    }
+}
+
+/// Nobody wants to know more.
+struct Ended;
+
+/// Where items go.
+struct Sink(SyncSender<Item>);
+
+impl Sink {
+    fn put(&self, item: Item) -> Result<(), Ended> {
+        self.0.send(item).map_err(|_| Ended)
+    }
+}
+
+/// Applies what comes on stdin, until it ends.
+pub(super) fn stream(
+    read: &ReadArgs,
+    terms: &Terms,
+    force: bool,
+    json: bool,
+) -> anyhow::Result<()> {
+    let (sender, items) = sync_channel(AHEAD);
+    let terms = terms.clone();
+    // Its own thread: what was read is applied while more is waited for.
+    thread::spawn(move || read_all(&mut io::stdin().lock(), &terms, &Sink(sender)));
+    let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}")?);
+    let mut applying = Applying {
+        read,
+        force,
+        session: Session::own(),
+        bar,
+        counts: Counts::default(),
+        ends_with_daemon: false,
+    };
+    let applied = applying.apply_all(&items);
+    applying.bar.finish_and_clear();
+    let counts = applying.counts;
+    if json {
+        print_json(&counts)?;
+    } else {
+        let mut out = io::stdout();
+        writeln!(out, "{counts}")?;
+        if applying.ends_with_daemon {
+            writeln!(
+                out,
+                "bans end with the daemon: it has neither pins (run --pin) nor a state file"
+            )?;
+        }
+    }
+    applied?;
+    if counts.refused + counts.bad > 0 {
+        bail!("not all of it was applied");
+    }
+    Ok(())
+}
+
+/// Decisions of CrowdSec begin with a bracket, lines do not.
+fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink) {
+    let is_json = loop {
+        match input.fill_buf() {
+            Ok(buffer) => match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
+                Some(at) => break matches!(buffer[at], b'[' | b'{'),
+                // Lines are counted, so that those that are empty must not be lost.
+                None if buffer.is_empty() || buffer.contains(&b'\n') => break false,
+                None => {
+                    let length = buffer.len();
+                    input.consume(length);
+                }
+            },
+            Err(error) => {
+                let _ = sink.put(Item::Broken(error.to_string()));
+                return;
+            }
+        }
+    };
+    // Where the other end has gone there is nobody to tell.
+    let _ = if is_json {
+        crowdsec::read(input, terms, sink)
+    } else {
+        lines::read(input, terms, sink)
+    };
+}
+
+/// The other end of the stream.
+struct Applying<'r> {
+    read: &'r ReadArgs,
+    force: bool,
+    session: Option<Session>,
+    bar: ProgressBar,
+    counts: Counts,
+    ends_with_daemon: bool,
+}
+
+impl Applying<'_> {
+    fn apply_all(&mut self, items: &Receiver<Item>) -> anyhow::Result<()> {
+        while let Ok(first) = items.recv() {
+            let (mut places, mut changes) = (Vec::new(), Vec::new());
+            let mut broken = None;
+            let mut item = Some(first);
+            while let Some(now) = item {
+                match now {
+                    Item::Change(place, change) => {
+                        places.push(place);
+                        changes.push(change);
+                    }
+                    Item::Bad(place, error) => {
+                        self.counts.bad += 1;
+                        self.say(&format!("{place}: {error}"));
+                    }
+                    Item::Skipped => self.counts.skipped += 1,
+                    Item::Broken(error) => broken = Some(error),
+                }
+                item = (changes.len() < MAX_CHANGES)
+                    .then(|| items.try_recv().ok())
+                    .flatten();
+            }
+            if !changes.is_empty() {
+                self.apply(&places, changes)?;
+            }
+            if let Some(error) = broken {
+                bail!("stdin cannot be read further: {error}");
+            }
+            self.bar.set_message(self.counts.to_string());
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, places: &[Place], changes: Vec<BanChange>) -> anyhow::Result<()> {
+        let wanted = BanChanges {
+            changes,
+            force: self.force,
+            together: false,
+            session: self.session,
+        };
+        let answer = change(self.read, &wanted)?;
+        self.ends_with_daemon = answer.ends_with_daemon;
+        for ((place, change), outcome) in places.iter().zip(&wanted.changes).zip(answer.outcomes) {
+            if let BanOutcome::Refused { reason } = &outcome {
+                let prefix = short(change.prefix());
+                self.say(&format!("{place}: {prefix} is not banned: {reason}"));
+            }
+            self.counts.add(&outcome);
+        }
+        Ok(())
+    }
+
+    fn say(&self, line: &str) {
+        // Nobody is left to be told when stderr is gone.
+        self.bar.suspend(|| _ = writeln!(io::stderr(), "{line}"));
+    }
+}

@@ -1,0 +1,195 @@
+//! Bans made and lifted as somebody asks.
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use thiserror::Error;
+use tokio::task::spawn_blocking;
+use tracing::info;
+
+use super::{
+    BanStore, Bans,
+    list::covering,
+    store::{BanError, NewBan},
+    with_bans_of,
+};
+use crate::{
+    control::{
+        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
+        protocol::Answer,
+    },
+    daemon::{Daemon, answers::told},
+    datapath::{BanMaps, Datapath, DatapathError, monotonic_now},
+    guard::Protected,
+    policy::Policy,
+    text::short,
+};
+
+/// Nothing was changed, or not all.
+#[derive(Debug, Error)]
+enum ChangeError {
+    /// The guard speaks for some; a line for each.
+    #[error("{0}")]
+    Refused(String),
+    /// The kernel refused.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+}
+
+/// Makes and lifts bans. Those of whom the guard speaks for are refused.
+pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
+    let protected = daemon.bans.protected(wanted.session).await;
+    let daemon = Arc::clone(daemon);
+    let changed = spawn_blocking(move || {
+        let ends_with_daemon = daemon.state.is_none() && daemon.datapath().pins().is_none();
+        let outcomes =
+            daemon.with_bans(|datapath, bans| all(datapath, bans, &protected, &wanted))?;
+        Ok::<_, ChangeError>(BansChanged {
+            outcomes,
+            ends_with_daemon,
+        })
+    });
+    match changed.await {
+        Ok(changed) => told(changed.map(Answer::BansChanged)),
+        Err(error) => Answer::Error(format!("changing bans has failed: {error}")),
+    }
+}
+
+/// Lifts all bans, some thousand at once: others come in between.
+pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>) -> Answer {
+    let daemon = Arc::clone(daemon);
+    let lifted = spawn_blocking(move || {
+        let mut lifted = 0;
+        while let Some(some) = daemon.with_bans(|_, bans| bans.unban_some())? {
+            lifted += u64::from(some);
+        }
+        info!(lifted, "all bans are lifted (bans: {lifted})");
+        Ok::<_, DatapathError>(lifted)
+    });
+    match lifted.await {
+        Ok(lifted) => told(lifted.map(|lifted| Answer::BansLifted { lifted })),
+        Err(error) => Answer::Error(format!("lifting bans has failed: {error}")),
+    }
+}
+
+/// Makes and lifts bans of what is pinned, where no daemon runs.
+#[must_use]
+pub fn change_pinned(datapath: &Datapath, protected: &Protected, wanted: &BanChanges) -> Answer {
+    let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
+        all(datapath, bans, protected, wanted)
+    });
+    told(changed.map(|outcomes| {
+        Answer::BansChanged(BansChanged {
+            outcomes,
+            ends_with_daemon: false,
+        })
+    }))
+}
+
+/// Lifts all bans of what is pinned, where no daemon runs.
+#[must_use]
+pub fn lift_pinned(datapath: &Datapath) -> Answer {
+    let lifted = with_bans_of(datapath, &mut BanStore::default(), |_, bans| {
+        let mut lifted = 0;
+        while let Some(some) = bans.unban_some()? {
+            lifted += u64::from(some);
+        }
+        Ok::<_, DatapathError>(lifted)
+    });
+    told(lifted.map(|lifted| Answer::BansLifted { lifted }))
+}
+
+fn all(
+    datapath: &Datapath,
+    bans: &mut Bans<'_, BanMaps>,
+    protected: &Protected,
+    wanted: &BanChanges,
+) -> Result<Vec<BanOutcome>, ChangeError> {
+    let policy = &datapath.manifest().policy;
+    let refusals: Vec<_> = wanted
+        .changes
+        .iter()
+        .map(|change| match change {
+            BanChange::Ban(request) if !wanted.force => refusal(policy, protected, request.prefix),
+            _ => None,
+        })
+        .collect();
+    if wanted.together && refusals.iter().any(Option::is_some) {
+        let each = refusals.iter().zip(&wanted.changes);
+        let lines = each.filter_map(|(refusal, change)| {
+            let prefix = short(change.prefix());
+            Some(format!("{prefix} is not banned: {}", refusal.as_ref()?))
+        });
+        return Err(ChangeError::Refused(lines.collect::<Vec<_>>().join("\n")));
+    }
+    let each = wanted.changes.iter().zip(refusals);
+    each.map(|(change, refusal)| match (change, refusal) {
+        (_, Some(reason)) => Ok(BanOutcome::Refused { reason }),
+        (BanChange::Ban(request), None) => ban(policy, bans, request),
+        (BanChange::Unban(prefix), None) => unban(datapath, bans, *prefix),
+    })
+    .collect()
+}
+
+/// Why somebody is not banned unless by force; `None`: nothing speaks against it.
+pub(in crate::daemon) fn refusal(
+    policy: &Policy,
+    protected: &Protected,
+    prefix: IpNet,
+) -> Option<String> {
+    if let Some(refusal) = protected.refusal(prefix) {
+        return Some(format!("{refusal}; --force bans it all the same"));
+    }
+    let list = excluded_by(policy, prefix)?;
+    Some(format!(
+        "the list {list} excludes it, so that a ban has no effect; --force keeps the ban for when \
+         it is not excluded any more"
+    ))
+}
+
+/// The list that excludes all of a prefix, so that no packet of it is ever dropped; `None`: none
+/// does.
+fn excluded_by(_policy: &Policy, _prefix: IpNet) -> Option<String> {
+    None
+}
+
+fn ban(
+    policy: &Policy,
+    bans: &mut Bans<'_, BanMaps>,
+    request: &BanRequest,
+) -> Result<BanOutcome, ChangeError> {
+    let new = NewBan {
+        prefix: request.prefix,
+        for_ns: request.for_ns,
+        reason: request.reason.clone(),
+        limit: None,
+    };
+    match bans.ban(&new) {
+        Ok(banned) => Ok(BanOutcome::Banned {
+            times: banned.ban.times,
+            replaced: banned.replaced.is_some(),
+            excluded_by: excluded_by(policy, request.prefix),
+        }),
+        Err(BanError::Datapath(error)) => Err(error.into()),
+        Err(error) => Ok(BanOutcome::Refused {
+            reason: error.to_string(),
+        }),
+    }
+}
+
+fn unban(
+    datapath: &Datapath,
+    bans: &mut Bans<'_, BanMaps>,
+    prefix: IpNet,
+) -> Result<BanOutcome, ChangeError> {
+    let lifted = bans.unban(prefix)?;
+    let wider = match datapath.reputation() {
+        Some(maps) => covering(maps.bans(), prefix, monotonic_now())?,
+        None => Vec::new(),
+    };
+    let still_in = wider.first().map(|(wider, _)| *wider);
+    Ok(match lifted {
+        Some(_) => BanOutcome::Lifted { still_in },
+        None => BanOutcome::NotBanned { still_in },
+    })
+}

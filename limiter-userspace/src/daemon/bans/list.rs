@@ -1,0 +1,150 @@
+//! The answers to who is banned.
+
+use std::{net::IpAddr, time::Duration};
+
+use ipnet::IpNet;
+use jiff::{SignedDuration, Timestamp};
+use limiter_common::{
+    address::Address,
+    ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
+};
+
+use super::store::prefix_of;
+use crate::{
+    control::bans::{BanStatus, BansPage, BansQuery},
+    daemon::offenders::limit_name,
+    datapath::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now},
+    policy::Policy,
+};
+
+/// Some of the bans that hold.
+pub(in crate::daemon) fn page(
+    datapath: &Datapath,
+    query: &BansQuery,
+) -> Result<BansPage, DatapathError> {
+    let capacity = datapath.settings().bans.capacity;
+    let mut some = Vec::new();
+    let next = match datapath.reputation() {
+        Some(maps) => maps.bans().read_some(query.position, &mut some)?,
+        None => None,
+    };
+    let teller = Teller::new(datapath);
+    let is_meant = |prefix: &IpNet| {
+        let wanted = query.prefix.as_ref();
+        wanted.is_none_or(|wanted| wanted.contains(prefix) || prefix.contains(wanted))
+    };
+    let told = some.iter().filter_map(|(key, ban)| {
+        let prefix = prefix_of(key);
+        (is_meant(&prefix) && ban.holds(teller.now_ns)).then(|| teller.tell(prefix, ban))
+    });
+    Ok(BansPage {
+        capacity,
+        bans: told.collect(),
+        next,
+    })
+}
+
+/// The bans that an address is in, the widest first.
+pub(in crate::daemon) fn of_address(
+    datapath: &Datapath,
+    address: IpAddr,
+) -> Result<Vec<BanStatus>, DatapathError> {
+    let Some(maps) = datapath.reputation() else {
+        return Ok(Vec::new());
+    };
+    let teller = Teller::new(datapath);
+    let bans = covering(maps.bans(), address.into(), teller.now_ns)?;
+    let told = bans.iter().map(|(prefix, ban)| teller.tell(*prefix, ban));
+    Ok(told.collect())
+}
+
+/// How many bans hold, by family. Reads all of them.
+pub(in crate::daemon) fn count(datapath: &Datapath) -> Result<[u32; 2], DatapathError> {
+    let mut count = [0; 2];
+    let Some(maps) = datapath.reputation() else {
+        return Ok(count);
+    };
+    let now_ns = monotonic_now();
+    let mut some = Vec::new();
+    let mut position = None;
+    loop {
+        position = maps.bans().read_some(position, &mut some)?;
+        for (key, ban) in some.drain(..) {
+            count[key.address().family.index()] += u32::from(ban.holds(now_ns));
+        }
+        if position.is_none() {
+            return Ok(count);
+        }
+    }
+}
+
+/// The bans that hold at `now_ns` of a prefix and of those that it is in, the widest first.
+pub(super) fn covering(
+    maps: &BanMaps,
+    prefix: IpNet,
+    now_ns: u64,
+) -> Result<Vec<(IpNet, Ban)>, DatapathError> {
+    let lengths = maps.lengths()?;
+    let address = Address::from(prefix.addr());
+    let mut bans = Vec::new();
+    for length in 1..=prefix.prefix_len() {
+        let key = BanKey::new(&address, length);
+        if is_among(lengths, &key)
+            && let Some(ban) = maps.get(&key)?.filter(|ban| ban.holds(now_ns))
+        {
+            bans.push((prefix_of(&key), ban));
+        }
+    }
+    Ok(bans)
+}
+
+const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {
+    let (word, bit) = key.length_bit();
+    lengths[word as usize] & bit != 0
+}
+
+/// Tells bans in the words of answers.
+struct Teller<'d> {
+    policy: &'d Policy,
+    now_ns: u64,
+    now: Timestamp,
+}
+
+impl<'d> Teller<'d> {
+    fn new(datapath: &'d Datapath) -> Self {
+        Self {
+            policy: &datapath.manifest().policy,
+            now_ns: monotonic_now(),
+            now: wall_clock_now(),
+        }
+    }
+
+    fn tell(&self, prefix: IpNet, ban: &Ban) -> BanStatus {
+        let left_ns = ban.until_ns.saturating_sub(self.now_ns);
+        let ends_in_ns = (ban.until_ns != FOREVER).then_some(left_ns);
+        let ago = nanoseconds(self.now_ns.wrapping_sub(ban.since_ns));
+        BanStatus {
+            prefix,
+            limit: (ban.limit != Ban::BY_HAND).then(|| {
+                // One that the policy has no more.
+                limit_name(self.policy, ban.limit).unwrap_or_else(|| format!("limit {}", ban.limit))
+            }),
+            reason: reason(ban),
+            since: self.now.saturating_sub(ago).unwrap_or(self.now),
+            until: ends_in_ns.and_then(|ns| self.now.checked_add(nanoseconds(ns)).ok()),
+            ends_in_ns,
+            times: ban.times,
+        }
+    }
+}
+
+fn nanoseconds(ns: u64) -> SignedDuration {
+    SignedDuration::try_from(Duration::from_nanos(ns)).unwrap_or(SignedDuration::MAX)
+}
+
+/// A ban's reason.
+pub(super) fn reason(ban: &Ban) -> String {
+    let length = usize::try_from(ban.reason_length).unwrap_or(usize::MAX);
+    let bytes = ban.reason.get(..length).unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,75 @@
+//! Bans for the state file, and back from it.
+
+use std::cmp::Reverse;
+
+use tracing::{info, warn};
+
+use super::store::{is_forgotten, prefix_of};
+use crate::{
+    datapath::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
+    state::{Moment, SavedBan},
+};
+
+/// How many bans are put back at once.
+const AT_ONCE: usize = 8_192;
+
+/// All bans, also those that have ended and are remembered.
+pub(in crate::daemon) fn save(datapath: &Datapath) -> Result<Vec<SavedBan>, DatapathError> {
+    let mut saved = Vec::new();
+    let Some(maps) = datapath.reputation() else {
+        return Ok(saved);
+    };
+    let now = now();
+    let mut some = Vec::new();
+    let mut position = None;
+    loop {
+        position = maps.bans().read_some(position, &mut some)?;
+        let bans = some.drain(..);
+        saved.extend(bans.map(|(key, ban)| SavedBan::new(prefix_of(&key), &ban, now)));
+        if position.is_none() {
+            return Ok(saved);
+        }
+    }
+}
+
+/// Bans again who was banned, before the policy is in force; but for what would be forgotten by
+/// now.
+pub(in crate::daemon) fn restore(
+    prepared: &Prepared,
+    saved: &[SavedBan],
+) -> Result<(), DatapathError> {
+    let Some(maps) = prepared.reputation() else {
+        return Ok(());
+    };
+    let (now, now_ns) = (now(), monotonic_now());
+    let mut known: Vec<_> = saved
+        .iter()
+        .filter(|ban| !is_forgotten(&ban.restore(now).1, now_ns))
+        .collect();
+    let capacity = maps.bans().capacity()? as usize;
+    let lost = known.len().saturating_sub(capacity);
+    if lost > 0 {
+        known.sort_unstable_by_key(|ban| Reverse(ban.restore(now).1.until_ns));
+        known.truncate(capacity);
+        warn!(
+            lost,
+            "`bans` has less room than before: those that would end first are lifted (bans: {lost})"
+        );
+    }
+    for some in known.chunks(AT_ONCE) {
+        let some: Vec<_> = some.iter().map(|ban| ban.restore(now)).collect();
+        maps.bans().insert_all(&some)?;
+    }
+    let bans = known.len();
+    if bans > 0 {
+        info!(
+            bans,
+            "who was banned still is, or is remembered (bans: {bans})"
+        );
+    }
+    Ok(())
+}
+
+fn now() -> Moment {
+    Moment::new(monotonic_now(), wall_clock_now())
+}

@@ -1,0 +1,156 @@
+//! Bans, as they outlive the kernel's clock.
+
+use ipnet::IpNet;
+use jiff::Timestamp;
+use limiter_common::{
+    address::Address,
+    ban::{Ban, BanKey, FOREVER, MAX_REASON},
+};
+use serde::{Deserialize, Serialize};
+
+/// A ban, also one that has ended and is remembered. Its times are those of the clock on the wall,
+/// in nanoseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedBan {
+    prefix: IpNet,
+    /// `None`: when it is lifted.
+    until_ns: Option<u64>,
+    since_ns: u64,
+    times: u16,
+    limit: u16,
+    reason: Box<[u8]>,
+}
+
+/// One moment by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    monotonic_ns: u64,
+    wall_ns: u64,
+}
+
+impl Moment {
+    /// `monotonic_ns`: by the kernel's clock; before 1970 nothing is banned.
+    #[must_use]
+    pub fn new(monotonic_ns: u64, wall: Timestamp) -> Self {
+        Self {
+            monotonic_ns,
+            wall_ns: u64::try_from(wall.as_nanosecond()).unwrap_or_default(),
+        }
+    }
+}
+
+impl SavedBan {
+    /// A ban of a table, as of now.
+    #[must_use]
+    pub fn new(prefix: IpNet, ban: &Ban, now: Moment) -> Self {
+        let until_ns = ban.until_ns.checked_sub(now.monotonic_ns).map_or_else(
+            || now.wall_ns.saturating_sub(now.monotonic_ns - ban.until_ns),
+            |left| now.wall_ns.saturating_add(left),
+        );
+        let age = now.monotonic_ns.wrapping_sub(ban.since_ns);
+        let length = usize::try_from(ban.reason_length).unwrap_or_default();
+        Self {
+            prefix,
+            until_ns: (ban.until_ns != FOREVER).then_some(until_ns),
+            since_ns: now.wall_ns.saturating_sub(age),
+            times: ban.times,
+            limit: ban.limit,
+            reason: ban.reason.get(..length).unwrap_or_default().into(),
+        }
+    }
+
+    /// The ban in a table, as of now. One that has ended before the kernel's clock began ends when
+    /// it did, after as long a time.
+    #[must_use]
+    pub fn restore(&self, now: Moment) -> (BanKey, Ban) {
+        let monotonic = |wall_ns: u64| {
+            wall_ns.checked_sub(now.wall_ns).map_or_else(
+                || now.monotonic_ns.saturating_sub(now.wall_ns - wall_ns),
+                |left| now.monotonic_ns.saturating_add(left),
+            )
+        };
+        let since_ns = match self.until_ns {
+            Some(until) => monotonic(until).wrapping_sub(until.saturating_sub(self.since_ns)),
+            None => now
+                .monotonic_ns
+                .wrapping_sub(now.wall_ns.saturating_sub(self.since_ns)),
+        };
+        let mut reason = [0; MAX_REASON];
+        let length = self.reason.len().min(MAX_REASON);
+        reason[..length].copy_from_slice(&self.reason[..length]);
+        let address = Address::from(self.prefix.addr());
+        let ban = Ban {
+            until_ns: self.until_ns.map_or(FOREVER, monotonic),
+            since_ns,
+            times: self.times,
+            limit: self.limit,
+            reason_length: u32::try_from(length).unwrap_or_default(),
+            reason,
+        };
+        (BanKey::new(&address, self.prefix.prefix_len()), ban)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn ban(since: u64, until: Option<u64>) -> Ban {
+        let mut reason = [0; MAX_REASON];
+        reason[..2].copy_from_slice("é".as_bytes());
+        Ban {
+            until_ns: until.map_or(FOREVER, |until| until * SECOND),
+            since_ns: since * SECOND,
+            times: 3,
+            limit: 7,
+            reason_length: 2,
+            reason,
+        }
+    }
+
+    fn moment(monotonic: u64, wall: i64) -> Moment {
+        Moment::new(monotonic * SECOND, Timestamp::from_second(wall).unwrap())
+    }
+
+    /// Saved 5000 s after the boot, at 1 000 000 s by the clock on the wall; restored after another
+    /// boot. What is left of each ban, and how long it lasts in all.
+    #[test]
+    fn ends_are_kept_over_a_boot() {
+        let prefix: IpNet = "2001:db8::/48".parse().unwrap();
+        let rows = [
+            // Made an hour before and for two; 100 s have passed, 40 since the boot.
+            ((1_400, Some(8_600)), (40, 1_000_100), Some((3_540, 7_200))),
+            // It has ended by then, before the boot and after it.
+            ((4_990, Some(5_010)), (40, 1_000_100), Some((0, 20))),
+            ((4_990, Some(5_080)), (40, 1_000_100), Some((20, 90))),
+            // The same boot.
+            ((4_990, Some(5_080)), (5_010, 1_000_010), Some((5_080, 90))),
+            ((1_400, None), (40, 1_000_100), None),
+        ];
+        for ((since, until), (monotonic, wall), expected) in rows {
+            let made = ban(since, until);
+            let saved = SavedBan::new(prefix, &made, moment(5_000, 1_000_000));
+            let bytes = postcard::to_stdvec(&saved).unwrap();
+            let saved: SavedBan = postcard::from_bytes(&bytes).unwrap();
+            let now = moment(monotonic, wall);
+            let (key, restored) = saved.restore(now);
+            assert_eq!(key, BanKey::new(&Address::from(prefix.addr()), 48));
+            let lasts = restored.until_ns.wrapping_sub(restored.since_ns);
+            match expected {
+                Some((until, in_all)) => {
+                    assert_eq!(restored.until_ns, until * SECOND, "{since} {until:?}");
+                    assert_eq!(lasts, in_all * SECOND, "{since} {until:?}");
+                }
+                None => {
+                    assert_eq!(restored.until_ns, FOREVER);
+                    let age = (monotonic * SECOND).wrapping_sub(restored.since_ns);
+                    assert_eq!(age, (5_000 - since + 100) * SECOND);
+                }
+            }
+            let (times, limit) = (restored.times, restored.limit);
+            assert_eq!((times, limit, restored.reason), (3, 7, made.reason));
+        }
+    }
+}
