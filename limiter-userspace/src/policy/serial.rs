@@ -205,7 +205,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::policy::{Fragments, Limit, Match, Mode, Override, Policy, Rate, TcpFlags};
+    use crate::policy::{
+        AutomaticBan, BanMode, Escalation, Fragments, Limit, Match, Mode, Override, Policy, Rate,
+        TcpFlags,
+    };
 
     fn limit() -> Limit {
         let rate = |burst| Rate {
