@@ -13,9 +13,6 @@ pub const LENGTH_WORDS: u32 = 3;
 /// The end of a ban that only ends when it is lifted.
 pub const FOREVER: u64 = u64::MAX;
 
-/// The longest that a ban is known for after its end, in nanoseconds: a day.
-const LONGEST_MEMORY: u64 = 24 * 3_600_000_000_000;
-
 /// The most bytes of a ban's reason.
 pub const MAX_REASON: usize = 88;
 
@@ -111,20 +108,6 @@ impl Ban {
     #[inline(always)]
     pub const fn holds(&self, now_ns: u64) -> bool {
         now_ns < self.until_ns
-    }
-
-    /// Whether it is not known any more at `now_ns`, in nanoseconds of the decision's clock: it has
-    /// ended for as long as it lasted, or for a day. Until then a ban of the same prefix counts it
-    /// under `times`.
-    #[must_use]
-    pub const fn is_forgotten(&self, now_ns: u64) -> bool {
-        let lasted_ns = self.until_ns.saturating_sub(self.since_ns);
-        let known_ns = if lasted_ns < LONGEST_MEMORY {
-            lasted_ns
-        } else {
-            LONGEST_MEMORY
-        };
-        self.until_ns != FOREVER && now_ns >= self.until_ns.saturating_add(known_ns)
     }
 }
 

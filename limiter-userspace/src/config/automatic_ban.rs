@@ -90,7 +90,7 @@ pub(super) fn read<'n>(
     };
     let range_after = match fields.get(RANGE_AFTER) {
         Some(node) => range_after(reader, node, id_format),
-        None => Some(Some(AutomaticBan::RANGE_AFTER)),
+        None => Some(AutomaticBan::RANGE_AFTER),
     };
     let mode = match fields.get(MODE) {
         Some(node) => reader.choice(node, MODE, BanMode::ALL.map(|mode| (mode.name(), mode))),
@@ -106,7 +106,7 @@ pub(super) fn read<'n>(
             None => AutomaticBan::AT_MOST_NS.max(for_ns),
         },
         escalate: escalate?,
-        range_after: range_after?,
+        range_after: Some(range_after?).filter(|addresses| *addresses > 0),
         mode: mode?,
     })
 }
@@ -217,12 +217,12 @@ fn thousandths(written: &str) -> Option<u32> {
         .checked_add(decimals)
 }
 
-/// A number of addresses, or `off`.
+/// A number of addresses; 0: `off`.
 fn range_after<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
     id_format: Option<IdFormat>,
-) -> Option<Option<u32>> {
+) -> Option<u32> {
     if let Some(id_format) = id_format
         && !id_format.is_for(Family::V6)
     {
@@ -233,8 +233,8 @@ fn range_after<'n>(
         reader.error(node.at, message);
     }
     if reader.scalar(node) == Some("off") {
-        return Some(None);
+        return Some(0);
     }
     let addresses = reader.whole(node, RANGE_AFTER, ADDRESSES)?;
-    Some(u32::try_from(addresses).ok())
+    u32::try_from(addresses).ok()
 }

@@ -1,6 +1,7 @@
 //! The daemon: keeps the datapath, answers for it, and ends when it has to.
 
 mod answers;
+pub mod automatic;
 mod bans;
 mod candidate;
 mod changes;
@@ -12,6 +13,7 @@ pub mod incidents;
 mod memory;
 mod named;
 mod offenders;
+mod pace;
 mod refill;
 mod reload;
 mod service;
@@ -51,6 +53,8 @@ pub struct Daemon {
     datapath: RwLock<Datapath>,
     /// What is known of bans beside the kernel's map.
     bans: bans::BanKeeper,
+    /// What became of automatic bans.
+    automatic: automatic::Outcomes,
     changes: Mutex<Changes>,
     /// Who asks for a reload.
     reloads: reload::Requests,
@@ -79,6 +83,7 @@ impl Daemon {
             state,
             datapath: RwLock::new(datapath),
             bans: bans::BanKeeper::default(),
+            automatic: automatic::Outcomes::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             unconfirmed: tokio::sync::Notify::new(),
@@ -97,6 +102,12 @@ impl Daemon {
     #[must_use]
     pub fn history(&self) -> History {
         self.changes().history()
+    }
+
+    /// What became of automatic bans since the daemon runs.
+    #[must_use]
+    pub const fn automatic_bans(&self) -> &automatic::Outcomes {
+        &self.automatic
     }
 
     /// How saving the state has gone; `None`: nobody wants it.
@@ -192,6 +203,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         never = incidents::watch(&daemon, quiet) => match never {},
         never = service::stay_alive() => match never {},
         never = state::keep(&daemon) => match never {},
+        never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
     };
     service::stopping();

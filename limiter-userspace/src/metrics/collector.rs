@@ -1,5 +1,6 @@
 //! Reads the kernel's counters at each scrape.
 
+mod automatic_bans;
 mod bans;
 
 use std::{fmt, sync::Arc};
@@ -78,6 +79,7 @@ impl Collector for DaemonCollector {
         offenders(datapath, &mut encoder)?;
         super::lists::encode(&manifest.list_statuses(Timestamp::now()), &mut encoder)?;
         bans::encode(&self.0.ban_counts(), datapath, &mut encoder)?;
+        automatic_bans::encode(self.0.automatic_bans(), &manifest.policy, &mut encoder)?;
         reloads(&self.0.history(), &mut encoder)?;
         if let Some(status) = self.0.state_status() {
             state(&status, &mut encoder)?;

@@ -205,7 +205,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::policy::{Fragments, Limit, List, Match, Mode, Override, Policy, Rate, TcpFlags};
+    use crate::policy::{
+        AutomaticBan, BanMode, Escalation, Fragments, Limit, List, Match, Mode, Override, Policy,
+        Rate, TcpFlags,
+    };
 
     fn limit() -> Limit {
         let rate = |burst| Rate {
@@ -235,7 +238,15 @@ mod tests {
                 fragments: Fragments::Ignore,
             },
             mode: Mode::Observe,
-            ban: None,
+            ban: Some(AutomaticBan {
+                after: 1_000,
+                within_ns: 10,
+                for_ns: 20,
+                at_most_ns: u64::MAX,
+                escalate: Escalation::from_thousandths(1_500).unwrap(),
+                range_after: None,
+                mode: BanMode::Observe,
+            }),
             default: Some(rate(1)),
             overrides: vec![
                 other("198.51.100.7", None),
@@ -286,6 +297,15 @@ mod tests {
                         "fragments": "ignore",
                     },
                     "mode": "observe",
+                    "ban": {
+                        "after": 1_000,
+                        "within_ns": 10,
+                        "for_ns": 20,
+                        "at_most_ns": period,
+                        "escalate": 1.5,
+                        "range_after": null,
+                        "mode": "observe",
+                    },
                     "default": {"burst": 1, "count": 2, "period_ns": period},
                     "overrides": [
                         {"id": "198.51.100.7", "rate": rate},

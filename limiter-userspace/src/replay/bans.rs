@@ -10,10 +10,10 @@ use limiter_common::{
 
 use super::engine::{Engine, EngineError};
 use crate::{
-    policy::{AutomaticBan, BanMode, OverrideId, Policy},
+    policy::{AutomaticBan, BanMode, Policy},
     reputation::{
         automatic::{Decider, Look, Offence},
-        prefix_of,
+        is_forgotten, prefix_of,
     },
 };
 
@@ -37,14 +37,6 @@ pub struct ReplayedBan {
     pub reason: String,
     /// Whether it is made, or only told.
     pub mode: BanMode,
-}
-
-impl ReplayedBan {
-    /// Whom it is for, a single address without its prefix length.
-    #[must_use]
-    pub fn shown_prefix(&self) -> String {
-        OverrideId::Prefix(self.prefix).to_string()
-    }
 }
 
 /// Bans whom the daemon would ban: it looks at the offenders as often as the daemon does.
@@ -124,7 +116,7 @@ impl AutomaticBans {
             return Ok(());
         };
         let (key, now_ns) = (offence.prefix(), self.next_ns);
-        let before = self.last.get(&key).filter(|ban| !ban.is_forgotten(now_ns));
+        let before = self.last.get(&key).filter(|ban| !is_forgotten(ban, now_ns));
         let ban = offence.ban(&terms, before, now_ns);
         self.tell(offence, &terms, &ban);
         match terms.mode {

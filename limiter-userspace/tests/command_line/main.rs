@@ -2,6 +2,7 @@
 //! right exit code, and nothing left attached. Runs the binary. Needs root.
 
 mod abi;
+mod automatic_bans;
 mod bans;
 mod confirm;
 mod control;

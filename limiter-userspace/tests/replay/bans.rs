@@ -147,7 +147,7 @@ fn what_would_be_banned() -> Result<()> {
 fn as_a_table() -> Result<()> {
     let told = replayed(CONFIG, vec![stream("10.0.0.1", 0, 3_000, 100)?], &[])?;
     let expected = "\
-ban       by                   mode              at  for  times  reason
+ban       by                   mode             at  for  times  reason
 10.0.0.1  PacketsPerIPAddress  enforce  0.600000 s   2s      1  50 drops in 1s
 ";
     assert!(told.stdout.ends_with(expected), "{}", told.stdout);

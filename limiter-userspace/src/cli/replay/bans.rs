@@ -9,7 +9,7 @@ use crate::{
     cli::render::{count, table},
     policy::Policy,
     replay::ReplayedBan,
-    text::period,
+    text::{period, short},
 };
 
 /// How many bans are shown.
@@ -39,7 +39,7 @@ impl<'a> Bans<'a> {
     pub(super) fn new(policy: &'a Policy, bans: &'a [ReplayedBan], more: u64) -> Self {
         let first = bans.iter().map(|ban| Ban {
             t_ns: ban.t_ns,
-            prefix: ban.shown_prefix(),
+            prefix: short(ban.prefix),
             limit: limit_name(policy, ban),
             mode: ban.mode.name(),
             for_ns: ban.for_ns,
@@ -67,7 +67,7 @@ pub(super) fn print(
     let header = ["ban", "by", "mode", "at", "for", "times", "reason"];
     let rows = bans.iter().take(SHOWN).map(|ban| {
         [
-            ban.shown_prefix(),
+            short(ban.prefix),
             limit_name(policy, ban).to_owned(),
             ban.mode.name().to_owned(),
             time(i64::try_from(ban.t_ns).unwrap_or(i64::MAX)),

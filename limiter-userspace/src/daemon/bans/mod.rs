@@ -24,7 +24,7 @@ pub(super) use self::{
     change::{change, lift_all},
     list::{count, of_address, page},
     saved::{restore, save},
-    store::{BanStore, Bans},
+    store::{BanError, BanStore, Bans, NewBan},
 };
 pub use self::{
     change::{change_pinned, lift_pinned},

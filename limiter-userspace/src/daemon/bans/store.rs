@@ -1,7 +1,7 @@
 //! Bans made, lifted and forgotten: in the table, which alone knows them, and in what is counted of
 //! it.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -15,10 +15,8 @@ use super::{
     table::BanTable,
     tally::{Origin, Tally},
 };
+pub(in crate::daemon) use crate::reputation::{is_forgotten, prefix_of};
 use crate::{control::bans::BanReason, datapath::DatapathError};
-
-/// The longest that an ended ban is kept for, in nanoseconds: a day.
-const LONGEST_MEMORY: u64 = 24 * 3600 * 1_000_000_000;
 
 /// A prefix was not banned; nothing has changed.
 #[derive(Debug, Error)]
@@ -300,24 +298,10 @@ impl<T: BanTable> Bans<'_, T> {
     }
 }
 
-/// Whether a ban has ended for as long as it lasted, or for a day.
-pub(in crate::daemon) fn is_forgotten(ban: &Ban, now_ns: u64) -> bool {
-    let lasted = ban.until_ns.wrapping_sub(ban.since_ns);
-    now_ns >= ban.until_ns.saturating_add(lasted.min(LONGEST_MEMORY)) && ban.until_ns != FOREVER
-}
-
 /// `None`: everybody.
 fn key(prefix: IpNet) -> Option<BanKey> {
     let address = Address::from(prefix.addr());
     (prefix.prefix_len() > 0).then(|| BanKey::new(&address, prefix.prefix_len()))
-}
-
-/// The prefix of a key.
-pub(in crate::daemon) fn prefix_of(key: &BanKey) -> IpNet {
-    let address = IpAddr::from(key.address());
-    let length = u8::try_from(key.prefix_length()).unwrap_or(u8::MAX);
-    // No table has longer ones than addresses are.
-    IpNet::new(address, length).unwrap_or_else(|_| address.into())
 }
 
 #[cfg(test)]

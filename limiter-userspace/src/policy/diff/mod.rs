@@ -91,6 +91,7 @@ pub struct Terms {
     /// What it does to packets above it.
     pub mode: Mode,
     /// When it bans those whom it drops; `None`: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
     /// The sieve that scores whom it counts; `None`: none does.
     #[serde(skip_serializing_if = "Option::is_none")]

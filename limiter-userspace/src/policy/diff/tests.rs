@@ -3,7 +3,9 @@ use std::net::Ipv4Addr;
 use limiter_common::limit::LimitId;
 
 use super::*;
-use crate::policy::{List, Override, Percentage, PermaBlock, PressureOf, Sieve, TcpFlags};
+use crate::policy::{
+    BanMode, Escalation, List, Override, Percentage, PermaBlock, PressureOf, Sieve, TcpFlags,
+};
 
 fn rate(burst: u64) -> Rate {
     Rate {
@@ -140,6 +142,28 @@ fn other_packets_or_another_mode_leave_the_buckets() {
             "changed  limit Web",
             "         match     all → flags syn",
             "         mode      enforce → observe",
+            "         buckets   stay as they are",
+        ],
+    );
+}
+
+#[test]
+fn a_ban_leaves_the_buckets() {
+    let ban = AutomaticBan {
+        after: 1_000,
+        within_ns: 10_000_000_000,
+        for_ns: 600_000_000_000,
+        at_most_ns: 600_000_000_000,
+        escalate: Escalation::NONE,
+        range_after: None,
+        mode: BanMode::Observe,
+    };
+    check(
+        |policy| policy.limits[0].ban = Some(ban),
+        &[
+            "changed  limit Web",
+            "         ban       none → {after: 1000 drops, within: 10s, for: 10m, at-most: 10m, \
+             escalate: 1, range-after: off, mode: observe}",
             "         buckets   stay as they are",
         ],
     );

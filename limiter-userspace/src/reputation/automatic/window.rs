@@ -3,12 +3,17 @@
 /// How many slices a window has.
 pub(super) const SLICES: u64 = 10;
 
+/// The same as a size.
+const SIZE: usize = 10;
+
+const _: () = assert!(SLICES == SIZE as u64, "a place for each slice");
+
 /// How many drops there were lately. A slice is named by its number: the time divided by its
 /// length.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     /// The drops of each slice, under its number's rest; those of slices that are over are wrong.
-    slices: [u32; SLICES as usize],
+    slices: [u32; SIZE],
     /// The last slice with drops.
     newest: u64,
 }
@@ -43,10 +48,6 @@ impl Window {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "below the number of slices"
-)]
 const fn index(slice: u64) -> usize {
     (slice % SLICES) as usize
 }

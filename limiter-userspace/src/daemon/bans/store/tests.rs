@@ -1,7 +1,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
-    net::Ipv6Addr,
+    net::{IpAddr, Ipv6Addr},
 };
 
 use limiter_common::ban::{self, LENGTH_WORDS};

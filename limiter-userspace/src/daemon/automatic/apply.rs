@@ -1,0 +1,134 @@
+//! Those whom the decider finds are banned, unless the guard speaks for them.
+
+use limiter_common::limit::LimitId;
+
+use super::{
+    Outcome,
+    event::{Event, What},
+};
+use crate::{
+    control::bans::BanReason,
+    daemon::{
+        Daemon,
+        bans::{BanError, Bans, NewBan},
+        offenders::limit_name,
+    },
+    datapath::{BanMaps, DatapathError, monotonic_now},
+    guard::Protected,
+    policy::{AutomaticBan, BanMode},
+    reputation::{
+        automatic::{Decider, Offence},
+        prefix_of,
+    },
+    text::short,
+};
+
+/// Bans them. Returns what is to be told.
+pub(super) fn apply(
+    daemon: &Daemon,
+    decider: &mut Decider,
+    protected: &Protected,
+    offences: &[Offence],
+) -> Result<Vec<Event>, DatapathError> {
+    daemon.with_bans(|datapath, bans| {
+        let policy = &datapath.manifest().policy;
+        let mut events = Vec::new();
+        for offence in offences {
+            let LimitId(limit) = offence.limit();
+            // A reload may have come in between.
+            let terms = decider.terms(offence.limit()).copied();
+            let (Some(terms), Some(limit)) = (terms, limit_name(policy, limit)) else {
+                continue;
+            };
+            if let Some(what) = one(decider, bans, protected, offence, &terms)? {
+                daemon.automatic.add(offence.limit(), what.outcome(), 1);
+                events.push(Event {
+                    limit,
+                    prefix: short(prefix_of(&offence.prefix())),
+                    drops: offence.drops,
+                    reason: offence.reason(&terms),
+                    what,
+                });
+            }
+        }
+        Ok(events)
+    })
+}
+
+impl What {
+    const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Bans { .. } => Outcome::Banned,
+            Self::WouldBan { .. } => Outcome::WouldBan,
+            Self::Refuses { .. } => Outcome::Refused,
+        }
+    }
+}
+
+/// Bans one. `None`: they were banned meanwhile.
+fn one(
+    decider: &mut Decider,
+    bans: &mut Bans<'_, BanMaps>,
+    protected: &Protected,
+    offence: &Offence,
+    terms: &AutomaticBan,
+) -> Result<Option<What>, DatapathError> {
+    let (prefix, now_ns) = (prefix_of(&offence.prefix()), monotonic_now());
+    // Once for as long as they would be banned.
+    let aside_until_ns = now_ns.saturating_add(terms.for_ns);
+    if let Some(refusal) = protected.refusal(prefix) {
+        decider.set_aside(offence, aside_until_ns);
+        let why = refusal.to_string();
+        return Ok(Some(What::Refuses { why }));
+    }
+    if terms.mode == BanMode::Observe {
+        decider.set_aside(offence, aside_until_ns);
+        return Ok(Some(What::WouldBan {
+            for_ns: terms.for_ns,
+        }));
+    }
+    let before = bans.remembered(prefix)?;
+    if let Some(before) = before.filter(|before| before.holds(now_ns)) {
+        decider.banned(offence, before.until_ns);
+        return Ok(None);
+    }
+    let ban = offence.ban(terms, before.as_ref(), now_ns);
+    let for_ns = ban.until_ns.saturating_sub(now_ns);
+    let made = bans.ban(&NewBan {
+        prefix,
+        for_ns: Some(for_ns),
+        reason: BanReason::try_from(offence.reason(terms)).unwrap_or_default(),
+        limit: Some(offence.limit()),
+    });
+    match made {
+        Ok(made) => {
+            for part in decider.banned(offence, made.ban.until_ns) {
+                replace(bans, offence, prefix_of(&part), made.ban.until_ns)?;
+            }
+            Ok(Some(What::Bans {
+                for_ns,
+                times: made.ban.times,
+            }))
+        }
+        Err(BanError::Datapath(error)) => Err(error),
+        Err(error) => {
+            decider.set_aside(offence, aside_until_ns);
+            let why = error.to_string();
+            Ok(Some(What::Refuses { why }))
+        }
+    }
+}
+
+/// Lifts the ban of a part of what is banned now, if it is the same limit's and ends no later.
+fn replace(
+    bans: &mut Bans<'_, BanMaps>,
+    offence: &Offence,
+    part: ipnet::IpNet,
+    until_ns: u64,
+) -> Result<(), DatapathError> {
+    let ban = bans.remembered(part)?;
+    if ban.is_some_and(|ban| ban.limit == offence.limit().0 && ban.until_ns <= until_ns) {
+        bans.unban(part)?;
+    }
+    Ok(())
+}

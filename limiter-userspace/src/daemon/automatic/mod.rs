@@ -1,0 +1,148 @@
+//! Automatic bans: offenders are looked at, and those who were dropped too often are banned.
+//!
+//! The limits' counters tell whether anything was dropped; only then are the offenders read, off
+//! the thread that answers, and so seldom that a flood does not make it cost more than a fiftieth
+//! of a CPU. Whom it finds is decided in [`crate::reputation::automatic`].
+
+mod apply;
+mod event;
+mod outcomes;
+
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+
+use limiter_common::limit::LimitId;
+use tokio::task::{JoinError, spawn_blocking};
+use tracing::{error, warn};
+
+use self::event::Lines;
+pub use self::outcomes::{Outcome, Outcomes};
+use super::{
+    Daemon,
+    pace::{LONGEST_PAUSE, cpu_time, pause_after},
+};
+use crate::{
+    datapath::{DatapathError, monotonic_now},
+    reputation::automatic::{Decider, Look},
+};
+
+/// How often it is looked whether a limit bans.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The share of a CPU: one part in so many.
+const SHARE: u32 = 50;
+
+/// Bans, forever.
+pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
+    let mut watcher = Watcher::new();
+    loop {
+        let pause = match watcher.round(daemon).await {
+            Ok((next, pause)) => {
+                watcher = next;
+                pause
+            }
+            Err(error) => {
+                error!("automatic bans have failed, and begin anew: {error}");
+                watcher = Watcher::new();
+                LONGEST_PAUSE
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// What is known from one look to the next.
+struct Watcher {
+    decider: Decider,
+    /// The policy that the decider goes by.
+    generation: Option<u64>,
+    /// Each limit's drops.
+    dropped: BTreeMap<LimitId, u64>,
+    lines: Lines,
+}
+
+impl Watcher {
+    fn new() -> Self {
+        Self {
+            decider: Decider::new(monotonic_now()),
+            generation: None,
+            dropped: BTreeMap::new(),
+            lines: Lines::default(),
+        }
+    }
+
+    /// Looks once, and bans whom it finds. Returns how long to wait.
+    async fn round(mut self, daemon: &Arc<Daemon>) -> Result<(Self, Duration), JoinError> {
+        self.adopt(daemon);
+        let Some(interval) = self.decider.interval() else {
+            return Ok((self, IDLE));
+        };
+        let looking = Arc::clone(daemon);
+        let (mut watcher, looked, look_time) =
+            spawn_blocking(move || timed(self, |watcher| watcher.look(&looking))).await?;
+        let look = match looked {
+            Ok(look) => look,
+            Err(error) => {
+                warn!("cannot tell whom to ban: {error}");
+                return Ok((watcher, LONGEST_PAUSE));
+            }
+        };
+        let mut time = look_time;
+        if !look.offences.is_empty() {
+            let protected = daemon.bans.protected(None).await;
+            let banning = Arc::clone(daemon);
+            let (next, banned, ban_time) = spawn_blocking(move || {
+                timed(watcher, |watcher| {
+                    let decider = &mut watcher.decider;
+                    apply::apply(&banning, decider, &protected, &look.offences)
+                })
+            })
+            .await?;
+            watcher = next;
+            time += ban_time;
+            match banned {
+                Ok(events) => watcher.lines.log(monotonic_now(), &events),
+                Err(error) => warn!("cannot ban: {error}"),
+            }
+        }
+        Ok((watcher, pause_after(time, SHARE, interval)))
+    }
+
+    /// Goes by the policy in force.
+    fn adopt(&mut self, daemon: &Daemon) {
+        let datapath = daemon.datapath();
+        let manifest = datapath.manifest();
+        if self.generation != Some(manifest.generation) {
+            self.generation = Some(manifest.generation);
+            self.decider.adopt(&manifest.policy);
+        }
+    }
+
+    fn look(&mut self, daemon: &Daemon) -> Result<Look, DatapathError> {
+        let datapath = daemon.datapath();
+        // Before anything is read: what is dropped meanwhile is in the next look.
+        let now_ns = monotonic_now();
+        let limits = self.decider.limits();
+        let dropped = limits
+            .map(|limit| Ok((limit, datapath.limit_traffic(limit)?.dropped.packets)))
+            .collect::<Result<BTreeMap<_, _>, DatapathError>>()?;
+        if dropped == self.dropped {
+            self.decider.nothing_new(now_ns);
+            return Ok(Look::default());
+        }
+        self.dropped = dropped;
+        let recorded = datapath.offenders()?;
+        drop(datapath);
+        let look = self.decider.look(now_ns, recorded.offenders);
+        for (limit, delayed) in &look.delayed {
+            daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
+        }
+        Ok(look)
+    }
+}
+
+/// Does something on this thread; returns also what it took of a CPU.
+fn timed<W, T>(mut watcher: W, act: impl FnOnce(&mut W) -> T) -> (W, T, Duration) {
+    let begun = cpu_time();
+    let done = act(&mut watcher);
+    (watcher, done, cpu_time().saturating_sub(begun))
+}

@@ -1,0 +1,57 @@
+//! What became of those whom limits would ban, counted.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use limiter_common::limit::LimitId;
+
+/// What became of somebody whom a limit would ban.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// They are banned.
+    Banned,
+    /// The limit's `ban` only observes.
+    WouldBan,
+    /// They are somebody whom the guard speaks for, or there is no room for more bans.
+    Refused,
+    /// So many are banned at once that it is not their turn yet.
+    Delayed,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 4] = [Self::Banned, Self::WouldBan, Self::Refused, Self::Delayed];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Banned => "banned",
+            Self::WouldBan => "would_ban",
+            Self::Refused => "refused",
+            Self::Delayed => "delayed",
+        }
+    }
+}
+
+/// How often each came, since the daemon runs.
+#[derive(Debug, Default)]
+pub struct Outcomes(Mutex<BTreeMap<(LimitId, Outcome), u64>>);
+
+impl Outcomes {
+    /// How often it came for a limit.
+    #[must_use]
+    pub fn of(&self, limit: LimitId, outcome: Outcome) -> u64 {
+        self.all().get(&(limit, outcome)).copied().unwrap_or(0)
+    }
+
+    pub(super) fn add(&self, limit: LimitId, outcome: Outcome, number: u64) {
+        *self.all().entry((limit, outcome)).or_default() += number;
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<(LimitId, Outcome), u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

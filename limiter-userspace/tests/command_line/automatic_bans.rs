@@ -1,0 +1,202 @@
+//! Limits that ban whom they drop, between namespaces.
+
+use std::{
+    net::IpAddr,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
+
+use crate::{BINARY, pair, pinned::assert_metric, wait_for};
+
+/// Who sends more than ten packets a second is banned after a hundred drops, for two seconds, the
+/// next time for four.
+const CONFIGURATION: &str = "\
+limits:
+  PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
+    ban: {after: 100 drops, within: 1s, for: 2s, at-most: 4s, escalate: 2, range-after: 4}}
+";
+
+fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+    Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
+}
+
+/// So many packets of a source, at once.
+fn send(pair: &Pair, source: &str, count: usize) -> Result<()> {
+    let source: IpAddr = source.parse()?;
+    let destination = if source.is_ipv4() {
+        "10.77.0.1"
+    } else {
+        "fd77::1"
+    };
+    let frame = Frame::new(source, destination.parse()?).udp(1, 2, b"x")?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; count])?;
+    Ok(())
+}
+
+fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
+    let shown = limiter.show(&["bans", "--json"])?;
+    let answer: Value = serde_json::from_str(&shown)?;
+    Ok(answer["bans"].as_array().context("no bans")?.clone())
+}
+
+/// Waits until there are so many bans.
+fn wait_for_bans(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
+    let mut found = Vec::new();
+    wait_for(|| {
+        found = bans(limiter)?;
+        Ok(found.len() == count)
+    })?;
+    Ok(found)
+}
+
+/// How many packets were counted under a reason.
+fn counted(limiter: &Limiter, reason: &str) -> Result<u64> {
+    let status = limiter.status()?;
+    Ok(status["reasons"][reason].as_u64().unwrap_or(0))
+}
+
+/// The events of automatic bans in the log: those that name a prefix.
+fn events(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
+    let mut events = Vec::new();
+    wait_for(|| {
+        let log = limiter.log()?;
+        let lines = log.lines().map(serde_json::from_str::<Value>);
+        events = lines.filter_map(Result::ok).collect();
+        events.retain(|event| event.get("prefix").is_some());
+        Ok(events.len() >= count)
+    })?;
+    Ok(events)
+}
+
+#[test]
+fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, CONFIGURATION)?;
+    // 90 drops are not enough.
+    send(&pair, "10.77.0.2", 100)?;
+    thread::sleep(Duration::from_millis(1_500));
+    ensure!(bans(&limiter)?.is_empty());
+    ensure!(counted(&limiter, "over_limit")? >= 80);
+
+    for (times, seconds) in [(1, 2), (2, 4)] {
+        send(&pair, "10.77.0.3", 300)?;
+        let begun = Instant::now();
+        let found = wait_for_bans(&limiter, 1)?;
+        assert_eq!(found[0]["prefix"], "10.77.0.3/32");
+        assert_eq!(found[0]["limit"], "PacketsPerIPAddress");
+        assert_eq!(found[0]["times"], times);
+        let reason = found[0]["reason"].as_str().context("no reason")?;
+        ensure!(reason.ends_with(" drops in 1s"), "{reason}");
+
+        // Also what the limit would let pass by now.
+        thread::sleep(Duration::from_millis(1_200));
+        let banned = counted(&limiter, "banned")?;
+        let within = counted(&limiter, "within_limits")?;
+        send(&pair, "10.77.0.3", 5)?;
+        wait_for(|| Ok(counted(&limiter, "banned")? >= banned + 5))?;
+        send(&pair, "10.77.0.2", 1)?;
+        wait_for(|| Ok(counted(&limiter, "within_limits")? == within + 1))?;
+
+        // The kernel ends it, to the nanosecond; the daemon shows it no more.
+        wait_for_bans(&limiter, 0)?;
+        let lasted = begun.elapsed();
+        ensure!(lasted >= Duration::from_secs(seconds), "{lasted:?}");
+        let within = counted(&limiter, "within_limits")?;
+        send(&pair, "10.77.0.3", 1)?;
+        wait_for(|| Ok(counted(&limiter, "within_limits")? == within + 1))?;
+    }
+
+    let told = events(&limiter, 2)?;
+    for (event, (for_ns, times)) in told
+        .iter()
+        .zip([(2_000_000_000_u64, 1), (4_000_000_000, 2)])
+    {
+        assert_eq!(event["limit"], "PacketsPerIPAddress");
+        assert_eq!(event["prefix"], "10.77.0.3");
+        assert_eq!(event["for_ns"], for_ns);
+        assert_eq!(event["times"], times);
+    }
+    let message = told[1]["message"].as_str().context("no message")?;
+    let expected = "PacketsPerIPAddress bans 10.77.0.3 for 4s: ";
+    ensure!(
+        message.starts_with(expected) && message.ends_with(" drops in 1s; time 2"),
+        "{message}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_range_takes_the_place_of_its_addresses() -> Result<()> {
+    let pair = pair()?;
+    let long = CONFIGURATION.replace("for: 2s, at-most: 4s", "for: 10m");
+    let limiter = start(&pair, &long)?;
+    for host in 1..=3 {
+        send(&pair, &format!("fd77:1:1::{host}"), 200)?;
+    }
+    wait_for_bans(&limiter, 3)?;
+    send(&pair, "fd77:1:1::4", 200)?;
+    let found = wait_for_bans(&limiter, 1)?;
+    assert_eq!(found[0]["prefix"], "fd77:1:1::/64");
+    let reason = found[0]["reason"].as_str().context("no reason")?;
+    ensure!(reason.ends_with(" drops of 4 addresses in 1s"), "{reason}");
+    Ok(())
+}
+
+#[test]
+fn the_guard_holds() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, CONFIGURATION)?;
+    // Whoever forges this host's own address does not get it banned.
+    send(&pair, "10.77.0.1", 300)?;
+    send(&pair, "10.77.0.9", 300)?;
+    let found = wait_for_bans(&limiter, 1)?;
+    assert_eq!(found[0]["prefix"], "10.77.0.9/32");
+    let told = events(&limiter, 2)?;
+    let refused: Vec<_> = told
+        .iter()
+        .filter(|event| event["prefix"] == "10.77.0.1")
+        .collect();
+    assert_eq!(refused.len(), 1, "{told:?}");
+    assert_eq!(refused[0]["why"], "it is an address of this host");
+    Ok(())
+}
+
+#[test]
+fn what_only_observes_is_told_and_bans_nobody() -> Result<()> {
+    let pair = pair()?;
+    let observing = CONFIGURATION.replace("range-after: 4", "mode: observe");
+    let limiter = start(&pair, &observing)?;
+    send(&pair, "10.77.0.3", 300)?;
+    let told = events(&limiter, 1)?;
+    let message = told[0]["message"].as_str().context("no message")?;
+    let expected = "PacketsPerIPAddress would ban 10.77.0.3 for 2s: ";
+    ensure!(message.starts_with(expected), "{message}");
+    ensure!(bans(&limiter)?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn outcomes_are_counted() -> Result<()> {
+    let pair = pair()?;
+    let arguments = ["-i", SERVER_INTERFACE];
+    let limiter = Limiter::start(Path::new(BINARY), &pair.server, CONFIGURATION, &arguments)?;
+    send(&pair, "10.77.0.3", 300)?;
+    wait_for_bans(&limiter, 1)?;
+    for (outcome, number) in [
+        ("banned", 1),
+        ("would_ban", 0),
+        ("refused", 0),
+        ("delayed", 0),
+    ] {
+        let labels = format!("limit=\"PacketsPerIPAddress\",outcome=\"{outcome}\"");
+        let line = format!("limiter_automatic_bans_total{{{labels}}} {number}");
+        assert_metric(&pair.server, &line)?;
+    }
+    Ok(())
+}
