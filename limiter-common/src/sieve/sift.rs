@@ -21,12 +21,12 @@ pub trait Sieves {
         number: u32,
         packet: &Packet,
         verdict: &mut Verdict,
-        last: u32,
+        previous: u32,
     ) -> u32
     where
         Self: Sized,
     {
-        sift_by(tables, self, number, packet, verdict, last)
+        sift_by(tables, self, number, packet, verdict, previous)
     }
 }
 
@@ -42,7 +42,7 @@ pub fn sift<T: Tables, S: Sieves>(
     verdict: &mut Verdict,
 ) -> bool {
     let shape = tables.shape();
-    let mut last = NOT_SCORED;
+    let mut scored = NOT_SCORED;
     for number in 0..MAX_USES {
         if number >= shape.sieve_uses {
             break;
@@ -51,13 +51,13 @@ pub fn sift<T: Tables, S: Sieves>(
             break;
         };
         if used.limit == 0 || verdict.matched & used.limit != 0 {
-            last = sieves.sift_by(tables, number, packet, verdict, last);
+            scored = sieves.sift_by(tables, number, packet, verdict, scored);
         }
     }
     is_dropped(verdict)
 }
 
-/// The same by one of the uses, which the packet is for. `last` is what the one before has
+/// The same by one of the uses, which the packet is for. `previous` is what the one before has
 /// returned, or [`NOT_SCORED`].
 #[inline(always)]
 pub fn sift_by<T: Tables, S: Sieves>(
@@ -66,20 +66,20 @@ pub fn sift_by<T: Tables, S: Sieves>(
     number: u32,
     packet: &Packet,
     verdict: &mut Verdict,
-    last: u32,
+    previous: u32,
 ) -> u32 {
     let Some(used) = tables.sieve_use(number) else {
-        return last;
+        return previous;
     };
     let Packet { facts, now, .. } = packet;
     sieves.count(used.pressure, |traffic| traffic.arrived.add(facts.length));
     let above = sieves.pressure(used.pressure, *now);
     if above == 0 || used.sieve == SieveUse::NO_SIEVE {
-        return last;
+        return previous;
     }
     // Uses of a sieve stand together: it scores a packet once.
-    let scored = if last >> SIEVE_SHIFT == used.sieve {
-        last
+    let scored = if previous >> SIEVE_SHIFT == used.sieve {
+        previous
     } else {
         let score = sieves.score(tables, used.sieve, &facts.source, *now);
         used.sieve << SIEVE_SHIFT | score & (LIST | CONTENDED)

@@ -75,9 +75,9 @@ impl Sieves for MapSieves {
         number: u32,
         packet: &Packet,
         verdict: &mut Verdict,
-        last: u32,
+        previous: u32,
     ) -> u32 {
-        limiter_sift_by(number, packet, verdict, last)
+        limiter_sift_by(number, packet, verdict, previous)
     }
 }
 
@@ -152,14 +152,14 @@ extern "C" fn limiter_sift_by(
     number: u32,
     packet: *const Packet,
     verdict: *mut Verdict,
-    last: u32,
+    previous: u32,
 ) -> u32 {
     // SAFETY: as in `limiter_sift`.
     match unsafe { (packet.as_ref(), verdict.as_mut()) } {
         (Some(packet), Some(verdict)) => {
-            sieve::sift_by(&MapTables, &MapSieves, number, packet, verdict, last)
+            sieve::sift_by(&MapTables, &MapSieves, number, packet, verdict, previous)
         }
-        _ => last,
+        _ => previous,
     }
 }
 

@@ -67,10 +67,22 @@ impl Trial {
         }
     }
 
+    /// What the program was made from.
+    #[must_use]
+    pub const fn settings(&self) -> Settings {
+        self.settings
+    }
+
     /// The buckets, counters and offenders.
     #[must_use]
     pub const fn maps(&self) -> &SharedMaps {
         &self.maps
+    }
+
+    /// What is known of sources.
+    #[must_use]
+    pub const fn reputation(&self) -> &ReputationMaps {
+        &self.reputation
     }
 
     /// What is known of sources, to be changed.

@@ -20,5 +20,6 @@ mod properties;
 mod random;
 mod refill;
 mod restore;
+mod sieve;
 mod units;
 mod worked_example;
