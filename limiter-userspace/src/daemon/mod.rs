@@ -13,6 +13,7 @@ mod offenders;
 mod refill;
 mod reload;
 mod service;
+mod sieves;
 mod startup;
 mod state;
 pub mod watch;
@@ -53,6 +54,8 @@ pub struct Daemon {
     changing: tokio::sync::Mutex<()>,
     /// A change has begun to wait for confirmation.
     unconfirmed: tokio::sync::Notify,
+    /// Under which pressure sieves are.
+    pressures: sieves::Pressures,
     /// It is to end, and to leave nothing behind.
     detach: tokio::sync::Notify,
 }
@@ -74,6 +77,7 @@ impl Daemon {
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             unconfirmed: tokio::sync::Notify::new(),
+            pressures: sieves::Pressures::default(),
             detach: tokio::sync::Notify::new(),
         }
     }
@@ -177,6 +181,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         never = incidents::watch(&daemon, quiet) => match never {},
         never = service::stay_alive() => match never {},
         never = state::keep(&daemon) => match never {},
+        never = sieves::keep(&daemon) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 use limiter_common::limit::LimitId;
 
 use super::*;
-use crate::policy::{Override, TcpFlags};
+use crate::policy::{Override, Percentage, PermaBlock, PressureOf, Sieve, TcpFlags};
 
 fn rate(burst: u64) -> Rate {
     Rate {
