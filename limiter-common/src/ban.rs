@@ -48,6 +48,27 @@ impl BanKey {
         }
     }
 
+    /// The prefix of an address whose length has that bit in that word: [`Self::length_bit`].
+    ///
+    /// It needs no branch, which the verifier would walk both ways for each length that there is.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "up to 128")]
+    const fn of_bit(address: &Address, word: u32, bit: u32) -> Self {
+        let bit = bit & 63;
+        let leading = u64::MAX << (63 - bit);
+        let (high, low, shorter) = if word == 2 {
+            (address.high, address.low & leading, 64)
+        } else {
+            (address.high & leading, 0, 0)
+        };
+        Self {
+            family: address.family as u16,
+            prefix_length: (bit + 1 + shorter) as u16,
+            reserved: 0,
+            address: [high.to_be_bytes(), low.to_be_bytes()],
+        }
+    }
+
     /// The prefix's first address.
     #[must_use]
     pub const fn address(&self) -> Address {
@@ -141,19 +162,14 @@ pub fn is_banned<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u
     let (first, end) = words(source.family);
     for word in first..end {
         let mut lengths = bans.lengths(word);
-        let shorter = if word == 2 { 64 } else { 0 };
         // The verifier wants the bound to be a constant.
         for _ in 0..u64::BITS {
             if lengths == 0 {
                 break;
             }
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "of 64 bits, plus 1, plus 64"
-            )]
-            let length = (lengths.trailing_zeros() as u8 & 63) + 1 + shorter;
+            let key = BanKey::of_bit(source, word, lengths.trailing_zeros());
             lengths &= lengths - 1;
-            if let Some(until_ns) = bans.until(&BanKey::new(source, length))
+            if let Some(until_ns) = bans.until(&key)
                 && now_ns() < until_ns
             {
                 return true;
@@ -192,5 +208,13 @@ mod tests {
         assert_eq!(bit(v6, 64), (1, 1 << 63));
         assert_eq!(bit(v6, 65), (2, 1));
         assert_eq!(bit(v6, 128), (2, 1 << 63));
+        let all = |address: Address, longest| (1..=longest).map(move |length| (address, length));
+        let v4 = Address::v4([255; 4]);
+        let v6 = Address::v6([255; 8], [255; 8]);
+        for (address, length) in all(v4, 32).chain(all(v6, 128)) {
+            let key = BanKey::new(&address, length);
+            let (word, bit) = key.length_bit();
+            assert_eq!(BanKey::of_bit(&address, word, bit.trailing_zeros()), key);
+        }
     }
 }

@@ -29,7 +29,7 @@ pub use self::{
     hit::{CONTENDED, LIST, score},
     lists::{Lists, Memory},
     pressure::{PRESSURES, Pressure, SieveTraffic, pressure_of_limit, pressure_of_sieve},
-    sift::{Sieves, sift},
+    sift::{NOT_SCORED, Sieves, sift, sift_by},
     word::Word,
 };
 use crate::address::{Address, Family};

@@ -11,6 +11,23 @@ pub trait Sieves {
     fn count(&self, index: u32, change: impl FnOnce(&mut SieveTraffic));
     /// [`super::score`] of a source in a sieve of the policy.
     fn score<T: Tables>(&self, tables: &T, sieve: u32, source: &Address, now_ns: u64) -> u32;
+
+    /// [`sift_by`]. The kernel program makes it a function of its own, which the verifier walks
+    /// once and not once for each use.
+    #[inline(always)]
+    fn sift_by<T: Tables>(
+        &self,
+        tables: &T,
+        number: u32,
+        packet: &Packet,
+        verdict: &mut Verdict,
+        previous: u32,
+    ) -> u32
+    where
+        Self: Sized,
+    {
+        sift_by(tables, self, number, packet, verdict, previous)
+    }
 }
 
 /// Has each use of a sieve that a packet is for count it, and those that are under pressure score
@@ -25,10 +42,7 @@ pub fn sift<T: Tables, S: Sieves>(
     verdict: &mut Verdict,
 ) -> bool {
     let shape = tables.shape();
-    let Packet { facts, now, .. } = packet;
-    // Uses of a sieve stand together: it scores a packet once.
-    let mut scored_by = SieveUse::NO_SIEVE;
-    let mut score = 0;
+    let mut scored = NOT_SCORED;
     for number in 0..MAX_USES {
         if number >= shape.sieve_uses {
             break;
@@ -36,47 +50,80 @@ pub fn sift<T: Tables, S: Sieves>(
         let Some(used) = tables.sieve_use(number) else {
             break;
         };
-        if used.limit != 0 && verdict.matched & used.limit == 0 {
-            continue;
-        }
-        sieves.count(used.pressure, |traffic| traffic.arrived.add(facts.length));
-        let above = sieves.pressure(used.pressure, *now);
-        if above == 0 || used.sieve == SieveUse::NO_SIEVE {
-            continue;
-        }
-        if used.sieve != scored_by {
-            scored_by = used.sieve;
-            score = sieves.score(tables, scored_by, &facts.source, *now);
-        }
-        let list = score & LIST;
-        let is_rejected = above.wrapping_sub(1) > list;
-        let drops = is_rejected
-            && used.limit & shape.observing == 0
-            && !matches!(verdict.reason, Reason::Iprep | Reason::IprepPerma);
-        sieves.count(used.pressure, |traffic| {
-            if score & CONTENDED == 0 {
-                traffic.scored = traffic.scored.wrapping_add(1);
-            } else {
-                traffic.contended = traffic.contended.wrapping_add(1);
-            }
-            if drops && list == PERMA_BLOCK {
-                traffic.iprep_perma.add(facts.length);
-            } else if drops {
-                traffic.iprep.add(facts.length);
-            }
-        });
-        if drops {
-            verdict.reason = if list == PERMA_BLOCK {
-                Reason::IprepPerma
-            } else {
-                Reason::Iprep
-            };
-            if used.limit != 0 {
-                verdict.drop_by(verdict.reason, used.limit.trailing_zeros());
-            }
-        } else if is_rejected {
-            verdict.would_drop |= used.limit & shape.observing;
+        if used.limit == 0 || verdict.matched & used.limit != 0 {
+            scored = sieves.sift_by(tables, number, packet, verdict, scored);
         }
     }
+    is_dropped(verdict)
+}
+
+/// The same by one of the uses, which the packet is for. `previous` is what the one before has
+/// returned, or [`NOT_SCORED`].
+#[inline(always)]
+pub fn sift_by<T: Tables, S: Sieves>(
+    tables: &T,
+    sieves: &S,
+    number: u32,
+    packet: &Packet,
+    verdict: &mut Verdict,
+    previous: u32,
+) -> u32 {
+    let Some(used) = tables.sieve_use(number) else {
+        return previous;
+    };
+    let Packet { facts, now, .. } = packet;
+    sieves.count(used.pressure, |traffic| traffic.arrived.add(facts.length));
+    let above = sieves.pressure(used.pressure, *now);
+    if above == 0 || used.sieve == SieveUse::NO_SIEVE {
+        return previous;
+    }
+    // Uses of a sieve stand together: it scores a packet once.
+    let scored = if previous >> SIEVE_SHIFT == used.sieve {
+        previous
+    } else {
+        let score = sieves.score(tables, used.sieve, &facts.source, *now);
+        used.sieve << SIEVE_SHIFT | score & (LIST | CONTENDED)
+    };
+    let list = scored & LIST;
+    let is_rejected = above.wrapping_sub(1) > list;
+    let observing = used.limit & tables.shape().observing;
+    let drops = is_rejected && observing == 0 && !is_dropped(verdict);
+    sieves.count(used.pressure, |traffic| {
+        if scored & CONTENDED == 0 {
+            traffic.scored = traffic.scored.wrapping_add(1);
+        } else {
+            traffic.contended = traffic.contended.wrapping_add(1);
+        }
+        if drops && list == PERMA_BLOCK {
+            traffic.iprep_perma.add(facts.length);
+        } else if drops {
+            traffic.iprep.add(facts.length);
+        }
+    });
+    if drops {
+        let reason = if list == PERMA_BLOCK {
+            Reason::IprepPerma
+        } else {
+            Reason::Iprep
+        };
+        if used.limit == 0 {
+            verdict.reason = reason;
+        } else {
+            verdict.drop_by(reason, used.limit.trailing_zeros());
+        }
+    } else if is_rejected {
+        verdict.would_drop |= observing;
+    }
+    scored
+}
+
+/// In place of what [`sift_by`] returns: no sieve has scored the packet yet.
+pub const NOT_SCORED: u32 = u32::MAX;
+
+/// The sieve's number is beside what it returned.
+const SIEVE_SHIFT: u32 = 16;
+
+#[inline(always)]
+const fn is_dropped(verdict: &Verdict) -> bool {
     matches!(verdict.reason, Reason::Iprep | Reason::IprepPerma)
 }

@@ -67,6 +67,18 @@ impl Sieves for MapSieves {
         let Address { family, high, low } = *source;
         limiter_score(sieve, u32::from(family == Family::V6), high, low, now_ns)
     }
+
+    #[inline(always)]
+    fn sift_by<T: Tables>(
+        &self,
+        _tables: &T,
+        number: u32,
+        packet: &Packet,
+        verdict: &mut Verdict,
+        previous: u32,
+    ) -> u32 {
+        limiter_sift_by(number, packet, verdict, previous)
+    }
 }
 
 struct MapMemory;
@@ -130,6 +142,24 @@ extern "C" fn limiter_sift(packet: *const Packet, verdict: *mut Verdict) -> u32 
             u32::from(sieve::sift(&MapTables, &MapSieves, packet, verdict))
         }
         _ => 0,
+    }
+}
+
+/// [`sieve::sift_by`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_sift_by(
+    number: u32,
+    packet: *const Packet,
+    verdict: *mut Verdict,
+    previous: u32,
+) -> u32 {
+    // SAFETY: as in `limiter_sift`.
+    match unsafe { (packet.as_ref(), verdict.as_mut()) } {
+        (Some(packet), Some(verdict)) => {
+            sieve::sift_by(&MapTables, &MapSieves, number, packet, verdict, previous)
+        }
+        _ => previous,
     }
 }
 

@@ -47,3 +47,6 @@ impl Memory for SieveMemory<'_> {
         word.atomic().store(value, SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests;
