@@ -4,6 +4,7 @@ use limiter_common::{limit::IdFormat, reason::Action};
 
 use super::{
     diagnostics::Problems,
+    flat_metrics,
     ip_rep::{self, IpRep},
     limit::Definition,
     limits::{LimitIndex, Limits},
@@ -35,6 +36,7 @@ pub(super) fn policy(
     for (index, limit) in parts.limits.iter() {
         check_needs(&parts, index, limit, problems);
     }
+    flat_metrics::check_distinct(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
     if !problems.is_empty() {
         return None;
@@ -67,7 +69,7 @@ pub(super) fn policy(
                 default: limit.default,
                 overrides: parts.overrides.remove(&index).unwrap_or_default(),
                 ip_rep: limit.ip_rep.map(|named| named.name),
-                metrics: limit.metrics,
+                metrics: limit.metrics.map(|(metrics, _)| metrics),
             })
         })
         .collect();

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     config::{Buckets, Offenders},
     daemon::History,
-    policy::Policy,
+    policy::{FlatMetrics, Policy},
 };
 
 /// The version of the protocol; a daemon answers no other.
@@ -298,6 +298,9 @@ pub struct LimitStatus {
     pub would_drop_packets: u64,
     /// Bytes of those.
     pub would_drop_bytes: u64,
+    /// What the names of its metrics are made of in Traffic Server; `None`: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<FlatMetrics>,
 }
 
 impl From<&LimitStatus> for LimitTraffic {

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// How many of the busiest addresses of a list are told.
 pub const BUSIEST: usize = 10;
 
+/// In place of a limit's name, where metrics name who uses a sieve: it is for all packets.
+pub const EVERYTHING: &str = "*";
+
 /// A sieve: whom it knows, and what becomes of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SieveStatus {

@@ -164,6 +164,7 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
         dropped_bytes: traffic.dropped.bytes,
         would_drop_packets: traffic.would_drop.packets,
         would_drop_bytes: traffic.would_drop.bytes,
+        metrics: limit.metrics.clone(),
     }
 }
 

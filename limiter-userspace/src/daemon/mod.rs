@@ -35,7 +35,10 @@ pub use self::{
 };
 use self::{changes::Changes, state::StateKeeper};
 use crate::{
-    control::protocol::{DaemonStatus, StateStatus},
+    control::{
+        protocol::{DaemonStatus, StateStatus},
+        sieves::SieveBrief,
+    },
     datapath::{Datapath, DatapathError},
 };
 
@@ -98,6 +101,11 @@ impl Daemon {
     #[must_use]
     pub fn state_status(&self) -> Option<StateStatus> {
         self.state.as_ref().map(StateKeeper::status)
+    }
+
+    /// The sieves at a glance.
+    pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
+        sieves::brief(datapath, &self.pressures.measured())
     }
 
     fn status(&self) -> DaemonStatus {

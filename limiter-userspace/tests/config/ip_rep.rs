@@ -328,6 +328,16 @@ fn metrics_have_the_plugin_s_names() {
         let errors = read(metrics).unwrap_err();
         assert!(errors[0].contains(wrong), "{errors:?}");
     }
+    let total = "id: total, cost: packets, burst: 9, count: 9, period: 1s";
+    check(
+        &format!(
+            "limits:\n  A: {{metrics: {{tag: x}}, {total}}}\n  B: {{metrics: {{tag: x}}, {total}}}\n"
+        ),
+        &[
+            "3:16: duplicate metrics 'plugin.rate_limiter.sni.x', which those of A are: give \
+             another 'tag' or 'prefix'",
+        ],
+    );
 }
 
 #[test]
