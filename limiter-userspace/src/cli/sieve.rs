@@ -77,7 +77,7 @@ fn print(out: &mut impl Write, sieve: &SieveStatus) -> anyhow::Result<()> {
         writeln!(out, "{}", uses_table(&brief.uses))?;
     }
     let pressure = brief.uses.iter().filter_map(|used| used.pressure).max();
-    writeln!(out, "{}", lists_table(lists, *buckets, pressure))?;
+    writeln!(out, "{}", lists_table(lists, pressure))?;
     let Some(perma_block) = lists.first().filter(|list| !list.busiest.is_empty()) else {
         return Ok(());
     };
@@ -140,7 +140,9 @@ pub(super) fn rejected(pressure: Option<u8>) -> String {
     }
 }
 
-fn lists_table(lists: &[SieveListStatus], entry_list: u8, pressure: Option<u8>) -> String {
+/// The lists of a sieve, from list 0 to the entry list, with those that a pressure rejects.
+pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> String {
+    let entry_list = lists.last().map_or(0, |list| list.list);
     let rows = lists.iter().map(|list| {
         let kind = match list.list {
             0 => "perma-block",

@@ -1,20 +1,18 @@
 //! The answers about sieves.
 
-use std::{cmp::Reverse, net::IpAddr};
+use std::net::IpAddr;
 
-use ipnet::IpNet;
-use limiter_common::{address::Family, sieve::Listed};
 use thiserror::Error;
 
 use crate::{
     config::nearest,
-    control::sieves::{
-        BUSIEST, SieveBrief, SieveEntry, SieveExplanation, SieveListStatus, SieveStatus,
-        SieveUseStatus,
-    },
+    control::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
     datapath::{Datapath, DatapathError, LoadedSieve, monotonic_now},
-    policy::{OverrideId, Sieve},
-    reputation::pressure::{Budget, Load, Measured, rejected_from},
+    policy::Sieve,
+    reputation::{
+        lists::{entry, lists},
+        pressure::{Budget, Load, Measured, rejected_from},
+    },
 };
 
 /// Sieves cannot be told of.
@@ -48,7 +46,15 @@ pub(in crate::daemon) fn list(
         let mut loaded = datapath.sieves();
         let loaded = loaded.find(|loaded| loaded.configured.name == brief.sieve);
         SieveStatus {
-            lists: loaded.map_or_else(Vec::new, |loaded| lists(&loaded, now_ns)),
+            lists: loaded.map_or_else(Vec::new, |loaded| {
+                let LoadedSieve {
+                    configured,
+                    compiled,
+                    memory,
+                    ..
+                } = loaded;
+                lists(configured, compiled, &memory, now_ns)
+            }),
             brief,
         }
     });
@@ -112,48 +118,6 @@ pub(in crate::daemon) fn brief(
         })
     });
     briefs.collect()
-}
-
-fn lists(loaded: &LoadedSieve<'_>, now_ns: u64) -> Vec<SieveListStatus> {
-    let sieve = loaded.configured;
-    let snapshot = loaded.memory.snapshot(loaded.compiled);
-    let lists = (0..=sieve.buckets).map(|list| {
-        let mut entries: Vec<_> = snapshot.list(list.into()).collect();
-        let count = entries.len() as u64;
-        // Only the busiest are put in order: a list may hold a million.
-        if entries.len() > BUSIEST {
-            entries.select_nth_unstable_by_key(BUSIEST, |entry| busiest_first(entry));
-            entries.truncate(BUSIEST);
-        }
-        entries.sort_unstable_by_key(|entry| busiest_first(entry));
-        let busiest = entries.into_iter();
-        SieveListStatus {
-            list,
-            capacity: sieve.capacity(list),
-            entries: count,
-            busiest: busiest.map(|listed| entry(sieve, listed, now_ns)).collect(),
-        }
-    });
-    lists.collect()
-}
-
-/// What comes after the count makes the order the same each time.
-fn busiest_first(listed: &Listed) -> impl Ord + use<> {
-    (Reverse(listed.count), IpAddr::from(listed.key))
-}
-
-fn entry(sieve: &Sieve, listed: &Listed, now_ns: u64) -> SieveEntry {
-    let address = IpAddr::from(listed.key);
-    let scored_together = listed.key.family == Family::V6 && sieve.ipv6_prefix < 128;
-    let prefix = scored_together.then(|| IpNet::new(address, sieve.ipv6_prefix).ok());
-    SieveEntry {
-        id: prefix.flatten().map_or_else(
-            || address.to_string(),
-            |prefix| OverrideId::Prefix(prefix).to_string(),
-        ),
-        count: listed.count,
-        age_ns: now_ns.saturating_sub(listed.added_ns),
-    }
 }
 
 /// What each sieve has for an address; empty where the address is excluded.

@@ -86,7 +86,12 @@ impl Gauge {
         self.uses.is_empty()
     }
 
-    /// Measures what has arrived until a time, in nanoseconds of any clock.
+    /// The uses of sieves, in the order in which they are measured.
+    pub fn uses(&self) -> impl Iterator<Item = SieveUse> {
+        self.uses.iter().map(|used| used.used)
+    }
+
+    /// Measures what has arrived until a time, in nanoseconds of any clock; one for each use.
     ///
     /// # Errors
     ///
