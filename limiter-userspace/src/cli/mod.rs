@@ -17,6 +17,8 @@ mod repeat;
 mod replay;
 mod reset;
 mod run;
+mod sieve;
+mod stats;
 mod status;
 mod top;
 mod traffic;
@@ -73,6 +75,10 @@ enum Command {
     Unban(bans::unban::UnbanArgs),
     /// Show who is banned, by whom, why, and until when
     Bans(bans::list::BansArgs),
+    /// Show whom sieves hold to be busy, under which pressure they are and whom they reject
+    Sieve(sieve::SieveArgs),
+    /// Show every counter on a line of its own, also under the names of Traffic Server's plugin
+    Stats(stats::StatsArgs),
     /// Have the daemon read its configuration again; a bad one changes nothing
     Reload(reload::ReloadArgs),
     /// Keep the policy that `limiter run --confirm` would otherwise revert
@@ -186,6 +192,8 @@ impl Cli {
             Command::Ban(args) => bans::ban::ban(&args),
             Command::Unban(args) => bans::unban::unban(&args),
             Command::Bans(args) => bans::list::bans(&args),
+            Command::Sieve(args) => sieve::sieve(&args),
+            Command::Stats(args) => stats::stats(&args),
             Command::Reload(args) => reload::reload(&args),
             Command::Confirm(args) => confirm::confirm(&args),
             Command::Detach(args) => detach::detach(&args),

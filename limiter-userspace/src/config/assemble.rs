@@ -4,6 +4,7 @@ use limiter_common::{limit::IdFormat, reason::Action};
 
 use super::{
     diagnostics::Problems,
+    flat_metrics,
     ip_rep::{self, IpRep},
     limit::Definition,
     limits::{LimitIndex, Limits},
@@ -42,6 +43,7 @@ pub(super) fn policy(
     }
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
+    flat_metrics::check_distinct(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
     if !problems.is_empty() {
         return None;
@@ -77,7 +79,7 @@ pub(super) fn policy(
                 exclude: limit.exclude.into_names(),
                 block: limit.block.into_names(),
                 ip_rep: limit.ip_rep.map(|named| named.name),
-                metrics: limit.metrics,
+                metrics: limit.metrics.map(|(metrics, _)| metrics),
             })
         })
         .collect();

@@ -1,6 +1,10 @@
 //! `metrics` of a limit: what its metrics' names in Traffic Server are made of.
 
+use std::collections::{HashMap, hash_map::Entry};
+
 use super::{
+    diagnostics::{Place, Problems},
+    limits::Limits,
     node::Node,
     reader::{Name, Reader},
 };
@@ -20,7 +24,7 @@ pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     limit: Name<'n>,
     node: &'n Node<'n>,
-) -> Option<FlatMetrics> {
+) -> Option<(FlatMetrics, Place)> {
     let expected = "a map with 'prefix' and 'tag', which may be empty";
     let fields = reader.fields(node, expected, &[PREFIX, TAG])?;
     let mut part = |field, default: &str| match fields.get(field) {
@@ -29,10 +33,35 @@ pub(super) fn read<'n>(
     };
     let prefix = part(PREFIX, DEFAULT_PREFIX);
     let tag = part(TAG, limit.text);
-    Some(FlatMetrics {
+    let metrics = FlatMetrics {
         prefix: prefix?,
         tag: tag?,
-    })
+    };
+    Some((metrics, reader.place(node.at)))
+}
+
+/// Notes limits whose metrics would have the same names.
+pub(super) fn check_distinct(limits: &Limits, problems: &mut Problems) {
+    let mut seen = HashMap::<(&str, &str), &str>::new();
+    for (_, limit) in limits.iter() {
+        let Some((metrics, place)) = &limit.metrics else {
+            continue;
+        };
+        let FlatMetrics { prefix, tag } = metrics;
+        match seen.entry((prefix, tag)) {
+            Entry::Vacant(entry) => {
+                entry.insert(&limit.name);
+            }
+            Entry::Occupied(entry) => {
+                let message = format!(
+                    "duplicate metrics '{prefix}.sni.{tag}', which those of {} are: give another \
+                     'tag' or 'prefix'",
+                    entry.get()
+                );
+                problems.note_at(*place, message);
+            }
+        }
+    }
 }
 
 fn read_part<'n>(reader: &mut Reader<'n, '_>, field: &str, node: &'n Node<'n>) -> Option<String> {

@@ -59,7 +59,7 @@ pub(super) struct Definition {
     /// Whether it would do nothing without overrides.
     pub(super) needs_overrides: bool,
     pub(super) ip_rep: Option<NamedSieve>,
-    pub(super) metrics: Option<FlatMetrics>,
+    pub(super) metrics: Option<(FlatMetrics, Place)>,
 }
 
 impl Definition {

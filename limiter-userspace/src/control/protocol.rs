@@ -15,12 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::{
     bans::{BanChanges, BanStatus, BansChanged, BansPage, BansQuery},
     settings::SettingDiff,
+    sieves::{SieveBrief, SieveExplanation, SieveStatus},
 };
 use crate::{
     config::{Bans, Buckets, Offenders},
     daemon::History,
     lists::{Findings, ListStatus},
-    policy::Policy,
+    policy::{FlatMetrics, Policy},
 };
 
 /// The version of the protocol; a daemon answers no other.
@@ -85,6 +86,11 @@ pub enum Request {
     TestLists {
         /// All those of this prefix; that of an address has full length.
         asked: IpNet,
+    },
+    /// Whom sieves know, and under which pressure they are.
+    Sieves {
+        /// The sieve's name; `None`: all.
+        name: Option<String>,
     },
     /// The policy in force, whole.
     Policy,
@@ -176,6 +182,8 @@ pub enum Answer {
         /// How many held.
         lifted: u64,
     },
+    /// To [`Request::Sieves`].
+    Sieves(Vec<SieveStatus>),
     /// To [`Request::Policy`].
     Policy(Box<Policy>),
     /// To [`Request::Reload`].
@@ -216,6 +224,9 @@ pub struct Status {
     pub limits: BTreeMap<String, LimitStatus>,
     /// The lists.
     pub lists: Vec<ListStatus>,
+    /// The sieves.
+    #[serde(default)]
+    pub sieves: Vec<SieveBrief>,
 }
 
 /// The daemon.
@@ -333,6 +344,9 @@ pub struct LimitStatus {
     pub would_drop_packets: u64,
     /// Bytes of those.
     pub would_drop_bytes: u64,
+    /// What the names of its metrics are made of in Traffic Server; `None`: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<FlatMetrics>,
 }
 
 impl From<&LimitStatus> for LimitTraffic {
@@ -359,6 +373,9 @@ pub struct Explanation {
     pub bans: Vec<BanStatus>,
     /// When a packet of the address was last dropped; `None`: never, or it is not remembered.
     pub last_drop: Option<LastDrop>,
+    /// What each sieve has for it; none where it is excluded from them.
+    #[serde(default)]
+    pub sieves: Vec<SieveExplanation>,
 }
 
 /// The last drop of an address.

@@ -46,5 +46,6 @@ pub(crate) fn status() -> Status {
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),
         lists: Vec::new(),
+        sieves: Vec::new(),
     }
 }

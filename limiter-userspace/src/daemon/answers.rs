@@ -7,7 +7,7 @@ use limiter_common::{counters::LimitTraffic, reason::Reason};
 use super::{
     Daemon, bans, confirm,
     named::{NamedBucket, bucket_named},
-    offenders, refill,
+    offenders, refill, sieves,
 };
 use crate::{
     control::protocol::{
@@ -17,6 +17,7 @@ use crate::{
     datapath::{Attachment, Datapath, DatapathError, Holding, wall_clock_now},
     lists::Extents,
     policy::Limit,
+    reputation::pressure::Measured,
 };
 
 /// The daemon's answer.
@@ -36,20 +37,28 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
         }
         Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
         Request::LiftBans => bans::lift_all(&daemon).await,
-        request => read(&daemon.datapath(), &request, Some(&daemon)),
+        request => {
+            let measured = daemon.pressures.measured();
+            read(&daemon.datapath(), &request, Some(&daemon), &measured)
+        }
     }
 }
 
 /// What is pinned answers what no daemon has to.
 #[must_use]
 pub fn look(datapath: &Datapath, request: &Request) -> Answer {
-    read(datapath, request, None)
+    read(datapath, request, None, &[])
 }
 
-fn read(datapath: &Datapath, request: &Request, daemon: Option<&Daemon>) -> Answer {
+fn read(
+    datapath: &Datapath,
+    request: &Request,
+    daemon: Option<&Daemon>,
+    measured: &[Measured],
+) -> Answer {
     match request {
         Request::Status => {
-            let status = status(datapath, daemon);
+            let status = status(datapath, daemon, measured);
             told(status.map(Box::new).map(Answer::Status))
         }
         Request::Explain { address } => told(explain(datapath, *address).map(Answer::Explanation)),
@@ -59,6 +68,10 @@ fn read(datapath: &Datapath, request: &Request, daemon: Option<&Daemon>) -> Answ
         }
         Request::Offenders(query) => told(offenders::list(datapath, query).map(Answer::Offenders)),
         Request::Bans(query) => told(bans::page(datapath, query).map(Answer::Bans)),
+        Request::Sieves { name } => {
+            let list = sieves::list(datapath, name.as_deref(), measured);
+            told(list.map(Answer::Sieves))
+        }
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
         Request::Reset(query) => told(refill::reset(datapath, query).map(Answer::Refilled)),
         Request::Refund(query) => told(refill::refund(datapath, query).map(Answer::Refilled)),
@@ -76,10 +89,15 @@ pub(super) fn told(answer: Result<Answer, impl Error>) -> Answer {
 
 /// The daemon's status.
 pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
-    status(&daemon.datapath(), Some(daemon))
+    let measured = daemon.pressures.measured();
+    status(&daemon.datapath(), Some(daemon), &measured)
 }
 
-fn status(datapath: &Datapath, daemon: Option<&Daemon>) -> Result<Status, DatapathError> {
+fn status(
+    datapath: &Datapath,
+    daemon: Option<&Daemon>,
+    measured: &[Measured],
+) -> Result<Status, DatapathError> {
     let manifest = datapath.manifest();
     let policy = &manifest.policy;
     let attachments = datapath.attachments();
@@ -138,6 +156,7 @@ fn status(datapath: &Datapath, daemon: Option<&Daemon>) -> Result<Status, Datapa
         reasons,
         limits,
         lists: manifest.list_statuses(wall_clock_now()),
+        sieves: sieves::brief(datapath, measured)?,
     })
 }
 
@@ -160,6 +179,7 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
         dropped_bytes: traffic.dropped.bytes,
         would_drop_packets: traffic.would_drop.packets,
         would_drop_bytes: traffic.would_drop.bytes,
+        metrics: limit.metrics.clone(),
     }
 }
 
@@ -180,6 +200,7 @@ fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, Datapath
         lists,
         bans: bans::of_address(datapath, address)?,
         last_drop: offenders::last_drop(datapath, address)?,
+        sieves: sieves::explain(datapath, address)?,
     })
 }
 

@@ -17,6 +17,7 @@ mod pace;
 mod refill;
 mod reload;
 mod service;
+mod sieves;
 mod startup;
 mod state;
 pub mod watch;
@@ -39,7 +40,10 @@ pub use self::{
 };
 use self::{changes::Changes, state::StateKeeper};
 use crate::{
-    control::protocol::{DaemonStatus, StateStatus},
+    control::{
+        protocol::{DaemonStatus, StateStatus},
+        sieves::SieveBrief,
+    },
     datapath::{Datapath, DatapathError},
 };
 
@@ -64,6 +68,8 @@ pub struct Daemon {
     unconfirmed: tokio::sync::Notify,
     /// A change waits no more: it was confirmed, or reverted.
     settled: tokio::sync::Notify,
+    /// Under which pressure sieves are.
+    pressures: sieves::Pressures,
     /// It is to end, and to leave nothing behind.
     detach: tokio::sync::Notify,
 }
@@ -88,6 +94,7 @@ impl Daemon {
             changing: tokio::sync::Mutex::default(),
             unconfirmed: tokio::sync::Notify::new(),
             settled: tokio::sync::Notify::new(),
+            pressures: sieves::Pressures::default(),
             detach: tokio::sync::Notify::new(),
         }
     }
@@ -120,6 +127,11 @@ impl Daemon {
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
         self.bans.store().counts()
+    }
+
+    /// The sieves at a glance.
+    pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
+        sieves::brief(datapath, &self.pressures.measured())
     }
 
     fn status(&self) -> DaemonStatus {
@@ -205,6 +217,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         never = state::keep(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
+        never = sieves::keep(&daemon) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

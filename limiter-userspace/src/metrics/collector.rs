@@ -16,6 +16,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use super::sieves;
 use crate::{
     control::protocol::StateStatus,
     daemon::{Daemon, History},
@@ -80,6 +81,9 @@ impl Collector for DaemonCollector {
         super::lists::encode(&manifest.list_statuses(Timestamp::now()), &mut encoder)?;
         bans::encode(&self.0.ban_counts(), datapath, &mut encoder)?;
         automatic_bans::encode(self.0.automatic_bans(), &manifest.policy, &mut encoder)?;
+        sieves::limit_info(&manifest.policy, &mut encoder)?;
+        let briefs = self.0.sieves(datapath).map_err(|_| fmt::Error)?;
+        sieves::sieves(&briefs, &mut encoder)?;
         reloads(&self.0.history(), &mut encoder)?;
         if let Some(status) = self.0.state_status() {
             state(&status, &mut encoder)?;

@@ -2,6 +2,7 @@
 
 mod collector;
 mod lists;
+mod sieves;
 
 use std::{io, net::SocketAddr, sync::Arc};
 

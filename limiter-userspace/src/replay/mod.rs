@@ -10,6 +10,7 @@ pub mod capture;
 pub mod engine;
 mod frame;
 mod judge;
+mod pressure;
 mod sources;
 mod summary;
 mod timeline;
@@ -17,7 +18,8 @@ mod timeline;
 pub use self::{
     bans::ReplayedBan,
     frame::CapturedFrame,
-    judge::{Judged, OutOfTime, Replay, ReplayError, Strictest, slots},
+    judge::{Judged, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, slots},
+    pressure::UnderPressure,
     sources::{DroppedSource, Sources},
     summary::Summary,
     timeline::{Fate, Timeline},

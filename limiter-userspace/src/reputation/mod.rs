@@ -1,6 +1,7 @@
 //! What is made of what sources do, besides their budgets: decisions without a clock or a map.
 
 pub mod automatic;
+pub mod lists;
 pub mod pressure;
 
 use std::net::IpAddr;

@@ -11,12 +11,14 @@ const TOTAL: &str =
 
 /// What the sieve in a flow mapping is read as, in a file with [`TOTAL`].
 #[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' files are right")]
 fn sieve(fields: &str) -> Sieve {
     let yaml = format!("{TOTAL}ip-rep: [{{name: main, {fields}}}]\n");
     let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
     config.policy.sieves.into_iter().next().unwrap()
 }
 
+#[expect(clippy::unwrap_used, reason = "90 is a percentage")]
 fn main() -> Sieve {
     Sieve {
         name: "main".to_owned(),
@@ -253,6 +255,7 @@ fn who_uses_a_sieve_fits_it() {
 
 /// The uses of a file's sieves: which limit, and which sieve.
 #[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' files are right")]
 fn uses(yaml: &str) -> Vec<(Option<u16>, Option<usize>)> {
     let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
     let uses = config.policy.sieve_uses().into_iter();
@@ -325,6 +328,16 @@ fn metrics_have_the_plugin_s_names() {
         let errors = read(metrics).unwrap_err();
         assert!(errors[0].contains(wrong), "{errors:?}");
     }
+    let total = "id: total, cost: packets, burst: 9, count: 9, period: 1s";
+    check(
+        &format!(
+            "limits:\n  A: {{metrics: {{tag: x}}, {total}}}\n  B: {{metrics: {{tag: x}}, {total}}}\n"
+        ),
+        &[
+            "3:16: duplicate metrics 'plugin.rate_limiter.sni.x', which those of A are: give \
+             another 'tag' or 'prefix'",
+        ],
+    );
 }
 
 #[test]

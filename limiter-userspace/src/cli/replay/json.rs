@@ -5,10 +5,10 @@ use std::io::Write;
 use limiter_common::reason::{Action, Reason};
 use serde::{Serialize, Serializer};
 
-use super::bans::Bans;
+use super::{bans::Bans, sieves::SieveEnd};
 use crate::{
     policy::{Mode, Policy, owner_id},
-    replay::{Judged, ReplayedBan, Summary, slots},
+    replay::{Judged, ReplayedBan, SieveReplay, Summary, slots},
 };
 
 /// The id of the one bucket of a limit for all sources.
@@ -65,6 +65,8 @@ struct Counts<'a> {
     /// If limits ban.
     #[serde(skip_serializing_if = "Option::is_none")]
     bans: Option<Bans<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sieves: Vec<SieveEnd<'a>>,
 }
 
 /// Every reason, also those that did not occur, in the order of their table.
@@ -108,6 +110,7 @@ pub(super) fn summary(
     policy: &Policy,
     summary: &Summary,
     bans: Option<(&[ReplayedBan], u64)>,
+    sieves: &[SieveReplay],
 ) -> anyhow::Result<()> {
     let (passed, dropped) = (
         summary.of(Action::Pass).packets,
@@ -121,6 +124,10 @@ pub(super) fn summary(
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
             bans: bans.map(|(bans, more)| Bans::new(policy, bans, more)),
+            sieves: sieves
+                .iter()
+                .map(|sieve| SieveEnd::new(policy, sieve))
+                .collect(),
         },
     };
     write_line(out, &line)

@@ -5,6 +5,7 @@ mod json;
 mod open;
 mod plot;
 mod print;
+mod sieves;
 
 use std::{
     fs::File,
@@ -21,7 +22,7 @@ use crate::{
     datapath::preflight,
     policy::{CompiledPolicy, Policy},
     replay::{
-        Judged, Replay, ReplayedBan, Sources, Summary, Timeline,
+        Judged, Replay, ReplayedBan, SieveReplay, Sources, Summary, Timeline,
         capture::Capture,
         engine::{Engine, KernelEngine, NativeEngine},
     },
@@ -90,11 +91,12 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     };
     // Takes the progress bar away before the summary is printed.
     drop(capture);
+    let sieves = replay.sieves(&config.policy)?;
     let (bans, end) = match replay.finish() {
         Ok(bans) => (bans, end),
         Err(error) => (None, end.and(Err(error.into()))),
     };
-    out.finish(&args.capture, bans)?;
+    out.finish(&args.capture, bans, &sieves)?;
     end
 }
 
@@ -120,7 +122,7 @@ fn engine(
     // A replay tells of every source. Only bans are decided from offenders.
     let records = config.policy.limits.iter().any(|limit| limit.ban.is_some());
     Ok(match choice {
-        EngineChoice::Native => Box::new(NativeEngine::new(records)),
+        EngineChoice::Native => Box::new(NativeEngine::new(tables, records)),
         EngineChoice::Kernel => {
             preflight::check()?;
             let offenders = if records {
@@ -157,14 +159,20 @@ impl<W: Write> Output<'_, W> {
         }
     }
 
-    fn finish(mut self, capture: &Path, bans: Option<(&[ReplayedBan], u64)>) -> anyhow::Result<()> {
+    fn finish(
+        mut self,
+        capture: &Path,
+        bans: Option<(&[ReplayedBan], u64)>,
+        sieves: &[SieveReplay],
+    ) -> anyhow::Result<()> {
         if self.json {
-            json::summary(&mut self.writer, self.policy, &self.summary, bans)?;
+            json::summary(&mut self.writer, self.policy, &self.summary, bans, sieves)?;
         } else {
             print::summary(&mut self.writer, self.policy, &self.summary, &self.sources)?;
             if let Some((bans, more)) = bans {
                 bans::print(&mut self.writer, self.policy, bans, more)?;
             }
+            sieves::print(&mut self.writer, self.policy, sieves)?;
         }
         self.writer.flush()?;
         if let Some((file, timeline)) = self.plot {

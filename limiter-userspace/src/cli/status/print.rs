@@ -7,6 +7,7 @@ use limiter_common::reason::Reason;
 use super::super::{
     lists::troubles,
     render::{count, counted, duration, table},
+    sieve,
     traffic::{LimitRow, limits_table, malformed_action},
 };
 use crate::{
@@ -92,6 +93,9 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         count(u64::from(status.bans.ipv4) + u64::from(status.bans.ipv6)),
         count(status.bans.settings.capacity.into()),
     )?;
+    for sieve in &status.sieves {
+        writeln!(out, "{}", sieve::line(sieve))?;
+    }
     for list in &status.lists {
         print_list(out, list)?;
     }

@@ -6,6 +6,7 @@ mod adopt;
 mod links;
 mod prepare;
 mod settle;
+mod sieves;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -103,7 +104,7 @@ impl Previous {
 impl Datapath {
     /// Puts a policy in force: on all its interfaces, or, with an error, on none. Interfaces that
     /// it does not have keep the old one until that is settled.
-    pub fn apply(&mut self, prepared: Prepared) -> Result<Previous, DatapathError> {
+    pub fn apply(&mut self, mut prepared: Prepared) -> Result<Previous, DatapathError> {
         // First: there may be no room for all bans, and then nothing changes.
         prepared.state.carry_reputation(&self.state)?;
         for limit in prepared
@@ -120,6 +121,7 @@ impl Datapath {
         } else {
             None
         };
+        self.carry_sieves(&mut prepared)?;
         let Prepared {
             manifest,
             policy,

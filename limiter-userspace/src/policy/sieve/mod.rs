@@ -3,7 +3,10 @@
 mod percentage;
 mod show;
 
-use limiter_common::{limit::LimitId, sieve::MAX_SIEVES};
+use limiter_common::{
+    limit::LimitId,
+    sieve::{MAX_SIEVES, pressure_of_limit, pressure_of_sieve},
+};
 use serde::{Deserialize, Serialize};
 
 pub use self::percentage::{InvalidPercentage, Percentage};
@@ -61,6 +64,18 @@ pub struct SieveUse {
     /// Which of [`Policy::sieves`] scores them; `None`: none does, their arrivals are only counted,
     /// for a sieve that is under this limit's pressure.
     pub sieve: Option<usize>,
+}
+
+impl SieveUse {
+    /// The index of its pressure, and of what is counted of it; `None`: it is nobody's use.
+    #[must_use]
+    pub fn index(self) -> Option<u32> {
+        match (self.limit, self.sieve) {
+            (Some(limit), _) => Some(pressure_of_limit(limit)),
+            (None, Some(sieve)) => Some(pressure_of_sieve(u32::try_from(sieve).ok()?)),
+            (None, None) => None,
+        }
+    }
 }
 
 impl Sieve {

@@ -6,12 +6,14 @@ use limiter_common::{
     decide::Verdict,
     offender::{Offender, OffenderKey},
     packet::Frame as _,
+    sieve::{Pressure, SieveTraffic},
 };
 
 use super::{Engine, EngineError};
 use crate::{
     config::{Buckets, Offenders},
     datapath::{Trial, preflight::longest_test_frame},
+    native::SieveMemory,
     policy::CompiledPolicy,
     replay::CapturedFrame,
 };
@@ -31,7 +33,7 @@ impl KernelEngine {
         offenders: Offenders,
     ) -> Result<Self, EngineError> {
         Ok(Self {
-            trial: Trial::new(policy, buckets, offenders)?,
+            trial: Trial::with_same_secret(policy, buckets, offenders)?,
             frame: Vec::new(),
         })
     }
@@ -56,6 +58,19 @@ impl Engine for KernelEngine {
         // The end that the capture lacks: nothing reads it, but it counts.
         self.frame.resize(frame.length(), 0);
         Ok(self.trial.judge(now_ns, &self.frame)?)
+    }
+
+    fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {
+        let sieves = self.trial.reputation().sieves();
+        Ok(sieves.set_pressure(index, pressure)?)
+    }
+
+    fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError> {
+        Ok(self.trial.reputation().sieves().traffic(index)?)
+    }
+
+    fn sieves(&self) -> SieveMemory<'_> {
+        self.trial.reputation().sieves().memory()
     }
 
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {

@@ -6,17 +6,21 @@ use limiter_common::{
     charge::Workspace,
     decide::{Verdict, decide},
     offender::{Offender, OffenderKey},
+    sieve::{Pressure, SieveTraffic},
 };
 
 use super::{Engine, EngineError};
 use crate::{
-    native::{FixedClock, FoundBucket, MemoryBuckets, MemoryOffenders, MemoryReputation},
+    native::{
+        FixedClock, FoundBucket, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
+        SieveMemory, SieveSizes,
+    },
     policy::CompiledPolicy,
     replay::CapturedFrame,
 };
 
 /// Decides in this process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct NativeEngine {
     buckets: MemoryBuckets,
     /// `None`: nobody is recorded.
@@ -26,12 +30,18 @@ pub struct NativeEngine {
 }
 
 impl NativeEngine {
-    /// With full buckets. Whether those who are dropped are recorded, which takes memory for each.
+    /// With full buckets, for a policy. Whether those who are dropped are recorded, which takes
+    /// memory for each.
     #[must_use]
-    pub fn new(records: bool) -> Self {
+    pub fn new(policy: &CompiledPolicy, records: bool) -> Self {
         Self {
+            buckets: MemoryBuckets::default(),
             offenders: records.then(MemoryOffenders::default),
-            ..Self::default()
+            reputation: MemoryReputation {
+                sieves: MemorySieves::new(SieveSizes::of(&policy.sieves)),
+                ..MemoryReputation::default()
+            },
+            workspace: Workspace::default(),
         }
     }
 }
@@ -52,6 +62,19 @@ impl Engine for NativeEngine {
             &self.reputation,
             &mut self.workspace,
         ))
+    }
+
+    fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {
+        self.reputation.sieves.set_pressure(index, pressure);
+        Ok(())
+    }
+
+    fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError> {
+        Ok(self.reputation.sieves.traffic(index))
+    }
+
+    fn sieves(&self) -> SieveMemory<'_> {
+        self.reputation.sieves.memory()
     }
 
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {

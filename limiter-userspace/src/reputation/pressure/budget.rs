@@ -37,12 +37,13 @@ impl Counter {
 }
 
 impl Budget {
-    /// Of a use of a sieve, whose counters are at `index`; `None`: nothing is counted.
-    pub(super) fn of(policy: &Policy, sieve: &Sieve, used: SieveUse, index: u32) -> Option<Self> {
+    /// Of a use of that sieve; `None`: nothing is counted.
+    #[must_use]
+    pub fn of(policy: &Policy, sieve: &Sieve, used: SieveUse) -> Option<Self> {
         match &sieve.pressure {
             Some(PressureOf::PacketsPerSecond(count)) => Some(Self {
                 counter: Counter {
-                    index,
+                    index: used.index()?,
                     in_bytes: false,
                 },
                 cost: Cost::Packets,

@@ -53,7 +53,7 @@ pub fn pressure(load: Load, percentage: Percentage, buckets: u8) -> Option<u8> {
 /// the list being the last one.
 #[must_use]
 pub fn rejected_from(list: u8, percentage: Percentage, buckets: u8) -> Option<f64> {
-    let percentage = f64::from(percentage.hundredths()) / 100.0;
+    let percentage = percentage.percents();
     let step = (100.0 - percentage) / (f64::from(buckets) + 1.0);
     (list < buckets).then(|| percentage + step * (f64::from(list) + 1.0))
 }

@@ -62,10 +62,12 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// What a meter tells of looks at times in milliseconds: the amount, and in how many
-    /// milliseconds.
+    /// When a meter looks, in milliseconds, what it sees, and what it tells of that: how much, and in
+    /// how many milliseconds.
+    type Look = (u64, u64, Option<(u64, u64)>);
+
     #[track_caller]
-    fn check(looks: &[(u64, u64, Option<(u64, u64)>)]) {
+    fn check(looks: &[Look]) {
         let mut meter = Meter::default();
         for (ms, counter, expected) in looks {
             let growth = meter.look(ms * MS, *counter);

@@ -9,7 +9,7 @@ mod meter;
 
 use std::collections::BTreeMap;
 
-use limiter_common::sieve::{SieveTraffic, pressure_of_limit, pressure_of_sieve};
+use limiter_common::sieve::SieveTraffic;
 
 use self::budget::Counter;
 pub use self::{
@@ -63,11 +63,10 @@ impl Gauge {
             .into_iter()
             .filter_map(|used| {
                 let sieve = policy.sieves.get(used.sieve?)?;
-                let index = index(used)?;
                 Some(Use {
                     used,
-                    index,
-                    budget: Budget::of(policy, sieve, used, index),
+                    index: used.index()?,
+                    budget: Budget::of(policy, sieve, used),
                     percentage: sieve.percentage,
                     buckets: sieve.buckets,
                 })
@@ -87,7 +86,12 @@ impl Gauge {
         self.uses.is_empty()
     }
 
-    /// Measures what has arrived until a time, in nanoseconds of any clock.
+    /// The uses of sieves, in the order in which they are measured.
+    pub fn uses(&self) -> impl Iterator<Item = SieveUse> {
+        self.uses.iter().map(|used| used.used)
+    }
+
+    /// Measures what has arrived until a time, in nanoseconds of any clock; one for each use.
     ///
     /// # Errors
     ///
@@ -116,15 +120,6 @@ impl Gauge {
             }
         });
         Ok(measured.collect())
-    }
-}
-
-/// The index of a use's pressure and counters.
-fn index(used: SieveUse) -> Option<u32> {
-    match (used.limit, used.sieve) {
-        (Some(limit), _) => Some(pressure_of_limit(limit)),
-        (None, Some(sieve)) => Some(pressure_of_sieve(u32::try_from(sieve).ok()?)),
-        (None, None) => None,
     }
 }
 
