@@ -143,11 +143,14 @@ fn print_bans(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result
             "" => String::new(),
             reason => format!(": {reason}"),
         };
-        writeln!(
-            out,
-            "BANNED by {by} as {}, {until}{reason}",
-            short(ban.prefix)
-        )?;
+        let prefix = short(ban.prefix);
+        match &ban.excluded_by {
+            None => writeln!(out, "BANNED by {by} as {prefix}, {until}{reason}")?,
+            Some(list) => writeln!(
+                out,
+                "excluded by the list {list}: its ban as {prefix} by {by}, {until}, has no effect{reason}"
+            )?,
+        }
     }
     Ok(())
 }

@@ -85,9 +85,9 @@ enum Command {
     Confirm(confirm::ConfirmArgs),
     /// Detach every program, remove what is pinned, and end the daemon
     Detach(detach::DetachArgs),
-    /// Make buckets full again: an address that is dropped passes again
+    /// Make buckets full again: an address over its limits passes again; bans stay
     Reset(reset::ResetArgs),
-    /// Give an address back what it has spent by a limit
+    /// Give an address back what it has spent by a limit; bans stay
     Refund(refund::RefundArgs),
     /// Show, live, who is dropped most, by which limit, and how fast
     Top(top::TopArgs),

@@ -22,7 +22,8 @@ pub struct BanChanges {
     /// Whether also those are banned without whom this machine cannot be reached, and those who
     /// are excluded.
     pub force: bool,
-    /// Whether nothing changes where one is refused for that; the answer is an error then.
+    /// Whether somebody has named them all, and not a stream: nothing changes where one is refused
+    /// for that, the answer is an error then; and what has changed is logged.
     pub together: bool,
     /// The SSH session of whoever wants it.
     pub session: Option<Session>,
@@ -136,6 +137,9 @@ pub struct BanStatus {
     pub ends_in_ns: Option<u64>,
     /// How often the prefix was banned, this time included, as far as it is remembered.
     pub times: u16,
+    /// The list that excludes it, or the address that was asked for, so that the ban has no effect
+    /// there; `None`: none does.
+    pub excluded_by: Option<String>,
 }
 
 /// Why somebody is banned: one short line.

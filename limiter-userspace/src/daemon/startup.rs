@@ -195,7 +195,10 @@ impl Beginning {
         });
         let read = match (read, &resumed) {
             (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(_)) => {
-                warn!("the state cannot be gone on with: {error}; every bucket begins full");
+                warn!(
+                    "the state cannot be gone on with: {error}; every bucket begins full, and nobody is \
+                     banned"
+                );
                 resumed = None;
                 Read::load(&options.config, feeds, |_| Known::default())?
             }

@@ -13,7 +13,7 @@ use crate::{
     policy::{AutomaticBan, BanMode, Policy},
     reputation::{
         automatic::{Decider, Look, Offence},
-        is_forgotten, prefix_of,
+        forgotten_at, prefix_of,
     },
 };
 
@@ -116,7 +116,7 @@ impl AutomaticBans {
             return Ok(());
         };
         let (key, now_ns) = (offence.prefix(), self.next_ns);
-        let before = self.last.get(&key).filter(|ban| !is_forgotten(ban, now_ns));
+        let before = self.last.get(&key).filter(|ban| now_ns < forgotten_at(ban));
         let ban = offence.ban(&terms, before, now_ns);
         self.tell(offence, &terms, &ban);
         match terms.mode {

@@ -7,23 +7,18 @@ pub mod pressure;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use limiter_common::ban::{Ban, BanKey, FOREVER};
+use limiter_common::ban::{Ban, BanKey};
 
 /// The longest that an ended ban is known for, in nanoseconds: a day.
 const LONGEST_MEMORY: u64 = 24 * 3_600_000_000_000;
 
-/// Whether a ban is not known any more at `now_ns`: it has ended for as long as it lasted, or for a
-/// day. Until then it counts when its prefix is banned again.
+/// When a ban is not known any more, in nanoseconds of the decision's clock: when it has ended for
+/// as long as it lasted, or for a day. Until then it counts when its prefix is banned again.
 #[must_use]
-pub const fn is_forgotten(ban: &Ban, now_ns: u64) -> bool {
+pub fn forgotten_at(ban: &Ban) -> u64 {
     // One from before a reboot began before the clock.
     let lasted_ns = ban.until_ns.wrapping_sub(ban.since_ns);
-    let known_ns = if lasted_ns < LONGEST_MEMORY {
-        lasted_ns
-    } else {
-        LONGEST_MEMORY
-    };
-    ban.until_ns != FOREVER && now_ns >= ban.until_ns.saturating_add(known_ns)
+    ban.until_ns.saturating_add(lasted_ns.min(LONGEST_MEMORY))
 }
 
 /// The prefix that a ban is for.

@@ -138,16 +138,13 @@ mod tests {
             let (key, restored) = saved.restore(now);
             assert_eq!(key, BanKey::new(&Address::from(prefix.addr()), 48));
             let lasts = restored.until_ns.wrapping_sub(restored.since_ns);
-            match expected {
-                Some((until, in_all)) => {
-                    assert_eq!(restored.until_ns, until * SECOND, "{since} {until:?}");
-                    assert_eq!(lasts, in_all * SECOND, "{since} {until:?}");
-                }
-                None => {
-                    assert_eq!(restored.until_ns, FOREVER);
-                    let age = (monotonic * SECOND).wrapping_sub(restored.since_ns);
-                    assert_eq!(age, (5_000 - since + 100) * SECOND);
-                }
+            if let Some((until, in_all)) = expected {
+                assert_eq!(restored.until_ns, until * SECOND, "{since} {until:?}");
+                assert_eq!(lasts, in_all * SECOND, "{since} {until:?}");
+            } else {
+                assert_eq!(restored.until_ns, FOREVER);
+                let age = (monotonic * SECOND).wrapping_sub(restored.since_ns);
+                assert_eq!(age, (5_000 - since + 100) * SECOND);
             }
             let (times, limit) = (restored.times, restored.limit);
             assert_eq!((times, limit, restored.reason), (3, 7, made.reason));

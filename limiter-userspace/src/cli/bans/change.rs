@@ -16,7 +16,7 @@ use crate::{
     },
     daemon,
     datapath::{
-        Datapath, DatapathError,
+        Datapath,
         pins::{Pins, PinsError},
     },
     guard::Protected,
@@ -72,7 +72,13 @@ fn ask(
         }
         match Pins::take(&read.pin) {
             Err(PinsError::InUse(_)) if Instant::now() < deadline => thread::sleep(PACE),
-            Err(error) => return Err(DatapathError::from(error).into()),
+            Err(PinsError::InUse(directory)) => bail!(
+                "a limiter that does not answer at {} has what is pinned in {}: name its socket with \
+                 --socket",
+                read.control.socket.display(),
+                directory.display()
+            ),
+            Err(error) => return Err(error.into()),
             Ok(pins) => {
                 let datapath = adopt(pins, not_running)?;
                 return match pinned(&datapath)? {

@@ -120,7 +120,10 @@ fn cells(ban: &BanStatus) -> [String; 6] {
         format!("{:.0}", ban.since),
         ban.ends_in_ns.map_or_else(|| "–".to_owned(), duration),
         count(ban.times.into()),
-        ban.reason.clone(),
+        match &ban.excluded_by {
+            None => ban.reason.clone(),
+            Some(list) => format!("{} (no effect: excluded by the list {list})", ban.reason),
+        },
     ]
 }
 

@@ -46,6 +46,7 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
             .copied()
             .map(BanChange::Unban)
             .collect(),
+        together: true,
         ..BanChanges::default()
     };
     let outcomes = change(&args.read, &changes)?.outcomes;

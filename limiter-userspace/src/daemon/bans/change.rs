@@ -1,6 +1,6 @@
 //! Bans made and lifted as somebody asks.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use thiserror::Error;
@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::{
     BanStore, Bans,
-    list::covering,
+    list::{covering, excluded_by},
     store::{BanError, NewBan},
     with_bans_of,
 };
@@ -44,6 +44,9 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
         let ends_with_daemon = daemon.state.is_none() && daemon.datapath().pins().is_none();
         let outcomes =
             daemon.with_bans(|datapath, bans| all(datapath, bans, &protected, &wanted))?;
+        if wanted.together {
+            log(&wanted.changes, &outcomes);
+        }
         Ok::<_, ChangeError>(BansChanged {
             outcomes,
             ends_with_daemon,
@@ -99,6 +102,25 @@ pub fn lift_pinned(datapath: &Datapath) -> Answer {
     told(lifted.map(|lifted| Answer::BansLifted { lifted }))
 }
 
+/// Logs what was asked for by hand; of a stream there would be too much.
+fn log(changes: &[BanChange], outcomes: &[BanOutcome]) {
+    for (change, outcome) in changes.iter().zip(outcomes) {
+        let prefix = short(change.prefix());
+        match (change, outcome) {
+            (BanChange::Ban(request), BanOutcome::Banned { .. }) => {
+                let reason = request.reason.as_str();
+                let end = request.for_ns.map_or_else(
+                    || "until it is lifted".to_owned(),
+                    |ns| format!("for {:?}", Duration::from_nanos(ns)),
+                );
+                info!(prefix, reason, "{prefix} is banned {end}");
+            }
+            (_, BanOutcome::Lifted { .. }) => info!(prefix, "the ban of {prefix} is lifted"),
+            _ => {}
+        }
+    }
+}
+
 fn all(
     datapath: &Datapath,
     bans: &mut Bans<'_, BanMaps>,
@@ -145,12 +167,6 @@ pub(in crate::daemon) fn refusal(
         "the list {list} excludes it, so that a ban has no effect; --force keeps the ban for when \
          it is not excluded any more"
     ))
-}
-
-/// The list that excludes all of a prefix, so that no packet of it is ever dropped; `None`: none
-/// does.
-fn excluded_by(_policy: &Policy, _prefix: IpNet) -> Option<String> {
-    None
 }
 
 fn ban(

@@ -14,7 +14,7 @@ use crate::{
     control::bans::{BanStatus, BansPage, BansQuery},
     daemon::offenders::limit_name,
     datapath::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now},
-    policy::Policy,
+    policy::{List, Policy},
 };
 
 /// Some of the bans that hold.
@@ -35,7 +35,7 @@ pub(in crate::daemon) fn page(
     };
     let told = some.iter().filter_map(|(key, ban)| {
         let prefix = prefix_of(key);
-        (is_meant(&prefix) && ban.holds(teller.now_ns)).then(|| teller.tell(prefix, ban))
+        (is_meant(&prefix) && ban.holds(teller.now_ns)).then(|| teller.tell(prefix, ban, prefix))
     });
     Ok(BansPage {
         capacity,
@@ -54,7 +54,9 @@ pub(in crate::daemon) fn of_address(
     };
     let teller = Teller::new(datapath);
     let bans = covering(maps.bans(), address.into(), teller.now_ns)?;
-    let told = bans.iter().map(|(prefix, ban)| teller.tell(*prefix, ban));
+    let told = bans
+        .iter()
+        .map(|(prefix, ban)| teller.tell(*prefix, ban, address.into()));
     Ok(told.collect())
 }
 
@@ -98,6 +100,17 @@ pub(super) fn covering(
     Ok(bans)
 }
 
+/// The list that excludes all of a prefix, so that no packet of it is ever dropped; `None`: none
+/// does.
+pub(super) fn excluded_by(policy: &Policy, prefix: IpNet) -> Option<String> {
+    let mut lists = policy.exclude.iter().filter_map(|name| policy.list(name));
+    let has = |list: &&List| {
+        let listed = list.prefix_of(prefix.network());
+        listed.is_some_and(|listed| listed.contains(&prefix))
+    };
+    lists.find(has).map(|list| list.name.clone())
+}
+
 const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {
     let (word, bit) = key.length_bit();
     lengths[word as usize] & bit != 0
@@ -119,7 +132,8 @@ impl<'d> Teller<'d> {
         }
     }
 
-    fn tell(&self, prefix: IpNet, ban: &Ban) -> BanStatus {
+    /// A ban, to who asks for `whom`.
+    fn tell(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> BanStatus {
         let left_ns = ban.until_ns.saturating_sub(self.now_ns);
         let ends_in_ns = (ban.until_ns != FOREVER).then_some(left_ns);
         let ago = nanoseconds(self.now_ns.wrapping_sub(ban.since_ns));
@@ -134,6 +148,7 @@ impl<'d> Teller<'d> {
             until: ends_in_ns.and_then(|ns| self.now.checked_add(nanoseconds(ns)).ok()),
             ends_in_ns,
             times: ban.times,
+            excluded_by: excluded_by(self.policy, whom),
         }
     }
 }

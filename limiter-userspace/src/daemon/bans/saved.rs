@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use tracing::{info, warn};
 
-use super::store::{is_forgotten, prefix_of};
+use super::store::{forgotten_at, prefix_of};
 use crate::{
     datapath::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
     state::{Moment, SavedBan},
@@ -44,7 +44,7 @@ pub(in crate::daemon) fn restore(
     let (now, now_ns) = (now(), monotonic_now());
     let mut known: Vec<_> = saved
         .iter()
-        .filter(|ban| !is_forgotten(&ban.restore(now).1, now_ns))
+        .filter(|ban| now_ns < forgotten_at(&ban.restore(now).1))
         .collect();
     let capacity = maps.bans().capacity()? as usize;
     let lost = known.len().saturating_sub(capacity);

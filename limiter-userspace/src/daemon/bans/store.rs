@@ -1,7 +1,7 @@
 //! Bans made, lifted and forgotten: in the table, which alone knows them, and in what is counted of
 //! it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -15,7 +15,7 @@ use super::{
     table::BanTable,
     tally::{Origin, Tally},
 };
-pub(in crate::daemon) use crate::reputation::{is_forgotten, prefix_of};
+pub(in crate::daemon) use crate::reputation::{forgotten_at, prefix_of};
 use crate::{control::bans::BanReason, datapath::DatapathError};
 
 /// A prefix was not banned; nothing has changed.
@@ -101,6 +101,10 @@ pub(in crate::daemon) struct BanStore {
     done: BTreeMap<Origin, BansDone>,
     /// How far ended bans were looked for.
     position: Option<u32>,
+    /// When the first of those that were looked at since the start of the table is to be forgotten.
+    earliest_ns: u64,
+    /// Until then none of the table is to be forgotten.
+    quiet_until_ns: u64,
 }
 
 impl BanStore {
@@ -144,6 +148,8 @@ impl BanStore {
     fn count(&mut self, table: &impl BanTable, now_ns: u64) -> Result<(), DatapathError> {
         self.counted = None;
         self.position = None;
+        self.earliest_ns = u64::MAX;
+        self.quiet_until_ns = 0;
         self.tally = Tally::default();
         self.tally.advance(now_ns);
         let mut some = Vec::new();
@@ -194,6 +200,9 @@ impl<T: BanTable> Bans<'_, T> {
             self.store.tally.remove(&key, before);
         }
         self.store.tally.add(&key, &ban);
+        let forgotten_at = forgotten_at(&ban);
+        self.store.earliest_ns = self.store.earliest_ns.min(forgotten_at);
+        self.store.quiet_until_ns = self.store.quiet_until_ns.min(forgotten_at);
         self.done(&ban).made += 1;
         Ok(Banned {
             ban,
@@ -246,11 +255,11 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     /// Forgets ended bans, where it is time, among the next some thousand bans. Does nothing where
-    /// none has ended.
+    /// none is to be forgotten.
     pub(in crate::daemon) fn sweep(&mut self) -> Result<(), DatapathError> {
-        if self.store.tally.ended() > 0 {
-            let now_ns = self.now_ns;
-            self.forget_some(|ban| is_forgotten(ban, now_ns))?;
+        let now_ns = self.now_ns;
+        if self.store.tally.ended() > 0 && now_ns >= self.store.quiet_until_ns {
+            self.forget_some(|ban| now_ns >= forgotten_at(ban))?;
         }
         Ok(())
     }
@@ -277,11 +286,19 @@ impl<T: BanTable> Bans<'_, T> {
     fn forget_some(&mut self, is_chosen: impl Fn(&Ban) -> bool) -> Result<usize, DatapathError> {
         let mut some = Vec::new();
         self.store.position = self.table.read_some(self.store.position, &mut some)?;
-        some.retain(|(_, ban)| is_chosen(ban));
+        let mut forgotten = 0;
         for (key, ban) in &some {
-            self.remove(key, ban)?;
+            if is_chosen(ban) {
+                self.remove(key, ban)?;
+                forgotten += 1;
+            } else {
+                self.store.earliest_ns = self.store.earliest_ns.min(forgotten_at(ban));
+            }
         }
-        Ok(some.len())
+        if self.store.position.is_none() {
+            self.store.quiet_until_ns = mem::replace(&mut self.store.earliest_ns, u64::MAX);
+        }
+        Ok(forgotten)
     }
 
     fn remove(&mut self, key: &BanKey, ban: &Ban) -> Result<(), DatapathError> {

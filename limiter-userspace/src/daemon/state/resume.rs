@@ -17,7 +17,7 @@ impl Resumed {
     /// Reads the state file. One that is of no use is a warning, and every bucket begins full.
     pub(in crate::daemon) fn load(keeper: &StateKeeper) -> Option<Self> {
         let loaded = keeper.file.load().unwrap_or_else(|error| {
-            warn!("{error}; every bucket begins full");
+            warn!("{error}; every bucket begins full, and nobody is banned");
             None
         });
         loaded.map(Self)

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::SERVER_INTERFACE;
 
 use super::{is_banned, pair, start};
-use crate::{assert_fails, succeed};
+use crate::{GOOD, assert_fails, succeed};
 
 #[test]
 fn those_without_whom_the_host_is_lost_are_not_banned() -> Result<()> {
@@ -49,5 +49,50 @@ fn those_without_whom_the_host_is_lost_are_not_banned() -> Result<()> {
 
     succeed(&mut limiter.command(&["ban", "10.77.0.254", "--force"]))?;
     ensure!(is_banned(&pair, &limiter, "10.77.0.254")?);
+    Ok(())
+}
+
+/// A list that excludes has the last word over bans.
+#[test]
+fn who_is_excluded_is_banned_without_effect() -> Result<()> {
+    const OURS: &str = "lists: [{name: ours, cidr: [198.51.100.0/25]}]\nexclude: [ours]\n";
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    limiter.configure(&format!("{OURS}{GOOD}"))?;
+    limiter.show(&["reload"])?;
+    for ban in ["198.51.100.7", "198.51.100.0/25"] {
+        let told = format!(
+            "{ban} is not banned: the list ours excludes it, so that a ban has no effect; --force \
+             keeps the ban for when it is not excluded any more"
+        );
+        assert_fails(&mut limiter.command(&["ban", ban]), &[&told])?;
+    }
+    let shown = limiter.show(&["ban", "198.51.100.7", "--force"])?;
+    ensure!(
+        shown.starts_with(
+            "198.51.100.7 is banned until it is lifted; without effect while it is on the list \
+             ours, which is excluded\n"
+        ),
+        "{shown}"
+    );
+    ensure!(!is_banned(&pair, &limiter, "198.51.100.7")?);
+    let shown = limiter.show(&["bans"])?;
+    ensure!(
+        shown.contains("(no effect: excluded by the list ours)"),
+        "{shown}"
+    );
+    // One of a range that is not excluded as a whole holds for the others.
+    limiter.show(&["ban", "198.51.100.0/24"])?;
+    ensure!(!is_banned(&pair, &limiter, "198.51.100.8")?);
+    ensure!(is_banned(&pair, &limiter, "198.51.100.200")?);
+    let shown = limiter.show(&["explain", "198.51.100.8"])?;
+    ensure!(
+        shown.starts_with("excluded by the list ours: its ban as 198.51.100.0/24 by an operator"),
+        "{shown}"
+    );
+
+    limiter.configure(GOOD)?;
+    limiter.show(&["reload"])?;
+    ensure!(is_banned(&pair, &limiter, "198.51.100.7")?);
     Ok(())
 }

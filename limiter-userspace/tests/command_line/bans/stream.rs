@@ -109,7 +109,7 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     // Whether or not there is a daemon; and it does not keep one from being started.
     ensure!(pinned.limiter.terminate()?.success());
     writeln!(stdin, "{NEIGHBOUR}\n-{CLIENT}")?;
-    wait_for(|| Ok(is_banned(&pinned.pair, &pinned.limiter, NEIGHBOUR)?))?;
+    wait_for(|| is_banned(&pinned.pair, &pinned.limiter, NEIGHBOUR))?;
     pinned.limiter.restart()?;
     writeln!(stdin, "198.51.100.7")?;
     drop(stdin);
@@ -124,7 +124,8 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     Ok(())
 }
 
-/// As its streaming API tells them, and as `cscli decisions list -o json` does.
+/// As its streaming API tells them, as `cscli decisions list -o json` does, and as its custom
+/// bouncer feeds them.
 #[test]
 fn decisions_of_crowdsec() -> Result<()> {
     let pair = pair()?;
@@ -152,11 +153,16 @@ fn decisions_of_crowdsec() -> Result<()> {
         "id": 3, "scenario": "x",
         "decisions": [decision("203.0.113.9", "Ip", "ban", "4h")],
     }]);
-    let output = stream(&limiter, &format!("{first}\n{second}{alerts}\n"))?;
+    let mut one = decision("203.0.113.10", "Ip", "ban", "1h");
+    one["action"] = json!("add");
+    let mut other = one.clone();
+    other["action"] = json!("del");
+    let documents = format!("{first}\n{second}{alerts}\n{one}\n{other}\n{{}}\n");
+    let output = stream(&limiter, &documents)?;
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         summary(&output)?,
-        "banned 4, lifted 1, refused 0, bad 1, skipped 3"
+        "banned 5, lifted 2, refused 0, bad 2, skipped 3"
     );
     let told_of = text(&output.stderr)?;
     ensure!(

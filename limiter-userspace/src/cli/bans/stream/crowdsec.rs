@@ -1,6 +1,7 @@
-//! Decisions of CrowdSec: lists of them; documents with those that are new and those that are
-//! deleted, as its streaming API gives them; and alerts with their decisions, as `cscli decisions
-//! list -o json` does. One document after another.
+//! Decisions of CrowdSec, one document after another: what its streaming API gives, those that are
+//! new and those that are deleted; lists of decisions; alerts with their decisions, as `cscli
+//! decisions list -o json` has them; and single decisions with an action, as its custom bouncer
+//! feeds them to a command.
 
 use std::io::BufRead;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{Ended, Item, Place, Sink};
 use crate::{
     cli::bans::{ban::Terms, parse},
-    config::duration::InvalidDuration,
+    config::duration::{self, InvalidDuration},
     control::bans::{BanChange, BanReason, BanRequest},
 };
 
@@ -18,11 +19,13 @@ use crate::{
 enum Document {
     New(Vec<Entry>),
     Changes {
-        #[serde(default)]
+        // It has to be there; where nothing is new it is null.
+        #[serde(deserialize_with = "Option::deserialize")]
         new: Option<Vec<Entry>>,
         #[serde(default)]
         deleted: Option<Vec<Entry>>,
     },
+    One(Entry),
 }
 
 /// What stands in a list.
@@ -42,6 +45,16 @@ struct Decision {
     kind: String,
     duration: Option<String>,
     scenario: Option<String>,
+    /// Of a single one.
+    action: Option<Action>,
+}
+
+/// What becomes of a decision.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Add,
+    Del,
 }
 
 pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Result<(), Ended> {
@@ -52,11 +65,12 @@ pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Resu
     };
     for document in serde_json::Deserializer::from_reader(input).into_iter() {
         match document {
-            Ok(Document::New(new)) => reader.all(new, Reader::ban)?,
+            Ok(Document::New(new)) => reader.all(new, Action::Add)?,
+            Ok(Document::One(one)) => reader.all(vec![one], Action::Add)?,
             Ok(Document::Changes { new, deleted }) => {
                 // An address in both is banned: by another decision.
-                reader.all(deleted.unwrap_or_default(), Reader::unban)?;
-                reader.all(new.unwrap_or_default(), Reader::ban)?;
+                reader.all(deleted.unwrap_or_default(), Action::Del)?;
+                reader.all(new.unwrap_or_default(), Action::Add)?;
             }
             Err(error) => return sink.put(Item::Broken(format!("no decisions: {error}"))),
         }
@@ -71,41 +85,22 @@ struct Reader<'s> {
     number: u64,
 }
 
-/// What a decision comes to; `None`: it is none of those that are asked for.
-type Change = Result<Option<BanChange>, String>;
-
 impl Reader<'_> {
-    fn all(
-        &mut self,
-        entries: Vec<Entry>,
-        change: fn(&Self, &Decision) -> Change,
-    ) -> Result<(), Ended> {
+    /// `action`: that of those which have none of their own.
+    fn all(&mut self, entries: Vec<Entry>, action: Action) -> Result<(), Ended> {
         for entry in entries {
-            let decision = match entry {
-                Entry::Decision(decision) => decision,
+            let changed = match entry {
                 Entry::Alert { decisions } => {
-                    self.all(decisions, change)?;
+                    self.all(decisions, action)?;
                     continue;
                 }
-                Entry::Other(_) => {
-                    self.number += 1;
-                    let error = "a decision has a value, a scope and a type".to_owned();
-                    self.sink
-                        .put(Item::Bad(Place::Decision(self.number), error))?;
-                    continue;
+                Entry::Decision(decision) => {
+                    change(&decision, decision.action.unwrap_or(action), self.terms)
                 }
+                Entry::Other(_) => Err("a decision has a value, a scope and a type".to_owned()),
             };
             self.number += 1;
             let place = Place::Decision(self.number);
-            let is_ban = decision.kind.eq_ignore_ascii_case("ban");
-            let is_of_addresses = ["ip", "range"]
-                .iter()
-                .any(|scope| decision.scope.eq_ignore_ascii_case(scope));
-            let changed = if is_ban && is_of_addresses {
-                change(self, &decision)
-            } else {
-                Ok(None)
-            };
             self.sink.put(match changed {
                 Ok(Some(change)) => Item::Change(place, change),
                 Ok(None) => Item::Skipped,
@@ -114,33 +109,32 @@ impl Reader<'_> {
         }
         Ok(())
     }
-
-    fn ban(&self, decision: &Decision) -> Change {
-        let prefix = parse::prefix(&decision.value)?;
-        let for_ns = match decision.duration.as_deref().map(duration_ns) {
-            None => self.terms.for_ns,
-            Some(Ok(ns)) => Some(ns),
-            // It has ended by now.
-            Some(Err(InvalidDuration::NotPositive)) => return Ok(None),
-            Some(Err(error)) => return Err(error.to_string()),
-        };
-        let reason = match &decision.scenario {
-            Some(scenario) => BanReason::cut(scenario).map_err(|error| error.to_string())?,
-            None => self.terms.reason.clone(),
-        };
-        Ok(Some(BanChange::Ban(BanRequest {
-            prefix,
-            for_ns,
-            reason,
-        })))
-    }
-
-    #[expect(clippy::unused_self, reason = "the same form as that of bans")]
-    fn unban(&self, decision: &Decision) -> Change {
-        Ok(Some(BanChange::Unban(parse::prefix(&decision.value)?)))
-    }
 }
 
-fn duration_ns(text: &str) -> Result<u64, InvalidDuration> {
-    crate::config::duration::parse(text)
+/// What a decision comes to; `None`: it is no ban of addresses, or has ended.
+fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<BanChange>, String> {
+    let is = |text: &str, expected: &str| text.eq_ignore_ascii_case(expected);
+    let scope = decision.scope.as_str();
+    if !is(&decision.kind, "ban") || !(is(scope, "ip") || is(scope, "range")) {
+        return Ok(None);
+    }
+    let prefix = parse::prefix(&decision.value)?;
+    if matches!(action, Action::Del) {
+        return Ok(Some(BanChange::Unban(prefix)));
+    }
+    let for_ns = match decision.duration.as_deref().map(duration::parse) {
+        None => terms.for_ns,
+        Some(Ok(ns)) => Some(ns),
+        Some(Err(InvalidDuration::NotPositive)) => return Ok(None),
+        Some(Err(error)) => return Err(error.to_string()),
+    };
+    let reason = match &decision.scenario {
+        Some(scenario) => BanReason::cut(scenario).map_err(|error| error.to_string())?,
+        None => terms.reason.clone(),
+    };
+    Ok(Some(BanChange::Ban(BanRequest {
+        prefix,
+        for_ns,
+        reason,
+    })))
 }
