@@ -132,7 +132,7 @@ fn definitions() {
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
             "8:40: unknown field 'priority', must be one of burst, count, period, mode, \
-             prefix-length, id, cost, match",
+             prefix-length, ban, id, cost, match",
         ],
     );
 }
