@@ -25,6 +25,14 @@ impl MemoryOffenders {
         self.0.borrow().offenders.clone()
     }
 
+    /// The same in a list, in no order.
+    #[must_use]
+    pub fn list(&self) -> Vec<(OffenderKey, Offender)> {
+        let records = self.0.borrow();
+        let offenders = records.offenders.iter();
+        offenders.map(|(key, offender)| (*key, *offender)).collect()
+    }
+
     /// What was counted of drops.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -13,12 +13,12 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, pair, pinned::assert_metric, wait_for};
 
-/// Who sends more than ten packets a second is banned after a hundred drops, for two seconds, the
-/// next time for four.
+/// Who sends more than ten packets a second is banned after a hundred drops, for three seconds, the
+/// next time for six.
 const CONFIGURATION: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
-    ban: {after: 100 drops, within: 1s, for: 2s, at-most: 4s, escalate: 2, range-after: 4}}
+    ban: {after: 100 drops, within: 1s, for: 3s, at-most: 6s, escalate: 2, range-after: 4}}
 ";
 
 fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
@@ -84,7 +84,7 @@ fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<(
     ensure!(bans(&limiter)?.is_empty());
     ensure!(counted(&limiter, "over_limit")? >= 80);
 
-    for (times, seconds) in [(1, 2), (2, 4)] {
+    for (times, seconds) in [(1, 3), (2, 6)] {
         send(&pair, "10.77.0.3", 300)?;
         let begun = Instant::now();
         let found = wait_for_bans(&limiter, 1)?;
@@ -95,7 +95,7 @@ fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<(
         ensure!(reason.ends_with(" drops in 1s"), "{reason}");
 
         // Also what the limit would let pass by now.
-        thread::sleep(Duration::from_millis(1_200));
+        thread::sleep(Duration::from_millis(700));
         let banned = counted(&limiter, "banned")?;
         let within = counted(&limiter, "within_limits")?;
         send(&pair, "10.77.0.3", 5)?;
@@ -115,7 +115,7 @@ fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<(
     let told = events(&limiter, 2)?;
     for (event, (for_ns, times)) in told
         .iter()
-        .zip([(2_000_000_000_u64, 1), (4_000_000_000, 2)])
+        .zip([(3_000_000_000_u64, 1), (6_000_000_000, 2)])
     {
         assert_eq!(event["limit"], "PacketsPerIPAddress");
         assert_eq!(event["prefix"], "10.77.0.3");
@@ -123,7 +123,7 @@ fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<(
         assert_eq!(event["times"], times);
     }
     let message = told[1]["message"].as_str().context("no message")?;
-    let expected = "PacketsPerIPAddress bans 10.77.0.3 for 4s: ";
+    let expected = "PacketsPerIPAddress bans 10.77.0.3 for 6s: ";
     ensure!(
         message.starts_with(expected) && message.ends_with(" drops in 1s; time 2"),
         "{message}"
@@ -134,7 +134,7 @@ fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<(
 #[test]
 fn a_range_takes_the_place_of_its_addresses() -> Result<()> {
     let pair = pair()?;
-    let long = CONFIGURATION.replace("for: 2s, at-most: 4s", "for: 10m");
+    let long = CONFIGURATION.replace("for: 3s, at-most: 6s", "for: 10m");
     let limiter = start(&pair, &long)?;
     for host in 1..=3 {
         send(&pair, &format!("fd77:1:1::{host}"), 200)?;
@@ -175,7 +175,7 @@ fn what_only_observes_is_told_and_bans_nobody() -> Result<()> {
     send(&pair, "10.77.0.3", 300)?;
     let told = events(&limiter, 1)?;
     let message = told[0]["message"].as_str().context("no message")?;
-    let expected = "PacketsPerIPAddress would ban 10.77.0.3 for 2s: ";
+    let expected = "PacketsPerIPAddress would ban 10.77.0.3 for 3s: ";
     ensure!(message.starts_with(expected), "{message}");
     ensure!(bans(&limiter)?.is_empty());
     Ok(())

@@ -21,6 +21,7 @@ fn own(id: &str, ban: &str) -> String {
 }
 
 #[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' bans are right")]
 fn read(ban: &str) -> AutomaticBan {
     let config: Config = load(&[("limiter.yaml", limited(ban).as_bytes())]).unwrap();
     config.policy.limits[0].ban.unwrap()

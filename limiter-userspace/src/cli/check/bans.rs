@@ -45,7 +45,7 @@ fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 8] {
         match limit.mode {
             Mode::Enforce => ban.mode.name().to_owned(),
             // It drops nobody.
-            Mode::Observe | Mode::Off => format!("none, as the limit's is {}", limit.mode.name()),
+            Mode::Observe | Mode::Off => format!("none: the limit's is {}", limit.mode.name()),
         },
     ]
 }

@@ -82,8 +82,8 @@ impl Engine for NativeEngine {
     }
 
     fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError> {
-        let all = self.offenders.as_ref().map(MemoryOffenders::all);
-        Ok(all.unwrap_or_default().into_iter().collect())
+        let offenders = self.offenders.as_ref();
+        Ok(offenders.map(MemoryOffenders::list).unwrap_or_default())
     }
 
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {

@@ -50,15 +50,17 @@ impl Model {
         drops.map(|(_, _, drops)| drops).sum()
     }
 
-    /// Whether some `within`, and the longest pause in it, has as many drops as it takes.
+    /// The look after which drops may count at a time: the first one in the window has seen what
+    /// came since the one before it.
+    fn before_window(&self, now_ms: u64) -> Option<u64> {
+        let begin_ms = now_ms.checked_sub(WITHIN_MS)?;
+        let mut looks = self.looks.iter().rev();
+        looks.find(|look| **look <= begin_ms).copied()
+    }
+
+    /// Whether some `within`, and the pause before it, has as many drops as it takes.
     fn may_be_banned(&self, source: usize, now_ms: u64) -> bool {
-        // The look that is the first to count in the window has seen what came since the one
-        // before it.
-        let before = now_ms.checked_sub(WITHIN_MS).and_then(|begin_ms| {
-            let mut looks = self.looks.iter().rev();
-            looks.find(|look| **look <= begin_ms)
-        });
-        self.since(source, before.copied()) >= AFTER
+        self.since(source, self.before_window(now_ms)) >= AFTER
     }
 
     /// Whether nine tenths of `within` have as many, all since the look after the last ban.
@@ -137,5 +139,57 @@ proptest! {
         steps in prop::collection::vec(step(true), 1..200),
     ) {
         run(&steps, true)?;
+    }
+}
+
+/// Sources of one /64: until the first ban, it is banned as one if two of them have enough drops
+/// together, and never one of them by itself then.
+fn run_network(steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut scene = Scene::new(&[terms(AFTER, Some(2))]);
+    let mut model = Model::default();
+    let mut now_ms = 1;
+    for step in steps {
+        match *step {
+            Step::Drops(step_ms, source, drops) => {
+                now_ms += step_ms;
+                scene.drops(now_ms, 1, &format!("2001:db8::{source}"), drops);
+                model.drops.push((now_ms, source, drops));
+            }
+            Step::Forget(_) => {}
+            Step::Look(step_ms) => {
+                now_ms += step_ms + 1;
+                let look = scene.look(now_ms);
+                let last_ms = model.looks.last().copied().unwrap_or_default();
+                let certain = now_ms.checked_sub(WITHIN_MS / 10 * 9);
+                let drops = (0..SOURCES).map(|source| model.since(source, certain));
+                let drops: Vec<_> = drops.filter(|drops| *drops > 0).collect();
+                let must_be = now_ms - last_ms <= WITHIN_MS
+                    && drops.len() >= 2
+                    && drops.iter().sum::<u64>() >= AFTER;
+                let Some(offence) = look.offences.first() else {
+                    prop_assert!(!must_be, "{now_ms} ms");
+                    model.looks.push(now_ms);
+                    now_ms += 1;
+                    continue;
+                };
+                prop_assert_eq!(look.offences.len(), 1);
+                let before = model.before_window(now_ms);
+                let drops = (0..SOURCES).map(|source| model.since(source, before));
+                let drops: Vec<_> = drops.filter(|drops| *drops > 0).collect();
+                prop_assert!(drops.iter().sum::<u64>() >= offence.drops);
+                prop_assert!(offence.drops >= AFTER && drops.len() as u64 >= offence.members);
+                let is_network = shown(&offence.prefix()) == "2001:db8::/64";
+                prop_assert_eq!(is_network, offence.members >= 2);
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn networks_are_banned_as_one(steps in prop::collection::vec(step(false), 1..100)) {
+        run_network(&steps)?;
     }
 }
