@@ -11,5 +11,6 @@ pub mod metrics;
 pub mod native;
 pub mod policy;
 pub mod replay;
+pub mod reputation;
 pub mod state;
 mod text;

@@ -14,6 +14,26 @@ pub struct Listed {
     pub added_ns: u64,
 }
 
+/// What is known of an address, as [`Sieve::key`] has it, and in which list; `None`: nothing. Takes
+/// no lock: while others are at the sieve it may be wrong.
+pub fn listed<M: Memory>(
+    memory: &M,
+    sieve: &Sieve,
+    hash_key: &HashKey,
+    key: &Address,
+) -> Option<(u32, Listed)> {
+    let place = Place::new(&sieve.geometry, &sieve.region, hash_key, key);
+    let lists = Lists::new(memory, place.entries);
+    let number = lists.find(place.head(), key);
+    let entry = (number != NOBODY).then(|| lists.entry(number)).flatten()?;
+    let listed = Listed {
+        key: *key,
+        count: entry.count(),
+        added_ns: entry.added_ns(),
+    };
+    Some((entry.list(), listed))
+}
+
 /// Puts an address in front of a list; returns whether that had room for it, and nobody knew it
 /// yet. Not while others are at the sieve.
 pub fn put_back<M: Memory>(

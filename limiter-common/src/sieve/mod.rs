@@ -22,7 +22,7 @@ mod sift;
 mod word;
 
 #[cfg(not(target_arch = "bpf"))]
-pub use self::listed::{Listed, put_back};
+pub use self::listed::{Listed, listed, put_back};
 pub use self::{
     entry::{Entry, Shard},
     geometry::{Geometry, Place, Region},

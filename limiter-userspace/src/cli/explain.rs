@@ -11,6 +11,7 @@ use clap::Args;
 use super::{
     OutputArgs, ReadArgs, print_json,
     render::{ago, at_least, count, duration, table_without},
+    sieve,
 };
 use crate::control::protocol::{Answer, Explanation, LastDrop, Request};
 
@@ -53,7 +54,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
             "{}: no limit applies, every packet passes",
             explanation.address
         )?;
-        return print_last_drop(&mut out, explanation.last_drop.as_ref());
+        return print_rest(&mut out, explanation);
     }
     let rows = explanation.limits.iter().map(|limit| {
         [
@@ -91,7 +92,18 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let hidden: &[usize] = if is_per_interface { &[] } else { &[INTERFACE] };
     let table = table_without(hidden, header, [6, 7, 8, 9, 10], rows);
     writeln!(out, "{table}")?;
-    print_last_drop(&mut out, explanation.last_drop.as_ref())
+    print_rest(&mut out, explanation)
+}
+
+/// What is known beside the limits.
+fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
+    if !explanation.sieves.is_empty() {
+        writeln!(out)?;
+    }
+    for sieve in &explanation.sieves {
+        writeln!(out, "{}", sieve::explained(sieve))?;
+    }
+    print_last_drop(out, explanation.last_drop.as_ref())
 }
 
 fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow::Result<()> {

@@ -15,6 +15,8 @@ mod repeat;
 mod replay;
 mod reset;
 mod run;
+mod sieve;
+mod stats;
 mod status;
 mod top;
 mod traffic;
@@ -63,6 +65,10 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show who was dropped most, by which limit, and how often
     Offenders(offenders::OffendersArgs),
+    /// Show whom sieves hold to be busy, under which pressure they are and whom they reject
+    Sieve(sieve::SieveArgs),
+    /// Show every counter on a line of its own, also under the names of Traffic Server's plugin
+    Stats(stats::StatsArgs),
     /// Have the daemon read its configuration again; a bad one changes nothing
     Reload(reload::ReloadArgs),
     /// Keep the policy that `limiter run --confirm` would otherwise revert
@@ -141,6 +147,8 @@ impl Cli {
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
             Command::Offenders(args) => offenders::offenders(args),
+            Command::Sieve(args) => sieve::sieve(&args),
+            Command::Stats(args) => stats::stats(&args),
             Command::Reload(args) => reload::reload(&args),
             Command::Confirm(args) => confirm::confirm(&args),
             Command::Detach(args) => detach::detach(&args),

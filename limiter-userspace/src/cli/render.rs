@@ -40,9 +40,13 @@ pub(super) fn table_without<const N: usize, const R: usize>(
     table.trim_fmt()
 }
 
-/// A count of things: `1 override`, `2 048 overrides`.
+/// A count of things: `1 override`, `2 048 overrides`, `2 addresses`.
 pub(super) fn counted(number: usize, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if thing.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {thing}{plural}", count(number as u64))
 }
 
@@ -50,6 +54,25 @@ pub(super) fn counted(number: usize, thing: &str) -> String {
 pub(super) fn at_least(number: u64, is_lower_bound: bool) -> String {
     let sign = if is_lower_bound { "≥ " } else { "" };
     format!("{sign}{}", count(number))
+}
+
+/// A number that may not be whole, as [`count`] has it: its decimals only where it is small.
+pub(super) fn number(number: f64) -> String {
+    if (number - number.round()).abs() < 0.05 || number >= 100.0 {
+        // Far below 2^64, and never negative.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rate"
+        )]
+        return count(number.round() as u64);
+    }
+    format!("{number:.1}")
+}
+
+/// A percentage, with a decimal.
+pub(super) fn percent(percent: f64) -> String {
+    format!("{percent:.1} %")
 }
 
 /// A duration as the control protocol and [`duration`] have it.
@@ -113,6 +136,23 @@ mod tests {
         check(61_500_000_000, "1.02 min");
         check(200 * 60_000_000_000, "3.33 h");
         check(30 * 86_400_000_000_000, "30 days");
+    }
+
+    #[test]
+    fn numbers_and_percentages() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.25, "0.2"),
+            (12.5, "12.5"),
+            (1000.0, "1 000"),
+            (1234.5, "1 235"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+        assert_eq!(percent(97.272_727), "97.3 %");
+        assert_eq!(counted(1, "address"), "1 address");
+        assert_eq!(counted(2, "address"), "2 addresses");
+        assert_eq!(counted(2, "override"), "2 overrides");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use limiter_common::{limit::IdFormat, reason::Action};
 
 use super::{
     diagnostics::Problems,
+    flat_metrics,
+    ip_rep::{self, IpRep},
     limit::Definition,
     limits::{LimitIndex, Limits},
     overrides::Overrides,
@@ -21,6 +23,7 @@ pub(super) struct Parts {
     pub(super) subscribers: Subscribers,
     /// Whether the file has no such section.
     pub(super) subscribers_missing: bool,
+    pub(super) ip_rep: IpRep,
     pub(super) malformed: Action,
 }
 
@@ -33,6 +36,8 @@ pub(super) fn policy(
     for (index, limit) in parts.limits.iter() {
         check_needs(&parts, index, limit, problems);
     }
+    flat_metrics::check_distinct(&parts.limits, problems);
+    ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
     if !problems.is_empty() {
         return None;
     }
@@ -63,8 +68,8 @@ pub(super) fn policy(
                 mode: limit.mode,
                 default: limit.default,
                 overrides: parts.overrides.remove(&index).unwrap_or_default(),
-                ip_rep: None,
-                metrics: None,
+                ip_rep: limit.ip_rep.map(|named| named.name),
+                metrics: limit.metrics.map(|(metrics, _)| metrics),
             })
         })
         .collect();
@@ -72,7 +77,7 @@ pub(super) fn policy(
     Some(Policy {
         limits,
         subscribers: parts.subscribers,
-        sieves: Vec::new(),
+        sieves: parts.ip_rep.into_sieves(),
         malformed: parts.malformed,
     })
 }

@@ -6,18 +6,22 @@ use limiter_common::limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdF
 
 use super::{
     diagnostics::Place,
+    flat_metrics,
+    ip_rep::NamedSieve,
     matching, nearest,
     node::Node,
     rate,
     reader::{Fields, Name, Reader},
 };
-use crate::policy::{Match, Mode, Rate};
+use crate::policy::{FlatMetrics, Match, Mode, Rate};
 
 const MODE: &str = "mode";
 const PREFIX_LENGTH: &str = "prefix-length";
 const ID: &str = "id";
 const COST: &str = "cost";
 const MATCH: &str = "match";
+const IP_REP: &str = "ip-rep";
+const METRICS: &str = "metrics";
 
 /// What a built-in limit has already.
 const DEFINITION: [&str; 3] = [ID, COST, MATCH];
@@ -28,7 +32,7 @@ const IPV4_LENGTHS: RangeInclusive<u64> = 8..=32;
 /// The lengths of IPv6 ranges, likewise.
 const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
 
-/// The longest name of a limit.
+/// The longest name of a limit, or of a sieve.
 const MAX_NAME: usize = 64;
 
 /// A limit without its overrides.
@@ -43,6 +47,8 @@ pub(super) struct Definition {
     pub(super) default: Option<Rate>,
     /// Whether it would do nothing without overrides.
     pub(super) needs_overrides: bool,
+    pub(super) ip_rep: Option<NamedSieve>,
+    pub(super) metrics: Option<(FlatMetrics, Place)>,
 }
 
 impl Definition {
@@ -57,6 +63,8 @@ impl Definition {
             mode: Mode::default(),
             default: None,
             needs_overrides: true,
+            ip_rep: None,
+            metrics: None,
         }
     }
 }
@@ -74,11 +82,10 @@ pub(super) fn read<'n>(
 ) -> Option<Definition> {
     let built_in = built_in(name.text);
     let [burst, count, period] = rate::FIELDS;
-    let known = [burst, count, period, MODE, PREFIX_LENGTH];
-    let own = [burst, count, period, MODE, PREFIX_LENGTH, ID, COST, MATCH];
+    let known = [burst, count, period, MODE, PREFIX_LENGTH, IP_REP, METRICS];
     let fields = match built_in {
         Some(_) => reader.fields_and(body, EXPECTED, &known, &DEFINITION),
-        None => reader.fields(body, EXPECTED, &own),
+        None => reader.fields(body, EXPECTED, &[&known[..], &DEFINITION].concat()),
     };
     let (id_format, cost) = match (built_in, &fields) {
         (Some(limit), Some(fields)) => {
@@ -108,6 +115,14 @@ pub(super) fn read<'n>(
     let default = has_rate
         .then(|| rate::read(reader, &fields, name.at, cost))
         .flatten();
+    let ip_rep = fields.get(IP_REP).and_then(|node| {
+        Some(NamedSieve {
+            name: reader.text(node, "a sieve's name")?.to_owned(),
+            place: reader.place(node.at),
+        })
+    });
+    let metrics = fields.get(METRICS);
+    let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
     Some(Definition {
         name: name.text.to_owned(),
         place: reader.place(name.at),
@@ -117,6 +132,8 @@ pub(super) fn read<'n>(
         mode: mode.unwrap_or_default(),
         default,
         needs_overrides: !has_rate && mode.is_some_and(|mode| mode != Mode::Off),
+        ip_rep,
+        metrics,
     })
 }
 
@@ -183,21 +200,28 @@ fn read_definition<'n>(
     (id_format, cost)
 }
 
-fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
+/// Whether a text may name a limit, or a sieve.
+pub(super) fn is_name(text: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
-    let is_name = name.text.len() <= MAX_NAME
-        && name
-            .text
-            .starts_with(|first: char| first.is_ascii_alphabetic())
-        && name.text.chars().all(is_part);
+    text.len() <= MAX_NAME
+        && text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(is_part)
+}
+
+/// What such a name is.
+pub(super) fn expected_name() -> String {
+    format!(
+        "expected a letter and up to {} letters, digits, '-', '_' or '.'",
+        MAX_NAME - 1
+    )
+}
+
+fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     let same = BUILT_IN
         .iter()
         .find(|limit| limit.name.eq_ignore_ascii_case(name.text));
-    let why = if !is_name {
-        format!(
-            "expected a letter and up to {} letters, digits, '-', '_' or '.'",
-            MAX_NAME - 1
-        )
+    let why = if !is_name(name.text) {
+        expected_name()
     } else if let Some(limit) = same {
         format!(
             "which is built in but for its case, did you mean '{}'?",

@@ -96,6 +96,11 @@ impl Limits {
         self.by_name.contains_key(name) || limit::built_in(name).is_some()
     }
 
+    /// Whether there may be others, in what could not be read.
+    pub(super) fn are_incomplete(&self) -> bool {
+        self.unreadable || self.by_name.values().any(Option::is_none)
+    }
+
     fn known(&self) -> Vec<&str> {
         let own = self.definitions.iter().map(|limit| limit.name.as_str());
         BUILT_IN

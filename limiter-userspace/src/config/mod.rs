@@ -11,7 +11,9 @@ mod contradictions;
 mod diagnostics;
 pub(crate) mod duration;
 mod flags;
+mod flat_metrics;
 mod id;
+mod ip_rep;
 mod limit;
 mod limits;
 mod matching;
@@ -28,6 +30,7 @@ mod seen;
 mod settings;
 mod source;
 mod subscribers;
+mod traffic_server;
 
 use std::path::{Path, PathBuf};
 

@@ -7,6 +7,7 @@ use super::{
     nearest,
     node::{Node, Value},
     seen::Seen,
+    traffic_server,
 };
 
 /// Reads the nodes of one file and notes what is wrong with them.
@@ -203,7 +204,8 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.fields_and(node, expected, known, &[])
     }
 
-    /// Like `fields`; the names in `refused` come through too, but are not suggested.
+    /// Like `fields`; the names in `refused` come through too, but are not suggested. A name may
+    /// have underscores for its hyphens.
     pub(super) fn fields_and(
         &mut self,
         node: &'n Node<'n>,
@@ -211,16 +213,22 @@ impl<'n, 'p> Reader<'n, 'p> {
         known: &[&'static str],
         refused: &[&'static str],
     ) -> Option<Fields<'n>> {
-        let mut present = self.entries(node, expected)?;
+        let mut present = Vec::new();
         let mut misspelt = Vec::new();
-        present.retain(|(name, _)| {
-            let is_known = known.contains(&name.text) || refused.contains(&name.text);
-            if !is_known {
+        let mut seen = Seen::default();
+        for (name, value) in self.entries(node, expected)? {
+            let mut names = known.iter().chain(refused);
+            if let Some(text) = names.find(|known| is_spelled(known, name.text)) {
+                if seen.is_first(self, text, name.at, || format!("'{text}'")) {
+                    present.push((Name { text, ..name }, value));
+                }
+            } else if let Some(message) = traffic_server::without_meaning(name.text) {
+                self.error(name.at, message);
+            } else {
                 self.error(name.at, nearest::unknown("field", name.text, known));
                 misspelt.extend(nearest::nearest(name.text, known));
             }
-            is_known
-        });
+        }
         Some(Fields { present, misspelt })
     }
 
@@ -236,6 +244,11 @@ impl<'n, 'p> Reader<'n, 'p> {
             Value::Mapping(_) => "a mapping".to_owned(),
         }
     }
+}
+
+/// Whether a text is a name, perhaps with underscores for its hyphens, as Traffic Server has them.
+fn is_spelled(name: &str, text: &str) -> bool {
+    name == text || (text.contains('_') && name == text.replace('_', "-"))
 }
 
 /// Boulder's numbers are signed 64-bit ones.

@@ -7,6 +7,7 @@ use limiter_common::reason::Action;
 use super::{
     Config, assemble, bans, buckets,
     diagnostics::{FileNumber, Problems},
+    ip_rep::{self, IpRep},
     limits::{self, Limits},
     node::{Node, Value},
     offenders, overrides,
@@ -17,6 +18,7 @@ use super::{
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
 const SUBSCRIBERS: &str = "subscribers";
+const IP_REP: &str = "ip-rep";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -26,10 +28,11 @@ const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
+    IP_REP,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -88,6 +91,10 @@ pub(super) fn read(
             overrides::read(reader, node, &mut limits, subscribers.as_ref())
         })
     });
+    let ip_rep = match fields.get(IP_REP) {
+        Some(node) => section(&mut reader, node, directory, ip_rep::read),
+        None => fields.is_missing(IP_REP).then(IpRep::default),
+    };
     let parts = assemble::Parts {
         limits,
         overrides: overrides.unwrap_or_default(),
@@ -96,6 +103,7 @@ pub(super) fn read(
             && (fields.get(OVERRIDES).is_some() || fields.is_missing(OVERRIDES)),
         subscribers: subscribers.unwrap_or_default(),
         subscribers_missing: fields.is_missing(SUBSCRIBERS),
+        ip_rep: ip_rep.unwrap_or_else(IpRep::unreadable),
         malformed: fields.get(MALFORMED).map_or(Action::Drop, |node| {
             settings::read_malformed(&mut reader, node)
         }),

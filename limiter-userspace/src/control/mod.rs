@@ -7,6 +7,7 @@ pub mod client;
 pub mod protocol;
 pub mod server;
 pub mod settings;
+pub mod sieves;
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -12,11 +12,14 @@ use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
 use serde::{Deserialize, Serialize};
 
-use super::settings::SettingDiff;
+use super::{
+    settings::SettingDiff,
+    sieves::{SieveBrief, SieveExplanation, SieveStatus},
+};
 use crate::{
     config::{Buckets, Offenders},
     daemon::History,
-    policy::Policy,
+    policy::{FlatMetrics, Policy},
 };
 
 /// The version of the protocol; a daemon answers no other.
@@ -69,6 +72,11 @@ pub enum Request {
     Reset(ResetQuery),
     /// Tokens are to be given back.
     Refund(RefundQuery),
+    /// Whom sieves know, and under which pressure they are.
+    Sieves {
+        /// The sieve's name; `None`: all.
+        name: Option<String>,
+    },
     /// The policy in force, whole.
     Policy,
     /// To read the configuration again and put it in force.
@@ -146,6 +154,8 @@ pub enum Answer {
     Explanation(Explanation),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
+    /// To [`Request::Sieves`].
+    Sieves(Vec<SieveStatus>),
     /// To [`Request::Policy`].
     Policy(Box<Policy>),
     /// To [`Request::Reload`].
@@ -182,6 +192,9 @@ pub struct Status {
     pub reasons: BTreeMap<String, u64>,
     /// What each limit did.
     pub limits: BTreeMap<String, LimitStatus>,
+    /// The sieves.
+    #[serde(default)]
+    pub sieves: Vec<SieveBrief>,
 }
 
 /// The daemon.
@@ -285,6 +298,9 @@ pub struct LimitStatus {
     pub would_drop_packets: u64,
     /// Bytes of those.
     pub would_drop_bytes: u64,
+    /// What the names of its metrics are made of in Traffic Server; `None`: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<FlatMetrics>,
 }
 
 impl From<&LimitStatus> for LimitTraffic {
@@ -307,6 +323,9 @@ pub struct Explanation {
     pub limits: Vec<LimitExplanation>,
     /// When a packet of the address was last dropped; `None`: never, or it is not remembered.
     pub last_drop: Option<LastDrop>,
+    /// What each sieve has for it; none where it is excluded from them.
+    #[serde(default)]
+    pub sieves: Vec<SieveExplanation>,
 }
 
 /// The last drop of an address.

@@ -38,5 +38,6 @@ pub(crate) fn status() -> Status {
         }),
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),
+        sieves: Vec::new(),
     }
 }

@@ -7,7 +7,7 @@ use limiter_common::{counters::LimitTraffic, reason::Reason};
 use super::{
     Daemon, confirm,
     named::{NamedBucket, bucket_named},
-    offenders, refill,
+    offenders, refill, sieves,
 };
 use crate::{
     control::protocol::{
@@ -16,6 +16,7 @@ use crate::{
     },
     datapath::{Attachment, Datapath, DatapathError, Holding},
     policy::Limit,
+    reputation::pressure::Measured,
 };
 
 /// The daemon's answer.
@@ -33,24 +34,41 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
             daemon.detach.notify_one();
             Answer::Detaching
         }
-        request => read(&daemon.datapath(), &request, Some(daemon.status())),
+        request => {
+            let measured = daemon.pressures.measured();
+            read(
+                &daemon.datapath(),
+                &request,
+                Some(daemon.status()),
+                &measured,
+            )
+        }
     }
 }
 
 /// What is pinned answers what no daemon has to.
 #[must_use]
 pub fn look(datapath: &Datapath, request: &Request) -> Answer {
-    read(datapath, request, None)
+    read(datapath, request, None, &[])
 }
 
-fn read(datapath: &Datapath, request: &Request, daemon: Option<DaemonStatus>) -> Answer {
+fn read(
+    datapath: &Datapath,
+    request: &Request,
+    daemon: Option<DaemonStatus>,
+    measured: &[Measured],
+) -> Answer {
     match request {
         Request::Status => {
-            let status = status(datapath, daemon);
+            let status = status(datapath, daemon, measured);
             told(status.map(Box::new).map(Answer::Status))
         }
         Request::Explain { address } => told(explain(datapath, *address).map(Answer::Explanation)),
         Request::Offenders(query) => told(offenders::list(datapath, query).map(Answer::Offenders)),
+        Request::Sieves { name } => {
+            let list = sieves::list(datapath, name.as_deref(), measured);
+            told(list.map(Answer::Sieves))
+        }
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
         Request::Reset(query) => told(refill::reset(datapath, query).map(Answer::Refilled)),
         Request::Refund(query) => told(refill::refund(datapath, query).map(Answer::Refilled)),
@@ -66,10 +84,15 @@ fn told(answer: Result<Answer, impl Error>) -> Answer {
 
 /// The daemon's status.
 pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
-    status(&daemon.datapath(), Some(daemon.status()))
+    let measured = daemon.pressures.measured();
+    status(&daemon.datapath(), Some(daemon.status()), &measured)
 }
 
-fn status(datapath: &Datapath, daemon: Option<DaemonStatus>) -> Result<Status, DatapathError> {
+fn status(
+    datapath: &Datapath,
+    daemon: Option<DaemonStatus>,
+    measured: &[Measured],
+) -> Result<Status, DatapathError> {
     let manifest = datapath.manifest();
     let policy = &manifest.policy;
     let attachments = datapath.attachments();
@@ -118,6 +141,7 @@ fn status(datapath: &Datapath, daemon: Option<DaemonStatus>) -> Result<Status, D
         daemon,
         reasons,
         limits,
+        sieves: sieves::brief(datapath, measured)?,
     })
 }
 
@@ -140,6 +164,7 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
         dropped_bytes: traffic.dropped.bytes,
         would_drop_packets: traffic.would_drop.packets,
         would_drop_bytes: traffic.would_drop.bytes,
+        metrics: limit.metrics.clone(),
     }
 }
 
@@ -152,6 +177,7 @@ fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, Datapath
         address,
         limits: limits.collect(),
         last_drop: offenders::last_drop(datapath, address)?,
+        sieves: sieves::explain(datapath, address)?,
     })
 }
 

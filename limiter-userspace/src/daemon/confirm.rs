@@ -67,6 +67,7 @@ pub(super) async fn first_is_not_confirmed(daemon: &Daemon) {
         }
         match daemon.datapath_mut().revert(previous) {
             Ok(()) => {
+                daemon.pressures.policy_changed();
                 let told = format!("not confirmed in time: policy {before} is in force again");
                 warn!(generation = before, "{told}");
                 daemon.changes().note(Some(told));

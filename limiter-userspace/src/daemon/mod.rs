@@ -13,6 +13,7 @@ mod offenders;
 mod refill;
 mod reload;
 mod service;
+mod sieves;
 mod startup;
 mod state;
 pub mod watch;
@@ -34,7 +35,10 @@ pub use self::{
 };
 use self::{changes::Changes, state::StateKeeper};
 use crate::{
-    control::protocol::{DaemonStatus, StateStatus},
+    control::{
+        protocol::{DaemonStatus, StateStatus},
+        sieves::SieveBrief,
+    },
     datapath::{Datapath, DatapathError},
 };
 
@@ -53,6 +57,8 @@ pub struct Daemon {
     changing: tokio::sync::Mutex<()>,
     /// A change has begun to wait for confirmation.
     unconfirmed: tokio::sync::Notify,
+    /// Under which pressure sieves are.
+    pressures: sieves::Pressures,
     /// It is to end, and to leave nothing behind.
     detach: tokio::sync::Notify,
 }
@@ -74,6 +80,7 @@ impl Daemon {
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             unconfirmed: tokio::sync::Notify::new(),
+            pressures: sieves::Pressures::default(),
             detach: tokio::sync::Notify::new(),
         }
     }
@@ -94,6 +101,11 @@ impl Daemon {
     #[must_use]
     pub fn state_status(&self) -> Option<StateStatus> {
         self.state.as_ref().map(StateKeeper::status)
+    }
+
+    /// The sieves at a glance.
+    pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
+        sieves::brief(datapath, &self.pressures.measured())
     }
 
     fn status(&self) -> DaemonStatus {
@@ -177,6 +189,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         never = incidents::watch(&daemon, quiet) => match never {},
         never = service::stay_alive() => match never {},
         never = state::keep(&daemon) => match never {},
+        never = sieves::keep(&daemon) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

@@ -178,9 +178,25 @@ where
     T: Copy + Default + 'static,
     InMap<T>: aya::Pod,
 {
+    set_sum(array, index, T::default())
+}
+
+/// Writes what all CPUs have together: the first one has it all.
+pub(super) fn set_sum<T>(
+    array: &mut PerCpuArray<MapData, InMap<T>>,
+    index: u32,
+    sum: T,
+) -> Result<(), MapError>
+where
+    T: Copy + Default + 'static,
+    InMap<T>: aya::Pod,
+{
     let cpus = nr_cpus().map_err(|(_, source)| MapError::IoError(source))?;
-    let nothing = vec![InMap(T::default()); cpus].try_into()?;
-    array.set(index, nothing, 0)
+    let mut of_cpus = vec![InMap(T::default()); cpus];
+    if let Some(first) = of_cpus.first_mut() {
+        *first = InMap(sum);
+    }
+    array.set(index, of_cpus.try_into()?, 0)
 }
 
 /// Has a loader make the maps as large as they are to be.

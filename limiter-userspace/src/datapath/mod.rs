@@ -31,6 +31,7 @@ mod refill;
 mod replace;
 mod reputation;
 mod shared;
+mod sieves;
 mod state;
 mod syscall;
 mod trial;
@@ -63,6 +64,7 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{BanMaps, ReputationMaps, SieveMaps},
+    sieves::LoadedSieve,
     trial::Trial,
 };
 use crate::{
@@ -84,6 +86,9 @@ pub struct Settings {
     /// How much the sieves take.
     #[serde(default)]
     pub sieves: SieveSizes,
+    /// The generation of policies with which the sieves got the maps that they have.
+    #[serde(default)]
+    sieves_since: u64,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
@@ -103,18 +108,13 @@ impl Settings {
             offenders,
             bans: Bans::default(),
             sieves: SieveSizes::default(),
+            sieves_since: 0,
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
                 second: getrandom::u64().map_err(DatapathError::Random)?,
             },
         })
-    }
-
-    /// The secret of the table of buckets, and of the sieves.
-    #[must_use]
-    pub const fn hash_key(&self) -> HashKey {
-        self.hash_key
     }
 
     /// What a configuration says, with the same secret.

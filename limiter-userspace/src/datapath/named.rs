@@ -29,6 +29,11 @@ pub(super) trait NamedMaps: Sized {
     /// How many entries a map of that name has with these settings; `None`: the same with all.
     fn entries(map: &str, settings: Settings) -> Option<u32>;
 
+    /// Whether a map of that name is to be made anew with these settings, whatever its size.
+    fn is_outdated(&self, _map: &str, _settings: Settings) -> bool {
+        false
+    }
+
     /// Opens the maps where they are pinned.
     fn open(directory: &Path, settings: Settings) -> Result<Self, DatapathError> {
         Self::new(settings, |map| {
@@ -50,7 +55,7 @@ pub(super) trait NamedMaps: Sized {
     fn renew(&self, settings: Settings) -> Result<Self, DatapathError> {
         let directory = SharedDirectory::new()?;
         self.pin_those(directory.path(), |map, data| {
-            fits::<Self>(map, data, settings)
+            fits(self, map, data, settings)
         })?;
         let mut loader = Self::loader(settings);
         for map in Self::NAMES {
@@ -87,7 +92,7 @@ pub(super) trait NamedMaps: Sized {
     fn fit(&self, settings: Settings) -> bool {
         self.all()
             .into_iter()
-            .all(|(map, data)| fits::<Self>(map, data, settings))
+            .all(|(map, data)| fits(self, map, data, settings))
     }
 
     /// Takes the maps out of an instance that shares them with no other.
@@ -98,8 +103,11 @@ pub(super) trait NamedMaps: Sized {
     }
 }
 
-/// Whether a map is as large as with these settings.
-fn fits<M: NamedMaps>(map: &str, data: &MapData, settings: Settings) -> bool {
+/// Whether one of the maps is as it would be with these settings.
+fn fits<M: NamedMaps>(maps: &M, map: &str, data: &MapData, settings: Settings) -> bool {
+    if maps.is_outdated(map, settings) {
+        return false;
+    }
     let Some(entries) = M::entries(map, settings) else {
         return true;
     };

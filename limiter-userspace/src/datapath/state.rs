@@ -6,6 +6,7 @@ use limiter_common::{
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
     reason::Reason,
+    sieve::{SieveTraffic, pressure_of_limit},
 };
 
 use super::{
@@ -201,6 +202,10 @@ impl State {
         limit: LimitId,
         units: &Units,
     ) -> Result<(), DatapathError> {
+        if let Some(reputation) = &mut self.reputation {
+            let sieves = reputation.sieves_mut();
+            sieves.set_traffic(pressure_of_limit(limit), SieveTraffic::default())?;
+        }
         self.sets
             .values_mut()
             .try_for_each(|maps| maps.forget_limit(limit, units))

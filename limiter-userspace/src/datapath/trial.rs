@@ -31,8 +31,32 @@ impl Trial {
         buckets: Buckets,
         offenders: Offenders,
     ) -> Result<Self, DatapathError> {
-        let mut settings = Settings::new(buckets, offenders, LogLevel::Off)?;
-        settings.sieves = SieveSizes::of(&policy.sieves);
+        Self::with_settings(policy, Settings::new(buckets, offenders, LogLevel::Off)?)
+    }
+
+    /// The same, with the secret that the policy's tables have: what they decide natively is then
+    /// decided here.
+    pub fn with_same_secret(
+        policy: &CompiledPolicy,
+        buckets: Buckets,
+        offenders: Offenders,
+    ) -> Result<Self, DatapathError> {
+        let settings = Settings::new(buckets, offenders, LogLevel::Off)?;
+        let hash_key = policy.shape.hash_key;
+        Self::with_settings(
+            policy,
+            Settings {
+                hash_key,
+                ..settings
+            },
+        )
+    }
+
+    fn with_settings(policy: &CompiledPolicy, settings: Settings) -> Result<Self, DatapathError> {
+        let settings = Settings {
+            sieves: SieveSizes::of(&policy.sieves),
+            ..settings
+        };
         let directory = SharedDirectory::new()?;
         Ok(Self {
             policy: policy.clone(),
@@ -65,12 +89,6 @@ impl Trial {
         } else {
             Err(DatapathError::NoVerdict)
         }
-    }
-
-    /// What the program was made from.
-    #[must_use]
-    pub const fn settings(&self) -> Settings {
-        self.settings
     }
 
     /// The buckets, counters and offenders.

@@ -13,6 +13,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use super::sieves;
 use crate::{
     control::protocol::StateStatus,
     daemon::{Daemon, History},
@@ -74,6 +75,9 @@ impl Collector for DaemonCollector {
         )?)?;
 
         offenders(datapath, &mut encoder)?;
+        sieves::limit_info(&manifest.policy, &mut encoder)?;
+        let briefs = self.0.sieves(datapath).map_err(|_| fmt::Error)?;
+        sieves::sieves(&briefs, &mut encoder)?;
         reloads(&self.0.history(), &mut encoder)?;
         if let Some(status) = self.0.state_status() {
             state(&status, &mut encoder)?;

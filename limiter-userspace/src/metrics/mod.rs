@@ -1,6 +1,7 @@
 //! Prometheus metrics over HTTP.
 
 mod collector;
+mod sieves;
 
 use std::{io, net::SocketAddr, sync::Arc};
 

@@ -126,6 +126,13 @@ pub struct FlatMetrics {
     pub tag: String,
 }
 
+/// As it would be configured.
+impl fmt::Display for FlatMetrics {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{{prefix: {}, tag: {}}}", self.prefix, self.tag)
+    }
+}
+
 /// One limit: a named budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {

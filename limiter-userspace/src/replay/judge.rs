@@ -11,14 +11,20 @@ use limiter_common::{
     packet::{self, Facts, Frame as _},
     policy::classify,
     reason::Action,
+    sieve::SieveTraffic,
 };
 use thiserror::Error;
 
 use super::{
     capture::Packet,
     engine::{Engine, EngineError},
+    pressure::{Pressures, UnderPressure},
 };
-use crate::policy::CompiledPolicy;
+use crate::{
+    control::sieves::SieveListStatus,
+    policy::{CompiledPolicy, Policy},
+    reputation::lists::lists,
+};
 
 /// The engine's time of the first packet: a year after its clock began, so that later packets
 /// may be captured as earlier ones, and early enough that every limit counts for years more.
@@ -101,16 +107,37 @@ pub struct Replay {
     engine: Box<dyn Engine>,
     /// Whether the strictest limit is wanted of packets that pass too.
     report_passed: bool,
+    pressures: Pressures,
+    /// The latest time of the engine's clock, in nanoseconds.
+    latest_ns: u64,
     first_ns: Option<i128>,
     number: u64,
 }
 
+/// A sieve at the end of a replay.
+#[derive(Clone, Debug)]
+pub struct SieveReplay {
+    /// Its name.
+    pub name: String,
+    /// Its uses, each with what was counted of it.
+    pub uses: Vec<(UnderPressure, SieveTraffic)>,
+    /// Its lists, from list 0 to the entry list.
+    pub lists: Vec<SieveListStatus>,
+}
+
 impl Replay {
-    /// Replays through an engine that has loaded this policy.
+    /// Replays through an engine that has loaded this policy; `compiled` is the same one.
     #[must_use]
-    pub fn new(policy: CompiledPolicy, engine: Box<dyn Engine>, report_passed: bool) -> Self {
+    pub fn new(
+        policy: &Policy,
+        compiled: CompiledPolicy,
+        engine: Box<dyn Engine>,
+        report_passed: bool,
+    ) -> Self {
         Self {
-            policy,
+            pressures: Pressures::new(policy),
+            latest_ns: 0,
+            policy: compiled,
             engine,
             report_passed,
             first_ns: None,
@@ -127,6 +154,10 @@ impl Replay {
         let frame = packet.frame;
         let engine_error = |error: EngineError| ReplayError::Engine(number, Box::new(error));
 
+        self.latest_ns = self.latest_ns.max(now);
+        self.pressures
+            .until(now, &mut *self.engine)
+            .map_err(engine_error)?;
         let mut facts = Facts::NONE;
         let parsed = packet::parse(&frame, &mut facts);
         let verdict = match parsed {
@@ -165,6 +196,27 @@ impl Replay {
             source: parsed.is_ok().then_some(facts.source),
             strictest,
         })
+    }
+
+    /// What has become of the sieves of the policy that are on.
+    pub fn sieves(&self, policy: &Policy) -> Result<Vec<SieveReplay>, EngineError> {
+        let memory = self.engine.sieves();
+        let all = policy.sieves.iter().zip(&self.policy.sieves).enumerate();
+        let on = all.filter(|(_, (sieve, _))| sieve.is_on());
+        let sieves = on.map(|(number, (sieve, compiled))| {
+            let lasted = self.pressures.lasted().iter();
+            let lasted = lasted.filter(|lasted| lasted.used.sieve == Some(number));
+            let uses = lasted.map(|lasted| {
+                let index = lasted.used.index().unwrap_or_default();
+                Ok((*lasted, self.engine.sieve_traffic(index)?))
+            });
+            Ok(SieveReplay {
+                name: sieve.name.clone(),
+                uses: uses.collect::<Result<_, EngineError>>()?,
+                lists: lists(sieve, compiled, &memory, self.latest_ns),
+            })
+        });
+        sieves.collect()
     }
 
     /// Asks every limit that counts the packet for its bucket after the decision.

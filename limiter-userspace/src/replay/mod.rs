@@ -9,13 +9,15 @@ pub mod capture;
 pub mod engine;
 mod frame;
 mod judge;
+mod pressure;
 mod sources;
 mod summary;
 mod timeline;
 
 pub use self::{
     frame::CapturedFrame,
-    judge::{Judged, OutOfTime, Replay, ReplayError, Strictest, slots},
+    judge::{Judged, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, slots},
+    pressure::UnderPressure,
     sources::{DroppedSource, Sources},
     summary::Summary,
     timeline::{Fate, Timeline},

@@ -21,6 +21,7 @@ mod refill;
 mod reload;
 mod scope;
 mod service;
+mod sieve;
 mod state;
 mod terminal;
 mod top;

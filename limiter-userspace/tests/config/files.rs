@@ -35,15 +35,15 @@ fn a_file_that_is_no_configuration() {
     check(
         "- a\n",
         &[
-            "1:1: expected a map with the sections limits, overrides, subscribers, interfaces, mode, \
-             malformed, buckets, offenders, state, metrics, found a list",
+            "1:1: expected a map with the sections limits, overrides, subscribers, ip-rep, \
+             interfaces, mode, malformed, buckets, offenders, bans, state, metrics, found a list",
         ],
     );
     check(
         "limits",
         &[
-            "1:1: expected a map with the sections limits, overrides, subscribers, interfaces, mode, \
-             malformed, buckets, offenders, state, metrics, found the text 'limits'",
+            "1:1: expected a map with the sections limits, overrides, subscribers, ip-rep, \
+             interfaces, mode, malformed, buckets, offenders, bans, state, metrics, found the text 'limits'",
         ],
     );
 }
@@ -153,7 +153,7 @@ fn one_error_is_one_line_whatever_it_quotes() {
         "\"a\\nb\\e[31m\": 1\n",
         &[
             "1:1: unknown field 'a\\nb\\u{1b}[31m', must be one of limits, overrides, subscribers, \
-             interfaces, mode, malformed, buckets, offenders, state, metrics",
+             ip-rep, interfaces, mode, malformed, buckets, offenders, bans, state, metrics",
         ],
     );
 }

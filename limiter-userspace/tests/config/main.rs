@@ -3,6 +3,7 @@
 mod examples;
 mod files;
 mod harness;
+mod ip_rep;
 mod limits;
 mod matching;
 mod overrides;

@@ -418,10 +418,10 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         settings.sieves = SieveSizes::of(&tables.sieves);
         let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
         let maps = instance.take_maps(settings)?;
-        let mut reputation = instance.take_reputation(settings)?;
+        let reputation = instance.take_reputation(settings)?;
         let index = pressure_of_limit(LimitId(20));
         let always = Pressure::new(2, u64::MAX);
-        reputation.sieves_mut().set_pressure(index, always)?;
+        reputation.sieves().set_pressure(index, always)?;
 
         let instance = &instance;
         let hammer = |seed: u32| {
@@ -437,7 +437,7 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         })?;
 
         let sieve = &tables.sieves[0];
-        let snapshot = reputation.sieves().memory().snapshot(sieve);
+        let snapshot = reputation.sieves().snapshot(sieve);
         let mut listed = Vec::<&Listed>::new();
         for shard in &snapshot.shards {
             assert!(shard.is_exact);

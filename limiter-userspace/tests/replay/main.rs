@@ -5,5 +5,6 @@ mod engines;
 mod formats;
 mod plain;
 mod rules;
+mod sieves;
 mod spoilt;
 mod worked_example;

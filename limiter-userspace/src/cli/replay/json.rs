@@ -5,9 +5,10 @@ use std::io::Write;
 use limiter_common::reason::{Action, Reason};
 use serde::{Serialize, Serializer};
 
+use super::sieves::SieveEnd;
 use crate::{
     policy::{Mode, Policy, owner_id},
-    replay::{Judged, Summary, slots},
+    replay::{Judged, SieveReplay, Summary, slots},
 };
 
 /// The id of the one bucket of a limit for all sources.
@@ -59,6 +60,8 @@ struct Counts<'a> {
     dropped: u64,
     by_reason: ByReason<'a>,
     by_limit: ByLimit<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sieves: Vec<SieveEnd<'a>>,
 }
 
 /// Every reason, also those that did not occur, in the order of their table.
@@ -101,6 +104,7 @@ pub(super) fn summary(
     out: &mut impl Write,
     policy: &Policy,
     summary: &Summary,
+    sieves: &[SieveReplay],
 ) -> anyhow::Result<()> {
     let (passed, dropped) = (
         summary.of(Action::Pass).packets,
@@ -113,6 +117,10 @@ pub(super) fn summary(
             dropped,
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
+            sieves: sieves
+                .iter()
+                .map(|sieve| SieveEnd::new(policy, sieve))
+                .collect(),
         },
     };
     write_line(out, &line)

@@ -4,6 +4,7 @@ mod json;
 mod open;
 mod plot;
 mod print;
+mod sieves;
 
 use std::{
     fs::File,
@@ -20,7 +21,7 @@ use crate::{
     datapath::preflight,
     policy::{CompiledPolicy, Policy},
     replay::{
-        Judged, Replay, Sources, Summary, Timeline,
+        Judged, Replay, SieveReplay, Sources, Summary, Timeline,
         capture::Capture,
         engine::{Engine, KernelEngine, NativeEngine},
     },
@@ -62,7 +63,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let reader = open::capture(&args.capture)?;
     let mut capture = Capture::new(reader)?;
     let engine = engine(args.engine, &tables, &config)?;
-    let mut replay = Replay::new(tables, engine, args.output.json);
+    let mut replay = Replay::new(&config.policy, tables, engine, args.output.json);
     let plot = args.plot.as_deref();
     let plot = plot.map(|path| create(path, &args.capture)).transpose()?;
 
@@ -89,7 +90,8 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     };
     // Takes the progress bar away before the summary is printed.
     drop(capture);
-    out.finish(&args.capture)?;
+    let sieves = replay.sieves(&config.policy)?;
+    out.finish(&args.capture, &sieves)?;
     end
 }
 
@@ -113,7 +115,7 @@ fn engine(
     config: &Config,
 ) -> anyhow::Result<Box<dyn Engine>> {
     Ok(match choice {
-        EngineChoice::Native => Box::new(NativeEngine::default()),
+        EngineChoice::Native => Box::new(NativeEngine::new(tables)),
         EngineChoice::Kernel => {
             preflight::check()?;
             Box::new(KernelEngine::new(tables, config.buckets)?)
@@ -145,11 +147,12 @@ impl<W: Write> Output<'_, W> {
         }
     }
 
-    fn finish(mut self, capture: &Path) -> anyhow::Result<()> {
+    fn finish(mut self, capture: &Path, sieves: &[SieveReplay]) -> anyhow::Result<()> {
         if self.json {
-            json::summary(&mut self.writer, self.policy, &self.summary)?;
+            json::summary(&mut self.writer, self.policy, &self.summary, sieves)?;
         } else {
             print::summary(&mut self.writer, self.policy, &self.summary, &self.sources)?;
+            sieves::print(&mut self.writer, self.policy, sieves)?;
         }
         self.writer.flush()?;
         if let Some((file, timeline)) = self.plot {

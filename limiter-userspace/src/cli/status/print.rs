@@ -6,6 +6,7 @@ use limiter_common::reason::Reason;
 
 use super::super::{
     render::{count, counted, duration, table},
+    sieve,
     traffic::{LimitRow, limits_table, malformed_action},
 };
 use crate::{
@@ -84,6 +85,9 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         status.buckets.settings.store.name(),
         count(status.buckets.lossy_evictions),
     )?;
+    for sieve in &status.sieves {
+        writeln!(out, "{}", sieve::line(sieve))?;
+    }
     writeln!(out)?;
 
     let limits: Vec<_> = status

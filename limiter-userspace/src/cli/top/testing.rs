@@ -102,5 +102,6 @@ pub(super) fn explanation(address: &str) -> Explanation {
             first_drop_ago_ns: 3 * SECOND_NS,
             last_drop_ago_ns: 1_000,
         }),
+        sieves: Vec::new(),
     }
 }

@@ -6,6 +6,7 @@ mod adopt;
 mod links;
 mod prepare;
 mod settle;
+mod sieves;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -97,7 +98,7 @@ impl Previous {
 impl Datapath {
     /// Puts a policy in force: on all its interfaces, or, with an error, on none. Interfaces that
     /// it does not have keep the old one until that is settled.
-    pub fn apply(&mut self, prepared: Prepared) -> Result<Previous, DatapathError> {
+    pub fn apply(&mut self, mut prepared: Prepared) -> Result<Previous, DatapathError> {
         for limit in prepared
             .manifest
             .names
@@ -112,6 +113,7 @@ impl Datapath {
         } else {
             None
         };
+        self.carry_sieves(&mut prepared)?;
         let Prepared {
             manifest,
             policy,

@@ -21,6 +21,10 @@ impl Datapath {
         policy: CompiledPolicy,
         interfaces: &[Interface],
     ) -> Result<Prepared, DatapathError> {
+        let manifest = Manifest {
+            settings: self.sifting(&manifest, &policy),
+            ..manifest
+        };
         let replaces_state = !self.state.fits(manifest.settings);
         let began_with = if replaces_state {
             manifest.generation

@@ -37,18 +37,22 @@ impl NamedMaps for ReputationMaps {
     }
 
     fn new(
-        _settings: Settings,
+        settings: Settings,
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError> {
         Ok(Self {
             bans: BanMaps::new(&mut open)?,
-            sieves: SieveMaps::new(open)?,
+            sieves: SieveMaps::new(open, settings.sieves_since)?,
         })
     }
 
     fn all(&self) -> Vec<(&'static str, &MapData)> {
         let bans = self.bans.maps().into_iter();
         bans.chain(self.sieves.maps()).collect()
+    }
+
+    fn is_outdated(&self, map: &str, settings: Settings) -> bool {
+        self.sieves.since() != settings.sieves_since && sieves::NAMES.contains(&map)
     }
 
     fn entries(map: &str, settings: Settings) -> Option<u32> {

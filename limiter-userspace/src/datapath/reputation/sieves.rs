@@ -4,16 +4,19 @@ use aya::{
     EbpfLoader,
     maps::{Array, IterableMap as _, Map, MapData, PerCpuArray},
 };
-use limiter_common::sieve::{Entry, Pressure, Shard, SieveTraffic, Word};
+use limiter_common::{
+    sieve::{Entry, Pressure, Shard, Sieve, SieveTraffic, Word},
+    table::HashKey,
+};
 
 use crate::{
     datapath::{
-        DatapathError,
+        DatapathError, batch,
         mapped::Mapped,
-        maps::{error, sum},
+        maps::{error, set_sum, sum},
         pod::InMap,
     },
-    native::{SieveMemory, SieveSizes},
+    native::{SieveMemory, SieveSizes, SieveSnapshot},
 };
 
 pub(in crate::datapath) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";
@@ -22,6 +25,15 @@ pub(in crate::datapath) const SIEVE_SHARDS: &str = "SIEVE_SHARDS";
 pub(in crate::datapath) const PRESSURE: &str = "PRESSURE";
 pub(in crate::datapath) const SIEVE_TRAFFIC: &str = "SIEVE_TRAFFIC";
 
+/// All of them.
+pub(super) const NAMES: [&str; 5] = [
+    SIEVE_ENTRIES,
+    SIEVE_HEADS,
+    SIEVE_SHARDS,
+    PRESSURE,
+    SIEVE_TRAFFIC,
+];
+
 /// Reads the maps of sieves, and sets their pressures.
 pub struct SieveMaps {
     entries: Mapped<Entry>,
@@ -29,11 +41,14 @@ pub struct SieveMaps {
     shards: Mapped<Shard>,
     pressure: Array<MapData, InMap<Pressure>>,
     traffic: PerCpuArray<MapData, InMap<SieveTraffic>>,
+    /// The generation of policies that they were made for.
+    since: u64,
 }
 
 impl SieveMaps {
     pub(super) fn new(
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+        since: u64,
     ) -> Result<Self, DatapathError> {
         let mut array = |map| open(map).map(|array| (array, error(map)));
         let (entries, of_entries) = array(SIEVE_ENTRIES)?;
@@ -47,6 +62,7 @@ impl SieveMaps {
             traffic: open(SIEVE_TRAFFIC)?
                 .try_into()
                 .map_err(error(SIEVE_TRAFFIC))?,
+            since,
         })
     }
 
@@ -63,10 +79,8 @@ impl SieveMaps {
 
     /// Sets the pressure at an index: [`limiter_common::sieve::pressure_of_limit`] or
     /// [`limiter_common::sieve::pressure_of_sieve`].
-    pub fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), DatapathError> {
-        self.pressure
-            .set(index, InMap(pressure), 0)
-            .map_err(error(PRESSURE))
+    pub fn set_pressure(&self, index: u32, pressure: Pressure) -> Result<(), DatapathError> {
+        batch::update(&self.pressure, &[index], &[InMap(pressure)]).map_err(error(PRESSURE))
     }
 
     /// The pressure at an index, also one that holds no more.
@@ -80,7 +94,33 @@ impl SieveMaps {
         sum(&self.traffic, index).map_err(error(SIEVE_TRAFFIC))
     }
 
-    /// What is in all of them, which packets keep changing.
+    /// Has so much been counted at an index.
+    pub(in crate::datapath) fn set_traffic(
+        &mut self,
+        index: u32,
+        traffic: SieveTraffic,
+    ) -> Result<(), DatapathError> {
+        set_sum(&mut self.traffic, index, traffic).map_err(error(SIEVE_TRAFFIC))
+    }
+
+    /// The generation of policies that they were made for.
+    pub(super) const fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// What is in a sieve of the policy.
+    #[must_use]
+    pub fn snapshot(&self, sieve: &Sieve) -> SieveSnapshot {
+        self.memory().snapshot(sieve)
+    }
+
+    /// Puts back what was in a sieve: [`SieveMemory::restore`]. `hash_key`: that of the settings.
+    #[must_use]
+    pub fn restore(&self, sieve: &Sieve, hash_key: &HashKey, snapshot: &SieveSnapshot) -> usize {
+        self.memory().restore(sieve, hash_key, snapshot)
+    }
+
+    /// What is in the sieves, as it is now.
     #[must_use]
     pub fn memory(&self) -> SieveMemory<'_> {
         SieveMemory {

@@ -1,5 +1,6 @@
 //! The memory of sieves as userspace has it: its own, or the kernel's mapped.
 
+mod look;
 mod sizes;
 mod snapshot;
 

@@ -1,6 +1,7 @@
 //! What one policy has other than another, and what becomes of the buckets.
 
 mod show;
+mod sieves;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +14,8 @@ use limiter_common::{
 };
 use serde::Serialize;
 
-use super::{Limit, Match, Mode, OverrideId, Policy, Rate, SubscriberNumber, serial};
+pub use self::sieves::SieveDiff;
+use super::{FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Rate, SubscriberNumber, serial};
 
 /// What a policy enforces other than the one before it. The comments of overrides do not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +24,8 @@ pub struct Diff {
     pub limits: Vec<LimitDiff>,
     /// The subscribers that differ, in the order of their numbers.
     pub subscribers: Vec<SubscriberDiff>,
+    /// The sieves that differ, in the order of their names.
+    pub sieves: Vec<SieveDiff>,
     /// What is done to malformed packets; `None`: the same.
     pub malformed: Option<MalformedDiff>,
 }
@@ -73,6 +77,12 @@ pub struct Terms {
     pub rate: Option<Rate>,
     /// What it does to packets above it.
     pub mode: Mode,
+    /// The sieve that scores whom it counts; `None`: none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_rep: Option<String>,
+    /// The names of its metrics in Traffic Server; `None`: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<FlatMetrics>,
 }
 
 /// One of the [`Terms`].
@@ -89,6 +99,10 @@ pub enum Part {
     Rate,
     /// [`Terms::mode`].
     Mode,
+    /// [`Terms::ip_rep`].
+    IpRep,
+    /// [`Terms::metrics`].
+    Metrics,
 }
 
 /// What becomes of a limit's buckets.
@@ -153,6 +167,7 @@ impl Diff {
             subscribers: joined(old.subscribers.iter(), new.subscribers.iter())
                 .filter_map(|(number, old, new)| SubscriberDiff::between(*number, old, new))
                 .collect(),
+            sieves: SieveDiff::all(old, new),
             malformed: (old.malformed != new.malformed).then_some(MalformedDiff {
                 old: old.malformed,
                 new: new.malformed,
@@ -163,7 +178,10 @@ impl Diff {
     /// Whether both enforce the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.limits.is_empty() && self.subscribers.is_empty() && self.malformed.is_none()
+        self.limits.is_empty()
+            && self.subscribers.is_empty()
+            && self.sieves.is_empty()
+            && self.malformed.is_none()
     }
 }
 
@@ -230,6 +248,8 @@ impl Terms {
             matching: limit.matching.clone(),
             rate: limit.default,
             mode: limit.mode,
+            ip_rep: limit.ip_rep.clone(),
+            metrics: limit.metrics.clone(),
         }
     }
 
@@ -240,6 +260,8 @@ impl Terms {
             (Part::Match, self.matching != other.matching),
             (Part::Rate, self.rate != other.rate),
             (Part::Mode, self.mode != other.mode),
+            (Part::IpRep, self.ip_rep != other.ip_rep),
+            (Part::Metrics, self.metrics != other.metrics),
         ];
         let differing = parts.into_iter().filter(|(_, differs)| *differs);
         differing.map(|(part, _)| part).collect()

@@ -24,6 +24,9 @@ impl Display for Diff {
         if let Some(more) = more(self.subscribers.len()) {
             writeln!(formatter, "subscribers: {more}")?;
         }
+        for sieve in &self.sieves {
+            sieve.fmt(formatter)?;
+        }
         if let Some(malformed) = &self.malformed {
             malformed.fmt(formatter)?;
         }
@@ -50,6 +53,8 @@ impl Part {
             Self::Match => "match",
             Self::Rate => "rate",
             Self::Mode => "mode",
+            Self::IpRep => "ip-rep",
+            Self::Metrics => "metrics",
         }
     }
 }
@@ -67,6 +72,14 @@ impl Display for LimitDiff {
             (_, Some(new)) => {
                 for part in [Part::Id, Part::Cost, Part::Match, Part::Rate, Part::Mode] {
                     detail(formatter, part.name(), &new.part(part))?;
+                }
+                for (part, is_there) in [
+                    (Part::IpRep, new.ip_rep.is_some()),
+                    (Part::Metrics, new.metrics.is_some()),
+                ] {
+                    if is_there {
+                        detail(formatter, part.name(), &new.part(part))?;
+                    }
                 }
             }
             _ => {}
@@ -115,6 +128,8 @@ impl Terms {
             Part::Match => self.matching.to_string(),
             Part::Rate => rate(self.rate),
             Part::Mode => self.mode.name().to_owned(),
+            Part::IpRep => named(self.ip_rep.as_ref()),
+            Part::Metrics => named(self.metrics.as_ref()),
         }
     }
 }
@@ -164,12 +179,16 @@ impl Display for MalformedDiff {
     }
 }
 
-fn heading(formatter: &mut Formatter<'_>, change: Change, what: &str) -> fmt::Result {
+pub(super) fn heading(formatter: &mut Formatter<'_>, change: Change, what: &str) -> fmt::Result {
     writeln!(formatter, "{:7}  {what}", change.name())
 }
 
-fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+pub(super) fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     writeln!(formatter, "         {name:8}  {value}")
+}
+
+fn named(value: Option<&impl Display>) -> String {
+    value.map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 
 fn rate(rate: Option<Rate>) -> String {

@@ -1,8 +1,12 @@
 //! Sieves: which sources are busy, so that under pressure the busiest are dropped first.
 
 mod percentage;
+mod show;
 
-use limiter_common::limit::LimitId;
+use limiter_common::{
+    limit::LimitId,
+    sieve::{MAX_SIEVES, pressure_of_limit, pressure_of_sieve},
+};
 use serde::{Deserialize, Serialize};
 
 pub use self::percentage::{InvalidPercentage, Percentage};
@@ -48,7 +52,7 @@ pub struct PermaBlock {
 pub enum PressureOf {
     /// What that limit counts, against what it lets pass: a limit of the whole interface.
     Limit(String),
-    /// All packets that arrive, against so many each second.
+    /// The packets that arrive at each use of it, against so many each second.
     PacketsPerSecond(u64),
 }
 
@@ -62,6 +66,18 @@ pub struct SieveUse {
     pub sieve: Option<usize>,
 }
 
+impl SieveUse {
+    /// The index of its pressure, and of what is counted of it; `None`: it is nobody's use.
+    #[must_use]
+    pub fn index(self) -> Option<u32> {
+        match (self.limit, self.sieve) {
+            (Some(limit), _) => Some(pressure_of_limit(limit)),
+            (None, Some(sieve)) => Some(pressure_of_sieve(u32::try_from(sieve).ok()?)),
+            (None, None) => None,
+        }
+    }
+}
+
 impl Sieve {
     /// As in Traffic Server, where fewer than 100 have to do.
     pub const MOST_BUCKETS: u8 = 99;
@@ -70,11 +86,11 @@ impl Sieve {
     /// them: 200 MB.
     pub const MOST_SIZE: u8 = 20;
 
-    /// How many there may be in a policy.
-    pub const MOST: usize = 64;
+    /// How many addresses the entry lists of all sieves of a policy may hold together: 800 MB.
+    pub const MOST_ENTRIES: u64 = 1 << 22;
 
-    /// How many uses of sieves there may be in a policy: one by each limit, and one more.
-    pub const MOST_USES: usize = 65;
+    /// How many there may be in a policy.
+    pub const MOST: usize = MAX_SIEVES as usize;
 
     /// How many addresses a list holds, 0 being the perma-block list.
     #[must_use]
@@ -83,6 +99,15 @@ impl Sieve {
             return 1 << self.size;
         }
         1 << self.size.saturating_sub(self.buckets.saturating_sub(list))
+    }
+
+    /// Whether its lists are as many and as large as another's, for addresses cut to as many bits:
+    /// then who is in them can stay.
+    #[must_use]
+    pub const fn has_lists_of(&self, other: &Self) -> bool {
+        self.buckets == other.buckets
+            && self.size == other.size
+            && self.ipv6_prefix == other.ipv6_prefix
     }
 
     /// Whether it scores anybody.

@@ -34,6 +34,12 @@ impl Percentage {
     pub const fn hundredths(self) -> u16 {
         self.0
     }
+
+    /// In percents, for people.
+    #[must_use]
+    pub fn percents(self) -> f64 {
+        f64::from(self.0) / 100.0
+    }
 }
 
 /// 90 %, as in Traffic Server.

@@ -1,11 +1,17 @@
 //! The program that the daemon loads, run by `BPF_PROG_TEST_RUN` with the capture's clock.
 
-use limiter_common::{bucket::BucketKey, decide::Verdict, packet::Frame as _};
+use limiter_common::{
+    bucket::BucketKey,
+    decide::Verdict,
+    packet::Frame as _,
+    sieve::{Pressure, SieveTraffic},
+};
 
 use super::{Engine, EngineError};
 use crate::{
     config::{Buckets, Offenders},
     datapath::{Trial, preflight::longest_test_frame},
+    native::SieveMemory,
     policy::CompiledPolicy,
     replay::CapturedFrame,
 };
@@ -22,7 +28,7 @@ impl KernelEngine {
     /// offenders.
     pub fn new(policy: &CompiledPolicy, buckets: Buckets) -> Result<Self, EngineError> {
         Ok(Self {
-            trial: Trial::new(policy, buckets, Offenders::OFF)?,
+            trial: Trial::with_same_secret(policy, buckets, Offenders::OFF)?,
             frame: Vec::new(),
         })
     }
@@ -47,6 +53,19 @@ impl Engine for KernelEngine {
         // The end that the capture lacks: nothing reads it, but it counts.
         self.frame.resize(frame.length(), 0);
         Ok(self.trial.judge(now_ns, &self.frame)?)
+    }
+
+    fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {
+        let sieves = self.trial.reputation().sieves();
+        Ok(sieves.set_pressure(index, pressure)?)
+    }
+
+    fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError> {
+        Ok(self.trial.reputation().sieves().traffic(index)?)
+    }
+
+    fn sieves(&self) -> SieveMemory<'_> {
+        self.trial.reputation().sieves().memory()
     }
 
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {

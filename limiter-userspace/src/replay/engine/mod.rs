@@ -3,12 +3,16 @@
 mod kernel;
 mod native;
 
-use limiter_common::{bucket::BucketKey, decide::Verdict};
+use limiter_common::{
+    bucket::BucketKey,
+    decide::Verdict,
+    sieve::{Pressure, SieveTraffic},
+};
 use thiserror::Error;
 
 pub use self::{kernel::KernelEngine, native::NativeEngine};
 use super::CapturedFrame;
-use crate::{datapath::DatapathError, policy::CompiledPolicy};
+use crate::{datapath::DatapathError, native::SieveMemory, policy::CompiledPolicy};
 
 /// Decides on frames, and keeps the buckets.
 pub trait Engine {
@@ -19,6 +23,15 @@ pub trait Engine {
         now_ns: u64,
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError>;
+
+    /// Sets the pressure at an index.
+    fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError>;
+
+    /// What was counted at an index of uses of sieves.
+    fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError>;
+
+    /// What is in the sieves.
+    fn sieves(&self) -> SieveMemory<'_>;
 
     /// The state of a bucket; `None`: there is none.
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError>;

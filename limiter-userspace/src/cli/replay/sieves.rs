@@ -1,0 +1,98 @@
+//! What sieves would have done to a capture.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::super::{
+    render::{count, duration, nanoseconds, table},
+    sieve::lists_table,
+};
+use crate::{
+    control::sieves::SieveListStatus,
+    policy::Policy,
+    replay::{SieveReplay, UnderPressure},
+};
+
+/// A sieve at the end of a replay.
+#[derive(Serialize)]
+pub(super) struct SieveEnd<'a> {
+    sieve: &'a str,
+    uses: Vec<UsedBy<'a>>,
+    lists: &'a [SieveListStatus],
+}
+
+#[derive(Serialize)]
+struct UsedBy<'a> {
+    /// `None`: all packets.
+    limit: Option<&'a str>,
+    /// For how long somebody would have been rejected.
+    under_pressure_ns: u64,
+    highest_pressure: u8,
+    arrived: u64,
+    scored: u64,
+    iprep: u64,
+    iprep_perma: u64,
+}
+
+impl<'a> SieveEnd<'a> {
+    pub(super) fn new(policy: &'a Policy, sieve: &'a SieveReplay) -> Self {
+        let uses = sieve.uses.iter().map(|(lasted, traffic)| {
+            let UnderPressure {
+                used,
+                duration,
+                highest,
+            } = lasted;
+            let mut limits = policy.limits.iter();
+            let limit = limits.find(|limit| Some(limit.id) == used.limit);
+            UsedBy {
+                limit: limit.map(|limit| limit.name.as_str()),
+                under_pressure_ns: nanoseconds(*duration),
+                highest_pressure: *highest,
+                arrived: traffic.arrived.packets,
+                scored: traffic.scored,
+                iprep: traffic.iprep.packets,
+                iprep_perma: traffic.iprep_perma.packets,
+            }
+        });
+        Self {
+            sieve: &sieve.name,
+            uses: uses.collect(),
+            lists: &sieve.lists,
+        }
+    }
+}
+
+pub(super) fn print(
+    out: &mut impl Write,
+    policy: &Policy,
+    sieves: &[SieveReplay],
+) -> anyhow::Result<()> {
+    for sieve in sieves {
+        let end = SieveEnd::new(policy, sieve);
+        writeln!(out, "\nsieve {}", end.sieve)?;
+        let header = [
+            "used by",
+            "under pressure",
+            "highest",
+            "arrived",
+            "scored",
+            "iprep",
+            "iprep_perma",
+        ];
+        let rows = end.uses.iter().map(|used| {
+            [
+                used.limit.unwrap_or("all packets").to_owned(),
+                duration(used.under_pressure_ns),
+                used.highest_pressure.to_string(),
+                count(used.arrived),
+                count(used.scored),
+                count(used.iprep),
+                count(used.iprep_perma),
+            ]
+        });
+        writeln!(out, "{}", table(header, [1, 2, 3, 4, 5, 6], rows))?;
+        writeln!(out, "{}", lists_table(end.lists, None))?;
+    }
+    Ok(())
+}

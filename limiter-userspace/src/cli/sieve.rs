@@ -1,0 +1,239 @@
+//! `limiter sieve`.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+use clap::Args;
+
+use super::{
+    OutputArgs, ReadArgs, print_json,
+    render::{ago, count, counted, number, percent, table},
+};
+use crate::control::{
+    protocol::{Answer, Request},
+    sieves::{SieveBrief, SieveExplanation, SieveListStatus, SieveStatus, SieveUseStatus},
+};
+
+/// How many of the busiest addresses of a list are shown; JSON has more.
+const SHOWN: usize = 3;
+
+#[derive(Debug, Args)]
+pub(super) struct SieveArgs {
+    /// Only the sieve of this name
+    name: Option<String>,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn sieve(args: &SieveArgs) -> anyhow::Result<()> {
+    let request = Request::Sieves {
+        name: args.name.clone(),
+    };
+    let Answer::Sieves(sieves) = args.read.ask(&request)? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    if args.output.json {
+        return print_json(&sieves);
+    }
+    let mut out = io::stdout();
+    if sieves.is_empty() {
+        writeln!(out, "The policy in force has no sieves.")?;
+    }
+    for (index, sieve) in sieves.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        print(&mut out, sieve)?;
+    }
+    Ok(())
+}
+
+fn print(out: &mut impl Write, sieve: &SieveStatus) -> anyhow::Result<()> {
+    let SieveStatus { brief, lists } = sieve;
+    let SieveBrief {
+        sieve: name,
+        buckets,
+        size,
+        percentage,
+        ..
+    } = brief;
+    if lists.is_empty() {
+        writeln!(out, "{name}: off, its size is 0")?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{name}: buckets {buckets}, size {size}, pressure from {percentage} % on, {} known",
+        counted(
+            usize::try_from(brief.entries).unwrap_or(usize::MAX),
+            "address"
+        )
+    )?;
+    if !brief.uses.is_empty() {
+        writeln!(out, "{}", uses_table(&brief.uses))?;
+    }
+    let pressure = brief.uses.iter().filter_map(|used| used.pressure).max();
+    writeln!(out, "{}", lists_table(lists, pressure))?;
+    let Some(perma_block) = lists.first().filter(|list| !list.busiest.is_empty()) else {
+        return Ok(());
+    };
+    let rows = perma_block.busiest.iter();
+    let rows = rows.map(|entry| {
+        [
+            entry.id.clone(),
+            count(entry.count.into()),
+            ago(entry.age_ns),
+        ]
+    });
+    writeln!(
+        out,
+        "\nperma-block:\n{}",
+        table(["id", "hits", "since"], [1, 2], rows)
+    )?;
+    Ok(())
+}
+
+fn uses_table(uses: &[SieveUseStatus]) -> String {
+    let none = || "–".to_owned();
+    let rows = uses.iter().map(|used| {
+        [
+            used.limit
+                .clone()
+                .unwrap_or_else(|| "all packets".to_owned()),
+            used.active_per_second.map_or_else(none, number),
+            used.limit_per_second.map_or_else(none, number),
+            used.cost.clone().unwrap_or_else(none),
+            used.percent.map_or_else(none, percent),
+            used.pressure
+                .map_or_else(none, |pressure| pressure.to_string()),
+            rejected(used.pressure),
+            count(used.arrived_packets),
+            count(used.iprep_packets),
+            count(used.iprep_perma_packets),
+        ]
+    });
+    let header = [
+        "used by",
+        "active per second",
+        "limit",
+        "of",
+        "percent",
+        "pressure",
+        "rejected",
+        "arrived",
+        "iprep",
+        "iprep_perma",
+    ];
+    table(header, [1, 2, 4, 5, 7, 8, 9], rows)
+}
+
+/// Which lists a pressure rejects.
+pub(super) fn rejected(pressure: Option<u8>) -> String {
+    match pressure {
+        None | Some(0) => "nobody".to_owned(),
+        Some(1) => "list 0".to_owned(),
+        Some(pressure) => format!("lists 0 to {}", pressure - 1),
+    }
+}
+
+/// The lists of a sieve, from list 0 to the entry list, with those that a pressure rejects.
+pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> String {
+    let entry_list = lists.last().map_or(0, |list| list.list);
+    let rows = lists.iter().map(|list| {
+        let kind = match list.list {
+            0 => "perma-block",
+            number if number == entry_list => "entry",
+            _ => "",
+        };
+        let busiest = list.busiest.iter().take(SHOWN);
+        let busiest: Vec<_> = busiest
+            .map(|entry| format!("{} ({})", entry.id, count(entry.count.into())))
+            .collect();
+        [
+            list.list.to_string(),
+            kind.to_owned(),
+            count(list.capacity.into()),
+            count(list.entries),
+            if pressure.is_some_and(|pressure| pressure > list.list) {
+                "yes".to_owned()
+            } else {
+                String::new()
+            },
+            busiest.join(", "),
+        ]
+    });
+    let header = [
+        "list",
+        "",
+        "capacity",
+        "entries",
+        "rejected",
+        "busiest (hits)",
+    ];
+    table(header, [0, 2, 3], rows)
+}
+
+/// What becomes of an address in a sieve, on one line.
+pub(super) fn explained(explanation: &SieveExplanation) -> String {
+    let sieve = &explanation.sieve;
+    let place = match (explanation.list, &explanation.entry) {
+        (Some(list), Some(entry)) => {
+            let hits = counted(usize::try_from(entry.count).unwrap_or(usize::MAX), "hit");
+            format!("{} is in bucket {list} of {sieve} with {hits}", entry.id)
+        }
+        _ => format!("{sieve} does not know it: a newcomer is never dropped by it"),
+    };
+    let fate = match (explanation.rejected_with, explanation.rejected_from_percent) {
+        (Some(pressure), Some(from)) => {
+            let when = if explanation.rejected {
+                "DROPPED now, as long as"
+            } else {
+                "dropped while"
+            };
+            format!(
+                ": {when} p > {}, that is from {} of the limit on",
+                pressure - 1,
+                percent(from)
+            )
+        }
+        _ if explanation.list.is_some() => ": never dropped by it".to_owned(),
+        _ => String::new(),
+    };
+    format!("{place}{fate}")
+}
+
+/// A sieve on one line, for the status.
+pub(super) fn line(sieve: &SieveBrief) -> String {
+    let name = &sieve.sieve;
+    if sieve.size == 0 {
+        return format!("sieve {name}: off");
+    }
+    let entries = usize::try_from(sieve.entries).unwrap_or(usize::MAX);
+    let pressures: Vec<_> = sieve
+        .uses
+        .iter()
+        .map(|used| {
+            let by = used.limit.as_deref().unwrap_or("all packets");
+            let share = used.percent.map(|share| format!(" at {}", percent(share)));
+            let share = share.unwrap_or_default();
+            match used.pressure {
+                None => format!("{by}{share}: no pressure"),
+                Some(pressure) => {
+                    format!(
+                        "{by}{share}: pressure {pressure}, rejects {}",
+                        rejected(Some(pressure))
+                    )
+                }
+            }
+        })
+        .collect();
+    format!(
+        "sieve {name}: {} known; {}",
+        counted(entries, "address"),
+        pressures.join("; ")
+    )
+}

@@ -1,0 +1,148 @@
+//! `limiter stats`.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write as _},
+};
+
+use clap::Args;
+
+use super::{OutputArgs, ReadArgs, print_json, status};
+use crate::control::{
+    protocol::{LimitStatus, Status},
+    sieves::{EVERYTHING, SieveBrief},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct StatsArgs {
+    /// As flat lines, a name and a number each; there is no other form
+    #[arg(long, required = true)]
+    flat: bool,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
+    let numbers = flat(&status::fetch(&args.read)?);
+    if args.output.json {
+        return print_json(&numbers);
+    }
+    let mut out = io::stdout();
+    for (name, number) in numbers {
+        writeln!(out, "{name} {number}")?;
+    }
+    Ok(())
+}
+
+/// Every counter under its flat name: those of Traffic Server's plugin for the limits that have
+/// `metrics`, and all under names of our own, `limiter.…`.
+fn flat(status: &Status) -> BTreeMap<String, u64> {
+    let mut numbers = BTreeMap::new();
+    for (reason, packets) in &status.reasons {
+        numbers.insert(format!("limiter.reason.{reason}.packets"), *packets);
+    }
+    for (name, limit) in &status.limits {
+        add_limit(&mut numbers, name, limit);
+    }
+    for sieve in &status.sieves {
+        add_sieve(&mut numbers, sieve);
+    }
+    let evictions = status.buckets.lossy_evictions;
+    numbers.insert("limiter.bucket.lossy_evictions".to_owned(), evictions);
+    numbers
+}
+
+fn add_limit(numbers: &mut BTreeMap<String, u64>, name: &str, limit: &LimitStatus) {
+    for (what, number) in [
+        ("passed.packets", limit.passed_packets),
+        ("passed.bytes", limit.passed_bytes),
+        ("dropped.packets", limit.dropped_packets),
+        ("dropped.bytes", limit.dropped_bytes),
+        ("would_drop.packets", limit.would_drop_packets),
+        ("would_drop.bytes", limit.would_drop_bytes),
+    ] {
+        numbers.insert(format!("limiter.limit.{name}.{what}"), number);
+    }
+    let Some(metrics) = &limit.metrics else {
+        return;
+    };
+    let (prefix, tag) = (&metrics.prefix, &metrics.tag);
+    for (metric, number) in [
+        // Those that the limit drops, and those that its sieve does.
+        ("rejected", limit.dropped_packets),
+        // No packet waits here, so none comes out of a queue: as in the plugin without `queue`.
+        ("queued", 0),
+        ("expired", 0),
+        ("resumed", 0),
+    ] {
+        numbers.insert(format!("{prefix}.sni.{tag}.{metric}"), number);
+    }
+}
+
+fn add_sieve(numbers: &mut BTreeMap<String, u64>, sieve: &SieveBrief) {
+    let name = &sieve.sieve;
+    numbers.insert(format!("limiter.sieve.{name}.entries"), sieve.entries);
+    for used in &sieve.uses {
+        let used_by = used.limit.as_deref().unwrap_or(EVERYTHING);
+        for (what, number) in [
+            ("arrived", used.arrived_packets),
+            ("scored", used.scored_packets),
+            ("contended", used.contended_packets),
+            ("iprep", used.iprep_packets),
+            ("iprep_perma", used.iprep_perma_packets),
+        ] {
+            let key = format!("limiter.sieve.{name}.use.{used_by}.{what}.packets");
+            numbers.insert(key, number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{control::testing, policy::FlatMetrics};
+
+    #[test]
+    fn names_are_those_of_traffic_server_and_our_own() {
+        let mut status = testing::status();
+        status.limits.insert(
+            "Web".to_owned(),
+            LimitStatus {
+                mode: "enforce".to_owned(),
+                passed_packets: 1,
+                passed_bytes: 2,
+                dropped_packets: 3,
+                dropped_bytes: 4,
+                would_drop_packets: 5,
+                would_drop_bytes: 6,
+                metrics: Some(FlatMetrics {
+                    prefix: "limiter".to_owned(),
+                    tag: "tls.example.com".to_owned(),
+                }),
+            },
+        );
+        status.reasons.insert("iprep".to_owned(), 7);
+        let numbers = flat(&status);
+        for (name, number) in [
+            // As in the plugin's document.
+            ("limiter.sni.tls.example.com.queued", 0),
+            ("limiter.sni.tls.example.com.rejected", 3),
+            ("limiter.sni.tls.example.com.expired", 0),
+            ("limiter.sni.tls.example.com.resumed", 0),
+            ("limiter.limit.Web.passed.packets", 1),
+            ("limiter.limit.Web.passed.bytes", 2),
+            ("limiter.limit.Web.dropped.packets", 3),
+            ("limiter.limit.Web.dropped.bytes", 4),
+            ("limiter.limit.Web.would_drop.packets", 5),
+            ("limiter.limit.Web.would_drop.bytes", 6),
+            ("limiter.reason.iprep.packets", 7),
+            ("limiter.bucket.lossy_evictions", 0),
+        ] {
+            assert_eq!(numbers.get(name), Some(&number), "{name}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `metrics` of a limit: what its metrics' names in Traffic Server are made of.
+
+use std::collections::{HashMap, hash_map::Entry};
+
+use super::{
+    diagnostics::{Place, Problems},
+    limits::Limits,
+    node::Node,
+    reader::{Name, Reader},
+};
+use crate::policy::FlatMetrics;
+
+const PREFIX: &str = "prefix";
+const TAG: &str = "tag";
+
+/// As in Traffic Server.
+const DEFAULT_PREFIX: &str = "plugin.rate_limiter";
+
+/// The longest prefix or tag: as long as a domain's name may be.
+const LONGEST: usize = 253;
+
+/// Reads those of the limit of that name; `None` when something is wrong with them.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    limit: Name<'n>,
+    node: &'n Node<'n>,
+) -> Option<(FlatMetrics, Place)> {
+    let expected = "a map with 'prefix' and 'tag', which may be empty";
+    let fields = reader.fields(node, expected, &[PREFIX, TAG])?;
+    let mut part = |field, default: &str| match fields.get(field) {
+        Some(node) => read_part(reader, field, node),
+        None => Some(default.to_owned()),
+    };
+    let prefix = part(PREFIX, DEFAULT_PREFIX);
+    let tag = part(TAG, limit.text);
+    let metrics = FlatMetrics {
+        prefix: prefix?,
+        tag: tag?,
+    };
+    Some((metrics, reader.place(node.at)))
+}
+
+/// Notes limits whose metrics would have the same names.
+pub(super) fn check_distinct(limits: &Limits, problems: &mut Problems) {
+    let mut seen = HashMap::<(&str, &str), &str>::new();
+    for (_, limit) in limits.iter() {
+        let Some((metrics, place)) = &limit.metrics else {
+            continue;
+        };
+        let FlatMetrics { prefix, tag } = metrics;
+        match seen.entry((prefix, tag)) {
+            Entry::Vacant(entry) => {
+                entry.insert(&limit.name);
+            }
+            Entry::Occupied(entry) => {
+                let message = format!(
+                    "duplicate metrics '{prefix}.sni.{tag}', which those of {} are: give another \
+                     'tag' or 'prefix'",
+                    entry.get()
+                );
+                problems.note_at(*place, message);
+            }
+        }
+    }
+}
+
+fn read_part<'n>(reader: &mut Reader<'n, '_>, field: &str, node: &'n Node<'n>) -> Option<String> {
+    let text = reader.text(node, "a text")?;
+    let is_right = (1..=LONGEST).contains(&text.len())
+        && text.chars().all(|character| character.is_ascii_graphic())
+        && !text.contains(['"', '\\']);
+    if !is_right {
+        let message = format!(
+            "invalid {field} '{text}', expected 1 to {LONGEST} letters, digits and signs such as \
+             '.', '-' or ':', without blanks, '\"' and '\\'"
+        );
+        reader.error(node.at, message);
+    }
+    is_right.then(|| text.to_owned())
+}

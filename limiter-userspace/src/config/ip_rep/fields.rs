@@ -1,0 +1,174 @@
+//! What is said of one sieve, each field by itself; what is wrong is noted, and then the field is
+//! as if nothing were said.
+
+use std::ops::RangeInclusive;
+
+use super::{
+    super::{
+        duration::{self, InvalidDuration},
+        node::{Node, Value},
+        reader::{Fields, Reader},
+    },
+    BUCKETS, IPV6_PREFIX, MAX_AGE, PERCENTAGE, PERMA_BLOCK, PRESSURE, SIZE,
+};
+use crate::policy::{Percentage, PermaBlock, PressureOf, Sieve};
+
+const LIMIT: &str = "limit";
+const THRESHOLD: &str = "threshold";
+const PACKETS_PER_SECOND: &str = "packets-per-second";
+
+/// As in Traffic Server.
+const DEFAULT_BUCKETS: u8 = 10;
+
+/// No registry allocates shorter prefixes.
+const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
+
+/// Buckets and size, which have to fit each other.
+pub(super) fn size<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> (u8, u8) {
+    let most = Sieve::MOST_SIZE;
+    let buckets = small(reader, fields, BUCKETS, 1..=Sieve::MOST_BUCKETS.into());
+    let size = small(reader, fields, SIZE, 0..=most.into()).unwrap_or(0);
+    let buckets = buckets.unwrap_or(DEFAULT_BUCKETS);
+    if let Some(node) = fields.get(SIZE)
+        && size > 0
+        && size <= buckets
+    {
+        let right = if buckets < most {
+            format!(
+                "must be from {} to {most}, or 0 (off): more than the {BUCKETS}, which are \
+                 {buckets}, for each holds half as many as the next",
+                buckets + 1
+            )
+        } else {
+            format!(
+                "must be more than the {BUCKETS}, which are {buckets}, and at most {most}: take \
+                 at most {} {BUCKETS}",
+                most - 1
+            )
+        };
+        reader.error(node.at, format!("invalid {SIZE} '{size}', {right}"));
+    }
+    (buckets, size)
+}
+
+/// From where on the pressure rises.
+pub(super) fn percentage<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Percentage {
+    let Some(node) = fields.get(PERCENTAGE) else {
+        return Percentage::default();
+    };
+    let written = match node.value {
+        Value::Unsigned(_) | Value::OtherNumber => reader.scalar(node),
+        _ => None,
+    };
+    let Some(written) = written else {
+        reader.unexpected(node, "a number such as 90 or 0.9");
+        return Percentage::default();
+    };
+    written.parse().unwrap_or_else(|error| {
+        reader.error(
+            node.at,
+            format!("invalid {PERCENTAGE} '{written}', {error}"),
+        );
+        Percentage::default()
+    })
+}
+
+/// An age in nanoseconds; 0: entries do not age.
+pub(super) fn max_age<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u64 {
+    const EXPECTED: &str = "seconds, or a duration such as '5m'";
+    let Some(node) = fields.get(MAX_AGE) else {
+        return 0;
+    };
+    let Some(written) = reader.text(node, EXPECTED) else {
+        return 0;
+    };
+    let age = match node.value {
+        // Those of Traffic Server are seconds.
+        Value::Unsigned(0) => Ok(0),
+        Value::Unsigned(_) => duration::parse(&format!("{written}s")),
+        Value::Text(_) | Value::OtherNumber => duration::parse(written),
+        _ => {
+            reader.unexpected(node, EXPECTED);
+            return 0;
+        }
+    };
+    age.unwrap_or_else(|error| {
+        let right = match error {
+            InvalidDuration::NotPositive => "must not be negative; 0 is no aging".to_owned(),
+            error => error.to_string(),
+        };
+        reader.error(node.at, format!("invalid {MAX_AGE} '{written}', {right}"));
+        0
+    })
+}
+
+/// The perma-block list.
+pub(super) fn perma_block<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    buckets: u8,
+) -> PermaBlock {
+    let mut perma_block = PermaBlock::default();
+    let expected = "a map with 'limit', 'threshold' and 'max-age'";
+    let Some(node) = fields.get(PERMA_BLOCK) else {
+        return perma_block;
+    };
+    let Some(fields) = reader.fields(node, expected, &[LIMIT, THRESHOLD, MAX_AGE]) else {
+        return perma_block;
+    };
+    if let Some(node) = fields.get(LIMIT)
+        && let Some(limit) = reader.whole(node, LIMIT, 0..=u32::MAX.into())
+        && let Ok(limit) = u32::try_from(limit)
+    {
+        perma_block.limit = limit;
+    }
+    if let Some(threshold) = small(reader, &fields, THRESHOLD, 0..=buckets.into()) {
+        perma_block.threshold = threshold;
+    }
+    perma_block.max_age_ns = max_age(reader, &fields);
+    perma_block
+}
+
+/// How many bits of an IPv6 source are scored.
+pub(super) fn ipv6_prefix<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u8 {
+    small(reader, fields, IPV6_PREFIX, IPV6_LENGTHS).unwrap_or(128)
+}
+
+/// Under whose pressure it is.
+pub(super) fn pressure<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<PressureOf> {
+    const EXPECTED: &str = "{limit: NAME} or {packets-per-second: N}";
+    let node = fields.get(PRESSURE)?;
+    let fields = reader.fields(node, EXPECTED, &[LIMIT, PACKETS_PER_SECOND])?;
+    match (fields.get(LIMIT), fields.get(PACKETS_PER_SECOND)) {
+        (Some(limit), None) => {
+            let name = reader.text(limit, "a limit's name")?;
+            Some(PressureOf::Limit(name.to_owned()))
+        }
+        (None, Some(packets)) => {
+            let packets = reader.positive(packets, PACKETS_PER_SECOND)?;
+            Some(PressureOf::PacketsPerSecond(packets))
+        }
+        (Some(_), Some(_)) => {
+            reader.error(node.at, format!("one of both: expected {EXPECTED}"));
+            None
+        }
+        (None, None) => {
+            if fields.is_missing(LIMIT) && fields.is_missing(PACKETS_PER_SECOND) {
+                reader.error(node.at, format!("nothing is measured: expected {EXPECTED}"));
+            }
+            None
+        }
+    }
+}
+
+/// A whole number of a range within a byte.
+fn small<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    name: &str,
+    range: RangeInclusive<u64>,
+) -> Option<u8> {
+    let node: &Node<'_> = fields.get(name)?;
+    let number = reader.whole(node, name, range)?;
+    u8::try_from(number).ok()
+}

@@ -1,0 +1,114 @@
+//! What limits and sieves have to have of each other.
+
+use limiter_common::limit::IdFormat;
+
+use super::{
+    super::{
+        diagnostics::{Place, Problems},
+        limit::{self, Definition},
+        limits::Limits,
+        nearest,
+    },
+    IpRep,
+};
+use crate::policy::PressureOf;
+
+/// A sieve that a limit names, and where.
+pub(in super::super) struct NamedSieve {
+    pub(in super::super) name: String,
+    pub(in super::super) place: Place,
+}
+
+/// Notes what does not fit.
+pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Problems) {
+    for (_, limit) in limits.iter() {
+        if let Some(named) = &limit.ip_rep {
+            check_use(ip_rep, limit, named, problems);
+        }
+    }
+    let used = |name: &str| {
+        let mut limits = limits.iter();
+        limits.any(|(_, limit)| {
+            limit
+                .ip_rep
+                .as_ref()
+                .is_some_and(|named| named.name == name)
+        })
+    };
+    for definition in &ip_rep.definitions {
+        let sieve = &definition.sieve;
+        let is_used = used(&sieve.name);
+        match (&sieve.pressure, definition.pressure) {
+            (Some(PressureOf::Limit(name)), Some(place)) => {
+                check_measure(limits, name, place, problems);
+            }
+            (_, None) if !is_used && !limits.are_incomplete() => {
+                let message = format!(
+                    "nothing uses the sieve '{}': name it as 'ip-rep' of a limit, or say of what \
+                     'pressure' it is on all packets",
+                    sieve.name
+                );
+                problems.note_at(definition.place, message);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A limit's use of a sieve.
+fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &mut Problems) {
+    let mut sieves = ip_rep.definitions.iter();
+    let Some(sieve) = sieves.find(|definition| definition.sieve.name == named.name) else {
+        if !ip_rep.incomplete {
+            problems.note_at(named.place, unknown(ip_rep, &named.name));
+        }
+        return;
+    };
+    if sieve.pressure.is_none() && limit.id_format != IdFormat::Total {
+        let message = format!(
+            "{} has a budget for each {}, so what it counts in all says nothing of its pressure: \
+             give the sieve '{}' a 'pressure' of its own, {{limit: NAME}} of one with id total or \
+             {{packets-per-second: N}}",
+            limit.name,
+            limit.id_format.name(),
+            named.name,
+        );
+        problems.note_at(named.place, message);
+    }
+}
+
+fn unknown(ip_rep: &IpRep, name: &str) -> String {
+    if ip_rep.definitions.is_empty() {
+        return format!("unknown sieve '{name}': there is no section 'ip-rep' that has sieves");
+    }
+    let sieves = ip_rep.definitions.iter();
+    let known: Vec<&str> = sieves
+        .map(|definition| definition.sieve.name.as_str())
+        .collect();
+    nearest::unknown("sieve", name, &known)
+}
+
+/// The limit by which a sieve's pressure is measured.
+fn check_measure(limits: &Limits, name: &str, place: Place, problems: &mut Problems) {
+    let found = limits.iter().find(|(_, limit)| limit.name == name);
+    let id_format = match found {
+        Some((_, limit)) => limit.id_format,
+        None if limits.are_incomplete() => return,
+        None => {
+            let Some(built_in) = limit::built_in(name) else {
+                let known: Vec<&str> = limits.iter().map(|(_, limit)| &*limit.name).collect();
+                problems.note_at(place, nearest::unknown("limit", name, &known));
+                return;
+            };
+            built_in.id_format
+        }
+    };
+    if id_format != IdFormat::Total {
+        let message = format!(
+            "{name} has a budget for each {}: pressure is that of a limit with id total, or \
+             {{packets-per-second: N}}",
+            id_format.name()
+        );
+        problems.note_at(place, message);
+    }
+}

@@ -1,0 +1,154 @@
+//! The answers about sieves.
+
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+use crate::{
+    config::nearest,
+    control::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
+    datapath::{Datapath, DatapathError, LoadedSieve, monotonic_now},
+    policy::Sieve,
+    reputation::{
+        lists::{entry, lists},
+        pressure::{Budget, Load, Measured, rejected_from},
+    },
+};
+
+/// Sieves cannot be told of.
+#[derive(Debug, Error)]
+pub(in crate::daemon) enum SieveError {
+    /// There is none of that name.
+    #[error("{0}")]
+    Unknown(String),
+    /// They could not be read.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+}
+
+/// The sieve of that name, or all of them. `measured`: the daemon's pressures; none where no daemon
+/// runs.
+pub(in crate::daemon) fn list(
+    datapath: &Datapath,
+    name: Option<&str>,
+    measured: &[Measured],
+) -> Result<Vec<SieveStatus>, SieveError> {
+    let policy = &datapath.manifest().policy;
+    if let Some(name) = name
+        && policy.sieves.iter().all(|sieve| sieve.name != name)
+    {
+        return Err(SieveError::Unknown(unknown(&policy.sieves, name)));
+    }
+    let now_ns = monotonic_now();
+    let briefs = brief(datapath, measured)?.into_iter();
+    let wanted = briefs.filter(|brief| name.is_none_or(|name| brief.sieve == name));
+    let statuses = wanted.map(|brief| {
+        let mut loaded = datapath.sieves();
+        let loaded = loaded.find(|loaded| loaded.configured.name == brief.sieve);
+        SieveStatus {
+            lists: loaded.map_or_else(Vec::new, |loaded| {
+                let LoadedSieve {
+                    configured,
+                    compiled,
+                    memory,
+                    ..
+                } = loaded;
+                lists(configured, compiled, &memory, now_ns)
+            }),
+            brief,
+        }
+    });
+    Ok(statuses.collect())
+}
+
+fn unknown(sieves: &[Sieve], name: &str) -> String {
+    if sieves.is_empty() {
+        return format!("unknown sieve '{name}': the policy in force has no sieves");
+    }
+    let known: Vec<&str> = sieves.iter().map(|sieve| &*sieve.name).collect();
+    nearest::unknown("sieve", name, &known)
+}
+
+/// All sieves at a glance.
+pub(in crate::daemon) fn brief(
+    datapath: &Datapath,
+    measured: &[Measured],
+) -> Result<Vec<SieveBrief>, DatapathError> {
+    let policy = &datapath.manifest().policy;
+    let now_ns = monotonic_now();
+    let uses = policy.sieve_uses();
+    let sieves = (0..).zip(&policy.sieves);
+    let briefs = sieves.map(|(number, sieve)| {
+        let uses = uses.iter().filter(|used| used.sieve == Some(number));
+        let uses = uses.map(|used| {
+            let (traffic, pressure) = datapath.sieve_use(*used, now_ns)?;
+            let limit = policy
+                .limits
+                .iter()
+                .find(|limit| Some(limit.id) == used.limit);
+            let budget = Budget::of(policy, sieve, *used);
+            let one = measured.iter().find(|one| one.used == *used);
+            let percent = one.and_then(|one| one.load).map(Load::percent);
+            let limit_per_second = budget.map(|budget| budget.per_second());
+            Ok(SieveUseStatus {
+                limit: limit.map(|limit| limit.name.clone()),
+                cost: budget.map(|budget| budget.cost.name().to_owned()),
+                limit_per_second,
+                active_per_second: percent
+                    .zip(limit_per_second)
+                    .map(|(percent, limit)| percent / 100.0 * limit),
+                percent,
+                pressure,
+                arrived_packets: traffic.arrived.packets,
+                iprep_packets: traffic.iprep.packets,
+                iprep_perma_packets: traffic.iprep_perma.packets,
+                scored_packets: traffic.scored,
+                contended_packets: traffic.contended,
+            })
+        });
+        let loaded = datapath.sieves().find(|loaded| loaded.number == number);
+        let counts = loaded.map(|loaded| loaded.memory.counts(loaded.compiled));
+        Ok(SieveBrief {
+            sieve: sieve.name.clone(),
+            buckets: sieve.buckets,
+            size: sieve.size,
+            percentage: sieve.percentage.percents(),
+            entries: counts.into_iter().flatten().sum(),
+            uses: uses.collect::<Result<_, DatapathError>>()?,
+        })
+    });
+    briefs.collect()
+}
+
+/// What each sieve has for an address; empty where the address is excluded.
+pub(in crate::daemon) fn explain(
+    datapath: &Datapath,
+    address: IpAddr,
+) -> Result<Vec<SieveExplanation>, DatapathError> {
+    if datapath.is_excluded(address) {
+        return Ok(Vec::new());
+    }
+    let now_ns = monotonic_now();
+    let uses = datapath.manifest().policy.sieve_uses();
+    let explanations = datapath.sieves().map(|loaded| {
+        let sieve = loaded.configured;
+        let found = datapath.sieved(&loaded, address);
+        let listed = found.filter(|(list, _)| *list <= sieve.buckets.into());
+        let list = listed.and_then(|(list, _)| u8::try_from(list).ok());
+        // Who comes anew would come into the entry list, which is never rejected.
+        let in_list = list.unwrap_or(sieve.buckets);
+        let mut pressure = None;
+        for used in uses.iter().filter(|used| used.sieve == Some(loaded.number)) {
+            pressure = pressure.max(datapath.sieve_use(*used, now_ns)?.1);
+        }
+        Ok(SieveExplanation {
+            sieve: sieve.name.clone(),
+            list,
+            entry: listed.map(|(_, listed)| entry(sieve, &listed, now_ns)),
+            rejected_with: (in_list < sieve.buckets).then(|| in_list + 1),
+            rejected_from_percent: rejected_from(in_list, sieve.percentage, sieve.buckets),
+            rejected: pressure.is_some_and(|pressure| pressure > in_list),
+        })
+    });
+    explanations.collect()
+}

@@ -1,0 +1,112 @@
+//! Sieves whose maps are to be others: whom they know is carried over to the new ones, as far as
+//! these have the same lists. What arrives in the milliseconds until the new ones are in use does
+//! not count there.
+
+use limiter_common::{
+    limit::MAX_LIMIT_IDS,
+    sieve::{SieveTraffic, pressure_of_sieve},
+};
+use tracing::info;
+
+use super::Prepared;
+use crate::{
+    datapath::{Datapath, DatapathError, Manifest, Settings, SieveMaps},
+    native::SieveSizes,
+    policy::{CompiledPolicy, Policy, Sieve},
+};
+
+impl Datapath {
+    /// The settings of a policy that is to be in force, with room for its sieves: in the maps there
+    /// are, where these are laid out alike.
+    pub(super) fn sifting(&self, manifest: &Manifest, policy: &CompiledPolicy) -> Settings {
+        let same = layout(&self.manifest.policy).eq(layout(&manifest.policy));
+        Settings {
+            sieves: SieveSizes::of(&policy.sieves),
+            sieves_since: if same {
+                self.settings().sieves_since
+            } else {
+                manifest.generation
+            },
+            ..manifest.settings
+        }
+    }
+
+    /// Has the sieves of a policy go on with whom those in force know, where they have maps of their
+    /// own.
+    pub(super) fn carry_sieves(&self, prepared: &mut Prepared) -> Result<(), DatapathError> {
+        let settings = prepared.manifest.settings;
+        if settings.sieves_since == self.settings().sieves_since {
+            return Ok(());
+        }
+        let (Some(old), Some(new)) = (self.state.reputation(), prepared.state.reputation_mut())
+        else {
+            return Ok(());
+        };
+        let (old, new) = (old.sieves(), new.sieves_mut());
+        for limit in 0..MAX_LIMIT_IDS {
+            carry_traffic(old, limit, new, limit)?;
+        }
+        let old_sieves = &self.manifest.policy.sieves;
+        let new_sieves = prepared.manifest.policy.sieves.iter();
+        for (place, sieve) in new_sieves.enumerate() {
+            let before = old_sieves.iter().position(|old| old.name == sieve.name);
+            let Some(before) = before else {
+                continue;
+            };
+            if let (Ok(old_place), Ok(new_place)) = (u32::try_from(before), u32::try_from(place)) {
+                let (from, to) = (pressure_of_sieve(old_place), pressure_of_sieve(new_place));
+                carry_traffic(old, from, new, to)?;
+            }
+            if !sieve.has_lists_of(&old_sieves[before]) {
+                info!(
+                    sieve = sieve.name.as_str(),
+                    "the sieve {} begins empty: its lists are others than before", sieve.name
+                );
+                continue;
+            }
+            let compiled = (
+                self.policy.sieves.get(before),
+                prepared.policy.sieves.get(place),
+            );
+            if let (Some(from), Some(to)) = compiled {
+                let left_out = new.restore(to, &settings.hash_key, &old.snapshot(from));
+                info!(
+                    sieve = sieve.name.as_str(),
+                    left_out,
+                    "the sieve {} has new maps, and knows whom it knew (addresses that had no \
+                     room: {left_out})",
+                    sieve.name
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What decides where in the maps each sieve is, and what is there.
+fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
+    policy.sieves.iter().map(|sieve| {
+        let Sieve {
+            name,
+            buckets,
+            size,
+            ipv6_prefix,
+            ..
+        } = sieve;
+        (name.as_str(), *buckets, *size, *ipv6_prefix)
+    })
+}
+
+/// Has new maps go on counting at an index with what others have counted at theirs.
+fn carry_traffic(
+    old: &SieveMaps,
+    from: u32,
+    new: &mut SieveMaps,
+    to: u32,
+) -> Result<(), DatapathError> {
+    let traffic = old.traffic(from)?;
+    if traffic == SieveTraffic::default() {
+        return Ok(());
+    }
+    new.set_traffic(to, traffic)
+}

@@ -1,0 +1,109 @@
+//! The pressure of sieves in the capture's time: looked at as often as the daemon does, and told to
+//! the engine.
+
+use std::time::Duration;
+
+use limiter_common::sieve::Pressure;
+
+use super::engine::{Engine, EngineError};
+use crate::{
+    policy::{Policy, SieveUse},
+    reputation::pressure::{EVERY, Gauge, HOLDS_NS, WINDOW},
+};
+
+/// Measures the pressures, and remembers how long they lasted.
+#[derive(Debug)]
+pub(super) struct Pressures {
+    gauge: Gauge,
+    /// When it was looked at first, in nanoseconds of the engine's clock: just before the first
+    /// packet.
+    first_ns: Option<u64>,
+    /// In how many intervals from there it was looked at last.
+    looks: u64,
+    /// By the uses' order.
+    lasted: Vec<UnderPressure>,
+}
+
+/// How a use of a sieve fared in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnderPressure {
+    /// Which use.
+    pub used: SieveUse,
+    /// For how long somebody would have been rejected.
+    pub duration: Duration,
+    /// How many lists were rejected at most.
+    pub highest: u8,
+}
+
+impl Pressures {
+    pub(super) fn new(policy: &Policy) -> Self {
+        let gauge = Gauge::new(policy);
+        let lasted = gauge.uses().map(|used| UnderPressure {
+            used,
+            duration: Duration::ZERO,
+            highest: 0,
+        });
+        Self {
+            lasted: lasted.collect(),
+            first_ns: None,
+            looks: 0,
+            gauge,
+        }
+    }
+
+    /// Looks whenever it was time to, until that time of the engine's clock in nanoseconds.
+    pub(super) fn until(
+        &mut self,
+        now_ns: u64,
+        engine: &mut dyn Engine,
+    ) -> Result<(), EngineError> {
+        if self.gauge.is_idle() {
+            return Ok(());
+        }
+        let Some(first_ns) = self.first_ns else {
+            self.first_ns = Some(now_ns);
+            return self.look(now_ns, engine);
+        };
+        let every_ns = nanoseconds(EVERY);
+        let now = now_ns.saturating_sub(first_ns) / every_ns;
+        let in_window = nanoseconds(WINDOW).div_ceil(every_ns);
+        let last = self.looks;
+        // Of a long time in which nothing came the beginning and the end tell all.
+        let fades = last + in_window;
+        let looks =
+            (last + 1..=now.min(fades)).chain(now.saturating_sub(in_window).max(fades + 1)..=now);
+        for look in looks {
+            self.look(first_ns + look * every_ns, engine)?;
+            self.looks = look;
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, at_ns: u64, engine: &mut dyn Engine) -> Result<(), EngineError> {
+        let measured = {
+            let engine = &*engine;
+            self.gauge
+                .measure(at_ns, |index| engine.sieve_traffic(index))?
+        };
+        for (one, lasted) in measured.iter().zip(&mut self.lasted) {
+            let pressure = one.pressure.map_or_else(Pressure::default, |pressure| {
+                Pressure::new(pressure.into(), at_ns.saturating_add(HOLDS_NS))
+            });
+            engine.set_pressure(one.index, pressure)?;
+            if let Some(pressure @ 1..) = one.pressure {
+                lasted.duration += EVERY;
+                lasted.highest = lasted.highest.max(pressure);
+            }
+        }
+        Ok(())
+    }
+
+    /// How each use fared so far.
+    pub(super) fn lasted(&self) -> &[UnderPressure] {
+        &self.lasted
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,67 @@
+//! The lists of a sieve, to be told.
+
+use std::{cmp::Reverse, net::IpAddr};
+
+use ipnet::IpNet;
+use limiter_common::{
+    address::Family,
+    sieve::{self, Listed},
+};
+
+use crate::{
+    control::sieves::{BUSIEST, SieveEntry, SieveListStatus},
+    native::SieveMemory,
+    policy::{OverrideId, Sieve},
+};
+
+/// The lists of a sieve, from list 0 to the entry list, with the busiest of each; `compiled` is
+/// the same sieve as the datapath reads it. Ages are those at a time of the decision's clock, in
+/// nanoseconds.
+#[must_use]
+pub fn lists(
+    sieve: &Sieve,
+    compiled: &sieve::Sieve,
+    memory: &SieveMemory<'_>,
+    now_ns: u64,
+) -> Vec<SieveListStatus> {
+    let snapshot = memory.snapshot(compiled);
+    let lists = (0..=sieve.buckets).map(|list| {
+        let mut entries: Vec<_> = snapshot.list(list.into()).collect();
+        let count = entries.len() as u64;
+        // Only the busiest are put in order: a list may hold a million.
+        if entries.len() > BUSIEST {
+            entries.select_nth_unstable_by_key(BUSIEST, |entry| busiest_first(entry));
+            entries.truncate(BUSIEST);
+        }
+        entries.sort_unstable_by_key(|entry| busiest_first(entry));
+        let busiest = entries.into_iter();
+        SieveListStatus {
+            list,
+            capacity: sieve.capacity(list),
+            entries: count,
+            busiest: busiest.map(|listed| entry(sieve, listed, now_ns)).collect(),
+        }
+    });
+    lists.collect()
+}
+
+/// What comes after the count makes the order the same each time.
+fn busiest_first(listed: &Listed) -> impl Ord + use<> {
+    (Reverse(listed.count), IpAddr::from(listed.key))
+}
+
+/// An entry of a sieve, to be told at a time of the decision's clock in nanoseconds.
+#[must_use]
+pub fn entry(sieve: &Sieve, listed: &Listed, now_ns: u64) -> SieveEntry {
+    let address = IpAddr::from(listed.key);
+    let is_range = listed.key.family == Family::V6 && sieve.ipv6_prefix < 128;
+    let range = IpNet::new(address, sieve.ipv6_prefix).ok();
+    SieveEntry {
+        id: range.filter(|_| is_range).map_or_else(
+            || address.to_string(),
+            |prefix| OverrideId::Prefix(prefix).to_string(),
+        ),
+        count: listed.count,
+        age_ns: now_ns.saturating_sub(listed.added_ns),
+    }
+}

@@ -1,0 +1,4 @@
+//! What is made of what sources do, besides their budgets: decisions without a clock or a map.
+
+pub mod lists;
+pub mod pressure;

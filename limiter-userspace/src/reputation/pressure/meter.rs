@@ -1,0 +1,118 @@
+//! How fast a counter grows.
+
+use std::{collections::VecDeque, time::Duration};
+
+/// Over how long a rate is measured.
+///
+/// The mean over 200 ms: a flood of four times the limit is pressure at the first look after it has
+/// begun, 50 ms later, one that only just exceeds it after 200 ms; a burst of some milliseconds,
+/// which limits allow for, is none. What is still admitted in that time is up to the limits.
+pub const WINDOW: Duration = Duration::from_millis(200);
+
+/// How often to look.
+pub const EVERY: Duration = Duration::from_millis(50);
+
+/// So much in so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    /// What was added to the counter.
+    pub amount: u64,
+    /// In so many nanoseconds, above 0.
+    pub elapsed_ns: u64,
+}
+
+/// Looks at a counter time and again.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    /// Times in nanoseconds and what the counter was then. The first is the last one from before
+    /// the window.
+    seen: VecDeque<(u64, u64)>,
+}
+
+impl Meter {
+    /// Notes what the counter is at a time, in nanoseconds of any clock, and tells its growth over
+    /// the window; `None`: it was not looked at before, or is another one.
+    pub fn look(&mut self, now_ns: u64, counter: u64) -> Option<Growth> {
+        let went_back = self
+            .seen
+            .back()
+            .is_some_and(|(time, last)| *time > now_ns || *last > counter);
+        if went_back {
+            self.seen.clear();
+        }
+        if self.seen.back().is_none_or(|(time, _)| *time < now_ns) {
+            self.seen.push_back((now_ns, counter));
+        }
+        let window_ns = u64::try_from(WINDOW.as_nanos()).unwrap_or(u64::MAX);
+        let start = now_ns.saturating_sub(window_ns);
+        while self.seen.get(1).is_some_and(|(time, _)| *time <= start) {
+            self.seen.pop_front();
+        }
+        let (since, before) = self.seen.front()?;
+        (*since < now_ns).then(|| Growth {
+            amount: counter - before,
+            elapsed_ns: now_ns - since,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// When a meter looks, in milliseconds, what it sees, and what it tells of that: how much, and in
+    /// how many milliseconds.
+    type Look = (u64, u64, Option<(u64, u64)>);
+
+    #[track_caller]
+    fn check(looks: &[Look]) {
+        let mut meter = Meter::default();
+        for (ms, counter, expected) in looks {
+            let growth = meter.look(ms * MS, *counter);
+            let told = growth.map(|growth| (growth.amount, growth.elapsed_ns / MS));
+            assert_eq!(told, *expected, "at {ms} ms");
+        }
+    }
+
+    #[test]
+    fn the_mean_over_the_window() {
+        check(&[
+            (1000, 500, None),
+            (1050, 500, Some((0, 50))),
+            // A flood begins: a step up that is all within the window at once ...
+            (1100, 600, Some((100, 100))),
+            (1150, 700, Some((200, 150))),
+            (1200, 800, Some((300, 200))),
+            // ... then the window is full of it ...
+            (1250, 900, Some((400, 200))),
+            (1300, 1000, Some((400, 200))),
+            // ... and 200 ms after its end it is forgotten.
+            (1350, 1000, Some((300, 200))),
+            (1500, 1000, Some((0, 200))),
+        ]);
+    }
+
+    #[test]
+    fn looks_that_come_late_or_twice() {
+        check(&[
+            (1000, 0, None),
+            // Late: over all of that time, not over the window.
+            (2000, 1000, Some((1000, 1000))),
+            (2000, 1000, Some((1000, 1000))),
+            (2010, 1005, Some((1005, 1010))),
+            (2250, 1100, Some((95, 240))),
+        ]);
+    }
+
+    #[test]
+    fn a_counter_that_goes_back_is_another_one() {
+        check(&[
+            (1000, 500, None),
+            (1050, 600, Some((100, 50))),
+            (1100, 10, None),
+            (1150, 20, Some((10, 50))),
+        ]);
+    }
+}

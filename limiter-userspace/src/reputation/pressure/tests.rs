@@ -1,0 +1,91 @@
+//! Which counters a use's pressure is measured by, and against what.
+
+use std::convert::Infallible;
+
+use limiter_common::{counters::Traffic, sieve::SieveTraffic};
+
+use super::*;
+use crate::config;
+
+const MS: u64 = 1_000_000;
+
+/// Everybody's packets, everybody's bytes on a port, and each address's packets.
+const LIMITS: &str = "
+limits:
+  All: {id: total, cost: packets, burst: 1, count: 11000, period: 10s, ip-rep: own}
+  Web: {id: total, cost: bytes, burst: 1514, count: 22000, period: 1s, ip-rep: packets,
+        match: {protocol: tcp}}
+  PacketsPerIPAddress: {burst: 1, count: 1, period: 1s, ip-rep: other}
+ip-rep:
+  - {name: own, size: 15}
+  - {name: other, size: 15, pressure: {limit: Web}}
+  - {name: packets, size: 15, pressure: {packets-per-second: 1100}}
+  - {name: everything, size: 15, pressure: {packets-per-second: 110}}
+";
+
+/// The pressures, by use, where so many packets and bytes arrive in 50 ms at the counters of each
+/// index.
+fn pressures(yaml: &str, arriving: &[(u32, u64, u64)]) -> Vec<(u32, Option<u8>)> {
+    let policy = config::parse(yaml, "test").unwrap().policy;
+    let mut gauge = Gauge::new(&policy);
+    let mut now = 5_000 * MS;
+    let mut measured = Vec::new();
+    for round in 0..6 {
+        let read = |index| {
+            let arrived = arriving.iter().find(|(counters, ..)| *counters == index);
+            let &(_, packets, bytes) = arrived.unwrap_or(&(0, 0, 0));
+            Ok::<_, Infallible>(SieveTraffic {
+                arrived: Traffic {
+                    packets: round * packets,
+                    bytes: round * bytes,
+                },
+                ..SieveTraffic::default()
+            })
+        };
+        measured = gauge.measure(now, read).unwrap();
+        now += 50 * MS;
+    }
+    let measured = measured.into_iter();
+    measured.map(|one| (one.index, one.pressure)).collect()
+}
+
+#[test]
+fn each_use_has_its_pressure_against_its_limit() {
+    // All is 32, Web 33, PacketsPerIPAddress 1; on the whole interface the fourth sieve.
+    let everywhere = 256 + 3;
+    assert_eq!(
+        pressures(LIMITS, &[]),
+        [(1, None), (32, None), (33, None), (everywhere, None)]
+    );
+    // 1000 packets a second of 1100 are 90.9 %, so list 0 is rejected; so many bytes are nothing.
+    assert_eq!(
+        pressures(LIMITS, &[(32, 50, 1_000_000)]),
+        [(1, None), (32, Some(1)), (33, None), (everywhere, None)]
+    );
+    // 21 000 bytes of 22 000 a second are 95.45 %: 6 of 11 steps, exactly. They are of the limit
+    // Web, and press on whom PacketsPerIPAddress counts; on Web's own use packets do.
+    assert_eq!(
+        pressures(LIMITS, &[(33, 50, 1050), (1, 1_000_000, 1_000_000)]),
+        [(1, Some(6)), (32, None), (33, Some(1)), (everywhere, None)]
+    );
+    // 6 packets in 50 ms are 120 a second of 110.
+    assert_eq!(
+        pressures(LIMITS, &[(everywhere, 6, 0)]).last(),
+        Some(&(everywhere, Some(10)))
+    );
+}
+
+#[test]
+fn a_limit_that_is_off_measures_nothing() {
+    let yaml = LIMITS.replace("cost: bytes,", "cost: bytes, mode: off,");
+    assert_eq!(
+        pressures(&yaml, &[(33, 1_000_000, 1_000_000_000)]),
+        [(1, None), (32, None), (259, None)]
+    );
+}
+
+#[test]
+fn without_a_use_there_is_nothing_to_measure() {
+    let yaml = "limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}";
+    assert!(Gauge::new(&config::parse(yaml, "test").unwrap().policy).is_idle());
+}

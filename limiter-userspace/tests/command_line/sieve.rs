@@ -1,0 +1,212 @@
+//! Sieves of a limiter that runs: who is busy, under which pressure, and what becomes of them.
+
+use std::{num::NonZeroU32, thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use testbed::{CLIENT_INTERFACE, Frame, Load, RawSender};
+
+use crate::{assert_fails, pinned::Pinned, wait_for};
+
+/// A limit of 1000 packets a second in all, which itself is not reached by less than 100 000, with a
+/// sieve of two lists: whoever comes twice leaves the entry list.
+const CONFIGURATION: &str = "\
+limits:
+  All: {id: total, cost: packets, burst: 100000, count: 1000, period: 1s, ip-rep: main}
+ip-rep:
+  - {name: main, buckets: 2, size: 4, percentage: 50}
+  - {name: unused, pressure: {limit: All}}
+";
+
+const BUSY: &str = "10.77.0.2";
+const QUIET: &str = "10.77.0.3";
+
+fn frame(source: &str) -> Result<Vec<u8>> {
+    Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")
+}
+
+/// Has the busy one send twice as much as the limit lets pass for so long, and calls `meanwhile`
+/// once there is pressure.
+fn flood(pinned: &Pinned, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
+    let sender = RawSender::new(&pinned.pair.client, CLIENT_INTERFACE)?;
+    let progress = sender.progress();
+    let frames = [frame(BUSY)?];
+    let rate = NonZeroU32::new(2000).context("a rate")?;
+    let load = Load::steady(rate, Duration::from_secs(20));
+    thread::scope(|scope| {
+        let sending = scope.spawn(move || sender.send(load, &frames));
+        let done = wait_for(|| Ok(pressure(pinned)? == json!(2))).and_then(|()| meanwhile());
+        progress.stop();
+        sending
+            .join()
+            .map_err(|_| anyhow::anyhow!("the sender panicked"))??;
+        done
+    })
+}
+
+fn sieves(pinned: &Pinned, arguments: &[&str]) -> Result<Value> {
+    let shown = pinned
+        .limiter
+        .show(&[&["sieve", "--json"], arguments].concat())?;
+    Ok(serde_json::from_str(&shown)?)
+}
+
+fn pressure(pinned: &Pinned) -> Result<Value> {
+    Ok(sieves(pinned, &["main"])?[0]["uses"][0]["pressure"].clone())
+}
+
+/// The numbers of addresses in the lists of the sieve `main`.
+fn entries(sieves: &Value) -> Vec<Option<u64>> {
+    let lists = sieves[0]["lists"].as_array();
+    let lists = lists.into_iter().flatten();
+    lists.map(|list| list["entries"].as_u64()).collect()
+}
+
+#[test]
+fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
+    let pinned = Pinned::start(CONFIGURATION)?;
+    // Without pressure nobody is scored.
+    pinned.send(BUSY, 10)?;
+    let quiet = sieves(&pinned, &["main"])?;
+    assert_eq!(entries(&quiet), [Some(0), Some(0), Some(0)]);
+    assert_eq!(quiet[0]["uses"][0]["arrived_packets"], 10);
+
+    flood(&pinned, || {
+        pinned.send(QUIET, 1)?;
+        wait_for(|| Ok(entries(&sieves(&pinned, &[])?) == [Some(0), Some(1), Some(1)]))?;
+        let all = sieves(&pinned, &[])?;
+        assert_eq!(entries(&all), [Some(0), Some(1), Some(1)], "{all:#}");
+        let main = &all[0];
+        assert_eq!(main["sieve"], "main");
+        assert_eq!(main["entries"], 2);
+        let used = &main["uses"][0];
+        assert_eq!(used["limit"], "All");
+        assert_eq!(used["limit_per_second"], 1000.0);
+        let percent = used["percent"].as_f64().context("a percentage")?;
+        ensure!((100.0..300.0).contains(&percent), "{used}");
+        assert_eq!(main["lists"][1]["busiest"][0]["id"], BUSY);
+        assert_eq!(main["lists"][2]["busiest"][0]["id"], QUIET);
+        assert_eq!(main["lists"][2]["busiest"][0]["count"], 1);
+        assert_eq!(
+            all[1],
+            json!({
+                "sieve": "unused", "buckets": 10, "size": 0, "percentage": 90.0, "entries": 0,
+                "uses": [], "lists": [],
+            })
+        );
+
+        // p = 1 rejects list 0 from 66.7 % on, p = 2 list 1 from 83.3 % on.
+        let busy = pinned.limiter.show(&["explain", BUSY])?;
+        ensure!(
+            busy.contains("10.77.0.2 is in bucket 1 of main with "),
+            "{busy}"
+        );
+        ensure!(
+            busy.contains(": DROPPED now, as long as p > 1, that is from 83.3 % of the limit on\n"),
+            "{busy}"
+        );
+        let quiet = pinned.limiter.show(&["explain", QUIET])?;
+        ensure!(
+            quiet.contains("10.77.0.3 is in bucket 2 of main with 1 hit: never dropped by it\n"),
+            "{quiet}"
+        );
+        let nobody = pinned.limiter.show(&["explain", "10.77.0.4"])?;
+        ensure!(
+            nobody.contains("main does not know it: a newcomer is never dropped by it\n"),
+            "{nobody}"
+        );
+        let shown = pinned.limiter.show(&["sieve"])?;
+        ensure!(shown.contains("lists 0 to 1"), "{shown}");
+        ensure!(shown.ends_with("\nunused: off, its size is 0\n"), "{shown}");
+        let status = pinned.limiter.show(&["status"])?;
+        ensure!(
+            status.contains("\nsieve main: 2 addresses known; All at "),
+            "{status}"
+        );
+        ensure!(
+            status.contains(": pressure 2, rejects lists 0 to 1\n"),
+            "{status}"
+        );
+        Ok(())
+    })?;
+
+    // All of the busy one but what came before there was pressure, and its first hit.
+    let status = pinned.limiter.status()?;
+    let dropped = status["limits"]["All"]["dropped_packets"].as_u64();
+    ensure!(dropped > Some(0), "{status:#}");
+    assert_eq!(status["reasons"]["iprep"].as_u64(), dropped);
+    assert_eq!(
+        status["sieves"][0]["uses"][0]["iprep_packets"].as_u64(),
+        dropped
+    );
+    // The quiet one's passed.
+    assert_eq!(pinned.counted("over_limit")?, 0);
+
+    // It ends with the flood.
+    wait_for(|| Ok(pressure(&pinned)? == Value::Null))?;
+    let busy = pinned.limiter.show(&["explain", BUSY])?;
+    ensure!(
+        busy.contains(": dropped while p > 1, that is from 83.3 % of the limit on\n"),
+        "{busy}"
+    );
+    Ok(())
+}
+
+#[test]
+fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
+    let mut pinned = Pinned::start(CONFIGURATION)?;
+    let known = [Some(0), Some(1), Some(1)];
+    flood(&pinned, || {
+        pinned.send(QUIET, 1)?;
+        wait_for(|| Ok(entries(&sieves(&pinned, &["main"])?) == known))
+    })?;
+    let arrived = |pinned: &Pinned| -> Result<Option<u64>> {
+        Ok(sieves(pinned, &["main"])?[0]["uses"][0]["arrived_packets"].as_u64())
+    };
+    let before = arrived(&pinned)?;
+
+    // The same lists, among others: they get other maps.
+    let another = CONFIGURATION.replace(
+        "ip-rep:\n",
+        "ip-rep:\n  - {name: first, size: 11, pressure: {packets-per-second: 1000000}}\n",
+    );
+    pinned.reload(&another)?;
+    assert_eq!(entries(&sieves(&pinned, &["main"])?), known);
+    assert_eq!(arrived(&pinned)?, before);
+    let log = pinned.limiter.log()?;
+    ensure!(
+        log.contains("the sieve main has new maps, and knows whom it knew"),
+        "{log}"
+    );
+    // Other terms: they keep their maps.
+    pinned.reload(&another.replace("percentage: 50", "percentage: 60, max-age: 5m"))?;
+    assert_eq!(entries(&sieves(&pinned, &["main"])?), known);
+
+    // With no daemon what is pinned tells it, but nobody measures.
+    pinned.limiter.kill()?;
+    let command = |arguments: &[&str]| {
+        let mut command = pinned.with_pins("sieve");
+        command.args(arguments);
+        command
+    };
+    let output = command(&["main", "--json"]).output()?;
+    let told: Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(entries(&told), known);
+    assert_eq!(told[0]["uses"][0]["percent"], Value::Null);
+    assert_fails(
+        &mut command(&["mian"]),
+        &["unknown sieve 'mian', did you mean 'main'?"],
+    )?;
+    pinned.restart_with(&[])?;
+    assert_eq!(entries(&sieves(&pinned, &["main"])?), known);
+
+    // Other lists begin empty.
+    pinned.reload(&CONFIGURATION.replace("size: 4", "size: 5"))?;
+    assert_eq!(entries(&sieves(&pinned, &["main"])?), [Some(0); 3]);
+    let log = pinned.limiter.log()?;
+    ensure!(
+        log.contains("the sieve main begins empty: its lists are others than before"),
+        "{log}"
+    );
+    Ok(())
+}
