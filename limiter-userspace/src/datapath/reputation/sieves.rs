@@ -4,7 +4,10 @@ use aya::{
     EbpfLoader,
     maps::{Array, IterableMap as _, Map, MapData, PerCpuArray},
 };
-use limiter_common::sieve::{Entry, Pressure, Shard, SieveTraffic, Word};
+use limiter_common::{
+    sieve::{Entry, Pressure, Shard, Sieve, SieveTraffic, Word},
+    table::HashKey,
+};
 
 use crate::{
     datapath::{
@@ -13,7 +16,7 @@ use crate::{
         maps::{error, set_sum, sum},
         pod::InMap,
     },
-    native::{SieveMemory, SieveSizes},
+    native::{SieveMemory, SieveSizes, SieveSnapshot},
 };
 
 pub(in crate::datapath) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";
