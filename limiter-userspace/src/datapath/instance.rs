@@ -229,6 +229,11 @@ impl Instance {
         SharedMaps::take(&mut self.ebpf, settings)
     }
 
+    /// What is known of sources, of this instance alone, likewise.
+    pub fn take_reputation(&mut self, settings: Settings) -> Result<ReputationMaps, DatapathError> {
+        ReputationMaps::take(&mut self.ebpf, settings)
+    }
+
     /// Runs the program once on a frame at a time of its clock, which must be
     /// [`Clocking::Test`], by `BPF_PROG_TEST_RUN`.
     pub(super) fn test(

@@ -91,7 +91,7 @@ pub struct Settings {
     sieves_since: u64,
     /// Whether each verdict is logged.
     pub log: LogLevel,
-    /// The secret of the table of buckets.
+    /// The secret of the table of buckets, and of the sieves.
     #[serde(with = "serial::HashKeyForm")]
     hash_key: HashKey,
 }
@@ -115,6 +115,12 @@ impl Settings {
                 second: getrandom::u64().map_err(DatapathError::Random)?,
             },
         })
+    }
+
+    /// The secret of the table of buckets, and of the sieves.
+    #[must_use]
+    pub const fn hash_key(&self) -> HashKey {
+        self.hash_key
     }
 
     /// What a configuration says, with the same secret.

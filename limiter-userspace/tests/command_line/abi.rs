@@ -27,7 +27,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI that the table below is of.
 const TABLE_OF: u32 = 1;
 
-const SHAPES: [Shape<'static>; 10] = [
+const SHAPES: [Shape<'static>; 15] = [
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
@@ -52,6 +52,11 @@ const SHAPES: [Shape<'static>; 10] = [
         3,
         BPF_F_MMAPABLE | BPF_F_RDONLY_PROG,
     ),
+    shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),
+    shape("SIEVE_ENTRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
+    shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
+    shape("SIEVE_SHARDS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
+    shape("SIEVE_TRAFFIC", MapType::PerCpuArray, 4, 64, 320, 0),
 ];
 
 // From linux/bpf.h.

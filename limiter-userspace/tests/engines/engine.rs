@@ -11,13 +11,20 @@ use limiter_common::{
     limit::LimitId,
     packet::{Facts, Frame as _, parse},
     policy::classify,
-    reason::{Action, Reason},
+    reason::{
+        Action,
+        Reason::{self, BucketUnavailable, Contended, LargerThanBurst, OverLimit},
+    },
+    sieve::{Pressure, SieveTraffic},
     unit::KnownUnits as _,
 };
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
     datapath::{DatapathError, SharedMaps, Trial},
-    native::{BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, decide_once},
+    native::{
+        BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves, SieveSizes,
+        SieveSnapshot, decide_once,
+    },
     policy::{CompiledPolicy, Limit, Policy},
 };
 
@@ -61,19 +68,25 @@ impl Engines {
     }
 
     pub(crate) fn with(policy: &Policy, store: Store) -> Result<Self, DatapathError> {
-        let tables = CompiledPolicy::new(policy).expect("the test's policy compiles");
+        let mut tables = CompiledPolicy::new(policy).expect("the test's policy compiles");
         let buckets = Buckets {
             store,
             capacity: 65_536,
             ..Buckets::default()
         };
+        let trial = Trial::new(&tables, buckets, Offenders::default())?;
+        tables.shape.hash_key = trial.settings().hash_key();
+        let reputation = MemoryReputation {
+            sieves: MemorySieves::new(SieveSizes::of(&tables.sieves)),
+            ..MemoryReputation::default()
+        };
         Ok(Self {
-            trial: Trial::new(&tables, buckets, Offenders::default())?,
+            trial,
             by_limit: BTreeMap::new(),
             tables,
             buckets: MemoryBuckets::default(),
             offenders: MemoryOffenders::default(),
-            reputation: MemoryReputation::default(),
+            reputation,
             now: START,
             by_reason: HashMap::new(),
         })
@@ -101,6 +114,34 @@ impl Engines {
         let lifted = self.trial.reputation_mut().bans_mut().remove(&key)?;
         assert_eq!(self.reputation.bans.remove(&key), lifted);
         Ok(lifted)
+    }
+
+    /// Sets a pressure in both; it holds until `offset_ns` after [`START`].
+    pub(crate) fn press(
+        &mut self,
+        index: u32,
+        pressure: u32,
+        offset_ns: u64,
+    ) -> Result<(), DatapathError> {
+        let pressure = Pressure::new(pressure, START.saturating_add(offset_ns));
+        self.reputation.sieves.set_pressure(index, pressure);
+        let sieves = self.trial.reputation_mut().sieves_mut();
+        sieves.set_pressure(index, pressure)
+    }
+
+    /// What both have counted of a use of a sieve.
+    pub(crate) fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
+        let kernel = self.trial.reputation().sieves().traffic(index)?;
+        assert_eq!(kernel, self.reputation.sieves.traffic(index), "use {index}");
+        Ok(kernel)
+    }
+
+    /// What is in a sieve in both.
+    pub(crate) fn in_sieve(&self, number: usize) -> SieveSnapshot {
+        let sieve = &self.tables.sieves[number];
+        let kernel = self.trial.reputation().sieves().memory().snapshot(sieve);
+        assert_eq!(kernel, self.reputation.sieves.memory().snapshot(sieve));
+        kernel
     }
 
     /// Puts a frame through both, `offset_ns` after [`START`]; returns the reason.
@@ -137,6 +178,7 @@ impl Engines {
     pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
         self.tables = CompiledPolicy::with_units(policy, &self.tables.units)
             .expect("the test's policy compiles");
+        self.tables.shape.hash_key = self.trial.settings().hash_key();
         self.buckets.set_units(self.tables.units.clone());
         self.trial.replace(&self.tables)
     }
@@ -190,10 +232,10 @@ impl Engines {
         assert_eq!(HashMap::from_iter(recorded.offenders), self.offenders.all());
         let counts = recorded.counts;
         assert_eq!(counts, self.offenders.counts());
-        let dropped: u64 = self
-            .by_limit
-            .values()
-            .map(|limit| limit.dropped.packets)
+        // Those that a sieve drops for a limit are no offenders of it.
+        let dropped: u64 = [OverLimit, LargerThanBurst, Contended, BucketUnavailable]
+            .iter()
+            .filter_map(|reason| Some(self.by_reason.get(reason)?.packets))
             .sum();
         assert_eq!(counts.recorded + counts.skipped, dropped);
     }

@@ -19,5 +19,6 @@ mod properties;
 mod random;
 mod refill;
 mod restore;
+mod sieve;
 mod units;
 mod worked_example;
