@@ -1,4 +1,4 @@
-//! What outlives the daemon, and a reboot: who owes what, and who is banned.
+//! What outlives the daemon, and a reboot: who owes what, who is banned, and whom sieves know.
 //!
 //! A [`Snapshot`] is made of the buckets that owe something, and put back into buckets of any
 //! store and size as far as that is possible; the datapath does both. Here are what it is, its
@@ -8,6 +8,7 @@ mod bans;
 mod debts;
 mod file;
 mod format;
+mod sieves;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -17,6 +18,7 @@ pub use self::{
     debts::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
     file::{LoadError, SaveError, StateFile},
     format::FormatError,
+    sieves::SavedSieve,
 };
 use crate::policy::Names;
 
@@ -31,6 +33,8 @@ pub struct Snapshot {
     pub sets: Vec<SetDebts>,
     /// Who was banned.
     pub bans: Vec<SavedBan>,
+    /// Whom sieves knew.
+    pub sieves: Vec<SavedSieve>,
 }
 
 impl Snapshot {

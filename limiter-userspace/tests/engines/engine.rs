@@ -149,7 +149,7 @@ impl Engines {
     /// What is in a sieve in both.
     pub(crate) fn in_sieve(&self, number: usize) -> SieveSnapshot {
         let sieve = &self.tables.sieves[number];
-        let kernel = self.trial.reputation().sieves().snapshot(sieve);
+        let kernel = self.trial.reputation().sieves().memory().snapshot(sieve);
         assert_eq!(kernel, self.reputation.sieves.memory().snapshot(sieve));
         kernel
     }

@@ -3,6 +3,7 @@
 mod bans;
 mod diff;
 mod lists;
+mod sieves;
 
 use std::{
     io::{self, Write},
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 use limiter_common::{gcra::Gcra, limit::IdFormat};
 use serde::Serialize;
 
-use self::lists::CheckedLists;
+use self::{lists::CheckedLists, sieves::CheckedSieve};
 use super::{
     OutputArgs, ReadArgs, print_json,
     render::{count, counted, duration, table},
@@ -22,7 +23,7 @@ use super::{
 use crate::{
     config::{self, Config},
     guard,
-    policy::{AutomaticBan, CompiledPolicy, Limit, Match, Policy},
+    policy::{AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy},
 };
 
 #[derive(Debug, Args)]
@@ -63,6 +64,10 @@ struct Interned<'a> {
     ban: Option<AutomaticBan>,
     exclude: &'a [String],
     block: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_rep: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<&'a FlatMetrics>,
 }
 
 #[derive(Serialize)]
@@ -74,6 +79,7 @@ struct Checked<'a> {
     block: &'a [String],
     #[serde(flatten)]
     lists: CheckedLists<'a>,
+    sieves: Vec<CheckedSieve<'a>>,
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
@@ -96,6 +102,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             exclude: &policy.exclude,
             block: &policy.block,
             lists,
+            sieves: sieves::sieves(policy),
         });
     }
     print(&config, &limits, &lists)
@@ -137,6 +144,8 @@ impl<'a> Interned<'a> {
             ban: limit.ban,
             exclude: &limit.exclude,
             block: &limit.block,
+            ip_rep: limit.ip_rep.as_deref(),
+            metrics: limit.metrics.as_ref(),
         }
     }
 }
@@ -182,6 +191,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
         writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
     }
     bans::print(&mut out, &config.policy)?;
+    sieves::print(&mut out, &sieves::sieves(&config.policy))?;
     lists.print(&mut out)?;
     if !config.policy.subscribers.is_empty() {
         let subscribers = config.policy.subscribers.len();

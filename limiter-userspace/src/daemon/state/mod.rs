@@ -99,6 +99,7 @@ impl StateKeeper {
             names: datapath.manifest().names.clone(),
             sets: datapath.capture()?,
             bans: bans::save(&datapath)?,
+            sieves: datapath.capture_sieves(),
         };
         drop(datapath);
         self.file.save(&snapshot)?;

@@ -4,10 +4,7 @@ use aya::{
     EbpfLoader,
     maps::{Array, IterableMap as _, Map, MapData, PerCpuArray},
 };
-use limiter_common::{
-    sieve::{Entry, Pressure, Shard, Sieve, SieveTraffic, Word},
-    table::HashKey,
-};
+use limiter_common::sieve::{Entry, Pressure, Shard, SieveTraffic, Word};
 
 use crate::{
     datapath::{
@@ -16,7 +13,7 @@ use crate::{
         maps::{error, set_sum, sum},
         pod::InMap,
     },
-    native::{SieveMemory, SieveSizes, SieveSnapshot},
+    native::{SieveMemory, SieveSizes},
 };
 
 pub(in crate::datapath) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";
@@ -108,7 +105,7 @@ impl SieveMaps {
         self.since
     }
 
-    /// What is in the sieves, as it is now.
+    /// What is in all of them, which packets keep changing.
     #[must_use]
     pub fn memory(&self) -> SieveMemory<'_> {
         SieveMemory {

@@ -6,6 +6,7 @@ use limiter_common::{
     bucket::BucketKey,
     gcra::Gcra,
     limit::{Cost, LimitId},
+    sieve::Listed,
     table::HashKey,
     unit::Unit,
 };
@@ -13,9 +14,64 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    policy::{Names, Units},
-    state::{Debts, HashDebt, Moment, SavedBan, SetDebts, StoredDebts, TableDebt, TableDebts},
+    native::{ShardLists, SieveSnapshot},
+    policy::{Names, Percentage, PermaBlock, Sieve, Units},
+    state::{
+        Debts, HashDebt, Moment, SavedBan, SavedSieve, SetDebts, StoredDebts, TableDebt, TableDebts,
+    },
 };
+
+/// What is in a sieve of two shards, ten seconds after the clock has begun.
+fn in_sieve() -> SieveSnapshot {
+    let listed = |address: &str, added_s: u64| Listed {
+        key: address.parse::<std::net::IpAddr>().unwrap().into(),
+        count: u32::MAX,
+        added_ns: added_s * 1_000_000_000,
+    };
+    let shard = |list: Vec<Listed>| ShardLists {
+        lists: vec![vec![], list, vec![]],
+        is_exact: true,
+    };
+    SieveSnapshot {
+        shards: vec![
+            shard(vec![listed("192.0.2.1", 9), listed("2001:db8::", 4)]),
+            shard(vec![listed("192.0.2.2", 10)]),
+        ],
+    }
+}
+
+fn sieve() -> SavedSieve {
+    let configured = Sieve {
+        name: "main".to_owned(),
+        buckets: 2,
+        size: 4,
+        percentage: Percentage::default(),
+        max_age_ns: 0,
+        perma_block: PermaBlock::default(),
+        ipv6_prefix: 64,
+        pressure: None,
+    };
+    SavedSieve::new(&configured, &in_sieve(), 10_000_000_000)
+}
+
+#[test]
+fn a_sieve_s_ages_go_on() {
+    let saved = sieve();
+    assert_eq!(saved.count(), 3);
+    assert_eq!(saved.snapshot(10_000_000_000, 0), in_sieve());
+    let added = |now_s: u64, passed_s: u64| {
+        let snapshot = saved.snapshot(now_s * 1_000_000_000, passed_s * 1_000_000_000);
+        let added: Vec<_> = snapshot
+            .list(1)
+            .map(|one| one.added_ns / 1_000_000_000)
+            .collect();
+        added
+    };
+    // Twenty seconds later by either clock.
+    assert_eq!(added(30, 20), [9, 4, 10]);
+    // After a reboot: nobody is older than the clock.
+    assert_eq!(added(3, 1), [1, 0, 2]);
+}
 
 fn snapshot(stored: StoredDebts) -> Snapshot {
     let gcra = Gcra::new(1, 3, 10).unwrap();
@@ -31,6 +87,7 @@ fn snapshot(stored: StoredDebts) -> Snapshot {
             },
         }],
         bans: vec![ban()],
+        sieves: vec![sieve()],
     }
 }
 
@@ -112,17 +169,20 @@ fn what_is_saved_is_loaded() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// The version before has no bans.
+/// The version before has neither bans nor sieves.
 #[test]
 fn what_version_1_has_saved_is_loaded() {
     let (_directory, file) = place();
     let snapshot = Snapshot {
         bans: Vec::new(),
+        sieves: Vec::new(),
         ..of_table()
     };
     let mut bytes = format::encode(&snapshot).unwrap();
     bytes.truncate(bytes.len() - 4);
-    assert_eq!(bytes.pop(), Some(0), "an empty section");
+    for _ in 0..2 {
+        assert_eq!(bytes.pop(), Some(0), "an empty section");
+    }
     let length = (bytes.len() - 20) as u64;
     bytes[8] = 1;
     bytes[12..20].copy_from_slice(&length.to_le_bytes());
@@ -171,8 +231,10 @@ fn every_changed_byte_is_seen() {
                 let error = refused(&bytes);
                 let expected = match index {
                     0..8 => "it is no state file of limiter's",
-                    // No older version is there.
-                    8..12 if bytes[8..12] != [0; 4] => "it is of version ",
+                    // An older version is read, and there is no version 0.
+                    8..12 if u32::from_le_bytes(bytes[8..12].try_into().unwrap()) > 2 => {
+                        "it is of version "
+                    }
                     12..20 => "it has ",
                     _ => "its checksum is wrong",
                 };

@@ -61,7 +61,7 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         })?;
 
         let sieve = &tables.sieves[0];
-        let snapshot = reputation.sieves().snapshot(sieve);
+        let snapshot = reputation.sieves().memory().snapshot(sieve);
         let mut listed = Vec::<&Listed>::new();
         for shard in &snapshot.shards {
             assert!(shard.is_exact);
