@@ -13,7 +13,7 @@ use limiter_common::{
     policy::classify,
     reason::{
         Action,
-        Reason::{self, BucketUnavailable, Contended, LargerThanBurst, OverLimit},
+        Reason::{self},
     },
     sieve::{Pressure, SieveTraffic},
     table::HashKey,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use limiter_common::{
     bucket::BucketKey,
     counters::LimitTraffic,
-    limit::{BUILT_IN, Cost, IdFormat, LimitId},
+    limit::{Cost, IdFormat, LimitId},
     reason::{
         Action,
         Reason::{self, MalformedUdp, OverLimit, Unlimited, WithinLimits},
