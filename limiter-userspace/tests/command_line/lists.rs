@@ -258,9 +258,10 @@ fn a_feed_that_is_refused() -> Result<()> {
 #[test]
 fn a_stale_feed_is_dropped() -> Result<()> {
     let more = ", max-age: 24h, when-stale: drop";
-    let nearly = hours(24).saturating_sub(A_WHILE);
-    let feeding = Feeding::start("10.77.0.3\n", nearly, more, &[])?;
+    let feeding = Feeding::start("10.77.0.3\n", hours(1), more, &[])?;
     ensure!(feeding.is_blocked(BAD)?);
+    let nearly = hours(24).saturating_sub(A_WHILE);
+    feeding.feeds.age("bad", nearly)?;
     feeding.wait_until_blocked(BAD, false)?;
     let list = feeding.list()?;
     ensure!(
