@@ -85,11 +85,11 @@ limits:
   BytesPerSubscriber: {burst: 9000000, count: 9000000, period: 1s, exclude: feed}
 subscribers: {1: 203.0.113.0/24}
 ";
-    let entries: String = (0..16).map(|host| format!("198.51.100.{host}\n")).collect();
+    let entries: Vec<String> = (0..16).map(|host| format!("198.51.100.{host}")).collect();
     fs::write(directory.path().join("limiter.yaml"), yaml).unwrap();
     fs::write(
         directory.path().join("feed.txt"),
-        format!("{entries}10.1.0.0/16\nnobody\n"),
+        format!("{}\n10.1.0.0/16\nnobody\n", entries.join("\n")),
     )
     .unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_limiter"))

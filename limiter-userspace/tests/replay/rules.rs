@@ -232,6 +232,8 @@ fn spending_only() -> Result<()> {
 /// leaves the others as they are.
 #[test]
 fn lists() -> Result<()> {
+    const PER_RANGE: &str = "PacketsPerIPv4Range";
+    const PER_ADDRESS: &str = "PacketsPerIPAddress";
     let config = "
 lists:
   - {name: one, cidr: 10.0.0.1}
@@ -245,8 +247,6 @@ limits:
   PacketsPerIPv4Range: {burst: 2, count: 1, period: 1s}
   Blocking: {id: total, cost: packets, match: {destination-port: 2}, block: three}
 ";
-    const PER_RANGE: &str = "PacketsPerIPv4Range";
-    const PER_ADDRESS: &str = "PacketsPerIPAddress";
     check(
         config,
         &[
