@@ -287,6 +287,18 @@ fn a_stale_feed_is_dropped() -> Result<()> {
     feeding.assert_logged(1, "…INFO…list bad: … is as it should be again")
 }
 
+/// Whether it was when it was read, or has been since.
+#[test]
+fn a_feed_is_stale_while_the_daemon_starts() -> Result<()> {
+    let more = ", max-age: 24h, when-stale: drop";
+    for to_go in [Duration::from_millis(200), Duration::from_secs(1)] {
+        let nearly = hours(24).saturating_sub(to_go);
+        let feeding = Feeding::start("10.77.0.3\n", nearly, more, &[])?;
+        feeding.wait_until_blocked(BAD, false)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_stale_feed_is_reported() -> Result<()> {
     let feeding = Feeding::start("10.77.0.3\n", hours(25), ", max-age: 24h", &[])?;
