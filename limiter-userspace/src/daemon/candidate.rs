@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use jiff::Timestamp;
 use limiter_common::limit::Cost;
 use thiserror::Error;
 
@@ -15,6 +16,7 @@ use crate::{
     datapath::{
         Manifest,
         interface::{self, Interface, InterfaceError, Looked},
+        wall_clock_now,
     },
     lists::ListRecord,
     policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
@@ -27,6 +29,8 @@ pub(super) struct Candidate {
     pub(super) lists: Vec<ListRecord>,
     /// What the files of its lists have.
     pub(super) feeds: Feeds,
+    /// When it was begun to read it.
+    pub(super) read_at: Timestamp,
     /// Every name that was interned so far.
     pub(super) names: Names,
     pub(super) policy: CompiledPolicy,
@@ -102,6 +106,7 @@ pub(super) struct Read {
     config: Config,
     lists: Vec<ListRecord>,
     feeds: Feeds,
+    read_at: Timestamp,
     names: Names,
     policy: CompiledPolicy,
 }
@@ -115,6 +120,7 @@ impl Read {
         old: &Feeds,
         known: impl FnOnce(&Config) -> Known,
     ) -> Result<Self, CandidateError> {
+        let read_at = wall_clock_now();
         let mut config = config::load_again(path, old)?;
         let known = known(&config);
         let names;
@@ -124,6 +130,7 @@ impl Read {
         Ok(Self {
             lists: ListRecord::all(&config.lists, &feeds),
             feeds,
+            read_at,
             config,
             names,
             policy,
@@ -162,6 +169,7 @@ impl Read {
             config: self.config,
             lists: self.lists,
             feeds: self.feeds,
+            read_at: self.read_at,
             names: self.names,
             policy: self.policy,
             interfaces: names,

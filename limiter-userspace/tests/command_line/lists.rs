@@ -258,9 +258,10 @@ fn a_feed_that_is_refused() -> Result<()> {
 #[test]
 fn a_stale_feed_is_dropped() -> Result<()> {
     let more = ", max-age: 24h, when-stale: drop";
-    let nearly = hours(24).saturating_sub(A_WHILE);
-    let feeding = Feeding::start("10.77.0.3\n", nearly, more, &[])?;
+    let feeding = Feeding::start("10.77.0.3\n", hours(1), more, &[])?;
     ensure!(feeding.is_blocked(BAD)?);
+    let nearly = hours(24).saturating_sub(A_WHILE);
+    feeding.feeds.age("bad", nearly)?;
     feeding.wait_until_blocked(BAD, false)?;
     let list = feeding.list()?;
     ensure!(
@@ -284,6 +285,18 @@ fn a_stale_feed_is_dropped() -> Result<()> {
     feeding.wait_until_blocked(BAD, true)?;
     assert_metric(server, r#"limiter_list_stale{list="bad"} 0"#)?;
     feeding.assert_logged(1, "…INFO…list bad: … is as it should be again")
+}
+
+/// Whether it was when it was read, or has been since.
+#[test]
+fn a_feed_is_stale_while_the_daemon_starts() -> Result<()> {
+    let more = ", max-age: 24h, when-stale: drop";
+    for to_go in [Duration::from_millis(200), Duration::from_secs(1)] {
+        let nearly = hours(24).saturating_sub(to_go);
+        let feeding = Feeding::start("10.77.0.3\n", nearly, more, &[])?;
+        feeding.wait_until_blocked(BAD, false)?;
+    }
+    Ok(())
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(super) struct ListsArgs {
     #[command(subcommand)]
     command: Option<ListsCommand>,

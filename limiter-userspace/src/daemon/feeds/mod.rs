@@ -41,8 +41,8 @@ pub(super) struct FeedKeeper {
 }
 
 impl FeedKeeper {
-    /// Of the policy in force, which was made with these feeds.
-    pub(super) fn new(daemon: &Daemon, feeds: Feeds) -> Self {
+    /// Of the policy in force, which was made with these feeds, not before `made_at`.
+    pub(super) fn new(daemon: &Daemon, feeds: Feeds, made_at: Timestamp) -> Self {
         let mut keeper = Self {
             watch: FileWatch::feeds([].into_iter()),
             changed: BTreeSet::new(),
@@ -51,7 +51,7 @@ impl FeedKeeper {
             states: Vec::new(),
             told: Told::default(),
         };
-        keeper.replace(daemon, feeds);
+        keeper.replace(daemon, feeds, made_at);
         keeper
     }
 
@@ -60,8 +60,9 @@ impl FeedKeeper {
         &self.feeds
     }
 
-    /// Goes on with the policy that is in force now, which was made with these feeds.
-    pub(super) fn replace(&mut self, daemon: &Daemon, feeds: Feeds) {
+    /// Goes on with the policy that is in force now, which was made with these feeds, not before
+    /// `made_at`.
+    pub(super) fn replace(&mut self, daemon: &Daemon, feeds: Feeds, made_at: Timestamp) {
         self.feeds = feeds;
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
@@ -70,16 +71,15 @@ impl FeedKeeper {
         let read = manifest.lists.iter().flat_map(|list| &list.files);
         let changed = read.filter(|file| was_changed(file));
         self.changed = changed.map(|file| file.path.clone()).collect();
-        self.go_on(manifest.generation, &manifest.lists);
+        self.go_on(manifest.generation, &manifest.lists, made_at);
     }
 
-    /// Takes the lists of a policy for made as they should be by now, and tells how it stands with
-    /// them.
-    fn go_on(&mut self, generation: u64, lists: &[ListRecord]) {
-        let now = wall_clock_now();
+    /// Takes the lists of a policy for what they should have been at that time: a file may be stale
+    /// since. Tells how it stands with them.
+    fn go_on(&mut self, generation: u64, lists: &[ListRecord], made_at: Timestamp) {
         self.generation = generation;
-        self.states = states(lists, now);
-        self.told.tell(lists, now);
+        self.states = states(lists, made_at);
+        self.told.tell(lists, made_at);
     }
 
     /// Waits until there is something to be done: [`Self::renew`]. Nothing is missed if this is
@@ -167,7 +167,7 @@ impl FeedKeeper {
         datapath.note_lists(records.clone());
         let generation = datapath.manifest().generation;
         drop(datapath);
-        self.go_on(generation, &records);
+        self.go_on(generation, &records, now);
     }
 }
 
