@@ -11,8 +11,9 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 const CAPACITY: u32 = 8;
+const CHAINS: u32 = 3;
 
-/// A table in memory, which gives two bans at a time away.
+/// A table in memory, which is read by chains, as the kernel's are.
 #[derive(Default)]
 struct Memory {
     bans: RefCell<BTreeMap<(IpAddr, u8), Ban>>,
@@ -55,14 +56,13 @@ impl BanTable for Memory {
         position: Option<u32>,
         some: &mut Vec<(BanKey, Ban)>,
     ) -> Result<Option<u32>, DatapathError> {
-        let bans = self.bans.borrow();
-        let from = position.unwrap_or_default() as usize;
-        let keys = bans.iter().skip(from).take(2);
-        some.extend(
-            keys.map(|((address, length), ban)| (BanKey::new(&(*address).into(), *length), *ban)),
-        );
-        let next = from + 2;
-        Ok((next < bans.len()).then(|| u32::try_from(next).unwrap()))
+        let chain = position.unwrap_or_default();
+        for ((address, length), ban) in &*self.bans.borrow() {
+            if u32::from(*length) % CHAINS == chain {
+                some.push((BanKey::new(&(*address).into(), *length), *ban));
+            }
+        }
+        Ok(Some(chain + 1).filter(|next| *next < CHAINS))
     }
 
     fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError> {
@@ -176,8 +176,8 @@ proptest! {
                 }
                 Step::Pass(seconds) => now += seconds,
                 Step::Sweep => {
-                    // Each looks at two; the last of them comes to the end.
-                    for _ in 0..CAPACITY {
+                    // To the end of the table, where it was begun, and through all of it.
+                    for _ in 0..2 * CHAINS {
                         bans.sweep().unwrap();
                     }
                     model.0.retain(|_, (since, until, _)| {
