@@ -228,7 +228,7 @@ fn whom_a_sieve_knows_is_in_the_state_file() -> Result<()> {
         wait_for(|| Ok(entries(&sieves(&pinned, &["main"])?) == known))
     })?;
     pinned.limiter.terminate()?;
-    succeed(pinned.with_pins("detach"))?;
+    succeed(&mut pinned.with_pins("detach"))?;
     pinned.restart_with(&[])?;
     let told = sieves(&pinned, &["main"])?;
     assert_eq!(entries(&told), known);
