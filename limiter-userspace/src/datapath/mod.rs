@@ -117,12 +117,6 @@ impl Settings {
         })
     }
 
-    /// The secret of the table of buckets, and of the sieves.
-    #[must_use]
-    pub const fn hash_key(&self) -> HashKey {
-        self.hash_key
-    }
-
     /// What a configuration says, with the same secret.
     #[must_use]
     pub const fn with(self, config: &Config, log: LogLevel) -> Self {

@@ -91,12 +91,6 @@ impl Trial {
         }
     }
 
-    /// What the program was made from.
-    #[must_use]
-    pub const fn settings(&self) -> Settings {
-        self.settings
-    }
-
     /// The buckets, counters and offenders.
     #[must_use]
     pub const fn maps(&self) -> &SharedMaps {

@@ -16,6 +16,7 @@ use limiter_common::{
         Reason::{self, BucketUnavailable, Contended, LargerThanBurst, OverLimit},
     },
     sieve::{Pressure, SieveTraffic},
+    table::HashKey,
     unit::KnownUnits as _,
 };
 use limiter_userspace::{
@@ -30,6 +31,12 @@ use limiter_userspace::{
 
 /// Any fixed time after boot.
 pub(crate) const START: u64 = 1_000_000_000_000;
+
+/// Shards of sieves are chosen by it: both have the same.
+const HASH_KEY: HashKey = HashKey {
+    first: 0x0123_4567_89ab_cdef,
+    second: 0xfedc_ba98_7654_3210,
+};
 
 pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
     Policy::from(limits.into_iter().collect::<Vec<_>>())
@@ -74,8 +81,8 @@ impl Engines {
             capacity: 65_536,
             ..Buckets::default()
         };
-        let trial = Trial::new(&tables, buckets, Offenders::default())?;
-        tables.shape.hash_key = trial.settings().hash_key();
+        tables.shape.hash_key = HASH_KEY;
+        let trial = Trial::with_same_secret(&tables, buckets, Offenders::default())?;
         let reputation = MemoryReputation {
             sieves: MemorySieves::new(SieveSizes::of(&tables.sieves)),
             ..MemoryReputation::default()
@@ -125,7 +132,7 @@ impl Engines {
     ) -> Result<(), DatapathError> {
         let pressure = Pressure::new(pressure, START.saturating_add(offset_ns));
         self.reputation.sieves.set_pressure(index, pressure);
-        let sieves = self.trial.reputation_mut().sieves_mut();
+        let sieves = self.trial.reputation().sieves();
         sieves.set_pressure(index, pressure)
     }
 
@@ -139,7 +146,7 @@ impl Engines {
     /// What is in a sieve in both.
     pub(crate) fn in_sieve(&self, number: usize) -> SieveSnapshot {
         let sieve = &self.tables.sieves[number];
-        let kernel = self.trial.reputation().sieves().memory().snapshot(sieve);
+        let kernel = self.trial.reputation().sieves().snapshot(sieve);
         assert_eq!(kernel, self.reputation.sieves.memory().snapshot(sieve));
         kernel
     }
@@ -178,7 +185,7 @@ impl Engines {
     pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
         self.tables = CompiledPolicy::with_units(policy, &self.tables.units)
             .expect("the test's policy compiles");
-        self.tables.shape.hash_key = self.trial.settings().hash_key();
+        self.tables.shape.hash_key = HASH_KEY;
         self.buckets.set_units(self.tables.units.clone());
         self.trial.replace(&self.tables)
     }

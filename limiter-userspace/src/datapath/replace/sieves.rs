@@ -71,8 +71,7 @@ impl Datapath {
             );
             if let (Some(from), Some(to)) = compiled {
                 let left_out =
-                    new.memory()
-                        .restore(to, &settings.hash_key, &old.memory().snapshot(from));
+                    new.restore(to, &settings.hash_key, &old.snapshot(from));
                 info!(
                     sieve = sieve.name.as_str(),
                     left_out,
@@ -95,7 +94,7 @@ impl Prepared {
         };
         let (memory, hash_key) = (
             reputation.sieves().memory(),
-            self.manifest.settings.hash_key(),
+            self.manifest.settings.hash_key,
         );
         let sieves = self.manifest.policy.sieves.iter().zip(&self.policy.sieves);
         for (sieve, compiled) in sieves.filter(|(sieve, _)| sieve.is_on()) {

@@ -37,7 +37,7 @@ const fn sieve(buckets: u32, size: u32) -> Sieve {
 
 /// An address by a number.
 fn address(number: u32) -> Address {
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         Address::v6(u64::from(number).to_be_bytes(), [0; 8])
     } else {
         Address::v4(number.to_be_bytes())

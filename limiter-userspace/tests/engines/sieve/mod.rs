@@ -1,25 +1,22 @@
 //! Sieves: who is scored and who is dropped, in both engines alike, and by two CPUs at once.
 
-use std::{net::IpAddr, thread};
+mod contention;
+mod differential;
+
+use std::net::IpAddr;
 
 use anyhow::Result;
 use limiter_common::{
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
-    reason::Reason::{self, Iprep, IprepPerma, OverLimit, Unlimited, WithinLimits},
-    sieve::{Geometry, Listed, Pressure, pressure_of_limit, pressure_of_sieve},
+    reason::Reason::{Iprep, IprepPerma, Unlimited, WithinLimits},
+    sieve::{pressure_of_limit, pressure_of_sieve},
 };
-use limiter_userspace::{
-    config::{Buckets, Offenders},
-    datapath::{Clocking, Instance, LogLevel, Settings},
-    native::SieveSizes,
-    policy::{
-        CompiledPolicy, Limit, Match, Mode, Percentage, PermaBlock, Policy, PressureOf, Rate, Sieve,
-    },
+use limiter_userspace::policy::{
+    Limit, Match, Mode, Percentage, PermaBlock, Policy, PressureOf, Rate, Sieve,
 };
-use proptest::{prelude::*, test_runner::TestRunner};
 use testbed::Frame;
 
-use crate::{differential::generate, engine::Engines};
+use crate::engine::Engines;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -282,199 +279,5 @@ fn a_use_without_a_sieve_only_counts() -> Result<()> {
     );
     assert_eq!((measured.arrived.packets, measured.scored), (2, 0));
     assert_eq!((used.arrived.packets, used.scored), (2, 1));
-    Ok(())
-}
-
-/// A packet, or a change of a pressure.
-#[derive(Clone, Debug)]
-enum Event {
-    Packet {
-        who: u32,
-        port: u16,
-        step: u64,
-    },
-    Pressure {
-        of: usize,
-        pressure: u32,
-        lasts: u64,
-    },
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    let who = prop_oneof![0..6_u32, 0..40_u32, 0..1_000_u32];
-    let packet = (who, 53..55_u16, 0..2_000_000_u64).prop_map(|(who, port, step)| Event::Packet {
-        who,
-        port,
-        step,
-    });
-    let pressure =
-        (0..4_usize, 0..6_u32, 0..SECOND).prop_map(|(of, pressure, lasts)| Event::Pressure {
-            of,
-            pressure,
-            lasts,
-        });
-    prop_oneof![100 => packet, 1 => pressure]
-}
-
-/// Random packets under random pressure through everything that there is of sieves: kernel and
-/// native agree on each, and in the end on who is where in every list.
-#[test]
-fn kernel_and_native_agree_on_any_packets() -> Result<()> {
-    const EVENTS: usize = 60_000;
-    let limits = [
-        Limit {
-            mode: Mode::Observe,
-            ..total(20, "aging")
-        },
-        Limit {
-            matching: Match {
-                destination_ports: vec![53..=53],
-                ..Match::default()
-            },
-            ..total(21, "aging")
-        },
-        // One that runs out.
-        Limit {
-            default: Some(rate(100)),
-            ..total(22, "blocking")
-        },
-    ];
-    let sieves = [
-        Sieve {
-            max_age_ns: SECOND,
-            ipv6_prefix: 64,
-            ..sieve("aging", 2, 4)
-        },
-        Sieve {
-            perma_block: PermaBlock {
-                limit: 20,
-                threshold: 1,
-                max_age_ns: SECOND / 4,
-            },
-            ..sieve("blocking", 4, 7)
-        },
-        Sieve {
-            pressure: Some(PressureOf::PacketsPerSecond(1)),
-            ..blocking("everywhere")
-        },
-    ];
-    let uses = [20, 21, 22].map(|id| pressure_of_limit(LimitId(id)));
-    let uses = [uses[0], uses[1], uses[2], pressure_of_sieve(2)];
-    let mut engines = Engines::new(&policy(limits, sieves))?;
-    let events = prop::collection::vec(event(), EVENTS);
-    let mut now = 0;
-    let mut reasons = Vec::new();
-    for event in generate(&events, &mut TestRunner::default()) {
-        match event {
-            Event::Packet { who, port, step } => {
-                now += step;
-                reasons.push(engines.judge(now, &udp(who, port)));
-            }
-            Event::Pressure {
-                of,
-                pressure,
-                lasts,
-            } => engines.press(uses[of], pressure, now + lasts)?,
-        }
-    }
-    engines.assert_same_state();
-    for index in uses {
-        let traffic = engines.sieve_traffic(index)?;
-        assert!(traffic.scored > 0 && traffic.contended == 0, "{traffic:?}");
-    }
-    for number in 0..3 {
-        assert!(engines.in_sieve(number).list(1).count() > 0);
-    }
-    for reason in [WithinLimits, OverLimit, Iprep, IprepPerma] {
-        let times = reasons.iter().filter(|other| **other == reason).count();
-        println!("{}: {times}", reason.name());
-        assert!(times > 100, "{}: {times}", reason.name());
-    }
-    Ok(())
-}
-
-/// Two CPUs as fast as they can, at the same addresses: nobody is in two lists, no list holds more
-/// than it may, and each arrival was either scored or counted as contended.
-#[test]
-fn two_cpus_leave_a_sieve_behind() -> Result<()> {
-    const TIMES: u32 = 2_000;
-    const ROUNDS: u32 = 200;
-    for shard_bits in [0, 1] {
-        let aging = Sieve {
-            max_age_ns: 1_000_000,
-            perma_block: PermaBlock {
-                limit: 1_500,
-                threshold: 1,
-                max_age_ns: 1_000_000,
-            },
-            ..sieve("main", 3, 5)
-        };
-        let mut tables = CompiledPolicy::new(&policy([total(20, "main")], [aging]))?;
-        tables.sieves[0].geometry = Geometry {
-            shard_bits,
-            ..tables.sieves[0].geometry
-        };
-        let mut settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?;
-        settings.sieves = SieveSizes::of(&tables.sieves);
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
-        let maps = instance.take_maps(settings)?;
-        let mut reputation = instance.take_reputation(settings)?;
-        let index = pressure_of_limit(LimitId(20));
-        let always = Pressure::new(2, u64::MAX);
-        reputation.sieves_mut().set_pressure(index, always)?;
-
-        let instance = &instance;
-        let hammer = |seed: u32| {
-            (0..ROUNDS).try_for_each(|round| {
-                let who = (round.wrapping_mul(seed)) % 100;
-                instance.hammer(&from(who), TIMES).map(drop)
-            })
-        };
-        thread::scope(|scope| {
-            let other = scope.spawn(|| hammer(7));
-            hammer(11)?;
-            other.join().expect("the other thread does not panic")
-        })?;
-
-        let sieve = &tables.sieves[0];
-        let snapshot = reputation.sieves().memory().snapshot(sieve);
-        let mut listed = Vec::<&Listed>::new();
-        for shard in &snapshot.shards {
-            assert!(shard.is_exact);
-            for (list, entries) in (0..).zip(&shard.lists) {
-                assert!(entries.len() <= sieve.geometry.capacity(list) as usize);
-                listed.extend(entries);
-            }
-        }
-        let mut keys: Vec<_> = listed
-            .iter()
-            .map(|one| (one.key.high, one.key.low))
-            .collect();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), listed.len(), "nobody is there twice");
-        let used = reputation.sieves().memory().shards.iter();
-        let used: usize = used.map(|shard| shard.used() as usize).sum();
-        assert!(used >= listed.len());
-
-        let traffic = reputation.sieves().traffic(index)?;
-        let arrived = u64::from(2 * ROUNDS * TIMES);
-        println!("{} shards: {traffic:?}", sieve.geometry.shards());
-        assert_eq!(traffic.arrived.packets, arrived);
-        assert_eq!(traffic.scored + traffic.contended, arrived);
-        let counts: u64 = listed.iter().map(|one| u64::from(one.count)).sum();
-        assert!(counts <= traffic.scored);
-        let turns = reputation.sieves().memory().shards.iter();
-        let turns: u64 = turns.map(|shard| shard.sequence.get() / 2).sum();
-        assert_eq!(turns, traffic.scored, "each that held a shard has counted");
-        let dropped = maps.limit_traffic(LimitId(20))?.dropped.packets;
-        let by_sieve = traffic.iprep.packets + traffic.iprep_perma.packets;
-        let reason = |reason: Reason| anyhow::Ok(maps.reason_traffic(0, reason)?.packets);
-        assert_eq!(by_sieve, reason(Iprep)? + reason(IprepPerma)?);
-        assert_eq!(
-            dropped,
-            by_sieve + reason(OverLimit)? + reason(Reason::Contended)?
-        );
-    }
     Ok(())
 }
