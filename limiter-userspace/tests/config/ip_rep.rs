@@ -127,7 +127,7 @@ fn what_a_sieve_must_be() {
         ),
         (
             "buckets: 4, perma-block: {threshold: 5}",
-            "2:61: invalid threshold '5', must be from 0 to 4",
+            "2:60: invalid threshold '5', must be from 0 to 4",
         ),
         (
             "ipv6-prefix: 0",
