@@ -8,10 +8,11 @@ use limiter_common::{
     sieve::{Listed, Pressure, Sieve, SieveTraffic},
 };
 
-use super::{Datapath, DatapathError, ReputationMaps, SieveMaps};
+use super::{Datapath, DatapathError, ReputationMaps, SieveMaps, monotonic_now};
 use crate::{
     native::SieveMemory,
     policy::{self, SieveUse},
+    state::SavedSieve,
 };
 
 /// One of them.
@@ -41,6 +42,17 @@ impl Datapath {
                 memory: memory.filter(|_| configured.is_on())?,
             })
         })
+    }
+
+    /// All that is in them.
+    #[must_use]
+    pub fn capture_sieves(&self) -> Vec<SavedSieve> {
+        let now_ns = monotonic_now();
+        let captured = self.sieves().map(|sieve| {
+            let snapshot = sieve.memory.snapshot(sieve.compiled);
+            SavedSieve::new(sieve.configured, &snapshot, now_ns)
+        });
+        captured.collect()
     }
 
     /// What a sieve has for a source, and in which list; `None`: nothing.

@@ -16,21 +16,23 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{SetDebts, Snapshot};
-use crate::policy::Names;
+use super::{SavedSieve, SetDebts, Snapshot};
+use crate::policy::{Names, Sieve};
 
 const MAGIC: [u8; 8] = *b"limiter\0";
 
 /// The version that is written. Version 1 has two sections: the names with the time, and the
-/// debts.
-const VERSION: u32 = 1;
+/// debts. Version 2 has the sieves behind them.
+const VERSION: u32 = 2;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;
 
 const CHECKSUM: usize = 4;
 
-/// The largest file, in bytes: all buckets of the largest table in debt, at the most bytes each.
-pub(super) const MAX_BYTES: u64 = 64 * 1024 * 1024 * 25 + 1024 * 1024;
+/// The largest file, in bytes: all buckets of the largest table in debt, and as many addresses in
+/// sieves as there is room for, at the most bytes each.
+pub(super) const MAX_BYTES: u64 =
+    64 * 1024 * 1024 * 25 + 3 * Sieve::MOST_ENTRIES * 32 + 1024 * 1024;
 
 /// Bytes that are no snapshot.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -73,6 +75,7 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, postcard::Error> {
     let mut bytes = vec![0; HEADER];
     bytes = postcard::to_extend(&head, bytes)?;
     bytes = postcard::to_extend(&snapshot.sets, bytes)?;
+    bytes = postcard::to_extend(&snapshot.sieves, bytes)?;
     let length = (bytes.len() - HEADER) as u64;
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -113,6 +116,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let content = |error: postcard::Error| FormatError::Content(error.to_string());
     let (head, sections) = postcard::take_from_bytes::<Head<Names>>(sections).map_err(content)?;
     let (sets, sections) = postcard::take_from_bytes::<Vec<SetDebts>>(sections).map_err(content)?;
+    let (sieves, sections) = if version < 2 {
+        (Vec::new(), sections)
+    } else {
+        postcard::take_from_bytes::<Vec<SavedSieve>>(sections).map_err(content)?
+    };
     if !sections.is_empty() {
         let more = format!("{} bytes are left over", sections.len());
         return Err(FormatError::Content(more));
@@ -121,5 +129,6 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
         saved_at: head.saved_at,
         names: head.names,
         sets,
+        sieves,
     })
 }

@@ -1,4 +1,4 @@
-//! What outlives the daemon, and a reboot: who owes what.
+//! What outlives the daemon, and a reboot: who owes what, and whom sieves know.
 //!
 //! A [`Snapshot`] is made of the buckets that owe something, and put back into buckets of any
 //! store and size as far as that is possible; the datapath does both. Here are what it is, its
@@ -7,6 +7,7 @@
 mod debts;
 mod file;
 mod format;
+mod sieves;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,6 +16,7 @@ pub use self::{
     debts::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
     file::{LoadError, SaveError, StateFile},
     format::FormatError,
+    sieves::SavedSieve,
 };
 use crate::policy::Names;
 
@@ -27,6 +29,8 @@ pub struct Snapshot {
     pub names: Names,
     /// What buckets owed then.
     pub sets: Vec<SetDebts>,
+    /// Whom sieves knew.
+    pub sieves: Vec<SavedSieve>,
 }
 
 impl Snapshot {

@@ -6,7 +6,11 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{CLIENT_INTERFACE, Frame, Load, RawSender};
 
-use crate::{assert_fails, pinned::Pinned, wait_for};
+use crate::{
+    assert_fails,
+    pinned::{Pinned, assert_metric, metrics},
+    succeed, wait_for,
+};
 
 /// A limit of 1000 packets a second in all, which itself is not reached by less than 100 000, with a
 /// sieve of two lists: whoever comes twice leaves the entry list.
@@ -207,6 +211,76 @@ fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
     ensure!(
         log.contains("the sieve main begins empty: its lists are others than before"),
         "{log}"
+    );
+    Ok(())
+}
+
+/// A state file keeps it where nothing is pinned.
+#[test]
+fn whom_a_sieve_knows_is_in_the_state_file() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let state = directory.path().join("state");
+    let configuration = format!("state: {}\n{CONFIGURATION}", state.display());
+    let mut pinned = Pinned::start(&configuration)?;
+    let known = [Some(0), Some(1), Some(1)];
+    flood(&pinned, || {
+        pinned.send(QUIET, 1)?;
+        wait_for(|| Ok(entries(&sieves(&pinned, &["main"])?) == known))
+    })?;
+    pinned.limiter.terminate()?;
+    succeed(&mut pinned.with_pins("detach"))?;
+    pinned.restart_with(&[])?;
+    let told = sieves(&pinned, &["main"])?;
+    assert_eq!(entries(&told), known);
+    assert_eq!(told[0]["lists"][1]["busiest"][0]["id"], BUSY);
+    let log = pinned.limiter.log()?;
+    ensure!(
+        log.contains("the sieve main knows whom it knew (addresses: 2)"),
+        "{log}"
+    );
+    Ok(())
+}
+
+/// The names that dashboards of Traffic Server's plugin know.
+#[test]
+fn metrics_have_the_plugin_s_names() -> Result<()> {
+    let configuration = "\
+limits:
+  All: {id: total, cost: packets, burst: 3, count: 1, period: 1h, ip-rep: main,
+        metrics: {prefix: ddos, tag: example.com}}
+ip-rep: [{name: main, buckets: 2, size: 4}]
+";
+    let pinned = Pinned::start(configuration)?;
+    pinned.send(BUSY, 5)?;
+    wait_for(|| Ok(pinned.counted("over_limit")? + pinned.counted("iprep")? == 2))?;
+    let shown = pinned.limiter.show(&["stats", "--flat"])?;
+    for line in [
+        "ddos.sni.example.com.expired 0",
+        "ddos.sni.example.com.queued 0",
+        "ddos.sni.example.com.rejected 2",
+        "ddos.sni.example.com.resumed 0",
+        "limiter.limit.All.passed.packets 3",
+        "limiter.sieve.main.use.All.arrived.packets 5",
+    ] {
+        ensure!(
+            shown.lines().any(|told| told == line),
+            "{line} is not in\n{shown}"
+        );
+    }
+    let json: Value = serde_json::from_str(&pinned.limiter.show(&["stats", "--flat", "--json"])?)?;
+    assert_eq!(json["ddos.sni.example.com.rejected"], 2);
+
+    let server = &pinned.pair.server;
+    for line in [
+        r#"limiter_limit_info{limit="All",prefix="ddos",tag="example.com"} 1"#,
+        r#"limiter_sieve_packets_total{sieve="main",use="All",outcome="arrived"} 5"#,
+    ] {
+        assert_metric(server, line)?;
+    }
+    let told = metrics(server)?;
+    ensure!(
+        told.contains(r#"limiter_sieve_pressure{sieve="main",use="All"} "#),
+        "{told}"
     );
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `limiter check`.
 
 mod diff;
+mod sieves;
 
 use std::{
     io::{self, Write},
@@ -11,6 +12,7 @@ use clap::Args;
 use limiter_common::{gcra::Gcra, limit::IdFormat};
 use serde::Serialize;
 
+use self::sieves::CheckedSieve;
 use super::{
     OutputArgs, ReadArgs, print_json,
     render::{count, counted, duration, table},
@@ -18,7 +20,7 @@ use super::{
 use crate::{
     config::{self, Config},
     guard,
-    policy::{CompiledPolicy, Limit, Match, Policy},
+    policy::{CompiledPolicy, FlatMetrics, Limit, Match, Policy},
 };
 
 #[derive(Debug, Args)]
@@ -55,6 +57,10 @@ struct Interned<'a> {
     period_ns: Option<u64>,
     emission_interval_ns: Option<u64>,
     overrides: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_rep: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<&'a FlatMetrics>,
 }
 
 #[derive(Serialize)]
@@ -62,6 +68,7 @@ struct Checked<'a> {
     limits: Vec<Interned<'a>>,
     overrides: usize,
     subscribers: usize,
+    sieves: Vec<CheckedSieve<'a>>,
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
@@ -79,6 +86,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             limits,
             overrides: policy.override_count(),
             subscribers: policy.subscribers.len(),
+            sieves: sieves::sieves(policy),
         });
     }
     print(&config, &limits)
@@ -117,6 +125,8 @@ impl<'a> Interned<'a> {
             period_ns: rate.map(|rate| rate.period_ns),
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             overrides: limit.overrides.len(),
+            ip_rep: limit.ip_rep.as_deref(),
+            metrics: limit.metrics.as_ref(),
         }
     }
 }
@@ -159,6 +169,7 @@ fn print(config: &Config, limits: &[Interned<'_>]) -> anyhow::Result<()> {
     });
     let mut out = io::stdout();
     writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
+    sieves::print(&mut out, &sieves::sieves(&config.policy))?;
     if !config.policy.subscribers.is_empty() {
         let subscribers = config.policy.subscribers.len();
         writeln!(out, "{}", counted(subscribers, "subscriber"))?;

@@ -96,6 +96,7 @@ impl StateKeeper {
             saved_at: wall_clock_now(),
             names: datapath.manifest().names.clone(),
             sets: datapath.capture()?,
+            sieves: datapath.capture_sieves(),
         };
         drop(datapath);
         self.file.save(&snapshot)?;

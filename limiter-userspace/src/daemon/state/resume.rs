@@ -50,6 +50,7 @@ impl Resumed {
             snapshot.saved_at, restored.restored, restored.full
         );
         warn_of_lost(restored.lost);
+        prepared.restore_sieves(&snapshot.sieves, snapshot.age_ns(wall_clock_now()));
         Ok(())
     }
 }

@@ -10,9 +10,10 @@ use tracing::info;
 
 use super::Prepared;
 use crate::{
-    datapath::{Datapath, DatapathError, Manifest, Settings, SieveMaps},
+    datapath::{Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now},
     native::SieveSizes,
     policy::{CompiledPolicy, Policy, Sieve},
+    state::SavedSieve,
 };
 
 impl Datapath {
@@ -69,7 +70,8 @@ impl Datapath {
                 prepared.policy.sieves.get(place),
             );
             if let (Some(from), Some(to)) = compiled {
-                let left_out = new.restore(to, &settings.hash_key, &old.snapshot(from));
+                let left_out =
+                    new.restore(to, &settings.hash_key, &old.snapshot(from));
                 info!(
                     sieve = sieve.name.as_str(),
                     left_out,
@@ -80,6 +82,34 @@ impl Datapath {
             }
         }
         Ok(())
+    }
+}
+
+impl Prepared {
+    /// Puts back whom sieves knew `passed_ns` before, into those of the same name with the same
+    /// lists; the others begin empty.
+    pub fn restore_sieves(&self, saved: &[SavedSieve], passed_ns: u64) {
+        let Some(reputation) = self.state.reputation() else {
+            return;
+        };
+        let (memory, hash_key) = (
+            reputation.sieves().memory(),
+            self.manifest.settings.hash_key,
+        );
+        let sieves = self.manifest.policy.sieves.iter().zip(&self.policy.sieves);
+        for (sieve, compiled) in sieves.filter(|(sieve, _)| sieve.is_on()) {
+            let Some(saved) = saved.iter().find(|saved| saved.fits(sieve)) else {
+                continue;
+            };
+            let snapshot = saved.snapshot(monotonic_now(), passed_ns);
+            let left_out = memory.restore(compiled, &hash_key, &snapshot);
+            info!(
+                sieve = sieve.name.as_str(),
+                "the sieve {} knows whom it knew (addresses: {})",
+                sieve.name,
+                saved.count().saturating_sub(left_out)
+            );
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use limiter_common::{
     bucket::BucketKey,
     gcra::Gcra,
     limit::{Cost, LimitId},
+    sieve::Listed,
     table::HashKey,
     unit::Unit,
 };
@@ -12,9 +13,79 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    policy::{Names, Units},
-    state::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
+    native::{ShardLists, SieveSnapshot},
+    policy::{Names, Percentage, PermaBlock, Sieve, Units},
+    state::{Debts, HashDebt, SavedSieve, SetDebts, StoredDebts, TableDebt, TableDebts},
 };
+
+/// What is in a sieve of two shards, ten seconds after the clock has begun.
+fn in_sieve() -> SieveSnapshot {
+    let listed = |address: &str, added_s: u64| Listed {
+        key: address.parse::<std::net::IpAddr>().unwrap().into(),
+        count: u32::MAX,
+        added_ns: added_s * 1_000_000_000,
+    };
+    let shard = |list: Vec<Listed>| ShardLists {
+        lists: vec![vec![], list, vec![]],
+        is_exact: true,
+    };
+    SieveSnapshot {
+        shards: vec![
+            shard(vec![listed("192.0.2.1", 9), listed("2001:db8::", 4)]),
+            shard(vec![listed("192.0.2.2", 10)]),
+        ],
+    }
+}
+
+fn sieve() -> SavedSieve {
+    let configured = Sieve {
+        name: "main".to_owned(),
+        buckets: 2,
+        size: 4,
+        percentage: Percentage::default(),
+        max_age_ns: 0,
+        perma_block: PermaBlock::default(),
+        ipv6_prefix: 64,
+        pressure: None,
+    };
+    SavedSieve::new(&configured, &in_sieve(), 10_000_000_000)
+}
+
+#[test]
+fn a_sieve_s_ages_go_on() {
+    let saved = sieve();
+    assert_eq!(saved.count(), 3);
+    assert_eq!(saved.snapshot(10_000_000_000, 0), in_sieve());
+    let added = |now_s: u64, passed_s: u64| {
+        let snapshot = saved.snapshot(now_s * 1_000_000_000, passed_s * 1_000_000_000);
+        let added: Vec<_> = snapshot
+            .list(1)
+            .map(|one| one.added_ns / 1_000_000_000)
+            .collect();
+        added
+    };
+    // Twenty seconds later by either clock.
+    assert_eq!(added(30, 20), [9, 4, 10]);
+    // After a reboot: nobody is older than the clock.
+    assert_eq!(added(3, 1), [1, 0, 2]);
+}
+
+/// A file of version 1 has no sieves.
+#[test]
+fn an_older_file_is_read() {
+    let without = Snapshot {
+        sieves: Vec::new(),
+        ..of_table()
+    };
+    let mut bytes = format::encode(&without).unwrap();
+    // Its last section, the number of the sieves, is one byte; behind it the checksum.
+    bytes.truncate(bytes.len() - 5);
+    bytes[8] = 1;
+    let length = (bytes.len() - 20) as u64;
+    bytes[12..20].copy_from_slice(&length.to_le_bytes());
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    assert_eq!(format::decode(&bytes).unwrap(), without);
+}
 
 fn snapshot(stored: StoredDebts) -> Snapshot {
     let gcra = Gcra::new(1, 3, 10).unwrap();
@@ -29,6 +100,7 @@ fn snapshot(stored: StoredDebts) -> Snapshot {
                 stored,
             },
         }],
+        sieves: vec![sieve()],
     }
 }
 
@@ -135,8 +207,10 @@ fn every_changed_byte_is_seen() {
                 let error = refused(&bytes);
                 let expected = match index {
                     0..8 => "it is no state file of limiter's",
-                    // No older version is there.
-                    8..12 if bytes[8..12] != [0; 4] => "it is of version ",
+                    // An older version is read, and there is no version 0.
+                    8..12 if u32::from_le_bytes(bytes[8..12].try_into().unwrap()) > 2 => {
+                        "it is of version "
+                    }
                     12..20 => "it has ",
                     _ => "its checksum is wrong",
                 };
@@ -168,10 +242,10 @@ fn every_missing_or_added_byte_is_seen() {
 fn strange_files() {
     assert_eq!(refused(b"limits: {}\n"), "it is no state file of limiter's");
     let mut newer = format::encode(&of_table()).unwrap();
-    newer[8] = 2;
+    newer[8] = 3;
     assert_eq!(
         refused(&newer),
-        "it is of version 2, and this limiter knows versions up to 1"
+        "it is of version 3, and this limiter knows versions up to 2"
     );
     let mut endless = format::encode(&of_table()).unwrap();
     endless[12..20].fill(0xff);
