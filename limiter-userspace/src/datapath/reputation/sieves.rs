@@ -105,18 +105,6 @@ impl SieveMaps {
         self.since
     }
 
-    /// What is in a sieve of the policy.
-    #[must_use]
-    pub fn snapshot(&self, sieve: &Sieve) -> SieveSnapshot {
-        self.memory().snapshot(sieve)
-    }
-
-    /// Puts back what was in a sieve: [`SieveMemory::restore`]. `hash_key`: that of the settings.
-    #[must_use]
-    pub fn restore(&self, sieve: &Sieve, hash_key: &HashKey, snapshot: &SieveSnapshot) -> usize {
-        self.memory().restore(sieve, hash_key, snapshot)
-    }
-
     /// What is in the sieves, as it is now.
     #[must_use]
     pub fn memory(&self) -> SieveMemory<'_> {
