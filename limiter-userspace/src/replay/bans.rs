@@ -48,7 +48,7 @@ pub(super) struct AutomaticBans {
     interval_ns: u64,
     /// When the next look is.
     next_ns: u64,
-    /// Whether anything was dropped since the last one.
+    /// Whether anything was dropped since the last one, or somebody's ban was put off then.
     is_news: bool,
     /// The last ban of each prefix.
     last: HashMap<BanKey, Ban>,
@@ -61,8 +61,8 @@ impl AutomaticBans {
     /// From the time of the first packet on, in nanoseconds of the engine's clock; `None`: no limit
     /// bans anybody.
     pub(super) fn new(policy: &Policy, begin_ns: u64) -> Option<Self> {
-        let mut decider = Decider::new(begin_ns);
-        decider.adopt(policy);
+        let mut decider = Decider::default();
+        decider.adopt(policy, begin_ns);
         let interval_ns = u64::try_from(decider.interval()?.as_nanos()).ok()?;
         Some(Self {
             decider,
@@ -87,26 +87,27 @@ impl AutomaticBans {
         engine: &mut dyn Engine,
         now_ns: u64,
     ) -> Result<(), EngineError> {
-        let Some(late_ns) = now_ns.checked_sub(self.next_ns) else {
-            return Ok(());
-        };
-        self.look(engine)?;
-        // No packet came meanwhile.
-        let last_ns = self.next_ns + late_ns / self.interval_ns * self.interval_ns;
-        self.decider.nothing_new(last_ns);
-        self.next_ns = last_ns + self.interval_ns;
+        while self.is_news && self.next_ns <= now_ns {
+            self.look(engine)?;
+            self.next_ns += self.interval_ns;
+        }
+        if let Some(late_ns) = now_ns.checked_sub(self.next_ns) {
+            let last_ns = self.next_ns + late_ns / self.interval_ns * self.interval_ns;
+            self.decider.nothing_new(last_ns);
+            self.next_ns = last_ns + self.interval_ns;
+        }
         Ok(())
     }
 
     /// The look that comes next.
     pub(super) fn look(&mut self, engine: &mut dyn Engine) -> Result<(), EngineError> {
-        if self.is_news {
-            self.is_news = false;
-            // Who is delayed is found again with the next drop.
-            let Look { offences, .. } = self.decider.look(self.next_ns, engine.offenders()?);
-            for offence in offences {
-                self.ban(engine, &offence)?;
-            }
+        if !self.is_news {
+            return Ok(());
+        }
+        let Look { offences, delayed } = self.decider.look(self.next_ns, engine.offenders()?);
+        self.is_news = !delayed.is_empty();
+        for offence in offences {
+            self.ban(engine, &offence)?;
         }
         Ok(())
     }

@@ -182,6 +182,32 @@ fn what_only_observes_is_told_and_bans_nobody() -> Result<()> {
 }
 
 #[test]
+fn a_reload_bans_from_then_on() -> Result<()> {
+    let pair = pair()?;
+    let plain = "limits: {PacketsPerIPAddress: {burst: 10, count: 10, period: 1s}}\n";
+    let limiter = start(&pair, plain)?;
+    send(&pair, "10.77.0.3", 300)?;
+    limiter.configure(CONFIGURATION)?;
+    limiter.show(&["reload"])?;
+    // Those of before do not count. It is looked each second whether a limit bans.
+    thread::sleep(Duration::from_millis(1_500));
+    send(&pair, "10.77.0.4", 300)?;
+    let found = wait_for_bans(&limiter, 1)?;
+    assert_eq!(found[0]["prefix"], "10.77.0.4/32");
+    limiter.configure(plain)?;
+    limiter.show(&["reload"])?;
+    send(&pair, "10.77.0.5", 300)?;
+    thread::sleep(Duration::from_secs(1));
+    let found = bans(&limiter)?;
+    // Who is banned stays so, until it ends.
+    ensure!(
+        found.iter().all(|ban| ban["prefix"] == "10.77.0.4/32"),
+        "{found:?}"
+    );
+    Ok(())
+}
+
+#[test]
 fn outcomes_are_counted() -> Result<()> {
     let pair = pair()?;
     let arguments = ["-i", SERVER_INTERFACE];

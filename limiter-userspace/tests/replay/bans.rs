@@ -143,6 +143,39 @@ fn what_would_be_banned() -> Result<()> {
     Ok(())
 }
 
+/// A thousand bans at once, and then a hundred in each look: those with the most drops come first.
+#[test]
+fn bans_that_are_put_off() -> Result<()> {
+    let often = CONFIG.replace("after: 50", "after: 3");
+    let mut packets = Vec::new();
+    for number in 0..1_200_u64 {
+        let source = format!("10.1.{}.{}", number / 250, number % 250);
+        // The last ones have one drop more.
+        let count = if number < 200 { 4 } else { 5 };
+        packets.extend(stream(&source, 0, 10, count * 100)?);
+    }
+    // It goes on for a second.
+    packets.extend(stream("10.0.0.1", 1_000, 1_000, 1)?);
+    packets.sort_by_key(|packet| packet.time_ns);
+    let replayed = replay(&often, &PCAP.write(&packets), false, &["--json"])?;
+    let summary = summary(&replayed)?;
+    let bans = bans(&summary)?;
+    let at = |at_ms| {
+        bans.iter()
+            .filter(|(found_ms, ..)| *found_ms == at_ms)
+            .count()
+    };
+    assert_eq!([at(100), at(200), at(300)], [1_000, 100, 100]);
+    assert_eq!(bans.len(), 1_200);
+    assert!(
+        bans[..1_000]
+            .iter()
+            .all(|(_, source, ..)| source != "10.1.0.0")
+    );
+    assert_eq!(bans[1_000].1, "10.1.0.0");
+    Ok(())
+}
+
 #[test]
 fn as_a_table() -> Result<()> {
     let told = replayed(CONFIG, &[stream("10.0.0.1", 0, 3_000, 100)?], &[])?;

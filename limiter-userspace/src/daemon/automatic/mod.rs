@@ -33,7 +33,7 @@ const SHARE: u32 = 50;
 
 /// Bans, forever.
 pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
-    let mut watcher = Watcher::new();
+    let mut watcher = Watcher::default();
     loop {
         let pause = match watcher.round(daemon).await {
             Ok((next, pause)) => {
@@ -42,7 +42,7 @@ pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
             }
             Err(error) => {
                 error!("automatic bans have failed, and begin anew: {error}");
-                watcher = Watcher::new();
+                watcher = Watcher::default();
                 LONGEST_PAUSE
             }
         };
@@ -51,25 +51,19 @@ pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
 }
 
 /// What is known from one look to the next.
+#[derive(Default)]
 struct Watcher {
     decider: Decider,
     /// The policy that the decider goes by.
     generation: Option<u64>,
     /// Each limit's drops.
     dropped: BTreeMap<LimitId, u64>,
+    /// Whether somebody's ban was put off at the last look.
+    is_delayed: bool,
     lines: Lines,
 }
 
 impl Watcher {
-    fn new() -> Self {
-        Self {
-            decider: Decider::new(monotonic_now()),
-            generation: None,
-            dropped: BTreeMap::new(),
-            lines: Lines::default(),
-        }
-    }
-
     /// Looks once, and bans whom it finds. Returns how long to wait.
     async fn round(mut self, daemon: &Arc<Daemon>) -> Result<(Self, Duration), JoinError> {
         self.adopt(daemon);
@@ -113,7 +107,7 @@ impl Watcher {
         let manifest = datapath.manifest();
         if self.generation != Some(manifest.generation) {
             self.generation = Some(manifest.generation);
-            self.decider.adopt(&manifest.policy);
+            self.decider.adopt(&manifest.policy, monotonic_now());
         }
     }
 
@@ -125,7 +119,7 @@ impl Watcher {
         let dropped = limits
             .map(|limit| Ok((limit, datapath.limit_traffic(limit)?.dropped.packets)))
             .collect::<Result<BTreeMap<_, _>, DatapathError>>()?;
-        if dropped == self.dropped {
+        if dropped == self.dropped && !self.is_delayed {
             self.decider.nothing_new(now_ns);
             return Ok(Look::default());
         }
@@ -133,6 +127,7 @@ impl Watcher {
         let recorded = datapath.offenders()?;
         drop(datapath);
         let look = self.decider.look(now_ns, recorded.offenders);
+        self.is_delayed = !look.delayed.is_empty();
         for (limit, delayed) in &look.delayed {
             daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
         }

@@ -68,11 +68,11 @@ pub struct Look {
     pub delayed: BTreeMap<LimitId, u64>,
 }
 
-/// Decides who is banned. Times are in nanoseconds of the decision's clock.
+/// Decides who is banned; by default nobody. Times are in nanoseconds of the decision's clock.
 ///
 /// Memory is bounded: some hundred bytes for each offender who is remembered, fewer than
 /// `range-after` members for each range that has banned ones, and who is set aside.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Decider {
     /// Of the limits that ban, by their interned ids.
     terms: BTreeMap<u16, AutomaticBan>,
@@ -99,29 +99,19 @@ struct Source {
 }
 
 impl Decider {
-    /// Drops count from now on. No limit bans anybody yet.
-    #[must_use]
-    pub fn new(now_ns: u64) -> Self {
-        Self {
-            terms: BTreeMap::new(),
-            sources: HashMap::new(),
-            members: Members::default(),
-            aside: HashMap::new(),
-            full_again_ns: 0,
-            looked_ns: now_ns,
-            read_ns: now_ns,
-        }
-    }
-
     /// Goes on with the limits of a policy. What it has counted for a limit whose `within` is the
-    /// same counts on.
-    pub fn adopt(&mut self, policy: &Policy) {
+    /// same counts on. Where no limit has banned anybody, drops count from now on.
+    pub fn adopt(&mut self, policy: &Policy, now_ns: u64) {
         let limits = policy.limits.iter();
         let enforcing = limits.filter(|limit| limit.mode == Mode::Enforce);
         let terms: BTreeMap<_, _> = enforcing
             .filter_map(|limit| Some((limit.id.0, limit.ban?)))
             .collect();
         let before = mem::replace(&mut self.terms, terms);
+        if before.is_empty() {
+            self.looked_ns = now_ns;
+            self.read_ns = now_ns;
+        }
         let within = |terms: &BTreeMap<u16, AutomaticBan>, limit: u16| {
             terms.get(&limit).map(|terms| terms.within_ns)
         };

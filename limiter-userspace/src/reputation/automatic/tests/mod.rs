@@ -53,8 +53,8 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn new(bans: &[AutomaticBan]) -> Self {
-        let mut decider = Decider::new(ns(0));
-        decider.adopt(&policy(bans));
+        let mut decider = Decider::default();
+        decider.adopt(&policy(bans), ns(0));
         Self {
             decider,
             recorded: BTreeMap::new(),

@@ -305,7 +305,7 @@ fn a_reload_goes_on_with_the_same_window() {
     scene.check(1_000, &[]);
     scene
         .decider
-        .adopt(&policy(&[terms(80, None), terms(5, None)]));
+        .adopt(&policy(&[terms(80, None), terms(5, None)]), ns(1_000));
     scene.drops(1_100, 1, ONE, 20);
     scene.check(2_000, &[(1, ONE, 80, 1)]);
     scene.drops(2_100, 1, OTHER, 79);
@@ -315,7 +315,7 @@ fn a_reload_goes_on_with_the_same_window() {
         within_ns: 5 * SECOND,
         ..terms(80, None)
     };
-    scene.decider.adopt(&policy(&[shorter]));
+    scene.decider.adopt(&policy(&[shorter]), ns(3_000));
     scene.drops(3_100, 1, OTHER, 79);
     scene.check(4_000, &[]);
     scene.drops(4_100, 1, OTHER, 80);
@@ -323,12 +323,27 @@ fn a_reload_goes_on_with_the_same_window() {
 }
 
 #[test]
+fn drops_count_from_the_first_ban_that_is_configured() {
+    let mut scene = Scene::new(&[]);
+    scene.drops(0, 1, ONE, 100);
+    scene.drops(500, 1, OTHER, 1);
+    scene
+        .decider
+        .adopt(&policy(&[terms(100, None)]), ns(20_000));
+    scene.drops(20_500, 1, OTHER, 99);
+    scene.check(21_000, &[]);
+    scene.drops(21_500, 1, "192.0.2.3", 100);
+    scene.drops(21_500, 1, OTHER, 100);
+    scene.check(22_000, &[(1, OTHER, 100, 1), (1, "192.0.2.3", 100, 1)]);
+}
+
+#[test]
 fn limits_that_do_not_enforce_ban_nobody() {
     for mode in [Mode::Observe, Mode::Off] {
         let mut policy = policy(&[terms(1, None)]);
         policy.limits[0].mode = mode;
-        let mut decider = Decider::new(0);
-        decider.adopt(&policy);
+        let mut decider = Decider::default();
+        decider.adopt(&policy, 0);
         assert_eq!(decider.interval(), None);
     }
 }
@@ -340,8 +355,8 @@ fn looks_come_ten_times_in_the_shortest_window() {
             within_ns: within_ms * MS,
             ..terms(1, None)
         });
-        let mut decider = Decider::new(0);
-        decider.adopt(&policy(&bans.collect::<Vec<_>>()));
+        let mut decider = Decider::default();
+        decider.adopt(&policy(&bans.collect::<Vec<_>>()), 0);
         let interval = decider.interval().map(|interval| interval.as_millis());
         assert_eq!(interval, Some(interval_ms));
     };
