@@ -70,8 +70,7 @@ impl Datapath {
                 prepared.policy.sieves.get(place),
             );
             if let (Some(from), Some(to)) = compiled {
-                let left_out =
-                    new.restore(to, &settings.hash_key, &old.snapshot(from));
+                let left_out = new.restore(to, &settings.hash_key, &old.snapshot(from));
                 info!(
                     sieve = sieve.name.as_str(),
                     left_out,
