@@ -119,8 +119,8 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
     let header = [
         "used by",
         "active per second",
-        "limit",
-        "of",
+        "limit per second",
+        "cost",
         "percent",
         "pressure",
         "rejected",

@@ -54,7 +54,7 @@ fn what_a_reload_and_a_restart_would_change() -> Result<()> {
         serde_json::from_str::<Value>(&check(&configuration, &["--json"])?)?,
         json!({
             "reload": {
-                "limits": [], "subscribers": [], "malformed": null,
+                "limits": [], "subscribers": [], "sieves": [], "malformed": null,
                 "lists": [], "exclude": null, "block": null,
             },
             "settings": [],
