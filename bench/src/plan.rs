@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     contender::{
         CONTENDERS, Contender, DROP, HASH_1, HASHLIMIT, NFTABLES, PARSE, TABLE_1, TABLE_2,
-        TABLE_BANS, TABLE_LISTED, TABLE_LISTS, TABLE_RANGE, WINDOW,
+        TABLE_BANS, TABLE_LISTED, TABLE_LISTS, TABLE_RANGE, TABLE_SIEVE, WINDOW,
     },
     scenario::{LARGE, Scenario},
 };
@@ -158,6 +158,7 @@ impl Plan {
                 TABLE_LISTS,
                 TABLE_LISTED,
                 TABLE_BANS,
+                TABLE_SIEVE,
                 HASH_1,
             ];
             let of_v4 = [TABLE_LISTS, TABLE_LISTED, TABLE_BANS];

@@ -7,10 +7,12 @@ use bench_common::Sink;
 use limiter_common::{
     address::Address,
     ban::{Ban, BanKey, FOREVER, MAX_REASON},
+    sieve::{Pressure, pressure_of_sieve},
 };
 use limiter_userspace::{
     config::{self, Buckets, Store},
     datapath::{BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings},
+    native::SieveSizes,
     policy::CompiledPolicy,
 };
 
@@ -34,6 +36,8 @@ pub(crate) enum Limits {
     ManyListed,
     /// As [`Limits::Address`], with 500 000 other addresses banned.
     ManyBans,
+    /// As [`Limits::Address`], with a sieve that scores every packet and drops none.
+    Sieve,
 }
 
 /// How many prefixes [`Limits::ManyOverrides`] and [`Limits::ManyListed`] have.
@@ -45,7 +49,11 @@ pub(crate) const BANS: u32 = 500_000;
 impl Limits {
     const fn count(self) -> u32 {
         match self {
-            Self::Address | Self::ManyOverrides | Self::ManyListed | Self::ManyBans => 1,
+            Self::Address
+            | Self::ManyOverrides
+            | Self::ManyListed
+            | Self::ManyBans
+            | Self::Sieve => 1,
             Self::AddressTwice | Self::AddressAndRange => 2,
             Self::Four => 4,
         }
@@ -94,6 +102,9 @@ impl Limits {
                 let _ = writeln!(text, "        - {prefix}/28");
             }
         }
+        if self == Self::Sieve {
+            text += "ip-rep: [{name: all, size: 15, pressure: {packets-per-second: 1}}]\n";
+        }
         if self == Self::ManyListed {
             text += "block: listed\nlists:\n  - name: listed\n    cidr:\n";
             // The first has the one source of the smallest flood; of a large one, one in 168 is
@@ -141,7 +152,8 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instan
         capacity: ROOM * limits.count(),
         ..Buckets::default()
     };
-    let settings = Settings::new(buckets, config.offenders, LogLevel::Off)?;
+    let mut settings = Settings::new(buckets, config.offenders, LogLevel::Off)?;
+    settings.sieves = SieveSizes::of(&policy.sieves);
     let measured = terms.sink != Sink::Nothing || terms.draw;
     // Where nothing is drawn and what passes goes on, it is the object that the daemon
     // loads.
@@ -157,6 +169,14 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instan
     }
     if limits == Limits::ManyBans {
         ban(instance.take_reputation(settings)?.bans_mut())?;
+    }
+    if limits == Limits::Sieve {
+        // Pressure that scores and rejects nobody, and does not end.
+        let reputation = instance.take_reputation(settings)?;
+        let pressure = Pressure::new(0, u64::MAX);
+        reputation
+            .sieves()
+            .set_pressure(pressure_of_sieve(0), pressure)?;
     }
     Ok(instance)
 }
@@ -180,6 +200,7 @@ mod tests {
             Limits::ManyOverrides,
             Limits::ManyListed,
             Limits::ManyBans,
+            Limits::Sieve,
         ] {
             for overridden in [None, Some(OVERRIDE)] {
                 let text = limits.configuration(1000, overridden);

@@ -82,6 +82,7 @@ pub(crate) const TABLE_4: &str = "limiter, table, 4 limits";
 pub(crate) const TABLE_LISTS: &str = "limiter, table, 100 k overrides";
 pub(crate) const TABLE_LISTED: &str = "limiter, table, 100 k listed";
 pub(crate) const TABLE_BANS: &str = "limiter, table, 500 k bans";
+pub(crate) const TABLE_SIEVE: &str = "limiter, table, sieve";
 pub(crate) const HASH_1: &str = "limiter, hash, 1 limit";
 pub(crate) const HASH_2: &str = "limiter, hash, 2 limits";
 pub(crate) const HASH_RANGE: &str = "limiter, hash, address + range";
@@ -91,7 +92,7 @@ pub(crate) const NFTABLES: &str = "nftables set";
 pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
 
 /// Everything that is compared, in the order in which it is shown.
-pub(crate) const CONTENDERS: [Contender; 16] = [
+pub(crate) const CONTENDERS: [Contender; 17] = [
     Contender::new(DROP, Kind::Program("drop_all")),
     Contender::new(PARSE, Kind::Program("parse_and_clock")),
     Contender::new(TABLE_1, Kind::Limiter(Store::Table, Limits::Address)),
@@ -110,6 +111,7 @@ pub(crate) const CONTENDERS: [Contender; 16] = [
         Kind::Limiter(Store::Table, Limits::ManyListed),
     ),
     Contender::new(TABLE_BANS, Kind::Limiter(Store::Table, Limits::ManyBans)),
+    Contender::new(TABLE_SIEVE, Kind::Limiter(Store::Table, Limits::Sieve)),
     Contender::new(HASH_1, Kind::Limiter(Store::Hash, Limits::Address)),
     Contender::new(HASH_2, Kind::Limiter(Store::Hash, Limits::AddressTwice)),
     Contender::new(

@@ -39,7 +39,9 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
                  limit, and another rate for each of {OVERRIDES} prefixes of 16 addresses. 100 k \
                  listed: 1 limit, and as many such prefixes on a list that is blocked, one in 168 \
                  of the largest flood's sources being on it. 500 k bans: 1 limit, and {BANS} \
-                 addresses banned that the flood does not come from."
+                 addresses banned that the flood does not come from. Sieve: 1 limit, and a \
+                 sieve of 10 lists with 2^15 addresses in the largest, under a pressure that \
+                 scores every packet and drops none."
             ),
             told: Some((
                 "yaml",
