@@ -15,7 +15,7 @@ use limiter_common::{
 use thiserror::Error;
 
 use super::{
-    bans::{AutomaticBans, ReplayedBan},
+    bans::{AutomaticBans, ReplayedBans},
     capture::Packet,
     engine::{Engine, EngineError},
 };
@@ -184,13 +184,12 @@ impl Replay {
         })
     }
 
-    /// Bans whom the last packets would have banned. Returns all bans, in the order of their times,
-    /// and how many more there were; `None`: no limit bans anybody.
+    /// Bans whom the last packets would have banned. Returns all bans; `None`: no limit bans anybody.
     ///
     /// # Errors
     ///
     /// The engine's.
-    pub fn finish(&mut self) -> Result<Option<(&[ReplayedBan], u64)>, EngineError> {
+    pub fn finish(&mut self) -> Result<Option<ReplayedBans<'_>>, EngineError> {
         if let Some(bans) = &mut self.bans {
             bans.look(&mut *self.engine)?;
         }

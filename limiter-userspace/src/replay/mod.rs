@@ -15,7 +15,7 @@ mod summary;
 mod timeline;
 
 pub use self::{
-    bans::ReplayedBan,
+    bans::{ReplayedBan, ReplayedBans},
     frame::CapturedFrame,
     judge::{Judged, OutOfTime, Replay, ReplayError, Strictest, slots},
     sources::{DroppedSource, Sources},

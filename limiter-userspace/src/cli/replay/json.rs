@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::bans::Bans;
 use crate::{
     policy::{Mode, Policy, owner_id},
-    replay::{Judged, ReplayedBan, Summary, slots},
+    replay::{Judged, ReplayedBans, Summary, slots},
 };
 
 /// The id of the one bucket of a limit for all sources.
@@ -105,7 +105,7 @@ pub(super) fn summary(
     out: &mut impl Write,
     policy: &Policy,
     summary: &Summary,
-    bans: Option<(&[ReplayedBan], u64)>,
+    bans: Option<ReplayedBans<'_>>,
 ) -> anyhow::Result<()> {
     let (passed, dropped) = (
         summary.of(Action::Pass).packets,
@@ -118,7 +118,7 @@ pub(super) fn summary(
             dropped,
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
-            bans: bans.map(|(bans, more)| Bans::new(policy, bans, more)),
+            bans: bans.map(|bans| Bans::new(policy, bans)),
         },
     };
     write_line(out, &line)

@@ -21,7 +21,7 @@ use crate::{
     datapath::preflight,
     policy::{CompiledPolicy, Policy},
     replay::{
-        Judged, Replay, ReplayedBan, Sources, Summary, Timeline,
+        Judged, Replay, ReplayedBans, Sources, Summary, Timeline,
         capture::Capture,
         engine::{Engine, KernelEngine, NativeEngine},
     },
@@ -157,13 +157,13 @@ impl<W: Write> Output<'_, W> {
         }
     }
 
-    fn finish(mut self, capture: &Path, bans: Option<(&[ReplayedBan], u64)>) -> anyhow::Result<()> {
+    fn finish(mut self, capture: &Path, bans: Option<ReplayedBans<'_>>) -> anyhow::Result<()> {
         if self.json {
             json::summary(&mut self.writer, self.policy, &self.summary, bans)?;
         } else {
             print::summary(&mut self.writer, self.policy, &self.summary, &self.sources)?;
-            if let Some((bans, more)) = bans {
-                bans::print(&mut self.writer, self.policy, bans, more)?;
+            if let Some(bans) = bans {
+                bans::print(&mut self.writer, self.policy, bans)?;
             }
         }
         self.writer.flush()?;
