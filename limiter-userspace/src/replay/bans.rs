@@ -39,6 +39,15 @@ pub struct ReplayedBan {
     pub mode: BanMode,
 }
 
+/// The bans of a replay, in the order of their times.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayedBans<'r> {
+    /// As many as are told one by one.
+    pub first: &'r [ReplayedBan],
+    /// How many there were.
+    pub total: u64,
+}
+
 /// Bans whom the daemon would ban: it looks at the offenders as often as the daemon does.
 #[derive(Debug)]
 pub(super) struct AutomaticBans {
@@ -153,8 +162,11 @@ impl AutomaticBans {
         });
     }
 
-    /// The bans in the order of their times, and how many more there were.
-    pub(super) fn made(&self) -> (&[ReplayedBan], u64) {
-        (&self.made, self.more)
+    /// The bans until now.
+    pub(super) fn made(&self) -> ReplayedBans<'_> {
+        ReplayedBans {
+            first: &self.made,
+            total: self.made.len() as u64 + self.more,
+        }
     }
 }

@@ -16,7 +16,7 @@ use limiter_common::{
 use thiserror::Error;
 
 use super::{
-    bans::{AutomaticBans, ReplayedBan},
+    bans::{AutomaticBans, ReplayedBans},
     capture::Packet,
     engine::{Engine, EngineError},
     pressure::{Pressures, UnderPressure},
@@ -212,13 +212,12 @@ impl Replay {
         })
     }
 
-    /// Bans whom the last packets would have banned. Returns all bans, in the order of their times,
-    /// and how many more there were; `None`: no limit bans anybody.
+    /// Bans whom the last packets would have banned. Returns all bans; `None`: no limit bans anybody.
     ///
     /// # Errors
     ///
     /// The engine's.
-    pub fn finish(&mut self) -> Result<Option<(&[ReplayedBan], u64)>, EngineError> {
+    pub fn finish(&mut self) -> Result<Option<ReplayedBans<'_>>, EngineError> {
         if let Some(bans) = &mut self.bans {
             bans.look(&mut *self.engine)?;
         }

@@ -16,7 +16,7 @@ mod summary;
 mod timeline;
 
 pub use self::{
-    bans::ReplayedBan,
+    bans::{ReplayedBan, ReplayedBans},
     frame::CapturedFrame,
     judge::{Judged, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, slots},
     pressure::UnderPressure,

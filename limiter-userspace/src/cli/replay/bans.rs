@@ -8,7 +8,7 @@ use super::print::time;
 use crate::{
     cli::render::{count, table},
     policy::Policy,
-    replay::ReplayedBan,
+    replay::{ReplayedBan, ReplayedBans},
     text::{period, short},
 };
 
@@ -36,8 +36,8 @@ struct Ban<'a> {
 }
 
 impl<'a> Bans<'a> {
-    pub(super) fn new(policy: &'a Policy, bans: &'a [ReplayedBan], more: u64) -> Self {
-        let first = bans.iter().map(|ban| Ban {
+    pub(super) fn new(policy: &'a Policy, bans: ReplayedBans<'a>) -> Self {
+        let first = bans.first.iter().map(|ban| Ban {
             t_ns: ban.t_ns,
             prefix: short(ban.prefix),
             limit: limit_name(policy, ban),
@@ -47,7 +47,7 @@ impl<'a> Bans<'a> {
             reason: &ban.reason,
         });
         Self {
-            total: bans.len() as u64 + more,
+            total: bans.total,
             first: first.collect(),
         }
     }
@@ -57,15 +57,14 @@ impl<'a> Bans<'a> {
 pub(super) fn print(
     out: &mut impl Write,
     policy: &Policy,
-    bans: &[ReplayedBan],
-    more: u64,
+    bans: ReplayedBans<'_>,
 ) -> anyhow::Result<()> {
-    if bans.is_empty() {
+    if bans.total == 0 {
         writeln!(out, "\nno limit bans anybody")?;
         return Ok(());
     }
     let header = ["ban", "by", "mode", "at", "for", "times", "reason"];
-    let rows = bans.iter().take(SHOWN).map(|ban| {
+    let rows = bans.first.iter().take(SHOWN).map(|ban| {
         [
             short(ban.prefix),
             limit_name(policy, ban).to_owned(),
@@ -77,7 +76,7 @@ pub(super) fn print(
         ]
     });
     writeln!(out, "\n{}", table(header, [3, 4, 5], rows))?;
-    let others = bans.len().saturating_sub(SHOWN) as u64 + more;
+    let others = bans.total.saturating_sub(SHOWN as u64);
     if others > 0 {
         writeln!(out, "and {} other bans", count(others))?;
     }

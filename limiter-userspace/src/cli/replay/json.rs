@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::{bans::Bans, sieves::SieveEnd};
 use crate::{
     policy::{Mode, Policy, owner_id},
-    replay::{Judged, ReplayedBan, SieveReplay, Summary, slots},
+    replay::{Judged, ReplayedBans, SieveReplay, Summary, slots},
 };
 
 /// The id of the one bucket of a limit for all sources.
@@ -109,7 +109,7 @@ pub(super) fn summary(
     out: &mut impl Write,
     policy: &Policy,
     summary: &Summary,
-    bans: Option<(&[ReplayedBan], u64)>,
+    bans: Option<ReplayedBans<'_>>,
     sieves: &[SieveReplay],
 ) -> anyhow::Result<()> {
     let (passed, dropped) = (
@@ -123,7 +123,7 @@ pub(super) fn summary(
             dropped,
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
-            bans: bans.map(|(bans, more)| Bans::new(policy, bans, more)),
+            bans: bans.map(|bans| Bans::new(policy, bans)),
             sieves: sieves
                 .iter()
                 .map(|sieve| SieveEnd::new(policy, sieve))

@@ -22,7 +22,7 @@ use crate::{
     datapath::preflight,
     policy::{CompiledPolicy, Policy},
     replay::{
-        Judged, Replay, ReplayedBan, SieveReplay, Sources, Summary, Timeline,
+        Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline,
         capture::Capture,
         engine::{Engine, KernelEngine, NativeEngine},
     },
@@ -162,15 +162,15 @@ impl<W: Write> Output<'_, W> {
     fn finish(
         mut self,
         capture: &Path,
-        bans: Option<(&[ReplayedBan], u64)>,
+        bans: Option<ReplayedBans<'_>>,
         sieves: &[SieveReplay],
     ) -> anyhow::Result<()> {
         if self.json {
             json::summary(&mut self.writer, self.policy, &self.summary, bans, sieves)?;
         } else {
             print::summary(&mut self.writer, self.policy, &self.summary, &self.sources)?;
-            if let Some((bans, more)) = bans {
-                bans::print(&mut self.writer, self.policy, bans, more)?;
+            if let Some(bans) = bans {
+                bans::print(&mut self.writer, self.policy, bans)?;
             }
             sieves::print(&mut self.writer, self.policy, sieves)?;
         }
