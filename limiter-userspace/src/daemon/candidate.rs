@@ -30,7 +30,7 @@ pub(super) struct Candidate {
     /// What the files of its lists have.
     pub(super) feeds: Feeds,
     /// When it was begun to read it.
-    pub(super) read_at: Timestamp,
+    pub(super) begun_at: Timestamp,
     /// Every name that was interned so far.
     pub(super) names: Names,
     pub(super) policy: CompiledPolicy,
@@ -106,7 +106,7 @@ pub(super) struct Read {
     config: Config,
     lists: Vec<ListRecord>,
     feeds: Feeds,
-    read_at: Timestamp,
+    begun_at: Timestamp,
     names: Names,
     policy: CompiledPolicy,
 }
@@ -120,7 +120,7 @@ impl Read {
         old: &Feeds,
         known: impl FnOnce(&Config) -> Known,
     ) -> Result<Self, CandidateError> {
-        let read_at = wall_clock_now();
+        let begun_at = wall_clock_now();
         let mut config = config::load_again(path, old)?;
         let known = known(&config);
         let names;
@@ -130,7 +130,7 @@ impl Read {
         Ok(Self {
             lists: ListRecord::all(&config.lists, &feeds),
             feeds,
-            read_at,
+            begun_at,
             config,
             names,
             policy,
@@ -169,7 +169,7 @@ impl Read {
             config: self.config,
             lists: self.lists,
             feeds: self.feeds,
-            read_at: self.read_at,
+            begun_at: self.begun_at,
             names: self.names,
             policy: self.policy,
             interfaces: names,

@@ -61,7 +61,7 @@ fn apply(
         config,
         lists,
         feeds: _,
-        read_at: _,
+        begun_at: _,
         names,
         policy,
         interfaces,

@@ -167,9 +167,9 @@ async fn try_reload(
     let mut candidate = read.check(interfaces, &ours).await?;
     let missing = candidate.looked.missing.clone();
     let after_restart = after_restart(daemon, &candidate.config)?;
-    let (read, read_at) = (mem::take(&mut candidate.feeds), candidate.read_at);
+    let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     put_in_force(daemon, candidate, None).await?;
-    feeds.replace(daemon, read, read_at);
+    feeds.replace(daemon, read, begun_at);
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
     Ok(Reloaded {

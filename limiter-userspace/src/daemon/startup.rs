@@ -156,11 +156,11 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let (reloads, requests) = reload::Requests::new();
     let metrics = listener.as_ref().map(Listener::address);
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
-    let (feeds, read_at) = (mem::take(&mut candidate.feeds), candidate.read_at);
+    let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     put_in_force(&daemon, candidate, resumed).await?;
     announce(&daemon);
     Ok(Started {
-        feeds: FeedKeeper::new(&daemon, feeds, read_at),
+        feeds: FeedKeeper::new(&daemon, feeds, begun_at),
         control,
         requests,
         files,

@@ -243,7 +243,7 @@ fn a_feed_that_is_refused() -> Result<()> {
     fs::remove_file(&path)?;
     check("cannot be read: No such file or directory …")?;
     feeding.replace("")?;
-    check("is refused: is empty…")?;
+    check("is refused: it is empty…")?;
 
     feeding.replace(&format!("{}nonsense\n", "10.77.0.4\n".repeat(20)))?;
     feeding.wait_until_blocked(BAD, false)?;

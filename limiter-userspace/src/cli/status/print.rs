@@ -110,7 +110,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
             traffic: limit.into(),
         })
         .collect();
-    writeln!(out, "{}\n", limits_table(&limits))?;
+    if !limits.is_empty() {
+        // There may be lists alone.
+        writeln!(out, "{}\n", limits_table(&limits))?;
+    }
 
     let malformed = malformed_action(&status.policy);
     // In the order of the table of reasons; those that never occurred say nothing.
