@@ -8,7 +8,7 @@ use limiter_common::{
     limit::{Cost, IdFormat},
 };
 
-use super::{Budget, Guarded, Role, Warning, Why};
+use super::{Budget, Guarded, Warning, Why};
 use crate::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
 
 const SECOND: u64 = 1_000_000_000;
@@ -90,6 +90,9 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         return None;
     }
     let address = guarded.address;
+    if policy.standing_with(limit, address).is_excluded() {
+        return None;
+    }
     let budget = budget(policy, limit, guarded)?;
     let rate = match policy.override_of(limit, address) {
         Some(other) => other.rate,
@@ -106,15 +109,22 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         limit: limit.name.clone(),
         cost: limit.cost,
         address,
-        role: match guarded.why {
-            Why::Ssh { .. } => Role::SshPeer,
-            Why::Gateway => Role::Gateway,
-        },
+        role: guarded.why.role(),
         others: Vec::new(),
         budget,
         rate,
         least,
     })
+}
+
+/// Whether an enforcing limit counts packets that somebody has to get through.
+pub(super) fn counts(limit: &Limit, guarded: &Guarded) -> bool {
+    let family = Address::from(guarded.address).family;
+    let packets = guarded.why.packets(family);
+    limit.mode == Mode::Enforce
+        && packets
+            .iter()
+            .any(|packets| packets.are_counted_by(limit, guarded.why))
 }
 
 /// Whose bucket of the limit the address spends from; `None`: none.

@@ -1,4 +1,4 @@
-//! Warns of limits that would lock out those without whom nobody reaches the machine: the peers
+//! Warns of limits and lists that would lock out those without whom nobody reaches the machine: the peers
 //! of its SSH sessions, and its default gateways.
 //!
 //! Who they are is asked of the kernel (`sessions`, `gateways`); what a policy means for them is
@@ -9,6 +9,7 @@
 //! (`protected`).
 
 mod addresses;
+mod blocked;
 mod gateways;
 mod lockout;
 mod protected;
@@ -25,6 +26,7 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 
 pub use self::{
+    blocked::{Blocked, Lockout},
     protected::{Protected, Refusal, Session},
     warning::{Budget, Role, Warning},
 };
@@ -55,6 +57,13 @@ enum Why {
 }
 
 impl Why {
+    const fn role(self) -> Role {
+        match self {
+            Self::Ssh { .. } => Role::SshPeer,
+            Self::Gateway => Role::Gateway,
+        }
+    }
+
     const fn ssh_port(self) -> Option<u16> {
         match self {
             Self::Ssh { port, .. } => Some(port),
@@ -77,9 +86,9 @@ enum GatherError {
     Routes(#[from] rtnetlink::Error),
 }
 
-/// What a policy's limits would do to those who should not be locked out of this machine, as it
+/// What a policy's lists and limits would do to those who should not be locked out of this machine, as it
 /// is now. What the kernel does not tell is not warned of.
-pub async fn warnings(policy: &Policy) -> Vec<Warning> {
+pub async fn warnings(policy: &Policy) -> Vec<Lockout> {
     let own = sessions::own();
     let own_port = own.and_then(|own| own.why.ssh_port());
     // The own one first: it is the one to be named where several are alike.
@@ -91,7 +100,7 @@ pub async fn warnings(policy: &Policy) -> Vec<Warning> {
     }
     guarded.extend(told("default gateways", gateways::all()).await);
     guarded.retain(|guarded| !guarded.address.is_loopback());
-    lockout::warnings(policy, guarded)
+    blocked::lockouts(policy, &guarded)
 }
 
 /// Writes the [`warnings`] to the log.

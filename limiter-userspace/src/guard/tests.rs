@@ -1,4 +1,4 @@
-use super::{lockout, sessions, *};
+use super::{blocked, sessions, *};
 use crate::config;
 
 const PEER: &str = "203.0.113.9";
@@ -15,10 +15,10 @@ fn gateway(address: &str) -> Guarded {
 }
 
 #[track_caller]
-fn warnings(guarded: &[Guarded], configuration: &str) -> Vec<Warning> {
+fn warnings(guarded: &[Guarded], configuration: &str) -> Vec<Lockout> {
     let config = config::parse(configuration, "test");
     let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-    lockout::warnings(&config.policy, guarded.iter().copied())
+    blocked::lockouts(&config.policy, guarded)
 }
 
 /// What is warned of, for those guarded.
@@ -271,4 +271,42 @@ fn the_environment_of_a_session() {
     check("UNKNOWN 65535 UNKNOWN 65535", None);
     check("", None);
     check("203.0.113.9 50000 192.0.2.1", None);
+}
+
+#[test]
+fn lists_block_and_spare() {
+    let configuration = |rest: &str| {
+        format!(
+            "lists: [{{name: them, cidr: 203.0.113.0/24}}, {{name: us, cidr: {PEER}}}]\n\
+             limits: {{PacketsPerIPAddress: {{burst: 1, count: 1, period: 1s{rest}\n"
+        )
+    };
+    let limited = "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 to {burst: 1, \
+                   count: 1, period: 1s} in packets, where it takes at least {burst: 20, count: \
+                   20, period: 1s}: give 203.0.113.9 an override with room";
+    let blocked = "the list them would block the SSH peer 203.0.113.9: put 203.0.113.9 on a list \
+                   that 'exclude' names";
+    let gone = "the list them would block the default gateway 203.0.113.1: put 203.0.113.1 on a \
+                list that 'exclude' names";
+    let guarded = [ssh(PEER), ssh(PEER), gateway("203.0.113.1")];
+    check(&guarded[..2], &configuration("}}"), &[limited]);
+    check(
+        &guarded,
+        &configuration("}}\nblock: them"),
+        &[blocked, gone],
+    );
+    check(
+        &guarded,
+        &configuration("}}\nblock: them\nexclude: us"),
+        &[gone],
+    );
+    check(&guarded[..2], &configuration("}}\nexclude: us"), &[]);
+    check(&guarded[..2], &configuration(", exclude: us}}"), &[]);
+    let by_limit = "the list us would block the SSH peer 203.0.113.9 for the limit \
+                    PacketsPerIPAddress: put 203.0.113.9 on a list that 'exclude' names";
+    check(
+        &guarded[..2],
+        &configuration(", block: us}}"),
+        &[by_limit, limited],
+    );
 }

@@ -48,7 +48,7 @@ pub enum Budget {
 }
 
 impl Role {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::SshPeer => "SSH peer",
             Self::Gateway => "default gateway",

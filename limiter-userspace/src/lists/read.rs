@@ -198,7 +198,7 @@ mod tests {
                 "?\n192.0.2.1\n",
                 "is refused: 1 of 2 entries cannot be read",
             ),
-            ("", "is refused: is empty"),
+            ("", "is refused: it is empty"),
         ] {
             fs::write(&path, text).expect("the file");
             let mut kept = read(&source, std::slice::from_ref(&old));

@@ -10,7 +10,7 @@ use limiter_common::{
     gcra::Report,
     packet::{self, Facts, Frame as _},
     policy::classify,
-    reason::Action,
+    reason::{Action, Reason},
 };
 use thiserror::Error;
 
@@ -91,7 +91,7 @@ pub struct Judged {
     /// Its source, when it is a good IP packet.
     pub source: Option<Address>,
     /// The strictest of the limits that count it and do more than observe; of packets that
-    /// pass only where it was asked for.
+    /// pass only where it was asked for, and never of those that a list blocks.
     pub strictest: Option<Strictest>,
 }
 
@@ -141,7 +141,9 @@ impl Replay {
                 .map_err(engine_error)?,
         };
         let action = verdict.action(&self.policy);
-        let strictest = if self.report_passed || action == Action::Drop {
+        // Whom a list blocks no limit asks for tokens.
+        let asked = verdict.reason != Reason::BlockedList;
+        let strictest = if asked && (self.report_passed || action == Action::Drop) {
             classify(&self.policy, &facts.source)
                 .map(|class| charge::Packet {
                     facts,

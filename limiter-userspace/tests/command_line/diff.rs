@@ -53,7 +53,10 @@ fn what_a_reload_and_a_restart_would_change() -> Result<()> {
     assert_eq!(
         serde_json::from_str::<Value>(&check(&configuration, &["--json"])?)?,
         json!({
-            "reload": {"limits": [], "subscribers": [], "malformed": null},
+            "reload": {
+                "limits": [], "subscribers": [], "malformed": null,
+                "lists": [], "exclude": null, "block": null,
+            },
             "settings": [],
             "restart": [],
         })

@@ -1,6 +1,6 @@
 //! What `limiter check` shows of a configuration.
 
-use std::{path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use serde_json::json;
 
@@ -68,4 +68,104 @@ fn as_json() {
         shown["limits"][2]["match"]["destinations"],
         json!(["192.0.2.53/32", "2001:db8::53/128"]),
     );
+}
+
+/// What `limiter check` says of a configuration with lists: on stdout, and its warnings of them.
+#[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
+fn check_lists(arguments: &[&str]) -> (String, Vec<String>) {
+    let directory = tempfile::tempdir().unwrap();
+    let yaml = "
+lists:
+  - {name: us, cidr: [10.0.0.0/8, 2001:db8::/32]}
+  - {name: feed, file: feed.txt}
+  - {name: unused, cidr: 192.0.2.1}
+exclude: us
+block: feed
+limits:
+  BytesPerSubscriber: {burst: 9000000, count: 9000000, period: 1s, exclude: feed}
+subscribers: {1: 203.0.113.0/24}
+";
+    let entries: Vec<String> = (0..16).map(|host| format!("198.51.100.{host}")).collect();
+    fs::write(directory.path().join("limiter.yaml"), yaml).unwrap();
+    fs::write(
+        directory.path().join("feed.txt"),
+        format!("{}\n10.1.0.0/16\nnobody\n", entries.join("\n")),
+    )
+    .unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_limiter"))
+        .arg("check")
+        .args(arguments)
+        .arg("limiter.yaml")
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    let warnings = warnings.lines().map(ToOwned::to_owned);
+    (
+        String::from_utf8(output.stdout).unwrap(),
+        warnings.collect(),
+    )
+}
+
+#[test]
+fn lists_as_a_table_and_warnings() {
+    let (shown, warnings) = check_lists(&[]);
+    let lines: Vec<String> = shown
+        .lines()
+        .skip(2)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "list IPv4 prefixes addresses IPv6 prefixes addresses used by",
+            "us 1 16 777 216 1 ≥ 2^96 exclude",
+            "feed 2 65 552 0 0 block, limits.BytesPerSubscriber.exclude",
+            "unused 1 1 0 0",
+            "1 subscriber",
+            "1 limit, 0 overrides; interfaces: none named: give them with -i",
+        ]
+    );
+    assert_eq!(
+        warnings,
+        [
+            "warning: feed.txt:18: invalid entry 'nobody', expected an address, prefix or range, \
+             such as '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'",
+            "warning: nothing uses the list unused: no 'exclude' or 'block' names it",
+            "warning: the lists us (exclude) and feed (block) both have 10.1.0.0/16: exclude wins",
+            "warning: the lists feed (block) and feed (limits.BytesPerSubscriber.exclude) both \
+             have 10.1.0.0/16, 198.51.100.0/28: block wins",
+        ]
+    );
+}
+
+#[test]
+fn lists_as_json() {
+    let (shown, _) = check_lists(&["--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["exclude"], json!(["us"]));
+    assert_eq!(shown["limits"][0]["exclude"], json!(["feed"]));
+    let feed = &shown["lists"][1];
+    assert_eq!(feed["ipv4_addresses"], 65_552);
+    assert_eq!(feed["ipv6_prefixes"], 0);
+    assert_eq!(
+        feed["used_by"],
+        json!([
+            {"list": "feed", "purpose": "block", "limit": null},
+            {"list": "feed", "purpose": "exclude", "limit": "BytesPerSubscriber"},
+        ])
+    );
+    let file = &feed["files"][0];
+    assert_eq!(
+        (
+            &file["path"],
+            &file["format"],
+            &file["entries"],
+            &file["bad"]
+        ),
+        (&json!("feed.txt"), &json!("plain"), &json!(17), &json!(1))
+    );
+    assert_eq!(shown["overlaps"][0]["prefixes"], json!(["10.1.0.0/16"]));
+    assert_eq!(shown["overlaps"][0]["holds"]["purpose"], "exclude");
 }

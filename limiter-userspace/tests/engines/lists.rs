@@ -19,9 +19,9 @@ use crate::{
     random,
 };
 
-const POLICIES: usize = 60;
+const POLICIES: usize = 40;
 
-const FRAMES: usize = 400;
+const FRAMES: usize = 300;
 
 const LISTS: usize = 4;
 

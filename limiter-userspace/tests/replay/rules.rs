@@ -24,9 +24,13 @@ enum Told {
     Never(&'static str, &'static str, [u64; 2]),
     /// No limit counts it.
     Unlimited,
+    /// A list has the source: it is excluded.
+    Excluded,
+    /// It is blocked, perhaps by a limit.
+    Blocked(Option<&'static str>),
 }
 
-use Told::{Drop, Never, Pass, Unlimited};
+use Told::{Blocked, Drop, Excluded, Never, Pass, Unlimited};
 
 impl Told {
     fn line(&self, n: usize, at_ms: u64) -> Value {
@@ -35,6 +39,8 @@ impl Told {
             Drop(..) => ("drop", "over_limit"),
             Never(..) => ("drop", "larger_than_burst"),
             Unlimited => ("pass", "unlimited"),
+            Excluded => ("pass", "excluded"),
+            Blocked(_) => ("drop", "blocked_list"),
         };
         let (limit, id, remaining, retry_in, reset_in) = match *self {
             Pass(limit, id, [remaining, retry_in, reset_in])
@@ -48,7 +54,8 @@ impl Told {
             Never(limit, id, [remaining, reset_in]) => {
                 (Some(limit), Some(id), Some(remaining), None, Some(reset_in))
             }
-            Unlimited => (None, None, None, None, None),
+            Blocked(limit) => (limit, None, None, None, None),
+            Unlimited | Excluded => (None, None, None, None, None),
         };
         json!({
             "n": n,
@@ -219,4 +226,43 @@ fn spending_only() -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Excluded before blocked, before the limits: one that blocks needs no rate, and one that excludes
+/// leaves the others as they are.
+#[test]
+fn lists() -> Result<()> {
+    const PER_RANGE: &str = "PacketsPerIPv4Range";
+    const PER_ADDRESS: &str = "PacketsPerIPAddress";
+    let config = "
+lists:
+  - {name: one, cidr: 10.0.0.1}
+  - {name: two, cidr: 10.0.0.2}
+  - {name: three, cidr: 10.0.0.3}
+  - {name: all, cidr: 10.0.0.0/30}
+exclude: one
+block: [one, two]
+limits:
+  PacketsPerIPAddress: {burst: 1, count: 1, period: 1s, exclude: [all]}
+  PacketsPerIPv4Range: {burst: 2, count: 1, period: 1s}
+  Blocking: {id: total, cost: packets, match: {destination-port: 2}, block: three}
+";
+    check(
+        config,
+        &[
+            (0, ONE, 60, Excluded),
+            (0, OTHER, 60, Blocked(None)),
+            (0, "10.0.0.3", 60, Blocked(Some("Blocking"))),
+            (0, "10.0.0.0", 60, Pass(PER_RANGE, RANGE, [1, 0, 1_000])),
+            (0, "10.0.0.0", 60, Pass(PER_RANGE, RANGE, [0, 1_000, 2_000])),
+            (0, "10.0.0.0", 60, Drop(PER_RANGE, RANGE, [0, 1_000, 2_000])),
+            (0, ONE, 60, Excluded),
+            (
+                1_000,
+                "10.0.0.4",
+                60,
+                Pass(PER_ADDRESS, "10.0.0.4", [0, 1_000, 1_000]),
+            ),
+        ],
+    )
 }

@@ -70,6 +70,7 @@ impl<'a> CheckedLists<'a> {
         }
     }
 
+    /// Prints a table, if there is a list.
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         if self.lists.is_empty() {
             return Ok(());
@@ -130,6 +131,6 @@ fn size(prefix: IpNet) -> u128 {
 fn addresses(number: u128) -> String {
     match u64::try_from(number) {
         Ok(number) if number < 1 << 40 => count(number),
-        _ => format!("2^{}", number.ilog2()),
+        _ => format!("≥ 2^{}", number.ilog2()),
     }
 }

@@ -37,7 +37,9 @@ pub(super) fn packet(out: &mut impl Write, policy: &Policy, packet: &Judged) -> 
         t_ns: packet.t_ns,
         verdict: packet.action.name(),
         reason: packet.verdict.reason.name(),
-        limit: strictest.and_then(|strictest| name(strictest.slot)),
+        limit: strictest
+            .map_or(packet.verdict.denied_by(), |strictest| Some(strictest.slot))
+            .and_then(name),
         id: strictest.map(|strictest| owner_id(&strictest.key.owner(), TOTAL)),
         remaining: strictest.map(|strictest| strictest.report.remaining),
         retry_in_ns: strictest.and_then(|strictest| strictest.report.retry_in_ns),

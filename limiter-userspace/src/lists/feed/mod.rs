@@ -35,7 +35,7 @@ pub struct Content {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Nothing is in it: a download failed, or is under way.
-    #[error("is empty: a list that is meant to have no addresses has a line with a comment, '#'")]
+    #[error("it is empty; a list that is meant to have no addresses has a comment, '#'")]
     Empty,
     /// A line is too long to be one.
     #[error("line {0} is longer than 64 KiB")]

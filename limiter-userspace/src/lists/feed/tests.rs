@@ -239,8 +239,7 @@ fn ipset_save() {
 
 #[test]
 fn what_is_no_feed_is_refused() {
-    let empty =
-        "is empty: a list that is meant to have no addresses has a line with a comment, '#'";
+    let empty = "it is empty; a list that is meant to have no addresses has a comment, '#'";
     refused(b"", Format::Auto, empty);
     refused(b"\xef\xbb\xbf \n\n", Format::Plain, empty);
     let mut long = b"192.0.2.1\n".to_vec();

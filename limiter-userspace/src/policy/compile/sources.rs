@@ -80,7 +80,7 @@ pub(super) fn compile(
         }
     }
     // Outer prefixes before those inside them.
-    sayings.sort_by_key(|(block, _)| (block.first, u128::MAX - block.last));
+    sayings.sort_unstable_by_key(|(block, _)| (block.first, u128::MAX - block.last));
     Ok([Family::V4, Family::V6].map(|family| ranges(family, &sayings, classes)))
 }
 

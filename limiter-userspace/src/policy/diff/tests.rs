@@ -217,10 +217,16 @@ fn as_json() {
     new.limits[0].mode = Mode::Off;
     new.limits[0].overrides.pop();
     new.malformed = Action::Pass;
+    new.lists = vec![List::new(
+        "us".to_owned(),
+        &vec!["192.0.2.0/24".parse().unwrap()],
+    )];
+    new.block = vec!["us".to_owned()];
     let terms = |mode| {
         serde_json::json!({
             "id": "ipAddress", "cost": "packets", "match": Match::default(), "mode": mode,
             "rate": {"burst": 20, "count": 10, "period_ns": 1_500_000_000},
+            "exclude": [], "block": [],
         })
     };
     assert_eq!(
@@ -237,6 +243,11 @@ fn as_json() {
             }],
             "subscribers": [],
             "malformed": {"old": "drop", "new": "pass"},
+            "lists": [{
+                "list": "us", "change": "added", "added": ["192.0.2.0/24"], "removed": [],
+            }],
+            "exclude": null,
+            "block": {"old": [], "new": ["us"]},
         })
     );
 }
