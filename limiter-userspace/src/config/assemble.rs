@@ -26,6 +26,8 @@ pub(super) struct Parts<'l> {
     /// Whether the file has no such section.
     pub(super) subscribers_missing: bool,
     pub(super) ip_rep: IpRep,
+    /// Whether the file has the section `bans`: operators ban, if nobody else does.
+    pub(super) bans: bool,
     pub(super) malformed: Action,
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
@@ -49,8 +51,12 @@ pub(super) fn policy(
         return None;
     }
     let file = surroundings.file;
-    if parts.limits.iter().next().is_none() && parts.exclude.is_empty() && parts.block.is_empty() {
-        let message = "limits nothing: it needs a section 'limits', 'overrides' or 'block'";
+    let has_lists = !(parts.exclude.is_empty() && parts.block.is_empty());
+    let has_anything =
+        parts.limits.iter().next().is_some() || has_lists || parts.ip_rep.is_used() || parts.bans;
+    if !has_anything {
+        let message =
+            "limits nothing: it needs a section 'limits', 'overrides', 'block', 'ip-rep' or 'bans'";
         problems.note(file, None, message.to_owned());
         return None;
     }

@@ -126,6 +126,7 @@ pub(super) fn read(
         subscribers: subscribers.unwrap_or_default(),
         subscribers_missing: fields.is_missing(SUBSCRIBERS),
         ip_rep: ip_rep.unwrap_or_else(IpRep::unreadable),
+        bans: fields.get(BANS).is_some(),
         malformed: fields.get(MALFORMED).map_or(Action::Drop, |node| {
             settings::read_malformed(&mut reader, node)
         }),

@@ -101,6 +101,6 @@ pub struct SieveExplanation {
     pub rejected_with: Option<u8>,
     /// The same in percent of the limit.
     pub rejected_from_percent: Option<f64>,
-    /// Whether it is rejected now, by one of the uses of the sieve.
+    /// Whether it is rejected now, by one of the uses of the sieve that do more than observe.
     pub rejected: bool,
 }

@@ -156,6 +156,52 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
     Ok(())
 }
 
+/// A sieve that no limit uses is for all packets, also those that no limit counts.
+#[test]
+fn a_sieve_for_all_packets() -> Result<()> {
+    let pinned = Pinned::start(
+        "\
+limits: {PacketsPerIPv6Range: {burst: 1, count: 1, period: 1h}}
+ip-rep:
+  - {name: main, buckets: 2, size: 4, percentage: 50, pressure: {packets-per-second: 1000}}
+",
+    )?;
+    flood(&pinned, || {
+        wait_for(|| Ok(pinned.counted("iprep")? > 0))?;
+        let used = &sieves(&pinned, &["main"])?[0]["uses"][0];
+        assert_eq!(used["limit"], Value::Null);
+        assert_eq!(used["cost"], "packets");
+        assert_metric(
+            &pinned.pair.server,
+            r#"limiter_sieve_pressure{sieve="main",use="*"} 2"#,
+        )
+    })?;
+    let dropped = pinned.counted("iprep")?;
+    let shown = pinned.limiter.show(&["stats", "--flat"])?;
+    let line = format!("limiter.sieve.main.use.*.iprep.packets {dropped}");
+    ensure!(
+        shown.lines().any(|told| told == line),
+        "{line} is not in\n{shown}"
+    );
+    Ok(())
+}
+
+/// What a limit that observes would have dropped for its sieve, passes.
+#[test]
+fn a_limit_that_observes_only_counts_whom_its_sieve_rejects() -> Result<()> {
+    let observing = CONFIGURATION.replace("period: 1s,", "period: 1s, mode: observe,");
+    let pinned = Pinned::start(&observing)?;
+    flood(&pinned, || {
+        let would_drop = |status: &Value| status["limits"]["All"]["would_drop_packets"].as_u64();
+        wait_for(|| Ok(would_drop(&pinned.limiter.status()?) > Some(0)))?;
+        let busy = pinned.limiter.show(&["explain", BUSY])?;
+        ensure!(busy.contains(" hits: dropped while p > 1, "), "{busy}");
+        Ok(())
+    })?;
+    assert_eq!(pinned.counted("iprep")?, 0);
+    Ok(())
+}
+
 #[test]
 fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;

@@ -20,11 +20,11 @@ fn a_file_that_is_no_configuration() {
         (b"mode: \xff", "is not UTF-8 text: invalid byte at offset 6"),
         (
             b"{}",
-            "limits nothing: it needs a section 'limits', 'overrides' or 'block'",
+            "limits nothing: it needs a section 'limits', 'overrides', 'block', 'ip-rep' or 'bans'",
         ),
         (
             b"mode: auto",
-            "limits nothing: it needs a section 'limits', 'overrides' or 'block'",
+            "limits nothing: it needs a section 'limits', 'overrides', 'block', 'ip-rep' or 'bans'",
         ),
     ] {
         assert_eq!(

@@ -147,7 +147,7 @@ fn a_policy_may_do_nothing_but_block() {
     );
     check(
         "lists: [{name: all, cidr: 0.0.0.0/0}]\n",
-        &[" limits nothing: it needs a section 'limits', 'overrides' or 'block'"],
+        &[" limits nothing: it needs a section 'limits', 'overrides', 'block', 'ip-rep' or 'bans'"],
     );
 }
 

@@ -58,6 +58,12 @@ impl IpRep {
         }
     }
 
+    /// Whether any of them is on.
+    pub(super) fn is_used(&self) -> bool {
+        let mut all = self.definitions.iter();
+        all.any(|definition| definition.sieve.is_on())
+    }
+
     /// The sieves, in the order of the file.
     pub(super) fn into_sieves(self) -> Vec<Sieve> {
         let sieves = self.definitions.into_iter();

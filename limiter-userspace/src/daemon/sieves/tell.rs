@@ -8,7 +8,7 @@ use crate::{
     config::nearest,
     control::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
     datapath::{Datapath, DatapathError, LoadedSieve, monotonic_now},
-    policy::Sieve,
+    policy::{Mode, Sieve, SieveUse},
     reputation::{
         lists::{entry, lists},
         pressure::{Budget, Load, Measured, rejected_from},
@@ -129,7 +129,12 @@ pub(in crate::daemon) fn explain(
         return Ok(Vec::new());
     }
     let now_ns = monotonic_now();
-    let uses = datapath.manifest().policy.sieve_uses();
+    let policy = &datapath.manifest().policy;
+    let uses = policy.sieve_uses();
+    let observes = |used: &&SieveUse| {
+        let mut limits = policy.limits.iter();
+        limits.any(|limit| Some(limit.id) == used.limit && limit.mode == Mode::Observe)
+    };
     let explanations = datapath.sieves().map(|loaded| {
         let sieve = loaded.configured;
         let found = datapath.sieved(&loaded, address);
@@ -138,7 +143,8 @@ pub(in crate::daemon) fn explain(
         // Who comes anew would come into the entry list, which is never rejected.
         let in_list = list.unwrap_or(sieve.buckets);
         let mut pressure = None;
-        for used in uses.iter().filter(|used| used.sieve == Some(loaded.number)) {
+        let uses = uses.iter().filter(|used| used.sieve == Some(loaded.number));
+        for used in uses.filter(|used| !observes(used)) {
             pressure = pressure.max(datapath.sieve_use(*used, now_ns)?.1);
         }
         Ok(SieveExplanation {
