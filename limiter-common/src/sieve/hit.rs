@@ -124,7 +124,9 @@ fn hit<M: Memory>(
         list = PERMA_BLOCK;
         moves = true;
     }
-    if moves {
+    // The busiest of a flood is mostly where he is to go.
+    let is_there = entry.list() == list && entry.previous(number) == list;
+    if moves && !is_there {
         memory.relink(place.entries, number, list);
     }
     Some(list)

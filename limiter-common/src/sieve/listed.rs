@@ -1,6 +1,9 @@
 //! An entry as it is kept elsewhere, and put back.
 
-use super::{Geometry, Lists, Memory, Place, Sieve, lists::NOBODY};
+use super::{
+    Geometry, Lists, Memory, Place, Sieve,
+    lists::{LOST, NOBODY},
+};
 use crate::{address::Address, table::HashKey};
 
 /// An address in a list.
@@ -25,7 +28,10 @@ pub fn listed<M: Memory>(
     let place = Place::new(&sieve.geometry, &sieve.region, hash_key, key);
     let lists = Lists::new(memory, place.entries);
     let number = lists.find(place.head(), key);
-    let entry = (number != NOBODY).then(|| lists.entry(number)).flatten()?;
+    if number == NOBODY || number == LOST {
+        return None;
+    }
+    let entry = lists.entry(number)?;
     let listed = Listed {
         key: *key,
         count: entry.count(),
