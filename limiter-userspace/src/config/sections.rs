@@ -71,19 +71,7 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> Option<Config> {
     let file = surroundings.file;
-    let root = match Node::parse(text) {
-        Ok(Node {
-            value: Value::Null, ..
-        }) => {
-            problems.note(file, None, source::Unreadable::Empty.to_string());
-            return None;
-        }
-        Ok(root) => root,
-        Err(error) => {
-            problems.note(file, error.at, error.message);
-            return None;
-        }
-    };
+    let root = root(text, file, problems)?;
     let mut reader = Reader::new(text, file, problems);
     let expected = format!("a map with the sections {}", SECTIONS.join(", "));
     let fields = reader.fields(&root, &expected, &SECTIONS)?;
@@ -173,6 +161,23 @@ pub(super) fn read(
         feeds: lists.feeds,
         policy,
     })
+}
+
+/// The text as a tree; `None`, which is noted: it is none, or an empty one.
+fn root<'t>(text: &'t str, file: FileNumber, problems: &mut Problems) -> Option<Node<'t>> {
+    match Node::parse(text) {
+        Ok(Node {
+            value: Value::Null, ..
+        }) => {
+            problems.note(file, None, source::Unreadable::Empty.to_string());
+            None
+        }
+        Ok(root) => Some(root),
+        Err(error) => {
+            problems.note(file, error.at, error.message);
+            None
+        }
+    }
 }
 
 /// Reads a section that stands in the configuration file or in a file of its own, which the

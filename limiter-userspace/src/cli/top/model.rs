@@ -43,7 +43,7 @@ pub(super) enum Page {
     Explanation {
         address: IpAddr,
         /// `None`: the daemon has not answered yet.
-        explanation: Option<Explanation>,
+        explanation: Option<Box<Explanation>>,
     },
 }
 
@@ -111,7 +111,7 @@ impl Model {
         ) = (&mut self.page, snapshot.explanation.take())
             && *address == told.address
         {
-            *explanation = Some(told);
+            *explanation = Some(Box::new(told));
         }
         if snapshot.by != self.by || (self.paused && self.is_grouped()) {
             return;

@@ -57,7 +57,7 @@ impl View {
                 explanation,
             } => {
                 let title = format!(" {address} ");
-                let lines = explained::lines(*address, explanation.as_ref(), &self.palette);
+                let lines = explained::lines(*address, explanation.as_deref(), &self.palette);
                 page::draw(frame, body, &title, lines);
             }
         }
