@@ -21,12 +21,13 @@ const QUIET_PER_SECOND: u32 = 2_000;
 
 const ATTACK: Duration = Duration::from_secs(12);
 
-/// The lists below the entry list hold 1 016 addresses: about as many as are busy.
+/// The entry list holds 2 048 addresses, so that all who are busy are known by it when they come a
+/// second time, and few enough that no quiet one is; and the lists below hold as many again.
 const CONFIGURATION: &str = "
 ip-rep:
   - name: main
-    buckets: 8
-    size: 10
+    buckets: 9
+    size: 11
     percentage: 90
     pressure: {packets-per-second: 20000}
 ";
