@@ -198,9 +198,10 @@ impl Engines {
             .entry(verdict.reason)
             .or_default()
             .add(length);
-        // Whom a list blocks is no offender.
+        // Whom a list blocks or a sieve drops for a limit is no offender.
+        let by_reputation = [Reason::BlockedList, Reason::Iprep, Reason::IprepPerma];
         self.refused +=
-            u64::from(verdict.denied_by().is_some() && verdict.reason != Reason::BlockedList);
+            u64::from(verdict.denied_by().is_some() && !by_reputation.contains(&verdict.reason));
         let action = verdict.action(&self.tables);
         for (slot, limit) in (0..).zip(&self.tables.limits) {
             let bit = 1 << slot;
