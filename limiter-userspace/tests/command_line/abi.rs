@@ -27,7 +27,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI that the table below is of.
 const TABLE_OF: u32 = 1;
 
-const SHAPES: [Shape<'static>; 15] = [
+const SHAPES: [Shape<'static>; 16] = [
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
@@ -44,6 +44,7 @@ const SHAPES: [Shape<'static>; 15] = [
         524_288,
         BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG,
     ),
+    shape("BAN_FILTER", MapType::Array, 4, 8, 131_080, BPF_F_MMAPABLE),
     shape(
         "BAN_LENGTHS",
         MapType::Array,

@@ -105,6 +105,36 @@ fn a_longer_ban_of_a_range_holds_when_that_of_an_address_has_ended() -> Result<(
     Ok(())
 }
 
+/// So many that the filter has bits of most of its words; they hold whatever is lifted, and when
+/// the filter is cleared of what was.
+#[test]
+fn many_bans_hold_and_those_that_are_lifted_do_not() -> Result<()> {
+    const BANS: u32 = 20_000;
+    let mut engines = engines()?;
+    let address = |number: u32| IpAddr::from(Ipv4Addr::from(number.wrapping_mul(0x9e37_79b1)));
+    for number in 0..BANS {
+        engines.ban(IpNet::from(address(number)), MINUTE)?;
+    }
+    for number in (0..BANS).filter(|number| number % 3 == 0) {
+        assert!(engines.unban(IpNet::from(address(number)))?);
+    }
+    for is_cleared in [false, true] {
+        if is_cleared {
+            engines.clear_ban_filter()?;
+        }
+        for number in (0..BANS).step_by(7) {
+            let expected = if number % 3 == 0 {
+                WithinLimits
+            } else {
+                Banned
+            };
+            let verdict = engines.judge(u64::from(is_cleared), &from(address(number)));
+            assert_eq!(verdict, expected, "{}, {is_cleared}", address(number));
+        }
+    }
+    Ok(())
+}
+
 fn before(prefix: IpNet) -> Option<IpAddr> {
     Some(match prefix.network() {
         IpAddr::V4(first) => Ipv4Addr::from(u32::from(first).checked_sub(1)?).into(),

@@ -118,6 +118,11 @@ impl Engines {
         self.trial.reputation_mut().bans_mut().insert(key, ban)
     }
 
+    /// Clears the kernel's filter of bans that were lifted.
+    pub(crate) fn clear_ban_filter(&self) -> Result<(), DatapathError> {
+        self.trial.reputation().bans().clear_filter()
+    }
+
     /// Lifts the ban of a prefix in both.
     pub(crate) fn unban(&mut self, prefix: IpNet) -> Result<bool, DatapathError> {
         let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());

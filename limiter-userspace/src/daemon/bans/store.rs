@@ -18,6 +18,10 @@ use super::{
 pub(in crate::daemon) use crate::reputation::{forgotten_at, prefix_of};
 use crate::{control::bans::BanReason, datapath::DatapathError};
 
+/// How many bans may be removed before what the filter still has of them is cleared; or as many as
+/// are left, if these are more.
+const MOST_REMOVED: u32 = 10_000;
+
 /// A prefix was not banned; nothing has changed.
 #[derive(Debug, Error)]
 pub(in crate::daemon) enum BanError {
@@ -99,6 +103,8 @@ pub(in crate::daemon) struct BanStore {
     counted: Option<u32>,
     tally: Tally,
     done: BTreeMap<Origin, BansDone>,
+    /// How many were removed since the filter was cleared.
+    removed: u32,
     /// How far ended bans were looked for.
     position: Option<u32>,
     /// When the first of those that were looked at since the start of the table is to be forgotten.
@@ -163,7 +169,9 @@ impl BanStore {
                 break;
             }
         }
-        table.keep_lengths(self.tally.lengths())
+        table.keep_lengths(self.tally.lengths())?;
+        self.removed = 0;
+        table.clear_filter()
     }
 }
 
@@ -306,6 +314,12 @@ impl<T: BanTable> Bans<'_, T> {
         if self.store.tally.remove(key, ban) {
             // Afterwards: as long as there is a ban of a length, it is looked for.
             self.table.keep_lengths(self.store.tally.lengths())?;
+        }
+        self.store.removed += 1;
+        // Reads all that are left: seldom enough to be little of what removing them took.
+        if self.store.removed > MOST_REMOVED.max(self.store.tally.entries()) {
+            self.table.clear_filter()?;
+            self.store.removed = 0;
         }
         Ok(())
     }

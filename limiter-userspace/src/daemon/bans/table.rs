@@ -31,6 +31,9 @@ pub(in crate::daemon) trait BanTable {
 
     /// From now on no other prefix lengths than these are looked for.
     fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError>;
+
+    /// Has packets whose prefixes were banned cost what those of others do.
+    fn clear_filter(&self) -> Result<(), DatapathError>;
 }
 
 impl BanTable for BanMaps {
@@ -64,5 +67,9 @@ impl BanTable for BanMaps {
 
     fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError> {
         self.keep_lengths(used)
+    }
+
+    fn clear_filter(&self) -> Result<(), DatapathError> {
+        self.clear_filter()
     }
 }

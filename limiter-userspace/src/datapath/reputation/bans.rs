@@ -5,16 +5,19 @@ use std::{cmp::Reverse, collections::HashSet};
 use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
 
+use super::ban_filter::BanFilter;
 use crate::datapath::{DatapathError, batch, hash, maps::error, pod::InMap};
 
 pub(in crate::datapath) const BANS: &str = "BANS";
 pub(in crate::datapath) const BAN_LENGTHS: &str = "BAN_LENGTHS";
+pub(in crate::datapath) const BAN_FILTER: &str = "BAN_FILTER";
 
 /// Reads and changes the maps of bans. One thread of one process changes them at a time; others
 /// may read meanwhile, as packets do.
 pub struct BanMaps {
     bans: HashMap<MapData, InMap<BanKey>, InMap<Ban>>,
     lengths: Array<MapData, u64>,
+    filter: BanFilter,
 }
 
 impl BanMaps {
@@ -24,12 +27,17 @@ impl BanMaps {
         Ok(Self {
             bans: open(BANS)?.try_into().map_err(error(BANS))?,
             lengths: open(BAN_LENGTHS)?.try_into().map_err(error(BAN_LENGTHS))?,
+            filter: BanFilter::new(open(BAN_FILTER)?.try_into().map_err(error(BAN_FILTER))?)?,
         })
     }
 
     /// The maps under their names.
-    pub(super) fn maps(&self) -> [(&'static str, &MapData); 2] {
-        [(BANS, self.bans.map()), (BAN_LENGTHS, self.lengths.map())]
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
+        [
+            (BANS, self.bans.map()),
+            (BAN_LENGTHS, self.lengths.map()),
+            (BAN_FILTER, self.filter.map()),
+        ]
     }
 
     /// The kernel's number of the map: another one has another.
@@ -97,6 +105,14 @@ impl BanMaps {
         self.set_lengths(lengths)
     }
 
+    /// Clears the bits of the filter that no ban has any more: those of bans that were removed stay
+    /// until then, and cost a look-up.
+    pub fn clear_filter(&self) -> Result<(), DatapathError> {
+        let bans = self.read()?;
+        self.filter.set_only(bans.iter().map(|(key, _)| key));
+        Ok(())
+    }
+
     /// Bans many prefixes.
     pub fn insert_all(&self, bans: &[(BanKey, Ban)]) -> Result<(), DatapathError> {
         let present = self.lengths()?;
@@ -108,6 +124,9 @@ impl BanMaps {
         // First: a ban of a length that the datapath does not look for would not hold.
         if lengths != present {
             self.set_lengths(lengths)?;
+        }
+        for (key, _) in bans {
+            self.filter.add(key);
         }
         let (keys, bans): (Vec<_>, Vec<_>) = bans
             .iter()

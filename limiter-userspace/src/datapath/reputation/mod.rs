@@ -1,5 +1,6 @@
 //! The maps of reputations: one set for all interfaces, whatever the buckets' scope.
 
+mod ban_filter;
 mod bans;
 mod sieves;
 
@@ -7,10 +8,11 @@ use aya::{
     EbpfLoader,
     maps::{Map, MapData},
 };
+use limiter_common::ban::Filter;
 
 pub use self::{bans::BanMaps, sieves::SieveMaps};
 use super::{DatapathError, Settings, named::NamedMaps};
-use bans::{BAN_LENGTHS, BANS};
+use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 
 /// Reads and changes the maps of reputations.
@@ -23,6 +25,7 @@ impl NamedMaps for ReputationMaps {
     const NAMES: &'static [&'static str] = &[
         BANS,
         BAN_LENGTHS,
+        BAN_FILTER,
         SIEVE_ENTRIES,
         SIEVE_HEADS,
         SIEVE_SHARDS,
@@ -58,6 +61,7 @@ impl NamedMaps for ReputationMaps {
     fn entries(map: &str, settings: Settings) -> Option<u32> {
         match map {
             BANS => Some(settings.bans.capacity),
+            BAN_FILTER => Some(Filter::words(settings.bans.capacity)),
             _ => sieves::entries(map, settings.sieves),
         }
     }
@@ -101,6 +105,8 @@ impl ReputationMaps {
 
 /// Has a loader make the maps as large as they are to be.
 pub(super) fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
-    loader.map_max_entries(BANS, settings.bans.capacity);
+    loader
+        .map_max_entries(BANS, settings.bans.capacity)
+        .map_max_entries(BAN_FILTER, Filter::words(settings.bans.capacity));
     sieves::size(loader, settings.sieves);
 }

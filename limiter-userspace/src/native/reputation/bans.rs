@@ -31,6 +31,10 @@ impl BanStore for MemoryBans {
         self.lengths[word as usize]
     }
 
+    fn may_have(&self, _key: &BanKey) -> bool {
+        true
+    }
+
     fn until(&self, key: &BanKey) -> Option<u64> {
         self.until_ns.get(key).copied()
     }

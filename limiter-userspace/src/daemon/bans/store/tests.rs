@@ -71,11 +71,19 @@ impl BanTable for Memory {
             .set(std::array::from_fn(|word| present[word] & used[word]));
         Ok(())
     }
+
+    fn clear_filter(&self) -> Result<(), DatapathError> {
+        Ok(())
+    }
 }
 
 impl ban::BanStore for Memory {
     fn lengths(&self, word: u32) -> u64 {
         self.lengths.get()[word as usize]
+    }
+
+    fn may_have(&self, _key: &BanKey) -> bool {
+        true
     }
 
     fn until(&self, key: &BanKey) -> Option<u64> {

@@ -2,8 +2,12 @@
 //!
 //! They stand in a hash map by prefix. A source is looked up under each prefix length that any ban
 //! has, which are few: most hosts ban addresses and, of IPv6, /64s. That is exact, takes any number
-//! of changes while packets come in, and costs nothing where nobody is banned.
+//! of changes while packets come in, and costs nothing where nobody is banned. Who is not banned
+//! nearly always learns it from a filter of one bit for each ban.
 
+mod filter;
+
+pub use self::filter::{BITS_PER_BAN, Filter, HEADER_WORDS};
 use crate::address::{Address, Family};
 
 /// How many words of prefix lengths there are: bit `n` of the first is that of IPv4 prefixes of
@@ -67,6 +71,14 @@ impl BanKey {
             reserved: 0,
             address: [high.to_be_bytes(), low.to_be_bytes()],
         }
+    }
+
+    /// All of it in three words: the family with the length, and both halves of the address.
+    #[inline(always)]
+    const fn words(&self) -> (u64, u64, u64) {
+        let [high, low] = self.address;
+        let shape = (self.family as u64) << 16 | self.prefix_length as u64;
+        (shape, u64::from_be_bytes(high), u64::from_be_bytes(low))
     }
 
     /// The prefix's first address.
@@ -136,6 +148,8 @@ impl Ban {
 pub trait BanStore {
     /// The prefix lengths that any ban has, as a word of bits: see [`LENGTH_WORDS`].
     fn lengths(&self, word: u32) -> u64;
+    /// Whether there may be a ban of that prefix; where there is one, always.
+    fn may_have(&self, key: &BanKey) -> bool;
     /// When the ban of that prefix ends, in nanoseconds; `None`: there is none.
     fn until(&self, key: &BanKey) -> Option<u64>;
 }
@@ -170,7 +184,8 @@ pub fn is_banned<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u
             }
             let key = BanKey::of_bit(source, word, lengths.trailing_zeros());
             lengths &= lengths - 1;
-            if let Some(until_ns) = bans.until(&key)
+            if bans.may_have(&key)
+                && let Some(until_ns) = bans.until(&key)
                 && now_ns() < until_ns
             {
                 return true;
