@@ -118,7 +118,7 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<B
     if !is(&decision.kind, "ban") || !(is(scope, "ip") || is(scope, "range")) {
         return Ok(None);
     }
-    let prefix = parse::prefix(&decision.value)?;
+    let prefix = parse::streamed(&decision.value)?;
     if matches!(action, Action::Del) {
         return Ok(Some(BanChange::Unban(prefix)));
     }
