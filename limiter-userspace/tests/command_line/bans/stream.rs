@@ -136,6 +136,8 @@ fn decisions_of_crowdsec() -> Result<()> {
             "duration": duration, "scenario": "crowdsecurity/ssh-bf", "uuid": "x",
         })
     };
+    let mut simulated = decision("198.51.100.11", "Ip", "ban", "4h");
+    simulated["simulated"] = json!(true);
     let first = json!({
         "new": [
             decision("198.51.100.7", "Ip", "ban", "3h59m49.5s"),
@@ -145,6 +147,7 @@ fn decisions_of_crowdsec() -> Result<()> {
             decision("198.51.100.9", "Ip", "ban", "-1m2s"),
             decision("198.51.100.10", "ip", "ban", "4h"),
             {"id": 7},
+            simulated,
         ],
         "deleted": null,
     });
@@ -162,7 +165,7 @@ fn decisions_of_crowdsec() -> Result<()> {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         summary(&output)?,
-        "banned 5, lifted 2, refused 0, bad 2, skipped 3"
+        "banned 5, lifted 2, refused 0, bad 2, skipped 4"
     );
     let told_of = text(&output.stderr)?;
     ensure!(
