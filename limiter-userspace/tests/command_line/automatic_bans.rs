@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
 use crate::{BINARY, pair, pinned::assert_metric, wait_for};
@@ -164,6 +164,28 @@ fn the_guard_holds() -> Result<()> {
         .collect();
     assert_eq!(refused.len(), 1, "{told:?}");
     assert_eq!(refused[0]["why"], "it is an address of this host");
+    Ok(())
+}
+
+#[test]
+fn who_sends_from_a_network_that_is_not_banned_is_banned_alone() -> Result<()> {
+    let pair = Pair::new(&["fd77::2/64".parse()?], &["fd77::1/64".parse()?])?;
+    let long = CONFIGURATION.replace("for: 3s, at-most: 6s", "for: 10m");
+    let limiter = start(&pair, &long)?;
+    let clients = ["fd77::2", "fd77::3", "fd77::4", "fd77::5"];
+    let mut found = Vec::new();
+    wait_for(|| {
+        for client in clients {
+            send(&pair, client, 100)?;
+        }
+        found = bans(&limiter)?;
+        Ok(found.len() >= clients.len())
+    })?;
+    let prefixes: Vec<_> = found.iter().map(|ban| ban["prefix"].clone()).collect();
+    assert_eq!(
+        prefixes,
+        clients.map(|client| json!(format!("{client}/128")))
+    );
     Ok(())
 }
 
