@@ -29,7 +29,10 @@ pub(super) struct LimitIndex(usize);
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Limits> {
     let entries = reader.entries(node, "a map of limit names to burst, count and period")?;
     if entries.is_empty() {
-        reader.error(node.at, "no limits: name at least one");
+        reader.error(
+            node.at,
+            "no limits: name at least one, or leave the section out",
+        );
     }
     let mut limits = Limits::default();
     for (name, body) in entries {

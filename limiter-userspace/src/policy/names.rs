@@ -79,6 +79,17 @@ impl Names {
             .or_else(|| self.0.get(name).copied())
     }
 
+    /// The name that has an interned id, also one that no limit has any more; `None`: none has.
+    #[must_use]
+    pub fn name(&self, id: LimitId) -> Option<&str> {
+        let built_in = BUILT_IN.iter().find(|limit| limit.id == id);
+        built_in.map(|limit| limit.name).or_else(|| {
+            let mut custom = self.0.iter();
+            let (name, _) = custom.find(|(_, other)| **other == id)?;
+            Some(name)
+        })
+    }
+
     /// The lowest id that no name has.
     fn free(&self) -> Option<LimitId> {
         let taken: BTreeSet<LimitId> = self.0.values().copied().collect();
@@ -170,6 +181,7 @@ mod tests {
             assert_eq!(names.id("Dns"), Some(LimitId(32)));
             assert_eq!(names.id("Web"), Some(LimitId(33)));
             assert_eq!(names.id("Abuse"), Some(LimitId(34)));
+            assert_eq!(names.name(LimitId(32)), Some("Dns"));
         }
     }
 
@@ -189,6 +201,9 @@ mod tests {
         assert_eq!(names.id("PacketsPerIPAddress"), Some(LimitId(1)));
         assert_eq!(names.id("Web"), Some(LimitId(32)));
         assert_eq!(names.id("Dns"), None);
+        assert_eq!(names.name(LimitId(1)), Some("PacketsPerIPAddress"));
+        assert_eq!(names.name(LimitId(32)), Some("Web"));
+        assert_eq!(names.name(LimitId(33)), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
 use crate::{BINARY, pair, pinned::assert_metric, wait_for};
@@ -85,8 +85,8 @@ fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<(
     ensure!(counted(&limiter, "over_limit")? >= 80);
 
     for (times, seconds) in [(1, 3), (2, 6)] {
-        send(&pair, "10.77.0.3", 300)?;
         let begun = Instant::now();
+        send(&pair, "10.77.0.3", 300)?;
         let found = wait_for_bans(&limiter, 1)?;
         assert_eq!(found[0]["prefix"], "10.77.0.3/32");
         assert_eq!(found[0]["limit"], "PacketsPerIPAddress");
@@ -168,6 +168,28 @@ fn the_guard_holds() -> Result<()> {
 }
 
 #[test]
+fn who_sends_from_a_network_that_is_not_banned_is_banned_alone() -> Result<()> {
+    let pair = Pair::new(&["fd77::2/64".parse()?], &["fd77::1/64".parse()?])?;
+    let long = CONFIGURATION.replace("for: 3s, at-most: 6s", "for: 10m");
+    let limiter = start(&pair, &long)?;
+    let clients = ["fd77::2", "fd77::3", "fd77::4", "fd77::5"];
+    let mut found = Vec::new();
+    wait_for(|| {
+        for client in clients {
+            send(&pair, client, 100)?;
+        }
+        found = bans(&limiter)?;
+        Ok(found.len() >= clients.len())
+    })?;
+    let prefixes: Vec<_> = found.iter().map(|ban| ban["prefix"].clone()).collect();
+    assert_eq!(
+        prefixes,
+        clients.map(|client| json!(format!("{client}/128")))
+    );
+    Ok(())
+}
+
+#[test]
 fn what_only_observes_is_told_and_bans_nobody() -> Result<()> {
     let pair = pair()?;
     let observing = CONFIGURATION.replace("range-after: 4", "mode: observe");
@@ -204,6 +226,25 @@ fn a_reload_bans_from_then_on() -> Result<()> {
         found.iter().all(|ban| ban["prefix"] == "10.77.0.4/32"),
         "{found:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_ban_tells_its_limit_also_when_that_is_gone() -> Result<()> {
+    let pair = pair()?;
+    let ban = "ban: {after: 100, within: 1s, for: 10m}";
+    let own = format!(
+        "limits: {{Own: {{id: ipAddress, cost: packets, burst: 9, count: 9, period: 1s, {ban}}}}}\n"
+    );
+    let limiter = start(&pair, &own)?;
+    send(&pair, "10.77.0.3", 300)?;
+    wait_for_bans(&limiter, 1)?;
+    limiter.configure(CONFIGURATION)?;
+    limiter.show(&["reload"])?;
+    assert_eq!(bans(&limiter)?[0]["limit"], "Own");
+    let explained = limiter.show(&["explain", "10.77.0.3"])?;
+    let expected = "BANNED by Own as 10.77.0.3, for ";
+    ensure!(explained.starts_with(expected), "{explained}");
     Ok(())
 }
 

@@ -165,7 +165,7 @@ fn columns_count_characters() {
         &[
             "1:25: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' or white \
              space, such as 'eth0'",
-            "2:9: no limits: name at least one",
+            "2:9: no limits: name at least one, or leave the section out",
         ],
     );
 }

@@ -49,7 +49,10 @@ fn names() {
 
 #[test]
 fn empty_sections() {
-    check("limits: {}", &["1:9: no limits: name at least one"]);
+    check(
+        "limits: {}",
+        &["1:9: no limits: name at least one, or leave the section out"],
+    );
     check(
         "limits:\n",
         &["1:7: expected a map of limit names to burst, count and period, found nothing"],

@@ -1,6 +1,6 @@
 //! Everything an operator and a bad day can do to a pinned limiter, in random order, under traffic:
-//! whoever keeps within the limit loses not one packet, whoever does not gets not one too many, and
-//! nothing that was counted is forgotten.
+//! whoever keeps within the limit loses not one packet, whoever does not gets not one too many, whoever
+//! is banned or listed gets none, and nothing that was counted is forgotten.
 //!
 //! It takes some 40 s, or the time in `LIMITER_TORTURE_SECONDS`. The order comes from a seed, which
 //! is told, and can be given as `LIMITER_TORTURE_SEED`. Needs root.

@@ -1,4 +1,7 @@
-//! Configurations to reload: in all of them an address has the same budget.
+//! Configurations to reload: in all of them an address has the same budget, and the same list is
+//! blocked.
+
+use std::path::Path;
 
 use fastrand::Rng;
 
@@ -16,7 +19,8 @@ const BROKEN: [&str; 5] = [
 ];
 
 /// The limit under test, and some others in any order: none of them drops a packet of the clients.
-pub(crate) fn good(rng: &mut Rng) -> String {
+/// Whom `feed` lists is blocked.
+pub(crate) fn good(rng: &mut Rng, feed: &Path) -> String {
     let rate = rng.u64(1..1_000);
     let custom = "{id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 53}";
     let mut others = vec![
@@ -43,10 +47,14 @@ pub(crate) fn good(rng: &mut Rng) -> String {
         format!("  PacketsPerIPAddress:192.0.2.{host}: {{burst: 9, count: {rate}, period: 1s}}\n")
     });
     let overrides: Vec<_> = overrides.collect();
+    let lists = format!(
+        "lists: [{{name: suspects, file: {}}}]\nblock: suspects\n",
+        feed.display()
+    );
     if overrides.is_empty() {
-        return format!("limits:\n{limits}");
+        return format!("{lists}limits:\n{limits}");
     }
-    format!("limits:\n{limits}overrides:\n{}", overrides.concat())
+    format!("{lists}limits:\n{limits}overrides:\n{}", overrides.concat())
 }
 
 /// One that is refused.

@@ -1,7 +1,8 @@
 //! What is done to the limiter.
 
 use std::{
-    path::Path,
+    fs,
+    path::{Path, PathBuf},
     process::Stdio,
     thread,
     time::{Duration, Instant},
@@ -14,12 +15,13 @@ use nix::{
     unistd::Pid,
 };
 use serde_json::Value;
+use tempfile::TempDir;
 use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
 
 use crate::{
     counters::{Counters, judged},
     policies,
-    traffic::{self, Traffic},
+    traffic::{self, SUSPECT, Traffic},
 };
 
 /// How long a step may take to show.
@@ -50,10 +52,16 @@ pub(crate) enum Step {
     Expire,
     /// SIGKILL while a policy waits to be confirmed, and another daemon.
     KillUnconfirmed,
+    /// The suspect is banned, or its ban is lifted.
+    Ban,
+    /// The same while no daemon runs.
+    BanPinned,
+    /// A feed lists the suspect, or does so no more.
+    List,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Reload,
         Self::ReloadBroken,
         Self::HangUp,
@@ -65,6 +73,9 @@ impl Step {
         Self::Upgrade,
         Self::Expire,
         Self::KillUnconfirmed,
+        Self::Ban,
+        Self::BanPinned,
+        Self::List,
     ];
 }
 
@@ -76,17 +87,23 @@ pub(crate) struct Scene {
     logs_verdicts: bool,
     /// What is in force.
     configuration: String,
+    is_banned: bool,
+    is_listed: bool,
     counters: Counters,
     traffic: Traffic,
     limiter: Limiter,
     pair: Pair,
     pins: PinDirectory,
+    /// Where the feed is.
+    feeds: TempDir,
 }
 
 impl Scene {
     pub(crate) fn new(mut rng: Rng) -> Result<Self> {
         let (pins, pair) = (PinDirectory::new()?, traffic::pair()?);
-        let configuration = policies::good(&mut rng);
+        let feeds = tempfile::tempdir()?;
+        write_feed(feeds.path(), false)?;
+        let configuration = policies::good(&mut rng, &feed(feeds.path()));
         let limiter = Limiter::start(
             Path::new(env!("CARGO_BIN_EXE_limiter")),
             &pair.server,
@@ -98,11 +115,14 @@ impl Scene {
             steps: Vec::new(),
             logs_verdicts: false,
             configuration,
+            is_banned: false,
+            is_listed: false,
             counters: Counters::default(),
             traffic: Traffic::start(&pair)?,
             limiter,
             pair,
             pins,
+            feeds,
         })
     }
 
@@ -192,6 +212,22 @@ impl Scene {
                 self.without_daemon()?;
                 self.restart_with(&[])?;
             }
+            Step::Ban => self.ban()?,
+            Step::BanPinned => {
+                self.limiter.kill()?;
+                self.ban()?;
+                self.without_daemon()?;
+                self.limiter.restart()?;
+            }
+            Step::List => {
+                let generation = self.generation()?;
+                self.is_listed = !self.is_listed;
+                write_feed(self.feeds.path(), self.is_listed)?;
+                self.wait_for("the list", |status| {
+                    status["policy"]["generation"] == generation + 1
+                })?;
+                self.shut_out()?;
+            }
         }
         self.check().map(drop)
     }
@@ -244,6 +280,19 @@ impl Scene {
         Ok(status)
     }
 
+    /// Bans the suspect, or lifts its ban.
+    fn ban(&mut self) -> Result<()> {
+        self.is_banned = !self.is_banned;
+        let command = if self.is_banned { "ban" } else { "unban" };
+        let pin = self.pins.argument();
+        self.limiter.show(&[command, &SUSPECT.to_string(), &pin])?;
+        self.shut_out()
+    }
+
+    fn shut_out(&mut self) -> Result<()> {
+        self.traffic.shut_out(self.is_banned || self.is_listed)
+    }
+
     /// Nobody is there but what is pinned, for some time.
     fn without_daemon(&mut self) -> Result<()> {
         ensure!(self.check()?["daemon"].is_null());
@@ -267,7 +316,7 @@ impl Scene {
 
     /// Writes another configuration, which is to be put in force.
     fn reconfigure(&mut self) -> Result<()> {
-        self.configuration = policies::good(&mut self.rng);
+        self.configuration = policies::good(&mut self.rng, &feed(self.feeds.path()));
         self.limiter.configure(&self.configuration)
     }
 
@@ -314,6 +363,22 @@ impl Scene {
         }
         Ok(())
     }
+}
+
+fn feed(directory: &Path) -> PathBuf {
+    directory.join("feed")
+}
+
+/// Writes the feed, as a whole: there is nobody but the suspect to be on it.
+fn write_feed(directory: &Path, is_listed: bool) -> Result<()> {
+    let text = if is_listed {
+        format!("{SUSPECT}\n")
+    } else {
+        "# nobody\n".to_owned()
+    };
+    let unfinished = directory.join("unfinished");
+    fs::write(&unfinished, text)?;
+    Ok(fs::rename(unfinished, feed(directory))?)
 }
 
 fn arguments<'a>(pin: &'a str, more: &[&'a str]) -> Vec<&'a str> {

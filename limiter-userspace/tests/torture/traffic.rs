@@ -1,4 +1,4 @@
-//! Two clients, and what of them arrives.
+//! The clients, and what of them arrives.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -26,6 +26,12 @@ const WITHIN_PER_SECOND: NonZeroU32 = NonZeroU32::new(200).unwrap();
 const BEYOND: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
 const BEYOND_PER_SECOND: NonZeroU32 = NonZeroU32::new(5_000).unwrap();
 
+/// Within its limit too, but at times on a list that is blocked, or banned.
+pub(crate) const SUSPECT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 4);
+
+/// Of how many packets none arrives of somebody who is dropped.
+const QUIET: u64 = 20;
+
 /// Longer than any run: clients send until they are stopped.
 const FOREVER: Duration = Duration::from_hours(24);
 
@@ -35,7 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A pair of namespaces with the clients' addresses.
 pub(crate) fn pair() -> Result<Pair> {
     let network = |address: Ipv4Addr| Ipv4Net::new(address, 24).map(IpNet::from);
-    Pair::new(&[network(WITHIN)?, network(BEYOND)?], &[network(SERVER)?])
+    let clients = [network(WITHIN)?, network(BEYOND)?, network(SUSPECT)?];
+    Pair::new(&clients, &[network(SERVER)?])
 }
 
 /// The clients while they send.
@@ -43,6 +50,9 @@ pub(crate) fn pair() -> Result<Pair> {
 pub(crate) struct Traffic {
     within: Client,
     beyond: Client,
+    suspect: Client,
+    /// How many packets had arrived of the suspect when it began to be dropped; `None`: it is not.
+    shut_out_at: Option<u64>,
     sink: UdpSink,
     /// [`monotonic_ns`] before the first packet.
     since_ns: u64,
@@ -61,17 +71,62 @@ impl Traffic {
             since_ns: monotonic_ns(),
             within: Client::start(pair, WITHIN, WITHIN_PER_SECOND)?,
             beyond: Client::start(pair, BEYOND, BEYOND_PER_SECOND)?,
+            suspect: Client::start(pair, SUSPECT, WITHIN_PER_SECOND)?,
+            shut_out_at: None,
         })
     }
 
-    /// Fails if a packet was lost that is within the limit, or one passed that is not.
+    /// From now on all packets of the suspect are dropped, or none. Fails if that cannot be seen.
+    pub(crate) fn shut_out(&mut self, is_shut_out: bool) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // Where the sink is held up, nothing arrives of anybody.
+            self.catch_up()?;
+            let (sent, arrived) = (self.suspect.progress.sent(), self.arrived(SUSPECT));
+            while self.suspect.progress.sent() < sent + QUIET {
+                ensure!(Instant::now() < deadline, "{SUSPECT} sends no more");
+                thread::sleep(Duration::from_millis(1));
+            }
+            self.catch_up()?;
+            let is_quiet = self.arrived(SUSPECT) == arrived;
+            if is_quiet == is_shut_out {
+                self.shut_out_at = is_shut_out.then_some(arrived);
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "{SUSPECT} is {}",
+                if is_quiet {
+                    "still dropped"
+                } else {
+                    "not dropped"
+                }
+            );
+        }
+    }
+
+    /// Fails if a packet was lost that is within the limit, or one passed that is not, or is of
+    /// somebody who is shut out.
     pub(crate) fn check(&self) -> Result<()> {
+        if let Some(before) = self.shut_out_at {
+            let arrived = self.arrived(SUSPECT);
+            ensure!(
+                arrived == before,
+                "{} passed of {SUSPECT}, which is shut out",
+                arrived - before
+            );
+        }
         let beyond = self.arrived(BEYOND);
         let most = self.most();
         ensure!(
             beyond <= most,
             "{beyond} passed of {BEYOND}, of at most {most}"
         );
+        self.catch_up()
+    }
+
+    /// Waits until all has arrived that was sent within the limit, and so what came before it.
+    fn catch_up(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             // In this order: all that was sent up to the second look had arrived at the first.
@@ -93,6 +148,7 @@ impl Traffic {
     pub(crate) fn finish(mut self) -> Result<()> {
         let beyond = self.beyond.stop()?;
         let within = self.within.stop()?;
+        self.suspect.stop()?;
         self.check()?;
         let most = self.most();
         let tally = self.sink.finish()?;

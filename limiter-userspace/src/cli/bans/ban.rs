@@ -23,7 +23,7 @@ pub(in crate::cli) struct BanArgs {
     /// The addresses and prefixes to drop every packet of
     #[arg(
         value_name = "ADDRESS|PREFIX",
-        value_parser = parse::prefix,
+        value_parser = parse::bannable,
         required_unless_present = "stdin",
         conflicts_with = "stdin"
     )]
@@ -52,7 +52,12 @@ pub(in crate::cli) struct BanArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Terms {
     /// For how long, such as 10m or 24h; until the ban is lifted unless it is given
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse::duration_ns)]
+    #[arg(
+        long = "for",
+        value_name = "DURATION",
+        value_parser = parse::duration_ns,
+        allow_hyphen_values = true
+    )]
     pub(super) for_ns: Option<u64>,
 
     /// Why: up to 88 bytes of text

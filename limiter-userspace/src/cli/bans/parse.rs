@@ -1,29 +1,31 @@
 //! What stands for a ban on the command line and in a stream.
 
-use std::net::IpAddr;
-
 use ipnet::IpNet;
 
-use crate::{config::duration, control::bans::BanReason};
+use crate::{
+    config::{duration, prefix::Written},
+    control::bans::BanReason,
+};
+
+/// An address or a prefix.
+pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
+    const EXPECTED: &str = "an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
+    let prefix = Written::parse(text).and_then(Written::prefix);
+    prefix.map_err(|error| error.why(EXPECTED))
+}
 
 /// An address or a prefix that may be banned.
-pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(address.into());
-    }
-    let prefix: IpNet = text.parse().map_err(|_| {
-        "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48".to_owned()
-    })?;
-    if prefix.trunc() != prefix {
-        return Err(format!(
-            "a prefix has no host bits set, did you mean {}?",
-            prefix.trunc()
-        ));
-    }
+pub(super) fn bannable(text: &str) -> Result<IpNet, String> {
+    let prefix = prefix(text)?;
     if prefix.prefix_len() == 0 {
-        return Err(format!("{prefix} would ban everybody"));
+        return Err("which would ban everybody".to_owned());
     }
     Ok(prefix)
+}
+
+/// Whom a stream names. Its errors name it, too: nobody sees the line beside them.
+pub(super) fn streamed(text: &str) -> Result<IpNet, String> {
+    bannable(text).map_err(|error| format!("invalid '{text}', {error}"))
 }
 
 /// For how many nanoseconds a ban is to last.
@@ -44,17 +46,35 @@ mod tests {
     fn prefixes() {
         let check = |text: &str, expected: Result<&str, &str>| {
             let expected = expected.map(|text| text.parse::<IpNet>().unwrap());
-            assert_eq!(prefix(text), expected.map_err(ToOwned::to_owned), "{text}");
+            assert_eq!(
+                bannable(text),
+                expected.map_err(ToOwned::to_owned),
+                "{text}"
+            );
         };
         check("192.0.2.7", Ok("192.0.2.7/32"));
         check("2001:db8::/48", Ok("2001:db8::/48"));
         check(
             "192.0.2.7/24",
-            Err("a prefix has no host bits set, did you mean 192.0.2.0/24?"),
+            Err("must have no host bits set, did you mean '192.0.2.0/24'?"),
         );
-        check("0.0.0.0/0", Err("0.0.0.0/0 would ban everybody"));
-        check("::/0", Err("::/0 would ban everybody"));
-        for text in ["", "eth0", "192.0.2", "192.0.2.0/33", "192.0.2.1-9"] {
+        // No packet has such a source: the ban would be of nobody.
+        check(
+            "::ffff:192.0.2.1",
+            Err("which stands for an IPv4 address, did you mean '192.0.2.1'?"),
+        );
+        check("0.0.0.0/0", Err("which would ban everybody"));
+        check("::/0", Err("which would ban everybody"));
+        // All of IPv6 may be asked for.
+        assert_eq!(prefix("::/0"), Ok("::/0".parse().unwrap()));
+        for text in [
+            "",
+            "[2001:db8::1]",
+            "eth0",
+            "192.0.2",
+            "192.0.2.0/33",
+            "192.0.2.1-9",
+        ] {
             let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
             check(text, Err(expected));
         }

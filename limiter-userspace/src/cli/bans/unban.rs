@@ -21,7 +21,7 @@ use crate::{
 #[command(group = ArgGroup::new("one of them").required(true).args(["prefixes", "all"]))]
 pub(in crate::cli) struct UnbanArgs {
     /// The addresses and prefixes, as `limiter bans` shows them
-    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
+    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::bannable)]
     prefixes: Vec<IpNet>,
 
     /// Lift all bans

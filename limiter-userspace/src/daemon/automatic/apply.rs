@@ -77,7 +77,7 @@ fn one(
     // Once for as long as they would be banned.
     let aside_until_ns = now_ns.saturating_add(terms.for_ns);
     if let Some(refusal) = protected.refusal(prefix) {
-        decider.set_aside(offence, aside_until_ns);
+        decider.refused(offence, aside_until_ns);
         let why = refusal.to_string();
         return Ok(Some(What::Refuses { why }));
     }

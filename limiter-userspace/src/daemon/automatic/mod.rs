@@ -58,8 +58,6 @@ struct Watcher {
     generation: Option<u64>,
     /// Each limit's drops.
     dropped: BTreeMap<LimitId, u64>,
-    /// Whether somebody's ban was put off at the last look.
-    is_delayed: bool,
     lines: Lines,
 }
 
@@ -119,7 +117,7 @@ impl Watcher {
         let dropped = limits
             .map(|limit| Ok((limit, datapath.limit_traffic(limit)?.dropped.packets)))
             .collect::<Result<BTreeMap<_, _>, DatapathError>>()?;
-        if dropped == self.dropped && !self.is_delayed {
+        if dropped == self.dropped && !self.decider.is_unfinished() {
             self.decider.nothing_new(now_ns);
             return Ok(Look::default());
         }
@@ -127,7 +125,6 @@ impl Watcher {
         let recorded = datapath.offenders()?;
         drop(datapath);
         let look = self.decider.look(now_ns, recorded.offenders);
-        self.is_delayed = !look.delayed.is_empty();
         for (limit, delayed) in &look.delayed {
             daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
         }

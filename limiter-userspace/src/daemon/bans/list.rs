@@ -7,14 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use limiter_common::{
     address::Address,
     ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
+    limit::LimitId,
 };
 
 use super::store::prefix_of;
 use crate::{
     control::bans::{BanStatus, BansPage, BansQuery},
-    daemon::offenders::limit_name,
     datapath::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now},
-    policy::{List, Policy},
+    policy::{List, Names, Policy},
 };
 
 /// Some of the bans that hold.
@@ -119,6 +119,7 @@ const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {
 /// Tells bans in the words of answers.
 struct Teller<'d> {
     policy: &'d Policy,
+    names: &'d Names,
     now_ns: u64,
     now: Timestamp,
 }
@@ -127,6 +128,7 @@ impl<'d> Teller<'d> {
     fn new(datapath: &'d Datapath) -> Self {
         Self {
             policy: &datapath.manifest().policy,
+            names: &datapath.manifest().names,
             now_ns: monotonic_now(),
             now: wall_clock_now(),
         }
@@ -140,8 +142,9 @@ impl<'d> Teller<'d> {
         BanStatus {
             prefix,
             limit: (ban.limit != Ban::BY_HAND).then(|| {
-                // One that the policy has no more.
-                limit_name(self.policy, ban.limit).unwrap_or_else(|| format!("limit {}", ban.limit))
+                // Also one that the policy has no more, unless its id was given to another.
+                let name = self.names.name(LimitId(ban.limit));
+                name.map_or_else(|| format!("limit {}", ban.limit), ToOwned::to_owned)
             }),
             reason: reason(ban),
             since: self.now.saturating_sub(ago).unwrap_or(self.now),

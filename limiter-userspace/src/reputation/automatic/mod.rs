@@ -36,7 +36,7 @@ use limiter_common::{
 
 pub use self::offence::Offence;
 use self::{
-    ranges::{Members, network_of, site_of},
+    ranges::{Members, around, is_range, network_of, site_of},
     window::{SLICES, Window},
 };
 use crate::policy::{AutomaticBan, Mode, Policy};
@@ -71,7 +71,7 @@ pub struct Look {
 /// Decides who is banned; by default nobody. Times are in nanoseconds of the decision's clock.
 ///
 /// Memory is bounded: some hundred bytes for each offender who is remembered, fewer than
-/// `range-after` members for each range that has banned ones, and who is set aside.
+/// `range-after` members for each range that has banned ones, and who is set aside or refused.
 #[derive(Debug, Default)]
 pub struct Decider {
     /// Of the limits that ban, by their interned ids.
@@ -80,6 +80,10 @@ pub struct Decider {
     members: Members,
     /// Those whose drops do not count, until when.
     aside: HashMap<Subject, u64>,
+    /// The ranges that are not banned as one, until when.
+    apart: HashMap<Subject, u64>,
+    /// Whether somebody may be found though nothing was dropped since the last look.
+    is_unfinished: bool,
     /// When the budget of bans is full again: its TAT.
     full_again_ns: u64,
     /// When the last look was.
@@ -139,6 +143,12 @@ impl Decider {
         interval.map(|interval| interval.min(LONGEST_INTERVAL))
     }
 
+    /// Whether the next look may find somebody though nothing was dropped since the last one.
+    #[must_use]
+    pub const fn is_unfinished(&self) -> bool {
+        self.is_unfinished
+    }
+
     /// A look at limits that have dropped nothing since the last one.
     pub const fn nothing_new(&mut self, now_ns: u64) {
         self.looked_ns = now_ns;
@@ -167,6 +177,7 @@ impl Decider {
                 *look.delayed.entry(offence.limit()).or_default() += 1;
             }
         }
+        self.is_unfinished = !look.delayed.is_empty();
         look
     }
 
@@ -175,7 +186,11 @@ impl Decider {
     pub fn banned(&mut self, offence: &Offence, until_ns: u64) -> Vec<BanKey> {
         // What was dropped before the ban came into force is in the next look.
         self.set_aside(offence, self.read_ns.saturating_add(1));
-        self.members.add(&offence.subject, until_ns);
+        // Nobody asks for the members of a range that is not banned as one.
+        let range = around(&offence.subject).filter(|range| !self.apart.contains_key(range));
+        if let Some(range) = range {
+            self.members.add(range, offence.prefix(), until_ns);
+        }
         self.members.take(&offence.subject)
     }
 
@@ -184,12 +199,24 @@ impl Decider {
         self.aside.insert(offence.subject, until_ns);
     }
 
+    /// Somebody whom the last look found must not be banned, and no look finds them before
+    /// `until_ns`. Of a range that is for one of its addresses: the others are found by themselves.
+    pub fn refused(&mut self, offence: &Offence, until_ns: u64) {
+        if is_range(&offence.prefix()) {
+            self.apart.insert(offence.subject, until_ns);
+            self.is_unfinished = true;
+        } else {
+            self.set_aside(offence, until_ns);
+        }
+    }
+
     /// Adds what offenders were dropped since the last look.
     fn add(&mut self, now_ns: u64, offenders: impl IntoIterator<Item = (OffenderKey, Offender)>) {
         let before_ns = mem::replace(&mut self.looked_ns, now_ns);
         let gap_ns = now_ns.saturating_sub(before_ns);
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
         self.aside.retain(|_, until_ns| *until_ns > read_ns);
+        self.apart.retain(|_, until_ns| *until_ns > now_ns);
         let offenders = self.merged(offenders);
         // Who was forgotten begins again, and is counted here no longer than there.
         self.sources.retain(|key, _| offenders.contains_key(key));
@@ -267,7 +294,9 @@ impl Decider {
                 });
             }
         }
-        networks.retain(|network, offence| self.is_offence(now_ns, network, offence));
+        networks.retain(|network, offence| {
+            !self.apart.contains_key(network) && self.is_offence(now_ns, network, offence)
+        });
         let sites = self.sites(&networks);
         let is_part = |of: &HashMap<Subject, Offence>, range: Option<Subject>| {
             range.is_some_and(|range| of.contains_key(&range))
@@ -302,7 +331,7 @@ impl Decider {
         };
         let banned = self.members.of(network);
         offence.members += banned.filter(|member| !is_dropped(member)).count() as u64;
-        is_range(terms, offence.members)
+        are_enough(terms, offence.members)
     }
 
     /// The /48s of which enough /64s offend or are banned.
@@ -325,7 +354,8 @@ impl Decider {
             });
             offence.members += banned.count() as u64;
             let terms = self.terms.get(&site.limit);
-            terms.is_some_and(|terms| is_range(terms, offence.members))
+            !self.apart.contains_key(site)
+                && terms.is_some_and(|terms| are_enough(terms, offence.members))
         });
         sites
     }
@@ -348,7 +378,7 @@ const fn slice_ns(terms: &AutomaticBan) -> u64 {
     terms.within_ns / SLICES
 }
 
-const fn is_range(terms: &AutomaticBan, members: u64) -> bool {
+const fn are_enough(terms: &AutomaticBan, members: u64) -> bool {
     matches!(terms.range_after, Some(least) if members >= least as u64)
 }
 

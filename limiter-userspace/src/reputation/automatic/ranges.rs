@@ -27,8 +27,15 @@ pub(super) fn site_of(limit: u16, address: &Address) -> Option<Subject> {
     matches!(address.family, Family::V6).then_some(Subject { limit, prefix })
 }
 
+/// Whether a prefix is a range, and not an address.
+pub(super) fn is_range(prefix: &BanKey) -> bool {
+    [NETWORK, SITE]
+        .map(u16::from)
+        .contains(&prefix.prefix_length())
+}
+
 /// The range that a prefix is a member of: the /64 of an address, the /48 of a /64.
-fn around(member: &Subject) -> Option<Subject> {
+pub(super) fn around(member: &Subject) -> Option<Subject> {
     let address = member.prefix.address();
     match member.prefix.prefix_length() {
         128 => network_of(member.limit, &address),
@@ -43,12 +50,9 @@ fn around(member: &Subject) -> Option<Subject> {
 pub(super) struct Members(HashMap<Subject, HashMap<BanKey, u64>>);
 
 impl Members {
-    /// A prefix is banned until `until_ns`.
-    pub(super) fn add(&mut self, member: &Subject, until_ns: u64) {
-        if let Some(range) = around(member) {
-            let members = self.0.entry(range).or_default();
-            members.insert(member.prefix, until_ns);
-        }
+    /// A member of a range is banned until `until_ns`.
+    pub(super) fn add(&mut self, range: Subject, member: BanKey, until_ns: u64) {
+        self.0.entry(range).or_default().insert(member, until_ns);
     }
 
     /// Those of a range.

@@ -215,8 +215,10 @@ fn wrong_usage() -> Result<()> {
     for (arguments, expected) in [
         (&["ban"][..], "<ADDRESS|PREFIX>"),
         (&["ban", "--stdin", "192.0.2.1"], "cannot be used with"),
-        (&["ban", "192.0.2.1/24"], "did you mean 192.0.2.0/24?"),
-        (&["ban", "::/0"], "::/0 would ban everybody"),
+        (&["ban", "192.0.2.1/24"], "did you mean '192.0.2.0/24'?"),
+        (&["ban", "::/0"], "which would ban everybody"),
+        (&["ban", "::ffff:192.0.2.1"], "did you mean '192.0.2.1'?"),
+        (&["ban", "192.0.2.1", "--for", "-5m"], "must be > 0"),
         (&["ban", "192.0.2.1", "--for", "10"], "its unit is missing"),
         (&["ban", "192.0.2.1", "--for", "0s"], "must be > 0"),
         (

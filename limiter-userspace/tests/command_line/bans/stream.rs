@@ -76,7 +76,7 @@ fn bad_lines_are_told_and_the_others_applied() -> Result<()> {
     let output = stream(
         &limiter,
         "# whom we know\n\n198.51.100.7\nnonsense\n198.51.100.0/23\n10.77.0.1 1h\n\
-         2001:db8::/48 1x because\n203.0.113.9 1h because\nunban 198.51.100.9\n\0\n",
+         2001:db8::/48 1x because\n203.0.113.9 1h because\nunban 198.51.100.9\n\u{1b}[31m\n",
     )?;
     assert_eq!(output.status.code(), Some(1));
     let counts = "banned 3, lifted 0, refused 1, bad 3, not banned before 1";
@@ -88,8 +88,8 @@ fn bad_lines_are_told_and_the_others_applied() -> Result<()> {
     assert_eq!(
         lines,
         [
-            &format!("line 10: {expected}"),
-            &format!("line 4: {expected}"),
+            &format!("line 10: invalid '\\u{{1b}}[31m', {expected}"),
+            &format!("line 4: invalid 'nonsense', {expected}"),
             "line 6: 10.77.0.1 is not banned: it is an address of this host; --force bans it all \
              the same",
             "line 7: '1x' is no duration: unknown unit 'x', must be one of ns, us, ms, s, m, h",
@@ -136,6 +136,8 @@ fn decisions_of_crowdsec() -> Result<()> {
             "duration": duration, "scenario": "crowdsecurity/ssh-bf", "uuid": "x",
         })
     };
+    let mut simulated = decision("198.51.100.11", "Ip", "ban", "4h");
+    simulated["simulated"] = json!(true);
     let first = json!({
         "new": [
             decision("198.51.100.7", "Ip", "ban", "3h59m49.5s"),
@@ -145,6 +147,7 @@ fn decisions_of_crowdsec() -> Result<()> {
             decision("198.51.100.9", "Ip", "ban", "-1m2s"),
             decision("198.51.100.10", "ip", "ban", "4h"),
             {"id": 7},
+            simulated,
         ],
         "deleted": null,
     });
@@ -162,7 +165,7 @@ fn decisions_of_crowdsec() -> Result<()> {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         summary(&output)?,
-        "banned 5, lifted 2, refused 0, bad 2, skipped 3"
+        "banned 5, lifted 2, refused 0, bad 2, skipped 4"
     );
     let told_of = text(&output.stderr)?;
     ensure!(

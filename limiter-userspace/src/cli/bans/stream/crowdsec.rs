@@ -45,6 +45,9 @@ struct Decision {
     kind: String,
     duration: Option<String>,
     scenario: Option<String>,
+    /// Whether it is only told what would be done.
+    #[serde(default)]
+    simulated: bool,
     /// Of a single one.
     action: Option<Action>,
 }
@@ -111,14 +114,15 @@ impl Reader<'_> {
     }
 }
 
-/// What a decision comes to; `None`: it is no ban of addresses, or has ended.
+/// What a decision comes to; `None`: it is no ban of addresses, is simulated, or has ended.
 fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<BanChange>, String> {
     let is = |text: &str, expected: &str| text.eq_ignore_ascii_case(expected);
     let scope = decision.scope.as_str();
-    if !is(&decision.kind, "ban") || !(is(scope, "ip") || is(scope, "range")) {
+    let is_ban = is(&decision.kind, "ban") && !decision.simulated;
+    if !is_ban || !(is(scope, "ip") || is(scope, "range")) {
         return Ok(None);
     }
-    let prefix = parse::prefix(&decision.value)?;
+    let prefix = parse::streamed(&decision.value)?;
     if matches!(action, Action::Del) {
         return Ok(Some(BanChange::Unban(prefix)));
     }

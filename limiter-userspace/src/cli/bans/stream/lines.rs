@@ -55,7 +55,7 @@ fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
         None => None,
     };
     if let Some((whom, rest)) = lifted {
-        let prefix = parse::prefix(whom)?;
+        let prefix = parse::streamed(whom)?;
         return if rest.is_empty() {
             Ok(Some(BanChange::Unban(prefix)))
         } else {
@@ -64,7 +64,7 @@ fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
             ))
         };
     }
-    let prefix = parse::prefix(whom)?;
+    let prefix = parse::streamed(whom)?;
     // A reason that begins with a number would be taken for a duration that is wrong: better an
     // error than a ban that never ends.
     let (for_ns, reason) = if rest.starts_with(|first: char| first.is_ascii_digit()) {
@@ -148,12 +148,21 @@ mod tests {
             ),
             (
                 "192.0.2.1/24",
-                error("a prefix has no host bits set, did you mean 192.0.2.0/24?"),
+                error(
+                    "invalid '192.0.2.1/24', must have no host bits set, did you mean \
+                     '192.0.2.0/24'?",
+                ),
             ),
-            ("0.0.0.0/0", error("0.0.0.0/0 would ban everybody")),
+            (
+                "0.0.0.0/0",
+                error("invalid '0.0.0.0/0', which would ban everybody"),
+            ),
             (
                 "unban",
-                error("expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48"),
+                error(
+                    "invalid '', expected an address or a prefix, such as 192.0.2.1 or \
+                     2001:db8::/48",
+                ),
             ),
         ];
         for (line, expected) in rows {

@@ -21,7 +21,7 @@ use crate::{
     cli::{ReadArgs, print_json},
     control::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
     guard::Session,
-    text::short,
+    text::{one_line, short},
 };
 
 /// How long more is waited for: a request for each of a thousand lines a second costs the daemon
@@ -209,6 +209,8 @@ impl Applying<'_> {
 
     fn say(&self, line: &str) {
         // Nobody is left to be told when stderr is gone.
-        self.bar.suspend(|| _ = writeln!(io::stderr(), "{line}"));
+        // What it quotes of the stream may be anything.
+        self.bar
+            .suspend(|| _ = writeln!(io::stderr(), "{}", one_line(line)));
     }
 }

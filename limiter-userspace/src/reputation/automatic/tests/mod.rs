@@ -140,7 +140,7 @@ pub(super) fn shown(prefix: &BanKey) -> String {
     }
 }
 
-fn told(offence: &Offence) -> (u16, String, u64, u64) {
+pub(super) fn told(offence: &Offence) -> (u16, String, u64, u64) {
     let prefix = shown(&offence.prefix());
     (offence.limit().0, prefix, offence.drops, offence.members)
 }

@@ -1,6 +1,6 @@
 //! Cases worked out by hand.
 
-use super::{MS, SECOND, Scene, ns, policy, shown, terms};
+use super::{MS, SECOND, Scene, ns, policy, shown, terms, told};
 use crate::{
     policy::{AutomaticBan, Mode},
     reputation::automatic::{BANS_PER_SECOND, Decider},
@@ -192,6 +192,40 @@ fn addresses_of_a_network_are_banned_as_one() {
     scene.check(2_000, &[(1, "2001:db8:0:1::/64", 100, 100)]);
     scene.drops(2_500, 1, "2001:db8::4", 1);
     scene.check(3_000, &[(1, "2001:db8::/64", 298, 4)]);
+}
+
+/// Nobody goes free for being near somebody who must not be banned.
+#[test]
+fn addresses_of_a_network_that_is_refused_are_banned_alone() {
+    let mut scene = Scene::new(&[terms(100, Some(4))]);
+    let hosts = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4"];
+    for (host, drops) in hosts.iter().zip([100, 200, 99, 300]) {
+        scene.drops(0, 1, host, drops);
+    }
+    let look = scene.look(1_000);
+    assert_eq!(shown(&look.offences[0].prefix()), "2001:db8::/64");
+    scene.decider.refused(&look.offences[0], ns(5_000));
+    assert!(scene.decider.is_unfinished());
+    let alone = [(1, hosts[3], 300, 1), (1, hosts[1], 200, 1)];
+    let look = scene.look(2_000);
+    let found = look.offences.iter().map(told).collect::<Vec<_>>();
+    assert_eq!(found.len(), 3);
+    for (offence, expected) in look.offences.iter().zip(alone) {
+        let (limit, prefix, drops, members) = told(offence);
+        assert_eq!((limit, prefix.as_str(), drops, members), expected);
+        scene.decider.banned(offence, ns(60_000));
+    }
+    // It is this one for whom the network was refused.
+    scene.decider.refused(&look.offences[2], ns(60_000));
+    assert!(!scene.decider.is_unfinished());
+    scene.drops(2_500, 1, hosts[0], 100);
+    scene.drops(2_500, 1, hosts[2], 1);
+    scene.check(3_000, &[(1, hosts[2], 100, 1)]);
+    // After its time it is asked for again.
+    for host in 0x10..0x74 {
+        scene.drops(5_500, 1, &format!("2001:db8::{host:x}"), 1);
+    }
+    scene.check(6_000, &[(1, "2001:db8::/64", 100, 100)]);
 }
 
 #[test]
