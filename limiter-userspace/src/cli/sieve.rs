@@ -76,7 +76,8 @@ fn print(out: &mut impl Write, sieve: &SieveStatus) -> anyhow::Result<()> {
     if !brief.uses.is_empty() {
         writeln!(out, "{}", uses_table(&brief.uses))?;
     }
-    let pressure = brief.uses.iter().filter_map(|used| used.pressure).max();
+    let enforcing = brief.uses.iter().filter(|used| !used.observes);
+    let pressure = enforcing.filter_map(|used| used.pressure).max();
     writeln!(out, "{}", lists_table(lists, pressure))?;
     let Some(perma_block) = lists.first().filter(|list| !list.busiest.is_empty()) else {
         return Ok(());
@@ -110,7 +111,10 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
             used.percent.map_or_else(none, percent),
             used.pressure
                 .map_or_else(none, |pressure| pressure.to_string()),
-            rejected(used.pressure),
+            match rejected(used.pressure) {
+                lists if used.observes && used.pressure > Some(0) => format!("would be {lists}"),
+                lists => lists,
+            },
             count(used.arrived_packets),
             count(used.iprep_packets),
             count(used.iprep_perma_packets),
@@ -132,7 +136,7 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
 }
 
 /// Which lists a pressure rejects.
-pub(super) fn rejected(pressure: Option<u8>) -> String {
+fn rejected(pressure: Option<u8>) -> String {
     match pressure {
         None | Some(0) => "nobody".to_owned(),
         Some(1) => "list 0".to_owned(),
@@ -189,10 +193,10 @@ pub(super) fn explained(explanation: &SieveExplanation) -> String {
     };
     let fate = match (explanation.rejected_with, explanation.rejected_from_percent) {
         (Some(pressure), Some(from)) => {
-            let when = if explanation.rejected {
-                "DROPPED now, as long as"
-            } else {
-                "dropped while"
+            let when = match explanation {
+                SieveExplanation { rejected: true, .. } => "DROPPED now, as long as",
+                SieveExplanation { observed: true, .. } => "dropped, but for mode observe, while",
+                _ => "dropped while",
             };
             format!(
                 ": {when} p > {}, that is from {} of the limit on",
@@ -223,10 +227,13 @@ pub(super) fn line(sieve: &SieveBrief) -> String {
             match used.pressure {
                 None => format!("{by}{share}: no pressure"),
                 Some(pressure) => {
-                    format!(
-                        "{by}{share}: pressure {pressure}, rejects {}",
-                        rejected(Some(pressure))
-                    )
+                    let rejects = if used.observes {
+                        "would reject"
+                    } else {
+                        "rejects"
+                    };
+                    let lists = rejected(Some(pressure));
+                    format!("{by}{share}: pressure {pressure}, {rejects} {lists}")
                 }
             }
         })
