@@ -17,6 +17,9 @@ use crate::control::{
 /// How many of the busiest addresses of a list are shown; JSON has more.
 const SHOWN: usize = 3;
 
+/// Of a sieve without a use that is on.
+const UNUSED: &str = "nobody uses it: its limits are off";
+
 #[derive(Debug, Args)]
 pub(super) struct SieveArgs {
     /// Only the sieve of this name
@@ -73,7 +76,9 @@ fn print(out: &mut impl Write, sieve: &SieveStatus) -> anyhow::Result<()> {
             "address"
         )
     )?;
-    if !brief.uses.is_empty() {
+    if brief.uses.is_empty() {
+        writeln!(out, "{UNUSED}")?;
+    } else {
         writeln!(out, "{}", uses_table(&brief.uses))?;
     }
     let enforcing = brief.uses.iter().filter(|used| !used.observes);
@@ -217,7 +222,7 @@ pub(super) fn line(sieve: &SieveBrief) -> String {
         return format!("sieve {name}: off");
     }
     let entries = usize::try_from(sieve.entries).unwrap_or(usize::MAX);
-    let pressures: Vec<_> = sieve
+    let uses: Vec<_> = sieve
         .uses
         .iter()
         .map(|used| {
@@ -241,6 +246,32 @@ pub(super) fn line(sieve: &SieveBrief) -> String {
     format!(
         "sieve {name}: {} known; {}",
         counted(entries, "address"),
-        pressures.join("; ")
+        if uses.is_empty() {
+            UNUSED.to_owned()
+        } else {
+            uses.join("; ")
+        }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sieve_on_one_line() {
+        let sieve = |size| SieveBrief {
+            sieve: "main".to_owned(),
+            buckets: 4,
+            size,
+            percentage: 90.0,
+            entries: 1,
+            uses: Vec::new(),
+        };
+        assert_eq!(line(&sieve(0)), "sieve main: off");
+        assert_eq!(
+            line(&sieve(6)),
+            "sieve main: 1 address known; nobody uses it: its limits are off"
+        );
+    }
 }
