@@ -17,6 +17,9 @@ use crate::control::{
 /// How many of the busiest addresses of a list are shown; JSON has more.
 const SHOWN: usize = 3;
 
+/// Of a sieve without a use that is on.
+const UNUSED: &str = "nobody uses it: its limits are off";
+
 #[derive(Debug, Args)]
 pub(super) struct SieveArgs {
     /// Only the sieve of this name
@@ -73,10 +76,13 @@ fn print(out: &mut impl Write, sieve: &SieveStatus) -> anyhow::Result<()> {
             "address"
         )
     )?;
-    if !brief.uses.is_empty() {
+    if brief.uses.is_empty() {
+        writeln!(out, "{UNUSED}")?;
+    } else {
         writeln!(out, "{}", uses_table(&brief.uses))?;
     }
-    let pressure = brief.uses.iter().filter_map(|used| used.pressure).max();
+    let enforcing = brief.uses.iter().filter(|used| !used.observes);
+    let pressure = enforcing.filter_map(|used| used.pressure).max();
     writeln!(out, "{}", lists_table(lists, pressure))?;
     let Some(perma_block) = lists.first().filter(|list| !list.busiest.is_empty()) else {
         return Ok(());
@@ -110,7 +116,10 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
             used.percent.map_or_else(none, percent),
             used.pressure
                 .map_or_else(none, |pressure| pressure.to_string()),
-            rejected(used.pressure),
+            match rejected(used.pressure) {
+                lists if used.observes && used.pressure > Some(0) => format!("would be {lists}"),
+                lists => lists,
+            },
             count(used.arrived_packets),
             count(used.iprep_packets),
             count(used.iprep_perma_packets),
@@ -132,7 +141,7 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
 }
 
 /// Which lists a pressure rejects.
-pub(super) fn rejected(pressure: Option<u8>) -> String {
+fn rejected(pressure: Option<u8>) -> String {
     match pressure {
         None | Some(0) => "nobody".to_owned(),
         Some(1) => "list 0".to_owned(),
@@ -189,10 +198,10 @@ pub(super) fn explained(explanation: &SieveExplanation) -> String {
     };
     let fate = match (explanation.rejected_with, explanation.rejected_from_percent) {
         (Some(pressure), Some(from)) => {
-            let when = if explanation.rejected {
-                "DROPPED now, as long as"
-            } else {
-                "dropped while"
+            let when = match explanation {
+                SieveExplanation { rejected: true, .. } => "DROPPED now, as long as",
+                SieveExplanation { observed: true, .. } => "dropped, but for mode observe, while",
+                _ => "dropped while",
             };
             format!(
                 ": {when} p > {}, that is from {} of the limit on",
@@ -213,7 +222,7 @@ pub(super) fn line(sieve: &SieveBrief) -> String {
         return format!("sieve {name}: off");
     }
     let entries = usize::try_from(sieve.entries).unwrap_or(usize::MAX);
-    let pressures: Vec<_> = sieve
+    let uses: Vec<_> = sieve
         .uses
         .iter()
         .map(|used| {
@@ -223,10 +232,13 @@ pub(super) fn line(sieve: &SieveBrief) -> String {
             match used.pressure {
                 None => format!("{by}{share}: no pressure"),
                 Some(pressure) => {
-                    format!(
-                        "{by}{share}: pressure {pressure}, rejects {}",
-                        rejected(Some(pressure))
-                    )
+                    let rejects = if used.observes {
+                        "would reject"
+                    } else {
+                        "rejects"
+                    };
+                    let lists = rejected(Some(pressure));
+                    format!("{by}{share}: pressure {pressure}, {rejects} {lists}")
                 }
             }
         })
@@ -234,6 +246,32 @@ pub(super) fn line(sieve: &SieveBrief) -> String {
     format!(
         "sieve {name}: {} known; {}",
         counted(entries, "address"),
-        pressures.join("; ")
+        if uses.is_empty() {
+            UNUSED.to_owned()
+        } else {
+            uses.join("; ")
+        }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sieve_on_one_line() {
+        let sieve = |size| SieveBrief {
+            sieve: "main".to_owned(),
+            buckets: 4,
+            size,
+            percentage: 90.0,
+            entries: 1,
+            uses: Vec::new(),
+        };
+        assert_eq!(line(&sieve(0)), "sieve main: off");
+        assert_eq!(
+            line(&sieve(6)),
+            "sieve main: 1 address known; nobody uses it: its limits are off"
+        );
+    }
 }

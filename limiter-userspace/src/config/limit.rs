@@ -52,6 +52,8 @@ pub(super) struct Definition {
     /// When it bans whom it drops, and where that stands.
     pub(super) ban: Option<(AutomaticBan, Place)>,
     pub(super) default: Option<Rate>,
+    /// Nothing of a rate is said.
+    pub(super) lacks_rate: bool,
     /// Whose packets it does not count.
     pub(super) exclude: ListNames,
     /// Whose packets it drops.
@@ -74,6 +76,7 @@ impl Definition {
             mode: Mode::default(),
             ban: None,
             default: None,
+            lacks_rate: true,
             exclude: ListNames::default(),
             block: ListNames::default(),
             needs_overrides: true,
@@ -163,6 +166,7 @@ pub(super) fn read<'n>(
         mode: mode.unwrap_or_default(),
         ban,
         default,
+        lacks_rate: !has_rate,
         needs_overrides: !has_rate
             && fields.get(BLOCK).is_none()
             && mode.is_some_and(|mode| mode != Mode::Off),

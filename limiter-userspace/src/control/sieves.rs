@@ -40,6 +40,8 @@ pub struct SieveBrief {
 pub struct SieveUseStatus {
     /// The limit that uses it; `None`: it is for all packets.
     pub limit: Option<String>,
+    /// Whether that limit only observes: whom the sieve would reject it then counts, and lets pass.
+    pub observes: bool,
     /// What its pressure is measured in: `packets`, `bytes` or `new-connections`; `None`: by a limit
     /// that is off, so never.
     pub cost: Option<String>,
@@ -103,4 +105,6 @@ pub struct SieveExplanation {
     pub rejected_from_percent: Option<f64>,
     /// Whether it is rejected now, by one of the uses of the sieve that do more than observe.
     pub rejected: bool,
+    /// Whether all of the uses that score it only observe, so that it never is.
+    pub observed: bool,
 }

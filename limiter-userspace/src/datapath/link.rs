@@ -100,6 +100,20 @@ impl Link {
         unsafe { bpf(Command::UpdateLink, &mut attributes) }.map(drop)
     }
 
+    /// Takes the program off the interface, at once: the kernel closes a link that is pinned no more
+    /// only some milliseconds later.
+    pub(super) fn detach(&self) -> io::Result<()> {
+        #[repr(C)]
+        struct Attributes {
+            link: u32,
+        }
+        let mut attributes = Attributes {
+            link: self.descriptor(),
+        };
+        // SAFETY: the attributes are a number.
+        unsafe { bpf(Command::DetachLink, &mut attributes) }.map(drop)
+    }
+
     /// What it holds, and where.
     pub(super) fn info(&self) -> io::Result<LinkInfo> {
         // `struct bpf_link_info`, as it is for XDP: its type, its id, the program, 4 bytes of

@@ -63,11 +63,20 @@ impl Datapath {
         sieve.memory.find(sieve.compiled, &hash_key, &source)
     }
 
-    /// Whether a source is excluded, so that no sieve scores it.
+    /// Whether packets of a source may come to a use of a sieve: lists neither exclude nor block it,
+    /// and the limit that uses the sieve, if it is one, counts some of them.
     #[must_use]
-    pub fn is_excluded(&self, source: IpAddr) -> bool {
-        let class = classify(&self.policy, &Address::from(source));
-        class.is_some_and(|class| class.standing == Class::EXCLUDED)
+    pub fn may_be_scored(&self, source: IpAddr, used: SieveUse) -> bool {
+        let Some(class) = classify(&self.policy, &Address::from(source)) else {
+            return false;
+        };
+        let decided = [Class::EXCLUDED, Class::BLOCKED].contains(&class.standing);
+        let counted = used.limit.is_none_or(|id| {
+            let mut limits = self.manifest.policy.limits.iter();
+            let slot = limits.position(|limit| limit.id == id);
+            slot.is_some_and(|slot| class.applies & 1 << slot != 0)
+        });
+        counted && !decided
     }
 
     /// What was counted of a use of a sieve, and the pressure that it is under at a time of the

@@ -29,6 +29,8 @@ pub(super) enum Command {
     CreateLink = 28,
     /// `BPF_LINK_UPDATE` (for XDP, Linux 5.9)
     UpdateLink = 29,
+    /// `BPF_LINK_DETACH` (for XDP, Linux 5.9)
+    DetachLink = 34,
 }
 
 /// Gives a command to the kernel; returns what it returns.

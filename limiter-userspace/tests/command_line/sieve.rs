@@ -195,10 +195,35 @@ fn a_limit_that_observes_only_counts_whom_its_sieve_rejects() -> Result<()> {
         let would_drop = |status: &Value| status["limits"]["All"]["would_drop_packets"].as_u64();
         wait_for(|| Ok(would_drop(&pinned.limiter.status()?) > Some(0)))?;
         let busy = pinned.limiter.show(&["explain", BUSY])?;
-        ensure!(busy.contains(" hits: dropped while p > 1, "), "{busy}");
+        ensure!(
+            busy.contains(" hits: dropped, but for mode observe, while p > 1, "),
+            "{busy}"
+        );
+        let shown = pinned.limiter.show(&["sieve", "main"])?;
+        ensure!(shown.contains("  would be lists 0 to 1  "), "{shown}");
+        ensure!(!shown.contains("yes"), "{shown}");
+        let status = pinned.limiter.show(&["status"])?;
+        ensure!(
+            status.contains(": pressure 2, would reject lists 0 to 1\n"),
+            "{status}"
+        );
         Ok(())
     })?;
     assert_eq!(pinned.counted("iprep")?, 0);
+    Ok(())
+}
+
+#[test]
+fn whom_a_sieve_never_scores_it_says_nothing_of() -> Result<()> {
+    let excluding = CONFIGURATION.replace("ip-rep: main", "ip-rep: main, exclude: busy");
+    let pinned = Pinned::start(&format!(
+        "lists: [{{name: busy, cidr: {BUSY}}}, {{name: them, cidr: 192.0.2.0/24}}]\n\
+         block: them\n{excluding}"
+    ))?;
+    for (address, is_told) in [(BUSY, false), ("192.0.2.1", false), (QUIET, true)] {
+        let shown = pinned.limiter.show(&["explain", address])?;
+        assert_eq!(shown.contains("main does not know it"), is_told, "{shown}");
+    }
     Ok(())
 }
 

@@ -188,8 +188,6 @@ fn what_the_section_must_be() {
         &[
             "2:17: invalid name 'a b', expected a letter and up to 63 letters, digits, '-', '_' \
              or '.'",
-            "2:17: nothing uses the sieve 'a b': name it as 'ip-rep' of a limit, or say of what \
-             'pressure' it is on all packets",
         ],
     );
     let many: Vec<_> = (0..5)
@@ -229,8 +227,9 @@ fn who_uses_a_sieve_fits_it() {
         limits,
         &["2:65: unknown sieve 'main': there is no section 'ip-rep' that has sieves"],
     );
+    // Nothing more is said of the one that may be meant.
     check(
-        &format!("{limits}ip-rep: [{{name: mian, pressure: {{limit: All}}}}]\n"),
+        &format!("{limits}ip-rep: [{{name: mian, size: 11}}]\n"),
         &["2:65: unknown sieve 'main', did you mean 'mian'?"],
     );
     for (pressure, error) in [
@@ -251,6 +250,38 @@ fn who_uses_a_sieve_fits_it() {
             &[error],
         );
     }
+}
+
+#[test]
+fn pressure_needs_a_rate() {
+    let blocking = "lists: [{name: them, cidr: 192.0.2.0/24}]
+limits: {All: {id: total, cost: packets, block: them";
+    let error = "All has no rate by which pressure could be measured: give it burst, count and \
+                 period, or the sieve a 'pressure' of {packets-per-second: N}";
+    check(
+        &format!("{blocking}, ip-rep: main}}}}\nip-rep: [{{name: main, size: 11}}]\n"),
+        &[&format!("2:63: {error}")],
+    );
+    check(
+        &format!("{blocking}}}}}\nip-rep: [{{name: main, size: 11, pressure: {{limit: All}}}}]\n"),
+        &[&format!("3:43: {error}")],
+    );
+    check(
+        "ip-rep: [{name: main, size: 11, pressure: {limit: All}}]\n",
+        &["1:43: unknown limit 'All': there are no limits"],
+    );
+}
+
+#[test]
+fn a_sieve_that_is_off_needs_no_use() {
+    assert_eq!(uses(&format!("{LIMIT}ip-rep: [{{name: later}}]\n")), []);
+    check(
+        &format!("{LIMIT}ip-rep: [{{name: later, size: 11}}]\n"),
+        &[
+            "2:17: nothing uses the sieve 'later': name it as 'ip-rep' of a limit, or say of what \
+             'pressure' it is on all packets",
+        ],
+    );
 }
 
 /// The uses of a file's sieves: which limit, and which sieve.

@@ -219,6 +219,9 @@ ip-rep:
         ]
     );
     let shown: serde_json::Value = serde_json::from_str(&check_text(YAML, &["--json"])).unwrap();
+    // As `limiter sieve` has it.
+    assert_eq!(shown["sieves"][0]["sieve"], "main");
+    assert_eq!(shown["sieves"][0]["percentage"], 90.0);
     assert_eq!(shown["sieves"][0]["capacities"], json!([16, 8, 16]));
     assert_eq!(
         shown["sieves"][0]["uses"],

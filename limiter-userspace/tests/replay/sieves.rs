@@ -102,6 +102,21 @@ fn the_busy_are_dropped_while_there_is_pressure() -> Result<()> {
 }
 
 #[test]
+fn a_sieve_for_all_packets_drops_for_no_limit() -> Result<()> {
+    const SIEVE: &str = "\
+ip-rep: [{name: all, buckets: 3, size: 8, percentage: 60, pressure: {packets-per-second: 1000}}]
+";
+    let shown = replay(SIEVE, &capture()?, false, &[])?.stdout;
+    ensure!(!shown.contains("passed packets"), "{shown}");
+    let dropped = shown
+        .lines()
+        .find(|line| line.starts_with("10.0.0.1 "))
+        .context("a dropped source")?;
+    ensure!(dropped.ends_with("  no limit"), "{shown}");
+    Ok(())
+}
+
+#[test]
 fn without_sieves_nothing_is_said_of_them() -> Result<()> {
     let config = "limits: {PacketsPerIPAddress: {burst: 5, count: 1, period: 1s}}\n";
     let replayed = replay(config, &capture()?, false, &["--json"])?;

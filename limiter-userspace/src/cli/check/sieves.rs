@@ -6,15 +6,22 @@ use serde::Serialize;
 
 use crate::{
     cli::render::{count, number, table},
-    policy::{Policy, Sieve},
+    policy::{PermaBlock, Policy, PressureOf},
     reputation::pressure::Budget,
 };
 
 /// A sieve, and who uses it.
 #[derive(Serialize)]
 pub(super) struct CheckedSieve<'a> {
-    #[serde(flatten)]
-    sieve: &'a Sieve,
+    sieve: &'a str,
+    buckets: u8,
+    size: u8,
+    percentage: f64,
+    max_age_ns: u64,
+    perma_block: PermaBlock,
+    ipv6_prefix: u8,
+    /// `None`: that of each limit that uses it.
+    pressure: Option<&'a PressureOf>,
     /// Whether it scores anybody.
     on: bool,
     /// How many addresses its lists hold, from list 0 to the entry list.
@@ -48,7 +55,14 @@ pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
         });
         let lists = (0..=sieve.buckets).filter(|_| sieve.is_on());
         CheckedSieve {
-            sieve,
+            sieve: &sieve.name,
+            buckets: sieve.buckets,
+            size: sieve.size,
+            percentage: sieve.percentage.percents(),
+            max_age_ns: sieve.max_age_ns,
+            perma_block: sieve.perma_block,
+            ipv6_prefix: sieve.ipv6_prefix,
+            pressure: sieve.pressure.as_ref(),
             on: sieve.is_on(),
             capacities: lists.map(|list| sieve.capacity(list)).collect(),
             uses: uses.collect(),
@@ -62,14 +76,13 @@ pub(super) fn print(out: &mut impl Write, sieves: &[CheckedSieve<'_>]) -> anyhow
         return Ok(());
     }
     let rows = sieves.iter().flat_map(|checked| {
-        let sieve = checked.sieve;
         let row = |used_by: String, limit: String| {
             let lists = checked.capacities.get(1..).unwrap_or_default();
             [
-                sieve.name.clone(),
-                sieve.buckets.to_string(),
-                sieve.size.to_string(),
-                sieve.percentage.to_string(),
+                checked.sieve.to_owned(),
+                checked.buckets.to_string(),
+                checked.size.to_string(),
+                checked.percentage.to_string(),
                 lists
                     .iter()
                     .map(|list| count((*list).into()))

@@ -74,6 +74,9 @@ fn rates(total: Traffic, length_ns: u128) -> String {
 }
 
 fn limits(out: &mut impl Write, policy: &Policy, summary: &Summary) -> anyhow::Result<()> {
+    if policy.limits.is_empty() {
+        return Ok(());
+    }
     let rows: Vec<_> = policy
         .limits
         .iter()
@@ -167,15 +170,24 @@ fn held(source: &DroppedSource) -> String {
     }
 }
 
-/// The limits that dropped it, with their shares where there are several.
+/// The limits that dropped it, with their shares where there are several. Lists, bans and sieves for
+/// all packets drop for none of them, as what is malformed is.
 fn by(policy: &Policy, source: &DroppedSource) -> String {
-    let names = source.by_limit.iter().filter_map(|(slot, packets)| {
-        let name = &policy.limits.get(*slot as usize)?.name;
-        Some(if source.by_limit.len() == 1 {
-            name.clone()
+    let limits = source.by_limit.iter().filter_map(|(slot, packets)| {
+        let limit = policy.limits.get(*slot as usize)?;
+        Some((limit.name.as_str(), *packets))
+    });
+    let by_limits: u64 = source.by_limit.iter().map(|(_, packets)| *packets).sum();
+    let others = source.dropped.packets.saturating_sub(by_limits);
+    let shares: Vec<_> = limits
+        .chain((others > 0).then_some(("no limit", others)))
+        .collect();
+    let names = shares.iter().map(|(name, packets)| {
+        if shares.len() == 1 {
+            (*name).to_owned()
         } else {
             format!("{name} ({})", count(*packets))
-        })
+        }
     });
     names.collect::<Vec<_>>().join(", ")
 }

@@ -64,6 +64,12 @@ impl IpRep {
         all.any(|definition| definition.sieve.is_on())
     }
 
+    /// The sieve of that name.
+    fn definition(&self, name: &str) -> Option<&Definition> {
+        let mut all = self.definitions.iter();
+        all.find(|definition| definition.sieve.name == name)
+    }
+
     /// The sieves, in the order of the file.
     pub(super) fn into_sieves(self) -> Vec<Sieve> {
         let sieves = self.definitions.into_iter();

@@ -93,7 +93,7 @@ impl Keeper {
         }
     }
 
-    /// Measures once, and tells the datapath what has changed, or would end soon.
+    /// Measures once, and tells the datapath of each pressure, and once where there is none any more.
     fn look(&mut self, datapath: &Datapath) -> Result<Vec<Measured>, DatapathError> {
         let Some(reputation) = datapath.reputation() else {
             return Ok(Vec::new());
@@ -106,13 +106,12 @@ impl Keeper {
             let pressure = one.pressure.map_or_else(Pressure::default, |pressure| {
                 Pressure::new(pressure.into(), until_ns)
             });
+            // One that goes on is told with each look: in a flood the next one may come late.
             let told = self.told.entry(one.index).or_default();
-            let holds_on = told.until_ns.saturating_sub(now_ns) > HOLDS_NS / 2;
-            if told.above == pressure.above && (pressure.above == 0 || holds_on) {
-                continue;
+            if *told != Pressure::default() || pressure != Pressure::default() {
+                maps.set_pressure(one.index, pressure)?;
+                *told = pressure;
             }
-            maps.set_pressure(one.index, pressure)?;
-            *told = pressure;
         }
         Ok(measured)
     }

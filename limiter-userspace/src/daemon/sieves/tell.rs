@@ -8,7 +8,7 @@ use crate::{
     config::nearest,
     control::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
     datapath::{Datapath, DatapathError, LoadedSieve, monotonic_now},
-    policy::{Mode, Sieve, SieveUse},
+    policy::{Mode, Policy, Sieve, SieveUse},
     reputation::{
         lists::{entry, lists},
         pressure::{Budget, Load, Measured, rejected_from},
@@ -92,6 +92,7 @@ pub(in crate::daemon) fn brief(
             let limit_per_second = budget.map(|budget| budget.per_second());
             Ok(SieveUseStatus {
                 limit: limit.map(|limit| limit.name.clone()),
+                observes: observes(policy, *used),
                 cost: budget.map(|budget| budget.cost.name().to_owned()),
                 limit_per_second,
                 active_per_second: percent
@@ -120,41 +121,56 @@ pub(in crate::daemon) fn brief(
     briefs.collect()
 }
 
-/// What each sieve has for an address; empty where the address is excluded.
+/// Whether it is the use of a limit that only observes.
+fn observes(policy: &Policy, used: SieveUse) -> bool {
+    let mut limits = policy.limits.iter();
+    limits.any(|limit| Some(limit.id) == used.limit && limit.mode == Mode::Observe)
+}
+
+/// What each sieve has for an address; none of those that would not score it.
 pub(in crate::daemon) fn explain(
     datapath: &Datapath,
     address: IpAddr,
 ) -> Result<Vec<SieveExplanation>, DatapathError> {
-    if datapath.is_excluded(address) {
-        return Ok(Vec::new());
-    }
-    let now_ns = monotonic_now();
     let policy = &datapath.manifest().policy;
-    let uses = policy.sieve_uses();
-    let observes = |used: &&SieveUse| {
-        let mut limits = policy.limits.iter();
-        limits.any(|limit| Some(limit.id) == used.limit && limit.mode == Mode::Observe)
-    };
-    let explanations = datapath.sieves().map(|loaded| {
-        let sieve = loaded.configured;
-        let found = datapath.sieved(&loaded, address);
-        let listed = found.filter(|(list, _)| *list <= sieve.buckets.into());
-        let list = listed.and_then(|(list, _)| u8::try_from(list).ok());
-        // Who comes anew would come into the entry list, which is never rejected.
-        let in_list = list.unwrap_or(sieve.buckets);
-        let mut pressure = None;
+    let mut uses = policy.sieve_uses();
+    uses.retain(|used| datapath.may_be_scored(address, *used));
+    let explanations = datapath.sieves().filter_map(|loaded| {
         let uses = uses.iter().filter(|used| used.sieve == Some(loaded.number));
-        for used in uses.filter(|used| !observes(used)) {
-            pressure = pressure.max(datapath.sieve_use(*used, now_ns)?.1);
-        }
-        Ok(SieveExplanation {
-            sieve: sieve.name.clone(),
-            list,
-            entry: listed.map(|(_, listed)| entry(sieve, &listed, now_ns)),
-            rejected_with: (in_list < sieve.buckets).then(|| in_list + 1),
-            rejected_from_percent: rejected_from(in_list, sieve.percentage, sieve.buckets),
-            rejected: pressure.is_some_and(|pressure| pressure > in_list),
-        })
+        let uses: Vec<_> = uses.copied().collect();
+        (!uses.is_empty()).then(|| explain_by(datapath, &loaded, &uses, address))
     });
     explanations.collect()
+}
+
+/// What one has for an address that those uses of it may score.
+fn explain_by(
+    datapath: &Datapath,
+    loaded: &LoadedSieve<'_>,
+    uses: &[SieveUse],
+    address: IpAddr,
+) -> Result<SieveExplanation, DatapathError> {
+    let now_ns = monotonic_now();
+    let sieve = loaded.configured;
+    let found = datapath.sieved(loaded, address);
+    let listed = found.filter(|(list, _)| *list <= sieve.buckets.into());
+    let list = listed.and_then(|(list, _)| u8::try_from(list).ok());
+    // Who comes anew would come into the entry list, which is never rejected.
+    let in_list = list.unwrap_or(sieve.buckets);
+    let policy = &datapath.manifest().policy;
+    let mut enforcing = uses.iter().filter(|used| !observes(policy, **used));
+    let observed = enforcing.clone().next().is_none();
+    let pressure = enforcing.try_fold(None, |highest: Option<u8>, used| {
+        let (_, pressure) = datapath.sieve_use(*used, now_ns)?;
+        Ok::<_, DatapathError>(highest.max(pressure))
+    })?;
+    Ok(SieveExplanation {
+        sieve: sieve.name.clone(),
+        list,
+        entry: listed.map(|(_, listed)| entry(sieve, &listed, now_ns)),
+        rejected_with: (in_list < sieve.buckets).then(|| in_list + 1),
+        rejected_from_percent: rejected_from(in_list, sieve.percentage, sieve.buckets),
+        rejected: pressure.is_some_and(|pressure| pressure > in_list),
+        observed,
+    })
 }

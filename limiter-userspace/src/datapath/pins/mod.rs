@@ -328,7 +328,14 @@ impl Pins {
     /// Removes everything: whatever was attached is detached.
     pub fn remove_all(self) -> Result<(), PinsError> {
         // The links first: what they enforce is then whole to its end.
-        remove(&self.directory.join(INTERFACES))?;
+        let interfaces = self.directory.join(INTERFACES);
+        for of_interface in fs::read_dir(&interfaces).into_iter().flatten().flatten() {
+            // What cannot be opened goes with its pin.
+            if let Ok(link) = Link::open(&of_interface.path().join(LINK)) {
+                let _ = link.detach();
+            }
+        }
+        remove(&interfaces)?;
         remove(&self.directory)
     }
 
