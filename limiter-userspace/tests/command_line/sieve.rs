@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use testbed::{CLIENT_INTERFACE, Frame, Load, RawSender};
+use testbed::{CLIENT_INTERFACE, Frame, Load, RawSender, SERVER_INTERFACE};
 
 use crate::{
     assert_fails,
@@ -287,6 +287,22 @@ fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
 }
 
 /// A state file keeps it where nothing is pinned.
+/// The sieve of before is as it was, but counts on from where the one that was not confirmed got to.
+#[test]
+fn no_counter_of_a_sieve_goes_back_with_a_policy() -> Result<()> {
+    let pinned = Pinned::start_with(CONFIGURATION, &["-i", SERVER_INTERFACE, "--confirm", "3s"])?;
+    pinned.limiter.show(&["confirm"])?;
+    pinned.send(BUSY, 10)?;
+    pinned.reload(&CONFIGURATION.replace("size: 4", "size: 5"))?;
+    pinned.send(BUSY, 10)?;
+    let main = || Ok::<_, anyhow::Error>(sieves(&pinned, &["main"])?[0].clone());
+    assert_eq!(main()?["size"], 5);
+    assert_eq!(main()?["uses"][0]["arrived_packets"], 20);
+    wait_for(|| Ok(main()?["size"] == 4))?;
+    assert_eq!(main()?["uses"][0]["arrived_packets"], 20);
+    Ok(())
+}
+
 #[test]
 fn whom_a_sieve_knows_is_in_the_state_file() -> Result<()> {
     let directory = tempfile::tempdir()?;

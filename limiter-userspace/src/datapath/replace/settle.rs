@@ -4,7 +4,7 @@ use std::mem;
 
 use tracing::warn;
 
-use super::Previous;
+use super::{Previous, sieves::bring_back_counters};
 use crate::datapath::{Attachment, Datapath, DatapathError};
 
 impl Datapath {
@@ -30,13 +30,14 @@ impl Datapath {
         let Previous {
             manifest,
             policy,
-            state,
+            mut state,
             carried: _,
             programs,
             removed,
             attached,
         } = previous;
-        if let Some(state) = &state {
+        if let Some(state) = &mut state {
+            bring_back_counters((state, &manifest), (&self.state, &self.manifest))?;
             // Before anything is judged by it: what was banned or lifted meanwhile stays so.
             let lost = state.follow_reputation(&self.state)?;
             if lost > 0 {

@@ -10,7 +10,9 @@ use tracing::info;
 
 use super::Prepared;
 use crate::{
-    datapath::{Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now},
+    datapath::{
+        Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now, state::State,
+    },
     native::SieveSizes,
     policy::{CompiledPolicy, Policy, Sieve},
     state::SavedSieve,
@@ -44,9 +46,10 @@ impl Datapath {
             return Ok(());
         };
         let (old, new) = (old.sieves(), new.sieves_mut());
-        for limit in 0..MAX_LIMIT_IDS {
-            carry_traffic(old, limit, new, limit)?;
-        }
+        carry_counters(
+            (old, &self.manifest.policy),
+            (new, &prepared.manifest.policy),
+        )?;
         let old_sieves = &self.manifest.policy.sieves;
         let new_sieves = prepared.manifest.policy.sieves.iter();
         for (place, sieve) in new_sieves.enumerate() {
@@ -54,10 +57,6 @@ impl Datapath {
             let Some(before) = before else {
                 continue;
             };
-            if let (Ok(old_place), Ok(new_place)) = (u32::try_from(before), u32::try_from(place)) {
-                let (from, to) = (pressure_of_sieve(old_place), pressure_of_sieve(new_place));
-                carry_traffic(old, from, new, to)?;
-            }
             if !sieve.has_lists_of(&old_sieves[before]) {
                 info!(
                     sieve = sieve.name.as_str(),
@@ -83,6 +82,24 @@ impl Datapath {
             }
         }
         Ok(())
+    }
+}
+
+/// Has the sieves of a policy that comes back go on counting where those in force have got to: whom
+/// they know is as it was.
+pub(super) fn bring_back_counters(
+    (state, manifest): (&mut State, &Manifest),
+    (in_force, reverted): (&State, &Manifest),
+) -> Result<(), DatapathError> {
+    if manifest.settings.sieves_since == reverted.settings.sieves_since {
+        return Ok(());
+    }
+    match (in_force.reputation(), state.reputation_mut()) {
+        (Some(old), Some(new)) => carry_counters(
+            (old.sieves(), &reverted.policy),
+            (new.sieves_mut(), &manifest.policy),
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -126,6 +143,23 @@ fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
         } = sieve;
         (name.as_str(), *buckets, *size, *ipv6_prefix)
     })
+}
+
+/// Has the maps of a policy go on with what was counted in those of another.
+fn carry_counters(
+    (old, old_policy): (&SieveMaps, &Policy),
+    (new, new_policy): (&mut SieveMaps, &Policy),
+) -> Result<(), DatapathError> {
+    for limit in 0..MAX_LIMIT_IDS {
+        carry_traffic(old, limit, new, limit)?;
+    }
+    for (to, sieve) in (0..).zip(&new_policy.sieves) {
+        let mut before = (0..).zip(&old_policy.sieves);
+        if let Some((from, _)) = before.find(|(_, old)| old.name == sieve.name) {
+            carry_traffic(old, pressure_of_sieve(from), new, pressure_of_sieve(to))?;
+        }
+    }
+    Ok(())
 }
 
 /// Has new maps go on counting at an index with what others have counted at theirs.
