@@ -87,7 +87,8 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         assert_eq!(used["limit"], "All");
         assert_eq!(used["limit_per_second"], 1000.0);
         let percent = used["percent"].as_f64().context("a percentage")?;
-        ensure!((100.0..300.0).contains(&percent), "{used}");
+        // What p = 2 begins with; the mean may still have the time before the flood in it.
+        ensure!((250.0 / 3.0..300.0).contains(&percent), "{used}");
         assert_eq!(main["lists"][1]["busiest"][0]["id"], BUSY);
         assert_eq!(main["lists"][2]["busiest"][0]["id"], QUIET);
         assert_eq!(main["lists"][2]["busiest"][0]["count"], 1);
