@@ -170,6 +170,19 @@ impl Gcra {
         ))
     }
 
+    /// Takes a token at `now` ticks from the bucket with this TAT, if it has one; returns whether it
+    /// had.
+    #[inline(always)]
+    pub const fn take(&self, now: u64, tat: &mut u64) -> bool {
+        if let Ok(spend) = self.spend(now, 1)
+            && let Ok(after) = spend.apply(*tat)
+        {
+            *tat = after;
+            return true;
+        }
+        false
+    }
+
     /// What the bucket holds at `now` ticks. Changes nothing.
     #[must_use]
     pub const fn level(&self, now: u64, tat: Option<u64>) -> Level {

@@ -69,7 +69,7 @@ impl Recording {
     /// Has `store` record a drop at `now_ns`, unless the budget is spent; counts it either way.
     #[inline(always)]
     pub fn record(&mut self, now_ns: u64, store: impl FnOnce() -> Stored) {
-        let stored = if self.spend(now_ns) {
+        let stored = if RECORDS.take(now_ns, &mut self.full_again_ns) {
             store()
         } else {
             Stored::NoRoom
@@ -83,18 +83,6 @@ impl Recording {
             }
             Stored::NoRoom => counts.skipped = counts.skipped.wrapping_add(1),
         }
-    }
-
-    /// Takes one record off the budget, if there is one left.
-    #[inline(always)]
-    fn spend(&mut self, now_ns: u64) -> bool {
-        if let Ok(change) = RECORDS.spend(now_ns, 1)
-            && let Ok(full_again_ns) = change.apply(self.full_again_ns)
-        {
-            self.full_again_ns = full_again_ns;
-            return true;
-        }
-        false
     }
 }
 

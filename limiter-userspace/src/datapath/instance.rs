@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     DatapathError, Settings, array,
-    maps::{self, SharedMaps, UNITS},
+    maps::{SharedMaps, UNITS},
     named::NamedMaps as _,
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},
     preflight,
     program::Program,
-    reputation::{self, ReputationMaps},
+    reputation::ReputationMaps,
 };
 use crate::{
     config::{Buckets, Offenders, Store},
@@ -126,8 +126,8 @@ impl Instance {
         let records_offenders = u8::from(settings.offenders != Offenders::OFF);
         let on_trial = u8::from(clocking == Clocking::Test);
         let mut loader = EbpfLoader::new();
-        maps::size(&mut loader, settings);
-        reputation::size(&mut loader, settings);
+        SharedMaps::size(&mut loader, settings);
+        ReputationMaps::size(&mut loader, settings);
         loader
             .override_global("SHAPE", &shape, true)
             .override_global("ON_TRIAL", &on_trial, true)

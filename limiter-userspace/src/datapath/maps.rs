@@ -52,10 +52,12 @@ impl NamedMaps for SharedMaps {
         RECORDING,
     ];
 
-    fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
-        let mut loader = EbpfLoader::new();
-        size(&mut loader, settings);
+    fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
+        let sizes = BucketSizes::new(settings.buckets);
         loader
+            .map_max_entries(BUCKETS, sizes.hash_entries.max(1))
+            .map_max_entries(TABLE, sizes.table_lines.max(1))
+            .map_max_entries(OFFENDERS, settings.offenders.capacity.max(1));
     }
 
     fn new(
@@ -197,15 +199,6 @@ where
         *first = InMap(sum);
     }
     array.set(index, of_cpus.try_into()?, 0)
-}
-
-/// Has a loader make the maps as large as they are to be.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
-    let sizes = BucketSizes::new(settings.buckets);
-    loader
-        .map_max_entries(BUCKETS, sizes.hash_entries.max(1))
-        .map_max_entries(TABLE, sizes.table_lines.max(1))
-        .map_max_entries(OFFENDERS, settings.offenders.capacity.max(1));
 }
 
 pub(super) fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {

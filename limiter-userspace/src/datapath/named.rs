@@ -15,7 +15,14 @@ pub(super) trait NamedMaps: Sized {
     const NAMES: &'static [&'static str];
 
     /// A loader that makes them as large as they are to be.
-    fn loader<'l>(settings: Settings) -> EbpfLoader<'l>;
+    fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
+        let mut loader = EbpfLoader::new();
+        Self::size(&mut loader, settings);
+        loader
+    }
+
+    /// Has a loader make them as large as they are to be.
+    fn size(loader: &mut EbpfLoader<'_>, settings: Settings);
 
     /// Of the maps that `open` opens by name.
     fn new(

@@ -97,7 +97,10 @@ pub(super) struct Lines {
 impl Lines {
     /// Logs events, and how many there was no room for.
     pub(super) fn log(&mut self, now_ns: u64, events: &[Event]) {
-        let room = events.iter().take_while(|_| self.spend(now_ns)).count();
+        let room = events
+            .iter()
+            .take_while(|_| BUDGET.take(now_ns, &mut self.full_again_ns))
+            .count();
         let (told, untold) = events.split_at(room);
         for event in told {
             event.log();
@@ -109,17 +112,6 @@ impl Lines {
                 "and {} more automatic bans: see `limiter bans`",
                 count(more as u64)
             );
-        }
-    }
-
-    fn spend(&mut self, now_ns: u64) -> bool {
-        let spent = BUDGET.spend(now_ns, 1);
-        match spent.map(|change| change.apply(self.full_again_ns)) {
-            Ok(Ok(full_again_ns)) => {
-                self.full_again_ns = full_again_ns;
-                true
-            }
-            _ => false,
         }
     }
 }

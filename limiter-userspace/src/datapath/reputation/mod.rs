@@ -33,10 +33,11 @@ impl NamedMaps for ReputationMaps {
         SIEVE_TRAFFIC,
     ];
 
-    fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
-        let mut loader = EbpfLoader::new();
-        size(&mut loader, settings);
+    fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
         loader
+            .map_max_entries(BANS, settings.bans.capacity)
+            .map_max_entries(BAN_FILTER, Filter::words(settings.bans.capacity));
+        sieves::size(loader, settings.sieves);
     }
 
     fn new(
@@ -101,12 +102,4 @@ impl ReputationMaps {
     pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
         self.bans.follow(&from.bans)
     }
-}
-
-/// Has a loader make the maps as large as they are to be.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
-    loader
-        .map_max_entries(BANS, settings.bans.capacity)
-        .map_max_entries(BAN_FILTER, Filter::words(settings.bans.capacity));
-    sieves::size(loader, settings.sieves);
 }

@@ -171,7 +171,7 @@ impl Decider {
         });
         let mut look = Look::default();
         for offence in offences {
-            if self.spend(now_ns) {
+            if BUDGET.take(now_ns, &mut self.full_again_ns) {
                 look.offences.push(offence);
             } else {
                 *look.delayed.entry(offence.limit()).or_default() += 1;
@@ -358,18 +358,6 @@ impl Decider {
                 && terms.is_some_and(|terms| are_enough(terms, offence.members))
         });
         sites
-    }
-
-    /// Takes one ban off the budget, if there is one left.
-    fn spend(&mut self, now_ns: u64) -> bool {
-        let spent = BUDGET.spend(now_ns, 1);
-        match spent.map(|change| change.apply(self.full_again_ns)) {
-            Ok(Ok(full_again_ns)) => {
-                self.full_again_ns = full_again_ns;
-                true
-            }
-            _ => false,
-        }
     }
 }
 
