@@ -39,8 +39,8 @@ impl Filter {
     /// The word of a prefix's bit, and the bit.
     ///
     /// By multiplication (Dietzfelbinger et al., "A Reliable Randomized Algorithm for the
-    /// Closest-Pair Problem", 1997), and once more to spread what is only in the upper bits of that. A
-    /// sixth of what SipHash takes; here it only has to keep sources from being looked up in vain.
+    /// Closest-Pair Problem", 1997), and once more to spread what is only in the upper bits of that. It
+    /// takes less than SipHash; all that it has to do is to keep sources from being looked up in vain.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the mask has 32 bits")]
