@@ -33,5 +33,6 @@ pub mod ratio;
 pub mod reason;
 pub mod reputation;
 pub mod sieve;
+pub mod strategy;
 pub mod table;
 pub mod unit;
