@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId, MAX_LIMITS},
     reason::Action,
+    strategy::Strategy,
 };
 use limiter_userspace::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
@@ -194,6 +195,7 @@ impl LimitInput {
                 CostInput::Bytes => Cost::Bytes,
                 CostInput::NewConnections => Cost::NewConnections,
             },
+            strategy: Strategy::Gcra,
             matching: self.matching.matching(),
             mode: match self.mode {
                 ModeInput::Enforce => Mode::Enforce,

@@ -77,6 +77,7 @@ pub(super) fn policy(
                 name: limit.name,
                 id_format: limit.id_format,
                 cost: limit.cost,
+                strategy: limit.strategy,
                 matching: limit.matching,
                 mode: limit.mode,
                 ban: limit.ban.map(|(ban, _)| ban),

@@ -2,7 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use limiter_common::limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat};
+use limiter_common::{
+    limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat},
+    strategy::Strategy,
+};
 
 use super::{
     automatic_ban,
@@ -47,6 +50,7 @@ pub(super) struct Definition {
     pub(super) place: Place,
     pub(super) id_format: IdFormat,
     pub(super) cost: Cost,
+    pub(super) strategy: Strategy,
     pub(super) matching: Match,
     pub(super) mode: Mode,
     /// When it bans whom it drops, and where that stands.
@@ -72,6 +76,7 @@ impl Definition {
             place,
             id_format: limit.id_format,
             cost: limit.cost,
+            strategy: Strategy::default(),
             matching: Match::default(),
             mode: Mode::default(),
             ban: None,
@@ -162,6 +167,7 @@ pub(super) fn read<'n>(
         place: reader.place(name.at),
         id_format: id_format?,
         cost: cost?,
+        strategy: Strategy::default(),
         matching,
         mode: mode.unwrap_or_default(),
         ban,

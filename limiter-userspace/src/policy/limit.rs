@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use limiter_common::{
     bucket::Owner,
     limit::{BuiltIn, Cost, IdFormat, LimitId},
+    strategy::Strategy,
 };
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +148,13 @@ pub struct Limit {
     /// What it counts.
     #[serde(with = "serial::CostForm")]
     pub cost: Cost,
+    /// By which rule it holds them to its rate, overrides included.
+    #[serde(
+        default,
+        with = "serial::StrategyForm",
+        skip_serializing_if = "serial::is_default"
+    )]
+    pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]
     pub matching: Match,
@@ -184,6 +192,7 @@ impl Limit {
             id: built_in.id,
             id_format: built_in.id_format,
             cost: built_in.cost,
+            strategy: Strategy::default(),
             matching: Match::default(),
             mode: Mode::default(),
             ban: None,

@@ -10,6 +10,7 @@ use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     reason::Action,
+    strategy::Strategy,
     table::{HashKey, WhenFull},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -56,6 +57,25 @@ pub enum CostForm {
     Bytes,
     /// [`Cost::NewConnections`].
     NewConnections,
+}
+
+/// By which rule a limit decides.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Strategy", rename_all = "kebab-case")]
+pub enum StrategyForm {
+    /// [`Strategy::Gcra`].
+    Gcra,
+    /// [`Strategy::FixedWindow`].
+    FixedWindow,
+    /// [`Strategy::MovingWindow`].
+    MovingWindow,
+    /// [`Strategy::SlidingWindowCounter`].
+    SlidingWindowCounter,
+}
+
+/// Whether a value is what it is when nothing is said of it.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What is done to a packet.
@@ -226,6 +246,7 @@ mod tests {
             id: LimitId(32),
             id_format: IdFormat::IpAddress,
             cost: Cost::Packets,
+            strategy: Strategy::Gcra,
             matching: Match {
                 protocols: vec![6],
                 source_ports: vec![],
@@ -358,6 +379,19 @@ mod tests {
             IdFormat::Ipv6RangeCidr { prefix_length },
             Action::Drop,
         );
+        for strategy in Strategy::ALL {
+            let limit = Limit {
+                strategy,
+                ..limit()
+            };
+            let json = serde_json::to_value(&limit).unwrap();
+            // A limit of before there were others, too, is one of the default.
+            let name = json
+                .get("strategy")
+                .map_or("gcra", |name| name.as_str().unwrap());
+            assert_eq!(name, strategy.name());
+            assert_eq!(serde_json::from_value::<Limit>(json).unwrap(), limit);
+        }
         for mode in Mode::ALL {
             assert_eq!(serde_json::to_value(mode).unwrap(), mode.name());
         }

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path, process::Command};
 
-use limiter_common::limit::{BUILT_IN, LimitId};
+use limiter_common::{
+    limit::{BUILT_IN, LimitId},
+    strategy::Strategy,
+};
 use limiter_userspace::{
     config::{self, Config, Diagnostics},
     policy::{Limit, Match, Mode, Override, OverrideId, Rate},
@@ -102,6 +105,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         id: limit.id,
         id_format: limit.id_format,
         cost: limit.cost,
+        strategy: Strategy::Gcra,
         matching: Match::default(),
         mode: Mode::Enforce,
         ban: None,

@@ -11,6 +11,7 @@ use limiter_common::{
         Action,
         Reason::{self, MalformedUdp, OverLimit, Unlimited, WithinLimits},
     },
+    strategy::Strategy,
 };
 use limiter_userspace::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Policy, Rate, TcpFlags,
@@ -36,6 +37,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         id: LimitId(id),
         id_format,
         cost: Cost::Packets,
+        strategy: Strategy::Gcra,
         matching: Match::default(),
         mode: Mode::Enforce,
         ban: None,

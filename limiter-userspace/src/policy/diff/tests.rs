@@ -1,6 +1,6 @@
 use std::net::Ipv4Addr;
 
-use limiter_common::limit::LimitId;
+use limiter_common::{limit::LimitId, strategy::Strategy};
 
 use super::*;
 use crate::policy::{
@@ -29,6 +29,7 @@ fn limit(name: &str) -> Limit {
         id: LimitId(32),
         id_format: IdFormat::IpAddress,
         cost: Cost::Packets,
+        strategy: Strategy::Gcra,
         matching: Match::default(),
         mode: Mode::Enforce,
         ban: None,

@@ -96,6 +96,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                 id: LimitId(0),
                 id_format,
                 cost,
+                strategy: limiter_common::strategy::Strategy::Gcra,
                 matching,
                 mode,
                 ban: None,
