@@ -1,6 +1,8 @@
 //! What an owner may spend under a limit, and what is left of it.
 
 #[cfg(not(target_arch = "bpf"))]
+use super::Layout;
+#[cfg(not(target_arch = "bpf"))]
 use super::moving_window::{MAX_PERIOD, STAMPS};
 use super::{
     Level, NEVER, Report, Spend, Strategy, fixed_window,
@@ -87,6 +89,17 @@ impl Budget {
     #[inline(always)]
     pub const fn strategy(&self) -> Strategy {
         self.window.layout.strategy()
+    }
+
+    /// The tokens of a full bucket.
+    #[must_use]
+    pub const fn when_full(&self) -> u64 {
+        match self.strategy() {
+            Strategy::Gcra => self.gcra.burst,
+            Strategy::FixedWindow | Strategy::MovingWindow | Strategy::SlidingWindowCounter => {
+                self.window.count
+            }
+        }
     }
 
     /// Prepares to spend `cost` tokens at the time `now_ns`.

@@ -26,6 +26,7 @@
 //! many packets a limit counts is no part of the state, so it may change from one to the next.
 
 use super::Decision;
+use crate::bucket::BucketKey;
 
 /// How many stamps a log has, and so how many packets a limit may count.
 pub const STAMPS: u64 = 128;
@@ -120,6 +121,22 @@ impl Log {
     pub const EMPTY: Self = Self {
         stamps: [0; LOG_LENGTH],
     };
+
+    /// The log of a bucket. `state` tells that of a bucket; 0: there is none.
+    ///
+    /// # Errors
+    ///
+    /// Those of `state`.
+    pub fn read<E>(
+        bucket: &BucketKey,
+        mut state: impl FnMut(&BucketKey) -> Result<u64, E>,
+    ) -> Result<Self, E> {
+        let mut log = Self::EMPTY;
+        for (number, stamp) in (0..).zip(&mut log.stamps) {
+            *stamp = state(&bucket.of_stamp(number))?;
+        }
+        Ok(log)
+    }
 
     /// The TAT of the packet that passed as the `nth` last.
     pub(super) fn nth_last(&self, cursor: Cursor, nth: u64) -> u64 {

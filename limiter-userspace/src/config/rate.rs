@@ -1,8 +1,8 @@
 //! Burst, count and period.
 
 use limiter_common::{
-    gcra::{Gcra, MAX_BURST_OFFSET, MAX_TOKENS_PER_NS},
     limit::Cost,
+    strategy::gcra::{Gcra, MAX_BURST_OFFSET, MAX_TOKENS_PER_NS},
 };
 
 use super::{

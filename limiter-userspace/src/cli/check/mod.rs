@@ -12,7 +12,7 @@ use std::{
 
 use clap::Args;
 use jiff::Timestamp;
-use limiter_common::{gcra::Gcra, limit::IdFormat};
+use limiter_common::{limit::IdFormat, strategy::gcra::Gcra};
 use serde::Serialize;
 
 use self::{lists::CheckedLists, sieves::CheckedSieve};
