@@ -260,7 +260,7 @@ pub trait BucketStore {
     /// Has the bucket count what it refuses, if its strategy does.
     fn refuse(&self, charge: &Charge<Self::Found>) -> Updated;
 
-    /// [`decide::ask_window`]; as with [`Self::charge`].
+    /// [`decide::ask_window`]; as with [`Self::ask`].
     #[inline(always)]
     fn ask_window(&self, workspace: &mut Workspace<Self::Found>, slot: u32) -> u64
     where
@@ -269,7 +269,7 @@ pub trait BucketStore {
         decide::ask_window(self, workspace, slot)
     }
 
-    /// [`decide::spend_window`]; as with [`Self::charge`].
+    /// [`decide::spend_window`]; as with [`Self::ask`].
     #[inline(always)]
     fn spend_window(&self, workspace: &mut Workspace<Self::Found>, slot: u32) -> Updated
     where
@@ -278,8 +278,17 @@ pub trait BucketStore {
         decide::spend_window(self, workspace, slot)
     }
 
-    /// [`decide::charge`]. The kernel program makes it a function of its own, which the verifier
-    /// walks once and not once for each way through the headers; so with the next one.
+    /// [`decide::ask`]. The kernel program makes it a function of its own, which the verifier
+    /// walks once and not once for each way to get there; so with the next ones.
+    #[inline(always)]
+    fn ask<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Self::Found>, limits: u64)
+    where
+        Self: Sized,
+    {
+        decide::ask(self, tables, workspace, limits);
+    }
+
+    /// [`decide::charge`].
     #[inline(always)]
     fn charge<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Self::Found>)
     where

@@ -19,8 +19,25 @@ struct Charging<'a, T, B: BucketStore> {
     workspace: &'a mut Workspace<B::Found>,
 }
 
-/// Charges the workspace's packet to the buckets of the enforcing limits that count it, as the
-/// verdict there has them: to all or, if one of them refuses, to none.
+/// Asks the buckets of `limits`, all of which count the workspace's packet, whether they let it
+/// pass; notes in the workspace which refuse, and the strictest of them.
+#[inline(always)]
+pub fn ask<T: Tables, B: BucketStore>(
+    buckets: &B,
+    tables: &T,
+    workspace: &mut Workspace<B::Found>,
+    limits: u64,
+) {
+    let mut charging = Charging {
+        tables,
+        buckets,
+        workspace,
+    };
+    charging.ask(limits);
+}
+
+/// Charges the workspace's packet to the buckets of the enforcing limits that count it: to all or,
+/// if one of them refuses, to none and says so in the verdict.
 #[inline(always)]
 pub fn charge<T: Tables, B: BucketStore>(
     buckets: &B,
@@ -28,12 +45,23 @@ pub fn charge<T: Tables, B: BucketStore>(
     workspace: &mut Workspace<B::Found>,
 ) {
     let limits = workspace.verdict.matched & !tables.shape().observing;
+    workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
+    buckets.ask(tables, workspace, limits);
     let mut charging = Charging {
         tables,
         buckets,
         workspace,
     };
-    charging.charge_all(limits);
+    let Workspace {
+        strictest, verdict, ..
+    } = &mut *charging.workspace;
+    if let Some(reason) = strictest.reason() {
+        verdict.reason = reason;
+        verdict.denied_by = strictest.slot;
+        charging.refuse();
+    } else {
+        charging.charge_all(limits);
+    }
 }
 
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
@@ -50,36 +78,39 @@ pub fn observe<T: Tables, B: BucketStore>(
         ..
     } = workspace.verdict;
     let limits = matched & tables.shape().observing & !would_drop;
+    workspace.search.single = 1;
+    buckets.ask(tables, workspace, limits);
     let mut charging = Charging {
         tables,
         buckets,
         workspace,
     };
-    charging.observe(limits);
+    let refused = charging.workspace.refused;
+    charging.workspace.verdict.would_drop |= refused;
+    charging.refuse();
+    charging.charge_each(limits & !refused);
 }
 
 impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
-    /// Charges all of `limits`, or none and says so in the verdict.
+    /// Asks all of `limits`, and notes the strictest of those that refuse.
     #[inline(always)]
-    fn charge_all(&mut self, limits: u64) {
-        let single = limits & limits.wrapping_sub(1) == 0;
-        self.workspace.search.single = u32::from(single);
+    fn ask(&mut self, limits: u64) {
+        self.workspace.refused = 0;
         for slot in slots(self.tables) {
             if contains(limits, slot) {
                 let strictness = self.tables.opaque(self.prepare(slot));
                 self.workspace.strictest.consider(slot, strictness);
+                if strictness != 0 {
+                    self.workspace.refused |= bit(slot);
+                }
             }
         }
-        let Workspace {
-            strictest, verdict, ..
-        } = &mut *self.workspace;
-        if let Some(reason) = strictest.reason() {
-            verdict.reason = reason;
-            verdict.denied_by = strictest.slot;
-            return;
-        }
+    }
 
-        // The verifier has learned the bits that the first pass asked for; from here on it would walk
+    /// Charges all of `limits`, or none and says so in the verdict.
+    #[inline(always)]
+    fn charge_all(&mut self, limits: u64) {
+        // The verifier has learned the bits that were asked for; from here on it would walk
         // everything once for each set of them, and once for each slot that may have refused.
         let limits = self.tables.opaque(limits);
         for slot in slots(self.tables) {
@@ -106,15 +137,28 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
 
     /// Charges each of `limits` that has the tokens, every one by itself, and notes the others.
     #[inline(always)]
-    fn observe(&mut self, limits: u64) {
-        self.workspace.search.single = 1;
+    fn charge_each(&mut self, limits: u64) {
+        let limits = self.tables.opaque(limits);
         for slot in slots(self.tables) {
-            if contains(limits, slot) {
-                let has_tokens = self.prepare(slot) == 0
-                    && matches!(self.spend(slot), Updated::Stored | Updated::Untracked);
-                if !has_tokens {
-                    self.workspace.verdict.would_drop |= bit(slot);
-                }
+            if contains(limits, slot)
+                && !matches!(self.spend(slot), Updated::Stored | Updated::Untracked)
+            {
+                self.workspace.verdict.would_drop |= bit(slot);
+            }
+        }
+    }
+
+    /// Has those that have refused count what they refused, if their strategy does.
+    #[inline(always)]
+    fn refuse(&mut self) {
+        if self.tables.shape().windows == 0 {
+            return;
+        }
+        let limits = self.tables.opaque(self.workspace.refused);
+        for slot in slots(self.tables) {
+            if contains(limits, slot) && self.workspace.charge(slot).counts_refusal() {
+                // If other CPUs are faster all the time, the window is theirs, and as good as full.
+                self.buckets.refuse(self.workspace.charge(slot));
             }
         }
     }
@@ -146,10 +190,11 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
             charges,
             ..
         } = &mut *self.workspace;
+        let charge = &mut charges[(slot % MAX_LIMITS) as usize];
         let Ok(spend) = budget.spend(packet.now, cost) else {
+            charge.spend.set_none();
             return NEVER;
         };
-        let charge = &mut charges[(slot % MAX_LIMITS) as usize];
         charge.spend = spend;
         charge.now_ns = packet.now;
         charge.seen = self

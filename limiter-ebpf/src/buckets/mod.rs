@@ -1,6 +1,7 @@
 //! Buckets, in the store that the policy's shape says: the other one is not even verified.
 
 pub(crate) mod atomic;
+mod change;
 mod hash;
 mod line;
 mod table;
@@ -12,10 +13,10 @@ use limiter_common::{
     charge::{self, Workspace},
     decide,
     policy::Tables,
-    strategy::Change,
     table::Spot,
 };
 
+use self::change::{ChargeChange, REFUND, REFUSE, SPEND};
 use crate::{globals, tables::MapTables};
 
 #[btf_map]
@@ -106,6 +107,11 @@ impl BucketStore for MapBuckets {
     }
 
     #[inline(always)]
+    fn ask<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>, limits: u64) {
+        limiter_ask(workspace, limits);
+    }
+
+    #[inline(always)]
     fn charge<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
         limiter_charge(workspace);
     }
@@ -124,19 +130,26 @@ impl BucketStore for MapBuckets {
 /// Changes the charge's bucket, however many CPUs are at it.
 #[inline(always)]
 fn update(charge: &Charge, kind: u32) -> Updated {
-    Updated::of_number(if in_table() {
-        limiter_update_table(charge, kind)
-    } else {
-        limiter_update_hash(charge, kind)
-    })
+    Updated::of_number(limiter_update(charge, kind))
 }
 
-/// [`BucketStore::charge`]. Returns nothing that matters: global functions have to.
+/// [`BucketStore::ask`]. Returns nothing that matters: global functions have to.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_ask(workspace: *mut Workspace<Found>, limits: u64) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
+    // is this CPU's, and the caller does not use it meanwhile.
+    if let Some(workspace) = unsafe { workspace.as_mut() } {
+        decide::ask(&MapBuckets, &MapTables, workspace, limits);
+    }
+    0
+}
+
+/// [`BucketStore::charge`]; likewise.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
-    // is this CPU's, and the caller does not use it meanwhile.
+    // SAFETY: as in `limiter_ask`.
     if let Some(workspace) = unsafe { workspace.as_mut() } {
         decide::charge(&MapBuckets, &MapTables, workspace);
     }
@@ -147,7 +160,7 @@ extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
-    // SAFETY: as in `limiter_charge`.
+    // SAFETY: as in `limiter_ask`.
     if let Some(workspace) = unsafe { workspace.as_mut() } {
         decide::observe(&MapBuckets, &MapTables, workspace);
     }
@@ -158,7 +171,7 @@ extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_ask_window(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
-    // SAFETY: as in `limiter_charge`.
+    // SAFETY: as in `limiter_ask`.
     match unsafe { workspace.as_mut() } {
         Some(workspace) => decide::ask_window(&MapBuckets, workspace, slot),
         None => 0,
@@ -169,7 +182,7 @@ extern "C" fn limiter_ask_window(workspace: *mut Workspace<Found>, slot: u32) ->
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_spend_window(workspace: *mut Workspace<Found>, slot: u32) -> u32 {
-    // SAFETY: as in `limiter_charge`.
+    // SAFETY: as in `limiter_ask`.
     match unsafe { workspace.as_mut() } {
         Some(workspace) => decide::spend_window(&MapBuckets, workspace, slot) as u32,
         None => Updated::Unavailable as u32,
@@ -180,10 +193,6 @@ extern "C" fn limiter_spend_window(workspace: *mut Workspace<Found>, slot: u32) 
 fn in_table() -> bool {
     globals::shape().table_lines != 0
 }
-
-const SPEND: u32 = 0;
-const REFUND: u32 = 1;
-const REFUSE: u32 = 2;
 
 /// The state of a bucket in the hash map, in its unit; 0 when there is none.
 ///
@@ -200,25 +209,11 @@ extern "C" fn limiter_read_hash(found: *const Found) -> u64 {
     }
 }
 
-/// Changes the charge's bucket in the hash map, returning an [`Updated`] as its number.
+/// Changes the charge's bucket, however many CPUs are at it, returning an [`Updated`] as its
+/// number.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_update_hash(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) => limiter_common::table::update(
-            || hash::change(charge, change_of(charge, kind)),
-            || limiter_insert_hash(charge, kind),
-            || limiter_exchange(charge, kind),
-        ) as u32,
-        None => Updated::Unavailable as u32,
-    }
-}
-
-/// Does so in the table, however many CPUs are at it.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_update_table(charge: *const Charge, kind: u32) -> u32 {
+extern "C" fn limiter_update(charge: *const Charge, kind: u32) -> u32 {
     limiter_common::table::update(
         || limiter_change(charge, kind),
         || limiter_insert(charge, kind),
@@ -226,36 +221,26 @@ extern "C" fn limiter_update_table(charge: *const Charge, kind: u32) -> u32 {
     ) as u32
 }
 
-/// Changes the bucket where it is in the table, returning what [`limiter_common::table::change()`]
-/// does.
+/// Changes the bucket where it is, returning what [`limiter_common::table::change()`] does.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_change(charge: *const Charge, kind: u32) -> u32 {
     // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
-        Some(charge) => table::change(charge, change_of(charge, kind)),
+        Some(charge) if in_table() => table::change(charge, &ChargeChange { charge, kind }),
+        Some(charge) => hash::change(charge, &ChargeChange { charge, kind }),
         None => Updated::Unavailable as u32,
     }
 }
 
-/// Puts the bucket into the table, returning what [`limiter_common::table::insert`] does.
+/// Puts the bucket into its store, returning what [`limiter_common::table::insert`] does.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert(charge: *const Charge, kind: u32) -> u32 {
     // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
-        Some(charge) => table::insert(charge, change_of(charge, kind)),
-        None => Updated::Unavailable as u32,
-    }
-}
-
-/// Does so in the hash map.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_insert_hash(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) => hash::insert(charge, change_of(charge, kind)),
+        Some(charge) if in_table() => table::insert(charge, &ChargeChange { charge, kind }),
+        Some(charge) => hash::insert(charge, &ChargeChange { charge, kind }),
         None => Updated::Unavailable as u32,
     }
 }
@@ -267,17 +252,8 @@ extern "C" fn limiter_insert_hash(charge: *const Charge, kind: u32) -> u32 {
 extern "C" fn limiter_exchange(charge: *const Charge, kind: u32) -> u32 {
     // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::exchange(charge, change_of(charge, kind)),
-        Some(charge) => hash::exchange(charge, change_of(charge, kind)),
+        Some(charge) if in_table() => table::exchange(charge, &ChargeChange { charge, kind }),
+        Some(charge) => hash::exchange(charge, &ChargeChange { charge, kind }),
         None => Updated::Unavailable as u32,
-    }
-}
-
-#[inline(always)]
-fn change_of(charge: &Charge, kind: u32) -> Change<'_> {
-    match kind {
-        REFUND => Change::Refund(&charge.spend),
-        REFUSE => Change::Refuse(&charge.spend),
-        _ => Change::Spend(&charge.spend),
     }
 }
