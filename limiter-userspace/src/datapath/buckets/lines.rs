@@ -57,7 +57,7 @@ impl BucketMaps {
                 if wanted.is_refund() && is_there() {
                     return IN_ANOTHER_UNIT;
                 }
-                table::insert(&line, at, name, wanted, WhenFull::Evict)
+                table::insert(&line, at, name, wanted)
             },
             || table::exchange(&line, at, name, at.now_ns, wanted),
         )
@@ -99,6 +99,10 @@ impl LineStore for At<'_> {
 
     fn has_odd_units(&self) -> bool {
         self.units.have_odd_units()
+    }
+
+    fn when_full(&self) -> WhenFull {
+        WhenFull::Evict
     }
 
     fn count_lossy_eviction(&self) {
