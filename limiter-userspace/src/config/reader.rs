@@ -93,6 +93,11 @@ impl<'n, 'p> Reader<'n, 'p> {
         node.scalar(self.source)
     }
 
+    /// Where a byte of a scalar stands; where it begins, if that cannot be told.
+    pub(super) fn within(&self, node: &'n Node<'n>, offset: usize) -> Position {
+        node.within(self.source, offset)
+    }
+
     /// The text of a field: any scalar, as it is written, but for an absent one.
     pub(super) fn text(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n str> {
         let text = match node.value {

@@ -7,6 +7,7 @@ mod limit;
 mod list;
 mod matching;
 mod names;
+mod parts;
 pub mod serial;
 mod sieve;
 mod units;
@@ -25,6 +26,7 @@ pub use self::{
     list::{List, Standing},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
+    parts::{configured_name, part_name},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveUse},
     units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},

@@ -1,102 +1,85 @@
-//! Burst, count and period.
+//! What a count in a period, and a burst, can be.
 
 use limiter_common::{
     gcra::{Gcra, MAX_BURST_OFFSET, MAX_TOKENS_PER_NS},
     limit::Cost,
+    strategy::Strategy,
 };
 
-use super::{
-    diagnostics::Position,
-    duration,
-    node::{Node, Value},
-    reader::{Fields, Reader},
-};
-use crate::policy::Rate;
-
-/// The fields of a rate.
-pub(super) const FIELDS: [&str; 3] = [BURST, COUNT, PERIOD];
-
-const BURST: &str = "burst";
-const COUNT: &str = "count";
-const PERIOD: &str = "period";
+use super::{BURST, COUNT, Held, PERIOD};
 
 /// The longest Ethernet frame without jumbo frames or a VLAN tag, in bytes as the limits
 /// count them: 14 of header, 1500 of payload, without the checksum.
 const LARGEST_FRAME: u64 = 1514;
 
-/// Whether none of a rate's fields is there.
-pub(super) fn is_absent(fields: &Fields<'_>) -> bool {
-    FIELDS.iter().all(|name| fields.is_missing(name))
-}
-
-/// The rate in `fields`, of a limit whose name stands at `owner`; `cost` is `None` when the
-/// limit is not known, and then what depends on it is not checked.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    owner: Position,
-    cost: Option<Cost>,
-) -> Option<Rate> {
-    let missing: Vec<String> = FIELDS
-        .iter()
-        .filter(|name| fields.is_missing(name))
-        .map(|name| format!("'{name}'"))
-        .collect();
-    match missing.as_slice() {
-        [] => {}
-        [name] => reader.error(owner, format!("missing field {name}")),
-        names => reader.error(owner, format!("missing fields {}", names.join(", "))),
-    }
-    let mut positive = |name| {
-        let node = fields.get(name)?;
-        Some((reader.positive(node, name)?, node))
-    };
-    let burst = positive(BURST);
-    let count = positive(COUNT);
-    let period = fields
-        .get(PERIOD)
-        .and_then(|node| Some((period(reader, node)?, node)));
-    let wrong = wrong_parts(
-        cost,
-        burst.map(|(burst, _)| burst),
-        count.map(|(count, _)| count),
-        period.map(|(period, _)| period),
-    );
-    for (name, message) in &wrong {
-        if let Some(node) = fields.get(name) {
-            let written = reader.scalar(node).unwrap_or_default();
-            reader.error(node.at, format!("invalid {name} '{written}', {message}"));
-        }
-    }
-    if !wrong.is_empty() {
-        return None;
-    }
-    Some(Rate {
-        burst: burst?.0,
-        count: count?.0,
-        period_ns: period?.0,
-    })
-}
-
-fn period<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
-    const EXPECTED: &str = "a duration, such as '1s' or '1h30m'";
-    if matches!(node.value, Value::Boolean) {
-        reader.unexpected(node, EXPECTED);
-        return None;
-    }
-    let written = reader.text(node, EXPECTED)?;
-    match duration::parse(written) {
-        Ok(ns) => Some(ns),
-        Err(error) => {
-            reader.error(node.at, format!("invalid {PERIOD} '{written}', {error}"));
-            None
-        }
-    }
-}
+/// Of a period.
+const TOO_LONG: &str = "must be at most 1281023h: that is 146 years";
 
 /// Which of the parts do not fit the limit or each other, and what would be right. `None`
 /// is a part that is missing or wrong by itself, and nothing is said of it.
-fn wrong_parts(
+pub(super) fn wrong_parts(
+    held: Held,
+    burst: Option<u64>,
+    count: Option<u64>,
+    period_ns: Option<u64>,
+) -> Vec<(&'static str, String)> {
+    match held.strategy {
+        None => Vec::new(),
+        Some(Strategy::Gcra) => wrong_of_gcra(held.cost, burst, count, period_ns),
+        Some(strategy) => wrong_of_window(strategy, held.cost, count, period_ns),
+    }
+}
+
+/// The same, of a window that admits `count` in `period_ns`.
+fn wrong_of_window(
+    strategy: Strategy,
+    cost: Option<Cost>,
+    count: Option<u64>,
+    period_ns: Option<u64>,
+) -> Vec<(&'static str, String)> {
+    let mut wrong = Vec::new();
+    if let Some(period_ns) = period_ns
+        && period_ns > MAX_BURST_OFFSET
+    {
+        wrong.push((PERIOD, TOO_LONG.to_owned()));
+    }
+    let Some(count) = count else {
+        return wrong;
+    };
+    let most = largest_count(strategy);
+    if cost == Some(Cost::Bytes) && count < LARGEST_FRAME {
+        let message = format!(
+            "must be at least {LARGEST_FRAME} bytes: a larger Ethernet frame than the window \
+             admits could never pass"
+        );
+        wrong.push((COUNT, message));
+    } else if count > most {
+        let why = match strategy {
+            Strategy::MovingWindow => {
+                ", which keeps the time of each packet: use \
+                                       sliding-window-counter or gcra"
+            }
+            _ => "",
+        };
+        let message = format!(
+            "must be at most {most} for strategy {}{why}",
+            strategy.name()
+        );
+        wrong.push((COUNT, message));
+    }
+    wrong
+}
+
+/// The most that a window of that strategy can count.
+const fn largest_count(strategy: Strategy) -> u64 {
+    match strategy {
+        Strategy::MovingWindow => 128,
+        Strategy::Gcra | Strategy::FixedWindow | Strategy::SlidingWindowCounter => u32::MAX as u64,
+    }
+}
+
+/// The same, of a bucket.
+fn wrong_of_gcra(
     cost: Option<Cost>,
     burst: Option<u64>,
     count: Option<u64>,
@@ -118,10 +101,7 @@ fn wrong_parts(
         return wrong;
     };
     if period_ns > MAX_BURST_OFFSET {
-        wrong.push((
-            PERIOD,
-            "must be at most 1281023h: that is 146 years".to_owned(),
-        ));
+        wrong.push((PERIOD, TOO_LONG.to_owned()));
         return wrong;
     }
     let (Some(cost), Some(count)) = (cost, count) else {
@@ -171,9 +151,9 @@ const fn tokens_per_ns(cost: Cost) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::prelude::{Strategy as _, *};
 
-    fn any_cost() -> impl Strategy<Value = Cost> {
+    fn any_cost() -> impl proptest::strategy::Strategy<Value = Cost> {
         prop_oneof![
             Just(Cost::Packets),
             Just(Cost::Bytes),
@@ -182,7 +162,7 @@ mod tests {
     }
 
     /// Numbers of every magnitude.
-    fn number() -> impl Strategy<Value = u64> {
+    fn number() -> impl proptest::strategy::Strategy<Value = u64> {
         (1u64..=i64::MAX as u64, 0u32..63).prop_map(|(value, shift)| (value >> shift).max(1))
     }
 
@@ -191,7 +171,7 @@ mod tests {
         fn the_datapath_can_count_every_accepted_rate(
             cost in any_cost(), burst in number(), count in number(), period_ns in number(),
         ) {
-            if wrong_parts(Some(cost), Some(burst), Some(count), Some(period_ns)).is_empty() {
+            if wrong_of_gcra(Some(cost), Some(burst), Some(count), Some(period_ns)).is_empty() {
                 prop_assert!(Gcra::new(burst, count, period_ns).is_some());
             }
         }
@@ -202,7 +182,7 @@ mod tests {
         ) {
             prop_assume!(period_ns <= MAX_BURST_OFFSET);
             if Gcra::new(burst, count, period_ns).is_some() {
-                let wrong = wrong_parts(Some(Cost::Bytes), Some(burst), Some(count), Some(period_ns));
+                let wrong = wrong_of_gcra(Some(Cost::Bytes), Some(burst), Some(count), Some(period_ns));
                 prop_assert_eq!(wrong, vec![]);
             }
         }
