@@ -3,6 +3,7 @@
 mod automatic_ban;
 mod compile;
 pub mod diff;
+mod implied;
 mod limit;
 mod list;
 mod matching;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     automatic_ban::{AutomaticBan, BanMode, Escalation},
     compile::{CompileError, CompiledPolicy},
+    implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
     list::{List, Standing},
     matching::{Fragments, Match, PortRange, TcpFlags},

@@ -201,6 +201,7 @@ fn the_answer_in_json() -> Result<()> {
                 "limits": 1,
                 "overrides": 0,
                 "waiting_for": [],
+                "begun_anew": [],
                 "after_restart": [],
                 "confirm_within_ns": null,
             }),
