@@ -6,6 +6,7 @@ use crate::{
     decide,
     limit::LimitId,
     policy::Tables,
+    strategy::moving_window,
 };
 
 /// Names one bucket: the limit, and whose budget of that limit.
@@ -16,8 +17,8 @@ use crate::{
 pub struct BucketKey {
     /// The limit's interned id.
     pub limit: u16,
-    /// Always 0.
-    reserved: u16,
+    /// Of a moving window's log the number of the stamp, from 1 on; 0: the bucket itself.
+    stamp: u16,
     /// What the id is.
     kind: OwnerKind,
     /// In network byte order: the masked address, IPv4 in the first four bytes; or a number in
@@ -85,7 +86,7 @@ impl BucketKey {
     pub const fn new(limit: LimitId, kind: OwnerKind, high: u64, low: u64) -> Self {
         Self {
             limit: limit.0,
-            reserved: 0,
+            stamp: 0,
             kind,
             id: [high.to_be_bytes(), low.to_be_bytes()],
         }
@@ -109,6 +110,22 @@ impl BucketKey {
     #[must_use]
     pub const fn of_interface(limit: LimitId, interface: u32) -> Self {
         Self::new(limit, OwnerKind::INTERFACE, interface as u64, 0)
+    }
+
+    /// The bucket of a stamp of this one's log, by the stamp's number, which is below
+    /// [`moving_window::STAMPS`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_stamp(mut self, number: u64) -> Self {
+        self.stamp = (number % moving_window::STAMPS) as u16 + 1;
+        self
+    }
+
+    /// Of the bucket of a stamp one more than the stamp's number; 0: it is none.
+    #[must_use]
+    #[inline(always)]
+    pub const fn stamp(&self) -> u16 {
+        self.stamp
     }
 
     /// The owner in plain numbers: its kind, and the id in two halves.
@@ -158,7 +175,7 @@ impl BucketKey {
 pub struct Bucket {
     /// The number of the unit that the state counts in.
     pub unit: u32,
-    /// The TAT.
+    /// What the unit makes of it.
     pub state: u64,
 }
 
@@ -202,8 +219,9 @@ impl Updated {
 
 /// Where the state of buckets is kept: one 64-bit word for each.
 ///
-/// A bucket that does not exist is a full bucket, so looking for it never creates it. A full
-/// bucket's state is any TAT that has passed, such as 0.
+/// A bucket that does not exist is a full bucket, so looking for it never creates it. The state 0
+/// is that of a full bucket, whatever its strategy; there are others, such as any TAT that has
+/// passed.
 pub trait BucketStore {
     /// How the store gets back to a bucket that it has looked for.
     type Found: Copy + Default;
@@ -225,6 +243,40 @@ pub trait BucketStore {
 
     /// Takes the charge's spend back, in the same way.
     fn refund(&self, charge: &Charge<Self::Found>) -> Updated;
+
+    /// The state of a bucket that was looked for; 0 when it is not there, or in another unit.
+    fn read(&self, found: &Self::Found) -> u64;
+
+    /// Looks for a stamp of a bucket that was looked for, by the stamp's number; returns its
+    /// state.
+    fn find_stamp(
+        &self,
+        bucket: &Self::Found,
+        number: u64,
+        unit: u32,
+        found: &mut Self::Found,
+    ) -> u64;
+
+    /// Has the bucket count what it refuses, if its strategy does.
+    fn refuse(&self, charge: &Charge<Self::Found>) -> Updated;
+
+    /// [`decide::ask_window`]; as with [`Self::charge`].
+    #[inline(always)]
+    fn ask_window(&self, workspace: &mut Workspace<Self::Found>, slot: u32) -> u64
+    where
+        Self: Sized,
+    {
+        decide::ask_window(self, workspace, slot)
+    }
+
+    /// [`decide::spend_window`]; as with [`Self::charge`].
+    #[inline(always)]
+    fn spend_window(&self, workspace: &mut Workspace<Self::Found>, slot: u32) -> Updated
+    where
+        Self: Sized,
+    {
+        decide::spend_window(self, workspace, slot)
+    }
 
     /// [`decide::charge`]. The kernel program makes it a function of its own, which the verifier
     /// walks once and not once for each way through the headers; so with the next one.

@@ -3,11 +3,11 @@
 use crate::{
     bucket::{BucketKey, OwnerKind, Search},
     decide::{Strictest, Verdict},
-    gcra::{Gcra, Spend},
     limit::MAX_LIMITS,
     packet::Facts,
     policy::{Class, Tables, parameters},
     reason::Reason,
+    strategy::{Budget, Spend},
 };
 
 /// A packet to be decided on: its facts, the class of its source, and the time.
@@ -36,6 +36,24 @@ pub struct Charge<Found> {
     pub seen: u64,
     /// When the packet arrived, in nanoseconds.
     pub now_ns: u64,
+    /// Of a moving window the number of the unit that its stamps count in.
+    pub stamp_unit: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+impl<Found: Default> Charge<Found> {
+    /// To no bucket.
+    fn none() -> Self {
+        Self {
+            found: Found::default(),
+            spend: Spend::NONE,
+            seen: 0,
+            now_ns: 0,
+            stamp_unit: 0,
+            reserved: 0,
+        }
+    }
 }
 
 /// Room for what each limit of a policy wants of the packet at hand.
@@ -52,16 +70,12 @@ pub struct Workspace<Found> {
     pub(crate) search: Search,
     pub(crate) strictest: Strictest,
     pub(crate) charges: [Charge<Found>; MAX_LIMITS as usize],
+    /// A step of what is done to the log of a moving window.
+    pub(crate) step: Charge<Found>,
 }
 
 impl<Found: Copy + Default> Default for Workspace<Found> {
     fn default() -> Self {
-        let charge = Charge {
-            found: Found::default(),
-            spend: Spend::NONE,
-            seen: 0,
-            now_ns: 0,
-        };
         Self {
             packet: Packet {
                 facts: Facts::NONE,
@@ -71,7 +85,8 @@ impl<Found: Copy + Default> Default for Workspace<Found> {
             verdict: Verdict::without_limits(Reason::Unlimited),
             strictest: Strictest::NONE,
             search: Search::SINGLE,
-            charges: [charge; MAX_LIMITS as usize],
+            charges: [Charge::none(); MAX_LIMITS as usize],
+            step: Charge::none(),
         }
     }
 }
@@ -99,6 +114,16 @@ impl<Found> Workspace<Found> {
     pub(crate) const fn charge(&mut self, slot: u32) -> &mut Charge<Found> {
         &mut self.charges[(slot % MAX_LIMITS) as usize]
     }
+
+    /// The same, and room for steps of it.
+    #[inline(always)]
+    pub(crate) const fn charge_and_step(
+        &mut self,
+        slot: u32,
+    ) -> (&mut Charge<Found>, &mut Charge<Found>) {
+        let Self { charges, step, .. } = self;
+        (&mut charges[(slot % MAX_LIMITS) as usize], step)
+    }
 }
 
 /// What one limit that counts a packet has to do with it.
@@ -107,7 +132,7 @@ pub struct Account<'a> {
     /// The bucket.
     pub key: BucketKey,
     /// The bucket's parameters.
-    pub gcra: &'a Gcra,
+    pub budget: &'a Budget,
     /// The tokens that the packet costs.
     pub cost: u64,
 }
@@ -118,10 +143,10 @@ pub fn account<'a, T: Tables>(tables: &'a T, packet: &Packet, slot: u32) -> Opti
     let limit = tables.limit(slot)?;
     // Known, it would be one walk of the verifier for each family.
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
-    let gcra = parameters(tables, &packet.class, slot)?;
+    let budget = parameters(tables, &packet.class, slot)?;
     Some(Account {
         key: limit.bucket(tables.shape(), &packet.class, &packet.facts.source, family),
-        gcra,
+        budget,
         cost: limit.cost_of(&packet.facts),
     })
 }

@@ -24,7 +24,6 @@ pub mod bucket;
 pub mod charge;
 pub mod counters;
 pub mod decide;
-pub mod gcra;
 pub mod limit;
 pub mod offender;
 pub mod packet;

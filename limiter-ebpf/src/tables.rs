@@ -9,10 +9,10 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    gcra::Gcra,
     limit::MAX_LIMITS,
     policy::{self, Class, LimitEntry, Masks, Node, Shape, Slot, Stretch, Tables},
     sieve::{Sieve, SieveUse},
+    strategy::Budget,
 };
 
 use crate::globals;
@@ -36,7 +36,7 @@ static SLOTS: Array<Slot, 1, READ_ONLY> = Array::new();
 static CLASSES: Array<Class, 2, READ_ONLY> = Array::new();
 
 #[btf_map]
-static RATES: Array<Gcra, 1, READ_ONLY> = Array::new();
+static RATES: Array<Budget, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static MASKS: Array<u64, { Masks::RANGES as usize }, READ_ONLY> = Array::new();
@@ -89,7 +89,7 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn rate(&self, index: u32) -> Option<&Gcra> {
+    fn rate(&self, index: u32) -> Option<&Budget> {
         RATES.get(index)
     }
 

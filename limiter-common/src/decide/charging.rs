@@ -4,9 +4,9 @@ use super::{Verdict, strictest::NEVER, verdict::NO_SLOT};
 use crate::{
     bucket::{BucketStore, Updated},
     charge::{Account, Workspace, account},
-    gcra::Wait,
     limit::MAX_LIMITS,
     policy::{Tables, parameters},
+    strategy::gcra::Wait,
 };
 
 /// A packet being charged to the buckets of its limits.
@@ -84,7 +84,7 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         let limits = self.tables.opaque(limits);
         for slot in slots(self.tables) {
             if contains(limits, slot) {
-                let updated = self.buckets.spend(self.workspace.charge(slot));
+                let updated = self.spend(slot);
                 if !self.workspace.verdict.note(slot, updated) {
                     break;
                 }
@@ -111,10 +111,7 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         for slot in slots(self.tables) {
             if contains(limits, slot) {
                 let has_tokens = self.prepare(slot) == 0
-                    && matches!(
-                        self.buckets.spend(self.workspace.charge(slot)),
-                        Updated::Stored | Updated::Untracked
-                    );
+                    && matches!(self.spend(slot), Updated::Stored | Updated::Untracked);
                 if !has_tokens {
                     self.workspace.verdict.would_drop |= bit(slot);
                 }
@@ -122,11 +119,22 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         }
     }
 
+    /// Charges the bucket of the limit in a slot.
+    #[inline(always)]
+    fn spend(&mut self, slot: u32) -> Updated {
+        if self.tables.shape().windows != 0 && !self.workspace.charge(slot).spend.is_gcra() {
+            self.buckets.spend_window(self.workspace, slot)
+        } else {
+            self.buckets.spend(self.workspace.charge(slot))
+        }
+    }
+
     /// Prepares the charge of the limit in a slot; returns how strict it would be, as
     /// [`Strictest`] has it.
     #[inline(always)]
     fn prepare(&mut self, slot: u32) -> u64 {
-        let Some(Account { key, gcra, cost }) = account(self.tables, &self.workspace.packet, slot)
+        let Some(Account { key, budget, cost }) =
+            account(self.tables, &self.workspace.packet, slot)
         else {
             // The policy's compiler excludes it. What would be charged is not known, so nothing
             // passes.
@@ -138,7 +146,7 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
             charges,
             ..
         } = &mut *self.workspace;
-        let Ok(spend) = gcra.spend(gcra.ticks(packet.now), cost) else {
+        let Ok(spend) = budget.spend(packet.now, cost) else {
             return NEVER;
         };
         let charge = &mut charges[(slot % MAX_LIMITS) as usize];
@@ -146,12 +154,16 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         charge.now_ns = packet.now;
         charge.seen = self
             .buckets
-            .find(&key, gcra.unit, search, &mut charge.found);
-        match spend.apply(charge.seen) {
+            .find(&key, budget.unit, search, &mut charge.found);
+        if self.tables.shape().windows != 0 && !spend.is_gcra() {
+            charge.stamp_unit = budget.stamp_unit;
+            return self.buckets.ask_window(self.workspace, slot);
+        }
+        match spend.gcra().apply(charge.seen) {
             Ok(_) => 0,
             // Looked up again: where they stand is not to take up stack through all of the above.
             Err(Wait(ticks)) => match parameters(self.tables, &packet.class, slot) {
-                Some(gcra) => gcra.ns(ticks).saturating_add(1),
+                Some(budget) => budget.gcra.ns(ticks).saturating_add(1),
                 None => NEVER,
             },
         }

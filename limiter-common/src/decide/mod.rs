@@ -1,5 +1,5 @@
 //! The decision: every matching limit is asked; one denial drops the packet and nothing is
-//! charged; otherwise all are charged.
+//! charged; otherwise all are charged. But a fixed window counts what it refuses itself.
 //!
 //! Two passes. The first only reads: most denials end there, having touched nothing. The
 //! second charges each bucket by compare-and-swap, from the state that the first has seen, or
@@ -18,10 +18,14 @@
 mod charging;
 mod strictest;
 mod verdict;
+mod window;
 
 pub use self::charging::{charge, observe};
 pub(crate) use self::strictest::Strictest;
-pub use self::verdict::Verdict;
+pub use self::{
+    verdict::Verdict,
+    window::{ask_window, spend_window},
+};
 use crate::{
     bucket::BucketStore,
     charge::{Packet, Workspace},

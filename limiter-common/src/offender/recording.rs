@@ -1,7 +1,7 @@
 //! Which drops are recorded: a budget, so that a flood cannot make the records cost more than
 //! the decisions.
 
-use crate::gcra::Gcra;
+use crate::strategy::gcra::Gcra;
 
 /// How many drops each CPU records a second.
 ///

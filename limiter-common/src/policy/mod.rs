@@ -22,8 +22,8 @@ pub use self::{
 };
 use crate::{
     address::{Address, Family},
-    gcra::Gcra,
     sieve::{Sieve, SieveUse},
+    strategy::Budget,
 };
 
 /// The class of IPv4 addresses that no prefix of the policy contains.
@@ -48,7 +48,7 @@ pub trait Tables {
     fn class(&self, index: u32) -> Option<&Class>;
     /// A bucket's parameters: those of the limits' defaults by slot, and behind them those of
     /// overrides.
-    fn rate(&self, index: u32) -> Option<&Gcra>;
+    fn rate(&self, index: u32) -> Option<&Budget>;
     /// A set of limits, by the index that [`Masks`] has for it.
     fn mask(&self, index: u32) -> Option<&u64>;
     /// A sieve.
@@ -96,6 +96,6 @@ pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Cl
 
 /// The parameters of the limit in `slot` for addresses of `class`, to which it applies.
 #[inline(always)]
-pub fn parameters<'t, T: Tables>(tables: &'t T, class: &Class, slot: u32) -> Option<&'t Gcra> {
+pub fn parameters<'t, T: Tables>(tables: &'t T, class: &Class, slot: u32) -> Option<&'t Budget> {
     tables.rate(class.rate_index(slot))
 }

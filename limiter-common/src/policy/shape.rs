@@ -55,12 +55,12 @@ pub struct Shape {
     pub table_lines: u32,
     /// What happens when a line is full: a [`crate::table::WhenFull`] as its number.
     pub when_full: u32,
-    /// 1: there are units whose tick is another than a nanosecond.
-    pub odd_ticks: u32,
+    /// 1: there are units whose states are other than TATs in nanoseconds.
+    pub odd_units: u32,
     /// How many uses of sieves there are; 0: nobody is scored.
     pub sieve_uses: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// 1: there are limits with another strategy than GCRA.
+    pub windows: u32,
     /// The secret of the table of buckets, and of the sieves.
     pub hash_key: HashKey,
     /// The limits that only observe.
@@ -85,9 +85,9 @@ impl Shape {
         matches_tcp_flags: 0,
         table_lines: 0,
         when_full: 0,
-        odd_ticks: 0,
+        odd_units: 0,
         sieve_uses: 0,
-        reserved: 0,
+        windows: 0,
         hash_key: HashKey {
             first: 0,
             second: 0,

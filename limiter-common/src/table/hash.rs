@@ -52,6 +52,19 @@ struct State {
     v3: u64,
 }
 
+impl Place {
+    /// Where a stamp is of the bucket that is here, in whatever part of it: another line, which it
+    /// shares with the next stamp, and another tag. `stamp` is a [`BucketKey::stamp`].
+    ///
+    /// No two stamps of one bucket have the same tag; and from the lines of other limits, which
+    /// differ in the lowest bits, theirs differ in the next ones.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_stamp(self, stamp: u64) -> Self {
+        Self(self.0 ^ stamp << 32 ^ stamp.div_ceil(2) << 7)
+    }
+}
+
 impl State {
     #[inline(always)]
     const fn round(&mut self) {
@@ -77,7 +90,7 @@ impl State {
 
 impl HashKey {
     /// The place of a bucket: the hash of its owner's kind, prefix length and id, whatever the
-    /// limit.
+    /// limit; and from there that of a stamp.
     #[must_use]
     #[inline(always)]
     pub const fn place(&self, key: &BucketKey) -> Place {
@@ -101,6 +114,6 @@ impl HashKey {
         state.round();
         state.round();
         state.round();
-        Place(state.v0 ^ state.v1 ^ state.v2 ^ state.v3)
+        Place(state.v0 ^ state.v1 ^ state.v2 ^ state.v3).of_stamp(key.stamp() as u64)
     }
 }

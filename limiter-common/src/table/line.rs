@@ -3,8 +3,8 @@
 use super::{Spot, is_same_bucket, unit_of};
 use crate::{
     bucket::{ATTEMPTS, Updated},
-    gcra::{Change, Spend},
-    unit::{self, KnownUnits, ODD_TICK},
+    strategy::{Change, gcra},
+    unit::{self, KnownUnits, ODD_UNIT},
 };
 
 /// How many buckets a line of the table has: with a name and a state of eight bytes each, a cache
@@ -38,8 +38,8 @@ pub trait Line {
 pub trait LineStore: KnownUnits {
     /// The time in nanoseconds.
     fn now_ns(&self) -> u64;
-    /// Whether there are units whose tick is another than a nanosecond.
-    fn has_odd_ticks(&self) -> bool;
+    /// Whether there are units whose states are other than TATs in nanoseconds.
+    fn has_odd_units(&self) -> bool;
     /// A bucket in debt was forgotten.
     fn count_lossy_eviction(&self);
 
@@ -48,9 +48,9 @@ pub trait LineStore: KnownUnits {
     #[inline(always)]
     fn debt_ns(&self, name: u64, state: u64) -> u64 {
         // Mostly all limits count in nanoseconds, and then nothing is left of the rest.
-        if self.has_odd_ticks() {
+        if self.has_odd_units() {
             let number = unit_of(name);
-            if number & ODD_TICK != 0
+            if number & ODD_UNIT != 0
                 && let Some(unit) = self.unit(number)
             {
                 return unit.debt_ns(self.now_ns(), state);
@@ -146,10 +146,21 @@ pub fn change<L: Line>(line: &L, name: u64, wanted: Change) -> u32 {
     if seen == LOCKED {
         return AGAIN;
     }
-    let Ok(state) = wanted.apply(seen) else {
-        return Updated::Declined as u32;
+    let decision = wanted.apply(seen);
+    if decision.passes() {
+        return swap(line, way, name, seen, decision.state, wanted.is_refund());
+    }
+    // What it refuses, too, is counted by some.
+    let ended = if decision.state == seen {
+        Updated::Stored as u32
+    } else {
+        swap(line, way, name, seen, decision.state, false)
     };
-    swap(line, way, name, seen, state, wanted.is_refund())
+    if is_step(ended) {
+        ended
+    } else {
+        Updated::Declined as u32
+    }
 }
 
 /// Changes the state of the bucket of that name, which was seen in a way and a state. A step.
@@ -226,9 +237,12 @@ pub fn insert<L: Line, S: LineStore>(
             WhenFull::PassNew => return Updated::Untracked as u32,
         }
     }
-    let Ok(state) = wanted.apply(0) else {
-        return Updated::Declined as u32;
-    };
+    let decision = wanted.apply(0);
+    let ended = decision.ended() as u32;
+    if decision.state == 0 {
+        // A bucket that owes nothing need not be there.
+        return ended;
+    }
     if !line.compare_and_swap_state(victim, evicted, LOCKED) {
         return AGAIN;
     }
@@ -245,8 +259,8 @@ pub fn insert<L: Line, S: LineStore>(
         line.set_state(victim, 0);
         return IN_ANOTHER_UNIT;
     }
-    line.set_state(victim, state);
-    Updated::Stored as u32
+    line.set_state(victim, decision.state);
+    ended
 }
 
 /// Changes the bucket of that name, which is there in another unit, and has it count in the unit
@@ -272,11 +286,8 @@ pub fn exchange<L: Line, U: KnownUnits>(
     if seen == LOCKED || named == name {
         return AGAIN;
     }
-    let tat = unit::exchange(units, unit_of(named), unit_of(name), now_ns, seen);
-    let (state, ended) = match wanted.apply(tat) {
-        Ok(state) => (state, Updated::Stored),
-        Err(_) => (tat, Updated::Declined),
-    };
+    let state = unit::exchange(units, unit_of(named), unit_of(name), now_ns, seen);
+    let decision = wanted.apply(state);
     if !line.compare_and_swap_state(way, seen, LOCKED) {
         return AGAIN;
     }
@@ -286,18 +297,18 @@ pub fn exchange<L: Line, U: KnownUnits>(
         return AGAIN;
     }
     line.set_name(way, name);
-    line.set_state(way, state);
-    ended as u32
+    line.set_state(way, decision.state);
+    decision.ended() as u32
 }
 
-/// Charges a bucket that was looked for: by the steps that are enough when no other CPU comes
+/// Charges a bucket of GCRA that was looked for: by the steps that are enough when no other CPU comes
 /// between, or else by `again`, which is to be [`update`].
 #[inline(always)]
 pub fn spend<L: Line>(
     line: &L,
     spot: Spot,
     seen: u64,
-    spend: &Spend,
+    spend: &gcra::Spend,
     insert: impl FnOnce() -> u32,
     again: impl FnOnce() -> Updated,
 ) -> Updated {

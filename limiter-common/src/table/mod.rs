@@ -21,7 +21,7 @@ pub use self::{
         AGAIN, EMPTY, IN_ANOTHER_UNIT, LOCKED, Line, LineStore, MISSING, WAYS, WhenFull, change,
         exchange, insert, read, spend, update,
     },
-    spot::{Spot, find},
+    spot::{Spot, find, find_stamp},
 };
 use crate::{limit::LimitId, unit::UNIT_BITS};
 

@@ -1,34 +1,58 @@
 //! What a state is worth in another unit: the same debt, in tokens.
 
 use super::Unit;
-use crate::gcra::MAX_BURST_OFFSET;
+use crate::strategy::{Strategy, gcra::MAX_BURST_OFFSET};
 
 /// Parts of a token are told by as many bits.
 const FRACTION_BITS: u32 = 31;
 
 impl Unit {
-    /// The TAT, in this unit, of a bucket that has `tat` in the unit `from`, at the time `now_ns`.
+    /// The state, in this unit, of a bucket that has `state` in the unit `from`, at the time
+    /// `now_ns`.
     ///
-    /// The bucket owes as many tokens as before: whole ones to the token, a part of one rounded
-    /// up, by at most two ticks and 2^-29 of a token. It owes none where a token is something else,
-    /// and none that would take longer than [`MAX_BURST_OFFSET`] to come back.
+    /// Of GCRA the bucket owes as many tokens as before: whole ones to the token, a part of one
+    /// rounded up, by at most two ticks and 2^-29 of a token; and none that would take longer than
+    /// [`MAX_BURST_OFFSET`] to come back. Of windows it has counted as many tokens as before, for
+    /// as long as the bucket of time lasts yet, a period at most. It owes none where a token is
+    /// something else, or the strategy is another.
     #[must_use]
     #[inline(always)]
-    pub const fn exchange(&self, from: &Self, now_ns: u64, tat: u64) -> u64 {
-        let debt = tat.saturating_sub(from.ticks(now_ns));
-        self.ticks(now_ns).saturating_add(self.worth_of(from, debt))
+    pub const fn exchange(&self, from: &Self, now_ns: u64, state: u64) -> u64 {
+        if self.cost != from.cost {
+            return self.full(now_ns);
+        }
+        match (self.layout.strategy(), from.layout.strategy()) {
+            (Strategy::Gcra, Strategy::Gcra) => {
+                let debt = state.saturating_sub(from.ticks(now_ns));
+                self.ticks(now_ns).saturating_add(self.worth_of(from, debt))
+            }
+            (Strategy::FixedWindow, Strategy::FixedWindow)
+            | (Strategy::SlidingWindowCounter, Strategy::SlidingWindowCounter) => {
+                let (from_now, now) = (from.ticks(now_ns), self.ticks(now_ns));
+                from.window()
+                    .exchanged(&self.window(), state, from_now, now)
+            }
+            (Strategy::MovingWindow, Strategy::MovingWindow) => state,
+            _ => self.full(now_ns),
+        }
+    }
+
+    /// The state of a bucket that owes nothing at the time `now_ns`.
+    #[inline(always)]
+    const fn full(&self, now_ns: u64) -> u64 {
+        match self.layout.strategy() {
+            Strategy::Gcra => self.ticks(now_ns),
+            _ => 0,
+        }
     }
 
     /// What a debt in ticks of the unit `from` is in ticks of this one.
     #[inline(always)]
     const fn worth_of(&self, from: &Self, debt: u64) -> u64 {
-        if self.cost != from.cost {
-            return 0;
-        }
         let (Some(whole), Some(rest), Some(most)) = (
-            debt.checked_div(from.emission_interval),
-            debt.checked_rem(from.emission_interval),
-            MAX_BURST_OFFSET.checked_div(self.emission_interval),
+            debt.checked_div(from.interval),
+            debt.checked_rem(from.interval),
+            MAX_BURST_OFFSET.checked_div(self.interval),
         ) else {
             return 0;
         };
@@ -36,8 +60,7 @@ impl Unit {
             return MAX_BURST_OFFSET;
         }
         // Both cannot overflow: the first is an interval or more below 2^62.
-        let ticks =
-            whole * self.emission_interval + self.part(fraction(rest, from.emission_interval));
+        let ticks = whole * self.interval + self.part(fraction(rest, from.interval));
         if ticks < MAX_BURST_OFFSET {
             ticks
         } else {
@@ -49,8 +72,8 @@ impl Unit {
     #[inline(always)]
     const fn part(&self, fraction: u64) -> u64 {
         const LOWER: u64 = (1 << FRACTION_BITS) - 1;
-        let high = self.emission_interval >> FRACTION_BITS;
-        let low = self.emission_interval & LOWER;
+        let high = self.interval >> FRACTION_BITS;
+        let low = self.interval & LOWER;
         fraction * high + ((fraction * low + LOWER) >> FRACTION_BITS)
     }
 }
@@ -75,16 +98,22 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{MAX_BURST_OFFSET, Unit};
     use crate::{
-        gcra::{Gcra, MAX_TOKENS_PER_NS},
         limit::Cost,
+        strategy::{
+            Budget,
+            gcra::{Gcra, MAX_TOKENS_PER_NS},
+        },
     };
 
     const SECOND: u64 = 1_000_000_000;
 
     fn unit(count: u64, period_ns: u64) -> Unit {
-        Unit::new(&Gcra::new(1, count, period_ns).unwrap(), Cost::Packets)
+        Unit::new(
+            &Budget::of_gcra(Gcra::new(1, count, period_ns).unwrap()),
+            Cost::Packets,
+        )
     }
 
     /// Any rate there may be, of a token in a century to 64 in a nanosecond.
@@ -94,7 +123,7 @@ mod tests {
         (count, period).prop_filter_map("a rate", |(count, period)| {
             let fits = count.div_ceil(period) <= MAX_TOKENS_PER_NS;
             let gcra = fits.then(|| Gcra::new(1, count, period)).flatten();
-            Some(Unit::new(&gcra?, Cost::Packets))
+            Some(Unit::new(&Budget::of_gcra(gcra?), Cost::Packets))
         })
     }
 
@@ -107,18 +136,18 @@ mod tests {
         /// Against exact rational arithmetic: never less, hardly more, and whole tokens exactly.
         #[test]
         fn owes_the_same_tokens(from in rate(), to in rate(), debt in debt(), now in 0u64..1 << 56) {
-            let product = u128::from(debt) * u128::from(to.emission_interval);
-            let exact = product.div_ceil(from.emission_interval.into());
+            let product = u128::from(debt) * u128::from(to.interval);
+            let exact = product.div_ceil(from.interval.into());
             let worth = to.exchange(&from, now, from.ticks(now) + debt) - to.ticks(now);
             if exact >= u128::from(MAX_BURST_OFFSET) {
                 prop_assert_eq!(worth, MAX_BURST_OFFSET);
                 return Ok(());
             }
             prop_assert!(u128::from(worth) >= exact, "{} of {}", worth, exact);
-            if debt % from.emission_interval == 0 {
+            if debt % from.interval == 0 {
                 prop_assert_eq!(u128::from(worth), exact);
             }
-            let most = exact + 1 + u128::from(to.emission_interval >> 29);
+            let most = exact + 1 + u128::from(to.interval >> 29);
             prop_assert!(u128::from(worth) <= most, "{} of {}", worth, exact);
         }
 
@@ -164,7 +193,7 @@ mod tests {
             ..packets
         };
         let unknown = Unit {
-            emission_interval: 0,
+            interval: 0,
             ..packets
         };
         let tat = 9 * SECOND;

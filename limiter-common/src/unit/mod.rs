@@ -1,13 +1,17 @@
 //! Units: what the states of buckets count in.
 //!
-//! A state is a time in ticks. What it is worth, in tokens, depends on the emission interval and
-//! the tick length of the limit that wrote it; and a token is a packet, a byte or a new
-//! connection. So every state says in which unit it counts, by the unit's number, and whoever
+//! A state of GCRA is a time in ticks. What it is worth, in tokens, depends on the emission
+//! interval and the tick length of the limit that wrote it; a state of another strategy has its
+//! own [`Layout`]; and a token is a packet, a byte or a new connection. So every state says in which unit it counts, by the unit's number, and whoever
 //! knows the units can compare and exchange states of different limits and different policies.
 
 mod exchange;
 
-use crate::{gcra::Gcra, limit::Cost, ratio::Ratio};
+use crate::{
+    limit::Cost,
+    ratio::Ratio,
+    strategy::{Budget, Layout, Strategy, Window, moving_window},
+};
 
 /// How many bits the number of a unit has.
 pub const UNIT_BITS: u32 = 16;
@@ -15,11 +19,11 @@ pub const UNIT_BITS: u32 = 16;
 /// How many numbers of units there are.
 pub const MAX_UNITS: u32 = 1 << UNIT_BITS;
 
-/// The bit by which the number of a unit tells that its tick is another than a nanosecond.
-pub const ODD_TICK: u32 = MAX_UNITS / 2;
+/// The bit by which the number of a unit tells that its states are not TATs in nanoseconds.
+pub const ODD_UNIT: u32 = MAX_UNITS / 2;
 
-/// How many units of each kind there may be: those that count in nanoseconds, and the others.
-pub const MAX_UNITS_OF_KIND: u32 = ODD_TICK;
+/// How many units of each kind there may be: those of TATs in nanoseconds, and the others.
+pub const MAX_UNITS_OF_KIND: u32 = ODD_UNIT;
 
 /// The units that there are.
 pub trait KnownUnits {
@@ -41,54 +45,98 @@ pub fn exchange<U: KnownUnits>(units: &U, from: u32, to: u32, now_ns: u64, tat: 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Unit {
-    /// Ticks that a token is worth; 0: no unit.
-    pub emission_interval: u64,
-    /// Converts a time in nanoseconds to ticks.
+    /// Of GCRA the emission interval, of windows the period, in ticks; of moving windows, which
+    /// need none, 1. 0: no unit.
+    pub interval: u64,
+    /// Converts a time in nanoseconds to ticks of GCRA.
     pub ticks_per_ns: Ratio,
-    /// Converts a duration in ticks to nanoseconds.
+    /// Converts a duration in ticks of GCRA to nanoseconds.
     pub ns_per_tick: Ratio,
     /// What a token is: a [`Cost`] as its number.
     pub cost: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// What the bits of a state mean.
+    pub layout: Layout,
 }
 
 impl Unit {
     /// The unit of a limit's buckets.
     #[must_use]
-    pub const fn new(gcra: &Gcra, cost: Cost) -> Self {
+    pub const fn new(budget: &Budget, cost: Cost) -> Self {
+        let layout = budget.window.layout;
+        let (ticks_per_ns, ns_per_tick, interval) = match layout.strategy() {
+            Strategy::Gcra => (
+                budget.gcra.ticks_per_ns,
+                budget.gcra.ns_per_tick,
+                budget.gcra.emission_interval,
+            ),
+            Strategy::FixedWindow | Strategy::SlidingWindowCounter => {
+                (Ratio::ONE, Ratio::ONE, budget.window.period)
+            }
+            Strategy::MovingWindow => (Ratio::ONE, Ratio::ONE, 1),
+        };
         Self {
-            emission_interval: gcra.emission_interval,
-            ticks_per_ns: gcra.ticks_per_ns,
-            ns_per_tick: gcra.ns_per_tick,
+            interval,
+            ticks_per_ns,
+            ns_per_tick,
             cost: cost as u32,
-            reserved: 0,
+            layout,
         }
     }
 
-    /// Whether a tick is another than a nanosecond.
+    /// The unit of the stamps of a moving window: of TATs in nanoseconds.
     #[must_use]
-    pub fn has_odd_tick(&self) -> bool {
-        self.ticks_per_ns != Ratio::ONE
+    pub const fn of_stamps(cost: Cost) -> Self {
+        Self {
+            interval: 1,
+            ticks_per_ns: Ratio::ONE,
+            ns_per_tick: Ratio::ONE,
+            cost: cost as u32,
+            layout: Layout::GCRA,
+        }
+    }
+
+    /// Whether its states are other than TATs in nanoseconds.
+    #[must_use]
+    pub fn is_odd(&self) -> bool {
+        self.ticks_per_ns != Ratio::ONE || self.layout != Layout::GCRA
+    }
+
+    /// What the states of windows count in, as far as they do: no count.
+    #[inline(always)]
+    const fn window(&self) -> Window {
+        Window {
+            count: 0,
+            period: self.interval,
+            layout: self.layout,
+            reserved: 0,
+        }
     }
 
     /// The time `now_ns` in this unit's ticks.
     #[must_use]
     #[inline(always)]
     pub const fn ticks(&self, now_ns: u64) -> u64 {
-        self.ticks_per_ns.scale(now_ns)
+        self.layout.ticks(self.ticks_per_ns.scale(now_ns))
     }
 
-    /// How much longer, in nanoseconds, until the bucket of that TAT is full; 0 exactly when it
+    /// How much longer, in nanoseconds, until the bucket of that state is full; 0 exactly when it
     /// is.
     #[must_use]
     #[inline(always)]
-    pub const fn debt_ns(&self, now_ns: u64, tat: u64) -> u64 {
+    pub const fn debt_ns(&self, now_ns: u64, state: u64) -> u64 {
         let now = self.ticks(now_ns);
-        if tat <= now {
-            0
-        } else {
-            self.ns_per_tick.scale(tat - now).saturating_add(1)
+        match self.layout.strategy() {
+            Strategy::Gcra => {
+                if state <= now {
+                    0
+                } else {
+                    self.ns_per_tick.scale(state - now).saturating_add(1)
+                }
+            }
+            Strategy::FixedWindow | Strategy::SlidingWindowCounter => {
+                self.layout.ns(self.window().until_forgotten(state, now))
+            }
+            Strategy::MovingWindow => moving_window::until_forgotten(state, now_ns),
         }
     }
 }

@@ -3,7 +3,7 @@
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
     bucket::{BucketKey, Updated},
-    gcra::Change,
+    strategy::Change,
     table::{self, AGAIN, IN_ANOTHER_UNIT, MISSING},
 };
 
@@ -53,12 +53,15 @@ pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
         // The bucket is gone, and so is its debt.
         return Updated::Stored as u32;
     }
-    let Ok(state) = wanted.apply(0) else {
-        return Updated::Declined as u32;
-    };
-    let bucket = [charge.found.spot.name, state];
+    let decision = wanted.apply(0);
+    let ended = decision.ended() as u32;
+    if decision.state == 0 {
+        // A bucket that owes nothing need not be there.
+        return ended;
+    }
+    let bucket = [charge.found.spot.name, decision.state];
     match BUCKETS.insert(charge.found.key, bucket, u64::from(BPF_NOEXIST)) {
-        Ok(()) => Updated::Stored as u32,
+        Ok(()) => ended,
         Err(ALREADY_THERE) => IN_ANOTHER_UNIT,
         Err(_) => Updated::Unavailable as u32,
     }

@@ -11,8 +11,8 @@ use limiter_common::{
     bucket::{BucketKey, BucketStore, Search, Updated},
     charge::{self, Workspace},
     decide,
-    gcra::Change,
     policy::Tables,
+    strategy::Change,
     table::Spot,
 };
 
@@ -64,11 +64,45 @@ impl BucketStore for MapBuckets {
 
     #[inline(always)]
     fn spend(&self, charge: &Charge) -> Updated {
-        if in_table() {
+        if in_table() && charge.spend.is_gcra() {
             table::spend(charge)
         } else {
-            Updated::of_number(limiter_update_hash(charge, SPEND))
+            update(charge, SPEND)
         }
+    }
+
+    #[inline(always)]
+    fn read(&self, found: &Found) -> u64 {
+        if in_table() {
+            table::read(&found.spot)
+        } else {
+            limiter_read_hash(found)
+        }
+    }
+
+    #[inline(always)]
+    fn find_stamp(&self, bucket: &Found, number: u64, unit: u32, found: &mut Found) -> u64 {
+        if in_table() {
+            return table::find_stamp(&bucket.spot, number, unit, &mut found.spot);
+        }
+        found.key = bucket.key.of_stamp(number);
+        found.spot.name = unit.into();
+        limiter_read_hash(found)
+    }
+
+    #[inline(always)]
+    fn refuse(&self, charge: &Charge) -> Updated {
+        update(charge, REFUSE)
+    }
+
+    #[inline(always)]
+    fn ask_window(&self, workspace: &mut Workspace<Found>, slot: u32) -> u64 {
+        limiter_ask_window(workspace, slot)
+    }
+
+    #[inline(always)]
+    fn spend_window(&self, workspace: &mut Workspace<Found>, slot: u32) -> Updated {
+        Updated::of_number(limiter_spend_window(workspace, slot))
     }
 
     #[inline(always)]
@@ -83,12 +117,18 @@ impl BucketStore for MapBuckets {
 
     #[inline(always)]
     fn refund(&self, charge: &Charge) -> Updated {
-        Updated::of_number(if in_table() {
-            limiter_update_table(charge, REFUND)
-        } else {
-            limiter_update_hash(charge, REFUND)
-        })
+        update(charge, REFUND)
     }
+}
+
+/// Changes the charge's bucket, however many CPUs are at it.
+#[inline(always)]
+fn update(charge: &Charge, kind: u32) -> Updated {
+    Updated::of_number(if in_table() {
+        limiter_update_table(charge, kind)
+    } else {
+        limiter_update_hash(charge, kind)
+    })
 }
 
 /// [`BucketStore::charge`]. Returns nothing that matters: global functions have to.
@@ -114,6 +154,28 @@ extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
     0
 }
 
+/// [`BucketStore::ask_window`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_ask_window(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
+    // SAFETY: as in `limiter_charge`.
+    match unsafe { workspace.as_mut() } {
+        Some(workspace) => decide::ask_window(&MapBuckets, workspace, slot),
+        None => 0,
+    }
+}
+
+/// [`BucketStore::spend_window`], returning an [`Updated`] as its number.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_spend_window(workspace: *mut Workspace<Found>, slot: u32) -> u32 {
+    // SAFETY: as in `limiter_charge`.
+    match unsafe { workspace.as_mut() } {
+        Some(workspace) => decide::spend_window(&MapBuckets, workspace, slot) as u32,
+        None => Updated::Unavailable as u32,
+    }
+}
+
 #[inline(always)]
 fn in_table() -> bool {
     globals::shape().table_lines != 0
@@ -121,6 +183,7 @@ fn in_table() -> bool {
 
 const SPEND: u32 = 0;
 const REFUND: u32 = 1;
+const REFUSE: u32 = 2;
 
 /// The state of a bucket in the hash map, in its unit; 0 when there is none.
 ///
@@ -212,9 +275,9 @@ extern "C" fn limiter_exchange(charge: *const Charge, kind: u32) -> u32 {
 
 #[inline(always)]
 fn change_of(charge: &Charge, kind: u32) -> Change<'_> {
-    if kind == REFUND {
-        Change::Refund(&charge.spend)
-    } else {
-        Change::Spend(&charge.spend)
+    match kind {
+        REFUND => Change::Refund(&charge.spend),
+        REFUSE => Change::Refuse(&charge.spend),
+        _ => Change::Spend(&charge.spend),
     }
 }

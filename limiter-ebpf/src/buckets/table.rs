@@ -8,7 +8,7 @@ use aya_ebpf::{
 use limiter_common::{
     bucket::{BucketKey, Search, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
-    gcra::Change,
+    strategy::Change,
     table::{self, LineStore, Spot, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
@@ -53,8 +53,8 @@ impl LineStore for At {
     }
 
     #[inline(always)]
-    fn has_odd_ticks(&self) -> bool {
-        globals::shape().odd_ticks == 1
+    fn has_odd_units(&self) -> bool {
+        globals::shape().odd_units == 1
     }
 
     #[inline(always)]
@@ -73,7 +73,29 @@ pub(super) fn find(key: &BucketKey, unit: u32, search: &mut Search, spot: &mut S
     table::find(&shape.hash_key, lines, line, key, unit, search, spot)
 }
 
-/// Charges the bucket that [`find`] has looked for.
+/// Looks for a stamp of a bucket that [`find`] has looked for.
+#[inline(always)]
+pub(super) fn find_stamp(bucket: &Spot, number: u64, unit: u32, spot: &mut Spot) -> u64 {
+    table::find_stamp(
+        globals::shape().table_lines,
+        line,
+        bucket,
+        number,
+        unit,
+        spot,
+    )
+}
+
+/// The state of the bucket in a spot; 0 when it is not there any more.
+#[inline(always)]
+pub(super) fn read(spot: &Spot) -> u64 {
+    match line(spot.line) {
+        Some(line) => table::read(&line, spot.name).1,
+        None => 0,
+    }
+}
+
+/// Charges the bucket of GCRA that [`find`] has looked for.
 #[inline(always)]
 pub(super) fn spend(charge: &Charge) -> Updated {
     let Charge {
@@ -87,7 +109,7 @@ pub(super) fn spend(charge: &Charge) -> Updated {
             &line,
             *spot,
             *seen,
-            spend,
+            &spend.gcra(),
             || limiter_insert(charge, SPEND),
             || Updated::of_number(limiter_update_table(charge, SPEND)),
         ),

@@ -43,10 +43,10 @@ use limiter_common::{
     address::Address,
     bucket::BucketKey,
     counters::{LimitTraffic, Traffic},
-    gcra::{Gcra, Level},
     limit::LimitId,
     policy::{Class, LimitEntry, Shape, classify, parameters},
     reason::Reason,
+    strategy::{Budget, Level, Strategy, moving_window::Log},
     table::HashKey,
 };
 use serde::{Deserialize, Serialize};
@@ -162,7 +162,7 @@ pub struct Holding {
     /// The bucket.
     pub key: BucketKey,
     /// The parameters that hold for the address.
-    pub gcra: Gcra,
+    pub budget: Budget,
     /// What the bucket holds.
     pub level: Level,
 }
@@ -317,7 +317,7 @@ impl Datapath {
             if class.applies & (1 << slot) == 0 || !wanted(LimitId(limit.id)) {
                 continue;
             }
-            let Some(gcra) = parameters(&self.policy, class, slot) else {
+            let Some(budget) = parameters(&self.policy, class, slot) else {
                 continue;
             };
             for (interface, key) in self.buckets_of(limit, class, &source) {
@@ -325,8 +325,8 @@ impl Datapath {
                     slot,
                     interface,
                     key,
-                    gcra: *gcra,
-                    level: self.level(interface, &key, gcra, now)?,
+                    budget: *budget,
+                    level: self.level(interface, &key, budget, now)?,
                 });
             }
         }
@@ -339,15 +339,23 @@ impl Datapath {
         &self,
         interface: u32,
         key: &BucketKey,
-        gcra: &Gcra,
+        budget: &Budget,
         now_ns: u64,
     ) -> Result<Level, DatapathError> {
-        let bucket = match self.state.of(interface) {
-            Some(maps) => maps.bucket(key)?,
-            None => None,
+        let state = |key: &BucketKey, unit| -> Result<_, DatapathError> {
+            let bucket = match self.state.of(interface) {
+                Some(maps) => maps.bucket(key)?,
+                None => None,
+            };
+            Ok(bucket.map(|bucket| self.policy.units.state(bucket, unit, now_ns)))
         };
-        let tat = bucket.map(|bucket| self.policy.units.tat(bucket, gcra.unit, now_ns));
-        Ok(gcra.level(gcra.ticks(now_ns), tat))
+        let log = match budget.strategy() {
+            Strategy::MovingWindow => Log::read(key, |stamp| {
+                state(stamp, budget.stamp_unit).map(Option::unwrap_or_default)
+            })?,
+            Strategy::Gcra | Strategy::FixedWindow | Strategy::SlidingWindowCounter => Log::EMPTY,
+        };
+        Ok(budget.level(now_ns, state(key, budget.unit)?, &log))
     }
 
     /// The buckets of a limit that packets from `source` may be charged to, and the interface on

@@ -6,10 +6,10 @@ use limiter_common::{
     bucket::BucketKey,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
-    gcra::Gcra,
     offender::{Offender, OffenderKey, Recording},
     policy::{Class, LimitEntry, Node, Shape, Slot, Stretch},
     sieve::{Pressure, Sieve, SieveTraffic, SieveUse},
+    strategy::Budget,
     unit::Unit,
 };
 
@@ -24,8 +24,8 @@ pub(super) trait PlainBytes: Copy + 'static {}
 impl PlainBytes for Ban {}
 impl PlainBytes for BanKey {}
 impl PlainBytes for BucketKey {}
+impl PlainBytes for Budget {}
 impl PlainBytes for Class {}
-impl PlainBytes for Gcra {}
 impl PlainBytes for LimitEntry {}
 impl PlainBytes for LimitTraffic {}
 impl PlainBytes for Node {}
@@ -67,7 +67,10 @@ impl PlainBytes for RawVerdict {}
 unsafe impl<T: PlainBytes> Pod for InMap<T> {}
 
 const _: () = {
-    assert!(size_of::<Gcra>() == 3 * 8 + 2 * 16 + 8, "no padding");
+    assert!(
+        size_of::<Budget>() == (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
+        "no padding"
+    );
     assert!(size_of::<Unit>() == 8 + 2 * 16 + 8, "no padding");
     assert!(size_of::<LimitEntry>() == 8 + 2 * 24, "no padding");
     assert!(size_of::<Node>() == 32, "no padding");

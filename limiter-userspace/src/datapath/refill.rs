@@ -5,9 +5,9 @@ use std::{collections::HashSet, net::IpAddr};
 use limiter_common::{
     address::Address,
     bucket::BucketKey,
-    gcra::Level,
     limit::{IdFormat, LimitId},
     policy::{classify, parameters},
+    strategy::Level,
 };
 
 use super::{Datapath, DatapathError, Holding, monotonic_now};
@@ -52,15 +52,15 @@ impl Datapath {
         let Holding {
             interface,
             key,
-            gcra,
+            budget,
             ..
         } = before;
         let now = monotonic_now();
         let units = &self.policy.units;
         if let Some(maps) = self.state.of(interface) {
-            maps.buckets().give_back(&key, &gcra, cost, units, now)?;
+            maps.buckets().give_back(&key, &budget, cost, units, now)?;
         }
-        let after = self.level(interface, &key, &gcra, now)?;
+        let after = self.level(interface, &key, &budget, now)?;
         Ok(Refilled { before, after })
     }
 
@@ -113,9 +113,9 @@ impl Datapath {
             // Such a limit has the same parameters wherever it applies.
             let mut classes = self.policy.classes.iter();
             let class = classes.find(|class| class.applies & (1 << slot) != 0);
-            if let Some(gcra) = class.and_then(|class| parameters(&self.policy, class, slot)) {
+            if let Some(budget) = class.and_then(|class| parameters(&self.policy, class, slot)) {
                 let key = BucketKey::of_interface(limit.id, interface);
-                maps.buckets().give_back(&key, gcra, None, units, now)?;
+                maps.buckets().give_back(&key, budget, None, units, now)?;
             }
         }
         Ok(())

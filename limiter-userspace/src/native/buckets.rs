@@ -8,7 +8,7 @@ use std::{
 use limiter_common::{
     bucket::{Bucket, BucketKey, BucketStore, Search, Updated},
     charge::Charge,
-    gcra::Change,
+    strategy::Change,
     table::{self, AGAIN, IN_ANOTHER_UNIT, Line, MISSING, unit_of},
 };
 
@@ -59,10 +59,30 @@ impl BucketStore for MemoryBuckets {
 
     fn find(&self, key: &BucketKey, unit: u32, _: &mut Search, found: &mut FoundBucket) -> u64 {
         *found = FoundBucket { key: *key, unit };
-        match self.buckets.borrow().get(key) {
-            Some(bucket) => table::read(&bucket, unit.into()).1,
+        self.read(found)
+    }
+
+    fn read(&self, found: &FoundBucket) -> u64 {
+        match self.buckets.borrow().get(&found.key) {
+            Some(bucket) => table::read(&bucket, found.unit.into()).1,
             None => 0,
         }
+    }
+
+    fn find_stamp(
+        &self,
+        bucket: &FoundBucket,
+        number: u64,
+        unit: u32,
+        found: &mut FoundBucket,
+    ) -> u64 {
+        let key = bucket.key.of_stamp(number);
+        *found = FoundBucket { key, unit };
+        self.read(found)
+    }
+
+    fn refuse(&self, charge: &Charge<FoundBucket>) -> Updated {
+        self.update(charge, Change::Refuse(&charge.spend))
     }
 
     fn spend(&self, charge: &Charge<FoundBucket>) -> Updated {
@@ -97,14 +117,17 @@ impl MemoryBuckets {
             // The bucket is gone, and so is its debt.
             return Updated::Stored as u32;
         }
-        let Ok(state) = wanted.apply(0) else {
-            return Updated::Declined as u32;
-        };
+        let decision = wanted.apply(0);
+        let ended = decision.ended() as u32;
+        if decision.state == 0 {
+            // A bucket that owes nothing need not be there.
+            return ended;
+        }
         match self.buckets.borrow_mut().entry(key) {
             Entry::Occupied(_) => IN_ANOTHER_UNIT,
             Entry::Vacant(place) => {
-                place.insert(OneBucket::new(unit, state));
-                Updated::Stored as u32
+                place.insert(OneBucket::new(unit, decision.state));
+                ended
             }
         }
     }

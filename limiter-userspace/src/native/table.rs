@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use limiter_common::{
     bucket::{Bucket, BucketKey, BucketStore, Search, Updated},
     charge::Charge,
-    gcra::Change,
+    strategy::Change,
     table::{self, HashKey, LineStore, Spot, WhenFull},
     unit::{KnownUnits, Unit},
 };
@@ -78,16 +78,33 @@ impl BucketStore for MemoryTable {
         )
     }
 
+    fn read(&self, found: &Spot) -> u64 {
+        match self.line(found.line) {
+            Some(line) => table::read(&line, found.name).1,
+            None => 0,
+        }
+    }
+
+    fn find_stamp(&self, bucket: &Spot, number: u64, unit: u32, found: &mut Spot) -> u64 {
+        let line = |index| self.line(index);
+        table::find_stamp(self.line_count(), line, bucket, number, unit, found)
+    }
+
+    fn refuse(&self, charge: &Charge<Spot>) -> Updated {
+        self.update(charge, Change::Refuse(&charge.spend))
+    }
+
     fn spend(&self, charge: &Charge<Spot>) -> Updated {
         match self.line(charge.found.line) {
-            Some(line) => table::spend(
+            Some(line) if charge.spend.is_gcra() => table::spend(
                 &line,
                 charge.found,
                 charge.seen,
-                &charge.spend,
+                &charge.spend.gcra(),
                 || self.insert(line, charge, Change::Spend(&charge.spend)),
                 || self.update(charge, Change::Spend(&charge.spend)),
             ),
+            Some(_) => self.update(charge, Change::Spend(&charge.spend)),
             None => Updated::Unavailable,
         }
     }
@@ -138,8 +155,8 @@ impl LineStore for At<'_> {
         self.now_ns
     }
 
-    fn has_odd_ticks(&self) -> bool {
-        self.table.units.have_odd_ticks()
+    fn has_odd_units(&self) -> bool {
+        self.table.units.have_odd_units()
     }
 
     fn count_lossy_eviction(&self) {

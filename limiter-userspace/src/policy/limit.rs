@@ -36,18 +36,6 @@ impl Rate {
             }
         }
     }
-
-    /// The most that a limit of that strategy admits in any period, half open.
-    #[must_use]
-    pub const fn at_worst(&self, strategy: Strategy) -> u64 {
-        match strategy {
-            Strategy::Gcra => self.burst.saturating_add(self.count),
-            Strategy::MovingWindow => self.count,
-            Strategy::FixedWindow | Strategy::SlidingWindowCounter => {
-                self.count.saturating_mul(2).saturating_sub(1)
-            }
-        }
-    }
 }
 
 /// As it would be configured, of a bucket that refills.

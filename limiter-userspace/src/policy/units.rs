@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use limiter_common::{
     bucket::Bucket,
-    gcra::MAX_BURST_OFFSET,
     limit::Cost,
     ratio::Ratio,
-    unit::{self, KnownUnits, MAX_UNITS, MAX_UNITS_OF_KIND, ODD_TICK, Unit},
+    strategy::{Layout, gcra::MAX_BURST_OFFSET},
+    unit::{self, KnownUnits, MAX_UNITS, MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -54,14 +54,14 @@ impl Units {
             known.current = wanted.contains(&known.unit);
         }
         let mut even = self.spare(0, &wanted);
-        let mut odd = self.spare(ODD_TICK, &wanted);
+        let mut odd = self.spare(ODD_UNIT, &wanted);
         let mut numbers = Vec::with_capacity(current.len());
         for unit in current {
             if let Some(number) = known.get(unit) {
                 numbers.push(*number);
                 continue;
             }
-            let spare = if unit.has_odd_tick() {
+            let spare = if unit.is_odd() {
                 odd.next()
             } else {
                 even.next()
@@ -93,10 +93,10 @@ impl Units {
         free.chain(given_up)
     }
 
-    /// The TAT of a bucket in the unit of that number, at the time `now_ns`: its state, exchanged
+    /// The state of a bucket in the unit of that number, at the time `now_ns`: its own, exchanged
     /// if it counts in another.
     #[must_use]
-    pub fn tat(&self, bucket: Bucket, unit: u32, now_ns: u64) -> u64 {
+    pub fn state(&self, bucket: Bucket, unit: u32, now_ns: u64) -> u64 {
         if bucket.unit == unit {
             bucket.state
         } else {
@@ -109,10 +109,10 @@ impl Units {
         self.0.iter().map(|(number, known)| (*number, known.unit))
     }
 
-    /// Whether one has a tick other than a nanosecond.
+    /// Whether one is of other states than TATs in nanoseconds.
     #[must_use]
-    pub fn have_odd_ticks(&self) -> bool {
-        self.0.range(ODD_TICK..).next().is_some()
+    pub fn have_odd_units(&self) -> bool {
+        self.0.range(ODD_UNIT..).next().is_some()
     }
 }
 
@@ -127,22 +127,31 @@ impl KnownUnits for Units {
 #[serde(deny_unknown_fields)]
 struct Entry {
     number: u32,
-    emission_interval: u64,
+    #[serde(rename = "emission_interval")]
+    interval: u64,
     /// The whole, and the fraction in 2^-64.
     ticks_per_ns: [u64; 2],
     ns_per_tick: [u64; 2],
     cost: u32,
+    /// As [`Layout::parts`] has it; none of GCRA.
+    #[serde(default, skip_serializing_if = "is_gcra")]
+    layout: [u8; 4],
     current: bool,
+}
+
+const fn is_gcra(layout: &[u8; 4]) -> bool {
+    layout[0] == 0
 }
 
 impl From<Units> for Vec<Entry> {
     fn from(units: Units) -> Self {
         let entries = units.0.into_iter().map(|(number, known)| Entry {
             number,
-            emission_interval: known.unit.emission_interval,
+            interval: known.unit.interval,
             ticks_per_ns: known.unit.ticks_per_ns.parts(),
             ns_per_tick: known.unit.ns_per_tick.parts(),
             cost: known.unit.cost,
+            layout: known.unit.layout.parts(),
             current: known.current,
         });
         entries.collect()
@@ -161,17 +170,19 @@ impl TryFrom<Vec<Entry>> for Units {
         let mut units = Self::default();
         let mut known = HashSet::new();
         for entry in entries {
+            let number = entry.number;
+            let layout = Layout::from_parts(entry.layout).ok_or(NoSuchUnit(number))?;
             let unit = Unit {
-                emission_interval: entry.emission_interval,
+                interval: entry.interval,
                 ticks_per_ns: Ratio::from_parts(entry.ticks_per_ns),
                 ns_per_tick: Ratio::from_parts(entry.ns_per_tick),
                 cost: entry.cost,
-                reserved: 0,
+                layout,
             };
-            let is_unit = (1..=MAX_BURST_OFFSET).contains(&unit.emission_interval)
+            let is_unit = (1..=MAX_BURST_OFFSET).contains(&unit.interval)
                 && unit.cost <= Cost::NewConnections as u32
                 && entry.number < MAX_UNITS
-                && unit.has_odd_tick() == (entry.number & ODD_TICK != 0);
+                && unit.is_odd() == (entry.number & ODD_UNIT != 0);
             let kept = Known {
                 unit,
                 current: entry.current,
@@ -207,13 +218,13 @@ mod tests {
         let (first, numbers) = Units::default()
             .intern(&[even(5), odd(3), even(7)])
             .unwrap();
-        assert_eq!(numbers, [0, ODD_TICK, 1]);
-        assert!(first.have_odd_ticks());
+        assert_eq!(numbers, [0, ODD_UNIT, 1]);
+        assert!(first.have_odd_units());
         let (second, numbers) = first.intern(&[even(7), even(9), even(9), odd(3)]).unwrap();
-        assert_eq!(numbers, [1, 2, 2, ODD_TICK]);
+        assert_eq!(numbers, [1, 2, 2, ODD_UNIT]);
         // One that was gone for a while.
         let (third, numbers) = second.intern(&[even(5), odd(4)]).unwrap();
-        assert_eq!(numbers, [0, ODD_TICK + 1]);
+        assert_eq!(numbers, [0, ODD_UNIT + 1]);
         assert_eq!(third.unit(2), Some(&even(9)));
         assert_eq!(third.unit(3), None);
     }
@@ -241,7 +252,7 @@ mod tests {
         // All others are those of the policy before.
         assert_eq!(full.intern(&[even(last + 1)]), Err(TooManyUnits));
         let (_, numbers) = full.intern(&[odd(3)]).unwrap();
-        assert_eq!(numbers, [ODD_TICK], "the kinds have numbers of their own");
+        assert_eq!(numbers, [ODD_UNIT], "the kinds have numbers of their own");
 
         let (next, _) = full.intern(&numbered(2..last)).unwrap();
         let (next, numbers) = next.intern(&[even(1), even(last + 1)]).unwrap();

@@ -7,11 +7,11 @@ use limiter_common::{
     bucket::BucketKey,
     charge::{self, Account, account},
     decide::Verdict,
-    gcra::Report,
     packet::{self, Facts, Frame as _},
     policy::classify,
     reason::{Action, Reason},
     sieve::SieveTraffic,
+    strategy::{Report, Strategy, moving_window::Log},
 };
 use thiserror::Error;
 
@@ -257,14 +257,22 @@ impl Replay {
     ) -> Result<Option<Strictest>, EngineError> {
         let mut strictest: Option<Strictest> = None;
         for slot in slots(verdict.matched & !self.policy.shape.observing) {
-            let Some(Account { key, gcra, cost }) = account(&self.policy, packet, slot) else {
+            let Some(Account { key, budget, cost }) = account(&self.policy, packet, slot) else {
                 continue;
             };
-            let tat = self.engine.bucket(&key)?;
+            let state = self.engine.bucket(&key)?;
+            let log = match budget.strategy() {
+                Strategy::MovingWindow => Log::read(&key, |stamp| {
+                    self.engine.bucket(stamp).map(Option::unwrap_or_default)
+                })?,
+                Strategy::Gcra | Strategy::FixedWindow | Strategy::SlidingWindowCounter => {
+                    Log::EMPTY
+                }
+            };
             let this = Strictest {
                 slot,
                 key,
-                report: gcra.report(gcra.ticks(packet.now), tat, cost),
+                report: budget.report(packet.now, state, &log, cost),
             };
             if strictest.is_none_or(|other| this.strictness(action) > other.strictness(action)) {
                 strictest = Some(this);

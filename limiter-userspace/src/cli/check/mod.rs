@@ -13,7 +13,10 @@ use std::{
 
 use clap::Args;
 use jiff::Timestamp;
-use limiter_common::{gcra::Gcra, limit::IdFormat, strategy::Strategy};
+use limiter_common::{
+    limit::IdFormat,
+    strategy::{Strategy, gcra::Gcra},
+};
 use serde::Serialize;
 
 use self::{lists::CheckedLists, sieves::CheckedSieve};
@@ -149,7 +152,7 @@ impl<'a> Interned<'a> {
             count: rate.map(|rate| rate.count),
             period_ns: rate.map(|rate| rate.period_ns),
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
-            at_worst: rate.map(|rate| rate.at_worst(limit.strategy)),
+            at_worst: rate.map(|rate| limit.strategy.most_in_a_period(rate.burst, rate.count)),
             overrides: limit.overrides.len(),
             ban: limit.ban,
             exclude: &limit.exclude,

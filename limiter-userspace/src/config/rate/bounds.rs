@@ -1,9 +1,12 @@
 //! What a count in a period, and a burst, can be.
 
 use limiter_common::{
-    gcra::{Gcra, MAX_BURST_OFFSET, MAX_TOKENS_PER_NS},
     limit::Cost,
-    strategy::Strategy,
+    strategy::{
+        Strategy,
+        gcra::{Gcra, MAX_BURST_OFFSET, MAX_TOKENS_PER_NS},
+        moving_window::MAX_PERIOD,
+    },
 };
 
 use super::{BURST, COUNT, Held, PERIOD};
@@ -14,6 +17,10 @@ const LARGEST_FRAME: u64 = 1514;
 
 /// Of a period.
 const TOO_LONG: &str = "must be at most 1281023h: that is 146 years";
+
+/// The same, of a moving window.
+const TOO_LONG_TO_MOVE: &str =
+    "must be at most 10007h for strategy moving-window: that is 416 days";
 
 /// Which of the parts do not fit the limit or each other, and what would be right. `None`
 /// is a part that is missing or wrong by itself, and nothing is said of it.
@@ -38,15 +45,17 @@ fn wrong_of_window(
     period_ns: Option<u64>,
 ) -> Vec<(&'static str, String)> {
     let mut wrong = Vec::new();
-    if let Some(period_ns) = period_ns
-        && period_ns > MAX_BURST_OFFSET
-    {
-        wrong.push((PERIOD, TOO_LONG.to_owned()));
+    let (longest, too_long) = match strategy {
+        Strategy::MovingWindow => (MAX_PERIOD, TOO_LONG_TO_MOVE),
+        _ => (MAX_BURST_OFFSET, TOO_LONG),
+    };
+    if period_ns.is_some_and(|period_ns| period_ns > longest) {
+        wrong.push((PERIOD, too_long.to_owned()));
     }
     let Some(count) = count else {
         return wrong;
     };
-    let most = largest_count(strategy);
+    let most = strategy.largest_count();
     if cost == Some(Cost::Bytes) && count < LARGEST_FRAME {
         let message = format!(
             "must be at least {LARGEST_FRAME} bytes: a larger Ethernet frame than the window \
@@ -54,28 +63,18 @@ fn wrong_of_window(
         );
         wrong.push((COUNT, message));
     } else if count > most {
-        let why = match strategy {
+        let instead = match strategy {
             Strategy::MovingWindow => {
-                ", which keeps the time of each packet: use \
-                                       sliding-window-counter or gcra"
+                ", which keeps when each came: use sliding-window-counter or gcra"
             }
-            _ => "",
+            Strategy::SlidingWindowCounter => ": use fixed-window or gcra",
+            Strategy::FixedWindow | Strategy::Gcra => "",
         };
-        let message = format!(
-            "must be at most {most} for strategy {}{why}",
-            strategy.name()
-        );
+        let name = strategy.name();
+        let message = format!("must be at most {most} for strategy {name}{instead}");
         wrong.push((COUNT, message));
     }
     wrong
-}
-
-/// The most that a window of that strategy can count.
-const fn largest_count(strategy: Strategy) -> u64 {
-    match strategy {
-        Strategy::MovingWindow => 128,
-        Strategy::Gcra | Strategy::FixedWindow | Strategy::SlidingWindowCounter => u32::MAX as u64,
-    }
 }
 
 /// The same, of a bucket.
@@ -150,6 +149,8 @@ const fn tokens_per_ns(cost: Cost) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::strategy::Budget;
+
     use super::*;
     use proptest::prelude::{Strategy as _, *};
 
@@ -174,6 +175,17 @@ mod tests {
             if wrong_of_gcra(Some(cost), Some(burst), Some(count), Some(period_ns)).is_empty() {
                 prop_assert!(Gcra::new(burst, count, period_ns).is_some());
             }
+        }
+
+        #[test]
+        fn windows_are_accepted_that_the_datapath_can_count(
+            strategy in prop::sample::select(Strategy::ALL[1..].to_vec()),
+            count in number(),
+            period_ns in number(),
+        ) {
+            let wrong = wrong_of_window(strategy, Some(Cost::Packets), Some(count), Some(period_ns));
+            let budget = Budget::new(strategy, count, count, period_ns);
+            prop_assert_eq!(wrong.is_empty(), budget.is_some(), "{:?}", wrong);
         }
 
         #[test]

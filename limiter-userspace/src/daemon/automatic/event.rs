@@ -1,6 +1,6 @@
 //! Automatic bans in the log: a line for each, as far as their budget lasts.
 
-use limiter_common::gcra::Gcra;
+use limiter_common::strategy::gcra::Gcra;
 use tracing::{info, warn};
 
 use crate::text::{count, period};

@@ -1,6 +1,6 @@
 //! How many lines of the log incidents may take: a budget, by the arithmetic of the limits.
 
-use limiter_common::gcra::Gcra;
+use limiter_common::strategy::gcra::Gcra;
 
 use super::event::Event;
 

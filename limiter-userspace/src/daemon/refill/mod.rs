@@ -101,7 +101,7 @@ fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
         limit: limit.name.clone(),
         id,
         interface,
-        burst: holding.gcra.burst,
+        burst: holding.budget.when_full(),
         remaining_before: holding.level.remaining,
         remaining: bucket.after.remaining,
     })

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use limiter_common::{
     bucket::{BucketKey, Updated},
-    gcra::{Change, Spend},
     limit::LimitId,
+    strategy::{Change, Spend},
     table::{self, IN_ANOTHER_UNIT, Line as _, LineStore, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
@@ -97,8 +97,8 @@ impl LineStore for At<'_> {
         self.now_ns
     }
 
-    fn has_odd_ticks(&self) -> bool {
-        self.units.have_odd_ticks()
+    fn has_odd_units(&self) -> bool {
+        self.units.have_odd_units()
     }
 
     fn count_lossy_eviction(&self) {

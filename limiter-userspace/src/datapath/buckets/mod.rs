@@ -13,7 +13,7 @@ mod restore;
 use aya::maps::{HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::{
     bucket::{Bucket, BucketKey},
-    gcra::{Gcra, Spend},
+    strategy::{Budget, Spend},
     table::{LOCKED, unit_of},
 };
 
@@ -92,24 +92,26 @@ impl BucketMaps {
     pub fn give_back(
         &self,
         key: &BucketKey,
-        gcra: &Gcra,
+        budget: &Budget,
         cost: Option<u64>,
         units: &Units,
         now_ns: u64,
     ) -> Result<(), DatapathError> {
-        let ticks = cost.map_or(u64::MAX, |cost| cost.saturating_mul(gcra.emission_interval));
-        let spend = Spend::unbounded(gcra.ticks(now_ns), ticks);
+        let ticks = cost.map_or(u64::MAX, |cost| {
+            cost.saturating_mul(budget.gcra.emission_interval)
+        });
+        let spend = Spend::unbounded(budget.gcra.ticks(now_ns), ticks);
         match self.settings.buckets.store {
             Store::Table => {
-                let (line, name) = self.place(key, gcra.unit);
+                let (line, name) = self.place(key, budget.unit);
                 self.refund(line, name, &spend, &At::new(units, now_ns))
             }
             Store::Hash => match self.bucket(key)? {
                 None => Ok(()),
                 Some(Bucket { state: LOCKED, .. }) => Err(DatapathError::Contended),
                 Some(bucket) => {
-                    let state = spend.undo(units.tat(bucket, gcra.unit, now_ns));
-                    self.put(&[InMap(*key)], &[InMap([gcra.unit.into(), state])])
+                    let state = spend.undo(units.state(bucket, budget.unit, now_ns));
+                    self.put(&[InMap(*key)], &[InMap([budget.unit.into(), state])])
                 }
             },
         }

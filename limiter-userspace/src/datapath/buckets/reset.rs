@@ -1,7 +1,7 @@
 //! Filling many buckets at once.
 
 use limiter_common::{
-    bucket::BucketKey, gcra::Spend, limit::LimitId, table, unit::KnownUnits as _,
+    bucket::BucketKey, limit::LimitId, strategy::Spend, table, unit::KnownUnits as _,
 };
 
 use super::{At, BucketMaps, DatapathError, InMap, bucket_of};

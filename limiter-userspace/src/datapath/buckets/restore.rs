@@ -8,7 +8,7 @@
 use std::{collections::HashMap, iter, ops::AddAssign};
 
 use limiter_common::{
-    gcra::{Change, Spend},
+    strategy::{Change, Spend},
     table,
     unit::{KnownUnits as _, Unit},
 };
@@ -153,11 +153,12 @@ impl BucketMaps {
         for Owing { bucket, spend, .. } in owing {
             let HashDebt { key, unit, .. } = *bucket;
             let tat = there.get(&key).map_or(0, |element| {
-                back.units.tat(bucket_of(*element), unit, back.now_ns)
+                back.units.state(bucket_of(*element), unit, back.now_ns)
             });
-            if let Ok(state) = spend.apply(tat) {
+            let decision = spend.apply(tat);
+            if decision.passes() {
                 keys.push(InMap(key));
-                elements.push(InMap([unit.into(), state]));
+                elements.push(InMap([unit.into(), decision.state]));
             }
         }
         self.put(&keys, &elements)?;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use limiter_common::{
     address::Family,
-    gcra::Gcra,
     policy::{Class, DEFAULT_CLASS_V4, DEFAULT_CLASS_V6},
+    strategy::Budget,
 };
 
 use super::{
@@ -21,19 +21,19 @@ use crate::policy::SubscriberNumber;
 pub(super) struct Settings {
     pub(super) subscriber: Option<SubscriberNumber>,
     /// The slots of limits and their parameters, in the order of the slot.
-    pub(super) overrides: Vec<(u32, Gcra)>,
+    pub(super) overrides: Vec<(u32, Budget)>,
     pub(super) listed: Listed,
 }
 
 impl Settings {
     /// Overrides a limit, in place of what an outer prefix said.
-    pub(super) fn set(&mut self, slot: u32, gcra: Gcra) {
+    pub(super) fn set(&mut self, slot: u32, budget: Budget) {
         match self
             .overrides
             .binary_search_by_key(&slot, |(slot, _)| *slot)
         {
-            Ok(place) => self.overrides[place].1 = gcra,
-            Err(place) => self.overrides.insert(place, (slot, gcra)),
+            Ok(place) => self.overrides[place].1 = budget,
+            Err(place) => self.overrides.insert(place, (slot, budget)),
         }
     }
 }
@@ -42,16 +42,16 @@ impl Settings {
 pub(super) struct Classes {
     slots: Slots,
     sets: Sets,
-    of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Gcra)>>,
+    of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Budget)>>,
     table: Vec<Class>,
     /// The limits' defaults, and behind them the overrides.
-    rates: Vec<Gcra>,
+    rates: Vec<Budget>,
     known_v4: HashMap<Settings, u32>,
     known_v6: HashMap<Settings, u32>,
 }
 
 impl Classes {
-    pub(super) fn new(slots: Slots, sets: Sets, defaults: Vec<Gcra>) -> Self {
+    pub(super) fn new(slots: Slots, sets: Sets, defaults: Vec<Budget>) -> Self {
         let mut classes = Self {
             slots,
             sets,
@@ -76,10 +76,10 @@ impl Classes {
         &mut self,
         subscriber: SubscriberNumber,
         slot: u32,
-        gcra: Gcra,
+        budget: Budget,
     ) {
         let overrides = self.of_subscribers.entry(subscriber).or_default();
-        overrides.push((slot, gcra));
+        overrides.push((slot, budget));
     }
 
     /// The class of the addresses of a family with these settings.
@@ -103,8 +103,8 @@ impl Classes {
         let of_subscriber = all
             .subscriber
             .and_then(|number| self.of_subscribers.get(&number));
-        for (slot, gcra) in of_subscriber.into_iter().flatten() {
-            all.set(*slot, *gcra);
+        for (slot, budget) in of_subscriber.into_iter().flatten() {
+            all.set(*slot, *budget);
         }
         let overridden = all
             .overrides
@@ -126,7 +126,7 @@ impl Classes {
             standing,
         });
         self.rates
-            .extend(all.overrides.iter().map(|(_, gcra)| *gcra));
+            .extend(all.overrides.iter().map(|(_, budget)| *budget));
         class
     }
 
@@ -144,7 +144,7 @@ impl Classes {
 
     /// The classes, the parameters of the limits' defaults and of the classes' overrides, and the
     /// sets of limits with those that the classes name.
-    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<Gcra>, Sets) {
+    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<Budget>, Sets) {
         (self.table, self.rates, self.sets)
     }
 }

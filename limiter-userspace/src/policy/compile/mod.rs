@@ -11,11 +11,11 @@ mod slots;
 mod sources;
 
 use limiter_common::{
-    gcra::Gcra,
     limit::MAX_LIMITS,
     policy::{Class, Dimension, LimitEntry, Node, Shape, Slot, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
+    strategy::{Budget, Strategy},
 };
 use thiserror::Error;
 
@@ -68,7 +68,7 @@ pub struct CompiledPolicy {
     pub classes: Vec<Class>,
     /// The parameters of the limits' defaults by slot, and behind them those of overrides, those
     /// of one class together.
-    pub rates: Vec<Gcra>,
+    pub rates: Vec<Budget>,
     /// The sets of limits by protocol and by TCP flags, and those of ranges.
     pub masks: Vec<u64>,
     /// The sieves, as the policy has them.
@@ -102,15 +102,15 @@ impl CompiledPolicy {
             .limits
             .iter()
             .map(|limit| match limit.default {
-                Some(rate) => rates.gcra(limit, rate),
+                Some(rate) => rates.budget(limit, rate),
                 // It applies to no class without an override.
-                None => Ok(Gcra::NONE),
+                None => Ok(Budget::NONE),
             })
             .collect::<Result<_, CompileError>>()?;
 
         let mut classes = Classes::new(slots, Sets::new(&policy.limits), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
-        let (classes, mut gcras, mut sets) = classes.into_tables();
+        let (classes, mut budgets, mut sets) = classes.into_tables();
         let mut indexed = Indexed::default();
         let mut starts = [Slot::UNUSED; Dimension::COUNT];
         let mut ranges = 0;
@@ -142,10 +142,12 @@ impl CompiledPolicy {
         }
         let (sieves, sieve_uses) = sieves::compile(policy);
         let (units, numbers) = known.intern(&rates.units)?;
-        for gcra in &mut gcras {
+        for budget in &mut budgets {
             // A limit that has no default has no unit either.
-            if let Some(number) = numbers.get(gcra.unit as usize) {
-                gcra.unit = *number;
+            for unit in [&mut budget.unit, &mut budget.stamp_unit] {
+                if let Some(number) = numbers.get(*unit as usize) {
+                    *unit = *number;
+                }
             }
         }
         Ok(Self {
@@ -154,7 +156,8 @@ impl CompiledPolicy {
                 malformed_pass: u32::from(policy.malformed == Action::Pass),
                 matches_protocols: u32::from(masks::matches_protocols(&policy.limits)),
                 matches_tcp_flags: u32::from(masks::matches_tcp_flags(&policy.limits)),
-                odd_ticks: u32::from(units.have_odd_ticks()),
+                odd_units: u32::from(units.have_odd_units()),
+                windows: u32::from(has_windows(policy)),
                 sieve_uses: index(sieve_uses.len()),
                 observing: slots.observing,
                 without_tcp: slots.without_tcp,
@@ -168,7 +171,7 @@ impl CompiledPolicy {
             stretches: indexed.stretches,
             slots: indexed.slots,
             classes,
-            rates: gcras,
+            rates: budgets,
             masks: sets.into_table(),
             sieves,
             sieve_uses,
@@ -196,6 +199,12 @@ fn index(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
 
+/// Whether a limit has another strategy than GCRA.
+fn has_windows(policy: &Policy) -> bool {
+    let mut limits = policy.limits.iter();
+    limits.any(|limit| limit.strategy != Strategy::Gcra)
+}
+
 impl Tables for CompiledPolicy {
     fn shape(&self) -> &Shape {
         &self.shape
@@ -221,7 +230,7 @@ impl Tables for CompiledPolicy {
         self.classes.get(index as usize)
     }
 
-    fn rate(&self, index: u32) -> Option<&Gcra> {
+    fn rate(&self, index: u32) -> Option<&Budget> {
         self.rates.get(index as usize)
     }
 

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use limiter_common::{gcra::Gcra, unit::Unit};
+use limiter_common::{
+    strategy::{Budget, Strategy},
+    unit::Unit,
+};
 
 use super::{CompileError, index};
 use crate::policy::{Limit, Rate};
@@ -15,20 +18,32 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// The parameters of a limit's buckets. Their unit is its place in `units`, until all are known
-    /// and have numbers.
-    pub(super) fn gcra(&mut self, limit: &Limit, rate: Rate) -> Result<Gcra, CompileError> {
-        let gcra = Gcra::new(rate.burst, rate.count, rate.period_ns);
-        let gcra = gcra.ok_or_else(|| CompileError::Rate {
+    /// The parameters of a limit's buckets. Their units are their places in `units`, until all are
+    /// known and have numbers.
+    pub(super) fn budget(&mut self, limit: &Limit, rate: Rate) -> Result<Budget, CompileError> {
+        let budget = Budget::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
+        let budget = budget.ok_or_else(|| CompileError::Rate {
             limit: limit.name.clone(),
             rate,
         })?;
-        let counted_in = Unit::new(&gcra, limit.cost);
+        let unit = self.number(Unit::new(&budget, limit.cost));
+        let stamp_unit = match limit.strategy {
+            Strategy::MovingWindow => self.number(Unit::of_stamps(limit.cost)),
+            Strategy::Gcra | Strategy::FixedWindow | Strategy::SlidingWindowCounter => unit,
+        };
+        Ok(Budget {
+            unit,
+            stamp_unit,
+            ..budget
+        })
+    }
+
+    fn number(&mut self, counted_in: Unit) -> u32 {
         let next = index(self.units.len());
         let unit = *self.known.entry(counted_in).or_insert(next);
         if unit == next {
             self.units.push(counted_in);
         }
-        Ok(Gcra { unit, ..gcra })
+        unit
     }
 }

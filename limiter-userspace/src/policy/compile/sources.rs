@@ -1,7 +1,7 @@
 //! Which class each source address is of: prefixes to sorted ranges.
 
 use ipnet::IpNet;
-use limiter_common::{address::Family, gcra::Gcra};
+use limiter_common::{address::Family, strategy::Budget};
 
 use super::{
     CompileError,
@@ -46,7 +46,7 @@ const V4_SHIFT: u32 = 96;
 /// What is said of one prefix itself.
 enum Saying {
     Subscriber(SubscriberNumber),
-    Override(u32, Gcra),
+    Override(u32, Budget),
     Listed(Listed),
 }
 
@@ -60,12 +60,12 @@ pub(super) fn compile(
     let mut sayings: Vec<(Block, Saying)> = Vec::new();
     for (slot, limit) in (0..).zip(&policy.limits) {
         for other in &limit.overrides {
-            let gcra = rates.gcra(limit, other.rate)?;
+            let budget = rates.budget(limit, other.rate)?;
             match other.id {
                 OverrideId::Prefix(prefix) => {
-                    sayings.push((Block::of(prefix), Saying::Override(slot, gcra)));
+                    sayings.push((Block::of(prefix), Saying::Override(slot, budget)));
                 }
-                OverrideId::Subscriber(number) => classes.override_subscriber(number, slot, gcra),
+                OverrideId::Subscriber(number) => classes.override_subscriber(number, slot, budget),
             }
         }
     }
@@ -97,7 +97,7 @@ fn ranges(family: Family, sayings: &[(Block, Saying)], classes: &mut Classes) ->
         let mut settings = ranges.settings();
         match saying {
             Saying::Subscriber(number) => settings.subscriber = Some(*number),
-            Saying::Override(slot, gcra) => settings.set(*slot, *gcra),
+            Saying::Override(slot, budget) => settings.set(*slot, *budget),
             Saying::Listed(listed) => settings.listed |= *listed,
         }
         ranges.start(block.first, settings.clone(), classes);

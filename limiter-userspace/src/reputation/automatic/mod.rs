@@ -29,9 +29,9 @@ use std::{
 use limiter_common::{
     address::Family,
     ban::BanKey,
-    gcra::Gcra,
     limit::LimitId,
     offender::{Offender, OffenderKey},
+    strategy::gcra::Gcra,
 };
 
 pub use self::offence::Offence;

@@ -1,9 +1,9 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use limiter_common::{
-    gcra::Gcra,
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
     sieve::{Sieve, SieveUse},
+    strategy::Budget,
 };
 use proptest::prelude::*;
 
@@ -77,7 +77,7 @@ impl Tables for Counting {
         None
     }
 
-    fn rate(&self, _: u32) -> Option<&Gcra> {
+    fn rate(&self, _: u32) -> Option<&Budget> {
         None
     }
 

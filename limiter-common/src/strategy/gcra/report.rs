@@ -1,18 +1,7 @@
 //! What a decision tells of one limit, as Boulder's spend does.
 
 use super::Gcra;
-
-/// A bucket after a decision, seen by a request of one cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Whole tokens left.
-    pub remaining: u64,
-    /// Nanoseconds until a request of the same cost passes; `None`: it never does, it costs
-    /// more than a full bucket holds.
-    pub retry_in_ns: Option<u64>,
-    /// Nanoseconds until the bucket is full.
-    pub reset_in_ns: u64,
-}
+use crate::strategy::Report;
 
 impl Gcra {
     /// Reports on a bucket whose TAT is `tat` since a decision on `cost` tokens at `now` ticks.

@@ -13,13 +13,11 @@
 //! divide the emission interval evenly, and it is the clock that is converted, by a
 //! 128-bit fixed-point product. No token is ever rounded.
 
-mod change;
 mod report;
+mod spend;
 
-pub use self::{
-    change::{Change, Spend},
-    report::Report,
-};
+pub use self::spend::Spend;
+use super::Level;
 use crate::ratio::Ratio;
 
 /// The longest a bucket may take to refill, in ticks: leaves the sum of a time and a burst
@@ -49,10 +47,6 @@ pub struct Gcra {
     pub ticks_per_ns: Ratio,
     /// Converts a duration in ticks to nanoseconds.
     pub ns_per_tick: Ratio,
-    /// The number of the unit that the buckets' states count in.
-    pub unit: u32,
-    /// Always 0.
-    pub reserved: u32,
 }
 
 /// Too few tokens; as many would be there after this many ticks.
@@ -63,17 +57,6 @@ pub struct Wait(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargerThanBurst;
 
-/// What a bucket holds, for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// Whole tokens left.
-    pub remaining: u64,
-    /// Nanoseconds until one token can be spent.
-    pub retry_in_ns: u64,
-    /// Nanoseconds until the bucket is full.
-    pub reset_in_ns: u64,
-}
-
 impl Gcra {
     /// Of no limit.
     pub const NONE: Self = Self {
@@ -82,8 +65,6 @@ impl Gcra {
         burst_offset: 0,
         ticks_per_ns: Ratio::ONE,
         ns_per_tick: Ratio::ONE,
-        unit: 0,
-        reserved: 0,
     };
 
     /// The parameters of a limit of `burst` tokens, refilled by `count` tokens every
@@ -128,8 +109,6 @@ impl Gcra {
                 burst_offset,
                 ticks_per_ns,
                 ns_per_tick,
-                unit: 0,
-                reserved: 0,
             }),
             _ => None,
         }

@@ -1,0 +1,60 @@
+//! Fixed window: at most `count` tokens from the first packet on until a period later.
+//!
+//! As in the Python library `limits`: the first packet starts the window, a packet counts whether
+//! it passes or not, and passes if with it the count is at most the limit's. What is refused does
+//! not make the window longer.
+//!
+//! At worst 2 × count − 1 tokens pass in a period: all but the first token of a window at its end,
+//! and all of the next one.
+
+use super::{
+    Decision, NEVER,
+    window::{Seen, Window},
+};
+
+/// Decides on `cost` tokens at the time `now`, in ticks.
+#[must_use]
+#[inline(always)]
+pub(super) const fn decide(window: &Window, state: u64, now: u64, cost: u64) -> Decision {
+    let mut seen = window.see(state, now);
+    if seen.left == 0 {
+        seen.left = window.period;
+    }
+    let wait = if cost > window.count {
+        NEVER
+    } else {
+        seen.left
+    };
+    // One more than the limit is enough to know that the window has refused.
+    let most = window.count + 1;
+    let room = most.saturating_sub(seen.count);
+    seen.count = if cost < room { seen.count + cost } else { most };
+    let state = window.state(&seen, now);
+    if seen.count <= window.count {
+        Decision::pass(state)
+    } else {
+        Decision::refuse(state, wait)
+    }
+}
+
+/// How many tokens pass at once, at most.
+pub(super) const fn remaining(window: &Window, state: u64, now: u64) -> u64 {
+    window.count.saturating_sub(window.see(state, now).count)
+}
+
+/// The state after `cost` tokens are given back that were counted at the time `now`, in ticks.
+///
+/// Only to the window that counted them, and if it has not refused since.
+#[must_use]
+#[inline(always)]
+pub(super) const fn undo(window: &Window, state: u64, now: u64, cost: u64) -> u64 {
+    let seen = window.see(state, now);
+    if seen.left == 0 || seen.left > window.period || seen.count > window.count {
+        return state;
+    }
+    let left = Seen {
+        count: seen.count.saturating_sub(cost),
+        ..seen
+    };
+    window.state(&left, now)
+}

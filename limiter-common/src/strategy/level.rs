@@ -1,0 +1,24 @@
+//! What a bucket holds, as people are told it.
+
+/// What a bucket holds, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Whole tokens left.
+    pub remaining: u64,
+    /// Nanoseconds until one token can be spent.
+    pub retry_in_ns: u64,
+    /// Nanoseconds until the bucket is full.
+    pub reset_in_ns: u64,
+}
+
+/// A bucket after a decision, seen by a request of one cost, as Boulder's spend tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Whole tokens left.
+    pub remaining: u64,
+    /// Nanoseconds until a request of the same cost passes; `None`: it never does, it costs
+    /// more than a full bucket holds.
+    pub retry_in_ns: Option<u64>,
+    /// Nanoseconds until the bucket is full.
+    pub reset_in_ns: u64,
+}

@@ -1,0 +1,263 @@
+//! What is to become of a bucket's state: a decision that a store may have to repeat.
+
+use super::{
+    Layout, Strategy, fixed_window,
+    gcra::{self, Wait},
+    sliding_window_counter,
+    window::Window,
+};
+use crate::bucket::Updated;
+
+/// How long to wait for what never passes.
+pub const NEVER: u64 = u64::MAX;
+
+/// What was decided on a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The state that the bucket is to have. Of some strategies it is another one also after a
+    /// refusal.
+    pub state: u64,
+    /// How long until it would pass, in ticks; 0: it does. [`NEVER`]: no waiting will make it.
+    pub wait: u64,
+}
+
+impl Decision {
+    #[inline(always)]
+    pub(super) const fn pass(state: u64) -> Self {
+        Self { state, wait: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) const fn refuse(state: u64, wait: u64) -> Self {
+        Self { state, wait }
+    }
+
+    /// How an update ends that stores the state.
+    #[must_use]
+    #[inline(always)]
+    pub const fn ended(&self) -> Updated {
+        if self.passes() {
+            Updated::Stored
+        } else {
+            Updated::Declined
+        }
+    }
+
+    /// Whether it passes.
+    #[must_use]
+    #[inline(always)]
+    pub const fn passes(&self) -> bool {
+        self.wait == 0
+    }
+}
+
+/// What a packet takes from a bucket, in plain numbers: all that is left to know is the bucket's
+/// state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Spend {
+    /// The time, in ticks. Of a swap, the state that is expected.
+    now: u64,
+    /// The cost: of GCRA in ticks, of windows in tokens. Of a swap, the state to be put in its
+    /// place.
+    increment: u64,
+    /// Of GCRA the latest TAT that it may lead to; of windows the most tokens.
+    most: u64,
+    /// Of windows, the period in ticks.
+    period: u64,
+    /// Whose state it is.
+    layout: Layout,
+    /// [`SPEND`] or [`SWAP`].
+    kind: u32,
+}
+
+const SPEND: u32 = 0;
+/// Not a decision, but one that was taken already.
+const SWAP: u32 = 1;
+
+impl Spend {
+    /// From no bucket.
+    pub const NONE: Self = Self::of_gcra(gcra::Spend::NONE);
+
+    /// From a bucket of GCRA.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_gcra(spend: gcra::Spend) -> Self {
+        let gcra::Spend {
+            now,
+            increment,
+            latest,
+        } = spend;
+        Self {
+            now,
+            increment,
+            most: latest,
+            period: 0,
+            layout: Layout::GCRA,
+            kind: SPEND,
+        }
+    }
+
+    /// `cost` tokens of a window at the time `now`, in ticks.
+    #[inline(always)]
+    pub(super) const fn of_window(window: &Window, now: u64, cost: u64) -> Self {
+        Self {
+            now,
+            increment: cost,
+            most: window.count,
+            period: window.period,
+            layout: window.layout,
+            kind: SPEND,
+        }
+    }
+
+    /// The state `wanted`, if the bucket still is in the state `expected`.
+    #[must_use]
+    #[inline(always)]
+    pub const fn swap(expected: u64, wanted: u64) -> Self {
+        Self {
+            now: expected,
+            increment: wanted,
+            most: 0,
+            period: 0,
+            layout: Layout::GCRA,
+            kind: SWAP,
+        }
+    }
+
+    /// A TAT of at least `tat`, whatever the bucket holds.
+    #[must_use]
+    #[inline(always)]
+    pub const fn at_least(tat: u64) -> Self {
+        Self::of_gcra(gcra::Spend::new(tat, 0, u64::MAX))
+    }
+
+    /// `increment` at the time `now`, both in ticks of GCRA, whatever the bucket holds: for those
+    /// who move debts, and not for packets.
+    #[cfg(not(target_arch = "bpf"))]
+    #[must_use]
+    pub const fn unbounded(now: u64, increment: u64) -> Self {
+        Self::of_gcra(gcra::Spend::new(now, increment, u64::MAX))
+    }
+
+    /// By which rule it is decided on.
+    #[must_use]
+    #[inline(always)]
+    pub const fn strategy(&self) -> Strategy {
+        self.layout.strategy()
+    }
+
+    /// Whether it is one of GCRA, as most are: [`Self::gcra`] tells what it takes.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_gcra(&self) -> bool {
+        matches!(self.layout.strategy(), Strategy::Gcra) && self.kind == SPEND
+    }
+
+    /// What one of GCRA takes.
+    #[must_use]
+    #[inline(always)]
+    pub const fn gcra(&self) -> gcra::Spend {
+        gcra::Spend::new(self.now, self.increment, self.most)
+    }
+
+    /// What a window takes it from.
+    #[must_use]
+    #[inline(always)]
+    pub const fn window(&self) -> Window {
+        Window {
+            count: self.most,
+            period: self.period,
+            layout: self.layout,
+            reserved: 0,
+        }
+    }
+
+    /// Decides on a bucket in that state.
+    #[must_use]
+    #[inline(always)]
+    pub const fn apply(&self, state: u64) -> Decision {
+        if self.kind == SWAP {
+            return if state == self.now {
+                Decision::pass(self.increment)
+            } else {
+                Decision::refuse(state, 1)
+            };
+        }
+        match self.strategy() {
+            Strategy::Gcra => match self.gcra().apply(state) {
+                Ok(tat) => Decision::pass(tat),
+                Err(Wait(ticks)) => Decision::refuse(state, ticks),
+            },
+            Strategy::FixedWindow => {
+                fixed_window::decide(&self.window(), state, self.now, self.increment)
+            }
+            Strategy::SlidingWindowCounter => {
+                sliding_window_counter::decide(&self.window(), state, self.now, self.increment)
+            }
+            // Decided on by more than the state, and then swapped.
+            Strategy::MovingWindow => Decision::refuse(state, NEVER),
+        }
+    }
+
+    /// The state of a bucket that gets it back. One that has refilled in between is not overfilled.
+    #[must_use]
+    #[inline(always)]
+    pub const fn undo(&self, state: u64) -> u64 {
+        if self.kind == SWAP {
+            return if state == self.increment {
+                self.now
+            } else {
+                state
+            };
+        }
+        match self.strategy() {
+            Strategy::Gcra => self.gcra().undo(state),
+            Strategy::FixedWindow => {
+                fixed_window::undo(&self.window(), state, self.now, self.increment)
+            }
+            Strategy::SlidingWindowCounter => {
+                sliding_window_counter::undo(&self.window(), state, self.now, self.increment)
+            }
+            Strategy::MovingWindow => state,
+        }
+    }
+}
+
+/// What is to be done to a bucket.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// To take tokens, if it has them.
+    Spend(&'a Spend),
+    /// To count that it has refused them, if the strategy does.
+    Refuse(&'a Spend),
+    /// To give them back.
+    Refund(&'a Spend),
+}
+
+impl Change<'_> {
+    /// Whether it gives tokens back.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_refund(&self) -> bool {
+        matches!(self, Self::Refund(_))
+    }
+
+    /// Decides on a bucket in that state; a refund always passes, and a refusal never.
+    #[must_use]
+    #[inline(always)]
+    pub const fn apply(&self, state: u64) -> Decision {
+        match self {
+            Self::Spend(spend) => spend.apply(state),
+            // A fixed window counts what it refuses as it counts what it lets pass.
+            Self::Refuse(spend) => Decision::refuse(
+                match spend.strategy() {
+                    Strategy::FixedWindow => spend.apply(state).state,
+                    _ => state,
+                },
+                NEVER,
+            ),
+            Self::Refund(spend) => Decision::pass(spend.undo(state)),
+        }
+    }
+}
