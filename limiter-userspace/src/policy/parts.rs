@@ -1,7 +1,7 @@
 //! Limits of several rates. Each rate makes a limit of its own: the first under the limit's name,
 //! the others under that with their number, `Web#2`. They are judged together, like any limits.
 
-use super::FlatMetrics;
+use super::{FlatMetrics, Limit};
 
 /// What stands before a part's number: no name of a configuration has it.
 const MARK: char = '#';
@@ -19,6 +19,15 @@ pub fn part_name(name: &str, part: usize) -> String {
 #[must_use]
 pub fn configured_name(name: &str) -> &str {
     name.split_once(MARK).map_or(name, |(name, _)| name)
+}
+
+impl Limit {
+    /// Whether it stands for the limit as the configuration has it: for what is the same of all its
+    /// rates, such as lists.
+    #[must_use]
+    pub fn is_first_part(&self) -> bool {
+        configured_name(&self.name) == self.name
+    }
 }
 
 impl FlatMetrics {

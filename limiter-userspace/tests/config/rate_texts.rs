@@ -1,7 +1,10 @@
 //! Rates as one text, and limits of several rates.
 
 use limiter_common::limit::LimitId;
-use limiter_userspace::{config, policy::Limit};
+use limiter_userspace::{
+    config,
+    policy::{Limit, Names},
+};
 
 use super::harness::{SECOND, check, load, overridden, rate};
 
@@ -283,7 +286,7 @@ ip-rep: [{name: main, size: 15}]
 fn the_first_rate_has_the_limit_s_own_name() {
     let yaml = |rate| format!("limits: {{Web: {{id: total, cost: packets, rate: {rate}}}}}");
     let one = config::parse(&yaml("2/second"), "text").unwrap().policy;
-    let (one, names) = one.with_names(&Default::default(), &[]).unwrap();
+    let (one, names) = one.with_names(&Names::default(), &[]).unwrap();
     let two = config::parse(&yaml("2/second; 10/minute"), "text").unwrap();
     let (two, _) = two.policy.with_names(&names, &[]).unwrap();
     assert_eq!(one.limits[0], two.limits[0]);
@@ -353,6 +356,18 @@ fn rates_count_as_limits() {
     check(
         &limits(63),
         &["3:3: too many limits, at most 64 fit: the rates of 2 make 65, each rate one"],
+    );
+}
+
+#[test]
+fn more_rates_than_limits() {
+    let rates: Vec<_> = (1..=65).map(|count| format!("{count}/second")).collect();
+    check_rate(
+        &format!("rate: {}", rates.join("|")),
+        &[(
+            7,
+            "65 rates, but at most 64 limits fit, and each rate is one",
+        )],
     );
 }
 

@@ -5,7 +5,10 @@ pub(crate) mod text;
 
 use std::collections::HashMap;
 
-use limiter_common::{limit::Cost, strategy::Strategy};
+use limiter_common::{
+    limit::{Cost, MAX_LIMITS},
+    strategy::Strategy,
+};
 
 use super::{
     diagnostics::Position,
@@ -152,12 +155,7 @@ fn long<'n>(
     let count = positive(COUNT);
     let period_ns = fields.get(PERIOD).and_then(|node| period(reader, node));
     let wrong = bounds::wrong_parts(held, burst, count, period_ns);
-    for (name, message) in &wrong {
-        if let Some(node) = fields.get(name) {
-            let written = reader.scalar(node).unwrap_or_default();
-            reader.error(node.at, format!("invalid {name} '{written}', {message}"));
-        }
-    }
+    note_wrong(reader, fields, &wrong, None);
     if !wrong.is_empty() {
         return None;
     }
@@ -195,6 +193,14 @@ fn short<'n>(
             return None;
         }
     };
+    if rates.len() > MAX_LIMITS as usize {
+        let message = format!(
+            "{} rates, but at most {MAX_LIMITS} limits fit, and each rate is one",
+            rates.len()
+        );
+        reader.error(node.at, message);
+        return None;
+    }
     let given = fields
         .named(BURST)
         .filter(|_| held.strategy == Some(Strategy::Gcra));
@@ -220,28 +226,36 @@ fn short<'n>(
             period_ns: written.period_ns,
         };
         let (burst, count, period) = (Some(rate.burst), Some(rate.count), Some(rate.period_ns));
-        for (part, message) in bounds::wrong_parts(held, burst, count, period) {
-            all_fit = false;
-            match fields.get(part) {
-                Some(node) => {
-                    let written = reader.scalar(node).unwrap_or_default();
-                    reader.error(node.at, format!("invalid {part} '{written}', {message}"));
-                }
-                None => {
-                    let at = reader.within(node, written.offset);
-                    let text = written.text;
-                    let part = if part == BURST {
-                        "burst, that is its count,"
-                    } else {
-                        part
-                    };
-                    reader.error(at, format!("invalid {RATE} '{text}', its {part} {message}"));
-                }
-            }
-        }
+        let wrong = bounds::wrong_parts(held, burst, count, period);
+        all_fit &= wrong.is_empty();
+        let place = reader.within(node, written.offset);
+        note_wrong(reader, fields, &wrong, Some((written.text, place)));
         found.push(rate);
     }
     all_fit.then_some(found)
+}
+
+/// Notes what is wrong with parts of a rate, where these are fields of their own; with the others
+/// where the text of the rate stands.
+fn note_wrong(
+    reader: &mut Reader<'_, '_>,
+    fields: &Fields<'_>,
+    wrong: &[(&str, String)],
+    text: Option<(&str, Position)>,
+) {
+    for (part, message) in wrong {
+        if let Some(node) = fields.get(part) {
+            let written = reader.scalar(node).unwrap_or_default();
+            reader.error(node.at, format!("invalid {part} '{written}', {message}"));
+        } else if let Some((text, at)) = text {
+            let part = if *part == BURST {
+                "burst, that is its count,"
+            } else {
+                part
+            };
+            reader.error(at, format!("invalid {RATE} '{text}', its {part} {message}"));
+        }
+    }
 }
 
 fn period<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
