@@ -14,7 +14,7 @@ use crate::{
     },
     guard,
     lists::ListRecord,
-    policy::{CompiledPolicy, List, diff::begun_anew},
+    policy::{CompiledPolicy, List, diff},
 };
 
 /// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
@@ -41,14 +41,9 @@ pub(super) async fn put_in_force(
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         announce(attachment);
     }
-    let begun_anew = begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
+    let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
     drop(datapath);
-    for limit in &begun_anew {
-        warn!(
-            limit,
-            "{limit} has another strategy: its buckets begin anew, what was counted is forgotten"
-        );
-    }
+    tell_begun_anew(&begun_anew);
     if let Some(carried) = previous.carried() {
         tell_carried(carried);
     }
@@ -190,6 +185,16 @@ pub(super) fn announce(attachment: &Attachment) {
             "attached to {interface} in {mode} mode, which is several times slower: the driver \
              refused native mode ({reason})"
         ),
+    }
+}
+
+/// Says of limits that they have another strategy than before.
+pub(super) fn tell_begun_anew(limits: &[String]) {
+    for limit in limits {
+        warn!(
+            limit,
+            "{limit} has another strategy: its buckets begin anew, what was counted is forgotten"
+        );
     }
 }
 
