@@ -136,11 +136,12 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         return;
     }
     if limit.id_format == IdFormat::Total {
-        let message = format!("{name} limits nothing: it needs burst, count and period");
+        let message = format!("{name} limits nothing: it needs burst, count and period, or rate");
         problems.note_at(limit.place, message);
     } else if parts.overrides_known && !parts.overrides.contains_key(&(index, 0)) {
-        let message =
-            format!("{name} limits nothing: it needs burst, count and period, or overrides");
+        let message = format!(
+            "{name} limits nothing: it needs burst, count and period, or rate, or overrides"
+        );
         problems.note_at(limit.place, message);
     }
 }

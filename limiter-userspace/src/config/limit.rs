@@ -212,7 +212,7 @@ pub(super) fn read<'n>(
     })
 }
 
-const EXPECTED: &str = "burst, count and period";
+const EXPECTED: &str = "burst, count and period, or rate";
 
 /// Notes that a name is nobody's.
 fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {

@@ -29,7 +29,10 @@ pub(super) struct LimitIndex(usize);
 
 /// Reads a map of names to limits.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Limits> {
-    let entries = reader.entries(node, "a map of limit names to burst, count and period")?;
+    let entries = reader.entries(
+        node,
+        "a map of limit names to burst, count and period, or rate",
+    )?;
     if entries.is_empty() {
         reader.error(
             node.at,

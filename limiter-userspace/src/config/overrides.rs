@@ -56,7 +56,7 @@ pub(super) fn read<'n>(
         _ => {
             reader.unexpected(
                 node,
-                "a map of 'Name:id' to burst, count and period, or a list of overrides with 'ids'",
+                "a map of 'Name:id' to a rate, or a list of overrides with 'ids'",
             );
             return None;
         }
@@ -108,7 +108,7 @@ impl Collected<'_> {
                     format!("missing id, expected '{}:' and {expected}", name.text),
                 );
             }
-            let expected = "burst, count and period";
+            let expected = "burst, count and period, or rate";
             let fields = reader.fields_and(body, expected, &rate::FIELDS, &REFUSED);
             let rates = fields.and_then(|fields| self.rates(reader, limit, &fields, key.at));
             if let (Some(limit), Some(text)) = (limit, id) {

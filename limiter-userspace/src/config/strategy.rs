@@ -11,8 +11,9 @@ use super::{
 /// The field's name.
 pub(super) const FIELD: &str = "strategy";
 
-/// A strategy of the Python library `limits` that is not here.
-const ELASTIC_EXPIRY: &str = "fixed-window-elastic-expiry";
+/// What the name of the Python library's strategy has that is not here:
+/// `fixed-window-elastic-expiry`.
+const ELASTIC: &str = "elastic";
 
 /// What the names of the Python library's classes end in.
 const CLASS_ENDING: &str = "ratelimiter";
@@ -66,8 +67,8 @@ fn named<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Strategy
 /// What is to be said of a text that names no strategy.
 fn unknown(text: &str, names: &[&str]) -> String {
     let letters = letters(text);
-    let is = |name: &&&str| self::letters(name) == letters;
-    if self::letters(ELASTIC_EXPIRY) == letters {
+    let begins = |name: &&&str| !letters.is_empty() && self::letters(name).starts_with(&letters);
+    if letters.contains(ELASTIC) {
         format!(
             "'{text}' is no strategy here: in it every hit extends the window, also a denied one, \
              so who keeps trying is locked out for ever, and whoever can forge an address can do \
@@ -75,7 +76,7 @@ fn unknown(text: &str, names: &[&str]) -> String {
             Strategy::FixedWindow.name(),
             Strategy::Gcra.name(),
         )
-    } else if let Some(name) = names.iter().find(is) {
+    } else if let Some(name) = names.iter().find(begins) {
         format!("unknown {FIELD} '{text}', did you mean '{name}'?")
     } else {
         nearest::unknown(FIELD, text, names)

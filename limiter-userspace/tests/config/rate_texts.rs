@@ -168,6 +168,14 @@ fn a_text_says_all_of_it() {
         )],
     );
     check_rate(
+        "rate: 2/second, 10/minute",
+        &[(
+            17,
+            "'10/minute' stands behind a ',' that ends the field before it: put all of 'rate' in \
+             quotes",
+        )],
+    );
+    check_rate(
         "rat: 1/second",
         &[(1, "unknown field 'rat', did you mean 'rate'?")],
     );

@@ -51,6 +51,8 @@ fn names_that_are_none() {
         ("MovingWindowRateLimiter", "moving-window"),
         ("sliding window counter", "sliding-window-counter"),
         ("sliding-window-conter", "sliding-window-counter"),
+        ("sliding-window", "sliding-window-counter"),
+        ("moving", "moving-window"),
         ("GCRA", "gcra"),
     ] {
         check_limit(
@@ -84,6 +86,7 @@ fn what_locks_out_whoever_keeps_trying() {
         "fixed-window-elastic-expiry",
         "fixed_window_elastic_expiry",
         "FixedWindowElasticExpiryRateLimiter",
+        "fixed-window-elastic",
     ] {
         check_limit(
             &format!("cost: packets, strategy: {name}, rate: 5/second"),

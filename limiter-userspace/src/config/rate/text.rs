@@ -47,6 +47,11 @@ pub(super) struct InvalidRate<'t> {
     pub(super) why: String,
 }
 
+/// Whether a text is one of rates.
+pub(in super::super) fn is_valid(text: &str) -> bool {
+    parse(text).is_ok()
+}
+
 /// The rates of a text, at least one.
 pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
     let several = text.contains(SEPARATORS);
