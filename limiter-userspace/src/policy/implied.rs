@@ -77,12 +77,8 @@ mod tests {
         for (rate, other, by) in [
             // As many in a longer time say it all, but where a window may end between them.
             (per_minute(10, 1), hourly(10), &[Gcra, MovingWindow][..]),
-            (
-                per_minute(20, 1),
-                hourly(10),
-                &[Gcra, FixedWindow, MovingWindow],
-            ),
-            (per_minute(40, 1), hourly(10), &Strategy::ALL),
+            (per_minute(19, 1), hourly(10), &[Gcra, MovingWindow]),
+            (per_minute(20, 1), hourly(10), &Strategy::ALL),
             // More than the other's periods add up to.
             (hourly(600), per_minute(10, 1), &[Gcra, MovingWindow]),
             (hourly(599), per_minute(10, 1), &[]),

@@ -149,7 +149,7 @@ const fn tokens_per_ns(cost: Cost) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::strategy::Budget;
+    use limiter_common::strategy::{Budget, Strategy};
 
     use super::*;
     use proptest::prelude::{Strategy as _, *};
