@@ -7,7 +7,7 @@ use crate::{
     packet::Facts,
     policy::{Class, Tables, parameters},
     reason::Reason,
-    strategy::{Budget, Spend},
+    strategy::{Budget, Spend, Strategy},
 };
 
 /// A packet to be decided on: its facts, the class of its source, and the time.
@@ -36,10 +36,20 @@ pub struct Charge<Found> {
     pub seen: u64,
     /// When the packet arrived, in nanoseconds.
     pub now_ns: u64,
+    /// Of a window that refuses the packet the state that it is to have.
+    pub refused: u64,
     /// Of a moving window the number of the unit that its stamps count in.
     pub stamp_unit: u32,
     /// Always 0.
     pub reserved: u32,
+}
+
+impl<Found> Charge<Found> {
+    /// Whether the bucket, which has refused it, is to be changed for that.
+    #[inline(always)]
+    pub(crate) const fn counts_refusal(&self) -> bool {
+        matches!(self.spend.strategy(), Strategy::FixedWindow) && self.refused != self.seen
+    }
 }
 
 impl<Found: Default> Charge<Found> {
@@ -50,6 +60,7 @@ impl<Found: Default> Charge<Found> {
             spend: Spend::NONE,
             seen: 0,
             now_ns: 0,
+            refused: 0,
             stamp_unit: 0,
             reserved: 0,
         }
@@ -69,6 +80,8 @@ pub struct Workspace<Found> {
     pub(crate) packet: Packet,
     pub(crate) search: Search,
     pub(crate) strictest: Strictest,
+    /// The slots of the limits that have refused it.
+    pub(crate) refused: u64,
     pub(crate) charges: [Charge<Found>; MAX_LIMITS as usize],
     /// A step of what is done to the log of a moving window.
     pub(crate) step: Charge<Found>,
@@ -84,6 +97,7 @@ impl<Found: Copy + Default> Default for Workspace<Found> {
             },
             verdict: Verdict::without_limits(Reason::Unlimited),
             strictest: Strictest::NONE,
+            refused: 0,
             search: Search::SINGLE,
             charges: [Charge::none(); MAX_LIMITS as usize],
             step: Charge::none(),

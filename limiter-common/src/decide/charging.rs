@@ -19,8 +19,8 @@ struct Charging<'a, T, B: BucketStore> {
     workspace: &'a mut Workspace<B::Found>,
 }
 
-/// Charges the workspace's packet to the buckets of the enforcing limits that count it, as the
-/// verdict there has them: to all or, if one of them refuses, to none.
+/// Charges the workspace's packet to the buckets of the enforcing limits that count it: to all or,
+/// if one of them refuses, to none and says so in the verdict.
 #[inline(always)]
 pub fn charge<T: Tables, B: BucketStore>(
     buckets: &B,
@@ -28,12 +28,23 @@ pub fn charge<T: Tables, B: BucketStore>(
     workspace: &mut Workspace<B::Found>,
 ) {
     let limits = workspace.verdict.matched & !tables.shape().observing;
+    workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
     let mut charging = Charging {
         tables,
         buckets,
         workspace,
     };
-    charging.charge_all(limits);
+    charging.ask(limits);
+    let Workspace {
+        strictest, verdict, ..
+    } = &mut *charging.workspace;
+    if let Some(reason) = strictest.reason() {
+        verdict.reason = reason;
+        verdict.denied_by = strictest.slot;
+        charging.refuse();
+    } else {
+        charging.charge_all(limits);
+    }
 }
 
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
@@ -50,36 +61,44 @@ pub fn observe<T: Tables, B: BucketStore>(
         ..
     } = workspace.verdict;
     let limits = matched & tables.shape().observing & !would_drop;
+    workspace.search.single = 1;
     let mut charging = Charging {
         tables,
         buckets,
         workspace,
     };
-    charging.observe(limits);
+    charging.ask(limits);
+    let refused = charging.workspace.refused;
+    charging.workspace.verdict.would_drop |= refused;
+    charging.refuse();
+    charging.charge_each(limits & !refused);
 }
 
 impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
+    /// Asks the buckets of all of `limits` whether they let the packet pass; notes which refuse, and
+    /// the strictest of them.
+    #[inline(always)]
+    fn ask(&mut self, limits: u64) {
+        self.workspace.refused = 0;
+        for slot in slots(self.tables) {
+            if contains(limits, slot) {
+                let mut strictness = self.buckets.prepare(self.tables, self.workspace, slot);
+                if self.is_window(slot) {
+                    strictness = self.buckets.ask_window(self.workspace, slot);
+                }
+                let strictness = self.tables.opaque(strictness);
+                self.workspace.strictest.consider(slot, strictness);
+                if strictness != 0 {
+                    self.workspace.refused |= bit(slot);
+                }
+            }
+        }
+    }
+
     /// Charges all of `limits`, or none and says so in the verdict.
     #[inline(always)]
     fn charge_all(&mut self, limits: u64) {
-        let single = limits & limits.wrapping_sub(1) == 0;
-        self.workspace.search.single = u32::from(single);
-        for slot in slots(self.tables) {
-            if contains(limits, slot) {
-                let strictness = self.tables.opaque(self.prepare(slot));
-                self.workspace.strictest.consider(slot, strictness);
-            }
-        }
-        let Workspace {
-            strictest, verdict, ..
-        } = &mut *self.workspace;
-        if let Some(reason) = strictest.reason() {
-            verdict.reason = reason;
-            verdict.denied_by = strictest.slot;
-            return;
-        }
-
-        // The verifier has learned the bits that the first pass asked for; from here on it would walk
+        // The verifier has learned the bits that were asked for; from here on it would walk
         // everything once for each set of them, and once for each slot that may have refused.
         let limits = self.tables.opaque(limits);
         for slot in slots(self.tables) {
@@ -106,15 +125,28 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
 
     /// Charges each of `limits` that has the tokens, every one by itself, and notes the others.
     #[inline(always)]
-    fn observe(&mut self, limits: u64) {
-        self.workspace.search.single = 1;
+    fn charge_each(&mut self, limits: u64) {
+        let limits = self.tables.opaque(limits);
         for slot in slots(self.tables) {
-            if contains(limits, slot) {
-                let has_tokens = self.prepare(slot) == 0
-                    && matches!(self.spend(slot), Updated::Stored | Updated::Untracked);
-                if !has_tokens {
-                    self.workspace.verdict.would_drop |= bit(slot);
-                }
+            if contains(limits, slot)
+                && !matches!(self.spend(slot), Updated::Stored | Updated::Untracked)
+            {
+                self.workspace.verdict.would_drop |= bit(slot);
+            }
+        }
+    }
+
+    /// Has those that have refused count what they refused, if their strategy does.
+    #[inline(always)]
+    fn refuse(&mut self) {
+        if !self.has_windows() {
+            return;
+        }
+        let limits = self.tables.opaque(self.workspace.refused);
+        for slot in slots(self.tables) {
+            if contains(limits, slot) && self.workspace.charge(slot).counts_refusal() {
+                // If other CPUs are faster all the time, the window is theirs, and as good as full.
+                self.buckets.refuse(self.workspace.charge(slot));
             }
         }
     }
@@ -122,51 +154,70 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     /// Charges the bucket of the limit in a slot.
     #[inline(always)]
     fn spend(&mut self, slot: u32) -> Updated {
-        if self.tables.shape().windows != 0 && !self.workspace.charge(slot).spend.is_gcra() {
+        if self.is_window(slot) {
             self.buckets.spend_window(self.workspace, slot)
         } else {
             self.buckets.spend(self.workspace.charge(slot))
         }
     }
 
-    /// Prepares the charge of the limit in a slot; returns how strict it would be, as
-    /// [`Strictest`] has it.
+    /// Whether there are limits of other strategies than GCRA.
     #[inline(always)]
-    fn prepare(&mut self, slot: u32) -> u64 {
-        let Some(Account { key, budget, cost }) =
-            account(self.tables, &self.workspace.packet, slot)
-        else {
-            // The policy's compiler excludes it. What would be charged is not known, so nothing
-            // passes.
-            return NEVER;
-        };
-        let Workspace {
-            packet,
-            search,
-            charges,
-            ..
-        } = &mut *self.workspace;
-        let Ok(spend) = budget.spend(packet.now, cost) else {
-            return NEVER;
-        };
-        let charge = &mut charges[(slot % MAX_LIMITS) as usize];
-        charge.spend = spend;
-        charge.now_ns = packet.now;
-        charge.seen = self
-            .buckets
-            .find(&key, budget.unit, search, &mut charge.found);
-        if self.tables.shape().windows != 0 && !spend.is_gcra() {
-            charge.stamp_unit = budget.stamp_unit;
-            return self.buckets.ask_window(self.workspace, slot);
-        }
-        match spend.gcra().apply(charge.seen) {
-            Ok(_) => 0,
-            // Looked up again: where they stand is not to take up stack through all of the above.
-            Err(Wait(ticks)) => match parameters(self.tables, &packet.class, slot) {
-                Some(budget) => budget.gcra.ns(ticks).saturating_add(1),
-                None => NEVER,
-            },
-        }
+    fn has_windows(&self) -> bool {
+        B::WINDOWS && self.tables.shape().windows != 0
+    }
+
+    /// Whether the limit in a slot, whose charge is prepared, is one of them.
+    #[inline(always)]
+    fn is_window(&mut self, slot: u32) -> bool {
+        self.has_windows() && !self.workspace.charge(slot).spend.is_gcra()
+    }
+}
+
+/// Prepares the charge of the limit in a slot, and looks for its bucket; returns how strict a
+/// refusal by GCRA would be, as [`super::Strictest`] has it.
+#[inline(always)]
+pub fn prepare<T: Tables, B: BucketStore>(
+    buckets: &B,
+    tables: &T,
+    workspace: &mut Workspace<B::Found>,
+    slot: u32,
+) -> u64 {
+    let Workspace {
+        packet,
+        search,
+        charges,
+        ..
+    } = workspace;
+    let charge = &mut charges[(slot % MAX_LIMITS) as usize];
+    // Of no strategy that counts what it refuses.
+    charge.spend.set_none();
+    let Some(Account { key, budget, cost }) = account(tables, packet, slot) else {
+        // The policy's compiler excludes it. What would be charged is not known, so nothing
+        // passes.
+        return NEVER;
+    };
+    let spend = if B::WINDOWS {
+        budget.spend(packet.now, cost)
+    } else {
+        budget.spend_gcra(packet.now, cost)
+    };
+    let Ok(spend) = spend else {
+        return NEVER;
+    };
+    charge.spend = spend;
+    charge.now_ns = packet.now;
+    charge.seen = buckets.find(&key, budget.unit, search, &mut charge.found);
+    if B::WINDOWS {
+        charge.stamp_unit = budget.stamp_unit;
+    }
+    match spend.gcra().apply(charge.seen) {
+        Ok(_) => 0,
+        // Looked up again: where they stand is not to take up stack through all of the above.
+        Err(Wait(ticks)) => match parameters(tables, &packet.class, slot) {
+            Some(budget) => budget.gcra.ns(ticks).saturating_add(1),
+            None => NEVER,
+        },
     }
 }
 

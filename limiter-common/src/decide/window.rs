@@ -5,15 +5,13 @@ use crate::{
     bucket::{ATTEMPTS, BucketStore, Updated},
     charge::{Charge, Workspace},
     strategy::{
-        self, Decision, Spend, Strategy,
+        self, Decision, Strategy,
         moving_window::{self, Cursor},
     },
 };
 
 /// Asks a bucket that was looked for whether it lets the packet pass; returns how strict its
 /// refusal would be, as [`super::Strictest`] has it.
-///
-/// A fixed window counts what it refuses itself, whatever the other limits say.
 #[inline(always)]
 pub fn ask_window<B: BucketStore>(
     buckets: &B,
@@ -33,10 +31,7 @@ pub fn ask_window<B: BucketStore>(
     if decision.passes() {
         return 0;
     }
-    if decision.state != charge.seen {
-        // If other CPUs are faster all the time, the window is theirs, and as good as full.
-        buckets.refuse(charge);
-    }
+    charge.refused = decision.state;
     match decision.wait {
         strategy::NEVER => NEVER,
         ticks => charge
@@ -88,7 +83,7 @@ fn spend_log<B: BucketStore>(
             let stamp = cursor.stamp(1);
             step.seen =
                 buckets.find_stamp(&charge.found, stamp, charge.stamp_unit, &mut step.found);
-            step.spend = Spend::at_least(cursor.last);
+            step.spend.set_at_least(cursor.last);
             if step.seen < cursor.last {
                 match buckets.spend(step) {
                     Updated::Stored => {}
@@ -98,11 +93,11 @@ fn spend_log<B: BucketStore>(
         }
         step.found = charge.found;
         step.seen = seen;
-        step.spend = Spend::swap(seen, decision.state);
+        step.spend.set_swap(seen, decision.state);
         match buckets.spend(step) {
             Updated::Declined => {}
             ended => {
-                charge.spend = step.spend;
+                charge.spend.set_swap(seen, decision.state);
                 return ended;
             }
         }

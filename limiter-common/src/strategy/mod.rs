@@ -17,7 +17,7 @@ pub use self::{
     budget::{Budget, LargerThanBudget},
     layout::Layout,
     level::{Level, Report},
-    spend::{Change, Decision, NEVER, Spend},
+    spend::{Change, Decision, NEVER, Spend, Wanted},
     window::Window,
 };
 

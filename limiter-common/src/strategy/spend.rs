@@ -1,11 +1,6 @@
 //! What is to become of a bucket's state: a decision that a store may have to repeat.
 
-use super::{
-    Layout, Strategy, fixed_window,
-    gcra::{self, Wait},
-    sliding_window_counter,
-    window::Window,
-};
+use super::{Layout, Strategy, fixed_window, gcra, sliding_window_counter, window::Window};
 use crate::bucket::Updated;
 
 /// How long to wait for what never passes.
@@ -22,8 +17,10 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// It passes.
+    #[must_use]
     #[inline(always)]
-    pub(super) const fn pass(state: u64) -> Self {
+    pub const fn pass(state: u64) -> Self {
         Self { state, wait: 0 }
     }
 
@@ -113,23 +110,37 @@ impl Spend {
 
     /// The state `wanted`, if the bucket still is in the state `expected`.
     #[must_use]
-    #[inline(always)]
     pub const fn swap(expected: u64, wanted: u64) -> Self {
-        Self {
-            now: expected,
-            increment: wanted,
-            most: 0,
-            period: 0,
-            layout: Layout::GCRA,
-            kind: SWAP,
-        }
+        let mut spend = Self::NONE;
+        spend.set_swap(expected, wanted);
+        spend
     }
 
-    /// A TAT of at least `tat`, whatever the bucket holds.
-    #[must_use]
+    /// Becomes a [`Self::swap`]. In place, and no more than what is read: to write a whole one is
+    /// a call to a loop over bytes in BPF. So with the next ones.
     #[inline(always)]
-    pub const fn at_least(tat: u64) -> Self {
-        Self::of_gcra(gcra::Spend::new(tat, 0, u64::MAX))
+    pub(crate) const fn set_swap(&mut self, expected: u64, wanted: u64) {
+        self.now = expected;
+        self.increment = wanted;
+        self.layout = Layout::GCRA;
+        self.kind = SWAP;
+    }
+
+    /// Becomes one for a TAT of at least `tat`, whatever the bucket holds.
+    #[inline(always)]
+    pub(crate) const fn set_at_least(&mut self, tat: u64) {
+        self.now = tat;
+        self.increment = 0;
+        self.most = u64::MAX;
+        self.layout = Layout::GCRA;
+        self.kind = SPEND;
+    }
+
+    /// Becomes one that no strategy counts.
+    #[inline(always)]
+    pub(crate) const fn set_none(&mut self) {
+        self.layout = Layout::GCRA;
+        self.kind = SPEND;
     }
 
     /// `increment` at the time `now`, both in ticks of GCRA, whatever the bucket holds: for those
@@ -185,10 +196,7 @@ impl Spend {
             };
         }
         match self.strategy() {
-            Strategy::Gcra => match self.gcra().apply(state) {
-                Ok(tat) => Decision::pass(tat),
-                Err(Wait(ticks)) => Decision::refuse(state, ticks),
-            },
+            Strategy::Gcra => self.gcra().decide(state),
             Strategy::FixedWindow => {
                 fixed_window::decide(&self.window(), state, self.now, self.increment)
             }
@@ -224,6 +232,15 @@ impl Spend {
     }
 }
 
+/// What is to be done to a bucket, as a store asks it.
+pub trait Wanted {
+    /// Whether it gives tokens back.
+    fn is_refund(&self) -> bool;
+
+    /// Decides on a bucket in that state; a refund always passes, and a refusal never.
+    fn apply(&self, state: u64) -> Decision;
+}
+
 /// What is to be done to a bucket.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
@@ -235,18 +252,14 @@ pub enum Change<'a> {
     Refund(&'a Spend),
 }
 
-impl Change<'_> {
-    /// Whether it gives tokens back.
-    #[must_use]
+impl Wanted for Change<'_> {
     #[inline(always)]
-    pub const fn is_refund(&self) -> bool {
+    fn is_refund(&self) -> bool {
         matches!(self, Self::Refund(_))
     }
 
-    /// Decides on a bucket in that state; a refund always passes, and a refusal never.
-    #[must_use]
     #[inline(always)]
-    pub const fn apply(&self, state: u64) -> Decision {
+    fn apply(&self, state: u64) -> Decision {
         match self {
             Self::Spend(spend) => spend.apply(state),
             // A fixed window counts what it refuses as it counts what it lets pass.

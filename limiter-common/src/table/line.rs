@@ -3,8 +3,8 @@
 use super::{Spot, is_same_bucket, unit_of};
 use crate::{
     bucket::{ATTEMPTS, Updated},
-    strategy::{Change, gcra},
-    unit::{self, KnownUnits, ODD_UNIT},
+    strategy::{Wanted, gcra},
+    unit::{KnownUnits, ODD_UNIT},
 };
 
 /// How many buckets a line of the table has: with a name and a state of eight bytes each, a cache
@@ -46,14 +46,12 @@ pub trait LineStore: KnownUnits {
     /// How much longer, in nanoseconds, until the bucket of that name and state is full; 0 when
     /// it is.
     #[inline(always)]
-    fn debt_ns(&self, name: u64, state: u64) -> u64 {
+    fn debt_of(&self, name: u64, state: u64) -> u64 {
         // Mostly all limits count in nanoseconds, and then nothing is left of the rest.
         if self.has_odd_units() {
             let number = unit_of(name);
-            if number & ODD_UNIT != 0
-                && let Some(unit) = self.unit(number)
-            {
-                return unit.debt_ns(self.now_ns(), state);
+            if number & ODD_UNIT != 0 {
+                return self.debt_ns(number, self.now_ns(), state);
             }
         }
         state.saturating_sub(self.now_ns())
@@ -137,7 +135,7 @@ const fn is_step(ended: u32) -> bool {
 /// Changes the state of the bucket of that name, if it is there. A step, whose end [`update`]
 /// knows.
 #[inline(always)]
-pub fn change<L: Line>(line: &L, name: u64, wanted: Change) -> u32 {
+pub fn change<L: Line>(line: &L, name: u64, wanted: &impl Wanted) -> u32 {
     let way = find(line, name);
     if way >= L::WAYS {
         return MISSING;
@@ -198,7 +196,7 @@ pub fn insert<L: Line, S: LineStore>(
     line: &L,
     store: &S,
     name: u64,
-    wanted: Change,
+    wanted: &impl Wanted,
     when_full: WhenFull,
 ) -> u32 {
     if wanted.is_refund() {
@@ -218,7 +216,7 @@ pub fn insert<L: Line, S: LineStore>(
             if is_same_bucket(other, name) {
                 return IN_ANOTHER_UNIT;
             }
-            let debt = store.debt_ns(other, seen);
+            let debt = store.debt_of(other, seen);
             if debt < least {
                 least = debt;
                 victim = way;
@@ -275,7 +273,7 @@ pub fn exchange<L: Line, U: KnownUnits>(
     units: &U,
     name: u64,
     now_ns: u64,
-    wanted: Change,
+    wanted: &impl Wanted,
 ) -> u32 {
     let way = find_in_any_unit(line, name);
     if way >= L::WAYS {
@@ -286,7 +284,7 @@ pub fn exchange<L: Line, U: KnownUnits>(
     if seen == LOCKED || named == name {
         return AGAIN;
     }
-    let state = unit::exchange(units, unit_of(named), unit_of(name), now_ns, seen);
+    let state = units.exchange(unit_of(named), unit_of(name), now_ns, seen);
     let decision = wanted.apply(state);
     if !line.compare_and_swap_state(way, seen, LOCKED) {
         return AGAIN;

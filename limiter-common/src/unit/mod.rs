@@ -29,15 +29,26 @@ pub const MAX_UNITS_OF_KIND: u32 = ODD_UNIT;
 pub trait KnownUnits {
     /// The unit of a number.
     fn unit(&self, number: u32) -> Option<&Unit>;
-}
 
-/// [`Unit::exchange`] between units by their numbers.
-#[inline(always)]
-pub fn exchange<U: KnownUnits>(units: &U, from: u32, to: u32, now_ns: u64, tat: u64) -> u64 {
-    match (units.unit(from), units.unit(to)) {
-        (Some(from), Some(to)) => to.exchange(from, now_ns, tat),
-        // It owes nothing.
-        _ => 0,
+    /// [`Unit::exchange`] between units by their numbers; a bucket in none owes nothing.
+    ///
+    /// The kernel program makes it a function of its own, which the verifier walks once; so with
+    /// the next one.
+    #[inline(always)]
+    fn exchange(&self, from: u32, to: u32, now_ns: u64, state: u64) -> u64 {
+        match (self.unit(from), self.unit(to)) {
+            (Some(from), Some(to)) => to.exchange(from, now_ns, state),
+            _ => 0,
+        }
+    }
+
+    /// [`Unit::debt_ns`] by the unit's number; in none it is that of TATs in nanoseconds.
+    #[inline(always)]
+    fn debt_ns(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
+        match self.unit(unit) {
+            Some(unit) => unit.debt_ns(now_ns, state),
+            None => state.saturating_sub(now_ns),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Buckets, in the store that the policy's shape says: the other one is not even verified.
 
 pub(crate) mod atomic;
+mod change;
 mod hash;
 mod line;
 mod table;
@@ -12,10 +13,10 @@ use limiter_common::{
     charge::{self, Workspace},
     decide,
     policy::Tables,
-    strategy::Change,
     table::Spot,
 };
 
+use self::change::{ChargeChange, REFUND, REFUSE, SPEND};
 use crate::{globals, tables::MapTables};
 
 #[btf_map]
@@ -42,10 +43,15 @@ pub(crate) struct Found {
 
 type Charge = charge::Charge<Found>;
 
-pub(crate) struct MapBuckets;
+/// Of policies in which all limits are of GCRA, as most are, and of those in which they are not:
+/// what is not there takes no stack.
+#[derive(Clone, Copy)]
+pub(crate) struct MapBuckets<const WINDOWS: bool>;
 
-impl BucketStore for MapBuckets {
+impl<const WINDOWS: bool> BucketStore for MapBuckets<WINDOWS> {
     type Found = Found;
+
+    const WINDOWS: bool = WINDOWS;
 
     #[inline(always)]
     fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, found: &mut Found) -> u64 {
@@ -106,13 +112,30 @@ impl BucketStore for MapBuckets {
     }
 
     #[inline(always)]
+    fn prepare<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Found>, slot: u32) -> u64 {
+        if WINDOWS {
+            limiter_prepare(workspace, slot)
+        } else {
+            decide::prepare(self, tables, workspace, slot)
+        }
+    }
+
+    #[inline(always)]
     fn charge<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
-        limiter_charge(workspace);
+        if globals::shape().windows == 0 {
+            limiter_charge(workspace);
+        } else {
+            limiter_charge_windows(workspace);
+        }
     }
 
     #[inline(always)]
     fn observe<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
-        limiter_observe(workspace);
+        if globals::shape().windows == 0 {
+            limiter_observe(workspace);
+        } else {
+            limiter_observe_windows(workspace);
+        }
     }
 
     #[inline(always)]
@@ -124,34 +147,64 @@ impl BucketStore for MapBuckets {
 /// Changes the charge's bucket, however many CPUs are at it.
 #[inline(always)]
 fn update(charge: &Charge, kind: u32) -> Updated {
-    Updated::of_number(if in_table() {
-        limiter_update_table(charge, kind)
-    } else {
-        limiter_update_hash(charge, kind)
-    })
+    Updated::of_number(limiter_update(charge, kind))
 }
 
-/// [`BucketStore::charge`]. Returns nothing that matters: global functions have to.
+/// [`BucketStore::charge`] where all limits are of GCRA. Returns nothing that matters: global
+/// functions have to.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
     // is this CPU's, and the caller does not use it meanwhile.
     if let Some(workspace) = unsafe { workspace.as_mut() } {
-        decide::charge(&MapBuckets, &MapTables, workspace);
+        decide::charge(&MapBuckets::<false>, &MapTables, workspace);
     }
     0
 }
 
-/// [`BucketStore::observe`]; likewise.
+/// The same where they are not.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_charge_windows(workspace: *mut Workspace<Found>) -> u32 {
+    // SAFETY: as in `limiter_charge`.
+    if let Some(workspace) = unsafe { workspace.as_mut() } {
+        decide::charge(&MapBuckets::<true>, &MapTables, workspace);
+    }
+    0
+}
+
+/// [`BucketStore::observe`], likewise.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
     // SAFETY: as in `limiter_charge`.
     if let Some(workspace) = unsafe { workspace.as_mut() } {
-        decide::observe(&MapBuckets, &MapTables, workspace);
+        decide::observe(&MapBuckets::<false>, &MapTables, workspace);
     }
     0
+}
+
+/// The same where not all limits are of GCRA.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_observe_windows(workspace: *mut Workspace<Found>) -> u32 {
+    // SAFETY: as in `limiter_charge`.
+    if let Some(workspace) = unsafe { workspace.as_mut() } {
+        decide::observe(&MapBuckets::<true>, &MapTables, workspace);
+    }
+    0
+}
+
+/// [`BucketStore::prepare`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_prepare(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
+    // SAFETY: as in `limiter_charge`.
+    match unsafe { workspace.as_mut() } {
+        Some(workspace) => decide::prepare(&MapBuckets::<true>, &MapTables, workspace, slot),
+        None => 0,
+    }
 }
 
 /// [`BucketStore::ask_window`].
@@ -160,7 +213,7 @@ extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
 extern "C" fn limiter_ask_window(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
     // SAFETY: as in `limiter_charge`.
     match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::ask_window(&MapBuckets, workspace, slot),
+        Some(workspace) => decide::ask_window(&MapBuckets::<true>, workspace, slot),
         None => 0,
     }
 }
@@ -171,7 +224,7 @@ extern "C" fn limiter_ask_window(workspace: *mut Workspace<Found>, slot: u32) ->
 extern "C" fn limiter_spend_window(workspace: *mut Workspace<Found>, slot: u32) -> u32 {
     // SAFETY: as in `limiter_charge`.
     match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::spend_window(&MapBuckets, workspace, slot) as u32,
+        Some(workspace) => decide::spend_window(&MapBuckets::<true>, workspace, slot) as u32,
         None => Updated::Unavailable as u32,
     }
 }
@@ -180,10 +233,6 @@ extern "C" fn limiter_spend_window(workspace: *mut Workspace<Found>, slot: u32) 
 fn in_table() -> bool {
     globals::shape().table_lines != 0
 }
-
-const SPEND: u32 = 0;
-const REFUND: u32 = 1;
-const REFUSE: u32 = 2;
 
 /// The state of a bucket in the hash map, in its unit; 0 when there is none.
 ///
@@ -200,25 +249,11 @@ extern "C" fn limiter_read_hash(found: *const Found) -> u64 {
     }
 }
 
-/// Changes the charge's bucket in the hash map, returning an [`Updated`] as its number.
+/// Changes the charge's bucket, however many CPUs are at it, returning an [`Updated`] as its
+/// number.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_update_hash(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) => limiter_common::table::update(
-            || hash::change(charge, change_of(charge, kind)),
-            || limiter_insert_hash(charge, kind),
-            || limiter_exchange(charge, kind),
-        ) as u32,
-        None => Updated::Unavailable as u32,
-    }
-}
-
-/// Does so in the table, however many CPUs are at it.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_update_table(charge: *const Charge, kind: u32) -> u32 {
+extern "C" fn limiter_update(charge: *const Charge, kind: u32) -> u32 {
     limiter_common::table::update(
         || limiter_change(charge, kind),
         || limiter_insert(charge, kind),
@@ -226,36 +261,26 @@ extern "C" fn limiter_update_table(charge: *const Charge, kind: u32) -> u32 {
     ) as u32
 }
 
-/// Changes the bucket where it is in the table, returning what [`limiter_common::table::change()`]
-/// does.
+/// Changes the bucket where it is, returning what [`limiter_common::table::change()`] does.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_change(charge: *const Charge, kind: u32) -> u32 {
     // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
-        Some(charge) => table::change(charge, change_of(charge, kind)),
+        Some(charge) if in_table() => table::change(charge, &ChargeChange { charge, kind }),
+        Some(charge) => hash::change(charge, &ChargeChange { charge, kind }),
         None => Updated::Unavailable as u32,
     }
 }
 
-/// Puts the bucket into the table, returning what [`limiter_common::table::insert`] does.
+/// Puts the bucket into its store, returning what [`limiter_common::table::insert`] does.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert(charge: *const Charge, kind: u32) -> u32 {
     // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
-        Some(charge) => table::insert(charge, change_of(charge, kind)),
-        None => Updated::Unavailable as u32,
-    }
-}
-
-/// Does so in the hash map.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_insert_hash(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) => hash::insert(charge, change_of(charge, kind)),
+        Some(charge) if in_table() => table::insert(charge, &ChargeChange { charge, kind }),
+        Some(charge) => hash::insert(charge, &ChargeChange { charge, kind }),
         None => Updated::Unavailable as u32,
     }
 }
@@ -267,17 +292,8 @@ extern "C" fn limiter_insert_hash(charge: *const Charge, kind: u32) -> u32 {
 extern "C" fn limiter_exchange(charge: *const Charge, kind: u32) -> u32 {
     // SAFETY: as in `limiter_read_hash`.
     match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::exchange(charge, change_of(charge, kind)),
-        Some(charge) => hash::exchange(charge, change_of(charge, kind)),
+        Some(charge) if in_table() => table::exchange(charge, &ChargeChange { charge, kind }),
+        Some(charge) => hash::exchange(charge, &ChargeChange { charge, kind }),
         None => Updated::Unavailable as u32,
-    }
-}
-
-#[inline(always)]
-fn change_of(charge: &Charge, kind: u32) -> Change<'_> {
-    match kind {
-        REFUND => Change::Refund(&charge.spend),
-        REFUSE => Change::Refuse(&charge.spend),
-        _ => Change::Spend(&charge.spend),
     }
 }

@@ -8,13 +8,13 @@ use aya_ebpf::{
 use limiter_common::{
     bucket::{BucketKey, Search, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
-    strategy::Change,
+    strategy::Wanted,
     table::{self, LineStore, Spot, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
 
 use super::{
-    Charge, Found, SPEND, limiter_insert, limiter_update_table, line::MapLine, units::MapUnits,
+    Charge, Found, change::SPEND, limiter_insert, limiter_update, line::MapLine, units::MapUnits,
 };
 use crate::globals;
 
@@ -43,6 +43,11 @@ impl KnownUnits for At {
     #[inline(always)]
     fn unit(&self, number: u32) -> Option<&Unit> {
         MapUnits.unit(number)
+    }
+
+    #[inline(always)]
+    fn debt_ns(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
+        MapUnits.debt_ns(unit, now_ns, state)
     }
 }
 
@@ -111,14 +116,14 @@ pub(super) fn spend(charge: &Charge) -> Updated {
             *seen,
             &spend.gcra(),
             || limiter_insert(charge, SPEND),
-            || Updated::of_number(limiter_update_table(charge, SPEND)),
+            || Updated::of_number(limiter_update(charge, SPEND)),
         ),
         None => Updated::Unavailable,
     }
 }
 
 #[inline(always)]
-pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
+pub(super) fn change(charge: &Charge, wanted: &impl Wanted) -> u32 {
     let spot = &charge.found.spot;
     match line(spot.line) {
         Some(line) => table::change(&line, spot.name, wanted),
@@ -127,7 +132,7 @@ pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
 }
 
 #[inline(always)]
-pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
+pub(super) fn insert(charge: &Charge, wanted: &impl Wanted) -> u32 {
     const DENY_NEW: u32 = WhenFull::DenyNew as u32;
     const PASS_NEW: u32 = WhenFull::PassNew as u32;
     let when_full = match globals::shape().when_full {
@@ -146,7 +151,7 @@ pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
 }
 
 #[inline(always)]
-pub(super) fn exchange(charge: &Charge, wanted: Change) -> u32 {
+pub(super) fn exchange(charge: &Charge, wanted: &impl Wanted) -> u32 {
     let spot = &charge.found.spot;
     match line(spot.line) {
         Some(line) => table::exchange(&line, &MapUnits, spot.name, charge.now_ns, wanted),

@@ -14,4 +14,38 @@ impl KnownUnits for MapUnits {
     fn unit(&self, number: u32) -> Option<&Unit> {
         UNITS.get(number)
     }
+
+    #[inline(always)]
+    fn exchange(&self, from: u32, to: u32, now_ns: u64, state: u64) -> u64 {
+        limiter_exchange_units(from, to, now_ns, state)
+    }
+
+    #[inline(always)]
+    fn debt_ns(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
+        limiter_debt(unit, now_ns, state)
+    }
+}
+
+/// The same without functions of their own.
+struct Inlined;
+
+impl KnownUnits for Inlined {
+    #[inline(always)]
+    fn unit(&self, number: u32) -> Option<&Unit> {
+        UNITS.get(number)
+    }
+}
+
+/// [`KnownUnits::exchange`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_exchange_units(from: u32, to: u32, now_ns: u64, state: u64) -> u64 {
+    Inlined.exchange(from, to, now_ns, state)
+}
+
+/// [`KnownUnits::debt_ns`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_debt(unit: u32, now_ns: u64, state: u64) -> u64 {
+    Inlined.debt_ns(unit, now_ns, state)
 }

@@ -7,7 +7,7 @@ use limiter_common::{
     limit::Cost,
     ratio::Ratio,
     strategy::{Layout, gcra::MAX_BURST_OFFSET},
-    unit::{self, KnownUnits, MAX_UNITS, MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
+    unit::{KnownUnits, MAX_UNITS, MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -100,7 +100,7 @@ impl Units {
         if bucket.unit == unit {
             bucket.state
         } else {
-            unit::exchange(self, bucket.unit, unit, now_ns, bucket.state)
+            self.exchange(bucket.unit, unit, now_ns, bucket.state)
         }
     }
 

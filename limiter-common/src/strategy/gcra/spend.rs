@@ -1,6 +1,7 @@
 //! What a packet takes from a bucket of GCRA.
 
 use super::Wait;
+use crate::strategy::Decision;
 
 /// What a packet takes from a bucket, in plain numbers: all that is left to know is the bucket's
 /// TAT.
@@ -44,6 +45,16 @@ impl Spend {
             Err(Wait(full_again - self.latest))
         } else {
             Ok(full_again)
+        }
+    }
+
+    /// The same as a [`Decision`], in ticks.
+    #[must_use]
+    #[inline(always)]
+    pub const fn decide(&self, tat: u64) -> Decision {
+        match self.apply(tat) {
+            Ok(tat) => Decision::pass(tat),
+            Err(Wait(ticks)) => Decision::refuse(tat, ticks),
         }
     }
 
