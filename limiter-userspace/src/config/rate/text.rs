@@ -404,9 +404,11 @@ mod tests {
                 } else {
                     name.to_owned()
                 };
-                let [a, b, c, d, e] = blanks;
+                let [before, left, right, between, after] = blanks;
                 let units = multiple.map_or_else(String::new, |units| units.to_string());
-                let text = format!("{a}{count}{b}{per}{c}{units}{d}{name}{plural}{e}");
+                let text = format!(
+                    "{before}{count}{left}{per}{right}{units}{between}{name}{plural}{after}"
+                );
                 (text, (count, multiple.unwrap_or(1).saturating_mul(ns)))
             })
     }
