@@ -3,7 +3,7 @@
 use super::{Spot, is_same_bucket, unit_of};
 use crate::{
     bucket::{ATTEMPTS, Updated},
-    strategy::{Wanted, gcra},
+    strategy::{Change, gcra},
     unit::{KnownUnits, ODD_UNIT},
 };
 
@@ -135,7 +135,7 @@ const fn is_step(ended: u32) -> bool {
 /// Changes the state of the bucket of that name, if it is there. A step, whose end [`update`]
 /// knows.
 #[inline(always)]
-pub fn change<L: Line>(line: &L, name: u64, wanted: &impl Wanted) -> u32 {
+pub fn change<L: Line>(line: &L, name: u64, wanted: Change) -> u32 {
     let way = find(line, name);
     if way >= L::WAYS {
         return MISSING;
@@ -148,17 +148,7 @@ pub fn change<L: Line>(line: &L, name: u64, wanted: &impl Wanted) -> u32 {
     if decision.passes() {
         return swap(line, way, name, seen, decision.state, wanted.is_refund());
     }
-    // What it refuses, too, is counted by some.
-    let ended = if decision.state == seen {
-        Updated::Stored as u32
-    } else {
-        swap(line, way, name, seen, decision.state, false)
-    };
-    if is_step(ended) {
-        ended
-    } else {
-        Updated::Declined as u32
-    }
+    Updated::Declined as u32
 }
 
 /// Changes the state of the bucket of that name, which was seen in a way and a state. A step.
@@ -196,7 +186,7 @@ pub fn insert<L: Line, S: LineStore>(
     line: &L,
     store: &S,
     name: u64,
-    wanted: &impl Wanted,
+    wanted: Change,
     when_full: WhenFull,
 ) -> u32 {
     if wanted.is_refund() {
@@ -273,7 +263,7 @@ pub fn exchange<L: Line, U: KnownUnits>(
     units: &U,
     name: u64,
     now_ns: u64,
-    wanted: &impl Wanted,
+    wanted: Change,
 ) -> u32 {
     let way = find_in_any_unit(line, name);
     if way >= L::WAYS {

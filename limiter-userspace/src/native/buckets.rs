@@ -8,7 +8,7 @@ use std::{
 use limiter_common::{
     bucket::{Bucket, BucketKey, BucketStore, Search, Updated},
     charge::Charge,
-    strategy::{Change, Wanted as _},
+    strategy::Change,
     table::{self, AGAIN, IN_ANOTHER_UNIT, Line, MISSING, unit_of},
 };
 
@@ -81,10 +81,6 @@ impl BucketStore for MemoryBuckets {
         self.read(found)
     }
 
-    fn refuse(&self, charge: &Charge<FoundBucket>) -> Updated {
-        self.update(charge, Change::Refuse(&charge.spend))
-    }
-
     fn spend(&self, charge: &Charge<FoundBucket>) -> Updated {
         self.update(charge, Change::Spend(&charge.spend))
     }
@@ -100,12 +96,12 @@ impl MemoryBuckets {
         let name = unit.into();
         table::update(
             || match self.buckets.borrow().get(&key) {
-                Some(bucket) => table::change(&bucket, name, &wanted),
+                Some(bucket) => table::change(&bucket, name, wanted),
                 None => MISSING,
             },
             || self.insert(charge.found, wanted),
             || match self.buckets.borrow().get(&key) {
-                Some(bucket) => table::exchange(&bucket, &self.units, name, charge.now_ns, &wanted),
+                Some(bucket) => table::exchange(&bucket, &self.units, name, charge.now_ns, wanted),
                 None => AGAIN,
             },
         )

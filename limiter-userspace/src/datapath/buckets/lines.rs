@@ -5,7 +5,7 @@ use std::cell::Cell;
 use limiter_common::{
     bucket::{BucketKey, Updated},
     limit::LimitId,
-    strategy::{Change, Spend, Wanted as _},
+    strategy::{Change, Spend},
     table::{self, IN_ANOTHER_UNIT, Line as _, LineStore, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
@@ -50,16 +50,16 @@ impl BucketMaps {
         };
         let is_there = || (0..WAYS).any(|way| table::is_same_bucket(line.name(way), name));
         table::update(
-            || table::change(&line, name, &wanted),
+            || table::change(&line, name, wanted),
             || {
                 // Packets exchange a bucket before they may have to be refunded; who asks for a
                 // refund here may be the first to come since the limit has another rate.
                 if wanted.is_refund() && is_there() {
                     return IN_ANOTHER_UNIT;
                 }
-                table::insert(&line, at, name, &wanted, WhenFull::Evict)
+                table::insert(&line, at, name, wanted, WhenFull::Evict)
             },
-            || table::exchange(&line, at, name, at.now_ns, &wanted),
+            || table::exchange(&line, at, name, at.now_ns, wanted),
         )
     }
 }

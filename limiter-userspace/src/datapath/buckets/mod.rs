@@ -110,7 +110,7 @@ impl BucketMaps {
                 None => Ok(()),
                 Some(Bucket { state: LOCKED, .. }) => Err(DatapathError::Contended),
                 Some(bucket) => {
-                    let state = spend.undo(units.state(bucket, budget.unit, now_ns));
+                    let state = spend.gcra().undo(units.state(bucket, budget.unit, now_ns));
                     self.put(&[InMap(*key)], &[InMap([budget.unit.into(), state])])
                 }
             },

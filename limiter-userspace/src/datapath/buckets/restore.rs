@@ -155,7 +155,7 @@ impl BucketMaps {
             let tat = there.get(&key).map_or(0, |element| {
                 back.units.state(bucket_of(*element), unit, back.now_ns)
             });
-            let decision = spend.apply(tat);
+            let decision = Change::Spend(&spend).apply(tat);
             if decision.passes() {
                 keys.push(InMap(key));
                 elements.push(InMap([unit.into(), decision.state]));
