@@ -9,10 +9,14 @@ pub mod gcra;
 mod layout;
 mod level;
 pub mod moving_window;
+#[cfg(not(target_arch = "bpf"))]
+mod refund;
 mod sliding_window_counter;
 mod spend;
 mod window;
 
+#[cfg(not(target_arch = "bpf"))]
+pub(crate) use self::window::Seen;
 pub use self::{
     budget::{Budget, LargerThanBudget},
     layout::Layout,

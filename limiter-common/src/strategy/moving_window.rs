@@ -79,6 +79,24 @@ impl Cursor {
         if state == u64::MAX { self.next } else { state }
     }
 
+    /// Where the log stands without the `count` packets that passed last; at its beginning, if by the
+    /// time `now`, in nanoseconds, none of the others counts.
+    #[cfg(not(target_arch = "bpf"))]
+    #[must_use]
+    pub fn without_last(self, count: u64, log: &Log, now: u64) -> Self {
+        let last = if count < STAMPS {
+            log.nth_last(self, count + 1)
+        } else {
+            0
+        };
+        if last > now {
+            let next = self.stamp(count);
+            Self { next, last }
+        } else {
+            Self { next: 0, last: 0 }
+        }
+    }
+
     /// The number of the stamp of the packet that passed as the `nth` last, up to [`STAMPS`]; the
     /// last one is the first last.
     #[must_use]
