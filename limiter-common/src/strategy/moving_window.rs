@@ -156,12 +156,19 @@ impl Log {
         Ok(log)
     }
 
+    /// The stamp of that number; 0: there is none.
+    #[must_use]
+    pub fn stamp(&self, number: u64) -> u64 {
+        let number = usize::try_from(number).unwrap_or_default();
+        self.stamps[number % LOG_LENGTH]
+    }
+
     /// The TAT of the packet that passed as the `nth` last.
     pub(super) fn nth_last(&self, cursor: Cursor, nth: u64) -> u64 {
         if nth == 1 {
-            return cursor.last;
+            cursor.last
+        } else {
+            self.stamp(cursor.stamp(nth))
         }
-        let number = usize::try_from(cursor.stamp(nth)).unwrap_or_default();
-        self.stamps[number % LOG_LENGTH]
     }
 }
