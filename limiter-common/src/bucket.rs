@@ -226,6 +226,10 @@ pub trait BucketStore {
     /// How the store gets back to a bucket that it has looked for.
     type Found: Copy + Default;
 
+    /// Whether it may be asked for limits of other strategies than GCRA. One that never is is
+    /// spared what these take.
+    const WINDOWS: bool = true;
+
     /// Looks for a bucket of a limit that counts in the unit of number `unit`; returns its state.
     ///
     /// One that counts in another unit, since its limit had another rate, it does not see:
@@ -260,7 +264,7 @@ pub trait BucketStore {
     /// Has the bucket count what it refuses, if its strategy does.
     fn refuse(&self, charge: &Charge<Self::Found>) -> Updated;
 
-    /// [`decide::ask_window`]; as with [`Self::ask`].
+    /// [`decide::ask_window`]; as with [`Self::prepare`].
     #[inline(always)]
     fn ask_window(&self, workspace: &mut Workspace<Self::Found>, slot: u32) -> u64
     where
@@ -269,7 +273,7 @@ pub trait BucketStore {
         decide::ask_window(self, workspace, slot)
     }
 
-    /// [`decide::spend_window`]; as with [`Self::ask`].
+    /// [`decide::spend_window`]; as with [`Self::prepare`].
     #[inline(always)]
     fn spend_window(&self, workspace: &mut Workspace<Self::Found>, slot: u32) -> Updated
     where
@@ -278,14 +282,19 @@ pub trait BucketStore {
         decide::spend_window(self, workspace, slot)
     }
 
-    /// [`decide::ask`]. The kernel program makes it a function of its own, which the verifier
+    /// [`decide::prepare`]. The kernel program makes it a function of its own, which the verifier
     /// walks once and not once for each way to get there; so with the next ones.
     #[inline(always)]
-    fn ask<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Self::Found>, limits: u64)
+    fn prepare<T: Tables>(
+        &self,
+        tables: &T,
+        workspace: &mut Workspace<Self::Found>,
+        slot: u32,
+    ) -> u64
     where
         Self: Sized,
     {
-        decide::ask(self, tables, workspace, limits);
+        decide::prepare(self, tables, workspace, slot)
     }
 
     /// [`decide::charge`].

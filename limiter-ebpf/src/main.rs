@@ -62,7 +62,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
             &frame,
             &clock::KernelClock,
             &tables::MapTables,
-            &buckets::MapBuckets,
+            &buckets::MapBuckets::<true>,
             &offenders::MapOffenders,
             &reputation::MapReputation,
             workspace,

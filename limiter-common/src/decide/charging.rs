@@ -19,23 +19,6 @@ struct Charging<'a, T, B: BucketStore> {
     workspace: &'a mut Workspace<B::Found>,
 }
 
-/// Asks the buckets of `limits`, all of which count the workspace's packet, whether they let it
-/// pass; notes in the workspace which refuse, and the strictest of them.
-#[inline(always)]
-pub fn ask<T: Tables, B: BucketStore>(
-    buckets: &B,
-    tables: &T,
-    workspace: &mut Workspace<B::Found>,
-    limits: u64,
-) {
-    let mut charging = Charging {
-        tables,
-        buckets,
-        workspace,
-    };
-    charging.ask(limits);
-}
-
 /// Charges the workspace's packet to the buckets of the enforcing limits that count it: to all or,
 /// if one of them refuses, to none and says so in the verdict.
 #[inline(always)]
@@ -46,12 +29,12 @@ pub fn charge<T: Tables, B: BucketStore>(
 ) {
     let limits = workspace.verdict.matched & !tables.shape().observing;
     workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
-    buckets.ask(tables, workspace, limits);
     let mut charging = Charging {
         tables,
         buckets,
         workspace,
     };
+    charging.ask(limits);
     let Workspace {
         strictest, verdict, ..
     } = &mut *charging.workspace;
@@ -79,12 +62,12 @@ pub fn observe<T: Tables, B: BucketStore>(
     } = workspace.verdict;
     let limits = matched & tables.shape().observing & !would_drop;
     workspace.search.single = 1;
-    buckets.ask(tables, workspace, limits);
     let mut charging = Charging {
         tables,
         buckets,
         workspace,
     };
+    charging.ask(limits);
     let refused = charging.workspace.refused;
     charging.workspace.verdict.would_drop |= refused;
     charging.refuse();
@@ -92,13 +75,18 @@ pub fn observe<T: Tables, B: BucketStore>(
 }
 
 impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
-    /// Asks all of `limits`, and notes the strictest of those that refuse.
+    /// Asks the buckets of all of `limits` whether they let the packet pass; notes which refuse, and
+    /// the strictest of them.
     #[inline(always)]
     fn ask(&mut self, limits: u64) {
         self.workspace.refused = 0;
         for slot in slots(self.tables) {
             if contains(limits, slot) {
-                let strictness = self.tables.opaque(self.prepare(slot));
+                let mut strictness = self.buckets.prepare(self.tables, self.workspace, slot);
+                if self.is_window(slot) {
+                    strictness = self.buckets.ask_window(self.workspace, slot);
+                }
+                let strictness = self.tables.opaque(strictness);
                 self.workspace.strictest.consider(slot, strictness);
                 if strictness != 0 {
                     self.workspace.refused |= bit(slot);
@@ -151,7 +139,7 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     /// Has those that have refused count what they refused, if their strategy does.
     #[inline(always)]
     fn refuse(&mut self) {
-        if self.tables.shape().windows == 0 {
+        if !self.has_windows() {
             return;
         }
         let limits = self.tables.opaque(self.workspace.refused);
@@ -166,52 +154,70 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     /// Charges the bucket of the limit in a slot.
     #[inline(always)]
     fn spend(&mut self, slot: u32) -> Updated {
-        if self.tables.shape().windows != 0 && !self.workspace.charge(slot).spend.is_gcra() {
+        if self.is_window(slot) {
             self.buckets.spend_window(self.workspace, slot)
         } else {
             self.buckets.spend(self.workspace.charge(slot))
         }
     }
 
-    /// Prepares the charge of the limit in a slot; returns how strict it would be, as
-    /// [`Strictest`] has it.
+    /// Whether there are limits of other strategies than GCRA.
     #[inline(always)]
-    fn prepare(&mut self, slot: u32) -> u64 {
-        let Some(Account { key, budget, cost }) =
-            account(self.tables, &self.workspace.packet, slot)
-        else {
-            // The policy's compiler excludes it. What would be charged is not known, so nothing
-            // passes.
-            return NEVER;
-        };
-        let Workspace {
-            packet,
-            search,
-            charges,
-            ..
-        } = &mut *self.workspace;
-        let charge = &mut charges[(slot % MAX_LIMITS) as usize];
-        let Ok(spend) = budget.spend(packet.now, cost) else {
-            charge.spend.set_none();
-            return NEVER;
-        };
-        charge.spend = spend;
-        charge.now_ns = packet.now;
-        charge.seen = self
-            .buckets
-            .find(&key, budget.unit, search, &mut charge.found);
-        if self.tables.shape().windows != 0 && !spend.is_gcra() {
-            charge.stamp_unit = budget.stamp_unit;
-            return self.buckets.ask_window(self.workspace, slot);
-        }
-        match spend.gcra().apply(charge.seen) {
-            Ok(_) => 0,
-            // Looked up again: where they stand is not to take up stack through all of the above.
-            Err(Wait(ticks)) => match parameters(self.tables, &packet.class, slot) {
-                Some(budget) => budget.gcra.ns(ticks).saturating_add(1),
-                None => NEVER,
-            },
-        }
+    fn has_windows(&self) -> bool {
+        B::WINDOWS && self.tables.shape().windows != 0
+    }
+
+    /// Whether the limit in a slot, whose charge is prepared, is one of them.
+    #[inline(always)]
+    fn is_window(&mut self, slot: u32) -> bool {
+        self.has_windows() && !self.workspace.charge(slot).spend.is_gcra()
+    }
+}
+
+/// Prepares the charge of the limit in a slot, and looks for its bucket; returns how strict a
+/// refusal by GCRA would be, as [`super::Strictest`] has it.
+#[inline(always)]
+pub fn prepare<T: Tables, B: BucketStore>(
+    buckets: &B,
+    tables: &T,
+    workspace: &mut Workspace<B::Found>,
+    slot: u32,
+) -> u64 {
+    let Workspace {
+        packet,
+        search,
+        charges,
+        ..
+    } = workspace;
+    let charge = &mut charges[(slot % MAX_LIMITS) as usize];
+    // Of no strategy that counts what it refuses.
+    charge.spend.set_none();
+    let Some(Account { key, budget, cost }) = account(tables, packet, slot) else {
+        // The policy's compiler excludes it. What would be charged is not known, so nothing
+        // passes.
+        return NEVER;
+    };
+    let spend = if B::WINDOWS {
+        budget.spend(packet.now, cost)
+    } else {
+        budget.spend_gcra(packet.now, cost)
+    };
+    let Ok(spend) = spend else {
+        return NEVER;
+    };
+    charge.spend = spend;
+    charge.now_ns = packet.now;
+    charge.seen = buckets.find(&key, budget.unit, search, &mut charge.found);
+    if B::WINDOWS {
+        charge.stamp_unit = budget.stamp_unit;
+    }
+    match spend.gcra().apply(charge.seen) {
+        Ok(_) => 0,
+        // Looked up again: where they stand is not to take up stack through all of the above.
+        Err(Wait(ticks)) => match parameters(tables, &packet.class, slot) {
+            Some(budget) => budget.gcra.ns(ticks).saturating_add(1),
+            None => NEVER,
+        },
     }
 }
 

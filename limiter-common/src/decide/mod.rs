@@ -20,7 +20,7 @@ mod strictest;
 mod verdict;
 mod window;
 
-pub use self::charging::{ask, charge, observe};
+pub use self::charging::{charge, observe, prepare};
 pub(crate) use self::strictest::Strictest;
 pub use self::{
     verdict::Verdict,

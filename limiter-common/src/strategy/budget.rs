@@ -111,10 +111,7 @@ impl Budget {
     #[inline(always)]
     pub const fn spend(&self, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
         match self.strategy() {
-            Strategy::Gcra => match self.gcra.spend(self.gcra.ticks(now_ns), cost) {
-                Ok(spend) => Ok(Spend::of_gcra(spend)),
-                Err(LargerThanBurst) => Err(LargerThanBudget),
-            },
+            Strategy::Gcra => self.spend_gcra(now_ns, cost),
             Strategy::MovingWindow | Strategy::SlidingWindowCounter if cost > self.window.count => {
                 Err(LargerThanBudget)
             }
@@ -122,6 +119,19 @@ impl Budget {
                 let now = self.window.layout.ticks(now_ns);
                 Ok(Spend::of_window(&self.window, now, cost))
             }
+        }
+    }
+
+    /// The same of a budget by GCRA.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline(always)]
+    pub const fn spend_gcra(&self, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
+        match self.gcra.spend(self.gcra.ticks(now_ns), cost) {
+            Ok(spend) => Ok(Spend::of_gcra(spend)),
+            Err(LargerThanBurst) => Err(LargerThanBudget),
         }
     }
 

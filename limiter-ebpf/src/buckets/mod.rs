@@ -43,10 +43,15 @@ pub(crate) struct Found {
 
 type Charge = charge::Charge<Found>;
 
-pub(crate) struct MapBuckets;
+/// Of policies in which all limits are of GCRA, as most are, and of those in which they are not:
+/// what is not there takes no stack.
+#[derive(Clone, Copy)]
+pub(crate) struct MapBuckets<const WINDOWS: bool>;
 
-impl BucketStore for MapBuckets {
+impl<const WINDOWS: bool> BucketStore for MapBuckets<WINDOWS> {
     type Found = Found;
+
+    const WINDOWS: bool = WINDOWS;
 
     #[inline(always)]
     fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, found: &mut Found) -> u64 {
@@ -107,18 +112,30 @@ impl BucketStore for MapBuckets {
     }
 
     #[inline(always)]
-    fn ask<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>, limits: u64) {
-        limiter_ask(workspace, limits);
+    fn prepare<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Found>, slot: u32) -> u64 {
+        if WINDOWS {
+            limiter_prepare(workspace, slot)
+        } else {
+            decide::prepare(self, tables, workspace, slot)
+        }
     }
 
     #[inline(always)]
     fn charge<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
-        limiter_charge(workspace);
+        if globals::shape().windows == 0 {
+            limiter_charge(workspace);
+        } else {
+            limiter_charge_windows(workspace);
+        }
     }
 
     #[inline(always)]
     fn observe<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
-        limiter_observe(workspace);
+        if globals::shape().windows == 0 {
+            limiter_observe(workspace);
+        } else {
+            limiter_observe_windows(workspace);
+        }
     }
 
     #[inline(always)]
@@ -133,47 +150,70 @@ fn update(charge: &Charge, kind: u32) -> Updated {
     Updated::of_number(limiter_update(charge, kind))
 }
 
-/// [`BucketStore::ask`]. Returns nothing that matters: global functions have to.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_ask(workspace: *mut Workspace<Found>, limits: u64) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
-    // is this CPU's, and the caller does not use it meanwhile.
-    if let Some(workspace) = unsafe { workspace.as_mut() } {
-        decide::ask(&MapBuckets, &MapTables, workspace, limits);
-    }
-    0
-}
-
-/// [`BucketStore::charge`]; likewise.
+/// [`BucketStore::charge`] where all limits are of GCRA. Returns nothing that matters: global
+/// functions have to.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
-    // SAFETY: as in `limiter_ask`.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
+    // is this CPU's, and the caller does not use it meanwhile.
     if let Some(workspace) = unsafe { workspace.as_mut() } {
-        decide::charge(&MapBuckets, &MapTables, workspace);
+        decide::charge(&MapBuckets::<false>, &MapTables, workspace);
     }
     0
 }
 
-/// [`BucketStore::observe`]; likewise.
+/// The same where they are not.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_charge_windows(workspace: *mut Workspace<Found>) -> u32 {
+    // SAFETY: as in `limiter_charge`.
+    if let Some(workspace) = unsafe { workspace.as_mut() } {
+        decide::charge(&MapBuckets::<true>, &MapTables, workspace);
+    }
+    0
+}
+
+/// [`BucketStore::observe`], likewise.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
-    // SAFETY: as in `limiter_ask`.
+    // SAFETY: as in `limiter_charge`.
     if let Some(workspace) = unsafe { workspace.as_mut() } {
-        decide::observe(&MapBuckets, &MapTables, workspace);
+        decide::observe(&MapBuckets::<false>, &MapTables, workspace);
     }
     0
+}
+
+/// The same where not all limits are of GCRA.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_observe_windows(workspace: *mut Workspace<Found>) -> u32 {
+    // SAFETY: as in `limiter_charge`.
+    if let Some(workspace) = unsafe { workspace.as_mut() } {
+        decide::observe(&MapBuckets::<true>, &MapTables, workspace);
+    }
+    0
+}
+
+/// [`BucketStore::prepare`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_prepare(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
+    // SAFETY: as in `limiter_charge`.
+    match unsafe { workspace.as_mut() } {
+        Some(workspace) => decide::prepare(&MapBuckets::<true>, &MapTables, workspace, slot),
+        None => 0,
+    }
 }
 
 /// [`BucketStore::ask_window`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_ask_window(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
-    // SAFETY: as in `limiter_ask`.
+    // SAFETY: as in `limiter_charge`.
     match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::ask_window(&MapBuckets, workspace, slot),
+        Some(workspace) => decide::ask_window(&MapBuckets::<true>, workspace, slot),
         None => 0,
     }
 }
@@ -182,9 +222,9 @@ extern "C" fn limiter_ask_window(workspace: *mut Workspace<Found>, slot: u32) ->
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_spend_window(workspace: *mut Workspace<Found>, slot: u32) -> u32 {
-    // SAFETY: as in `limiter_ask`.
+    // SAFETY: as in `limiter_charge`.
     match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::spend_window(&MapBuckets, workspace, slot) as u32,
+        Some(workspace) => decide::spend_window(&MapBuckets::<true>, workspace, slot) as u32,
         None => Updated::Unavailable as u32,
     }
 }
