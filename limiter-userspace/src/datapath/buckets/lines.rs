@@ -5,7 +5,7 @@ use std::cell::Cell;
 use limiter_common::{
     bucket::{self, Bucket, BucketKey, Updated},
     limit::LimitId,
-    strategy::{Change, Spend, Wanted as _},
+    strategy::{Change, Spend},
     table::{self, IN_ANOTHER_UNIT, Line as _, LineStore, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
