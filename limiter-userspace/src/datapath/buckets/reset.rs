@@ -1,6 +1,11 @@
 //! Filling many buckets at once.
 
-use limiter_common::{bucket::BucketKey, limit::LimitId, table, unit::KnownUnits as _};
+use limiter_common::{
+    bucket::BucketKey,
+    limit::LimitId,
+    table,
+    unit::{KnownUnits as _, Unit},
+};
 
 use super::{At, BucketMaps, DatapathError, InMap, bucket_of};
 use crate::{config::Store, policy::Units};
@@ -73,5 +78,5 @@ fn owes(units: &Units, unit: u32, state: u64, now_ns: u64) -> bool {
 }
 
 fn is_of_stamps(units: &Units, unit: u32) -> bool {
-    units.unit(unit).is_some_and(|unit| unit.is_of_stamps())
+    units.unit(unit).is_some_and(Unit::is_of_stamps)
 }
