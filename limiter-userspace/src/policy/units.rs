@@ -194,19 +194,19 @@ impl TryFrom<Vec<KeptUnit>> for Units {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::gcra::Gcra;
+    use limiter_common::strategy::{Budget, Strategy};
 
     use super::*;
 
     /// One token in as many nanoseconds.
     fn even(interval: u32) -> Unit {
-        let gcra = Gcra::new(1, 1, interval.into()).unwrap();
+        let gcra = Budget::new(Strategy::Gcra, 1, 1, interval.into()).unwrap();
         Unit::new(&gcra, Cost::Packets)
     }
 
     /// As many tokens in a little more than as many nanoseconds: in ticks of its own.
     fn odd(count: u32) -> Unit {
-        let gcra = Gcra::new(1, count.into(), u64::from(count) + 1).unwrap();
+        let gcra = Budget::new(Strategy::Gcra, 1, count.into(), u64::from(count) + 1).unwrap();
         Unit::new(&gcra, Cost::Packets)
     }
 
@@ -228,13 +228,13 @@ mod tests {
 
     #[test]
     fn what_a_token_is_makes_another_unit() {
-        let gcra = Gcra::new(1, 1, 5).unwrap();
+        let gcra = Budget::new(Strategy::Gcra, 1, 1, 5).unwrap();
         let units = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
         let units = units.map(|cost| Unit::new(&gcra, cost));
         let (_, numbers) = Units::default().intern(&units).unwrap();
         assert_eq!(numbers, [0, 1, 2]);
         // The burst does not.
-        let larger = Gcra::new(9, 1, 5).unwrap();
+        let larger = Budget::new(Strategy::Gcra, 9, 1, 5).unwrap();
         assert_eq!(Unit::new(&larger, Cost::Bytes), units[1]);
     }
 
