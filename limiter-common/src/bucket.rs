@@ -3,7 +3,7 @@
 use crate::{
     address::{Address, Family},
     charge::{Charge, Workspace},
-    decide,
+    decide::{self, WindowChange},
     limit::LimitId,
     policy::Tables,
     strategy::moving_window,
@@ -261,27 +261,6 @@ pub trait BucketStore {
         found: &mut Self::Found,
     ) -> u64;
 
-    /// Has the bucket count what it refuses, if its strategy does.
-    fn refuse(&self, charge: &Charge<Self::Found>) -> Updated;
-
-    /// [`decide::ask_window`]; as with [`Self::prepare`].
-    #[inline(always)]
-    fn ask_window(&self, workspace: &mut Workspace<Self::Found>, slot: u32) -> u64
-    where
-        Self: Sized,
-    {
-        decide::ask_window(self, workspace, slot)
-    }
-
-    /// [`decide::spend_window`]; as with [`Self::prepare`].
-    #[inline(always)]
-    fn spend_window(&self, workspace: &mut Workspace<Self::Found>, slot: u32) -> Updated
-    where
-        Self: Sized,
-    {
-        decide::spend_window(self, workspace, slot)
-    }
-
     /// [`decide::prepare`]. The kernel program makes it a function of its own, which the verifier
     /// walks once and not once for each way to get there; so with the next ones.
     #[inline(always)]
@@ -295,6 +274,34 @@ pub trait BucketStore {
         Self: Sized,
     {
         decide::prepare(self, tables, workspace, slot)
+    }
+
+    /// [`decide::decide_window`].
+    #[inline(always)]
+    fn decide_window(
+        &self,
+        workspace: &mut Workspace<Self::Found>,
+        slot: u32,
+        wanted: WindowChange,
+    ) -> u64
+    where
+        Self: Sized,
+    {
+        decide::decide_window(self, workspace, slot, wanted)
+    }
+
+    /// [`decide::change_window`].
+    #[inline(always)]
+    fn change_window(
+        &self,
+        workspace: &mut Workspace<Self::Found>,
+        slot: u32,
+        wanted: WindowChange,
+    ) -> Updated
+    where
+        Self: Sized,
+    {
+        decide::change_window(self, workspace, slot, wanted)
     }
 
     /// [`decide::charge`].

@@ -2,12 +2,12 @@
 
 use crate::{
     bucket::{BucketKey, OwnerKind, Search},
-    decide::{Strictest, Verdict},
+    decide::{Steps, Strictest, Verdict},
     limit::MAX_LIMITS,
     packet::Facts,
     policy::{Class, Tables, parameters},
     reason::Reason,
-    strategy::{Budget, Spend, Strategy},
+    strategy::{Budget, Spend},
 };
 
 /// A packet to be decided on: its facts, the class of its source, and the time.
@@ -36,20 +36,12 @@ pub struct Charge<Found> {
     pub seen: u64,
     /// When the packet arrived, in nanoseconds.
     pub now_ns: u64,
-    /// Of a window that refuses the packet the state that it is to have.
-    pub refused: u64,
+    /// Of a window that was changed the state that it was given; before, it was in the one seen.
+    pub changed: u64,
     /// Of a moving window the number of the unit that its stamps count in.
     pub stamp_unit: u32,
     /// Always 0.
     pub reserved: u32,
-}
-
-impl<Found> Charge<Found> {
-    /// Whether the bucket, which has refused it, is to be changed for that.
-    #[inline(always)]
-    pub(crate) const fn counts_refusal(&self) -> bool {
-        matches!(self.spend.strategy(), Strategy::FixedWindow) && self.refused != self.seen
-    }
 }
 
 impl<Found: Default> Charge<Found> {
@@ -60,7 +52,7 @@ impl<Found: Default> Charge<Found> {
             spend: Spend::NONE,
             seen: 0,
             now_ns: 0,
-            refused: 0,
+            changed: 0,
             stamp_unit: 0,
             reserved: 0,
         }
@@ -83,8 +75,8 @@ pub struct Workspace<Found> {
     /// The slots of the limits that have refused it.
     pub(crate) refused: u64,
     pub(crate) charges: [Charge<Found>; MAX_LIMITS as usize],
-    /// A step of what is done to the log of a moving window.
-    pub(crate) step: Charge<Found>,
+    /// How a window is changed.
+    pub(crate) steps: Steps<Found>,
 }
 
 impl<Found: Copy + Default> Default for Workspace<Found> {
@@ -100,7 +92,12 @@ impl<Found: Copy + Default> Default for Workspace<Found> {
             refused: 0,
             search: Search::SINGLE,
             charges: [Charge::none(); MAX_LIMITS as usize],
-            step: Charge::none(),
+            steps: Steps {
+                stamp: Charge::none(),
+                swap: Charge::none(),
+                lacks_stamp: 0,
+                reserved: 0,
+            },
         }
     }
 }
@@ -129,14 +126,14 @@ impl<Found> Workspace<Found> {
         &mut self.charges[(slot % MAX_LIMITS) as usize]
     }
 
-    /// The same, and room for steps of it.
+    /// The same, and the steps to change its bucket by.
     #[inline(always)]
-    pub(crate) const fn charge_and_step(
+    pub(crate) const fn charge_and_steps(
         &mut self,
         slot: u32,
-    ) -> (&mut Charge<Found>, &mut Charge<Found>) {
-        let Self { charges, step, .. } = self;
-        (&mut charges[(slot % MAX_LIMITS) as usize], step)
+    ) -> (&mut Charge<Found>, &mut Steps<Found>) {
+        let Self { charges, steps, .. } = self;
+        (&mut charges[(slot % MAX_LIMITS) as usize], steps)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use limiter_common::{
     bucket::BucketKey,
-    gcra::Gcra,
     limit::{Cost, IdFormat},
     packet::{self, Facts},
+    strategy::gcra::Gcra,
 };
 use limiter_userspace::{
     native::BytesFrame,

@@ -1,6 +1,6 @@
 //! Charging a packet to the buckets of its limits: all of them, or none.
 
-use super::{Verdict, strictest::NEVER, verdict::NO_SLOT};
+use super::{Verdict, WindowChange, strictest::NEVER, verdict::NO_SLOT};
 use crate::{
     bucket::{BucketStore, Updated},
     charge::{Account, Workspace, account},
@@ -83,8 +83,10 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         for slot in slots(self.tables) {
             if contains(limits, slot) {
                 let mut strictness = self.buckets.prepare(self.tables, self.workspace, slot);
-                if self.is_window(slot) {
-                    strictness = self.buckets.ask_window(self.workspace, slot);
+                // One that is alone decides when it is charged.
+                if self.is_window(slot) && strictness == 0 && self.workspace.search.single == 0 {
+                    let wanted = WindowChange::Spend;
+                    strictness = self.buckets.decide_window(self.workspace, slot, wanted);
                 }
                 let strictness = self.tables.opaque(strictness);
                 self.workspace.strictest.consider(slot, strictness);
@@ -118,7 +120,7 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         for slot in slots(self.tables) {
             if contains(charged, slot) {
                 // A refund that fails leaves the bucket charged too much, never too little.
-                self.buckets.refund(self.workspace.charge(slot));
+                self.refund(slot);
             }
         }
     }
@@ -144,9 +146,10 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         }
         let limits = self.tables.opaque(self.workspace.refused);
         for slot in slots(self.tables) {
-            if contains(limits, slot) && self.workspace.charge(slot).counts_refusal() {
+            if contains(limits, slot) && self.workspace.charge(slot).spend.counts_refusal() {
                 // If other CPUs are faster all the time, the window is theirs, and as good as full.
-                self.buckets.refuse(self.workspace.charge(slot));
+                let wanted = WindowChange::Refuse;
+                self.buckets.change_window(self.workspace, slot, wanted);
             }
         }
     }
@@ -155,9 +158,21 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     #[inline(always)]
     fn spend(&mut self, slot: u32) -> Updated {
         if self.is_window(slot) {
-            self.buckets.spend_window(self.workspace, slot)
+            let wanted = WindowChange::Spend;
+            self.buckets.change_window(self.workspace, slot, wanted)
         } else {
             self.buckets.spend(self.workspace.charge(slot))
+        }
+    }
+
+    /// Gives the bucket back what it was charged.
+    #[inline(always)]
+    fn refund(&mut self, slot: u32) {
+        if self.is_window(slot) {
+            let wanted = WindowChange::Refund;
+            self.buckets.change_window(self.workspace, slot, wanted);
+        } else {
+            self.buckets.refund(self.workspace.charge(slot));
         }
     }
 
@@ -208,8 +223,9 @@ pub fn prepare<T: Tables, B: BucketStore>(
     charge.spend = spend;
     charge.now_ns = packet.now;
     charge.seen = buckets.find(&key, budget.unit, search, &mut charge.found);
-    if B::WINDOWS {
+    if B::WINDOWS && !spend.is_gcra() {
         charge.stamp_unit = budget.stamp_unit;
+        return if cost > spend.count() { NEVER } else { 0 };
     }
     match spend.gcra().apply(charge.seen) {
         Ok(_) => 0,

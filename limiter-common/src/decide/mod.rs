@@ -21,10 +21,10 @@ mod verdict;
 mod window;
 
 pub use self::charging::{charge, observe, prepare};
-pub(crate) use self::strictest::Strictest;
+pub(crate) use self::{strictest::Strictest, window::Steps};
 pub use self::{
     verdict::Verdict,
-    window::{ask_window, spend_window},
+    window::{WindowChange, change_window, decide_window},
 };
 use crate::{
     bucket::BucketStore,

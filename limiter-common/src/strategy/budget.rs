@@ -147,6 +147,7 @@ impl Budget {
             NEVER => None,
             ticks => Some(layout.ns(ticks)),
         };
+        let spend = Spend::of_window(&self.window, now, cost);
         let reset_in_ns = layout.ns(self.window.until_forgotten(state, now));
         match self.strategy() {
             Strategy::Gcra => {
@@ -155,7 +156,7 @@ impl Budget {
             }
             Strategy::FixedWindow => Report {
                 remaining: fixed_window::remaining(&self.window, state, now),
-                retry_in_ns: in_ns(fixed_window::decide(&self.window, state, now, cost).wait),
+                retry_in_ns: in_ns(fixed_window::decide(&spend, state).wait),
                 reset_in_ns,
             },
             Strategy::SlidingWindowCounter => Report {
@@ -163,7 +164,7 @@ impl Budget {
                 retry_in_ns: if cost > self.window.count {
                     None
                 } else {
-                    in_ns(sliding_window_counter::decide(&self.window, state, now, cost).wait)
+                    in_ns(sliding_window_counter::decide(&spend, state).wait)
                 },
                 reset_in_ns,
             },

@@ -8,14 +8,15 @@
 //! and all of the next one.
 
 use super::{
-    Decision, NEVER,
+    Decision, NEVER, Spend,
     window::{Seen, Window},
 };
 
-/// Decides on `cost` tokens at the time `now`, in ticks.
+/// Decides on a bucket in that state.
 #[must_use]
 #[inline(always)]
-pub(super) const fn decide(window: &Window, state: u64, now: u64, cost: u64) -> Decision {
+pub(crate) const fn decide(spend: &Spend, state: u64) -> Decision {
+    let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
     let mut seen = window.see(state, now);
     if seen.left == 0 {
         seen.left = window.period;
@@ -42,12 +43,12 @@ pub(super) const fn remaining(window: &Window, state: u64, now: u64) -> u64 {
     window.count.saturating_sub(window.see(state, now).count)
 }
 
-/// The state after `cost` tokens are given back that were counted at the time `now`, in ticks.
-///
-/// Only to the window that counted them, and if it has not refused since.
+/// The state of a bucket that gets it back: if the window is the same that has counted it, and has
+/// not refused since.
 #[must_use]
 #[inline(always)]
-pub(super) const fn undo(window: &Window, state: u64, now: u64, cost: u64) -> u64 {
+pub(crate) const fn undo(spend: &Spend, state: u64) -> u64 {
+    let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
     let seen = window.see(state, now);
     if seen.left == 0 || seen.left > window.period || seen.count > window.count {
         return state;

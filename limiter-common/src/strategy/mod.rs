@@ -4,14 +4,14 @@
 //! is what chooses between them, and what a bucket store needs to know of any.
 
 mod budget;
-mod fixed_window;
+pub(crate) mod fixed_window;
 pub mod gcra;
 mod layout;
 mod level;
 pub mod moving_window;
 #[cfg(not(target_arch = "bpf"))]
 mod refund;
-mod sliding_window_counter;
+pub(crate) mod sliding_window_counter;
 mod spend;
 mod window;
 
@@ -21,7 +21,7 @@ pub use self::{
     budget::{Budget, LargerThanBudget},
     layout::Layout,
     level::{Level, Report},
-    spend::{Change, Decision, NEVER, Spend, Wanted},
+    spend::{Change, Decision, NEVER, Spend},
     window::Window,
 };
 

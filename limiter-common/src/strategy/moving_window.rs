@@ -25,7 +25,7 @@
 //! cursor moved: never one too many and, but for refunds and lost races, never one too few. How
 //! many packets a limit counts is no part of the state, so it may change from one to the next.
 
-use super::Decision;
+use super::{Decision, Spend};
 use crate::bucket::BucketKey;
 
 /// How many stamps a log has, and so how many packets a limit may count.
@@ -106,11 +106,12 @@ impl Cursor {
     }
 }
 
-/// Decides on one packet at the time `now`, when the `count`-th last one has the TAT `oldest`; all
-/// in nanoseconds.
+/// Decides on a bucket in that state, of which the `count`-th last packet has the TAT `oldest`, in
+/// nanoseconds.
 #[must_use]
 #[inline(always)]
-pub const fn decide(state: u64, cursor: Cursor, oldest: u64, now: u64, period: u64) -> Decision {
+pub(crate) const fn decide(spend: &Spend, state: u64, cursor: Cursor, oldest: u64) -> Decision {
+    let (now, period) = (spend.now(), spend.window().period);
     if oldest > now {
         return Decision::refuse(state, oldest - now);
     }

@@ -10,14 +10,15 @@
 //! as many as are let in while the weight of that falls.
 
 use super::{
-    Decision,
+    Decision, Spend,
     window::{Seen, Window},
 };
 
-/// Decides on `cost` tokens, at most the limit's count, at the time `now`, in ticks.
+/// Decides on a bucket in that state; the cost is the limit's count at most.
 #[must_use]
 #[inline(always)]
-pub(super) const fn decide(window: &Window, state: u64, now: u64, cost: u64) -> Decision {
+pub(crate) const fn decide(spend: &Spend, state: u64) -> Decision {
+    let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
     let mut seen = window.see(state, now);
     if seen.left == 0 {
         seen.left = window.period;
@@ -79,11 +80,11 @@ pub(super) const fn remaining(window: &Window, state: u64, now: u64) -> u64 {
         .saturating_sub(weighted)
 }
 
-/// The state after `cost` tokens are given back that were counted at the time `now`, in ticks:
-/// only to the bucket that counted them.
+/// The state of a bucket that gets it back: if the bucket of time is the same that has counted it.
 #[must_use]
 #[inline(always)]
-pub(super) const fn undo(window: &Window, state: u64, now: u64, cost: u64) -> u64 {
+pub(crate) const fn undo(spend: &Spend, state: u64) -> u64 {
+    let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
     let seen = window.see(state, now);
     let left = window.layout.until_end(state, now);
     if left == 0 || left > window.period {

@@ -1,6 +1,6 @@
 //! What is to become of a bucket's state: a decision that a store may have to repeat.
 
-use super::{Layout, Strategy, fixed_window, gcra, sliding_window_counter, window::Window};
+use super::{Layout, Strategy, gcra, window::Window};
 use crate::bucket::Updated;
 
 /// How long to wait for what never passes.
@@ -25,7 +25,7 @@ impl Decision {
     }
 
     #[inline(always)]
-    pub(super) const fn refuse(state: u64, wait: u64) -> Self {
+    pub(crate) const fn refuse(state: u64, wait: u64) -> Self {
         Self { state, wait }
     }
 
@@ -184,93 +184,77 @@ impl Spend {
         }
     }
 
-    /// Decides on a bucket in that state.
+    /// What the bits of the bucket's states mean.
     #[must_use]
     #[inline(always)]
-    pub const fn apply(&self, state: u64) -> Decision {
-        if self.kind == SWAP {
-            return if state == self.now {
-                Decision::pass(self.increment)
-            } else {
-                Decision::refuse(state, 1)
-            };
-        }
-        match self.strategy() {
-            Strategy::Gcra => self.gcra().decide(state),
-            Strategy::FixedWindow => {
-                fixed_window::decide(&self.window(), state, self.now, self.increment)
-            }
-            Strategy::SlidingWindowCounter => {
-                sliding_window_counter::decide(&self.window(), state, self.now, self.increment)
-            }
-            // Decided on by more than the state, and then swapped.
-            Strategy::MovingWindow => Decision::refuse(state, NEVER),
-        }
+    pub const fn layout(&self) -> Layout {
+        self.layout
     }
 
-    /// The state of a bucket that gets it back. One that has refilled in between is not overfilled.
-    #[must_use]
+    /// The time, in ticks of a window.
     #[inline(always)]
-    pub const fn undo(&self, state: u64) -> u64 {
+    pub(super) const fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// What it takes from a window, in tokens.
+    #[inline(always)]
+    pub(super) const fn cost(&self) -> u64 {
+        self.increment
+    }
+
+    /// The most tokens of the window.
+    #[inline(always)]
+    pub(crate) const fn count(&self) -> u64 {
+        self.most
+    }
+
+    /// Whether a bucket that refuses it counts it.
+    #[inline(always)]
+    pub(crate) const fn counts_refusal(&self) -> bool {
+        matches!(self.strategy(), Strategy::FixedWindow)
+    }
+
+    /// Of a swap the state that is expected, and the one that is to take its place.
+    #[inline(always)]
+    pub(crate) const fn swapped(&self) -> Option<(u64, u64)> {
         if self.kind == SWAP {
-            return if state == self.increment {
-                self.now
-            } else {
-                state
-            };
-        }
-        match self.strategy() {
-            Strategy::Gcra => self.gcra().undo(state),
-            Strategy::FixedWindow => {
-                fixed_window::undo(&self.window(), state, self.now, self.increment)
-            }
-            Strategy::SlidingWindowCounter => {
-                sliding_window_counter::undo(&self.window(), state, self.now, self.increment)
-            }
-            Strategy::MovingWindow => state,
+            Some((self.now, self.increment))
+        } else {
+            None
         }
     }
 }
 
-/// What is to be done to a bucket, as a store asks it.
-pub trait Wanted {
-    /// Whether it gives tokens back.
-    fn is_refund(&self) -> bool;
-
-    /// Decides on a bucket in that state; a refund always passes, and a refusal never.
-    fn apply(&self, state: u64) -> Decision;
-}
-
-/// What is to be done to a bucket.
+/// What a store is to do to a bucket. Those of windows are swapped: their spends are none of its
+/// business.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// To take tokens, if it has them.
+    /// To take tokens, if it has them, or to swap the state, if it is the expected one.
     Spend(&'a Spend),
-    /// To count that it has refused them, if the strategy does.
-    Refuse(&'a Spend),
     /// To give them back.
     Refund(&'a Spend),
 }
 
-impl Wanted for Change<'_> {
+impl Change<'_> {
+    /// Whether it gives tokens back.
+    #[must_use]
     #[inline(always)]
-    fn is_refund(&self) -> bool {
+    pub const fn is_refund(&self) -> bool {
         matches!(self, Self::Refund(_))
     }
 
+    /// Decides on a bucket in that state; a refund always passes.
+    #[must_use]
     #[inline(always)]
-    fn apply(&self, state: u64) -> Decision {
+    pub const fn apply(&self, state: u64) -> Decision {
         match self {
-            Self::Spend(spend) => spend.apply(state),
-            // A fixed window counts what it refuses as it counts what it lets pass.
-            Self::Refuse(spend) => Decision::refuse(
-                match spend.strategy() {
-                    Strategy::FixedWindow => spend.apply(state).state,
-                    _ => state,
-                },
-                NEVER,
-            ),
-            Self::Refund(spend) => Decision::pass(spend.undo(state)),
+            Self::Spend(spend) => match spend.swapped() {
+                Some((expected, wanted)) if state == expected => Decision::pass(wanted),
+                Some(_) => Decision::refuse(state, 1),
+                None => spend.gcra().decide(state),
+            },
+            Self::Refund(spend) => Decision::pass(spend.gcra().undo(state)),
         }
     }
 }

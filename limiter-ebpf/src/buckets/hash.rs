@@ -3,7 +3,7 @@
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
     bucket::{BucketKey, Updated},
-    strategy::Wanted,
+    strategy::Change,
     table::{self, AGAIN, IN_ANOTHER_UNIT, MISSING},
 };
 
@@ -39,7 +39,7 @@ pub(super) fn read(found: &Found) -> u64 {
 
 /// Changes the bucket if it is there: a step of [`table::update`].
 #[inline(always)]
-pub(super) fn change(charge: &Charge, wanted: &impl Wanted) -> u32 {
+pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
     match line(&{ charge.found.key }) {
         Some(line) => table::change(&line, charge.found.spot.name, wanted),
         None => MISSING,
@@ -48,20 +48,18 @@ pub(super) fn change(charge: &Charge, wanted: &impl Wanted) -> u32 {
 
 /// Makes the bucket if it is not there; a step, too.
 #[inline(always)]
-pub(super) fn insert(charge: &Charge, wanted: &impl Wanted) -> u32 {
+pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
     if wanted.is_refund() {
         // The bucket is gone, and so is its debt.
         return Updated::Stored as u32;
     }
     let decision = wanted.apply(0);
-    let ended = decision.ended() as u32;
-    if decision.state == 0 {
-        // A bucket that owes nothing need not be there.
-        return ended;
+    if !decision.passes() {
+        return Updated::Declined as u32;
     }
     let bucket = [charge.found.spot.name, decision.state];
     match BUCKETS.insert(charge.found.key, bucket, u64::from(BPF_NOEXIST)) {
-        Ok(()) => ended,
+        Ok(()) => Updated::Stored as u32,
         Err(ALREADY_THERE) => IN_ANOTHER_UNIT,
         Err(_) => Updated::Unavailable as u32,
     }
@@ -69,7 +67,7 @@ pub(super) fn insert(charge: &Charge, wanted: &impl Wanted) -> u32 {
 
 /// Exchanges the bucket, which is there in another unit; a step, too.
 #[inline(always)]
-pub(super) fn exchange(charge: &Charge, wanted: &impl Wanted) -> u32 {
+pub(super) fn exchange(charge: &Charge, wanted: Change) -> u32 {
     match line(&{ charge.found.key }) {
         Some(line) => {
             let name = charge.found.spot.name;

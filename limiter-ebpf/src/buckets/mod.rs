@@ -1,7 +1,6 @@
 //! Buckets, in the store that the policy's shape says: the other one is not even verified.
 
 pub(crate) mod atomic;
-mod change;
 mod hash;
 mod line;
 mod table;
@@ -11,12 +10,12 @@ use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
     bucket::{BucketKey, BucketStore, Search, Updated},
     charge::{self, Workspace},
-    decide,
+    decide::{self, WindowChange},
     policy::Tables,
+    strategy::Change,
     table::Spot,
 };
 
-use self::change::{ChargeChange, REFUND, REFUSE, SPEND};
 use crate::{globals, tables::MapTables};
 
 #[btf_map]
@@ -97,18 +96,23 @@ impl<const WINDOWS: bool> BucketStore for MapBuckets<WINDOWS> {
     }
 
     #[inline(always)]
-    fn refuse(&self, charge: &Charge) -> Updated {
-        update(charge, REFUSE)
+    fn decide_window(
+        &self,
+        workspace: &mut Workspace<Found>,
+        slot: u32,
+        wanted: WindowChange,
+    ) -> u64 {
+        limiter_decide_window(workspace, slot, wanted as u32)
     }
 
     #[inline(always)]
-    fn ask_window(&self, workspace: &mut Workspace<Found>, slot: u32) -> u64 {
-        limiter_ask_window(workspace, slot)
-    }
-
-    #[inline(always)]
-    fn spend_window(&self, workspace: &mut Workspace<Found>, slot: u32) -> Updated {
-        Updated::of_number(limiter_spend_window(workspace, slot))
+    fn change_window(
+        &self,
+        workspace: &mut Workspace<Found>,
+        slot: u32,
+        wanted: WindowChange,
+    ) -> Updated {
+        Updated::of_number(limiter_change_window(workspace, slot, wanted as u32))
     }
 
     #[inline(always)]
@@ -207,26 +211,37 @@ extern "C" fn limiter_prepare(workspace: *mut Workspace<Found>, slot: u32) -> u6
     }
 }
 
-/// [`BucketStore::ask_window`].
+/// [`BucketStore::decide_window`], of a [`WindowChange`] as its number.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_ask_window(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
+extern "C" fn limiter_decide_window(
+    workspace: *mut Workspace<Found>,
+    slot: u32,
+    wanted: u32,
+) -> u64 {
+    let wanted = WindowChange::of_number(wanted);
     // SAFETY: as in `limiter_charge`.
     match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::ask_window(&MapBuckets::<true>, workspace, slot),
+        Some(workspace) => decide::decide_window(&MapBuckets::<true>, workspace, slot, wanted),
         None => 0,
     }
 }
 
-/// [`BucketStore::spend_window`], returning an [`Updated`] as its number.
+/// [`BucketStore::change_window`], likewise, returning an [`Updated`] as its number.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_spend_window(workspace: *mut Workspace<Found>, slot: u32) -> u32 {
+extern "C" fn limiter_change_window(
+    workspace: *mut Workspace<Found>,
+    slot: u32,
+    wanted: u32,
+) -> u32 {
+    let wanted = WindowChange::of_number(wanted);
     // SAFETY: as in `limiter_charge`.
-    match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::spend_window(&MapBuckets::<true>, workspace, slot) as u32,
-        None => Updated::Unavailable as u32,
-    }
+    let updated = match unsafe { workspace.as_mut() } {
+        Some(workspace) => decide::change_window(&MapBuckets::<true>, workspace, slot, wanted),
+        None => Updated::Unavailable,
+    };
+    updated as u32
 }
 
 #[inline(always)]
@@ -254,46 +269,77 @@ extern "C" fn limiter_read_hash(found: *const Found) -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_update(charge: *const Charge, kind: u32) -> u32 {
-    limiter_common::table::update(
-        || limiter_change(charge, kind),
-        || limiter_insert(charge, kind),
-        || limiter_exchange(charge, kind),
-    ) as u32
+    let updated = if in_table() {
+        limiter_common::table::update(
+            || limiter_change(charge, kind),
+            || limiter_insert(charge, kind),
+            || limiter_exchange(charge, kind),
+        )
+    } else {
+        limiter_common::table::update(
+            || limiter_change_hash(charge, kind),
+            || limiter_insert_hash(charge, kind),
+            || limiter_exchange_hash(charge, kind),
+        )
+    };
+    updated as u32
 }
 
-/// Changes the bucket where it is, returning what [`limiter_common::table::change()`] does.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_change(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::change(charge, &ChargeChange { charge, kind }),
-        Some(charge) => hash::change(charge, &ChargeChange { charge, kind }),
-        None => Updated::Unavailable as u32,
-    }
+/// Makes a step of an update a function of its own, by which it takes stack for itself only.
+macro_rules! step {
+    ($(#[$documentation:meta])* $name:ident, $step:path) => {
+        $(#[$documentation])*
+        #[unsafe(no_mangle)]
+        #[inline(never)]
+        extern "C" fn $name(charge: *const Charge, kind: u32) -> u32 {
+            // SAFETY: as in `limiter_read_hash`.
+            match unsafe { charge.as_ref() } {
+                Some(charge) => $step(charge, change_of(charge, kind)),
+                None => Updated::Unavailable as u32,
+            }
+        }
+    };
 }
 
-/// Puts the bucket into its store, returning what [`limiter_common::table::insert`] does.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_insert(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::insert(charge, &ChargeChange { charge, kind }),
-        Some(charge) => hash::insert(charge, &ChargeChange { charge, kind }),
-        None => Updated::Unavailable as u32,
-    }
+step! {
+    /// Changes the bucket where it is in the table, as [`limiter_common::table::change()`] does.
+    limiter_change, table::change
 }
 
-/// Has the bucket, which is there in another unit, count in that of the charge, returning what
-/// [`limiter_common::table::exchange`] does.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_exchange(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::exchange(charge, &ChargeChange { charge, kind }),
-        Some(charge) => hash::exchange(charge, &ChargeChange { charge, kind }),
-        None => Updated::Unavailable as u32,
+step! {
+    /// Puts the bucket into the table, as [`limiter_common::table::insert`] does.
+    limiter_insert, table::insert
+}
+
+step! {
+    /// Has the bucket, which is there in another unit, count in that of the charge, as
+    /// [`limiter_common::table::exchange`] does.
+    limiter_exchange, table::exchange
+}
+
+step! {
+    /// Changes the bucket where it is in the hash map.
+    limiter_change_hash, hash::change
+}
+
+step! {
+    /// Puts the bucket into the hash map.
+    limiter_insert_hash, hash::insert
+}
+
+step! {
+    /// Has the bucket, which is there in another unit, count in that of the charge.
+    limiter_exchange_hash, hash::exchange
+}
+
+const SPEND: u32 = 0;
+const REFUND: u32 = 1;
+
+#[inline(always)]
+fn change_of(charge: &Charge, kind: u32) -> Change<'_> {
+    if kind == REFUND {
+        Change::Refund(&charge.spend)
+    } else {
+        Change::Spend(&charge.spend)
     }
 }

@@ -8,14 +8,12 @@ use aya_ebpf::{
 use limiter_common::{
     bucket::{BucketKey, Search, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
-    strategy::Wanted,
+    strategy::Change,
     table::{self, LineStore, Spot, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
 
-use super::{
-    Charge, Found, change::SPEND, limiter_insert, limiter_update, line::MapLine, units::MapUnits,
-};
+use super::{Charge, Found, SPEND, limiter_insert, limiter_update, line::MapLine, units::MapUnits};
 use crate::globals;
 
 /// The loader sets how many there are. Mappable, because the lines of such an array start at a
@@ -60,6 +58,17 @@ impl LineStore for At {
     #[inline(always)]
     fn has_odd_units(&self) -> bool {
         globals::shape().odd_units == 1
+    }
+
+    #[inline(always)]
+    fn when_full(&self) -> WhenFull {
+        const DENY_NEW: u32 = WhenFull::DenyNew as u32;
+        const PASS_NEW: u32 = WhenFull::PassNew as u32;
+        match globals::shape().when_full {
+            DENY_NEW => WhenFull::DenyNew,
+            PASS_NEW => WhenFull::PassNew,
+            _ => WhenFull::Evict,
+        }
     }
 
     #[inline(always)]
@@ -123,7 +132,7 @@ pub(super) fn spend(charge: &Charge) -> Updated {
 }
 
 #[inline(always)]
-pub(super) fn change(charge: &Charge, wanted: &impl Wanted) -> u32 {
+pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
     let spot = &charge.found.spot;
     match line(spot.line) {
         Some(line) => table::change(&line, spot.name, wanted),
@@ -132,26 +141,19 @@ pub(super) fn change(charge: &Charge, wanted: &impl Wanted) -> u32 {
 }
 
 #[inline(always)]
-pub(super) fn insert(charge: &Charge, wanted: &impl Wanted) -> u32 {
-    const DENY_NEW: u32 = WhenFull::DenyNew as u32;
-    const PASS_NEW: u32 = WhenFull::PassNew as u32;
-    let when_full = match globals::shape().when_full {
-        DENY_NEW => WhenFull::DenyNew,
-        PASS_NEW => WhenFull::PassNew,
-        _ => WhenFull::Evict,
-    };
+pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
     let store = At {
         now_ns: charge.now_ns,
     };
     let spot = &charge.found.spot;
     match line(spot.line) {
-        Some(line) => table::insert(&line, &store, spot.name, wanted, when_full),
+        Some(line) => table::insert(&line, &store, spot.name, wanted),
         None => Updated::Unavailable as u32,
     }
 }
 
 #[inline(always)]
-pub(super) fn exchange(charge: &Charge, wanted: &impl Wanted) -> u32 {
+pub(super) fn exchange(charge: &Charge, wanted: Change) -> u32 {
     let spot = &charge.found.spot;
     match line(spot.line) {
         Some(line) => table::exchange(&line, &MapUnits, spot.name, charge.now_ns, wanted),

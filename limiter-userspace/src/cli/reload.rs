@@ -44,6 +44,12 @@ fn print(reloaded: &Reloaded) -> anyhow::Result<()> {
         counted(reloaded.limits, "limit"),
         counted(reloaded.overrides, "override"),
     )?;
+    for name in &reloaded.begun_anew {
+        writeln!(
+            out,
+            "{name}: another strategy: its buckets begin anew, what was counted is forgotten"
+        )?;
+    }
     for name in &reloaded.waiting_for {
         writeln!(out, "{name}: NOT attached: waiting for it to appear")?;
     }

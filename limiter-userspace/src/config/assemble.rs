@@ -43,6 +43,7 @@ pub(super) fn policy(
     for (index, limit) in parts.limits.iter() {
         check_needs(&parts, index, limit, problems);
     }
+    parts.limits.check_number(problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
     flat_metrics::check_distinct(&parts.limits, problems);
@@ -60,8 +61,12 @@ pub(super) fn policy(
         problems.note(file, None, message.to_owned());
         return None;
     }
-    let current = parts.limits.iter().map(|(_, limit)| limit.name.as_str());
-    let names = match Names::default().intern(current) {
+    let current: Vec<String> = parts
+        .limits
+        .iter()
+        .flat_map(|(_, limit)| limit.part_names())
+        .collect();
+    let names = match Names::default().intern(current.iter().map(String::as_str)) {
         Ok(names) => names,
         Err(error) => {
             problems.note(file, None, error.to_string());
@@ -71,24 +76,7 @@ pub(super) fn policy(
     let mut limits: Vec<Limit> = parts
         .limits
         .into_iter()
-        .filter_map(|(index, limit)| {
-            Some(Limit {
-                id: names.id(&limit.name)?,
-                name: limit.name,
-                id_format: limit.id_format,
-                cost: limit.cost,
-                strategy: limit.strategy,
-                matching: limit.matching,
-                mode: limit.mode,
-                ban: limit.ban.map(|(ban, _)| ban),
-                default: limit.default,
-                overrides: parts.overrides.remove(&index).unwrap_or_default(),
-                exclude: limit.exclude.into_names(),
-                block: limit.block.into_names(),
-                ip_rep: limit.ip_rep.map(|named| named.name),
-                metrics: limit.metrics.map(|(metrics, _)| metrics),
-            })
-        })
+        .flat_map(|(index, definition)| limits_of(index, &definition, &names, &mut parts.overrides))
         .collect();
     limits.sort_unstable_by_key(|limit| limit.id);
     Some(Policy {
@@ -97,9 +85,42 @@ pub(super) fn policy(
         sieves: parts.ip_rep.into_sieves(),
         malformed: parts.malformed,
         lists: parts.lists.lists(surroundings.now),
-        exclude: parts.exclude.into_names(),
-        block: parts.block.into_names(),
+        exclude: parts.exclude.to_names(),
+        block: parts.block.to_names(),
     })
+}
+
+/// The limits that a definition makes: one for each rate.
+fn limits_of(
+    index: LimitIndex,
+    definition: &Definition,
+    names: &Names,
+    overrides: &mut Overrides,
+) -> Vec<Limit> {
+    let parts = definition.part_names().enumerate();
+    parts
+        .filter_map(|(part, name)| {
+            Some(Limit {
+                id: names.id(&name)?,
+                name,
+                id_format: definition.id_format,
+                cost: definition.cost,
+                strategy: definition.strategy?,
+                matching: definition.matching.clone(),
+                mode: definition.mode,
+                ban: definition.ban.map(|(ban, _)| ban),
+                default: definition.rates.get(part).copied(),
+                overrides: overrides.remove(&(index, part)).unwrap_or_default(),
+                exclude: definition.exclude.to_names(),
+                block: definition.block.to_names(),
+                // It scores each packet once.
+                ip_rep: (definition.ip_rep.as_ref())
+                    .filter(|_| part == 0)
+                    .map(|named| named.name.clone()),
+                metrics: (definition.metrics.as_ref()).map(|(metrics, _)| metrics.of_part(part)),
+            })
+        })
+        .collect()
 }
 
 /// Notes what a limit needs of the other sections, and lacks.
@@ -115,11 +136,12 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         return;
     }
     if limit.id_format == IdFormat::Total {
-        let message = format!("{name} limits nothing: it needs burst, count and period");
+        let message = format!("{name} limits nothing: it needs burst, count and period, or rate");
         problems.note_at(limit.place, message);
-    } else if parts.overrides_known && !parts.overrides.contains_key(&index) {
-        let message =
-            format!("{name} limits nothing: it needs burst, count and period, or overrides");
+    } else if parts.overrides_known && !parts.overrides.contains_key(&(index, 0)) {
+        let message = format!(
+            "{name} limits nothing: it needs burst, count and period, or rate, or overrides"
+        );
         problems.note_at(limit.place, message);
     }
 }

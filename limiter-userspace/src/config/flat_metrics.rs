@@ -42,23 +42,26 @@ pub(super) fn read<'n>(
 
 /// Notes limits whose metrics would have the same names.
 pub(super) fn check_distinct(limits: &Limits, problems: &mut Problems) {
-    let mut seen = HashMap::<(&str, &str), &str>::new();
+    let mut seen = HashMap::<(String, String), String>::new();
     for (_, limit) in limits.iter() {
         let Some((metrics, place)) = &limit.metrics else {
             continue;
         };
-        let FlatMetrics { prefix, tag } = metrics;
-        match seen.entry((prefix, tag)) {
-            Entry::Vacant(entry) => {
-                entry.insert(&limit.name);
-            }
-            Entry::Occupied(entry) => {
-                let message = format!(
-                    "duplicate metrics '{prefix}.sni.{tag}', which those of {} are: give another \
-                     'tag' or 'prefix'",
-                    entry.get()
-                );
-                problems.note_at(*place, message);
+        for (part, name) in limit.part_names().enumerate() {
+            let FlatMetrics { prefix, tag } = metrics.of_part(part);
+            match seen.entry((prefix, tag)) {
+                Entry::Vacant(entry) => {
+                    entry.insert(name);
+                }
+                Entry::Occupied(entry) => {
+                    let (prefix, tag) = entry.key();
+                    let message = format!(
+                        "duplicate metrics '{prefix}.sni.{tag}', which those of {} are: give \
+                         another 'tag' or 'prefix'",
+                        entry.get()
+                    );
+                    problems.note_at(*place, message);
+                }
             }
         }
     }

@@ -15,10 +15,11 @@ use super::{
     list_names::{self, ListNames},
     matching, nearest,
     node::Node,
-    rate,
+    rate::{self, Held},
     reader::{Fields, Name, Reader},
+    strategy,
 };
-use crate::policy::{AutomaticBan, FlatMetrics, Match, Mode, Rate};
+use crate::policy::{self, AutomaticBan, FlatMetrics, Match, Mode, Rate};
 
 const MODE: &str = "mode";
 const PREFIX_LENGTH: &str = "prefix-length";
@@ -50,12 +51,15 @@ pub(super) struct Definition {
     pub(super) place: Place,
     pub(super) id_format: IdFormat,
     pub(super) cost: Cost,
-    pub(super) strategy: Strategy,
+    /// `None`: something is wrong with it.
+    pub(super) strategy: Option<Strategy>,
     pub(super) matching: Match,
     pub(super) mode: Mode,
     /// When it bans whom it drops, and where that stands.
     pub(super) ban: Option<(AutomaticBan, Place)>,
-    pub(super) default: Option<Rate>,
+    /// The rates of ids without an override: none if there are none, or something is wrong with
+    /// them.
+    pub(super) rates: Vec<Rate>,
     /// Nothing of a rate is said.
     pub(super) lacks_rate: bool,
     /// Whose packets it does not count.
@@ -76,17 +80,40 @@ impl Definition {
             place,
             id_format: limit.id_format,
             cost: limit.cost,
-            strategy: Strategy::default(),
+            strategy: Some(Strategy::default()),
             matching: Match::default(),
             mode: Mode::default(),
             ban: None,
-            default: None,
+            rates: Vec::new(),
             lacks_rate: true,
             exclude: ListNames::default(),
             block: ListNames::default(),
             needs_overrides: true,
             ip_rep: None,
             metrics: None,
+        }
+    }
+
+    /// How many limits it makes: one of each rate; `None`: it cannot be told.
+    pub(super) fn parts(&self) -> Option<usize> {
+        match self.rates.len() {
+            0 if self.lacks_rate => Some(1),
+            0 => None,
+            parts => Some(parts),
+        }
+    }
+
+    /// The names of the limits that it makes.
+    pub(super) fn part_names(&self) -> impl Iterator<Item = String> {
+        let parts = self.parts().unwrap_or(1);
+        (0..parts).map(|part| policy::part_name(&self.name, part))
+    }
+
+    /// What a rate of it, or of one of its overrides, has to fit.
+    pub(super) const fn held(&self) -> Held {
+        Held {
+            cost: Some(self.cost),
+            strategy: self.strategy,
         }
     }
 }
@@ -103,11 +130,13 @@ pub(super) fn read<'n>(
     body: &'n Node<'n>,
 ) -> Option<Definition> {
     let built_in = built_in(name.text);
-    let [burst, count, period] = rate::FIELDS;
+    let [burst, count, period, rate] = rate::FIELDS;
     let known = [
         burst,
         count,
         period,
+        rate,
+        strategy::FIELD,
         MODE,
         PREFIX_LENGTH,
         EXCLUDE,
@@ -150,10 +179,10 @@ pub(super) fn read<'n>(
         let ban = automatic_ban::read(reader, name, node, id_format)?;
         Some((ban, reader.place(name.at)))
     });
+    let strategy = strategy::read(reader, &fields, cost);
     let has_rate = !rate::is_absent(&fields);
-    let default = has_rate
-        .then(|| rate::read(reader, &fields, name.at, cost))
-        .flatten();
+    let held = Held { cost, strategy };
+    let rates = has_rate.then(|| rate::read_distinct(reader, &fields, name.at, held));
     let ip_rep = fields.get(IP_REP).and_then(|node| {
         Some(NamedSieve {
             name: reader.text(node, "a sieve's name")?.to_owned(),
@@ -167,11 +196,11 @@ pub(super) fn read<'n>(
         place: reader.place(name.at),
         id_format: id_format?,
         cost: cost?,
-        strategy: Strategy::default(),
+        strategy,
         matching,
         mode: mode.unwrap_or_default(),
         ban,
-        default,
+        rates: rates.flatten().unwrap_or_default(),
         lacks_rate: !has_rate,
         needs_overrides: !has_rate
             && fields.get(BLOCK).is_none()
@@ -183,7 +212,7 @@ pub(super) fn read<'n>(
     })
 }
 
-const EXPECTED: &str = "burst, count and period";
+const EXPECTED: &str = "burst, count and period, or rate";
 
 /// Notes that a name is nobody's.
 fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use limiter_common::limit::{BUILT_IN, MAX_LIMITS};
 
 use super::{
+    diagnostics::Problems,
     limit::{self, Definition},
     nearest,
     node::Node,
     reader::{Name, Reader},
 };
+use crate::policy;
 
 /// The limits that are named in `limits` or in `overrides`.
 #[derive(Default)]
@@ -27,7 +29,10 @@ pub(super) struct LimitIndex(usize);
 
 /// Reads a map of names to limits.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Limits> {
-    let entries = reader.entries(node, "a map of limit names to burst, count and period")?;
+    let entries = reader.entries(
+        node,
+        "a map of limit names to burst, count and period, or rate",
+    )?;
     if entries.is_empty() {
         reader.error(
             node.at,
@@ -36,7 +41,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
     }
     let mut limits = Limits::default();
     for (name, body) in entries {
-        let index = limit::read(reader, name, body).map(|limit| limits.push(reader, limit));
+        let index = limit::read(reader, name, body).map(|limit| limits.push(limit));
         limits.by_name.insert(name.text.to_owned(), index);
     }
     Some(limits)
@@ -83,13 +88,21 @@ impl Limits {
             return *index;
         }
         let Some(limit) = limit::built_in(name.text) else {
-            if !self.unreadable {
+            let configured = policy::configured_name(name.text);
+            if configured != name.text && self.contains(configured) {
+                let message = format!(
+                    "'{}' is one of the rates of {configured}: an override of {configured} has a \
+                     'rate' for each of them",
+                    name.text
+                );
+                reader.error(name.at, message);
+            } else if !self.unreadable {
                 let known = self.known();
                 reader.error(name.at, nearest::unknown("limit", name.text, &known));
             }
             return None;
         };
-        let index = self.push(reader, Definition::of(limit, reader.place(name.at)));
+        let index = self.push(Definition::of(limit, reader.place(name.at)));
         self.by_name.insert(name.text.to_owned(), Some(index));
         Some(index)
     }
@@ -113,11 +126,28 @@ impl Limits {
             .collect()
     }
 
-    fn push(&mut self, reader: &mut Reader<'_, '_>, limit: Definition) -> LimitIndex {
-        if self.definitions.len() == MAX_LIMITS as usize {
-            let message = format!("too many limits, at most {MAX_LIMITS} fit");
-            reader.error(limit.place.at, message);
+    /// Notes that they are too many, at the first that does not fit.
+    pub(super) fn check_number(&self, problems: &mut Problems) {
+        let parts = |limit: &Definition| limit.parts().unwrap_or(1);
+        let mut total = 0;
+        let mut definitions = self.definitions.iter();
+        let beyond = definitions.find(|limit| {
+            total += parts(limit);
+            total > MAX_LIMITS as usize
+        });
+        let Some(beyond) = beyond else {
+            return;
+        };
+        let mut message = format!("too many limits, at most {MAX_LIMITS} fit");
+        let total = self.definitions.iter().map(parts).sum::<usize>();
+        if total > self.definitions.len() {
+            let named = self.definitions.len();
+            message = format!("{message}: the rates of {named} make {total}, each rate one");
         }
+        problems.note_at(beyond.place, message);
+    }
+
+    fn push(&mut self, limit: Definition) -> LimitIndex {
         self.definitions.push(limit);
         LimitIndex(self.definitions.len() - 1)
     }

@@ -22,8 +22,8 @@ impl ListNames {
     }
 
     /// The names.
-    pub(super) fn into_names(self) -> Vec<String> {
-        self.0.into_iter().map(|(name, _)| name).collect()
+    pub(super) fn to_names(&self) -> Vec<String> {
+        self.0.iter().map(|(name, _)| name.clone()).collect()
     }
 }
 

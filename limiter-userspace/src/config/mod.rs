@@ -26,12 +26,13 @@ mod offenders;
 mod overrides;
 mod ports;
 pub(crate) mod prefix;
-mod rate;
+pub(crate) mod rate;
 mod reader;
 mod sections;
 mod seen;
 mod settings;
 mod source;
+mod strategy;
 mod subscribers;
 mod traffic_server;
 

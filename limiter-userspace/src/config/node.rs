@@ -28,8 +28,24 @@ pub(super) struct Node<'a> {
     pub(super) value: Value<'a>,
     /// Where it stands; for what an alias brings in, where the alias stands.
     pub(super) at: Position,
-    /// A scalar's bytes in the file, quotes included.
-    written: Option<(usize, usize)>,
+    /// A scalar's bytes in the file.
+    written: Option<Written>,
+}
+
+/// Where a scalar is written, in bytes of the file, which has at most 2^32; quotes included.
+#[derive(Debug)]
+struct Written {
+    start: u32,
+    length: u32,
+    /// Whether an alias stands for it, and it is written elsewhere.
+    by_alias: bool,
+}
+
+impl Written {
+    fn of<'s>(&self, source: &'s str) -> Option<&'s str> {
+        let start = self.start as usize;
+        source.get(start..start.checked_add(self.length as usize)?)
+    }
 }
 
 /// What a YAML value is.
@@ -92,9 +108,28 @@ impl<'a> Node<'a> {
             Value::Text(text) => Some(text),
             Value::Sequence(_) | Value::Mapping(_) => None,
             Value::Null | Value::Boolean | Value::Unsigned(_) | Value::OtherNumber => {
-                let (start, length) = self.written?;
-                source.get(start..start.checked_add(length)?)
+                self.written.as_ref()?.of(source)
             }
+        }
+    }
+
+    /// Where a byte of a text stands, if the text is written in `source` as it reads, on one line:
+    /// not where an alias stands for it, or escapes for parts of it. Then where it begins.
+    pub(super) fn within(&self, source: &str, offset: usize) -> Position {
+        let column = || {
+            let Value::Text(text) = &self.value else {
+                return None;
+            };
+            let written = self.written.as_ref().filter(|written| !written.by_alias)?;
+            let written = written.of(source)?;
+            let quotes = written.find(&**text).filter(|before| *before <= 1)?;
+            let before = written.get(..quotes + offset)?;
+            let one_line = !before.contains(['\n', '\r']);
+            one_line.then(|| self.at.column + before.chars().count() as u64)
+        };
+        Position {
+            column: column().unwrap_or(self.at.column),
+            ..self.at
         }
     }
 }
@@ -188,18 +223,24 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
 impl<'de> Deserialize<'de> for Node<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Value<'de>>::deserialize(deserializer)?;
-        let span = spanned.defined.span();
+        let (defined, referenced) = (&spanned.defined, &spanned.referenced);
+        let span = defined.span();
+        let by_alias = position(defined) != position(referenced);
         Ok(Self {
             value: spanned.value,
             at: Position {
-                line: spanned.referenced.line(),
-                column: spanned.referenced.column(),
+                line: referenced.line(),
+                column: referenced.column(),
             },
             written: span
                 .byte_offset()
                 .zip(span.byte_len())
-                .and_then(|(offset, length)| {
-                    Some((usize::try_from(offset).ok()?, usize::try_from(length).ok()?))
+                .and_then(|(start, length)| {
+                    Some(Written {
+                        start: u32::try_from(start).ok()?,
+                        length: u32::try_from(length).ok()?,
+                        by_alias,
+                    })
                 }),
         })
     }

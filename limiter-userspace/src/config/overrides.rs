@@ -7,11 +7,14 @@ use limiter_common::limit::IdFormat;
 use super::{
     diagnostics::Position,
     id,
+    limit::Definition,
     limits::{LimitIndex, Limits},
     node::{Node, Value},
-    prefix, rate,
-    reader::{Name, Reader},
+    prefix,
+    rate::{self, Held},
+    reader::{Fields, Name, Reader},
     seen::Seen,
+    strategy,
     subscribers::Subscribers,
 };
 use crate::policy::{Override, OverrideId, Rate};
@@ -20,8 +23,11 @@ const IDS: &str = "ids";
 const ID: &str = "id";
 const COMMENT: &str = "comment";
 
-/// The overrides by limit, each limit's in the order of the id.
-pub(super) type Overrides = BTreeMap<LimitIndex, Vec<Override>>;
+/// What only the limit itself has.
+const REFUSED: [&str; 1] = [strategy::FIELD];
+
+/// The overrides by limit and which of its rates they are for, from 0; in the order of the id.
+pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
 
 /// Reads either form. `limits` gets the built-in limits that are named here only;
 /// `subscribers` are `None` when they are not known.
@@ -50,7 +56,7 @@ pub(super) fn read<'n>(
         _ => {
             reader.unexpected(
                 node,
-                "a map of 'Name:id' to burst, count and period, or a list of overrides with 'ids'",
+                "a map of 'Name:id' to a rate, or a list of overrides with 'ids'",
             );
             return None;
         }
@@ -102,16 +108,16 @@ impl Collected<'_> {
                     format!("missing id, expected '{}:' and {expected}", name.text),
                 );
             }
-            let fields = reader.fields(body, "burst, count and period", &rate::FIELDS);
-            let cost = limit.map(|limit| self.limits.get(limit).cost);
-            let rate = fields.and_then(|fields| rate::read(reader, &fields, key.at, cost));
+            let expected = "burst, count and period, or rate";
+            let fields = reader.fields_and(body, expected, &rate::FIELDS, &REFUSED);
+            let rates = fields.and_then(|fields| self.rates(reader, limit, &fields, key.at));
             if let (Some(limit), Some(text)) = (limit, id) {
                 let id = WrittenId {
                     text,
                     at: key.at,
                     comment: None,
                 };
-                self.add(reader, limit, &id, rate);
+                self.add(reader, limit, &id, rates.as_deref());
             }
         }
     }
@@ -139,23 +145,23 @@ impl Collected<'_> {
                 }
                 _ => self.limit(reader, name),
             };
-            let [burst, count, period] = rate::FIELDS;
-            let Some(fields) = reader.fields(
+            let [burst, count, period, rate] = rate::FIELDS;
+            let Some(fields) = reader.fields_and(
                 body,
                 "burst, count, period and ids",
-                &[burst, count, period, IDS],
+                &[burst, count, period, rate, IDS],
+                &REFUSED,
             ) else {
                 continue;
             };
-            let cost = limit.map(|limit| self.limits.get(limit).cost);
-            let rate = rate::read(reader, &fields, name.at, cost);
+            let rates = self.rates(reader, limit, &fields, name.at);
             let Some(ids) = fields.get(IDS) else {
                 if fields.is_missing(IDS) {
                     reader.error(name.at, format!("missing field '{IDS}'"));
                 }
                 continue;
             };
-            self.read_ids(reader, limit, ids, rate);
+            self.read_ids(reader, limit, ids, rates.as_deref());
         }
     }
 
@@ -164,7 +170,7 @@ impl Collected<'_> {
         reader: &mut Reader<'n, '_>,
         limit: Option<LimitIndex>,
         node: &'n Node<'n>,
-        rate: Option<Rate>,
+        rates: Option<&[Rate]>,
     ) {
         let Some(items) = reader.items(node, "a list of ids") else {
             return;
@@ -174,9 +180,55 @@ impl Collected<'_> {
         }
         for item in items {
             if let (Some(id), Some(limit)) = (written_id(reader, item), limit) {
-                self.add(reader, limit, &id, rate);
+                self.add(reader, limit, &id, rates);
             }
         }
+    }
+
+    /// The rates of an override of a limit: as many as the limit has. What is missing is noted at
+    /// `owner`.
+    fn rates<'n>(
+        &self,
+        reader: &mut Reader<'n, '_>,
+        limit: Option<LimitIndex>,
+        fields: &Fields<'n>,
+        owner: Position,
+    ) -> Option<Vec<Rate>> {
+        strategy::refuse_in_override(reader, fields);
+        let limit = limit.map(|limit| self.limits.get(limit));
+        let parts = limit.and_then(Definition::parts);
+        if let (Some(limit), Some(parts @ 2..)) = (limit, parts)
+            && fields.is_missing(rate::RATE)
+        {
+            let message = format!(
+                "{} has {parts} rates, and so have its overrides: give 'rate', such as '{}'",
+                limit.name,
+                rate::text::several(&limit.rates),
+            );
+            reader.error(owner, message);
+            return None;
+        }
+        let held = limit.map_or(Held::UNKNOWN, Definition::held);
+        let rates = rate::read(reader, fields, owner, held)?;
+        if let (Some(limit), Some(parts), Some(node)) = (limit, parts, fields.get(rate::RATE))
+            && parts != rates.len()
+        {
+            let (name, found) = (&limit.name, rates.len());
+            let message = if limit.lacks_rate {
+                format!(
+                    "{found} rates, but {name} has none of its own, and then its overrides have \
+                     one: give it {found} rates, too"
+                )
+            } else if parts == 1 {
+                format!("{found} rates, but {name} has one, and so have its overrides")
+            } else {
+                let own = rate::text::several(&limit.rates);
+                format!("{found} of {parts} rates: {name} has '{own}', and its overrides as many")
+            };
+            reader.error(node.at, message);
+            return None;
+        }
+        Some(rates)
     }
 
     /// The limit of that name, which must be one that can have overrides.
@@ -193,13 +245,13 @@ impl Collected<'_> {
         Some(index)
     }
 
-    /// Adds an override; `rate` is `None` when it is wrong, and then only the id is checked.
+    /// Adds an override; `rates` are `None` when they are wrong, and then only the id is checked.
     fn add(
         &mut self,
         reader: &mut Reader<'_, '_>,
         index: LimitIndex,
         written: &WrittenId<'_>,
-        rate: Option<Rate>,
+        rates: Option<&[Rate]>,
     ) {
         let limit = self.limits.get(index);
         let id = match id::parse(written.text, limit.id_format) {
@@ -214,13 +266,16 @@ impl Collected<'_> {
         }
         let what = || format!("id '{}' of {}", written.text, limit.name);
         if self.seen.is_first(reader, (index, id), written.at, what)
-            && let Some(rate) = rate
+            && let Some(rates) = rates
         {
-            self.overrides.entry(index).or_default().push(Override {
-                id,
-                rate,
-                comment: written.comment.map(ToOwned::to_owned),
-            });
+            for (part, rate) in rates.iter().enumerate() {
+                let of_part = self.overrides.entry((index, part)).or_default();
+                of_part.push(Override {
+                    id,
+                    rate: *rate,
+                    comment: written.comment.map(ToOwned::to_owned),
+                });
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::{
     diagnostics::{FileNumber, Place, Position, Problems},
     nearest,
     node::{Node, Value},
+    rate,
     seen::Seen,
     traffic_server,
 };
@@ -91,6 +92,11 @@ impl<'n, 'p> Reader<'n, 'p> {
     /// A scalar as it is written, text without its quotes; `None` for lists and mappings.
     pub(super) fn scalar(&self, node: &'n Node<'n>) -> Option<&'n str> {
         node.scalar(self.source)
+    }
+
+    /// Where a byte of a scalar stands; where it begins, if that cannot be told.
+    pub(super) fn within(&self, node: &'n Node<'n>, offset: usize) -> Position {
+        node.within(self.source, offset)
     }
 
     /// The text of a field: any scalar, as it is written, but for an absent one.
@@ -226,6 +232,14 @@ impl<'n, 'p> Reader<'n, 'p> {
                     present.push((Name { text, ..name }, value));
                 }
             } else if let Some(message) = traffic_server::without_meaning(name.text) {
+                self.error(name.at, message);
+            } else if known.contains(&rate::RATE) && rate::text::is_valid(name.text) {
+                let message = format!(
+                    "'{}' stands behind a ',' that ends the field before it: put all of '{}' in \
+                     quotes",
+                    name.text,
+                    rate::RATE
+                );
                 self.error(name.at, message);
             } else {
                 self.error(name.at, nearest::unknown("field", name.text, known));

@@ -249,6 +249,9 @@ pub struct Reloaded {
     pub limits: usize,
     /// How many overrides they have.
     pub overrides: usize,
+    /// The limits that have another strategy than before, and so begin anew.
+    #[serde(default)]
+    pub begun_anew: Vec<String>,
     /// The interfaces that are not there.
     pub waiting_for: Vec<String>,
     /// What is in the configuration and takes a restart.

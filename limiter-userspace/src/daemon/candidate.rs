@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use limiter_common::limit::Cost;
+use limiter_common::{limit::Cost, strategy::Strategy};
 use thiserror::Error;
 
 use super::Options;
@@ -63,13 +63,15 @@ pub enum CandidateError {
     Interface(#[from] InterfaceError),
     /// A byte limit that would never let a full-sized frame of the interface pass.
     #[error(
-        "limit {limit} has a burst of {burst} bytes, but {interface} carries frames of {frame} \
-         bytes (MTU {mtu}), which could then never pass: raise the burst to at least {frame}"
+        "limit {limit} has a {field} of {burst} bytes, but {interface} carries frames of {frame} \
+         bytes (MTU {mtu}), which could then never pass: raise the {field} to at least {frame}"
     )]
     BurstBelowFrame {
         /// The limit.
         limit: String,
-        /// Its burst in bytes, or an override's.
+        /// `burst`, or `count` where that of a window is all that it admits at once.
+        field: &'static str,
+        /// What it is in bytes, or an override's.
         burst: u64,
         /// The interface.
         interface: String,
@@ -210,6 +212,12 @@ fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), CandidateE
             if rate.burst < frame {
                 return Err(CandidateError::BurstBelowFrame {
                     limit: limit.name.clone(),
+                    field: match limit.strategy {
+                        Strategy::Gcra => "burst",
+                        Strategy::FixedWindow
+                        | Strategy::MovingWindow
+                        | Strategy::SlidingWindowCounter => "count",
+                    },
                     burst: rate.burst,
                     interface: interface.name.clone(),
                     frame,

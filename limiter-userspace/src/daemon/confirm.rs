@@ -6,8 +6,11 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
-use super::{Daemon, service, service_status};
-use crate::datapath::{DatapathError, Previous};
+use super::{Daemon, enforce::tell_begun_anew, service, service_status};
+use crate::{
+    datapath::{DatapathError, Previous},
+    policy::diff,
+};
 
 /// No policy was confirmed.
 #[derive(Debug, Error)]
@@ -66,8 +69,14 @@ pub(super) async fn first_is_not_confirmed(daemon: &Daemon) {
         if before == 0 {
             return;
         }
-        match daemon.datapath_mut().revert(previous) {
+        let begun_anew = {
+            let datapath = daemon.datapath();
+            diff::begun_anew(&datapath.manifest().policy, &previous.manifest().policy)
+        };
+        let reverted = daemon.datapath_mut().revert(previous);
+        match reverted {
             Ok(()) => {
+                tell_begun_anew(&begun_anew);
                 daemon.pressures.policy_changed();
                 let told = format!("not confirmed in time: policy {before} is in force again");
                 warn!(generation = before, "{told}");

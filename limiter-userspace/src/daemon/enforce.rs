@@ -14,16 +14,17 @@ use crate::{
     },
     guard,
     lists::ListRecord,
-    policy::{CompiledPolicy, List},
+    policy::{CompiledPolicy, List, diff},
 };
 
 /// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
-/// confirmed, it can be reverted from then on.
+/// confirmed, it can be reverted from then on. Returns the names of the limits whose buckets begin
+/// anew, by another strategy than before.
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
     resumed: Option<Resumed>,
-) -> Result<(), ReloadError> {
+) -> Result<Vec<String>, ReloadError> {
     for name in &candidate.looked.missing {
         warn!(
             interface = name.as_str(),
@@ -40,7 +41,9 @@ pub(super) async fn put_in_force(
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         announce(attachment);
     }
+    let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
     drop(datapath);
+    tell_begun_anew(&begun_anew);
     if let Some(carried) = previous.carried() {
         tell_carried(carried);
     }
@@ -49,7 +52,7 @@ pub(super) async fn put_in_force(
         None => daemon.datapath_mut().settle(previous)?,
     }
     memory::give_back();
-    Ok(())
+    Ok(begun_anew)
 }
 
 fn apply(
@@ -182,6 +185,16 @@ pub(super) fn announce(attachment: &Attachment) {
             "attached to {interface} in {mode} mode, which is several times slower: the driver \
              refused native mode ({reason})"
         ),
+    }
+}
+
+/// Says of limits that they have another strategy than before.
+pub(super) fn tell_begun_anew(limits: &[String]) {
+    for limit in limits {
+        warn!(
+            limit,
+            "{limit} has another strategy: its buckets begin anew, what was counted is forgotten"
+        );
     }
 }
 

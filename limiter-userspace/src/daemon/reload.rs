@@ -168,7 +168,7 @@ async fn try_reload(
     let missing = candidate.looked.missing.clone();
     let after_restart = after_restart(daemon, &candidate.config)?;
     let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
-    put_in_force(daemon, candidate, None).await?;
+    let begun_anew = put_in_force(daemon, candidate, None).await?;
     feeds.replace(daemon, read, begun_at);
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
@@ -176,6 +176,7 @@ async fn try_reload(
         generation: manifest.generation,
         limits: manifest.policy.limits.len(),
         overrides: manifest.policy.override_count(),
+        begun_anew,
         waiting_for: missing,
         after_restart,
         confirm_within_ns: daemon.history().unconfirmed_for_ns,

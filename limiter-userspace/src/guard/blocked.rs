@@ -85,7 +85,8 @@ fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
     policy
         .limits
         .iter()
-        .filter(|limit| limit.mode == Mode::Enforce && lockout::counts(policy, limit, guarded))
+        .filter(|limit| limit.mode == Mode::Enforce && limit.is_first_part())
+        .filter(|limit| lockout::counts(policy, limit, guarded))
         .filter_map(|limit| {
             let standing = policy.standing_with(limit, address);
             Blocked::new(address, whose, Some(&limit.name), &standing)

@@ -116,6 +116,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         role: guarded.why.role(),
         others: Vec::new(),
         budget,
+        strategy: limit.strategy,
         rate,
         least,
     })

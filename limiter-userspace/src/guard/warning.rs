@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr};
 
-use limiter_common::limit::Cost;
+use limiter_common::{limit::Cost, strategy::Strategy};
 
 use crate::policy::{OverrideId, Rate};
 
@@ -21,6 +21,8 @@ pub struct Warning {
     pub others: Vec<IpAddr>,
     /// Whose budget theirs is.
     pub budget: Budget,
+    /// The limit's strategy.
+    pub strategy: Strategy,
     /// The rate that holds for them.
     pub rate: Rate,
     /// The least that can be worked with.
@@ -61,10 +63,10 @@ impl fmt::Display for Warning {
         let Self {
             limit,
             address,
-            rate,
             least,
             ..
         } = self;
+        let rate = self.rate.shown(self.strategy);
         let (role, cost) = (self.role.name(), self.cost.name());
         write!(formatter, "limit {limit} would hold the {role} {address}")?;
         if !self.others.is_empty() {

@@ -8,7 +8,7 @@ use std::{
 use limiter_common::{
     bucket::{Bucket, BucketKey, BucketStore, Search, Updated},
     charge::Charge,
-    strategy::{Change, Wanted as _},
+    strategy::Change,
     table::{self, AGAIN, IN_ANOTHER_UNIT, Line, MISSING, unit_of},
 };
 
@@ -81,10 +81,6 @@ impl BucketStore for MemoryBuckets {
         self.read(found)
     }
 
-    fn refuse(&self, charge: &Charge<FoundBucket>) -> Updated {
-        self.update(charge, Change::Refuse(&charge.spend))
-    }
-
     fn spend(&self, charge: &Charge<FoundBucket>) -> Updated {
         self.update(charge, Change::Spend(&charge.spend))
     }
@@ -100,12 +96,12 @@ impl MemoryBuckets {
         let name = unit.into();
         table::update(
             || match self.buckets.borrow().get(&key) {
-                Some(bucket) => table::change(&bucket, name, &wanted),
+                Some(bucket) => table::change(&bucket, name, wanted),
                 None => MISSING,
             },
             || self.insert(charge.found, wanted),
             || match self.buckets.borrow().get(&key) {
-                Some(bucket) => table::exchange(&bucket, &self.units, name, charge.now_ns, &wanted),
+                Some(bucket) => table::exchange(&bucket, &self.units, name, charge.now_ns, wanted),
                 None => AGAIN,
             },
         )
@@ -118,16 +114,14 @@ impl MemoryBuckets {
             return Updated::Stored as u32;
         }
         let decision = wanted.apply(0);
-        let ended = decision.ended() as u32;
-        if decision.state == 0 {
-            // A bucket that owes nothing need not be there.
-            return ended;
+        if !decision.passes() {
+            return Updated::Declined as u32;
         }
         match self.buckets.borrow_mut().entry(key) {
             Entry::Occupied(_) => IN_ANOTHER_UNIT,
             Entry::Vacant(place) => {
                 place.insert(OneBucket::new(unit, decision.state));
-                ended
+                Updated::Stored as u32
             }
         }
     }

@@ -90,10 +90,6 @@ impl BucketStore for MemoryTable {
         table::find_stamp(self.line_count(), line, bucket, number, unit, found)
     }
 
-    fn refuse(&self, charge: &Charge<Spot>) -> Updated {
-        self.update(charge, Change::Refuse(&charge.spend))
-    }
-
     fn spend(&self, charge: &Charge<Spot>) -> Updated {
         match self.line(charge.found.line) {
             Some(line) if charge.spend.is_gcra() => table::spend(
@@ -118,11 +114,11 @@ impl MemoryTable {
     fn update(&self, charge: &Charge<Spot>, wanted: Change) -> Updated {
         match self.line(charge.found.line) {
             Some(line) => table::update(
-                || table::change(&line, charge.found.name, &wanted),
+                || table::change(&line, charge.found.name, wanted),
                 || self.insert(line, charge, wanted),
                 || {
                     let name = charge.found.name;
-                    table::exchange(&line, &self.units, name, charge.now_ns, &wanted)
+                    table::exchange(&line, &self.units, name, charge.now_ns, wanted)
                 },
             ),
             None => Updated::Unavailable,
@@ -134,7 +130,7 @@ impl MemoryTable {
             table: self,
             now_ns: charge.now_ns,
         };
-        table::insert(&line, &store, charge.found.name, &wanted, self.when_full)
+        table::insert(&line, &store, charge.found.name, wanted)
     }
 }
 
@@ -157,6 +153,10 @@ impl LineStore for At<'_> {
 
     fn has_odd_units(&self) -> bool {
         self.table.units.have_odd_units()
+    }
+
+    fn when_full(&self) -> WhenFull {
+        self.table.when_full
     }
 
     fn count_lossy_eviction(&self) {

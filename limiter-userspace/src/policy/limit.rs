@@ -16,15 +16,29 @@ use crate::text;
 /// How fast a bucket refills and how much it holds, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rate {
-    /// Tokens a full bucket holds.
+    /// Tokens a full bucket holds; of a window `count`.
     pub burst: u64,
-    /// Tokens added every `period_ns`.
+    /// Tokens added every `period_ns`, or admitted in a window of it.
     pub count: u64,
     /// The period in nanoseconds.
     pub period_ns: u64,
 }
 
-/// As it would be configured.
+impl Rate {
+    /// As it would be configured for a limit of that strategy: without a burst of what has none.
+    #[must_use]
+    pub fn shown(&self, strategy: Strategy) -> String {
+        match strategy {
+            Strategy::Gcra => self.to_string(),
+            Strategy::FixedWindow | Strategy::MovingWindow | Strategy::SlidingWindowCounter => {
+                let (count, period) = (self.count, text::period(self.period_ns));
+                format!("{{count: {count}, period: {period}}}")
+            }
+        }
+    }
+}
+
+/// As it would be configured, of a bucket that refills.
 impl fmt::Display for Rate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (burst, count, period) = (self.burst, self.count, text::period(self.period_ns));

@@ -3,10 +3,12 @@
 mod automatic_ban;
 mod compile;
 pub mod diff;
+mod implied;
 mod limit;
 mod list;
 mod matching;
 mod names;
+mod parts;
 pub mod serial;
 mod sieve;
 mod units;
@@ -22,10 +24,12 @@ pub(crate) use self::units::{KeptUnit, NoSuchUnit};
 pub use self::{
     automatic_ban::{AutomaticBan, BanMode, Escalation},
     compile::{CompileError, CompiledPolicy},
+    implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
     list::{List, Standing},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
+    parts::{configured_name, part_name},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveUse},
     units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},

@@ -85,9 +85,10 @@ impl fmt::Display for Overlap<'_> {
 }
 
 impl Policy {
-    /// Every use of a list, those that hold before any limit first.
+    /// Every use of a list, those that hold before any limit first; that of a limit of several
+    /// rates once.
     pub fn list_uses(&self) -> impl Iterator<Item = ListUse<'_>> {
-        let limits = self.limits.iter();
+        let limits = self.limits.iter().filter(|limit| limit.is_first_part());
         let by_limits = limits.map(|limit| (Some(&*limit.name), &limit.exclude, &limit.block));
         let all = std::iter::once((None, &self.exclude, &self.block)).chain(by_limits);
         all.flat_map(|(limit, exclude, block)| {

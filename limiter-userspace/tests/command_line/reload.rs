@@ -95,6 +95,52 @@ fn buckets_belong_to_names() -> Result<()> {
     Ok(())
 }
 
+/// What another strategy has counted means nothing, and whoever reloads is told.
+#[test]
+fn another_strategy_begins_anew() -> Result<()> {
+    let configuration = |strategy: &str, count: u64| {
+        format!(
+            "limits:
+  PacketsPerIPAddress: {{strategy: {strategy}, rate: {count}/hour; {}/day}}
+  PacketsPerIPv4Range: {{rate: 30/hour}}
+",
+            2 * count
+        )
+    };
+    let remaining = |pinned: &Pinned, expected: [u64; 3]| {
+        assert_remaining(
+            pinned,
+            &[
+                ("PacketsPerIPAddress", expected[0]),
+                ("PacketsPerIPAddress#2", expected[1]),
+                ("PacketsPerIPv4Range", expected[2]),
+            ],
+        )
+    };
+    let pinned = Pinned::start(&configuration("fixed-window", 10))?;
+    pinned.send(CLIENT, 4)?;
+    remaining(&pinned, [6, 16, 26])?;
+    // Other numbers of the same strategy: what was counted counts.
+    pinned.reload(&configuration("fixed-window", 12))?;
+    remaining(&pinned, [8, 20, 26])?;
+    pinned
+        .limiter
+        .configure(&configuration("sliding-window-counter", 12))?;
+    let told = pinned.limiter.show(&["reload"])?;
+    let log = pinned.limiter.log()?;
+    for limit in ["PacketsPerIPAddress", "PacketsPerIPAddress#2"] {
+        let anew = "its buckets begin anew, what was counted is forgotten";
+        let line = format!("{limit}: another strategy: {anew}\n");
+        ensure!(told.contains(&line), "{told}");
+        let line = format!("WARN {limit} has another strategy: {anew}");
+        ensure!(log.contains(&line), "{log}");
+    }
+    ensure!(!told.contains("PacketsPerIPv4Range"), "{told}");
+    remaining(&pinned, [12, 24, 26])?;
+    pinned.send(CLIENT, 5)?;
+    remaining(&pinned, [7, 19, 21])
+}
+
 /// What a failed reload says to who asks, and leaves behind.
 fn assert_refused(limiter: &Limiter, pair: &Pair, expected: &[&str]) -> Result<()> {
     let before = limiter.status()?;
@@ -201,6 +247,7 @@ fn the_answer_in_json() -> Result<()> {
                 "limits": 1,
                 "overrides": 0,
                 "waiting_for": [],
+                "begun_anew": [],
                 "after_restart": [],
                 "confirm_within_ns": null,
             }),

@@ -32,7 +32,7 @@ fn the_example_configurations_load() {
             );
         }
     }
-    assert_eq!(loaded, 7);
+    assert_eq!(loaded, 8);
 }
 
 /// What is kept of a configuration in files of our own, and sent to the command line.

@@ -34,7 +34,7 @@ fn names() {
              BytesPerIPv4Range, NewConnectionsPerIPv4Range, PacketsPerSubscriber, \
              BytesPerSubscriber, NewConnectionsPerSubscriber (or give it 'id' and 'cost')",
             "4:32: invalid burst '0', must be > 0",
-            "4:57: unknown field 'x', must be one of burst, count, period, mode, prefix-length, \
+            "4:57: unknown field 'x', must be one of burst, count, period, rate, strategy, mode, prefix-length, \
              exclude, block, ban, ip-rep, metrics, id, cost, match",
         ],
     );
@@ -55,11 +55,11 @@ fn empty_sections() {
     );
     check(
         "limits:\n",
-        &["1:7: expected a map of limit names to burst, count and period, found nothing"],
+        &["1:7: expected a map of limit names to burst, count and period, or rate, found nothing"],
     );
     check(
         "limits: []\n",
-        &["1:9: expected a map of limit names to burst, count and period, found a list"],
+        &["1:9: expected a map of limit names to burst, count and period, or rate, found a list"],
     );
     for overrides in ["{}", "[]"] {
         check(
@@ -70,8 +70,8 @@ fn empty_sections() {
     check(
         &format!("{LIMIT}overrides: 5"),
         &[
-            "2:12: expected a map of 'Name:id' to burst, count and period, or a list of overrides \
-           with 'ids', found the number '5'",
+            "2:12: expected a map of 'Name:id' to a rate, or a list of overrides \
+             with 'ids', found the number '5'",
         ],
     );
 }
@@ -134,7 +134,7 @@ fn definitions() {
             "7:53: invalid burst '5', must be at least 1514 bytes: a larger Ethernet frame than \
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
-            "8:40: unknown field 'priority', must be one of burst, count, period, mode, \
+            "8:40: unknown field 'priority', must be one of burst, count, period, rate, strategy, mode, \
              prefix-length, exclude, block, ban, ip-rep, metrics, id, cost, match",
         ],
     );
@@ -237,7 +237,7 @@ overrides:
 ",
         &[],
     );
-    let nothing = "limits nothing: it needs burst, count and period";
+    let nothing = "limits nothing: it needs burst, count and period, or rate";
     check(
         "limits:
   PacketsPerIPAddress: {mode: observe}
@@ -255,7 +255,7 @@ overrides:
         "limits: {PacketsPerIPAddress: {}}\noverrides: {PacketsPerIPAddres:10.0.0.1: ~}",
         &[
             "2:13: unknown limit 'PacketsPerIPAddres', did you mean 'PacketsPerIPAddress'?",
-            "2:42: expected burst, count and period, found nothing",
+            "2:42: expected burst, count and period, or rate, found nothing",
         ],
     );
     check(

@@ -147,8 +147,8 @@ fn missing_parts_of_a_rate() {
         &[
             "2:3: missing field 'period'",
             "3:3: missing fields 'burst', 'period'",
-            "4:20: expected burst, count and period, found nothing",
-            "5:22: expected burst, count and period, found the number '5'",
+            "4:20: expected burst, count and period, or rate, found nothing",
+            "5:22: expected burst, count and period, or rate, found the number '5'",
         ],
     );
 }

@@ -231,3 +231,79 @@ ip-rep:
     assert_eq!(shown["limits"][0]["ip_rep"], "other");
     assert_eq!(shown["limits"][0]["metrics"]["tag"], "x");
 }
+
+/// Limits of every strategy.
+const STRATEGIES: &str = "
+limits:
+  Bucket: {id: total, cost: packets, burst: 20, count: 10, period: 1m}
+  Fixed: {id: total, cost: packets, strategy: fixed-window, rate: 10/minute; 100/2 hours}
+  Moving: {id: total, cost: packets, strategy: moving-window, count: 10, period: 1m}
+  Sliding: {id: ipAddress, cost: packets, strategy: sliding-window-counter}
+overrides: {Sliding:10.0.0.1: {rate: 10/minute}}
+";
+
+#[test]
+fn strategies_and_what_they_admit_at_worst() {
+    let shown = check_text(STRATEGIES, &[]);
+    let lines: Vec<String> = shown
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "id limit mode id format cost strategy match burst count period one per at worst overrides",
+            "32 Bucket enforce total packets gcra – 20 10 1 min 6 s 30 0",
+            "33 Fixed enforce total packets fixed-window – – 10 1 min – 19 0",
+            "34 Fixed#2 enforce total packets fixed-window – – 100 2 h – 199 0",
+            "35 Moving enforce total packets moving-window – – 10 1 min – 10 0",
+            "36 Sliding enforce ipAddress packets sliding-window-counter – – – – – – 1",
+            "5 limits, 1 override; interfaces: none named: give them with -i",
+        ]
+    );
+    let shown: serde_json::Value =
+        serde_json::from_str(&check_text(STRATEGIES, &["--json"])).unwrap();
+    let [bucket, fixed] = [&shown["limits"][0], &shown["limits"][1]];
+    assert_eq!(bucket["strategy"], "gcra");
+    assert_eq!(bucket["at_worst"], 30);
+    assert_eq!(fixed["strategy"], "fixed-window");
+    assert_eq!(fixed["burst"], json!(null));
+    assert_eq!(fixed["count"], 10);
+    assert_eq!(fixed["emission_interval_ns"], json!(null));
+    assert_eq!(fixed["at_worst"], 19);
+}
+
+#[test]
+fn rates_that_another_leaves_nothing_to_do() {
+    let yaml = "
+limits:
+  Bucket: {id: total, cost: packets, rate: 10/minute; 10/hour}
+  Fixed: {id: total, cost: packets, strategy: fixed-window, rate: 10/minute; 10/hour}
+  Moving: {id: total, cost: packets, strategy: moving-window, rate: 2/second; 120/minute}
+  Other: {id: total, cost: packets, rate: 2/second; 10/minute}
+";
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("limiter.yaml");
+    fs::write(&file, yaml).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_limiter"))
+        .arg("check")
+        .arg(file)
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    // What else it warns of depends on the machine.
+    let told: Vec<_> = told
+        .lines()
+        .filter(|line| line.contains("rate '"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "warning: limit Bucket: the rate '10/minute' denies nothing that '10/hour' admits: \
+             leave it out",
+            "warning: limit Moving: the rate '120/minute' denies nothing that '2/second' admits: \
+             leave it out",
+        ]
+    );
+}

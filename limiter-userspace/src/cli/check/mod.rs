@@ -3,6 +3,7 @@
 mod bans;
 mod diff;
 mod lists;
+mod rates;
 mod sieves;
 
 use std::{
@@ -12,13 +13,16 @@ use std::{
 
 use clap::Args;
 use jiff::Timestamp;
-use limiter_common::{limit::IdFormat, strategy::gcra::Gcra};
+use limiter_common::{
+    limit::IdFormat,
+    strategy::{Strategy, gcra::Gcra},
+};
 use serde::Serialize;
 
 use self::{lists::CheckedLists, sieves::CheckedSieve};
 use super::{
     OutputArgs, ReadArgs, print_json,
-    render::{count, counted, duration, table},
+    render::{count, counted, duration, table_without},
 };
 use crate::{
     config::{self, Config},
@@ -52,13 +56,18 @@ struct Interned<'a> {
     /// That of the ranges, `None` if the ids are none.
     prefix_length: Option<u8>,
     cost: &'static str,
+    strategy: &'static str,
     /// `None`: every packet.
     #[serde(rename = "match")]
     matching: Option<&'a Match>,
+    /// `None`: it has no rate, or a window, which admits `count`.
     burst: Option<u64>,
     count: Option<u64>,
     period_ns: Option<u64>,
+    /// `None`: it has no rate, or a window, which admits at once what it admits.
     emission_interval_ns: Option<u64>,
+    /// The most that is admitted in any `period_ns`.
+    at_worst: Option<u64>,
     overrides: usize,
     /// `None`: it bans nobody.
     ban: Option<AutomaticBan>,
@@ -88,6 +97,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     CompiledPolicy::new(&config.policy)?;
     let lists = CheckedLists::of(&config);
     lists.warn(&config, Timestamp::now());
+    rates::warn(&config.policy);
     warn_of_lockouts(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
@@ -123,7 +133,8 @@ fn warn_of_lockouts(policy: &Policy) -> anyhow::Result<()> {
 impl<'a> Interned<'a> {
     fn new(limit: &'a Limit) -> Self {
         let rate = limit.default;
-        let gcra = rate.and_then(|rate| Gcra::new(rate.burst, rate.count, rate.period_ns));
+        let refilled = rate.filter(|_| limit.strategy == Strategy::Gcra);
+        let gcra = refilled.and_then(|rate| Gcra::new(rate.burst, rate.count, rate.period_ns));
         Self {
             id: limit.id.0,
             limit: &limit.name,
@@ -135,11 +146,13 @@ impl<'a> Interned<'a> {
                 IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => None,
             },
             cost: limit.cost.name(),
+            strategy: limit.strategy.name(),
             matching: (!limit.matching.is_everything()).then_some(&limit.matching),
-            burst: rate.map(|rate| rate.burst),
+            burst: refilled.map(|rate| rate.burst),
             count: rate.map(|rate| rate.count),
             period_ns: rate.map(|rate| rate.period_ns),
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
+            at_worst: rate.map(|rate| limit.strategy.most_in_a_period(rate.burst, rate.count)),
             overrides: limit.overrides.len(),
             ban: limit.ban,
             exclude: &limit.exclude,
@@ -157,13 +170,24 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
         "mode",
         "id format",
         "cost",
+        "strategy",
         "match",
         "burst",
         "count",
         "period",
         "one per",
+        "at worst",
         "overrides",
     ];
+    // They tell strategies apart.
+    let hidden: &[usize] = if limits
+        .iter()
+        .all(|limit| limit.strategy == Strategy::Gcra.name())
+    {
+        &[5, 11]
+    } else {
+        &[]
+    };
     let rows = limits.iter().map(|limit| {
         let none = || "–".to_owned();
         [
@@ -175,6 +199,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
                 None => limit.id_format.to_owned(),
             },
             limit.cost.to_owned(),
+            limit.strategy.to_owned(),
             limit
                 .matching
                 .as_ref()
@@ -183,12 +208,15 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
             limit.count.map_or_else(none, count),
             limit.period_ns.map_or_else(none, duration),
             limit.emission_interval_ns.map_or_else(none, duration),
+            limit.at_worst.map_or_else(none, count),
             count(limit.overrides as u64),
         ]
     });
     let mut out = io::stdout();
     if !limits.is_empty() {
-        writeln!(out, "{}", table(header, [0, 6, 7, 8, 9, 10], rows))?;
+        let right = [0, 7, 8, 9, 10, 11, 12];
+        let shown = table_without(hidden, header, right, rows);
+        writeln!(out, "{shown}")?;
     }
     bans::print(&mut out, &config.policy)?;
     sieves::print(&mut out, &sieves::sieves(&config.policy))?;

@@ -76,15 +76,15 @@ impl BucketMaps {
         };
         let is_there = || (0..WAYS).any(|way| table::is_same_bucket(line.name(way), name));
         table::update(
-            || table::change(&line, name, &wanted),
+            || table::change(&line, name, wanted),
             || {
                 // That of a full bucket, which need not be put in, would not see it.
                 if is_there() {
                     return IN_ANOTHER_UNIT;
                 }
-                table::insert(&line, at, name, &wanted, WhenFull::Evict)
+                table::insert(&line, at, name, wanted)
             },
-            || table::exchange(&line, at, name, at.now_ns, &wanted),
+            || table::exchange(&line, at, name, at.now_ns, wanted),
         )
     }
 }
@@ -129,6 +129,10 @@ impl LineStore for At<'_> {
 
     fn has_odd_units(&self) -> bool {
         self.units.have_odd_units()
+    }
+
+    fn when_full(&self) -> WhenFull {
+        WhenFull::Evict
     }
 
     fn count_lossy_eviction(&self) {

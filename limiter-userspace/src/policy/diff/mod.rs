@@ -1,5 +1,6 @@
 //! What one policy has other than another, and what becomes of the buckets.
 
+mod anew;
 mod lists;
 mod show;
 mod sieves;
@@ -12,10 +13,12 @@ use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat},
     reason::Action,
+    strategy::Strategy,
 };
 use serde::Serialize;
 
 pub use self::{
+    anew::begun_anew,
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
 };
@@ -83,6 +86,9 @@ pub struct Terms {
     /// What it counts.
     #[serde(with = "serial::CostForm")]
     pub cost: Cost,
+    /// By which rule it holds them to its rate.
+    #[serde(with = "serial::StrategyForm")]
+    pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]
     pub matching: Match,
@@ -113,6 +119,8 @@ pub enum Part {
     Id,
     /// [`Terms::cost`].
     Cost,
+    /// [`Terms::strategy`].
+    Strategy,
     /// [`Terms::matching`].
     Match,
     /// [`Terms::rate`].
@@ -141,6 +149,8 @@ pub enum BucketFate {
     DebtInTokens,
     /// Who owes what is forgotten: tokens of another kind, or of somebody else.
     Full,
+    /// What was counted by another strategy is forgotten.
+    Anew,
     /// They are full, unless the limit was there once and comes back.
     FullUnlessItWasThere,
     /// Nobody asks for them; they are there if the limit comes back under its name.
@@ -286,6 +296,7 @@ impl Terms {
         Self {
             id_format: limit.id_format,
             cost: limit.cost,
+            strategy: limit.strategy,
             matching: limit.matching.clone(),
             rate: limit.default,
             mode: limit.mode,
@@ -301,6 +312,7 @@ impl Terms {
         let parts = [
             (Part::Id, self.id_format != other.id_format),
             (Part::Cost, self.cost != other.cost),
+            (Part::Strategy, self.strategy != other.strategy),
             (Part::Match, self.matching != other.matching),
             (Part::Rate, self.rate != other.rate),
             (Part::Mode, self.mode != other.mode),
@@ -322,6 +334,7 @@ impl BucketFate {
             Change::Added => Self::FullUnlessItWasThere,
             Change::Removed => Self::SetAside,
             Change::Changed if differs(Part::Id) || differs(Part::Cost) => Self::Full,
+            Change::Changed if differs(Part::Strategy) => Self::Anew,
             Change::Changed if differs(Part::Rate) || !overrides.is_empty() => Self::DebtInTokens,
             Change::Changed => Self::Kept,
         }

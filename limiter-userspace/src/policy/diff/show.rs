@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use limiter_common::limit::IdFormat;
+use limiter_common::{limit::IdFormat, strategy::Strategy};
 
 use super::{
     BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
@@ -60,6 +60,7 @@ impl Part {
         match self {
             Self::Id => "id",
             Self::Cost => "cost",
+            Self::Strategy => "strategy",
             Self::Match => "match",
             Self::Rate => "rate",
             Self::Mode => "mode",
@@ -87,6 +88,7 @@ impl Display for LimitDiff {
                     detail(formatter, part.name(), &new.part(part))?;
                 }
                 for (part, is_there) in [
+                    (Part::Strategy, new.strategy != Strategy::default()),
                     (Part::Exclude, !new.exclude.is_empty()),
                     (Part::Block, !new.block.is_empty()),
                     (Part::Ban, new.ban.is_some()),
@@ -110,11 +112,16 @@ impl Display for LimitDiff {
 
 impl LimitDiff {
     fn fmt_overrides(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let strategies = [&self.old, &self.new].map(|terms| {
+            terms
+                .as_ref()
+                .map_or_else(Default::default, |terms| terms.strategy)
+        });
         let shown: Vec<_> = self
             .overrides
             .iter()
             .take(MOST)
-            .map(|other| (other.id.to_string(), other.change()))
+            .map(|other| (other.id.to_string(), other.change(strategies)))
             .collect();
         let width = shown.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
         for (id, change) in shown {
@@ -140,9 +147,10 @@ impl Terms {
                 }
             },
             Part::Cost => self.cost.name().to_owned(),
+            Part::Strategy => self.strategy.name().to_owned(),
             Part::Match if self.matching.is_everything() => "all".to_owned(),
             Part::Match => self.matching.to_string(),
-            Part::Rate => rate(self.rate),
+            Part::Rate => rate(self.rate, self.strategy),
             Part::Mode => self.mode.name().to_owned(),
             Part::Ban => (self.ban).map_or_else(|| "none".to_owned(), |ban| ban.to_string()),
             Part::IpRep => named(self.ip_rep.as_ref()),
@@ -159,6 +167,7 @@ impl BucketFate {
             Self::Kept => "stay as they are",
             Self::DebtInTokens => "stay; where a rate differs, as many tokens are owed as before",
             Self::Full => "begin full",
+            Self::Anew => "begin anew: what was counted by the other strategy is forgotten",
             Self::FullUnlessItWasThere => "begin full, or as they were if the limit comes back",
             Self::SetAside => "are set aside, for when the limit comes back",
         }
@@ -166,11 +175,13 @@ impl BucketFate {
 }
 
 impl OverrideDiff {
-    fn change(&self) -> String {
+    /// In words; `strategies` are those of the limit, before and from now on.
+    fn change(&self, strategies: [Strategy; 2]) -> String {
+        let (old, new) = (rate(self.old, strategies[0]), rate(self.new, strategies[1]));
         match (self.old, self.new) {
-            (None, new) => format!("added: {}", rate(new)),
-            (old, None) => format!("removed: {}", rate(old)),
-            (old, new) => format!("{} → {}", rate(old), rate(new)),
+            (None, _) => format!("added: {new}"),
+            (_, None) => format!("removed: {old}"),
+            _ => format!("{old} → {new}"),
         }
     }
 }
@@ -227,8 +238,8 @@ fn list_names(names: &[String]) -> String {
     }
 }
 
-fn rate(rate: Option<Rate>) -> String {
-    rate.map_or_else(|| "none".to_owned(), |rate| rate.to_string())
+fn rate(rate: Option<Rate>, strategy: Strategy) -> String {
+    rate.map_or_else(|| "none".to_owned(), |rate| rate.shown(strategy))
 }
 
 /// How many items of a list are not shown, if any.

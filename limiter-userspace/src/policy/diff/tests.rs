@@ -130,6 +130,38 @@ fn what_is_owed_in_other_tokens_is_forgotten() {
 }
 
 #[test]
+fn another_strategy_begins_anew() {
+    const ANEW: &str =
+        "         buckets   begin anew: what was counted by the other strategy is forgotten";
+    check(
+        |policy| {
+            policy.limits[0].strategy = Strategy::FixedWindow;
+            policy.limits[0].default = Some(rate(10));
+            policy.limits[0].overrides = vec![
+                overridden("192.0.2.1", 1),
+                overridden("192.0.2.2", 10),
+                overridden("192.0.2.3", 10),
+            ];
+        },
+        &[
+            "changed  limit Web",
+            "         strategy  gcra → fixed-window",
+            "         rate      {burst: 20, count: 10, period: 1500ms} → {count: 10, period: 1500ms}",
+            "         override  192.0.2.2  {burst: 2, count: 10, period: 1500ms} → {count: 10, period: 1500ms}",
+            "         override  192.0.2.3  added: {count: 10, period: 1500ms}",
+            ANEW,
+        ],
+    );
+    let old = Policy::from(vec![limit("Web"), limit("Dns"), limit("Gone")]);
+    let mut new = Policy::from(vec![limit("Web"), limit("Dns"), limit("New")]);
+    new.limits[0].default = None;
+    assert_eq!(begun_anew(&old, &new), [""; 0]);
+    new.limits[0].strategy = Strategy::MovingWindow;
+    new.limits[2].strategy = Strategy::MovingWindow;
+    assert_eq!(begun_anew(&old, &new), ["Web"]);
+}
+
+#[test]
 fn other_packets_or_another_mode_leave_the_buckets() {
     check(
         |policy| {
@@ -252,7 +284,7 @@ fn as_json() {
     new.block = vec!["us".to_owned()];
     let terms = |mode| {
         serde_json::json!({
-            "id": "ipAddress", "cost": "packets", "match": Match::default(), "mode": mode,
+            "id": "ipAddress", "cost": "packets", "strategy": "gcra", "match": Match::default(), "mode": mode,
             "rate": {"burst": 20, "count": 10, "period_ns": 1_500_000_000},
             "exclude": [], "block": [],
         })

@@ -1,0 +1,26 @@
+//! Rates that do nothing beside another.
+
+use std::io::{self, Write};
+
+use crate::{
+    config::rate::text::written,
+    policy::{Implied, Policy, Rate, configured_name},
+};
+
+/// Says on stderr which they are.
+pub(super) fn warn(policy: &Policy) {
+    let text = |rate: Option<Rate>| {
+        let rate = rate.map(|rate| written(rate.count, rate.period_ns));
+        rate.unwrap_or_default()
+    };
+    for Implied { limit, by } in policy.implied() {
+        let (rate, other) = (text(limit.default), text(by.default));
+        let name = configured_name(&limit.name);
+        // Nobody is left to be warned when stderr is gone.
+        let _ = writeln!(
+            io::stderr(),
+            "warning: limit {name}: the rate '{rate}' denies nothing that '{other}' admits: leave \
+             it out"
+        );
+    }
+}

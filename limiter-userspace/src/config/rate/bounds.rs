@@ -1,0 +1,202 @@
+//! What a count in a period, and a burst, can be.
+
+use limiter_common::{
+    limit::Cost,
+    strategy::{
+        Strategy,
+        gcra::{Gcra, MAX_BURST_OFFSET, MAX_TOKENS_PER_NS},
+        moving_window::MAX_PERIOD,
+    },
+};
+
+use super::{BURST, COUNT, Held, PERIOD};
+
+/// The longest Ethernet frame without jumbo frames or a VLAN tag, in bytes as the limits
+/// count them: 14 of header, 1500 of payload, without the checksum.
+const LARGEST_FRAME: u64 = 1514;
+
+/// Of a period.
+const TOO_LONG: &str = "must be at most 1281023h: that is 146 years";
+
+/// The same, of a moving window.
+const TOO_LONG_TO_MOVE: &str =
+    "must be at most 10007h for strategy moving-window: that is 416 days";
+
+/// Which of the parts do not fit the limit or each other, and what would be right. `None`
+/// is a part that is missing or wrong by itself, and nothing is said of it.
+pub(super) fn wrong_parts(
+    held: Held,
+    burst: Option<u64>,
+    count: Option<u64>,
+    period_ns: Option<u64>,
+) -> Vec<(&'static str, String)> {
+    match held.strategy {
+        None => Vec::new(),
+        Some(Strategy::Gcra) => wrong_of_gcra(held.cost, burst, count, period_ns),
+        Some(strategy) => wrong_of_window(strategy, held.cost, count, period_ns),
+    }
+}
+
+/// The same, of a window that admits `count` in `period_ns`.
+fn wrong_of_window(
+    strategy: Strategy,
+    cost: Option<Cost>,
+    count: Option<u64>,
+    period_ns: Option<u64>,
+) -> Vec<(&'static str, String)> {
+    let mut wrong = Vec::new();
+    let (longest, too_long) = match strategy {
+        Strategy::MovingWindow => (MAX_PERIOD, TOO_LONG_TO_MOVE),
+        _ => (MAX_BURST_OFFSET, TOO_LONG),
+    };
+    if period_ns.is_some_and(|period_ns| period_ns > longest) {
+        wrong.push((PERIOD, too_long.to_owned()));
+    }
+    let Some(count) = count else {
+        return wrong;
+    };
+    let most = strategy.largest_count();
+    if cost == Some(Cost::Bytes) && count < LARGEST_FRAME {
+        let message = format!(
+            "must be at least {LARGEST_FRAME} bytes: a larger Ethernet frame than the window \
+             admits could never pass"
+        );
+        wrong.push((COUNT, message));
+    } else if count > most {
+        let instead = match strategy {
+            Strategy::MovingWindow => {
+                ", which keeps when each came: use sliding-window-counter or gcra"
+            }
+            Strategy::SlidingWindowCounter => ": use fixed-window or gcra",
+            Strategy::FixedWindow | Strategy::Gcra => "",
+        };
+        let name = strategy.name();
+        let message = format!("must be at most {most} for strategy {name}{instead}");
+        wrong.push((COUNT, message));
+    }
+    wrong
+}
+
+/// The same, of a bucket.
+fn wrong_of_gcra(
+    cost: Option<Cost>,
+    burst: Option<u64>,
+    count: Option<u64>,
+    period_ns: Option<u64>,
+) -> Vec<(&'static str, String)> {
+    let mut wrong = Vec::new();
+    let mut burst = burst;
+    if let (Some(Cost::Bytes), Some(1..LARGEST_FRAME)) = (cost, burst) {
+        wrong.push((
+            BURST,
+            format!(
+                "must be at least {LARGEST_FRAME} bytes: a larger Ethernet frame than the \
+                 burst could never pass"
+            ),
+        ));
+        burst = None;
+    }
+    let Some(period_ns) = period_ns else {
+        return wrong;
+    };
+    if period_ns > MAX_BURST_OFFSET {
+        wrong.push((PERIOD, TOO_LONG.to_owned()));
+        return wrong;
+    }
+    let (Some(cost), Some(count)) = (cost, count) else {
+        return wrong;
+    };
+    let per_ns = tokens_per_ns(cost);
+    let most = per_ns.saturating_mul(period_ns);
+    if count > most {
+        wrong.push((
+            COUNT,
+            format!("must be at most {most} for this period: {per_ns} a nanosecond"),
+        ));
+        return wrong;
+    }
+    let Some(burst) = burst else {
+        return wrong;
+    };
+    // The datapath's own arithmetic says how much fits its 64 bits.
+    if let Some(one) = Gcra::new(1, count, period_ns) {
+        let most = MAX_BURST_OFFSET / one.emission_interval;
+        if burst > most {
+            wrong.push((
+                BURST,
+                format!(
+                    "must be at most {most} for this count and period: a larger bucket would \
+                     take over a century to refill"
+                ),
+            ));
+        }
+    }
+    wrong
+}
+
+/// The most tokens a nanosecond that a limit may add.
+///
+/// Packets and connections come at most one a nanosecond: the clock tells no two of them
+/// apart within one, and no interface carries that many. Bytes come faster than the clock
+/// ticks (1 GB/s is one a nanosecond); there the datapath counts in fractions of a
+/// nanosecond, down to the one that its 64 bits allow.
+const fn tokens_per_ns(cost: Cost) -> u64 {
+    match cost {
+        Cost::Packets | Cost::NewConnections => 1,
+        Cost::Bytes => MAX_TOKENS_PER_NS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::strategy::{Budget, Strategy};
+
+    use super::*;
+    use proptest::prelude::{Strategy as _, *};
+
+    fn any_cost() -> impl proptest::strategy::Strategy<Value = Cost> {
+        prop_oneof![
+            Just(Cost::Packets),
+            Just(Cost::Bytes),
+            Just(Cost::NewConnections)
+        ]
+    }
+
+    /// Numbers of every magnitude.
+    fn number() -> impl proptest::strategy::Strategy<Value = u64> {
+        (1u64..=i64::MAX as u64, 0u32..63).prop_map(|(value, shift)| (value >> shift).max(1))
+    }
+
+    proptest! {
+        #[test]
+        fn the_datapath_can_count_every_accepted_rate(
+            cost in any_cost(), burst in number(), count in number(), period_ns in number(),
+        ) {
+            if wrong_of_gcra(Some(cost), Some(burst), Some(count), Some(period_ns)).is_empty() {
+                prop_assert!(Gcra::new(burst, count, period_ns).is_some());
+            }
+        }
+
+        #[test]
+        fn windows_are_accepted_that_the_datapath_can_count(
+            strategy in prop::sample::select(Strategy::ALL[1..].to_vec()),
+            count in number(),
+            period_ns in number(),
+        ) {
+            let wrong = wrong_of_window(strategy, Some(Cost::Packets), Some(count), Some(period_ns));
+            let budget = Budget::new(strategy, count, count, period_ns);
+            prop_assert_eq!(wrong.is_empty(), budget.is_some(), "{:?}", wrong);
+        }
+
+        #[test]
+        fn no_more_is_refused_than_the_datapath_needs(
+            burst in LARGEST_FRAME..1 << 62, count in number(), period_ns in number(),
+        ) {
+            prop_assume!(period_ns <= MAX_BURST_OFFSET);
+            if Gcra::new(burst, count, period_ns).is_some() {
+                let wrong = wrong_of_gcra(Some(Cost::Bytes), Some(burst), Some(count), Some(period_ns));
+                prop_assert_eq!(wrong, vec![]);
+            }
+        }
+    }
+}
