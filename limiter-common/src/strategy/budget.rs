@@ -170,9 +170,11 @@ impl Budget {
             },
             Strategy::MovingWindow => {
                 let cursor = Cursor::of_state(state, now_ns);
-                let counted =
-                    (1..=self.window.count).filter(|nth| log.nth_last(cursor, *nth) > now_ns);
-                let oldest = log.nth_last(cursor, self.window.count);
+                // Those before may have passed under a longer period; they count no longer than
+                // the last one.
+                let tat = |nth| log.nth_last(cursor, nth).min(cursor.last);
+                let counted = (1..=self.window.count).filter(|nth| tat(*nth) > now_ns);
+                let oldest = tat(self.window.count);
                 Report {
                     remaining: self.window.count - counted.count() as u64,
                     retry_in_ns: (cost <= 1).then(|| oldest.saturating_sub(now_ns)),

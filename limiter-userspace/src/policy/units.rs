@@ -194,20 +194,20 @@ impl TryFrom<Vec<KeptUnit>> for Units {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::strategy::{Budget, Strategy};
+    use limiter_common::strategy::{Budget, Strategy, gcra::Gcra};
 
     use super::*;
 
     /// One token in as many nanoseconds.
     fn even(interval: u32) -> Unit {
-        let gcra = Budget::new(Strategy::Gcra, 1, 1, interval.into()).unwrap();
-        Unit::new(&gcra, Cost::Packets)
+        let gcra = Gcra::new(1, 1, interval.into()).unwrap();
+        Unit::new(&Budget::of_gcra(gcra), Cost::Packets)
     }
 
     /// As many tokens in a little more than as many nanoseconds: in ticks of its own.
     fn odd(count: u32) -> Unit {
-        let gcra = Budget::new(Strategy::Gcra, 1, count.into(), u64::from(count) + 1).unwrap();
-        Unit::new(&gcra, Cost::Packets)
+        let gcra = Gcra::new(1, count.into(), u64::from(count) + 1).unwrap();
+        Unit::new(&Budget::of_gcra(gcra), Cost::Packets)
     }
 
     #[test]
@@ -228,14 +228,14 @@ mod tests {
 
     #[test]
     fn what_a_token_is_makes_another_unit() {
-        let gcra = Budget::new(Strategy::Gcra, 1, 1, 5).unwrap();
+        let gcra = Gcra::new(1, 1, 5).unwrap();
         let units = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
-        let units = units.map(|cost| Unit::new(&gcra, cost));
+        let units = units.map(|cost| Unit::new(&Budget::of_gcra(gcra), cost));
         let (_, numbers) = Units::default().intern(&units).unwrap();
         assert_eq!(numbers, [0, 1, 2]);
         // The burst does not.
-        let larger = Budget::new(Strategy::Gcra, 9, 1, 5).unwrap();
-        assert_eq!(Unit::new(&larger, Cost::Bytes), units[1]);
+        let larger = Gcra::new(9, 1, 5).unwrap();
+        assert_eq!(Unit::new(&Budget::of_gcra(larger), Cost::Bytes), units[1]);
     }
 
     #[test]
@@ -258,9 +258,16 @@ mod tests {
         assert_eq!(next.unit(1), Some(&even(2)));
     }
 
+    /// One of a window.
+    fn window() -> Unit {
+        let budget = Budget::new(Strategy::SlidingWindowCounter, 0, 10, 100).unwrap();
+        Unit::new(&budget, Cost::Packets)
+    }
+
     #[test]
     fn are_kept_as_a_list() {
-        let (units, _) = Units::default().intern(&[even(5), odd(3)]).unwrap();
+        let first = [even(5), odd(3), window(), Unit::of_stamps(Cost::Packets)];
+        let (units, _) = Units::default().intern(&first).unwrap();
         let (units, _) = units.intern(&[even(6)]).unwrap();
         let kept = serde_json::to_string(&units).unwrap();
         let read: Units = serde_json::from_str(&kept).unwrap();

@@ -21,5 +21,6 @@ mod random;
 mod refill;
 mod restore;
 mod sieve;
+mod strategies;
 mod units;
 mod worked_example;

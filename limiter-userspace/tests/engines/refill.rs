@@ -3,7 +3,7 @@
 use std::{net::IpAddr, thread};
 
 use anyhow::{Context as _, Result};
-use limiter_common::{bucket::BucketKey, gcra::Gcra, limit::BUILT_IN, reason::Reason};
+use limiter_common::{bucket::BucketKey, limit::BUILT_IN, reason::Reason, strategy::Budget};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
     datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps},
@@ -22,7 +22,7 @@ struct One {
     maps: SharedMaps,
     frame: Vec<u8>,
     key: BucketKey,
-    gcra: Gcra,
+    budget: Budget,
     units: Units,
 }
 
@@ -50,7 +50,7 @@ impl One {
             maps,
             frame: Frame::new(source, "10.0.0.2".parse()?).udp(1, 2, b"x")?,
             key: BucketKey::of_source(BUILT_IN[0].id, source.into(), 32),
-            gcra: tables.rates[0],
+            budget: tables.rates[0],
             units: tables.units,
         })
     }
@@ -62,17 +62,17 @@ impl One {
 
     fn refund(&self, tokens: u64) -> Result<()> {
         let buckets = self.maps.buckets();
-        buckets.give_back(&self.key, &self.gcra, Some(tokens), &self.units, NOW)?;
+        buckets.give_back(&self.key, &self.budget, Some(tokens), &self.units, NOW)?;
         Ok(())
     }
 
     /// The tokens that the bucket owes.
     fn owed(&self) -> Result<u64> {
         let bucket = self.maps.bucket(&self.key)?.context("a bucket")?;
-        assert_eq!(bucket.unit, self.gcra.unit);
-        let debt = bucket.state - self.gcra.ticks(NOW);
-        assert_eq!(debt % self.gcra.emission_interval, 0, "whole tokens");
-        Ok(debt / self.gcra.emission_interval)
+        assert_eq!(bucket.unit, self.budget.unit);
+        let debt = bucket.state - self.budget.gcra.ticks(NOW);
+        assert_eq!(debt % self.budget.gcra.emission_interval, 0, "whole tokens");
+        Ok(debt / self.budget.gcra.emission_interval)
     }
 }
 
@@ -132,8 +132,8 @@ fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
         one.spend(10)?;
         let limit = Limit::of_built_in(&BUILT_IN[0], Some(twice_as_fast));
         let tables = CompiledPolicy::with_units(&Policy::from(vec![limit]), &one.units)?;
-        assert_ne!(tables.rates[0].unit, one.gcra.unit);
-        (one.gcra, one.units) = (tables.rates[0], tables.units);
+        assert_ne!(tables.rates[0].unit, one.budget.unit);
+        (one.budget, one.units) = (tables.rates[0], tables.units);
         one.refund(3)?;
         assert_eq!(one.owed()?, 7);
     }

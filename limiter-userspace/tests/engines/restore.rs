@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use anyhow::Result;
-use limiter_common::{bucket::BucketKey, gcra::Gcra, limit::BUILT_IN};
+use limiter_common::{bucket::BucketKey, limit::BUILT_IN, strategy::Budget};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
     datapath::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps},
@@ -87,18 +87,18 @@ impl Program {
     fn owed(&self, source: u32, now_ns: u64) -> Result<[u64; 2]> {
         let mut owed = [0; 2];
         for (slot, owed) in owed.iter_mut().enumerate() {
-            let gcra = self.gcra(slot);
+            let budget = self.budget(slot);
             let limit = BUILT_IN[2 * slot].id;
             let key =
                 BucketKey::of_source(limit, std::net::IpAddr::from(address(source)).into(), 32);
             let bucket = self.maps.bucket(&key)?;
             let state = bucket.map_or(0, |bucket| bucket.state);
-            *owed = state.saturating_sub(gcra.ticks(now_ns));
+            *owed = state.saturating_sub(budget.gcra.ticks(now_ns));
         }
         Ok(owed)
     }
 
-    fn gcra(&self, slot: usize) -> &Gcra {
+    fn budget(&self, slot: usize) -> &Budget {
         &self.policy.rates[slot]
     }
 }
@@ -123,7 +123,7 @@ fn debts_are_the_same_but_for_the_time_that_has_passed() -> Result<()> {
         let mut before = Program::new(from, 65_536, None)?;
         before.spend(SOURCES)?;
         let debts = before.capture()?;
-        assert_eq!(debts.stored.len() as u64, BUCKETS);
+        assert_eq!(debts.count(), BUCKETS);
         for (passed, hours, full) in [(0, 0, 0), (1, 0, 0), (3 * HOUR, 3, SOURCES + 3)] {
             let after = Program::new(to, 65_536, Some(&debts))?;
             let restored = after.restore(&debts, passed)?;
@@ -135,7 +135,7 @@ fn debts_are_the_same_but_for_the_time_that_has_passed() -> Result<()> {
             assert_eq!(restored, expected, "{from:?} to {to:?} after {passed} ns");
             for source in 1..=SOURCES {
                 let [by_packets, by_bytes] = before.owed(source, BEFORE)?;
-                let passed = [passed, after.gcra(1).ticks(passed)];
+                let passed = [passed, after.budget(1).gcra.ticks(passed)];
                 let expected = [
                     by_packets.saturating_sub(passed[0]),
                     by_bytes.saturating_sub(passed[1]),
@@ -185,7 +185,7 @@ fn a_larger_table() -> Result<()> {
     let mut before = Program::new(Store::Table, 4_096, None)?;
     before.spend(SOURCES)?;
     let debts = before.capture()?;
-    let captured = debts.stored.len() as u64;
+    let captured = debts.count();
     for times in [2, 16] {
         let after = Program::new(Store::Table, 4_096 * times, Some(&debts))?;
         let restored = after.restore(&debts, 0)?;

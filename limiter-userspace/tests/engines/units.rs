@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result};
 use limiter_common::{
     bucket::{Bucket, BucketKey},
     charge::account,
-    gcra::Level,
     limit::{BUILT_IN, Cost},
     reason::Reason::{OverLimit, WithinLimits},
+    strategy::{Level, moving_window::Log},
 };
 use limiter_userspace::{
     config::Store,
@@ -73,10 +73,10 @@ fn level(engines: &Engines, slot: u32) -> Result<Level> {
     let (frame, keys) = source()?;
     let tables = engines.tables();
     let packet = classified(tables, &frame).context("a good packet")?;
-    let gcra = account(tables, &packet, slot).context("a limit")?.gcra;
+    let budget = account(tables, &packet, slot).context("a limit")?.budget;
     let bucket = bucket(engines, &keys[slot as usize])?;
-    let tat = tables.units.tat(bucket, gcra.unit, START);
-    Ok(gcra.level(gcra.ticks(START), Some(tat)))
+    let state = tables.units.state(bucket, budget.unit, START);
+    Ok(budget.level(START, Some(state), &Log::EMPTY))
 }
 
 /// Spends so many tokens under one limit; under the next one so many are left, and no more pass.

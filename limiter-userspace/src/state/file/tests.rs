@@ -73,9 +73,17 @@ fn a_sieve_s_ages_go_on() {
     assert_eq!(added(3, 1), [1, 0, 2]);
 }
 
-fn snapshot(stored: StoredDebts) -> Snapshot {
-    let gcra = Budget::new(Strategy::Gcra, 1, 3, 10).unwrap();
-    let units = [Unit::new(&gcra, Cost::Packets)];
+fn snapshot(has_windows: bool, stored: StoredDebts) -> Snapshot {
+    let unit = |strategy, count| {
+        let budget = Budget::new(strategy, 1, count, 10).unwrap();
+        Unit::new(&budget, Cost::Packets)
+    };
+    let mut units = vec![unit(Strategy::Gcra, 3)];
+    if has_windows {
+        units.push(unit(Strategy::MovingWindow, 5));
+        units.push(Unit::of_stamps(Cost::Packets));
+        units.push(unit(Strategy::FixedWindow, 7));
+    }
     Snapshot {
         saved_at: "2026-03-01T12:00:00.123456789Z".parse().unwrap(),
         names: Names::default().intern(["Dns"]).unwrap(),
@@ -112,14 +120,15 @@ fn of_table() -> Snapshot {
         name,
         owed: u64::MAX,
     };
-    snapshot(StoredDebts::Table(TableDebts {
+    let table = TableDebts {
         hash_key: HashKey {
             first: 1,
             second: u64::MAX,
         },
         lines: 1024,
         debts: vec![debt(0, 7), debt(1023, u64::MAX)],
-    }))
+    };
+    snapshot(true, StoredDebts::Table(table))
 }
 
 fn of_hash() -> Snapshot {
@@ -130,13 +139,15 @@ fn of_hash() -> Snapshot {
         BucketKey::of_source(id, address("2001:db8:1::"), 48),
         BucketKey::of_subscriber(id, u64::MAX),
         BucketKey::of_interface(id, 3),
+        BucketKey::of_interface(id, 3).of_stamp(0),
+        BucketKey::of_subscriber(id, 3).of_stamp(127),
     ];
     let debts = keys.map(|key| HashDebt {
         key,
         unit: 0x8000,
         owed: 5,
     });
-    snapshot(StoredDebts::Hash(debts.into()))
+    snapshot(true, StoredDebts::Hash(debts.into()))
 }
 
 /// A directory, and a state file in it.
@@ -169,26 +180,56 @@ fn what_is_saved_is_loaded() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// The version before has neither bans nor sieves.
+/// A state file of a version before, with these sections.
+fn old_bytes(version: u8, sections: &[&[u8]]) -> Vec<u8> {
+    let sections = sections.concat();
+    let mut bytes = b"limiter\0".to_vec();
+    bytes.extend(u32::from(version).to_le_bytes());
+    bytes.extend((sections.len() as u64).to_le_bytes());
+    bytes.extend(sections);
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    bytes
+}
+
+/// Their debts know neither layouts nor stamps; version 1 has neither bans nor sieves.
 #[test]
-fn what_version_1_has_saved_is_loaded() {
+fn what_the_versions_before_have_saved_is_loaded() {
+    let unit = Budget::new(Strategy::Gcra, 1, 3, 10).unwrap();
+    let unit = Unit::new(&unit, Cost::Packets);
+    let units = vec![(
+        0x8000_u32,
+        unit.interval,
+        unit.ticks_per_ns.parts(),
+        unit.ns_per_tick.parts(),
+        unit.cost,
+        true,
+    )];
+    // The variant of the hash map; of its debts the limit, the owner, the unit, and what it owes.
+    let debts = vec![(32_u16, (1_u32, 77_u64), 0x8000_u32, 5_u64)];
+    let sets = vec![(Some("eth0"), units, (1_u32, debts))];
+    let sets = postcard::to_stdvec(&sets).unwrap();
+    let expected = snapshot(
+        false,
+        StoredDebts::Hash(vec![HashDebt {
+            key: BucketKey::of_subscriber(LimitId(32), 77),
+            unit: 0x8000,
+            owed: 5,
+        }]),
+    );
+    let head = postcard::to_stdvec(&(expected.saved_at, &expected.names)).unwrap();
+    let bans = postcard::to_stdvec(&expected.bans).unwrap();
+    let sieves = postcard::to_stdvec(&expected.sieves).unwrap();
     let (_directory, file) = place();
-    let snapshot = Snapshot {
+    let version_2 = old_bytes(2, &[&head, &sets, &bans, &sieves]);
+    fs::write(file.path(), version_2).unwrap();
+    assert_eq!(file.load().unwrap().as_ref(), Some(&expected));
+    fs::write(file.path(), old_bytes(1, &[&head, &sets])).unwrap();
+    let expected = Snapshot {
         bans: Vec::new(),
         sieves: Vec::new(),
-        ..of_table()
+        ..expected
     };
-    let mut bytes = format::encode(&snapshot).unwrap();
-    bytes.truncate(bytes.len() - 4);
-    for _ in 0..2 {
-        assert_eq!(bytes.pop(), Some(0), "an empty section");
-    }
-    let length = (bytes.len() - 20) as u64;
-    bytes[8] = 1;
-    bytes[12..20].copy_from_slice(&length.to_le_bytes());
-    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
-    fs::write(file.path(), bytes).unwrap();
-    assert_eq!(file.load().unwrap(), Some(snapshot));
+    assert_eq!(file.load().unwrap(), Some(expected));
 }
 
 #[test]
@@ -232,7 +273,7 @@ fn every_changed_byte_is_seen() {
                 let expected = match index {
                     0..8 => "it is no state file of limiter's",
                     // An older version is read, and there is no version 0.
-                    8..12 if u32::from_le_bytes(bytes[8..12].try_into().unwrap()) > 2 => {
+                    8..12 if u32::from_le_bytes(bytes[8..12].try_into().unwrap()) > 3 => {
                         "it is of version "
                     }
                     12..20 => "it has ",
@@ -266,10 +307,10 @@ fn every_missing_or_added_byte_is_seen() {
 fn strange_files() {
     assert_eq!(refused(b"limits: {}\n"), "it is no state file of limiter's");
     let mut newer = format::encode(&of_table()).unwrap();
-    newer[8] = 3;
+    newer[8] = 4;
     assert_eq!(
         refused(&newer),
-        "it is of version 3, and this limiter knows versions up to 2"
+        "it is of version 4, and this limiter knows versions up to 3"
     );
     let mut endless = format::encode(&of_table()).unwrap();
     endless[12..20].fill(0xff);
