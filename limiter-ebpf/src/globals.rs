@@ -29,7 +29,7 @@ pub(crate) fn shape() -> &'static Shape {
     // says in which line it is: if the next instruction is of another line, the kernel refuses
     // to have two for one.
     unsafe {
-        asm!("", inout("r0") shape, options(pure, readonly, nostack, preserves_flags));
+        asm!("", inout("r3") shape, options(pure, readonly, nostack, preserves_flags));
     }
     // SAFETY: it is still the static's address.
     unsafe { &*shape }

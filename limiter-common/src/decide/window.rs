@@ -8,9 +8,8 @@ use crate::{
     bucket::{ATTEMPTS, BucketStore, Updated},
     charge::{Charge, Workspace},
     strategy::{
-        self, Decision, Strategy, fixed_window,
+        self, Decision, Strategy,
         moving_window::{self, Cursor},
-        sliding_window_counter,
     },
 };
 
@@ -70,23 +69,15 @@ pub fn decide_window<B: BucketStore>(
     steps.lacks_stamp = 0;
     let decision = match charge.spend.strategy() {
         Strategy::MovingWindow => moving(buckets, charge, steps, state, wanted),
-        Strategy::FixedWindow => match wanted {
-            WindowChange::Spend => fixed_window::decide(&charge.spend, state),
+        strategy => match wanted {
+            WindowChange::Spend => charge.spend.apply(state),
             // A fixed window counts what it refuses as it counts what it lets pass.
-            WindowChange::Refuse => {
-                Decision::refuse(fixed_window::decide(&charge.spend, state).state, 1)
+            WindowChange::Refuse if matches!(strategy, Strategy::FixedWindow) => {
+                Decision::refuse(charge.spend.apply(state).state, 1)
             }
-            WindowChange::Refund => Decision::pass(fixed_window::undo(&charge.spend, state)),
-        },
-        Strategy::SlidingWindowCounter => match wanted {
-            WindowChange::Spend => sliding_window_counter::decide(&charge.spend, state),
             WindowChange::Refuse => Decision::refuse(state, 1),
-            WindowChange::Refund => {
-                Decision::pass(sliding_window_counter::undo(&charge.spend, state))
-            }
+            WindowChange::Refund => Decision::pass(charge.spend.undo(state)),
         },
-        // The stores do that themselves.
-        Strategy::Gcra => Decision::refuse(state, strategy::NEVER),
     };
     steps.swap.found = charge.found;
     steps.swap.now_ns = charge.now_ns;

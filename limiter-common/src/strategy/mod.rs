@@ -4,15 +4,19 @@
 //! is what chooses between them, and what a bucket store needs to know of any.
 
 mod budget;
-pub(crate) mod fixed_window;
+mod fixed_window;
 pub mod gcra;
 mod layout;
 mod level;
 pub mod moving_window;
-pub(crate) mod sliding_window_counter;
+#[cfg(not(target_arch = "bpf"))]
+mod refund;
+mod sliding_window_counter;
 mod spend;
 mod window;
 
+#[cfg(not(target_arch = "bpf"))]
+pub(crate) use self::window::Seen;
 pub use self::{
     budget::{Budget, LargerThanBudget},
     layout::Layout,

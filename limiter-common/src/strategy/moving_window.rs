@@ -79,6 +79,24 @@ impl Cursor {
         if state == u64::MAX { self.next } else { state }
     }
 
+    /// Where the log stands without the `count` packets that passed last; at its beginning, if by the
+    /// time `now`, in nanoseconds, none of the others counts.
+    #[cfg(not(target_arch = "bpf"))]
+    #[must_use]
+    pub fn without_last(self, count: u64, log: &Log, now: u64) -> Self {
+        let last = if count < STAMPS {
+            log.nth_last(self, count + 1)
+        } else {
+            0
+        };
+        if last > now {
+            let next = self.stamp(count);
+            Self { next, last }
+        } else {
+            Self { next: 0, last: 0 }
+        }
+    }
+
     /// The number of the stamp of the packet that passed as the `nth` last, up to [`STAMPS`]; the
     /// last one is the first last.
     #[must_use]
@@ -139,12 +157,19 @@ impl Log {
         Ok(log)
     }
 
+    /// The stamp of that number; 0: there is none.
+    #[must_use]
+    pub fn stamp(&self, number: u64) -> u64 {
+        let number = usize::try_from(number).unwrap_or_default();
+        self.stamps[number % LOG_LENGTH]
+    }
+
     /// The TAT of the packet that passed as the `nth` last.
     pub(super) fn nth_last(&self, cursor: Cursor, nth: u64) -> u64 {
         if nth == 1 {
-            return cursor.last;
+            cursor.last
+        } else {
+            self.stamp(cursor.stamp(nth))
         }
-        let number = usize::try_from(cursor.stamp(nth)).unwrap_or_default();
-        self.stamps[number % LOG_LENGTH]
     }
 }

@@ -1,6 +1,6 @@
 //! What is to become of a bucket's state: a decision that a store may have to repeat.
 
-use super::{Layout, Strategy, gcra, window::Window};
+use super::{Layout, Strategy, fixed_window, gcra, sliding_window_counter, window::Window};
 use crate::bucket::Updated;
 
 /// How long to wait for what never passes.
@@ -181,6 +181,32 @@ impl Spend {
             period: self.period,
             layout: self.layout,
             reserved: 0,
+        }
+    }
+
+    /// Decides on a bucket in that state, and on no more than that: of a moving window it takes its
+    /// log, and it refuses here.
+    #[must_use]
+    #[inline(always)]
+    pub const fn apply(&self, state: u64) -> Decision {
+        match self.strategy() {
+            Strategy::Gcra => self.gcra().decide(state),
+            Strategy::FixedWindow => fixed_window::decide(self, state),
+            Strategy::SlidingWindowCounter => sliding_window_counter::decide(self, state),
+            Strategy::MovingWindow => Decision::refuse(state, NEVER),
+        }
+    }
+
+    /// The state of a bucket that gets it back. One that has refilled in between is not overfilled;
+    /// a moving window is told how by [`super::moving_window`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn undo(&self, state: u64) -> u64 {
+        match self.strategy() {
+            Strategy::Gcra => self.gcra().undo(state),
+            Strategy::FixedWindow => fixed_window::undo(self, state),
+            Strategy::SlidingWindowCounter => sliding_window_counter::undo(self, state),
+            Strategy::MovingWindow => state,
         }
     }
 

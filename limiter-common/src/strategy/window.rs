@@ -21,13 +21,13 @@ pub struct Window {
 
 /// A window at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// How long the current bucket lasts yet, in ticks; 0: there is none.
-    pub(super) left: u64,
+    pub(crate) left: u64,
     /// What was counted in it.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// What was counted in the one before.
-    pub(super) previous: u64,
+    pub(crate) previous: u64,
 }
 
 impl Seen {
@@ -73,7 +73,7 @@ impl Window {
     /// be ahead of this one's. Of a sliding window counter, one that has ended less than a period
     /// ago is the one before.
     #[inline(always)]
-    pub(super) const fn see(&self, state: u64, now: u64) -> Seen {
+    pub(crate) const fn see(&self, state: u64, now: u64) -> Seen {
         let layout = self.layout;
         let left = layout.until_end(state, now);
         let (count, previous) = (layout.count(state), layout.previous(state));
@@ -100,7 +100,7 @@ impl Window {
 
     /// The state that says so at the time `now`, in ticks.
     #[inline(always)]
-    pub(super) const fn state(&self, seen: &Seen, now: u64) -> u64 {
+    pub(crate) const fn state(&self, seen: &Seen, now: u64) -> u64 {
         if seen.count | seen.previous == 0 {
             return 0;
         }

@@ -40,6 +40,8 @@ pub trait LineStore: KnownUnits {
     fn now_ns(&self) -> u64;
     /// Whether there are units whose states are other than TATs in nanoseconds.
     fn has_odd_units(&self) -> bool;
+    /// What happens where all of a line are in debt.
+    fn when_full(&self) -> WhenFull;
     /// A bucket in debt was forgotten.
     fn count_lossy_eviction(&self);
 
@@ -182,13 +184,7 @@ fn swap<L: Line>(line: &L, way: usize, name: u64, seen: u64, state: u64, is_refu
 /// put the same bucket in at once, in whatever units, both write its name before they look for it
 /// elsewhere: at least one sees the other and withdraws.
 #[inline(always)]
-pub fn insert<L: Line, S: LineStore>(
-    line: &L,
-    store: &S,
-    name: u64,
-    wanted: Change,
-    when_full: WhenFull,
-) -> u32 {
+pub fn insert<L: Line, S: LineStore>(line: &L, store: &S, name: u64, wanted: Change) -> u32 {
     if wanted.is_refund() {
         // The bucket is gone, and so is its debt. Or another CPU has just exchanged it: then it
         // owes too much, which is rare enough.
@@ -219,17 +215,15 @@ pub fn insert<L: Line, S: LineStore>(
         return AGAIN;
     }
     if least > 0 {
-        match when_full {
+        match store.when_full() {
             WhenFull::Evict => {}
             WhenFull::DenyNew => return Updated::Unavailable as u32,
             WhenFull::PassNew => return Updated::Untracked as u32,
         }
     }
     let decision = wanted.apply(0);
-    let ended = decision.ended() as u32;
-    if decision.state == 0 {
-        // A bucket that owes nothing need not be there.
-        return ended;
+    if !decision.passes() {
+        return Updated::Declined as u32;
     }
     if !line.compare_and_swap_state(victim, evicted, LOCKED) {
         return AGAIN;
@@ -248,7 +242,7 @@ pub fn insert<L: Line, S: LineStore>(
         return IN_ANOTHER_UNIT;
     }
     line.set_state(victim, decision.state);
-    ended
+    Updated::Stored as u32
 }
 
 /// Changes the bucket of that name, which is there in another unit, and has it count in the unit

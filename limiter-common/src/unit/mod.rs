@@ -6,11 +6,13 @@
 //! knows the units can compare and exchange states of different limits and different policies.
 
 mod exchange;
+#[cfg(not(target_arch = "bpf"))]
+mod owed;
 
 use crate::{
     limit::Cost,
     ratio::Ratio,
-    strategy::{Budget, Layout, Strategy, Window, moving_window},
+    strategy::{Budget, Layout, Strategy, Window, gcra::MAX_BURST_OFFSET, moving_window},
 };
 
 /// How many bits the number of a unit has.
@@ -95,15 +97,25 @@ impl Unit {
     }
 
     /// The unit of the stamps of a moving window: of TATs in nanoseconds.
+    ///
+    /// Its interval tells it from those of limits, but for one of a token in over a century: what
+    /// that one's buckets owe is a token at most, which is moved as a stamp is.
     #[must_use]
     pub const fn of_stamps(cost: Cost) -> Self {
         Self {
-            interval: 1,
+            interval: MAX_BURST_OFFSET,
             ticks_per_ns: Ratio::ONE,
             ns_per_tick: Ratio::ONE,
             cost: cost as u32,
             layout: Layout::GCRA,
         }
+    }
+
+    /// Whether its states are the stamps of a moving window, which are no buckets that people know.
+    #[cfg(not(target_arch = "bpf"))]
+    #[must_use]
+    pub fn is_of_stamps(&self) -> bool {
+        self.interval == MAX_BURST_OFFSET && !self.is_odd()
     }
 
     /// Whether its states are other than TATs in nanoseconds.

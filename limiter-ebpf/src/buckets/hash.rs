@@ -54,14 +54,12 @@ pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
         return Updated::Stored as u32;
     }
     let decision = wanted.apply(0);
-    let ended = decision.ended() as u32;
-    if decision.state == 0 {
-        // A bucket that owes nothing need not be there.
-        return ended;
+    if !decision.passes() {
+        return Updated::Declined as u32;
     }
     let bucket = [charge.found.spot.name, decision.state];
     match BUCKETS.insert(charge.found.key, bucket, u64::from(BPF_NOEXIST)) {
-        Ok(()) => ended,
+        Ok(()) => Updated::Stored as u32,
         Err(ALREADY_THERE) => IN_ANOTHER_UNIT,
         Err(_) => Updated::Unavailable as u32,
     }

@@ -269,48 +269,67 @@ extern "C" fn limiter_read_hash(found: *const Found) -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_update(charge: *const Charge, kind: u32) -> u32 {
-    limiter_common::table::update(
-        || limiter_change(charge, kind),
-        || limiter_insert(charge, kind),
-        || limiter_exchange(charge, kind),
-    ) as u32
+    let updated = if in_table() {
+        limiter_common::table::update(
+            || limiter_change(charge, kind),
+            || limiter_insert(charge, kind),
+            || limiter_exchange(charge, kind),
+        )
+    } else {
+        limiter_common::table::update(
+            || limiter_change_hash(charge, kind),
+            || limiter_insert_hash(charge, kind),
+            || limiter_exchange_hash(charge, kind),
+        )
+    };
+    updated as u32
 }
 
-/// Changes the bucket where it is, returning what [`limiter_common::table::change()`] does.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_change(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::change(charge, change_of(charge, kind)),
-        Some(charge) => hash::change(charge, change_of(charge, kind)),
-        None => Updated::Unavailable as u32,
-    }
+/// Makes a step of an update a function of its own, by which it takes stack for itself only.
+macro_rules! step {
+    ($(#[$documentation:meta])* $name:ident, $step:path) => {
+        $(#[$documentation])*
+        #[unsafe(no_mangle)]
+        #[inline(never)]
+        extern "C" fn $name(charge: *const Charge, kind: u32) -> u32 {
+            // SAFETY: as in `limiter_read_hash`.
+            match unsafe { charge.as_ref() } {
+                Some(charge) => $step(charge, change_of(charge, kind)),
+                None => Updated::Unavailable as u32,
+            }
+        }
+    };
 }
 
-/// Puts the bucket into its store, returning what [`limiter_common::table::insert`] does.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_insert(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::insert(charge, change_of(charge, kind)),
-        Some(charge) => hash::insert(charge, change_of(charge, kind)),
-        None => Updated::Unavailable as u32,
-    }
+step! {
+    /// Changes the bucket where it is in the table, as [`limiter_common::table::change()`] does.
+    limiter_change, table::change
 }
 
-/// Has the bucket, which is there in another unit, count in that of the charge, returning what
-/// [`limiter_common::table::exchange`] does.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_exchange(charge: *const Charge, kind: u32) -> u32 {
-    // SAFETY: as in `limiter_read_hash`.
-    match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::exchange(charge, change_of(charge, kind)),
-        Some(charge) => hash::exchange(charge, change_of(charge, kind)),
-        None => Updated::Unavailable as u32,
-    }
+step! {
+    /// Puts the bucket into the table, as [`limiter_common::table::insert`] does.
+    limiter_insert, table::insert
+}
+
+step! {
+    /// Has the bucket, which is there in another unit, count in that of the charge, as
+    /// [`limiter_common::table::exchange`] does.
+    limiter_exchange, table::exchange
+}
+
+step! {
+    /// Changes the bucket where it is in the hash map.
+    limiter_change_hash, hash::change
+}
+
+step! {
+    /// Puts the bucket into the hash map.
+    limiter_insert_hash, hash::insert
+}
+
+step! {
+    /// Has the bucket, which is there in another unit, count in that of the charge.
+    limiter_exchange_hash, hash::exchange
 }
 
 const SPEND: u32 = 0;

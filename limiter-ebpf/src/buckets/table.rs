@@ -61,6 +61,17 @@ impl LineStore for At {
     }
 
     #[inline(always)]
+    fn when_full(&self) -> WhenFull {
+        const DENY_NEW: u32 = WhenFull::DenyNew as u32;
+        const PASS_NEW: u32 = WhenFull::PassNew as u32;
+        match globals::shape().when_full {
+            DENY_NEW => WhenFull::DenyNew,
+            PASS_NEW => WhenFull::PassNew,
+            _ => WhenFull::Evict,
+        }
+    }
+
+    #[inline(always)]
     fn count_lossy_eviction(&self) {
         if let Some(count) = STORE_COUNTS.get_ptr_mut(LOSSY_EVICTIONS) {
             // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
@@ -131,19 +142,12 @@ pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
 
 #[inline(always)]
 pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
-    const DENY_NEW: u32 = WhenFull::DenyNew as u32;
-    const PASS_NEW: u32 = WhenFull::PassNew as u32;
-    let when_full = match globals::shape().when_full {
-        DENY_NEW => WhenFull::DenyNew,
-        PASS_NEW => WhenFull::PassNew,
-        _ => WhenFull::Evict,
-    };
     let store = At {
         now_ns: charge.now_ns,
     };
     let spot = &charge.found.spot;
     match line(spot.line) {
-        Some(line) => table::insert(&line, &store, spot.name, wanted, when_full),
+        Some(line) => table::insert(&line, &store, spot.name, wanted),
         None => Updated::Unavailable as u32,
     }
 }

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
+use limiter_common::strategy::Strategy;
 
 use super::{
     OutputArgs, ReadArgs,
@@ -16,13 +17,20 @@ use super::{
     sieve,
 };
 use crate::{
-    control::protocol::{Answer, Explanation, LastDrop, Request},
+    control::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request},
     lists::Extents,
     text::short,
 };
 
+/// The column that is told where limits have other strategies than the one that they have when
+/// nothing is said.
+const STRATEGY: usize = 1;
+
 /// The column that is told where interfaces have buckets of their own.
-const INTERFACE: usize = 4;
+const INTERFACE: usize = 5;
+
+/// The column that is told where a limit has a burst.
+const BURST: usize = 8;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -64,13 +72,14 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let rows = explanation.limits.iter().map(|limit| {
         [
             limit.limit.clone(),
+            limit.strategy.clone(),
             limit.mode.clone(),
             limit.matching.clone().unwrap_or_else(|| "–".to_owned()),
             limit.id.clone(),
             limit.interface.clone().unwrap_or_default(),
             limit.source.clone(),
             format!("{} per {}", count(limit.count), duration(limit.period_ns)),
-            count(limit.burst),
+            limit.burst.map_or_else(|| "–".to_owned(), count),
             count(limit.remaining),
             duration(limit.retry_in_ns),
             duration(limit.reset_in_ns),
@@ -78,6 +87,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     });
     let header = [
         "limit",
+        "strategy",
         "mode",
         "match",
         "id",
@@ -93,12 +103,21 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     for line in summary(explanation) {
         writeln!(out, "{line}")?;
     }
-    let is_per_interface = explanation
-        .limits
+    let all = |is: fn(&LimitExplanation) -> bool| explanation.limits.iter().all(is);
+    let hidden = [
+        (
+            STRATEGY,
+            all(|limit| limit.strategy == Strategy::default().name()),
+        ),
+        (INTERFACE, all(|limit| limit.interface.is_none())),
+        (BURST, all(|limit| limit.burst.is_none())),
+    ];
+    let hidden: Vec<_> = hidden
         .iter()
-        .any(|limit| limit.interface.is_some());
-    let hidden: &[usize] = if is_per_interface { &[] } else { &[INTERFACE] };
-    let table = table_without(hidden, header, [6, 7, 8, 9, 10], rows);
+        .filter(|(_, is_hidden)| *is_hidden)
+        .map(|(column, _)| *column)
+        .collect();
+    let table = table_without(&hidden, header, [7, 8, 9, 10, 11], rows);
     writeln!(out, "{table}")?;
     print_rest(&mut out, explanation)
 }

@@ -36,7 +36,7 @@ fn print(list: &RefillList) -> anyhow::Result<()> {
             "limit",
             "id",
             "interface",
-            "burst",
+            "when full",
             "remaining before",
             "remaining",
         ];
@@ -51,7 +51,7 @@ fn print(list: &RefillList) -> anyhow::Result<()> {
                 refill.limit.clone(),
                 refill.id.clone(),
                 refill.interface.clone().unwrap_or_default(),
-                count(refill.burst),
+                count(refill.burst.or(refill.count).unwrap_or_default()),
                 count(refill.remaining_before),
                 count(refill.remaining),
             ]

@@ -113,6 +113,7 @@ mod tests {
             "Web".to_owned(),
             LimitStatus {
                 mode: "enforce".to_owned(),
+                strategy: "gcra".to_owned(),
                 passed_packets: 1,
                 passed_bytes: 2,
                 dropped_packets: 3,

@@ -1,7 +1,7 @@
 //! What was done to packets: by each limit, the same for the live limiter and for a replay; and
 //! for each reason.
 
-use limiter_common::{counters::LimitTraffic, reason::Action};
+use limiter_common::{counters::LimitTraffic, reason::Action, strategy::Strategy};
 
 use super::render::{count, table_without};
 use crate::{control::protocol::PolicyStatus, policy::Mode};
@@ -9,18 +9,22 @@ use crate::{control::protocol::PolicyStatus, policy::Mode};
 /// One limit's row.
 pub(super) struct LimitRow {
     pub(super) name: String,
+    /// The name of its [`Strategy`].
+    pub(super) strategy: String,
     /// The name of its [`Mode`].
     pub(super) mode: String,
     pub(super) traffic: LimitTraffic,
 }
 
-/// The table; modes, and what would have been dropped, only where a limit does less than
-/// enforce.
+/// The table; strategies only where a limit has another one than all have of whom nothing is said;
+/// modes, and what would have been dropped, only where a limit does less than enforce.
 pub(super) fn limits_table(rows: &[LimitRow]) -> String {
-    const MODE: usize = 1;
-    const WOULD_DROP: [usize; 2] = [6, 7];
+    const STRATEGY: usize = 1;
+    const MODE: usize = 2;
+    const WOULD_DROP: [usize; 2] = [7, 8];
     let header = [
         "limit",
+        "strategy",
         "mode",
         "passed packets",
         "bytes",
@@ -29,11 +33,17 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
         "would drop packets",
         "bytes",
     ];
-    let hidden = if rows.iter().all(|row| row.mode == Mode::Enforce.name()) {
-        [MODE].into_iter().chain(WOULD_DROP).collect()
-    } else {
-        Vec::new()
-    };
+    let mut hidden = Vec::new();
+    if rows
+        .iter()
+        .all(|row| row.strategy == Strategy::default().name())
+    {
+        hidden.push(STRATEGY);
+    }
+    if rows.iter().all(|row| row.mode == Mode::Enforce.name()) {
+        hidden.push(MODE);
+        hidden.extend(WOULD_DROP);
+    }
     let rows = rows.iter().map(|row| {
         let LimitTraffic {
             passed,
@@ -42,6 +52,7 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
         } = &row.traffic;
         [
             row.name.clone(),
+            row.strategy.clone(),
             row.mode.clone(),
             count(passed.packets),
             count(passed.bytes),
@@ -51,7 +62,7 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
             count(would_drop.bytes),
         ]
     });
-    table_without(&hidden, header, [2, 3, 4, 5, 6, 7], rows)
+    table_without(&hidden, header, [3, 4, 5, 6, 7, 8], rows)
 }
 
 /// What is done to malformed packets under the policy that is in force.

@@ -335,6 +335,8 @@ pub struct StateStatus {
 pub struct LimitStatus {
     /// `enforce`, `observe` or `off`.
     pub mode: String,
+    /// By which rule it counts.
+    pub strategy: String,
     /// Packets charged and passed.
     pub passed_packets: u64,
     /// Bytes of those.
@@ -450,8 +452,14 @@ pub struct Refill {
     pub id: String,
     /// The interface that the bucket is for; `None`: for all.
     pub interface: Option<String>,
-    /// Tokens a full bucket holds.
-    pub burst: u64,
+    /// The limit's strategy.
+    pub strategy: String,
+    /// Tokens a full bucket holds; `None`: it is a window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u64>,
+    /// Tokens of a window; `None`: it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
     /// Whole tokens that were left before.
     pub remaining_before: u64,
     /// Whole tokens that are left now.
@@ -469,14 +477,17 @@ pub struct LimitExplanation {
     pub interface: Option<String>,
     /// `enforce` or `observe`.
     pub mode: String,
+    /// By which rule it counts.
+    pub strategy: String,
     /// Which of the address's packets it counts, as `limiter check` has it; `None`: all.
     #[serde(rename = "match")]
     pub matching: Option<String>,
     /// `default`, or `override` and its id.
     pub source: String,
-    /// Tokens a full bucket holds.
-    pub burst: u64,
-    /// Tokens added every period.
+    /// Tokens a full bucket holds; `None`: it is a window, and those are `count`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u64>,
+    /// Tokens added every period, or of a window of a period.
     pub count: u64,
     /// The period in nanoseconds.
     pub period_ns: u64,
@@ -484,6 +495,6 @@ pub struct LimitExplanation {
     pub remaining: u64,
     /// Nanoseconds until one token can be spent.
     pub retry_in_ns: u64,
-    /// Nanoseconds until the bucket is full.
+    /// Nanoseconds until the bucket is full: until nothing counts any more that came so far.
     pub reset_in_ns: u64,
 }

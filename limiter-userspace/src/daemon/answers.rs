@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 
-use limiter_common::{counters::LimitTraffic, reason::Reason};
+use limiter_common::{counters::LimitTraffic, reason::Reason, strategy::Strategy};
 
 use super::{
     Daemon, bans, confirm,
@@ -173,6 +173,7 @@ fn interface_status(attachment: &Attachment) -> InterfaceStatus {
 fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
     LimitStatus {
         mode: limit.mode.name().to_owned(),
+        strategy: limit.strategy.name().to_owned(),
         passed_packets: traffic.passed.packets,
         passed_bytes: traffic.passed.bytes,
         dropped_packets: traffic.dropped.packets,
@@ -223,9 +224,10 @@ fn explain_limit(
         id,
         interface,
         mode: limit.mode.name().to_owned(),
+        strategy: limit.strategy.name().to_owned(),
         matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
         source,
-        burst: rate.burst,
+        burst: (limit.strategy == Strategy::Gcra).then_some(rate.burst),
         count: rate.count,
         period_ns: rate.period_ns,
         remaining: holding.level.remaining,

@@ -84,23 +84,24 @@ fn labels<'s>(sieve: &'s str, used: &'s SieveUseStatus) -> [(&'static str, &'s s
     [("sieve", sieve), ("use", used_by)]
 }
 
-/// The names of the limits that have some in Traffic Server.
+/// By which rule limits count, and their names in Traffic Server, of those that have some there.
 pub(super) fn limit_info(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let mut family = encoder.encode_descriptor(
         "limiter_limit_info",
-        "1; the prefix and the tag that a limit's metrics have in Traffic Server",
+        "1; a limit's strategy, and the prefix and the tag that its metrics have in Traffic Server",
         None,
         MetricType::Gauge,
     )?;
     for limit in &policy.limits {
+        let mut labels = vec![
+            ("limit", limit.name.as_str()),
+            ("strategy", limit.strategy.name()),
+        ];
         if let Some(metrics) = &limit.metrics {
-            let labels = [
-                ("limit", limit.name.as_str()),
-                ("prefix", metrics.prefix.as_str()),
-                ("tag", metrics.tag.as_str()),
-            ];
-            ConstGauge::new(1_i64).encode(family.encode_family(&labels)?)?;
+            labels.push(("prefix", metrics.prefix.as_str()));
+            labels.push(("tag", metrics.tag.as_str()));
         }
+        ConstGauge::new(1_i64).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

@@ -114,16 +114,14 @@ impl MemoryBuckets {
             return Updated::Stored as u32;
         }
         let decision = wanted.apply(0);
-        let ended = decision.ended() as u32;
-        if decision.state == 0 {
-            // A bucket that owes nothing need not be there.
-            return ended;
+        if !decision.passes() {
+            return Updated::Declined as u32;
         }
         match self.buckets.borrow_mut().entry(key) {
             Entry::Occupied(_) => IN_ANOTHER_UNIT,
             Entry::Vacant(place) => {
                 place.insert(OneBucket::new(unit, decision.state));
-                ended
+                Updated::Stored as u32
             }
         }
     }

@@ -130,7 +130,7 @@ impl MemoryTable {
             table: self,
             now_ns: charge.now_ns,
         };
-        table::insert(&line, &store, charge.found.name, wanted, self.when_full)
+        table::insert(&line, &store, charge.found.name, wanted)
     }
 }
 
@@ -153,6 +153,10 @@ impl LineStore for At<'_> {
 
     fn has_odd_units(&self) -> bool {
         self.table.units.have_odd_units()
+    }
+
+    fn when_full(&self) -> WhenFull {
+        self.table.when_full
     }
 
     fn count_lossy_eviction(&self) {

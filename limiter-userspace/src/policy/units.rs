@@ -18,7 +18,7 @@ use thiserror::Error;
 /// Hand it from one policy to the next, as long as the buckets are the same ones. It can be kept
 /// beside them, as a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Entry>", into = "Vec<Entry>")]
+#[serde(try_from = "Vec<KeptUnit>", into = "Vec<KeptUnit>")]
 pub struct Units(BTreeMap<u32, Known>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,34 +125,31 @@ impl KnownUnits for Units {
 /// A unit as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    number: u32,
+pub(crate) struct KeptUnit {
+    pub(crate) number: u32,
     #[serde(rename = "emission_interval")]
-    interval: u64,
+    pub(crate) interval: u64,
     /// The whole, and the fraction in 2^-64.
-    ticks_per_ns: [u64; 2],
-    ns_per_tick: [u64; 2],
-    cost: u32,
-    /// As [`Layout::parts`] has it; none of GCRA.
-    #[serde(default, skip_serializing_if = "is_gcra")]
-    layout: [u8; 4],
-    current: bool,
+    pub(crate) ticks_per_ns: [u64; 2],
+    pub(crate) ns_per_tick: [u64; 2],
+    pub(crate) cost: u32,
+    pub(crate) current: bool,
+    /// As [`Layout::parts`] has it. Where it is not told, as by limiters that knew no other strategy,
+    /// that of GCRA.
+    #[serde(default)]
+    pub(crate) layout: [u8; 4],
 }
 
-const fn is_gcra(layout: &[u8; 4]) -> bool {
-    layout[0] == 0
-}
-
-impl From<Units> for Vec<Entry> {
+impl From<Units> for Vec<KeptUnit> {
     fn from(units: Units) -> Self {
-        let entries = units.0.into_iter().map(|(number, known)| Entry {
+        let entries = units.0.into_iter().map(|(number, known)| KeptUnit {
             number,
             interval: known.unit.interval,
             ticks_per_ns: known.unit.ticks_per_ns.parts(),
             ns_per_tick: known.unit.ns_per_tick.parts(),
             cost: known.unit.cost,
-            layout: known.unit.layout.parts(),
             current: known.current,
+            layout: known.unit.layout.parts(),
         });
         entries.collect()
     }
@@ -163,10 +160,10 @@ impl From<Units> for Vec<Entry> {
 #[error("unit {0} is none that a limit counts in, or stands there twice")]
 pub struct NoSuchUnit(u32);
 
-impl TryFrom<Vec<Entry>> for Units {
+impl TryFrom<Vec<KeptUnit>> for Units {
     type Error = NoSuchUnit;
 
-    fn try_from(entries: Vec<Entry>) -> Result<Self, NoSuchUnit> {
+    fn try_from(entries: Vec<KeptUnit>) -> Result<Self, NoSuchUnit> {
         let mut units = Self::default();
         let mut known = HashSet::new();
         for entry in entries {
@@ -197,19 +194,19 @@ impl TryFrom<Vec<Entry>> for Units {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::gcra::Gcra;
+    use limiter_common::strategy::{Budget, Strategy};
 
     use super::*;
 
     /// One token in as many nanoseconds.
     fn even(interval: u32) -> Unit {
-        let gcra = Gcra::new(1, 1, interval.into()).unwrap();
+        let gcra = Budget::new(Strategy::Gcra, 1, 1, interval.into()).unwrap();
         Unit::new(&gcra, Cost::Packets)
     }
 
     /// As many tokens in a little more than as many nanoseconds: in ticks of its own.
     fn odd(count: u32) -> Unit {
-        let gcra = Gcra::new(1, count.into(), u64::from(count) + 1).unwrap();
+        let gcra = Budget::new(Strategy::Gcra, 1, count.into(), u64::from(count) + 1).unwrap();
         Unit::new(&gcra, Cost::Packets)
     }
 
@@ -231,13 +228,13 @@ mod tests {
 
     #[test]
     fn what_a_token_is_makes_another_unit() {
-        let gcra = Gcra::new(1, 1, 5).unwrap();
+        let gcra = Budget::new(Strategy::Gcra, 1, 1, 5).unwrap();
         let units = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
         let units = units.map(|cost| Unit::new(&gcra, cost));
         let (_, numbers) = Units::default().intern(&units).unwrap();
         assert_eq!(numbers, [0, 1, 2]);
         // The burst does not.
-        let larger = Gcra::new(9, 1, 5).unwrap();
+        let larger = Budget::new(Strategy::Gcra, 9, 1, 5).unwrap();
         assert_eq!(Unit::new(&larger, Cost::Bytes), units[1]);
     }
 

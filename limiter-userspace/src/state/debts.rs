@@ -22,26 +22,42 @@ pub struct Debts {
 }
 
 impl Debts {
+    /// How many buckets owed something. A moving window is one, whatever is in its log.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let is_bucket = |unit: u32| !self.is_of_stamps(unit);
+        let count = match &self.stored {
+            StoredDebts::Table(table) => {
+                let units = table.debts.iter().map(|debt| table::unit_of(debt.name));
+                units.filter(|unit| is_bucket(*unit)).count()
+            }
+            StoredDebts::Hash(debts) => debts.iter().filter(|debt| is_bucket(debt.unit)).count(),
+        };
+        count as u64
+    }
+
+    fn is_of_stamps(&self, unit: u32) -> bool {
+        self.units.unit(unit).is_some_and(Unit::is_of_stamps)
+    }
+
     /// What was spent since: these less the `earlier` ones, of the same buckets, `passed_ns`
     /// before.
     #[must_use]
     pub fn since(&self, earlier: &Self, passed_ns: u64) -> Self {
-        let spent = |unit: u32, ticks: u64, before: Option<u64>| {
-            let passed = self.units.unit(unit)?.ticks(passed_ns);
-            // Of a bucket that was full in between, all that it owes was spent since.
-            let owed_still = before.unwrap_or(0).saturating_sub(passed);
-            Some(ticks.saturating_sub(owed_still)).filter(|ticks| *ticks > 0)
+        let spent = |unit: u32, owed: u64, earlier: Option<&u64>| {
+            let unit = self.units.unit(unit)?;
+            unit.since(owed, earlier.copied().unwrap_or(0), passed_ns)
         };
         let stored = match (&self.stored, &earlier.stored) {
             (StoredDebts::Table(table), StoredDebts::Table(earlier)) => {
                 let before = earlier.debts.iter();
                 let before: HashMap<_, _> = before
-                    .map(|debt| ((debt.line, debt.name), debt.ticks))
+                    .map(|debt| ((debt.line, debt.name), debt.owed))
                     .collect();
                 let debts = table.debts.iter().filter_map(|debt| {
-                    let owed = before.get(&(debt.line, debt.name)).copied();
-                    let ticks = spent(table::unit_of(debt.name), debt.ticks, owed)?;
-                    Some(TableDebt { ticks, ..*debt })
+                    let earlier = before.get(&(debt.line, debt.name));
+                    let owed = spent(table::unit_of(debt.name), debt.owed, earlier)?;
+                    Some(TableDebt { owed, ..*debt })
                 });
                 StoredDebts::Table(TableDebts {
                     debts: debts.collect(),
@@ -51,12 +67,12 @@ impl Debts {
             (StoredDebts::Hash(debts), StoredDebts::Hash(earlier)) => {
                 let before = earlier.iter();
                 let before: HashMap<_, _> = before
-                    .map(|debt| ((debt.key, debt.unit), debt.ticks))
+                    .map(|debt| ((debt.key, debt.unit), debt.owed))
                     .collect();
                 let debts = debts.iter().filter_map(|debt| {
-                    let owed = before.get(&(debt.key, debt.unit)).copied();
-                    let ticks = spent(debt.unit, debt.ticks, owed)?;
-                    Some(HashDebt { ticks, ..*debt })
+                    let earlier = before.get(&(debt.key, debt.unit));
+                    let owed = spent(debt.unit, debt.owed, earlier)?;
+                    Some(HashDebt { owed, ..*debt })
                 });
                 StoredDebts::Hash(debts.collect())
             }
@@ -107,8 +123,8 @@ pub struct TableDebt {
     pub line: u32,
     /// Its name, which tells the limit and the unit.
     pub name: u64,
-    /// What it owes, in ticks of its unit.
-    pub ticks: u64,
+    /// What it owes, as [`Unit::owed`] has it.
+    pub owed: u64,
 }
 
 /// A bucket of the hash map.
@@ -119,20 +135,22 @@ pub struct HashDebt {
     pub key: BucketKey,
     /// The number of its unit.
     pub unit: u32,
-    /// What it owes, in ticks of its unit.
-    pub ticks: u64,
+    /// What it owes, as [`Unit::owed`] has it.
+    pub owed: u64,
 }
 
 #[derive(Serialize, Deserialize)]
-struct KeptHashDebt {
-    limit: u16,
-    owner: KeptOwner,
-    unit: u32,
-    ticks: u64,
+pub(super) struct KeptHashDebt {
+    pub(super) limit: u16,
+    pub(super) owner: KeptOwner,
+    pub(super) unit: u32,
+    pub(super) owed: u64,
+    /// As [`BucketKey::stamp`] has it.
+    pub(super) stamp: u16,
 }
 
 #[derive(Serialize, Deserialize)]
-enum KeptOwner {
+pub(super) enum KeptOwner {
     Range(IpAddr, u8),
     Subscriber(u64),
     Interface(u32),
@@ -151,7 +169,8 @@ impl From<HashDebt> for KeptHashDebt {
                 Owner::Interface(number) => KeptOwner::Interface(number),
             },
             unit: debt.unit,
-            ticks: debt.ticks,
+            owed: debt.owed,
+            stamp: debt.key.stamp(),
         }
     }
 }
@@ -159,88 +178,49 @@ impl From<HashDebt> for KeptHashDebt {
 impl From<KeptHashDebt> for HashDebt {
     fn from(kept: KeptHashDebt) -> Self {
         let limit = LimitId(kept.limit);
+        let bucket = match kept.owner {
+            KeptOwner::Range(address, prefix_length) => {
+                BucketKey::of_source(limit, address.into(), prefix_length)
+            }
+            KeptOwner::Subscriber(number) => BucketKey::of_subscriber(limit, number),
+            KeptOwner::Interface(number) => BucketKey::of_interface(limit, number),
+        };
         Self {
-            key: match kept.owner {
-                KeptOwner::Range(address, prefix_length) => {
-                    BucketKey::of_source(limit, address.into(), prefix_length)
-                }
-                KeptOwner::Subscriber(number) => BucketKey::of_subscriber(limit, number),
-                KeptOwner::Interface(number) => BucketKey::of_interface(limit, number),
+            key: match kept.stamp.checked_sub(1) {
+                Some(number) => bucket.of_stamp(number.into()),
+                None => bucket,
             },
             unit: kept.unit,
-            ticks: kept.ticks,
+            owed: kept.owed,
         }
     }
-}
-
-impl StoredDebts {
-    /// How many buckets owe something.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Table(table) => table.debts.len(),
-            Self::Hash(debts) => debts.len(),
-        }
-    }
-
-    /// Whether nobody owes anything.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// What is left of a debt of `ticks` after `passed_ns`; `None`: nothing.
-#[must_use]
-pub(crate) fn left_of(unit: &Unit, ticks: u64, passed_ns: u64) -> Option<u64> {
-    // In nanoseconds first: the ticks of a time that is longer may not fit.
-    let is_owed = unit.debt_ns(0, ticks) > passed_ns;
-    is_owed
-        .then(|| ticks.saturating_sub(unit.ticks(passed_ns)))
-        .filter(|ticks| *ticks > 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::{address::Address, gcra::Gcra, limit::Cost};
-    use proptest::prelude::*;
+    use limiter_common::{
+        address::Address,
+        limit::Cost,
+        strategy::{Budget, Strategy},
+    };
 
     use super::*;
 
-    fn unit(count: u64, period_ns: u64) -> Unit {
-        let gcra = Gcra::new(1, count, period_ns).unwrap();
-        Unit::new(&gcra, Cost::Packets)
-    }
-
-    #[test]
-    fn debts_grow_less_with_time() {
-        let second = unit(1, 1_000_000_000);
-        for (ticks, passed, expected) in [
-            (10, 0, Some(10)),
-            (10, 9, Some(1)),
-            (10, 10, None),
-            (10, u64::MAX, None),
-            (0, 0, None),
-            (u64::MAX, 5, Some(u64::MAX - 5)),
-        ] {
-            assert_eq!(
-                left_of(&second, ticks, passed),
-                expected,
-                "{ticks} {passed}"
-            );
-        }
+    fn unit(strategy: Strategy) -> Unit {
+        let budget = Budget::new(strategy, 1, 1, 1_000_000_000).unwrap();
+        Unit::new(&budget, Cost::Packets)
     }
 
     #[test]
     fn what_was_spent_since() {
-        let second = unit(1, 1_000_000_000);
+        let second = unit(Strategy::Gcra);
         let (units, numbers) = Units::default().intern(&[second]).unwrap();
         let debts = |owed: &[(u8, u64)]| {
             let limit = LimitId(1);
-            let debts = owed.iter().map(|(last, ticks)| HashDebt {
+            let debts = owed.iter().map(|(last, owed)| HashDebt {
                 key: BucketKey::of_source(limit, Address::v4([192, 0, 2, *last]), 32),
                 unit: numbers[0],
-                ticks: *ticks,
+                owed: *owed,
             });
             Debts {
                 units: units.clone(),
@@ -254,16 +234,33 @@ mod tests {
         assert_eq!(later.since(&earlier, 20), expected);
     }
 
-    proptest! {
-        /// Also in ticks that are no nanoseconds, and for times whose ticks do not fit 64 bits: what
-        /// is left lasts as long as what was owed, less the time that has passed.
-        #[test]
-        fn time_is_taken_off_to_the_tick(ticks in 0u64..1 << 62, passed: u64) {
-            for unit in [unit(3, 10), unit(64, 1), unit(7, 1_000_000_007)] {
-                let left = left_of(&unit, ticks, passed).map_or(0, |left| unit.debt_ns(0, left));
-                let expected = unit.debt_ns(0, ticks).saturating_sub(passed);
-                prop_assert!(left.abs_diff(expected) <= 2, "{left} and not {expected}");
-            }
+    #[test]
+    fn a_moving_window_is_one_bucket() {
+        let known = [unit(Strategy::MovingWindow), Unit::of_stamps(Cost::Packets)];
+        let (units, numbers) = Units::default().intern(&known).unwrap();
+        let key = BucketKey::of_subscriber(LimitId(1), 7);
+        let keys = [(key, 0), (key.of_stamp(0), 1), (key.of_stamp(127), 1)];
+        let in_hash = keys.map(|(key, unit)| HashDebt {
+            key,
+            unit: numbers[unit],
+            owed: 5,
+        });
+        let in_table = (0..).zip(keys).map(|(line, (_, unit))| TableDebt {
+            line,
+            name: u64::from(numbers[unit]),
+            owed: 5,
+        });
+        let in_table = TableDebts {
+            hash_key: HashKey::default(),
+            lines: 4,
+            debts: in_table.collect(),
+        };
+        for stored in [
+            StoredDebts::Hash(in_hash.into()),
+            StoredDebts::Table(in_table),
+        ] {
+            let units = units.clone();
+            assert_eq!(Debts { units, stored }.count(), 1);
         }
     }
 }

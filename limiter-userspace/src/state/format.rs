@@ -8,9 +8,11 @@
 //! | … | the sections, in the [postcard format](https://postcard.jamesmunns.com/wire-format) |
 //! | 4 | CRC-32 of all before |
 //!
-//! A version has the sections of the one before and may have more behind them, so that a reader
-//! of it can tell an older file's end. It cannot skip what it does not know: a file of a newer
+//! A version has the sections of the one before, perhaps of another form, and may have more behind
+//! them. A reader of it knows those of older files. It cannot skip what it does not know: a file of a newer
 //! version is none that it can read.
+
+mod before_3;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,8 +24,9 @@ use crate::policy::{Names, Sieve};
 const MAGIC: [u8; 8] = *b"limiter\0";
 
 /// The version that is written. Version 1 has two sections: the names with the time, and the
-/// debts. Version 2 has the bans and the sieves behind them.
-const VERSION: u32 = 2;
+/// debts. Version 2 has the bans and the sieves behind them. In version 3 the debts tell what the
+/// bits of a state mean, which those [before](before_3) have of GCRA only.
+const VERSION: u32 = 3;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;
 
@@ -116,7 +119,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     }
     let content = |error: postcard::Error| FormatError::Content(error.to_string());
     let (head, sections) = postcard::take_from_bytes::<Head<Names>>(sections).map_err(content)?;
-    let (sets, sections) = postcard::take_from_bytes::<Vec<SetDebts>>(sections).map_err(content)?;
+    let (sets, sections) = if version < 3 {
+        before_3::take_sets(sections).map_err(content)?
+    } else {
+        postcard::take_from_bytes::<Vec<SetDebts>>(sections).map_err(content)?
+    };
     let (bans, sieves, sections) = if version < 2 {
         (Vec::new(), Vec::new(), sections)
     } else {

@@ -12,7 +12,6 @@ mod sieves;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub(crate) use self::debts::left_of;
 pub use self::{
     bans::{Moment, SavedBan},
     debts::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
@@ -41,8 +40,7 @@ impl Snapshot {
     /// How many buckets owed something.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let counts = self.sets.iter().map(|set| set.debts.stored.len() as u64);
-        counts.sum()
+        self.sets.iter().map(|set| set.debts.count()).sum()
     }
 
     /// How many nanoseconds have passed since; none where the clock was set back.

@@ -29,10 +29,10 @@ fn status_and_explain() -> Result<()> {
     assert_eq!(
         limiter.explain("10.77.0.9")?,
         json!({"address": "10.77.0.9", "last_drop": null, "bans": [], "sieves": [], "lists": {"lists": [], "standing": {"excluded": null, "blocked": null}, "limits": []}, "limits": [
-            {"limit": "PacketsPerIPAddress", "mode": "enforce", "match": null, "id": "10.77.0.9", "interface": null, "source": "override 10.77.0.9",
+            {"limit": "PacketsPerIPAddress", "mode": "enforce", "strategy": "gcra", "match": null, "id": "10.77.0.9", "interface": null, "source": "override 10.77.0.9",
              "burst": 7, "count": 3, "period_ns": 7_200_000_000_000_u64,
              "remaining": 7, "retry_in_ns": 0, "reset_in_ns": 0},
-            {"limit": "PacketsPerIPv4Range", "mode": "enforce", "match": null, "id": "10.77.0.0/24", "interface": null, "source": "default",
+            {"limit": "PacketsPerIPv4Range", "mode": "enforce", "strategy": "gcra", "match": null, "id": "10.77.0.0/24", "interface": null, "source": "default",
              "burst": 10, "count": 1, "period_ns": 3_600_000_000_000_u64,
              "remaining": 10, "retry_in_ns": 0, "reset_in_ns": 0},
         ]})
@@ -85,13 +85,13 @@ fn status_and_explain() -> Result<()> {
     assert_eq!(status["reasons"]["over_limit"], 2);
     assert_eq!(
         status["limits"]["PacketsPerIPAddress"],
-        json!({"mode": "enforce", "passed_packets": 4, "passed_bytes": 400,
+        json!({"mode": "enforce", "strategy": "gcra", "passed_packets": 4, "passed_bytes": 400,
                "dropped_packets": 2, "dropped_bytes": 200,
                "would_drop_packets": 0, "would_drop_bytes": 0})
     );
     assert_eq!(
         status["limits"]["PacketsPerIPv4Range"],
-        json!({"mode": "enforce", "passed_packets": 4, "passed_bytes": 400,
+        json!({"mode": "enforce", "strategy": "gcra", "passed_packets": 4, "passed_bytes": 400,
                "dropped_packets": 0, "dropped_bytes": 0,
                "would_drop_packets": 0, "would_drop_bytes": 0})
     );

@@ -77,7 +77,7 @@ fn a_reset_lets_an_address_pass_again_and_a_refund_so_many_packets() -> Result<(
         assert_eq!(
             refill(&limiter, &refund)?,
             json!({"buckets": 1, "of_address": [{
-                "limit": "PacketsPerIPAddress", "id": SOURCE, "interface": null, "burst": 5,
+                "limit": "PacketsPerIPAddress", "id": SOURCE, "interface": null, "strategy": "gcra", "burst": 5,
                 "remaining_before": 0, "remaining": 3,
             }]}),
         );

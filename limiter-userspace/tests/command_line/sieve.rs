@@ -360,7 +360,7 @@ ip-rep: [{name: main, buckets: 2, size: 4}]
 
     let server = &pinned.pair.server;
     for line in [
-        r#"limiter_limit_info{limit="All",prefix="ddos",tag="example.com"} 1"#,
+        r#"limiter_limit_info{limit="All",strategy="gcra",prefix="ddos",tag="example.com"} 1"#,
         r#"limiter_sieve_packets_total{sieve="main",use="All",outcome="arrived"} 5"#,
     ] {
         assert_metric(server, line)?;

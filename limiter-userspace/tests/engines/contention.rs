@@ -174,7 +174,8 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
             hammer()?;
             other.join().expect("the other thread does not panic")
         })?;
-        for (key, gcra) in keys.iter().zip(&tables.rates) {
+        for (key, budget) in keys.iter().zip(&tables.rates) {
+            let gcra = &budget.gcra;
             let tat = maps.bucket(key)?.context("a bucket")?.state;
             let debt = tat - gcra.ticks(NOW);
             assert_eq!(debt / gcra.emission_interval, LAST, "tokens of {key:?}");

@@ -4,7 +4,7 @@
 use std::{env, thread};
 
 use anyhow::{Context as _, Result};
-use limiter_common::{charge::account, gcra::Gcra, reason::Action};
+use limiter_common::{charge::account, reason::Action, strategy::Budget};
 use limiter_userspace::{
     config::Store,
     policy::{CompiledPolicy, Policy},
@@ -101,13 +101,18 @@ fn meant(policy: &Policy, tables: &CompiledPolicy, frame: &[u8]) -> u64 {
         };
         meant |= 1 << slot;
         let account = account(tables, &packet, slot).expect("a limit in the slot");
-        let gcra = Gcra::new(rate.burst, rate.count, rate.period_ns);
+        let budget = Budget::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
         // The policy's compiler has numbered the units.
-        let gcra = gcra.map(|gcra| Gcra {
-            unit: account.gcra.unit,
-            ..gcra
+        let budget = budget.map(|budget| Budget {
+            unit: account.budget.unit,
+            stamp_unit: account.budget.stamp_unit,
+            ..budget
         });
-        assert_eq!(Some(*account.gcra), gcra, "slot {slot} for {frame:02x?}");
+        assert_eq!(
+            Some(*account.budget),
+            budget,
+            "slot {slot} for {frame:02x?}"
+        );
     }
     meant
 }

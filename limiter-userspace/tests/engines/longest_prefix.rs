@@ -120,7 +120,7 @@ fn the_kernel_finds_the_same_prefix() -> Result<()> {
             let class = classify(&tables, &address.into()).expect("a class");
             let found = parameters(&tables, class, 0).context("a default")?;
             let expected = number.map_or(1, |number| u64::from(number) + 2);
-            assert_eq!(found.burst, expected, "{address}");
+            assert_eq!(found.gcra.burst, expected, "{address}");
         }
     }
     Ok(())

@@ -6,9 +6,9 @@ use limiter_common::{
     bucket::{BucketKey, BucketStore, Search, Updated},
     charge::{Charge, account},
     decide::Verdict,
-    gcra::Gcra,
     limit::BUILT_IN,
     reason::{Action, Reason},
+    strategy::gcra::Gcra,
 };
 use limiter_userspace::{
     native::{BytesFrame, FoundBucket, MemoryBuckets, decide_once},
@@ -57,7 +57,7 @@ impl Native {
         (0..64)
             .filter(|slot| limits & 1 << slot != 0)
             .filter_map(|slot| account(&self.tables, &packet, slot))
-            .map(|account| (account.key, *account.gcra, account.cost))
+            .map(|account| (account.key, account.budget.gcra, account.cost))
             .collect()
     }
 }
@@ -158,6 +158,20 @@ impl BucketStore for Failing {
         found: &mut FoundBucket,
     ) -> u64 {
         self.buckets.find(key, unit, search, found)
+    }
+
+    fn read(&self, found: &FoundBucket) -> u64 {
+        self.buckets.read(found)
+    }
+
+    fn find_stamp(
+        &self,
+        bucket: &FoundBucket,
+        number: u64,
+        unit: u32,
+        found: &mut FoundBucket,
+    ) -> u64 {
+        self.buckets.find_stamp(bucket, number, unit, found)
     }
 
     fn spend(&self, charge: &Charge<FoundBucket>) -> Updated {

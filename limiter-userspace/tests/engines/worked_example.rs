@@ -4,9 +4,9 @@ use anyhow::Result;
 use limiter_common::{
     address::Address,
     bucket::BucketKey,
-    gcra::Level,
     limit::BUILT_IN,
     reason::Reason::{self, OverLimit, WithinLimits},
+    strategy::{Level, moving_window::Log},
 };
 use limiter_userspace::policy::{Limit, Rate};
 use testbed::Frame;
@@ -30,14 +30,14 @@ fn twenty_per_second() -> Result<()> {
         let key = BucketKey::of_source(built_in.id, Address::v4([172, 23, 45, 22]), 32);
         let tat = engines.maps().bucket(&key).expect("a readable map");
         let tat = tat.map(|bucket| bucket.state);
-        let gcra = engines.tables().rates[0];
+        let budget = engines.tables().rates[0];
         let expected = Level {
             remaining,
             retry_in_ns: retry_in_ms * MS,
             reset_in_ns: reset_in_ms * MS,
         };
         assert_eq!(
-            gcra.level(START + at_ms * MS, tat),
+            budget.level(START + at_ms * MS, tat, &Log::EMPTY),
             expected,
             "at {at_ms} ms"
         );

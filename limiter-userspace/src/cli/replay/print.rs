@@ -83,6 +83,7 @@ fn limits(out: &mut impl Write, policy: &Policy, summary: &Summary) -> anyhow::R
         .zip(summary.limits())
         .map(|(limit, traffic)| LimitRow {
             name: limit.name.clone(),
+            strategy: limit.strategy.name().to_owned(),
             mode: limit.mode.name().to_owned(),
             traffic: *traffic,
         })

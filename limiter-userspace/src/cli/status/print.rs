@@ -106,6 +106,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         .iter()
         .map(|(name, limit)| LimitRow {
             name: name.clone(),
+            strategy: limit.strategy.clone(),
             mode: limit.mode.clone(),
             traffic: limit.into(),
         })

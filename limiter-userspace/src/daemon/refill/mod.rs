@@ -4,7 +4,7 @@ mod prefix;
 
 use std::net::IpAddr;
 
-use limiter_common::limit::LimitId;
+use limiter_common::{limit::LimitId, strategy::Strategy};
 use thiserror::Error;
 
 use super::named::{NamedBucket, UnknownLimit, bucket_named, limit_named};
@@ -97,11 +97,15 @@ fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
         id,
         interface,
     } = bucket_named(datapath, holding)?;
+    let when_full = holding.budget.when_full();
+    let has_burst = limit.strategy == Strategy::Gcra;
     Some(Refill {
         limit: limit.name.clone(),
         id,
         interface,
-        burst: holding.budget.when_full(),
+        strategy: limit.strategy.name().to_owned(),
+        burst: has_burst.then_some(when_full),
+        count: (!has_burst).then_some(when_full),
         remaining_before: holding.level.remaining,
         remaining: bucket.after.remaining,
     })

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use limiter_common::{
-    bucket::{BucketKey, Updated},
+    bucket::{self, Bucket, BucketKey, Updated},
     limit::LimitId,
     strategy::{Change, Spend},
     table::{self, IN_ANOTHER_UNIT, Line as _, LineStore, WAYS, WhenFull},
@@ -12,6 +12,10 @@ use limiter_common::{
 
 use super::{BucketMaps, DatapathError};
 use crate::policy::Units;
+
+/// How often a bucket that packets keep changing is tried to be changed: who has told somebody to
+/// forgive has time.
+const ATTEMPTS: u32 = 32 * bucket::ATTEMPTS;
 
 impl BucketMaps {
     /// The line of a bucket that counts in the unit of that number, and its name there.
@@ -29,22 +33,44 @@ impl BucketMaps {
         })
     }
 
-    /// Takes a spend of the bucket of that name back.
-    pub(super) fn refund(
+    /// Has the bucket of that name, which is full if it is not there, go from the state that it is
+    /// in to the one that `wanted` tells, however often packets come between.
+    pub(super) fn alter(
         &self,
         line: u32,
         name: u64,
-        spend: &Spend,
         at: &At<'_>,
+        wanted: impl Fn(u64) -> u64,
     ) -> Result<(), DatapathError> {
-        match self.change(line, name, Change::Refund(spend), at) {
-            Updated::Contended => Err(DatapathError::Contended),
-            _ => Ok(()),
+        for _ in 0..ATTEMPTS {
+            let seen = self
+                .table
+                .get(line)
+                .map_or(0, |line| table::read(&line, name).1);
+            // One that is there in another unit declines as well, and counts in this one then.
+            let swapped = self.swap(line, name, at, seen, wanted(seen));
+            if !matches!(swapped, Updated::Declined | Updated::Contended) {
+                return Ok(());
+            }
         }
+        Err(DatapathError::Contended)
+    }
+
+    /// Has the bucket of that name go from one state to another, if it is in the first one.
+    pub(super) fn swap(
+        &self,
+        line: u32,
+        name: u64,
+        at: &At<'_>,
+        seen: u64,
+        wanted: u64,
+    ) -> Updated {
+        let swap = Spend::swap(seen, wanted);
+        self.change(line, name, Change::Spend(&swap), at)
     }
 
     /// Changes the bucket of that name; one that would be full first gives way to a new one.
-    pub(super) fn change(&self, line: u32, name: u64, wanted: Change, at: &At<'_>) -> Updated {
+    fn change(&self, line: u32, name: u64, wanted: Change, at: &At<'_>) -> Updated {
         let Some(line) = self.table.get(line) else {
             return Updated::Unavailable;
         };
@@ -52,12 +78,11 @@ impl BucketMaps {
         table::update(
             || table::change(&line, name, wanted),
             || {
-                // Packets exchange a bucket before they may have to be refunded; who asks for a
-                // refund here may be the first to come since the limit has another rate.
-                if wanted.is_refund() && is_there() {
+                // That of a full bucket, which need not be put in, would not see it.
+                if is_there() {
                     return IN_ANOTHER_UNIT;
                 }
-                table::insert(&line, at, name, wanted, WhenFull::Evict)
+                table::insert(&line, at, name, wanted)
             },
             || table::exchange(&line, at, name, at.now_ns, wanted),
         )
@@ -80,6 +105,11 @@ impl<'a> At<'a> {
         }
     }
 
+    /// The state of a bucket in the unit of that number.
+    pub(super) fn state(&self, bucket: Bucket, unit: u32) -> u64 {
+        self.units.state(bucket, unit, self.now_ns)
+    }
+
     /// How many buckets were forgotten while they were in debt.
     pub(super) const fn evicted(&self) -> u64 {
         self.evicted.get()
@@ -99,6 +129,10 @@ impl LineStore for At<'_> {
 
     fn has_odd_units(&self) -> bool {
         self.units.have_odd_units()
+    }
+
+    fn when_full(&self) -> WhenFull {
+        WhenFull::Evict
     }
 
     fn count_lossy_eviction(&self) {

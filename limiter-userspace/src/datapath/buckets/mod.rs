@@ -6,6 +6,7 @@
 //! microseconds between is lost.
 
 mod capture;
+mod give_back;
 mod lines;
 mod reset;
 mod restore;
@@ -13,8 +14,7 @@ mod restore;
 use aya::maps::{HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::{
     bucket::{Bucket, BucketKey},
-    strategy::{Budget, Spend},
-    table::{LOCKED, unit_of},
+    table::unit_of,
 };
 
 use self::lines::At;
@@ -23,7 +23,6 @@ use super::{DatapathError, Settings, hash, mapped::Mapped, maps::error, pod::InM
 use crate::{
     config::Store,
     native::{AtomicLine, bucket_in},
-    policy::Units,
 };
 
 pub(super) const BUCKETS: &str = "BUCKETS";
@@ -78,42 +77,6 @@ impl BucketMaps {
         match self.settings.buckets.store {
             Store::Table => Ok(self.in_lines().count()),
             Store::Hash => Ok(self.elements()?.len()),
-        }
-    }
-
-    /// Gives a bucket of these parameters `cost` tokens back, what it owes at most; `None`: all
-    /// of that. `units`: those that buckets count in.
-    ///
-    /// Exact in [`Store::Table`], whatever the kernel does meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// [`DatapathError::Contended`]: nothing was given back.
-    pub fn give_back(
-        &self,
-        key: &BucketKey,
-        budget: &Budget,
-        cost: Option<u64>,
-        units: &Units,
-        now_ns: u64,
-    ) -> Result<(), DatapathError> {
-        let ticks = cost.map_or(u64::MAX, |cost| {
-            cost.saturating_mul(budget.gcra.emission_interval)
-        });
-        let spend = Spend::unbounded(budget.gcra.ticks(now_ns), ticks);
-        match self.settings.buckets.store {
-            Store::Table => {
-                let (line, name) = self.place(key, budget.unit);
-                self.refund(line, name, &spend, &At::new(units, now_ns))
-            }
-            Store::Hash => match self.bucket(key)? {
-                None => Ok(()),
-                Some(Bucket { state: LOCKED, .. }) => Err(DatapathError::Contended),
-                Some(bucket) => {
-                    let state = spend.gcra().undo(units.state(bucket, budget.unit, now_ns));
-                    self.put(&[InMap(*key)], &[InMap([budget.unit.into(), state])])
-                }
-            },
         }
     }
 

@@ -2,8 +2,8 @@ use std::{collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicUsize, thread
 
 use limiter_common::{
     address::Address,
-    gcra::{Gcra, Spend},
     limit::{Cost, LimitId},
+    strategy::{Budget, Spend, Strategy, moving_window::Log},
     unit::Unit,
 };
 use proptest::prelude::*;
@@ -39,12 +39,18 @@ struct Token<'a> {
     now: u64,
 }
 
-fn token<'a>(table: &'a MemoryTable, gcra: &Gcra, limit: u16, source: u32, now: u64) -> Token<'a> {
+fn token<'a>(
+    table: &'a MemoryTable,
+    budget: &Budget,
+    limit: u16,
+    source: u32,
+    now: u64,
+) -> Token<'a> {
     Token {
         table,
         key: BucketKey::of_source(LimitId(limit), address(source), 32),
-        spend: gcra.spend(gcra.ticks(now), 1).unwrap(),
-        unit: gcra.unit,
+        spend: budget.spend(now, 1).unwrap(),
+        unit: budget.unit,
         now,
     }
 }
@@ -59,6 +65,9 @@ impl Token<'_> {
             spend: self.spend,
             seen,
             now_ns: self.now,
+            changed: 0,
+            stamp_unit: 0,
+            reserved: 0,
         }
     }
 
@@ -71,15 +80,15 @@ impl Token<'_> {
     }
 }
 
-fn gcra(burst: u64) -> Gcra {
-    Gcra::new(burst, 1, SECOND).unwrap()
+fn gcra(burst: u64) -> Budget {
+    Budget::new(Strategy::Gcra, burst, 1, SECOND).unwrap()
 }
 
 /// As long as one of a line is full, nobody in debt is forgotten.
 #[test]
 fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
     let (table, debtor) = (table(1, WhenFull::Evict), gcra(3));
-    let flood = Gcra::new(10, 1_000, SECOND).unwrap();
+    let flood = Budget::new(Strategy::Gcra, 10, 1_000, SECOND).unwrap();
     for _ in 0..3 {
         token(&table, &debtor, 1, 1, NOW).spend();
     }
@@ -142,12 +151,12 @@ fn refunds_make_no_bucket() {
 /// Buckets of limits that count in other ticks are compared by how long they are in debt.
 #[test]
 fn tick_lengths_are_told_apart() {
-    let fast = Gcra::new(1_000, 3_000_000_000, SECOND).unwrap();
-    assert!(fast.ticks(10) > 10, "it counts in shorter ticks");
+    let fast = Budget::new(Strategy::Gcra, 1_000, 3_000_000_000, SECOND).unwrap();
+    assert!(fast.gcra.ticks(10) > 10, "it counts in shorter ticks");
     let slow = gcra(5);
     let units = [slow, fast].map(|gcra| Unit::new(&gcra, Cost::Bytes));
     let (units, numbers) = Units::default().intern(&units).unwrap();
-    let fast = Gcra {
+    let fast = Budget {
         unit: numbers[1],
         ..fast
     };
@@ -185,9 +194,10 @@ proptest! {
                 }
             } else {
                 let spent = one.spend();
-                if let Ok(tat) = one.spend.apply(known.unwrap_or(0)) {
+                let decision = one.spend.apply(known.unwrap_or(0));
+                if decision.passes() {
                     prop_assert_eq!(spent, Updated::Stored);
-                    model.insert((limit, source), tat);
+                    model.insert((limit, source), decision.state);
                 } else {
                     prop_assert_eq!(spent, Updated::Declined);
                 }
@@ -250,8 +260,8 @@ fn threads_of_two_policies_never_admit_too_much() {
         ((1, SECOND), (7, SECOND)),
         ((2, SECOND), (3_000_000_000, SECOND)),
     ] {
-        let mut gcras =
-            [rate, other].map(|(count, period)| Gcra::new(BURST, count, period).unwrap());
+        let mut gcras = [rate, other]
+            .map(|(count, period)| Budget::new(Strategy::Gcra, BURST, count, period).unwrap());
         let counted_in = gcras.map(|gcra| Unit::new(&gcra, Cost::Packets));
         let (units, numbers) = Units::default().intern(&counted_in).unwrap();
         for (gcra, number) in gcras.iter_mut().zip(numbers) {
@@ -289,8 +299,8 @@ fn threads_of_two_policies_never_admit_too_much() {
                     assert_eq!(admitted, 0);
                     continue;
                 };
-                let tat = units.tat(bucket, gcras[0].unit, NOW);
-                let left = gcras[0].level(gcras[0].ticks(NOW), Some(tat)).remaining;
+                let tat = units.state(bucket, gcras[0].unit, NOW);
+                let left = gcras[0].level(NOW, Some(tat), &Log::EMPTY).remaining;
                 assert!(left <= BURST - admitted, "{left} left, {admitted} admitted");
             }
             let total: usize = admitted.iter().map(|one| one.load(SeqCst)).sum();

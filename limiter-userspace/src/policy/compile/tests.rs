@@ -45,7 +45,7 @@ fn policy(limits: &[Vec<IpNet>]) -> Policy {
 
 fn compiled_burst(tables: &CompiledPolicy, source: IpAddr, slot: u32) -> u64 {
     let class = classify(tables, &source.into()).expect("a class");
-    parameters(tables, class, slot).unwrap().burst
+    parameters(tables, class, slot).unwrap().gcra.burst
 }
 
 /// The longest prefix, by asking each.

@@ -4,9 +4,9 @@ use jiff::ToSpan as _;
 use limiter_common::{
     ban::{Ban, MAX_REASON},
     bucket::BucketKey,
-    gcra::Gcra,
     limit::{Cost, LimitId},
     sieve::Listed,
+    strategy::{Budget, Strategy},
     table::HashKey,
     unit::Unit,
 };
@@ -74,7 +74,7 @@ fn a_sieve_s_ages_go_on() {
 }
 
 fn snapshot(stored: StoredDebts) -> Snapshot {
-    let gcra = Gcra::new(1, 3, 10).unwrap();
+    let gcra = Budget::new(Strategy::Gcra, 1, 3, 10).unwrap();
     let units = [Unit::new(&gcra, Cost::Packets)];
     Snapshot {
         saved_at: "2026-03-01T12:00:00.123456789Z".parse().unwrap(),
@@ -110,7 +110,7 @@ fn of_table() -> Snapshot {
     let debt = |line, name| TableDebt {
         line,
         name,
-        ticks: u64::MAX,
+        owed: u64::MAX,
     };
     snapshot(StoredDebts::Table(TableDebts {
         hash_key: HashKey {
@@ -134,7 +134,7 @@ fn of_hash() -> Snapshot {
     let debts = keys.map(|key| HashDebt {
         key,
         unit: 0x8000,
-        ticks: 5,
+        owed: 5,
     });
     snapshot(StoredDebts::Hash(debts.into()))
 }

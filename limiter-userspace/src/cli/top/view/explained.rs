@@ -54,13 +54,15 @@ fn limit_lines<'e>(limit: &'e LimitExplanation, palette: &Palette) -> [Line<'e>;
     } else {
         left
     };
+    let rate = format!("{} per {}", count(limit.count), duration(limit.period_ns));
+    let of = match limit.burst {
+        Some(burst) => format!("{}, {rate}", count(burst)),
+        None => format!("{rate}, by {}", limit.strategy),
+    };
     let second = Line::from(vec![
         left,
         Span::raw(format!(
-            " of {}, {} per {}; retry in {}, reset in {}",
-            count(limit.burst),
-            count(limit.count),
-            duration(limit.period_ns),
+            " of {of}; retry in {}, reset in {}",
             duration(limit.retry_in_ns),
             duration(limit.reset_in_ns),
         )),
