@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use limiter_common::{
-    limit::{Cost, IdFormat, LimitId},
+    limit::{Cost, FIRST_CUSTOM_ID, IdFormat, LimitId},
     reason::Reason::{self, OverLimit, WithinLimits},
     strategy::Strategy,
 };
@@ -18,7 +18,7 @@ fn limits() -> Vec<Limit> {
     let observing = Strategy::ALL.map(|strategy| (strategy, (1, 1)));
     enforcing
         .chain(observing)
-        .zip(1..)
+        .zip(FIRST_CUSTOM_ID..)
         .map(|((strategy, (count, seconds)), id)| Limit {
             name: format!("Limit{id}"),
             id: LimitId(id),
