@@ -47,10 +47,6 @@ impl BucketMaps {
         at: &At<'_>,
         wanted: impl Fn(u64) -> u64,
     ) -> Result<(), DatapathError> {
-        // One that is not there is full, and is not to be made.
-        if self.bucket(key)?.is_none() {
-            return Ok(());
-        }
         match self.settings.buckets.store {
             Store::Table => {
                 let (line, name) = self.place(key, unit);
@@ -58,6 +54,10 @@ impl BucketMaps {
             }
             Store::Hash => {
                 let state = self.state(key, unit, at)?;
+                // One that is not there is full, and is not to be made.
+                if state == 0 {
+                    return Ok(());
+                }
                 self.put(&[InMap(*key)], &[InMap([unit.into(), wanted(state)])])
             }
         }
