@@ -8,4 +8,6 @@ mod plain;
 mod rules;
 mod sieves;
 mod spoilt;
+mod strategies;
+mod told;
 mod worked_example;
