@@ -2,6 +2,7 @@
 
 mod bans;
 mod command;
+mod documents;
 mod engines;
 mod formats;
 mod plain;
