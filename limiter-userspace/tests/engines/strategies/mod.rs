@@ -4,6 +4,7 @@
 mod refill;
 mod reload;
 mod restore;
+mod together;
 
 use std::net::{IpAddr, Ipv4Addr};
 
