@@ -75,12 +75,14 @@ pub(crate) fn measure(
     }
     programs
         .into_iter()
-        .map(|(contender, _, runs)| {
+        .map(|(contender, program, runs)| {
+            let kept = program.kept().map(|kept| kept.look(scenario.sources()));
             Ok(Figure {
                 contender,
                 scenario: *scenario,
                 spread: Spread::new(runs).context("no rounds")?,
                 lost_ppm: 0.0,
+                kept: kept.transpose()?,
             })
         })
         .collect()

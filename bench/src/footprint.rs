@@ -1,18 +1,17 @@
 //! What the limiter takes of the machine when nothing comes in: kernel memory, and time to
 //! start.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bench_common::{Layout, Sink};
 use limiter_userspace::config::Store;
 use serde::Serialize;
 
-use crate::contender::{Contender, Kind, Limits, Terms};
+use crate::{
+    contender::{Contender, Kind, Limits, Terms},
+    map_memory,
+};
 
 /// What the limiter takes.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -50,30 +49,11 @@ fn load(limits: Limits) -> Result<(u64, Duration)> {
         sink: Sink::Nothing,
         draw: false,
     };
-    let before = map_memory()?;
+    let before = map_memory::of_all()?;
     let start = Instant::now();
     let loaded = contender.load(&terms)?;
     let time = start.elapsed();
-    let memory = map_memory()?.saturating_sub(before);
+    let memory = map_memory::of_all()?.saturating_sub(before);
     drop(loaded);
     Ok((memory, time))
-}
-
-/// The kernel memory of every BPF map that this process holds, in bytes.
-fn map_memory() -> Result<u64> {
-    let mut maps = BTreeMap::new();
-    for entry in fs::read_dir("/proc/self/fdinfo")? {
-        // A descriptor may be gone by now: that of the directory is.
-        let Ok(info) = fs::read_to_string(entry?.path()) else {
-            continue;
-        };
-        let field = |name: &str| {
-            info.lines()
-                .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-        };
-        if let (Some(id), Some(bytes)) = (field("map_id:"), field("memlock:")) {
-            maps.insert(id, bytes);
-        }
-    }
-    Ok(maps.values().sum())
 }

@@ -11,6 +11,7 @@ mod footprint;
 mod generator;
 mod lane;
 mod machine;
+mod map_memory;
 mod objects;
 mod plan;
 mod quality;

@@ -17,6 +17,9 @@ use crate::{
 /// 1, 1 k, 64 k, 1 M and 16 M sources.
 pub(crate) const SOURCES_LOG2: [u32; 5] = [0, 10, 16, 20, 24];
 
+/// At most so many sources, as a power of two, are refused nearly everything.
+const FEW_LOG2: u32 = 10;
+
 /// The flood that no store has room for.
 pub(crate) const LARGEST: Scenario = Scenario::new(V4, 24);
 
@@ -136,7 +139,7 @@ impl Plan {
     pub(crate) fn in_rate(&self, scenario: &Scenario) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted: &[_] = match scenario {
-                _ if !self.quick => return true,
+                _ if !self.quick => return !contender.is_of_strategy(),
                 // nftables takes half a minute to fill a set of 16 million.
                 Scenario {
                     sources_log2, cpus, ..
@@ -162,8 +165,12 @@ impl Plan {
                 HASH_1,
             ];
             let of_v4 = [TABLE_LISTS, TABLE_LISTED, TABLE_BANS];
-            let applies = !of_v4.contains(&contender.name) || scenario.layout == V4;
-            contender.is_program() && applies && (!self.quick || wanted.contains(&contender.name))
+            let is_of_v4 = contender.is_of_strategy() || of_v4.contains(&contender.name);
+            let applies = (!is_of_v4 || scenario.layout == V4)
+                // Of more sources each has not been refused before the measurement begins.
+                && (!contender.refuses() || scenario.sources_log2 <= FEW_LOG2);
+            let is_wanted = contender.is_of_strategy() || wanted.contains(&contender.name);
+            contender.is_program() && applies && (!self.quick || is_wanted)
         })
     }
 

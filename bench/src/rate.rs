@@ -62,6 +62,7 @@ pub(crate) fn measure(
                 scenario: *scenario,
                 spread: Spread::new(rates).context("no rounds")?,
                 lost_ppm,
+                kept: None,
             })
         })
         .collect()

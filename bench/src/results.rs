@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    footprint::Footprint, machine::Machine, plan::Effort, quality::Quality, scenario::Scenario,
-    stats::Spread, targets::Target,
+    contender::Found, footprint::Footprint, machine::Machine, plan::Effort, quality::Quality,
+    scenario::Scenario, stats::Spread, targets::Target,
 };
 
 /// One contender under one flood.
@@ -15,6 +15,8 @@ pub(crate) struct Figure {
     pub(crate) spread: Spread,
     /// Of a million frames, how many were lost before the contender; the worst run.
     pub(crate) lost_ppm: f64,
+    /// What the limiter's store has afterwards; `None`: it is not the limiter, or was not looked at.
+    pub(crate) kept: Option<Found>,
 }
 
 /// All of it.

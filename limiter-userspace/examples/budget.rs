@@ -52,14 +52,20 @@ fn show(report: &Report, json: bool) -> Result<ExitCode> {
     if json {
         println!("{}", serde_json::to_string_pretty(report)?);
     } else {
-        println!("the largest policy on Linux {}", report.kernel);
+        println!("the largest policies on Linux {}", report.kernel);
         for cost in &report.objects {
             let Cost {
-                object, program, ..
+                object,
+                program,
+                stack,
+                ..
             } = cost;
             println!(
-                "\n{program} in {object}\n\n{}\n\n{}",
-                sums(cost),
+                "\n{program} in {object}\n\n\
+                 at most {MOST_VERIFIED} verified instructions:\n\n{}\n\n\
+                 at most {MOST_STACK} bytes of stack: {stack}, {}\n\n{}",
+                verifications(cost),
+                used(*stack, MOST_STACK),
                 functions(cost)
             );
         }
@@ -72,31 +78,32 @@ fn show(report: &Report, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-fn sums(cost: &Cost) -> String {
-    let bounded = |what: &str, now: u32, most: u32| {
-        [
-            what.to_owned(),
-            now.to_string(),
-            most.to_string(),
-            format!("{} %", u64::from(now) * 100 / u64::from(most)),
-        ]
-    };
-    let told = |what: &str, now: String| [what.to_owned(), now, String::new(), String::new()];
-    let time = Duration::from_nanos(cost.verification_ns);
-    let mut table = table(["", "now", "at most", "used"]);
-    table
-        .add_row(bounded(
-            "verified instructions",
-            cost.verified_instructions,
-            MOST_VERIFIED,
-        ))
-        .add_row(bounded("bytes of stack", cost.stack, MOST_STACK))
-        .add_row(told(
-            "translated instructions",
-            cost.translated_instructions.to_string(),
-        ))
-        .add_row(told("verification", format!("{} ms", time.as_millis())));
+fn verifications(cost: &Cost) -> String {
+    let mut table = table([
+        "policy",
+        "store",
+        "verified",
+        "used",
+        "translated",
+        "verification",
+    ]);
+    for verification in &cost.verifications {
+        let time = Duration::from_nanos(verification.verification_ns);
+        let verified = verification.verified_instructions;
+        table.add_row([
+            verification.policy.to_owned(),
+            verification.store.name().to_owned(),
+            verified.to_string(),
+            used(verified, MOST_VERIFIED),
+            verification.translated_instructions.to_string(),
+            format!("{} ms", time.as_millis()),
+        ]);
+    }
     table.trim_fmt()
+}
+
+fn used(now: u32, most: u32) -> String {
+    format!("{} %", u64::from(now) * 100 / u64::from(most))
 }
 
 fn functions(cost: &Cost) -> String {

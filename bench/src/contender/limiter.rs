@@ -8,6 +8,7 @@ use limiter_common::{
     address::Address,
     ban::{Ban, BanKey, FOREVER, MAX_REASON},
     sieve::{Pressure, pressure_of_sieve},
+    strategy::Strategy,
 };
 use limiter_userspace::{
     config::{self, Buckets, Store},
@@ -16,7 +17,7 @@ use limiter_userspace::{
     policy::CompiledPolicy,
 };
 
-use super::{Override, ROOM, Terms};
+use super::{Override, ROOM, Terms, kept::Kept, windows};
 use crate::{drawing::Drawing, objects};
 
 /// Which limits count each packet.
@@ -38,6 +39,14 @@ pub(crate) enum Limits {
     ManyBans,
     /// As [`Limits::Address`], with a sieve that scores every packet and drops none.
     Sieve,
+    /// Packets of each address, as many a second by that window strategy.
+    Window(Strategy),
+    /// Packets of each address, by a moving window of so many packets that none is refused and
+    /// most find others in the log.
+    MovingWindow(u64),
+    /// [`windows::REFUSED_COUNT`] packets of each address an hour, by that strategy: nearly all are
+    /// refused.
+    Refused(Strategy),
 }
 
 /// How many prefixes [`Limits::ManyOverrides`] and [`Limits::ManyListed`] have.
@@ -53,7 +62,10 @@ impl Limits {
             | Self::ManyOverrides
             | Self::ManyListed
             | Self::ManyBans
-            | Self::Sieve => 1,
+            | Self::Sieve
+            | Self::Window(_)
+            | Self::MovingWindow(_)
+            | Self::Refused(_) => 1,
             Self::AddressTwice | Self::AddressAndRange => 2,
             Self::Four => 4,
         }
@@ -61,13 +73,24 @@ impl Limits {
 
     /// The first limit is that of the terms. The others have room, so that what the first lets
     /// pass is charged to them too: the most work there is.
-    pub(crate) fn configuration(self, per_second: u64, overridden: Option<Override>) -> String {
+    pub(crate) fn configuration(self, terms: &Terms) -> String {
         const PACKETS: u64 = 1_000_000_000;
         const BYTES: u64 = 10 * PACKETS;
         let limit = |name: &str, rate: u64| {
             format!("  {name}: {{burst: {rate}, count: {rate}, period: 1s}}\n")
         };
-        let mut text = format!("limits:\n{}", limit("PacketsPerIPAddress", per_second));
+        let Terms {
+            per_second,
+            overridden,
+            ..
+        } = *terms;
+        let first = match self {
+            Self::Window(strategy) => windows::second(strategy, per_second),
+            Self::MovingWindow(count) => windows::moving(count, terms.sources_log2),
+            Self::Refused(strategy) => windows::refusing(strategy),
+            _ => limit("PacketsPerIPAddress", per_second),
+        };
+        let mut text = format!("limits:\n{first}");
         if matches!(self, Self::AddressTwice | Self::Four) {
             text += &limit("BytesPerIPAddress", BYTES);
         }
@@ -143,8 +166,8 @@ fn prefixes() -> impl Iterator<Item = Ipv4Addr> {
 }
 
 /// Loads it with its tables.
-pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instance> {
-    let text = limits.configuration(terms.per_second, terms.overridden);
+pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Instance, Kept)> {
+    let text = limits.configuration(terms);
     let config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
     let policy = CompiledPolicy::new(&config.policy)?;
     let buckets = Buckets {
@@ -178,20 +201,39 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<Instan
             .sieves()
             .set_pressure(pressure_of_sieve(0), pressure)?;
     }
-    Ok(instance)
+    let kept = Kept::take(&mut instance, settings)?;
+    Ok((instance, kept))
 }
 
 #[cfg(test)]
 mod tests {
+    use bench_common::Layout;
+
     use super::*;
 
-    const OVERRIDE: Override = Override {
-        address: Ipv4Addr::new(192, 0, 2, 1),
-        per_minute: 12,
+    const TERMS: Terms = Terms {
+        layout: Layout::V4,
+        sources_log2: 0,
+        per_second: 1000,
+        overridden: None,
+        sink: Sink::Nothing,
+        draw: false,
     };
+
+    fn check(limits: Limits, terms: &Terms) {
+        let text = limits.configuration(terms);
+        let config = config::parse(&text, "bench");
+        let config = config.unwrap_or_else(|errors| panic!("{limits:?}: {errors}"));
+        CompiledPolicy::new(&config.policy).unwrap();
+    }
 
     #[test]
     fn every_configuration_is_one() {
+        let address = Ipv4Addr::new(192, 0, 2, 1);
+        let overridden = Some(Override {
+            address,
+            per_minute: 12,
+        });
         for limits in [
             Limits::Address,
             Limits::AddressTwice,
@@ -202,11 +244,36 @@ mod tests {
             Limits::ManyBans,
             Limits::Sieve,
         ] {
-            for overridden in [None, Some(OVERRIDE)] {
-                let text = limits.configuration(1000, overridden);
-                let config = config::parse(&text, "bench");
-                let config = config.unwrap_or_else(|errors| panic!("{limits:?}: {errors}"));
-                CompiledPolicy::new(&config.policy).unwrap();
+            check(limits, &TERMS);
+            check(
+                limits,
+                &Terms {
+                    overridden,
+                    ..TERMS
+                },
+            );
+        }
+    }
+
+    #[test]
+    fn those_of_strategies_are_in_any_flood() {
+        let [gcra, windows @ ..] = Strategy::ALL;
+        let limits = windows
+            .into_iter()
+            .flat_map(|strategy| [Limits::Window(strategy), Limits::Refused(strategy)])
+            .filter(|limits| *limits != Limits::Window(Strategy::MovingWindow))
+            .chain([10, 128].map(Limits::MovingWindow))
+            .chain([Limits::Refused(gcra)]);
+        for limits in limits {
+            for (sources_log2, per_second) in [(0, 1_000), (24, 1_000_000_000)] {
+                check(
+                    limits,
+                    &Terms {
+                        sources_log2,
+                        per_second,
+                        ..TERMS
+                    },
+                );
             }
         }
     }

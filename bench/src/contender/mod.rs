@@ -1,19 +1,23 @@
 //! What is compared, all behind one seam.
 
 mod hashlimit;
+mod kept;
 mod limiter;
 mod nftables;
 mod program;
 mod shown;
+mod windows;
 
 use std::{net::Ipv4Addr, time::Duration};
 
 use anyhow::Result;
 use bench_common::{Layout, Sink};
+use limiter_common::strategy::Strategy;
 use limiter_userspace::config::Store;
 use testbed::Pair;
 
 pub(crate) use self::{
+    kept::Found,
     limiter::{BANS, Limits, OVERRIDES},
     program::Loaded,
     shown::shown,
@@ -87,12 +91,24 @@ pub(crate) const HASH_1: &str = "limiter, hash, 1 limit";
 pub(crate) const HASH_2: &str = "limiter, hash, 2 limits";
 pub(crate) const HASH_RANGE: &str = "limiter, hash, address + range";
 pub(crate) const HASH_4: &str = "limiter, hash, 4 limits";
+pub(crate) const TABLE_FIXED: &str = "limiter, table, fixed-window";
+pub(crate) const TABLE_SLIDING: &str = "limiter, table, sliding-window-counter";
+pub(crate) const TABLE_MOVING_10: &str = "limiter, table, moving-window of 10";
+pub(crate) const TABLE_MOVING_128: &str = "limiter, table, moving-window of 128";
+pub(crate) const HASH_FIXED: &str = "limiter, hash, fixed-window";
+pub(crate) const HASH_SLIDING: &str = "limiter, hash, sliding-window-counter";
+pub(crate) const HASH_MOVING_10: &str = "limiter, hash, moving-window of 10";
+pub(crate) const HASH_MOVING_128: &str = "limiter, hash, moving-window of 128";
+pub(crate) const REFUSED_GCRA: &str = "limiter, table, gcra, refused";
+pub(crate) const REFUSED_FIXED: &str = "limiter, table, fixed-window, refused";
+pub(crate) const REFUSED_SLIDING: &str = "limiter, table, sliding-window-counter, refused";
+pub(crate) const REFUSED_MOVING: &str = "limiter, table, moving-window of 10, refused";
 pub(crate) const WINDOW: &str = "fixed window, LRU hash";
 pub(crate) const NFTABLES: &str = "nftables set";
 pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
 
 /// Everything that is compared, in the order in which it is shown.
-pub(crate) const CONTENDERS: [Contender; 17] = [
+pub(crate) const CONTENDERS: [Contender; 29] = [
     Contender::new(DROP, Kind::Program("drop_all")),
     Contender::new(PARSE, Kind::Program("parse_and_clock")),
     Contender::new(TABLE_1, Kind::Limiter(Store::Table, Limits::Address)),
@@ -119,10 +135,49 @@ pub(crate) const CONTENDERS: [Contender; 17] = [
         Kind::Limiter(Store::Hash, Limits::AddressAndRange),
     ),
     Contender::new(HASH_4, Kind::Limiter(Store::Hash, Limits::Four)),
+    Contender::new(TABLE_FIXED, of_window(Store::Table, Strategy::FixedWindow)),
+    Contender::new(
+        TABLE_SLIDING,
+        of_window(Store::Table, Strategy::SlidingWindowCounter),
+    ),
+    Contender::new(
+        TABLE_MOVING_10,
+        Kind::Limiter(Store::Table, Limits::MovingWindow(10)),
+    ),
+    Contender::new(
+        TABLE_MOVING_128,
+        Kind::Limiter(Store::Table, Limits::MovingWindow(128)),
+    ),
+    Contender::new(HASH_FIXED, of_window(Store::Hash, Strategy::FixedWindow)),
+    Contender::new(
+        HASH_SLIDING,
+        of_window(Store::Hash, Strategy::SlidingWindowCounter),
+    ),
+    Contender::new(
+        HASH_MOVING_10,
+        Kind::Limiter(Store::Hash, Limits::MovingWindow(10)),
+    ),
+    Contender::new(
+        HASH_MOVING_128,
+        Kind::Limiter(Store::Hash, Limits::MovingWindow(128)),
+    ),
+    Contender::new(REFUSED_GCRA, refusing(Strategy::Gcra)),
+    Contender::new(REFUSED_FIXED, refusing(Strategy::FixedWindow)),
+    Contender::new(REFUSED_SLIDING, refusing(Strategy::SlidingWindowCounter)),
+    Contender::new(REFUSED_MOVING, refusing(Strategy::MovingWindow)),
     Contender::new(WINDOW, Kind::Program(program::FIXED_WINDOW)),
     Contender::new(NFTABLES, Kind::Nftables),
     Contender::new(HASHLIMIT, Kind::Hashlimit),
 ];
+
+const fn of_window(store: Store, strategy: Strategy) -> Kind {
+    Kind::Limiter(store, Limits::Window(strategy))
+}
+
+/// In the default store alone: what is refused is hardly written.
+const fn refusing(strategy: Strategy) -> Kind {
+    Kind::Limiter(Store::Table, Limits::Refused(strategy))
+}
 
 impl Contender {
     const fn new(name: &'static str, kind: Kind) -> Self {
@@ -132,6 +187,23 @@ impl Contender {
     /// Whether it is a program that can be run on its own.
     pub(crate) const fn is_program(&self) -> bool {
         matches!(self.kind, Kind::Program(_) | Kind::Limiter(..))
+    }
+
+    /// Whether it is there for a strategy, which is a matter of the program alone and no other part
+    /// of the machine's.
+    pub(crate) const fn is_of_strategy(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Limiter(
+                _,
+                Limits::Window(_) | Limits::MovingWindow(_) | Limits::Refused(_)
+            )
+        )
+    }
+
+    /// Whether it is there to refuse nearly everything.
+    pub(crate) const fn refuses(&self) -> bool {
+        matches!(self.kind, Kind::Limiter(_, Limits::Refused(_)))
     }
 
     /// Whether it can be told another limit for some sources.

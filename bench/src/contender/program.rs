@@ -12,7 +12,7 @@ use limiter_userspace::{config::Store, datapath::Instance};
 use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 
-use super::{Limits, ROOM, Runnable, Terms, limiter};
+use super::{Limits, ROOM, Runnable, Terms, kept::Kept, limiter};
 use crate::{drawing::Drawing, objects};
 
 /// The plain limiter.
@@ -26,7 +26,7 @@ pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
 /// A loaded program.
 pub(crate) enum Loaded {
     Program { ebpf: Box<Ebpf>, name: &'static str },
-    Limiter(Box<Instance>),
+    Limiter(Box<Instance>, Box<Kept>),
 }
 
 impl Loaded {
@@ -55,15 +55,23 @@ impl Loaded {
     }
 
     pub(super) fn limiter(store: Store, limits: Limits, terms: &Terms) -> Result<Self> {
-        let limiter = limiter::load(store, limits, terms)?;
-        Ok(Self::Limiter(Box::new(limiter)))
+        let (limiter, kept) = limiter::load(store, limits, terms)?;
+        Ok(Self::Limiter(Box::new(limiter), Box::new(kept)))
+    }
+
+    /// The buckets and counters of the limiter; `None`: it is another program.
+    pub(crate) fn kept(&self) -> Option<&Kept> {
+        match self {
+            Self::Program { .. } => None,
+            Self::Limiter(_, kept) => Some(kept),
+        }
     }
 
     /// Attaches it to the server's end of a pair, in native mode.
     pub(super) fn attach(mut self, pair: &Pair) -> Result<Self> {
         let program = match &mut self {
             Self::Program { ebpf, name } => xdp(ebpf, name)?,
-            Self::Limiter(limiter) => {
+            Self::Limiter(limiter, _) => {
                 let name = limiter.program_name();
                 xdp(limiter.ebpf_mut(), name)?
             }
@@ -100,7 +108,7 @@ impl Runnable for Loaded {
                 // What the kernel tells is the mean of the runs.
                 Ok(program.test_run(options)?.duration * times)
             }
-            Self::Limiter(limiter) => Ok(limiter.hammer(frame, times)?),
+            Self::Limiter(limiter, _) => Ok(limiter.hammer(frame, times)?),
         }
     }
 }

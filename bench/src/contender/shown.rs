@@ -1,6 +1,9 @@
 //! How the contenders are set up, for the document: from the very text that sets them up.
 
-use super::{BANS, Limits, OVERRIDES, ROOM, Terms, hashlimit, nftables};
+use super::{
+    BANS, Limits, OVERRIDES, ROOM, Terms, hashlimit, nftables,
+    windows::{FASTEST_PACKET_NS, REFUSED_COUNT},
+};
 
 /// What a reader has to know of some contenders.
 pub(crate) struct Shown {
@@ -41,12 +44,13 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
                  of the largest flood's sources being on it. 500 k bans: 1 limit, and {BANS} \
                  addresses banned that the flood does not come from. Sieve: 1 limit, and a \
                  sieve of 10 lists with 2^15 addresses in the largest, under a pressure that \
-                 scores every packet and drops none."
+                 scores every packet and drops none. Each strategy: 1 limit, which refuses \
+                 nothing, as that of the others; a window is a second long, and a moving window \
+                 N × {FASTEST_PACKET_NS} ns for each source, so that its log is not empty. Its \
+                 stamps are buckets like others, for which there is no more room. Refused: 1 \
+                 limit of {REFUSED_COUNT} packets an hour, of few sources."
             ),
-            told: Some((
-                "yaml",
-                Limits::Four.configuration(terms.per_second, terms.overridden),
-            )),
+            told: Some(("yaml", Limits::Four.configuration(terms))),
         },
         Shown {
             name: super::WINDOW,

@@ -159,6 +159,7 @@ mod tests {
                     scenario: Scenario::new(Layout::V4, power),
                     spread: Spread::new(vec![10.0 * f64::from(ns * (power + 1))]).unwrap(),
                     lost_ppm: 0.0,
+                    kept: None,
                 })
             })
             .collect();

@@ -28,6 +28,23 @@ pub(crate) struct Grid {
 
 /// A table for each kind of flood that was measured.
 pub(crate) fn grids(figures: &[Figure], unit: Unit) -> Vec<Grid> {
+    grids_of(figures, |contender, flood| {
+        cell(figures, contender, flood, unit)
+    })
+}
+
+/// What the limiter's store has after the smallest floods, IPv4's on one CPU: bytes a source, and
+/// beside them how many packets passed, in percent.
+pub(crate) fn kept(figures: &[Figure]) -> Option<Grid> {
+    let grids = grids_of(figures, |contender, flood| {
+        let kept = find(figures, contender, flood)?.kept?;
+        let (bytes, passed) = (kept.bytes_a_source, kept.passed_percent);
+        Some(format!("{bytes:.0} ({passed:.1} %)"))
+    });
+    grids.into_iter().find(|grid| !grid.rows.is_empty())
+}
+
+fn grids_of(figures: &[Figure], cell: impl Fn(&str, &Scenario) -> Option<String>) -> Vec<Grid> {
     let mut grids = Vec::new();
     for layout in [Layout::V4, Layout::V6Near, Layout::V6Far] {
         for (frame_length, cpus) in [(SMALL, 1), (LARGE, 1), (SMALL, 2)] {
@@ -41,14 +58,14 @@ pub(crate) fn grids(figures: &[Figure], unit: Unit) -> Vec<Grid> {
                 .filter(|flood| figures.iter().any(|figure| figure.scenario == *flood))
                 .collect();
             if !floods.is_empty() {
-                grids.push(grid(figures, &floods, unit));
+                grids.push(grid(&floods, &cell));
             }
         }
     }
     grids
 }
 
-fn grid(figures: &[Figure], floods: &[Scenario], unit: Unit) -> Grid {
+fn grid(floods: &[Scenario], cell: impl Fn(&str, &Scenario) -> Option<String>) -> Grid {
     let first = floods[0];
     let cpus = match first.cpus {
         1 => "one CPU".to_owned(),
@@ -58,7 +75,7 @@ fn grid(figures: &[Figure], floods: &[Scenario], unit: Unit) -> Grid {
     let rows = CONTENDERS.iter().filter_map(|contender| {
         let cells: Vec<_> = floods
             .iter()
-            .map(|flood| cell(figures, contender.name, flood, unit))
+            .map(|flood| cell(contender.name, flood))
             .collect();
         let measured = cells.iter().any(Option::is_some);
         let cells = cells.into_iter().map(Option::unwrap_or_default);

@@ -7,7 +7,7 @@ use bench_common::Layout;
 
 use super::{
     chart,
-    grid::{Grid, Unit, grids},
+    grid::{self, Grid, Unit, grids},
     method, screen,
 };
 use crate::{
@@ -30,6 +30,7 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     text += &notes;
     text += &chapter(&RATES, &results.rates, &charts)?;
     text += &chapter(&COSTS, &results.costs, &charts)?;
+    text += &kept(results)?;
     text += &clients(results)?;
     text += &method::text(results);
     text += &contenders(results)?;
@@ -127,6 +128,24 @@ fn chapter(chapter: &Chapter, figures: &[Figure], charts: &Path) -> Result<Strin
     }
     for grid in grids(figures, unit) {
         writeln!(text, "### {}\n\n{}", grid.title, table(&grid))?;
+    }
+    Ok(text)
+}
+
+/// What buckets take; nothing if it was not looked at.
+fn kept(results: &Results) -> Result<String> {
+    let mut text = String::new();
+    if let Some(kept) = grid::kept(&results.costs) {
+        writeln!(
+            text,
+            "## Bytes of buckets a source\n\n\
+             Kernel memory of the buckets that the store has after the runs for nanoseconds a \
+             packet, by the number of sources: where they are more than there is room for, it is \
+             the room. In brackets, how many packets had passed.\n\n\
+             ### {}\n\n{}",
+            kept.title,
+            table(&kept)
+        )?;
     }
     Ok(text)
 }

@@ -29,6 +29,9 @@ over, {seconds} s each. A figure is the median of its runs.
 * **Limits.** Packets a second: 1000 for each source, so that a flood from few sources is over the
   limit and one from many is not. Nanoseconds a packet: nothing is over a limit, so everything is
   charged to every limit. Second and further limits have room.
+* **Strategies** are among nanoseconds a packet alone, with IPv4: whose the bucket is matters to none.
+  A moving window is the longer the more sources there are, so that its log has some of the last
+  packets and none is refused; how many passed stands beside what the buckets take.
 * **Nanoseconds a packet**: `BPF_PROG_TEST_RUN` without live frames, the source drawn inside the
   program, by the same code in all of them.
 * **Clients**: {clients_rounds} × {clients_seconds} s for each contender. Their packets are made

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Color, Table, presets};
 
-use super::grid::{Grid, Unit, grids};
+use super::grid::{self, Grid, Unit, grids};
 use crate::{
     results::Results,
     stats::Spread,
@@ -27,6 +27,13 @@ pub(crate) fn show(results: &Results) {
         for grid in grids(&results.costs, Unit::Cost) {
             println!("\n{}\n{}", grid.title, table(&grid));
         }
+    }
+    if let Some(kept) = grid::kept(&results.costs) {
+        println!(
+            "\nBytes of buckets a source after that (packets that passed):\n\n{}\n{}",
+            kept.title,
+            table(&kept)
+        );
     }
     if !results.qualities.is_empty() {
         println!(

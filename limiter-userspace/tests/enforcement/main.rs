@@ -8,6 +8,7 @@ mod built_in;
 mod jumbo;
 mod pressure;
 mod shared;
+mod strategies;
 
 use std::{
     net::IpAddr,

@@ -1,13 +1,23 @@
-//! Configurations to reload: in all of them an address has the same budget, and the same list is
-//! blocked.
+//! Configurations to reload: in all of them an address has the same budget, one of them a smaller
+//! one by any strategy, and the same list is blocked.
 
-use std::path::Path;
+use std::{net::Ipv4Addr, path::Path};
 
 use fastrand::Rng;
+use limiter_common::strategy::Strategy;
 
 /// The budget of each address that is under test.
 pub(crate) const BURST: u64 = 2_000;
 pub(crate) const PER_SECOND: u64 = 400;
+
+/// Who has a smaller budget besides, whose strategy and numbers are others in each configuration.
+pub(crate) const SWITCHED: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 5);
+
+/// The rate of that budget, whatever its numbers.
+pub(crate) const SWITCHED_PER_SECOND: u64 = 100;
+
+/// The most that it counts in a period.
+pub(crate) const SWITCHED_COUNT: u64 = 20;
 
 /// None of these can be put in force.
 const BROKEN: [&str; 5] = [
@@ -18,43 +28,76 @@ const BROKEN: [&str; 5] = [
     "limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\nsubscribers: nobody\n",
 ];
 
-/// The limit under test, and some others in any order: none of them drops a packet of the clients.
+/// The limits under test, and some others in any order: none of them drops a packet of the clients.
 /// Whom `feed` lists is blocked.
 pub(crate) fn good(rng: &mut Rng, feed: &Path) -> String {
     let rate = rng.u64(1..1_000);
     let custom = "{id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 53}";
+    let (watched, wide) = (any(rng), of_large_counts(rng));
     let mut others = vec![
         "  BytesPerIPAddress: {burst: 900000000, count: 900000000, period: 1s}\n".to_owned(),
         "  NewConnectionsPerIPAddress: {burst: 10, count: 1, period: 1s}\n".to_owned(),
         format!("  PacketsPerIPv6Range: {{burst: 5, count: {rate}, period: 1s}}\n"),
         format!("  DnsQueries: {custom}, burst: 5, count: {rate}, period: 1s}}\n"),
         format!(
-            "  Watched: {{id: ipv4RangeCIDR, cost: packets, burst: 10, count: {rate}, \
-             period: 1s, mode: observe}}\n"
+            "  Watched: {{id: ipv4RangeCIDR, cost: packets, strategy: {}, {}, mode: observe}}\n",
+            watched.name(),
+            numbers(watched, 10, rate)
         ),
         format!(
-            "  Everyone: {{id: total, cost: packets, burst: 1000000, count: {}, period: 1s}}\n",
-            100_000 + rate
+            "  Everyone: {{id: total, cost: packets, strategy: {}, {}}}\n",
+            wide.name(),
+            numbers(wide, 1_000_000 + rate, 1_000)
         ),
     ];
     rng.shuffle(&mut others);
     others.truncate(rng.usize(..=others.len()));
     let tested =
         format!("  PacketsPerIPAddress: {{burst: {BURST}, count: {PER_SECOND}, period: 1s}}\n");
-    others.insert(rng.usize(..=others.len()), tested);
+    let strategy = any(rng);
+    let switched = format!(
+        "  Switched: {{id: ipAddress, cost: packets, strategy: {}}}\n",
+        strategy.name()
+    );
+    for limit in [tested, switched] {
+        others.insert(rng.usize(..=others.len()), limit);
+    }
     let limits = others.concat();
     let overrides = (0..rng.u8(..4)).map(|host| {
         format!("  PacketsPerIPAddress:192.0.2.{host}: {{burst: 9, count: {rate}, period: 1s}}\n")
     });
-    let overrides: Vec<_> = overrides.collect();
+    let mut overrides: Vec<_> = overrides.collect();
+    let count = rng.u64(SWITCHED_COUNT / 2..=SWITCHED_COUNT);
+    let numbers = numbers(strategy, count, count * 1_000 / SWITCHED_PER_SECOND);
+    overrides.push(format!("  Switched:{SWITCHED}: {{{numbers}}}\n"));
     let lists = format!(
         "lists: [{{name: suspects, file: {}}}]\nblock: suspects\n",
         feed.display()
     );
-    if overrides.is_empty() {
-        return format!("{lists}limits:\n{limits}");
-    }
     format!("{lists}limits:\n{limits}overrides:\n{}", overrides.concat())
+}
+
+fn any(rng: &mut Rng) -> Strategy {
+    Strategy::ALL[rng.usize(..Strategy::ALL.len())]
+}
+
+/// One that has no log.
+fn of_large_counts(rng: &mut Rng) -> Strategy {
+    match any(rng) {
+        Strategy::MovingWindow => Strategy::SlidingWindowCounter,
+        other => other,
+    }
+}
+
+/// So many packets in so many milliseconds.
+fn numbers(strategy: Strategy, count: u64, period_ms: u64) -> String {
+    let burst = match strategy {
+        Strategy::Gcra => format!("burst: {count}, "),
+        Strategy::FixedWindow | Strategy::MovingWindow | Strategy::SlidingWindowCounter => {
+            String::new()
+        }
+    };
+    format!("{burst}count: {count}, period: {period_ms}ms")
 }
 
 /// One that is refused.

@@ -316,6 +316,7 @@ impl Scene {
 
     /// Writes another configuration, which is to be put in force.
     fn reconfigure(&mut self) -> Result<()> {
+        self.traffic.may_switch();
         self.configuration = policies::good(&mut self.rng, &feed(self.feeds.path()));
         self.limiter.configure(&self.configuration)
     }
@@ -338,6 +339,9 @@ impl Scene {
     fn unconfirmed(&mut self, patience: &str) -> Result<()> {
         self.limiter.kill()?;
         self.reconfigure()?;
+        // Back to the one before, and then, by the next daemon, to this one.
+        self.traffic.may_switch();
+        self.traffic.may_switch();
         self.restart_with(&["--confirm", patience])
     }
 

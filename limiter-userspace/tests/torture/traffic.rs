@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use ipnet::{IpNet, Ipv4Net};
 use testbed::{Load, Pair, Progress, Sent, UdpSink, UdpSource, monotonic_ns};
 
-use crate::policies::{BURST, PER_SECOND};
+use crate::policies::{BURST, PER_SECOND, SWITCHED, SWITCHED_COUNT, SWITCHED_PER_SECOND};
 
 const PORT: u16 = 7000;
 const PAYLOAD: usize = 32;
@@ -29,6 +29,9 @@ const BEYOND_PER_SECOND: NonZeroU32 = NonZeroU32::new(5_000).unwrap();
 /// Within its limit too, but at times on a list that is blocked, or banned.
 pub(crate) const SUSPECT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 4);
 
+/// Of [`SWITCHED`]: many times what it may.
+const SWITCHED_SENDS_PER_SECOND: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+
 /// Of how many packets none arrives of somebody who is dropped.
 const QUIET: u64 = 20;
 
@@ -41,7 +44,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A pair of namespaces with the clients' addresses.
 pub(crate) fn pair() -> Result<Pair> {
     let network = |address: Ipv4Addr| Ipv4Net::new(address, 24).map(IpNet::from);
-    let clients = [network(WITHIN)?, network(BEYOND)?, network(SUSPECT)?];
+    let clients = [WITHIN, BEYOND, SUSPECT, SWITCHED].map(network);
+    let clients = clients.into_iter().collect::<Result<Vec<_>, _>>()?;
     Pair::new(&clients, &[network(SERVER)?])
 }
 
@@ -51,6 +55,9 @@ pub(crate) struct Traffic {
     within: Client,
     beyond: Client,
     suspect: Client,
+    switched: Client,
+    /// How often the strategy or the numbers of the last one may have changed.
+    switches: u64,
     /// How many packets had arrived of the suspect when it began to be dropped; `None`: it is not.
     shut_out_at: Option<u64>,
     sink: UdpSink,
@@ -72,8 +79,15 @@ impl Traffic {
             within: Client::start(pair, WITHIN, WITHIN_PER_SECOND)?,
             beyond: Client::start(pair, BEYOND, BEYOND_PER_SECOND)?,
             suspect: Client::start(pair, SUSPECT, WITHIN_PER_SECOND)?,
+            switched: Client::start(pair, SWITCHED, SWITCHED_SENDS_PER_SECOND)?,
+            switches: 0,
             shut_out_at: None,
         })
+    }
+
+    /// From now on another strategy and other numbers may come into force, once.
+    pub(crate) fn may_switch(&mut self) {
+        self.switches += 1;
     }
 
     /// From now on all packets of the suspect are dropped, or none. Fails if that cannot be seen.
@@ -116,12 +130,15 @@ impl Traffic {
                 arrived - before
             );
         }
-        let beyond = self.arrived(BEYOND);
-        let most = self.most();
-        ensure!(
-            beyond <= most,
-            "{beyond} passed of {BEYOND}, of at most {most}"
-        );
+        // In this order: the later, the more may have passed.
+        let passed = [BEYOND, SWITCHED].map(|source| (source, self.arrived(source)));
+        let most = [self.most(), self.most_switched()];
+        for ((source, passed), most) in passed.into_iter().zip(most) {
+            ensure!(
+                passed <= most,
+                "{passed} passed of {source}, of at most {most}"
+            );
+        }
         self.catch_up()
     }
 
@@ -148,9 +165,11 @@ impl Traffic {
     pub(crate) fn finish(mut self) -> Result<()> {
         let beyond = self.beyond.stop()?;
         let within = self.within.stop()?;
+        let switched = self.switched.stop()?;
         self.suspect.stop()?;
         self.check()?;
-        let most = self.most();
+        let (most, least_switched) = (self.most(), self.least_switched());
+        let most_switched = self.most_switched();
         let tally = self.sink.finish()?;
         ensure!(tally.lost == 0, "the sink lost {} packets", tally.lost);
         let arrived = tally.of(WITHIN.into()).packets;
@@ -176,6 +195,16 @@ impl Traffic {
             arrived * 10 >= most * 9,
             "only {arrived} passed of {BEYOND}, which might have had {most}"
         );
+        let arrived = tally.of(SWITCHED.into()).packets;
+        println!(
+            "{SWITCHED} sent {}, of which {arrived} passed: {least_switched} to {most_switched}, \
+             its strategy and its numbers having been changed {} times at most",
+            switched.packets, self.switches
+        );
+        ensure!(
+            (least_switched..=most_switched).contains(&arrived),
+            "{arrived} passed of {SWITCHED}, of {least_switched} to {most_switched}"
+        );
         Ok(())
     }
 
@@ -187,6 +216,26 @@ impl Traffic {
     /// since before the first packet.
     fn most(&self) -> u64 {
         BURST + (monotonic_ns() - self.since_ns) * PER_SECOND / 1_000_000_000
+    }
+}
+
+impl Traffic {
+    /// The most that may have passed of [`SWITCHED`] up to now. By any strategy it is a count for
+    /// each period, and another two for those that are not whole; and each change of the strategy
+    /// is a beginning.
+    fn most_switched(&self) -> u64 {
+        self.of_switched_rate() + 2 * SWITCHED_COUNT * (1 + self.switches)
+    }
+
+    /// The least that must have, if it always has more to send: half of its rate, since a window
+    /// that ended while a busy machine held it up is lost to it, as is what no longer fits a bucket
+    /// so small.
+    fn least_switched(&self) -> u64 {
+        self.of_switched_rate() / 2
+    }
+
+    fn of_switched_rate(&self) -> u64 {
+        (monotonic_ns() - self.since_ns) * SWITCHED_PER_SECOND / 1_000_000_000
     }
 }
 

@@ -16,9 +16,14 @@ use crate::command;
 
 const INIT: &str = include_str!("init.sh");
 
-/// With room for all that a kernel sends of itself.
-const CONFIGURATION: &str =
-    "limits: {PacketsPerIPAddress: {burst: 2000, count: 1000, period: 1s}}\n";
+/// With room for all that a kernel sends of itself, by every strategy.
+const CONFIGURATION: &str = "\
+limits:
+  PacketsPerIPAddress: {burst: 2000, count: 1000, period: 1s}
+  Fixed: {id: ipAddress, cost: packets, strategy: fixed-window, rate: 1000/second}
+  Moving: {id: ipAddress, cost: packets, strategy: moving-window, rate: 100/second}
+  Sliding: {id: ipAddress, cost: packets, strategy: sliding-window-counter, rate: 1000/second}
+";
 
 /// The driver of the interfaces to attach to.
 const DRIVER: &str = "veth";

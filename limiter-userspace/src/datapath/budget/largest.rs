@@ -2,8 +2,9 @@
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
-    limit::{BUILT_IN, IdFormat, LimitId, MAX_LIMITS},
+    limit::{BUILT_IN, Cost, IdFormat, LimitId, MAX_LIMITS},
     sieve::MAX_SIEVES,
+    strategy::{Strategy, moving_window},
 };
 
 use crate::policy::{
@@ -18,14 +19,16 @@ const OVERRIDES: u32 = 64;
 
 /// As many limits as there may be, of every kind, half of them observing, each with all that a
 /// limit can match on, with a default, and with overrides in both families, each for ids of its
-/// own.
+/// own. They are of these strategies in turns, of each in both modes.
 #[must_use]
-pub fn largest_policy() -> Policy {
+pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     let kinds = BUILT_IN.iter().cycle();
-    let limits = (0..MAX_LIMITS).zip(1..).zip(kinds);
+    let strategies = strategies.iter().flat_map(|strategy| [*strategy; 2]);
+    let limits = (0..MAX_LIMITS).zip(1..).zip(kinds).zip(strategies.cycle());
     Policy {
         limits: limits
-            .map(|((slot, id), kind)| Limit {
+            .map(|(((slot, id), kind), strategy)| (slot, id, kind, possible(strategy, kind.cost)))
+            .map(|(slot, id, kind, strategy)| Limit {
                 name: format!("Limit{id}"),
                 id: LimitId(id),
                 mode: if slot % 2 == 0 {
@@ -39,14 +42,23 @@ pub fn largest_policy() -> Policy {
                     kind.id_format
                 },
                 matching: matching(slot),
-                overrides: overrides(slot),
+                overrides: overrides(slot, rate(strategy)),
                 ip_rep: Some(sieve(0).name),
-                ..Limit::of_built_in(kind, Some(RATE))
+                strategy,
+                ..Limit::of_built_in(kind, Some(rate(strategy)))
             })
             .collect(),
         subscribers: [(1, vec![v4(0), v6(0)])].into(),
         sieves: (0..MAX_SIEVES).map(sieve).collect(),
         ..Policy::from(Vec::new())
+    }
+}
+
+/// The strategy, or another one for what it cannot count.
+fn possible(strategy: Strategy, cost: Cost) -> Strategy {
+    match (strategy, cost) {
+        (Strategy::MovingWindow, Cost::Bytes) => Strategy::SlidingWindowCounter,
+        _ => strategy,
     }
 }
 
@@ -87,13 +99,29 @@ const RATE: Rate = Rate {
     period_ns: 1_000_000_000,
 };
 
+/// As many as a moving window may count, at most: the others have room for so few.
+const RATE_OF_WINDOWS: Rate = Rate {
+    burst: moving_window::STAMPS,
+    count: moving_window::STAMPS,
+    period_ns: 1_000_000_000,
+};
+
+const fn rate(strategy: Strategy) -> Rate {
+    match strategy {
+        Strategy::Gcra => RATE,
+        Strategy::FixedWindow | Strategy::MovingWindow | Strategy::SlidingWindowCounter => {
+            RATE_OF_WINDOWS
+        }
+    }
+}
+
 /// Every second /24 and /48 from those of the slot on, so that no two touch.
-fn overrides(slot: u32) -> Vec<Override> {
+fn overrides(slot: u32, rate: Rate) -> Vec<Override> {
     (slot * OVERRIDES..(slot + 1) * OVERRIDES)
         .flat_map(|number| [v4(number), v6(number)])
         .map(|id| Override {
             id: OverrideId::Prefix(id),
-            rate: RATE,
+            rate,
             comment: None,
         })
         .collect()
@@ -114,19 +142,29 @@ mod tests {
 
     #[test]
     fn fills_the_tables() {
-        let tables = CompiledPolicy::new(&largest_policy()).unwrap();
-        assert_eq!(tables.limits.len(), MAX_LIMITS as usize);
-        let starts = tables.shape.starts;
-        assert!(
-            starts
-                .iter()
-                .all(|start| start.as_node().is_some() && !start.is_unused())
-        );
-        // Each limit's own in each family, the subscriber's, and those of all other addresses.
-        assert_eq!(
-            tables.sieve_uses.len(),
-            (MAX_LIMITS + MAX_SIEVES - 1) as usize
-        );
-        assert_eq!(tables.classes.len(), 2 * (MAX_LIMITS as usize + 2));
+        for strategies in [&[Strategy::Gcra][..], &Strategy::ALL] {
+            let policy = largest_policy(strategies);
+            for strategy in strategies {
+                for mode in [Mode::Enforce, Mode::Observe] {
+                    let mut limits = policy.limits.iter();
+                    let is_there = limits.any(|one| (one.strategy, one.mode) == (*strategy, mode));
+                    assert!(is_there, "{strategy:?} {mode:?}");
+                }
+            }
+            let tables = CompiledPolicy::new(&policy).unwrap();
+            assert_eq!(tables.limits.len(), MAX_LIMITS as usize);
+            let starts = tables.shape.starts;
+            assert!(
+                starts
+                    .iter()
+                    .all(|start| start.as_node().is_some() && !start.is_unused())
+            );
+            // Each limit's own in each family, the subscriber's, and those of all other addresses.
+            assert_eq!(
+                tables.sieve_uses.len(),
+                (MAX_LIMITS + MAX_SIEVES - 1) as usize
+            );
+            assert_eq!(tables.classes.len(), 2 * (MAX_LIMITS as usize + 2));
+        }
     }
 }

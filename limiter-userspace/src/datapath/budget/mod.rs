@@ -1,7 +1,7 @@
 //! What the XDP program costs the kernel's verifier, and what it may cost.
 //!
 //! Nothing of it runs in the daemon: `cargo xtask build-ebpf --budget` (by the example
-//! `budget`) and the tests measure with the same policy against the same bounds.
+//! `budget`) and the tests measure with the same policies against the same bounds.
 
 mod frame;
 mod largest;
@@ -10,13 +10,14 @@ mod stack;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use limiter_common::strategy::Strategy;
 use serde::Serialize;
 
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
 use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS};
 use crate::{
-    config::{Buckets, Offenders},
+    config::{Buckets, Offenders, Store},
     native::SieveSizes,
     policy::CompiledPolicy,
 };
@@ -29,13 +30,35 @@ pub const MOST_VERIFIED: u32 = 330_000;
 /// smallest frames is kept for what another compiler spills and older verifiers round up.
 pub const MOST_STACK: u32 = 512 - 32;
 
-/// What one object costs.
+/// The largest policies, by what their limits are: the verifier does not walk what is for
+/// strategies that no limit has.
+const POLICIES: [(&str, &[Strategy]); 2] = [
+    (Strategy::Gcra.name(), &[Strategy::Gcra]),
+    ("all strategies", &Strategy::ALL),
+];
+
+/// What a program costs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
     /// The object's file, as it is built.
     pub object: &'static str,
     /// The program in it.
     pub program: &'static str,
+    /// Under each of the largest policies, in each store.
+    pub verifications: Vec<Verification>,
+    /// Bytes of stack that are in use at a time, at the most, under any policy.
+    pub stack: u32,
+    /// The entry point, and after it every function that is called.
+    pub functions: Vec<Function>,
+}
+
+/// What a program costs under one policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verification {
+    /// Which of the largest policies: the strategies of its limits.
+    pub policy: &'static str,
+    /// Where buckets are: what is for the other store is not walked.
+    pub store: Store,
     /// Instructions that the verifier walked, each as often as it did.
     pub verified_instructions: u32,
     /// Instructions of the program in the kernel, without those that this policy never
@@ -43,65 +66,87 @@ pub struct Cost {
     pub translated_instructions: u32,
     /// How long the kernel took to verify and compile it.
     pub verification_ns: u64,
-    /// Bytes of stack that are in use at a time, at the most.
-    pub stack: u32,
-    /// The entry point, and after it every function that is called.
-    pub functions: Vec<Function>,
 }
 
 impl Cost {
     /// Each bound that it exceeds, in words.
     #[must_use]
     pub fn excesses(&self) -> Vec<String> {
-        let bounded = [
-            (
-                self.verified_instructions,
-                MOST_VERIFIED,
-                "verified instructions",
-            ),
-            (self.stack, MOST_STACK, "bytes of stack"),
-        ];
-        bounded
-            .into_iter()
-            .filter(|(now, most, _)| now > most)
-            .map(|(now, most, what)| {
+        let program = format!("{} in {}", self.program, self.object);
+        let verified = self.verifications.iter().filter_map(|verification| {
+            let Verification {
+                policy,
+                store,
+                verified_instructions: now,
+                ..
+            } = verification;
+            let store = store.name();
+            (*now > MOST_VERIFIED).then(|| {
                 format!(
-                    "{} in {}: {now} {what}, at most {most}",
-                    self.program, self.object
+                    "{program}: {now} verified instructions with {policy} in the {store} store, at \
+                     most {MOST_VERIFIED}"
                 )
             })
-            .collect()
+        });
+        let now = self.stack;
+        let stack = (now > MOST_STACK)
+            .then(|| format!("{program}: {now} bytes of stack, at most {MOST_STACK}"));
+        verified.chain(stack).collect()
     }
 }
 
-/// Loads each object with the largest policy, attaches it to nothing, and lets it go.
+/// Loads each program with each of the largest policies, in each store, attaches it to nothing, and
+/// lets it go.
 pub fn measure() -> Result<Vec<Cost>> {
-    let policy = CompiledPolicy::new(&largest_policy())?;
+    let mut policies = Vec::new();
+    for (name, strategies) in POLICIES {
+        policies.push((name, CompiledPolicy::new(&largest_policy(strategies))?));
+    }
     let objects = [
         ("limiter.o", LogLevel::Off),
         ("limiter-log.o", LogLevel::Verdicts),
     ];
-    let programs = objects
-        .into_iter()
-        .flat_map(|(object, log)| PROGRAMS.map(|program| (object, log, program)));
-    programs
-        .map(|(object, log, program)| measure_one(object, log, program, &policy))
-        .collect()
+    let mut costs = Vec::new();
+    for (object, log) in objects {
+        for program in PROGRAMS {
+            let mut verifications = Vec::new();
+            for (name, policy) in &policies {
+                for store in [Store::Table, Store::Hash] {
+                    verifications.push(verify(log, program, name, policy, store)?);
+                }
+            }
+            let functions = stack::functions(log.object(), program)?;
+            costs.push(Cost {
+                object,
+                program,
+                verifications,
+                stack: functions
+                    .first()
+                    .map_or(0, |entry| entry.stack_with_callees),
+                functions,
+            });
+        }
+    }
+    Ok(costs)
 }
 
-fn measure_one(
-    object: &'static str,
+fn verify(
     log: LogLevel,
     program: &'static str,
+    name: &'static str,
     policy: &CompiledPolicy,
-) -> Result<Cost> {
-    let mut settings = Settings::new(Buckets::default(), Offenders::default(), log)?;
+    store: Store,
+) -> Result<Verification> {
+    let buckets = Buckets {
+        store,
+        ..Buckets::default()
+    };
+    let mut settings = Settings::new(buckets, Offenders::default(), log)?;
     settings.sieves = SieveSizes::of(&policy.sieves);
     let mut instance =
         Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
     instance.choose(program);
     let time = instance.verify()?;
-    let functions = stack::functions(log.object(), instance.program_name())?;
     let info = instance.program()?.info()?;
     let verified = info
         .verified_instruction_count()
@@ -109,16 +154,12 @@ fn measure_one(
     let bytes = info
         .size_translated()
         .context("this kernel does not tell a program's size: may this process see it?")?;
-    Ok(Cost {
-        object,
-        program,
+    Ok(Verification {
+        policy: name,
+        store,
         verified_instructions: verified,
         translated_instructions: bytes / u32::try_from(INSTRUCTION)?,
         verification_ns: nanoseconds(time),
-        stack: functions
-            .first()
-            .map_or(0, |entry| entry.stack_with_callees),
-        functions,
     })
 }
 
@@ -132,23 +173,30 @@ mod tests {
 
     #[test]
     fn names_each_bound_that_is_exceeded() {
-        let excesses = |verified_instructions, stack| {
-            let cost = Cost {
-                object: "limiter.o",
-                program: "limiter",
+        let excesses = |verified: [u32; 2], stack| {
+            let verification = |(store, verified_instructions)| Verification {
+                policy: "gcra",
+                store,
                 verified_instructions,
                 translated_instructions: 1,
                 verification_ns: 1,
+            };
+            let verified = [Store::Table, Store::Hash].into_iter().zip(verified);
+            let cost = Cost {
+                object: "limiter.o",
+                program: "limiter",
+                verifications: verified.map(verification).collect(),
                 stack,
                 functions: Vec::new(),
             };
             cost.excesses()
         };
-        assert!(excesses(MOST_VERIFIED, MOST_STACK).is_empty());
+        assert!(excesses([MOST_VERIFIED; 2], MOST_STACK).is_empty());
         assert_eq!(
-            excesses(MOST_VERIFIED + 1, MOST_STACK + 1),
+            excesses([MOST_VERIFIED, MOST_VERIFIED + 1], MOST_STACK + 1),
             [
-                "limiter in limiter.o: 330001 verified instructions, at most 330000",
+                "limiter in limiter.o: 330001 verified instructions with gcra in the hash store, \
+                 at most 330000",
                 "limiter in limiter.o: 481 bytes of stack, at most 480",
             ]
         );

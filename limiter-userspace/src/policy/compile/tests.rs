@@ -6,7 +6,7 @@ use limiter_common::{
     limit::{BUILT_IN, LimitId},
     policy::{classify, parameters, search},
 };
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::Strategy};
 
 use super::*;
 use crate::policy::{Limit, List, Match, Override, OverrideId, PortRange};

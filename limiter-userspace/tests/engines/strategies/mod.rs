@@ -8,6 +8,7 @@ mod refill;
 mod reload;
 mod restore;
 mod threads;
+mod together;
 mod worked_examples;
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -97,10 +97,9 @@ fn sliding_window_counter() -> Result<()> {
         &[
             (1, 40, 40),
             (62, 61, 60),
-            // A second is two thirds of a packet, and the minute two nanoseconds longer.
-            (91, 20, 19),
-            // With 40 × 29 / 60 of the 40 before: 99 and a third.
-            (92, 2, 1),
+            // With half of the 40 before they are 100, and a second later 99 and a third.
+            (91, 21, 20),
+            (92, 1, 0),
             // With 40 × 20 / 60 that are left of the 40 before: 93 and a third.
             (101, 7, 6),
         ],

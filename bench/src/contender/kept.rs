@@ -1,0 +1,62 @@
+//! What a limiter's store has after it was run, and what its counters say.
+
+use anyhow::{Context as _, Result, bail};
+use aya::maps::Map;
+use limiter_common::{reason::Reason, table::WAYS};
+use limiter_userspace::{
+    config::Store,
+    datapath::{Instance, Settings, SharedMaps},
+};
+use serde::Serialize;
+
+use crate::{lane::to_f64, map_memory};
+
+/// The buckets and counters of a limiter.
+pub(crate) struct Kept {
+    maps: SharedMaps,
+    /// Kernel memory that a bucket takes.
+    bucket_bytes: f64,
+}
+
+/// What they were found to be.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Found {
+    /// Kernel memory of the buckets that there are, in bytes, by the number of sources.
+    pub(crate) bytes_a_source: f64,
+    /// The share of packets that passed, in percent.
+    pub(crate) passed_percent: f64,
+}
+
+impl Kept {
+    /// Of an instance with buckets and counters of its own.
+    pub(super) fn take(instance: &mut Instance, settings: Settings) -> Result<Self> {
+        let (name, buckets_in_entry) = match settings.buckets.store {
+            Store::Table => ("TABLE", u64::try_from(WAYS)?),
+            Store::Hash => ("BUCKETS", 1),
+        };
+        let map = instance.ebpf_mut().map(name);
+        let map = match map.with_context(|| format!("the object has no {name}"))? {
+            Map::Array(map) | Map::LruHashMap(map) => map,
+            other => bail!("{name} is of another kind: {other:?}"),
+        };
+        let room = u64::from(map.info()?.max_entries()) * buckets_in_entry;
+        Ok(Self {
+            bucket_bytes: to_f64(map_memory::of(map.fd())?) / to_f64(room),
+            maps: instance.take_maps(settings)?,
+        })
+    }
+
+    /// Looks at them after a flood from so many sources.
+    pub(crate) fn look(&self, sources: u64) -> Result<Found> {
+        let buckets = u64::try_from(self.maps.bucket_count()?)?;
+        let mut judged = 0;
+        for reason in Reason::ALL {
+            judged += self.maps.reason_traffic(0, *reason)?.packets;
+        }
+        let passed = self.maps.reason_traffic(0, Reason::WithinLimits)?.packets;
+        Ok(Found {
+            bytes_a_source: to_f64(buckets) * self.bucket_bytes / to_f64(sources),
+            passed_percent: to_f64(passed) * 100.0 / to_f64(judged.max(1)),
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! The kernel memory of BPF maps that this process holds, as the kernel accounts for it.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::fd::{AsFd, AsRawFd as _},
+    path::Path,
+};
+
+use anyhow::{Context as _, Result};
+
+const DESCRIPTORS: &str = "/proc/self/fdinfo";
+
+/// All of them, in bytes.
+pub(crate) fn of_all() -> Result<u64> {
+    let mut maps = BTreeMap::new();
+    for entry in fs::read_dir(DESCRIPTORS)? {
+        // A descriptor may be gone by now: that of the directory is.
+        let Ok(info) = fs::read_to_string(entry?.path()) else {
+            continue;
+        };
+        if let (Some(id), Some(bytes)) = (field(&info, "map_id:"), bytes(&info)) {
+            maps.insert(id, bytes);
+        }
+    }
+    Ok(maps.values().sum())
+}
+
+/// One of them, in bytes.
+pub(crate) fn of(map: impl AsFd) -> Result<u64> {
+    let descriptor = map.as_fd().as_raw_fd().to_string();
+    let info = fs::read_to_string(Path::new(DESCRIPTORS).join(descriptor))?;
+    bytes(&info).context("this kernel does not tell a map's memory")
+}
+
+fn bytes(info: &str) -> Option<u64> {
+    field(info, "memlock:")
+}
+
+fn field(info: &str, name: &str) -> Option<u64> {
+    info.lines()
+        .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
