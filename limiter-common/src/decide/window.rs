@@ -146,8 +146,8 @@ fn moving<B: BucketStore>(
     }
     let now = charge.now_ns;
     let cursor = Cursor::of_state(state, now);
-    // The last one has the latest TAT: when that has passed, all have.
-    if cursor.last <= now {
+    // The last one has the latest TAT: when that has passed by any clock, all have.
+    if cursor.last == 0 {
         return moving_window::decide(&charge.spend, state, cursor, 0);
     }
     let stamp = &mut steps.stamp;
