@@ -156,7 +156,9 @@ fn moving<B: BucketStore>(
         cursor.last
     } else {
         let number = cursor.stamp(count);
-        buckets.find_stamp(&charge.found, number, charge.stamp_unit, &mut stamp.found)
+        let tat = buckets.find_stamp(&charge.found, number, charge.stamp_unit, &mut stamp.found);
+        // One that has passed under a longer period counts no longer than the last one.
+        tat.min(cursor.last)
     };
     let decision = moving_window::decide(&charge.spend, state, cursor, oldest);
     if decision.passes() {
