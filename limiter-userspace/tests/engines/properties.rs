@@ -281,11 +281,11 @@ fn check_refunds(strategy: Rule) {
         })
         .collect();
     let tables = CompiledPolicy::new(&Policy::from(limits)).expect("it compiles");
-    let (source, destination) = ("2001:db8::1", "2001:db8::2");
-    let frame = Frame::new(source.parse().unwrap(), destination.parse().unwrap());
+    let address = |host| [0x2001, 0xdb8, 0, 0, 0, 0, 0, host].into();
+    let frame = Frame::new(address(1), address(2));
     // The last limit counts the one, and not the other.
-    let refused = frame.tcp_syn(1, 2, 0).unwrap();
-    let passing = frame.udp(1, 2, b"x").unwrap();
+    let refused = frame.tcp_syn(1, 2, 0).expect("a frame of one family");
+    let passing = frame.udp(1, 2, b"x").expect("a frame of one family");
     for (failure, reason) in [
         (Updated::Declined, None),
         (Updated::Contended, Some(Reason::Contended)),

@@ -38,7 +38,8 @@ impl Exact {
             Strategy::Gcra => unreachable!("it has no window"),
             Strategy::FixedWindow => current + cost <= count,
             Strategy::MovingWindow => {
-                let nth_last = self.log.iter().rev().nth(count as usize - 1);
+                let nth = usize::try_from(count).expect("a log that fits");
+                let nth_last = self.log.iter().rev().nth(nth - 1);
                 cost <= count && nth_last.is_none_or(|time| now - time >= period)
             }
             Strategy::SlidingWindowCounter => {

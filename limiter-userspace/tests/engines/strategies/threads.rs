@@ -21,7 +21,7 @@ use crate::{
     engine::{START, policy},
 };
 
-const THREADS: u64 = 4;
+const THREADS: u32 = 4;
 
 /// How far the threads' clocks are apart at most, in nanoseconds.
 const APART: u64 = 5_000;
@@ -62,13 +62,13 @@ fn run(strategy: Strategy, count: u64) -> Total {
         contended: 0,
     });
     let rounds = Barrier::new(THREADS as usize);
-    let hammer = |thread: u64| {
+    let hammer = |thread: u32| {
         let mut base = START;
         for step in STEPS.into_iter().cycle().take(4 * STEPS.len()) {
             base += step;
             rounds.wait();
             for turn in 0..count + 50 {
-                let now = base + (thread * 1_777 + turn * 331) % APART;
+                let now = base + (u64::from(thread) * 1_777 + turn * 331) % APART;
                 let frame = BytesFrame(&frame);
                 let verdict = decide_once(&frame, now, &tables, &table, &(), &());
                 let mut total = match verdict.reason {
