@@ -19,8 +19,11 @@ use testbed::{
 
 const MS: u64 = 1_000_000;
 
-/// The examples' names, and when their packets come, in microseconds.
-const EXAMPLES: [(&str, fn() -> Vec<u64>); 3] = [
+/// When packets come, in microseconds since the first one.
+type Times = fn() -> Vec<u64>;
+
+/// The examples, by name.
+const EXAMPLES: [(&str, Times); 3] = [
     ("fixed-window", fixed_window),
     ("moving-window", moving_window),
     ("sliding-window-counter", sliding_window_counter),
@@ -189,17 +192,20 @@ fn the_table_of_ticks_is_up_to_date() -> Result<()> {
     const SECOND: u64 = 1_000_000_000;
     let document = fs::read_to_string(repository().join("docs/strategies.md"))?;
     for strategy in [Strategy::FixedWindow, Strategy::SlidingWindowCounter] {
-        let mut table = format!(
-            "| `{}`, `count` | 1 s | 1 min | 1 h | 1 day |\n",
-            strategy.name()
-        );
-        table += "|---|---|---|---|---|\n";
+        let mut rows = vec![
+            format!(
+                "| `{}`, `count` | 1 s | 1 min | 1 h | 1 day |",
+                strategy.name()
+            ),
+            "|---|---|---|---|---|".to_owned(),
+        ];
         for count in [10, 100, 1_000, 10_000, 1_000_000, 1_000_000_000] {
             let periods = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
             let cells = periods.map(|period_ns| longer(strategy, count, period_ns));
             let cells = cells.into_iter().collect::<Result<Vec<_>>>()?;
-            table += &format!("| {count} | {} |\n", cells.join(" | "));
+            rows.push(format!("| {count} | {} |", cells.join(" | ")));
         }
+        let table = rows.join("\n");
         ensure!(document.contains(&table), "not in the document:\n{table}");
     }
     Ok(())
