@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_common::strategy::{Strategy, Window};
+use serde_json::Value;
 use testbed::{
     Frame,
     capture::{PCAP, Packet},
@@ -19,14 +20,32 @@ use testbed::{
 
 const MS: u64 = 1_000_000;
 
-/// When packets come, in microseconds since the first one.
-type Times = fn() -> Vec<u64>;
+/// An example of a strategy.
+struct Example {
+    /// Of its files, and the strategy's.
+    name: &'static str,
+    /// When its packets come, in microseconds since the first one.
+    times: fn() -> Vec<u64>,
+    /// The numbers of those that are dropped, from 1, as the Python library's document has it.
+    dropped: &'static [u64],
+}
 
-/// The examples, by name.
-const EXAMPLES: [(&str, Times); 3] = [
-    ("fixed-window", fixed_window),
-    ("moving-window", moving_window),
-    ("sliding-window-counter", sliding_window_counter),
+const EXAMPLES: [Example; 3] = [
+    Example {
+        name: "fixed-window",
+        times: fixed_window,
+        dropped: &[11, 22, 23],
+    },
+    Example {
+        name: "moving-window",
+        times: moving_window,
+        dropped: &[12],
+    },
+    Example {
+        name: "sliding-window-counter",
+        times: sliding_window_counter,
+        dropped: &[121],
+    },
 ];
 
 /// From 00:00:45 on: ten requests at the window's end, of which one is refused, and ten at the
@@ -111,7 +130,7 @@ fn examples() -> Result<tempfile::TempDir> {
     let directory = tempfile::tempdir()?;
     let examples = directory.path().join("docs/strategies");
     fs::create_dir_all(&examples)?;
-    for (name, _) in EXAMPLES {
+    for Example { name, .. } in EXAMPLES {
         for kind in ["yaml", "pcap"] {
             let file = format!("{name}.{kind}");
             let from = repository().join("docs/strategies").join(&file);
@@ -123,20 +142,25 @@ fn examples() -> Result<tempfile::TempDir> {
 
 #[test]
 fn the_captures_and_the_plots_are_up_to_date() -> Result<()> {
-    for (name, times) in EXAMPLES {
+    for Example { name, times, .. } in EXAMPLES {
         check_or_write(&format!("{name}.pcap"), &capture(&times())?)?;
     }
     let directory = examples()?;
-    for (name, _) in EXAMPLES {
-        for engine in ["native", "kernel"] {
-            let file = format!("docs/strategies/{name}");
-            let line = format!(
-                "limiter replay -c {file}.yaml {file}.pcap --plot plot.svg --engine {engine}"
-            );
-            shell(directory.path(), &line)?;
-            let plot = fs::read(directory.path().join("plot.svg"))?;
-            check_or_write(&format!("{name}.svg"), &plot)?;
-        }
+    for Example { name, dropped, .. } in EXAMPLES {
+        let file = format!("docs/strategies/{name}");
+        let replay = format!("limiter replay -c {file}.yaml {file}.pcap --json --plot plot.svg");
+        let native = shell(directory.path(), &replay)?;
+        let lines = native.lines().map(serde_json::from_str::<Value>);
+        let lines = lines.collect::<Result<Vec<_>, _>>()?;
+        let drops = lines.iter().filter(|line| line["verdict"] == "drop");
+        let drops: Vec<_> = drops.filter_map(|line| line["n"].as_u64()).collect();
+        assert_eq!(drops, dropped, "{name}");
+        let plot = fs::read(directory.path().join("plot.svg"))?;
+        check_or_write(&format!("{name}.svg"), &plot)?;
+
+        let kernel = shell(directory.path(), &format!("{replay} --engine kernel"))?;
+        assert_eq!(kernel, native, "{name}");
+        assert_eq!(fs::read(directory.path().join("plot.svg"))?, plot, "{name}");
     }
     Ok(())
 }
@@ -157,7 +181,7 @@ fn the_commands_print_what_the_document_shows() -> Result<()> {
         assert_eq!(printed, output, "{line}");
         commands += 1;
     }
-    for (name, _) in EXAMPLES {
+    for Example { name, .. } in EXAMPLES {
         assert!(
             document.contains(&format!("](strategies/{name}.svg)")),
             "{name}"
