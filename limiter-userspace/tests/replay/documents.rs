@@ -24,7 +24,7 @@ const MS: u64 = 1_000_000;
 struct Example {
     /// Of its files, and the strategy's.
     name: &'static str,
-    /// When its packets come, in microseconds since the first one.
+    /// When its packets come, in milliseconds since the first one.
     times: fn() -> Vec<u64>,
     /// The numbers of those that are dropped, from 1, as the Python library's document has it.
     dropped: &'static [u64],
@@ -54,14 +54,15 @@ fn fixed_window() -> Vec<u64> {
     let at_end = (50..60).map(|second| second * 1_000);
     let at_start = (0..10).map(|request| 60_000 + request * 500);
     let times = [0].into_iter().chain(at_end).chain(at_start);
-    microseconds(times.chain([65_000, 119_999, 120_000]))
+    times.chain([65_000, 119_999, 120_000]).collect()
 }
 
 /// From 00:00:10 on: 1, 2, 4 and 3 requests, and two more.
 fn moving_window() -> Vec<u64> {
     let times = [(0, 1), (10, 2), (20, 4), (40, 3), (61, 1), (62, 1)];
     let times = times.into_iter();
-    microseconds(times.flat_map(|(second, requests)| (0..requests).map(move |_| second * 1_000)))
+    let requests = times.flat_map(|(second, requests)| (0..requests).map(move |_| second * 1_000));
+    requests.collect()
 }
 
 /// 40 requests in the first minute, 80 in the first half of the second and one too many; another one
@@ -69,20 +70,15 @@ fn moving_window() -> Vec<u64> {
 fn sliding_window_counter() -> Vec<u64> {
     let previous = (0..40).map(|request| request * 1_500);
     let current = (1..=80).map(|request| 60_000 + request * 375);
-    microseconds(previous.chain(current).chain([90_000, 100_000]))
-}
-
-fn microseconds(milliseconds: impl Iterator<Item = u64>) -> Vec<u64> {
-    milliseconds.map(|ms| ms * 1_000).collect()
+    previous.chain(current).chain([90_000, 100_000]).collect()
 }
 
 fn capture(times: &[u64]) -> Result<Vec<u8>> {
     let frame = Frame::new("192.0.2.7".parse()?, "192.0.2.1".parse()?).udp(7, 7, b"")?;
-    let packets = times.iter().map(|us| {
-        // A new year began some time ago.
-        let time_ns = 1_767_225_600_000 * MS + us * 1_000;
-        Packet::whole(time_ns, frame.clone())
-    });
+    // From some new year on.
+    let packets = times
+        .iter()
+        .map(|ms| Packet::whole((1_767_225_600_000 + ms) * MS, frame.clone()));
     Ok(PCAP.write(&packets.collect::<Vec<_>>()))
 }
 
