@@ -205,8 +205,10 @@ pub fn prepare<T: Tables, B: BucketStore>(
         ..
     } = workspace;
     let charge = &mut charges[(slot % MAX_LIMITS) as usize];
-    // Of no strategy that counts what it refuses.
-    charge.spend.set_none();
+    if B::WINDOWS {
+        // Of no strategy that counts what it refuses.
+        charge.spend.set_none();
+    }
     let Some(Account { key, budget, cost }) = account(tables, packet, slot) else {
         // The policy's compiler excludes it. What would be charged is not known, so nothing
         // passes.
@@ -220,7 +222,11 @@ pub fn prepare<T: Tables, B: BucketStore>(
     let Ok(spend) = spend else {
         return NEVER;
     };
-    charge.spend = spend;
+    if B::WINDOWS {
+        charge.spend = spend;
+    } else {
+        charge.spend.set_gcra(&spend.gcra());
+    }
     charge.now_ns = packet.now;
     charge.seen = buckets.find(&key, budget.unit, search, &mut charge.found);
     if B::WINDOWS && !spend.is_gcra() {

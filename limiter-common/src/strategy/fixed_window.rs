@@ -59,3 +59,6 @@ pub(crate) const fn undo(spend: &Spend, state: u64) -> u64 {
     };
     window.state(&left, now)
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,9 +77,9 @@ impl Layout {
         if time_bits < LEAST_TIME_BITS {
             return None;
         }
-        // A quarter of the bits beyond the fewest goes into when the time wraps, the others make
+        // A fifth of the bits beyond the fewest goes into when the time wraps, the others make
         // ticks shorter.
-        let wrap_bits = 8 + (time_bits - LEAST_TIME_BITS) / 4;
+        let wrap_bits = 8 + (time_bits - LEAST_TIME_BITS) / 5;
         let period_bits = u64::BITS - period_ns.leading_zeros();
         let shift = (period_bits + wrap_bits).saturating_sub(time_bits);
         Some(Self::new(

@@ -9,6 +9,8 @@ pub mod gcra;
 mod layout;
 mod level;
 pub mod moving_window;
+#[cfg(test)]
+mod one_bucket;
 #[cfg(not(target_arch = "bpf"))]
 mod refund;
 mod sliding_window_counter;

@@ -20,6 +20,8 @@
 //! * Whoever moves the cursor on has made sure before that the packet it leaves behind is
 //!   stamped. So of all packets but the last one the TAT is in the log.
 //! * A stamp that somebody writes late is older than what has replaced it, and changes nothing.
+//! * TATs never go back, whatever the clocks of the CPUs say: a packet that is behind the last one
+//!   gets the TAT of that. So when the last one's has passed, all have.
 //!
 //! So every packet is decided on as if all came one after the other, in the order in which the
 //! cursor moved: never one too many and, but for refunds and lost races, never one too few. How
@@ -34,7 +36,11 @@ pub const STAMPS: u64 = 128;
 /// The longest period, in nanoseconds: 417 days.
 pub const MAX_PERIOD: u64 = 1 << 55;
 
-/// The same, for arrays.
+/// How far the times of two packets are apart at most that come one after the other by the cursor,
+/// in nanoseconds: the clock of one CPU may be behind, or a CPU be held up once it has read it.
+const MOST_BEHIND: u64 = 1 << 30;
+
+/// The same as [`STAMPS`], for arrays.
 const LOG_LENGTH: usize = 128;
 
 const _: () = assert!(LOG_LENGTH as u64 == STAMPS);
@@ -71,12 +77,16 @@ impl Cursor {
         }
     }
 
-    /// The state that says so; a nanosecond later in place of [`crate::table::LOCKED`].
+    /// The state that says so; a nanosecond later in place of [`crate::table::LOCKED`], and of that
+    /// of a full bucket.
     #[must_use]
     #[inline(always)]
     pub const fn state(self) -> u64 {
-        let state = self.last << NUMBER_BITS | self.next;
-        if state == u64::MAX { self.next } else { state }
+        match self.last << NUMBER_BITS | self.next {
+            u64::MAX => self.next,
+            0 if self.last != 0 => 1 << NUMBER_BITS,
+            state => state,
+        }
     }
 
     /// Where the log stands without the `count` packets that passed last; at its beginning, if by the
@@ -115,9 +125,16 @@ pub(crate) const fn decide(spend: &Spend, state: u64, cursor: Cursor, oldest: u6
     if oldest > now {
         return Decision::refuse(state, oldest - now);
     }
+    let tat = now.saturating_add(period);
+    let behind = cursor.last.saturating_sub(tat);
     let moved = Cursor {
         next: (cursor.next + 1) & (STAMPS - 1),
-        last: now.saturating_add(period),
+        // Further behind, the last one has passed under a longer period.
+        last: if behind <= MOST_BEHIND {
+            tat + behind
+        } else {
+            tat
+        },
     };
     Decision::pass(moved.state())
 }
@@ -173,3 +190,6 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

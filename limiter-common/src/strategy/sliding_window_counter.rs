@@ -96,3 +96,6 @@ pub(crate) const fn undo(spend: &Spend, state: u64) -> u64 {
     };
     window.state(&less, now)
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,6 +126,14 @@ impl Spend {
         self.kind = SWAP;
     }
 
+    /// Becomes one of GCRA, where it never was another.
+    #[inline(always)]
+    pub(crate) const fn set_gcra(&mut self, spend: &gcra::Spend) {
+        self.now = spend.now;
+        self.increment = spend.increment;
+        self.most = spend.latest;
+    }
+
     /// Becomes one for a TAT of at least `tat`, whatever the bucket holds.
     #[inline(always)]
     pub(crate) const fn set_at_least(&mut self, tat: u64) {

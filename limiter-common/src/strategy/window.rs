@@ -137,3 +137,6 @@ impl Window {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,7 +69,7 @@ impl<const WINDOWS: bool> BucketStore for MapBuckets<WINDOWS> {
 
     #[inline(always)]
     fn spend(&self, charge: &Charge) -> Updated {
-        if in_table() && charge.spend.is_gcra() {
+        if in_table() && (!WINDOWS || charge.spend.is_gcra()) {
             table::spend(charge)
         } else {
             update(charge, SPEND)

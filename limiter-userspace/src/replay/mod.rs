@@ -2,7 +2,7 @@
 //! native engine or by the program in the kernel.
 //!
 //! `capture` reads pcap and pcapng, `engine` decides, `judge` adds what the strictest limit
-//! tells; `summary`, `sources` and `timeline` gather it for people. Memory is
+//! tells; `summary`, `sources`, `timeline` and `usage` gather it for people. Memory is
 //! constant in the capture's length; the native engine keeps a bucket for each source.
 
 mod bans;
@@ -14,6 +14,7 @@ mod pressure;
 mod sources;
 mod summary;
 mod timeline;
+mod usage;
 
 pub use self::{
     bans::{ReplayedBan, ReplayedBans},
@@ -23,4 +24,5 @@ pub use self::{
     sources::{DroppedSource, Sources},
     summary::Summary,
     timeline::{Fate, Timeline},
+    usage::Usage,
 };

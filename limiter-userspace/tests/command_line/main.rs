@@ -27,6 +27,7 @@ mod service;
 mod several_rates;
 mod sieve;
 mod state;
+mod strategies;
 mod terminal;
 mod top;
 mod usage;

@@ -109,6 +109,37 @@ fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
     Ok(())
 }
 
+/// Of windows, too: of a moving one the log, which is told as one bucket.
+#[test]
+fn windows_go_on_after_a_restart() -> Result<()> {
+    for strategy in ["fixed-window", "moving-window", "sliding-window-counter"] {
+        for buckets in ["{store: table}", "{store: hash}"] {
+            let what = format!("{strategy} {buckets}");
+            let limits = format!(
+                "{{Dns: {{id: ipAddress, cost: packets, strategy: {strategy}, count: 20, \
+                 period: 1h}}}}"
+            );
+            let scene = Scene::new()?;
+            let limiter = scene.start(buckets, &limits)?;
+            scene.send(15)?;
+            assert_eq!(remaining(&limiter)?, 5, "{what}");
+            ensure!(limiter.stop()?.success());
+
+            let limiter = scene.start(buckets, &limits)?;
+            let log = limiter.log()?;
+            ensure!(
+                log.contains(" (buckets in debt: 1, full by now: 0)"),
+                "{what}: {log}"
+            );
+            assert_eq!(remaining(&limiter)?, 5, "{what}");
+            scene.send(10)?;
+            assert_eq!(limiter.status()?["reasons"]["over_limit"], 5, "{what}");
+            assert_eq!(remaining(&limiter)?, 0, "{what}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn metrics_tell_when_it_was_saved() -> Result<()> {
     let scene = Scene::new()?;

@@ -70,7 +70,7 @@ impl One {
     fn owed(&self) -> Result<u64> {
         let bucket = self.maps.bucket(&self.key)?.context("a bucket")?;
         assert_eq!(bucket.unit, self.budget.unit);
-        let debt = bucket.state - self.budget.gcra.ticks(NOW);
+        let debt = bucket.state.saturating_sub(self.budget.gcra.ticks(NOW));
         assert_eq!(debt % self.budget.gcra.emission_interval, 0, "whole tokens");
         Ok(debt / self.budget.gcra.emission_interval)
     }

@@ -2,10 +2,13 @@
 
 mod bans;
 mod command;
+mod documents;
 mod engines;
 mod formats;
 mod plain;
 mod rules;
 mod sieves;
 mod spoilt;
+mod strategies;
+mod told;
 mod worked_example;

@@ -22,7 +22,7 @@ use crate::{
     datapath::preflight,
     policy::{CompiledPolicy, Policy},
     replay::{
-        Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline,
+        Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
         capture::Capture,
         engine::{Engine, KernelEngine, NativeEngine},
     },
@@ -75,7 +75,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         writer: BufWriter::new(io::stdout().lock()),
         summary: Summary::new(limits),
         sources: Sources::default(),
-        plot: plot.map(|file| (file, Timeline::new(limits))),
+        plot: plot.map(|file| Plot::new(file, limits)),
     };
     // What was read is told, also when the rest cannot be.
     let end: anyhow::Result<()> = loop {
@@ -142,14 +142,32 @@ struct Output<'a, W> {
     writer: W,
     summary: Summary,
     sources: Sources,
-    plot: Option<(File, Timeline)>,
+    plot: Option<Plot>,
+}
+
+/// What is to be drawn, and where.
+struct Plot {
+    file: File,
+    timeline: Timeline,
+    usage: Usage,
+}
+
+impl Plot {
+    fn new(file: File, limits: usize) -> Self {
+        Self {
+            file,
+            timeline: Timeline::new(limits),
+            usage: Usage::default(),
+        }
+    }
 }
 
 impl<W: Write> Output<'_, W> {
     fn packet(&mut self, packet: &Judged) -> anyhow::Result<()> {
         self.summary.add(packet);
-        if let Some((_, timeline)) = &mut self.plot {
-            timeline.add(packet);
+        if let Some(plot) = &mut self.plot {
+            plot.timeline.add(packet);
+            plot.usage.add(packet);
         }
         if self.json {
             json::packet(&mut self.writer, self.policy, packet)
@@ -175,11 +193,11 @@ impl<W: Write> Output<'_, W> {
             sieves::print(&mut self.writer, self.policy, sieves)?;
         }
         self.writer.flush()?;
-        if let Some((file, timeline)) = self.plot {
+        if let Some(plot) = self.plot {
             let name = capture.file_name().unwrap_or(capture.as_os_str());
             let title = format!("Replay of {}", name.display());
-            let mut file = BufWriter::new(file);
-            plot::draw(&mut file, &title, self.policy, &timeline)
+            let mut file = BufWriter::new(plot.file);
+            plot::draw(&mut file, &title, self.policy, &plot.timeline, &plot.usage)
                 .and_then(|()| file.flush())
                 .map_err(|error| anyhow!("cannot write the plot: {error}"))?;
         }

@@ -54,7 +54,7 @@ impl BucketMaps {
             }
             Store::Hash => {
                 let state = self.state(key, unit, at)?;
-                // One that is not there is full.
+                // One that is not there is full, and is not to be made.
                 if state == 0 {
                     return Ok(());
                 }

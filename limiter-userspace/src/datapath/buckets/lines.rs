@@ -56,7 +56,8 @@ impl BucketMaps {
         Err(DatapathError::Contended)
     }
 
-    /// Has the bucket of that name go from one state to another, if it is in the first one.
+    /// Has the bucket of that name go from one state to another, if it is in the first one. Where it
+    /// has to be put in, one that would be full first gives way to it.
     pub(super) fn swap(
         &self,
         line: u32,
@@ -65,26 +66,26 @@ impl BucketMaps {
         seen: u64,
         wanted: u64,
     ) -> Updated {
-        let swap = Spend::swap(seen, wanted);
-        self.change(line, name, Change::Spend(&swap), at)
-    }
-
-    /// Changes the bucket of that name; one that would be full first gives way to a new one.
-    fn change(&self, line: u32, name: u64, wanted: Change, at: &At<'_>) -> Updated {
         let Some(line) = self.table.get(line) else {
             return Updated::Unavailable;
         };
+        let swap = Spend::swap(seen, wanted);
+        let change = Change::Spend(&swap);
         let is_there = || (0..WAYS).any(|way| table::is_same_bucket(line.name(way), name));
         table::update(
-            || table::change(&line, name, wanted),
+            || table::change(&line, name, change),
             || {
-                // That of a full bucket, which need not be put in, would not see it.
+                // To be put in, it looks no further than to the first that is full.
                 if is_there() {
-                    return IN_ANOTHER_UNIT;
+                    IN_ANOTHER_UNIT
+                } else if wanted == 0 {
+                    // A full bucket need not be there.
+                    Updated::Stored as u32
+                } else {
+                    table::insert(&line, at, name, change)
                 }
-                table::insert(&line, at, name, wanted)
             },
-            || table::exchange(&line, at, name, at.now_ns, wanted),
+            || table::exchange(&line, at, name, at.now_ns, change),
         )
     }
 }

@@ -15,7 +15,7 @@ use limiter_common::{
     policy::{Class, Dimension, LimitEntry, Node, Shape, Slot, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
-    strategy::{Budget, Strategy},
+    strategy::{self, Budget},
 };
 use thiserror::Error;
 
@@ -202,7 +202,7 @@ fn index(position: usize) -> u32 {
 /// Whether a limit has another strategy than GCRA.
 fn has_windows(policy: &Policy) -> bool {
     let mut limits = policy.limits.iter();
-    limits.any(|limit| limit.strategy != Strategy::Gcra)
+    limits.any(|limit| limit.strategy != strategy::Strategy::Gcra)
 }
 
 impl Tables for CompiledPolicy {

@@ -57,14 +57,7 @@ fn check(before: &Limit, after: &Limit, left: u64) -> Result<()> {
 fn what_was_counted_stays() -> Result<()> {
     for strategy in WINDOWS {
         let before = limit(strategy, 10, 100);
-        for (count, seconds, left) in [
-            (20, 100, 16),
-            (5, 100, 1),
-            (3, 100, 0),
-            (10, 300, 6),
-            (10, 20, 6),
-            (128, 7_777, 124),
-        ] {
+        for (count, seconds, left) in [(20, 100, 16), (3, 100, 0), (10, 300, 6), (10, 20, 6)] {
             check(&before, &limit(strategy, count, seconds), left)?;
         }
     }

@@ -1,6 +1,8 @@
-//! Packets over time as an SVG: what passed, and upon it what each limit dropped.
+//! Packets over time as an SVG: what passed, and upon it what each limit dropped; and of a capture
+//! of one source, what the limits that dropped some of it let it have in their periods.
 
 mod scale;
+mod usage;
 
 use std::{
     fmt,
@@ -11,7 +13,7 @@ use self::scale::{Scale, time_unit};
 use super::super::render::count;
 use crate::{
     policy::Policy,
-    replay::{Fate, Timeline},
+    replay::{Fate, Timeline, Usage},
 };
 
 /// The picture, and within it the area of the plot, in pixels.
@@ -19,6 +21,9 @@ const WIDTH: u64 = 960;
 const LEFT: u64 = 96;
 const RIGHT: u64 = 24;
 const AREA_HEIGHT: u64 = 320;
+/// The second area, and what is left above it for its legend.
+const USAGE_HEIGHT: u64 = 200;
+const GAP: u64 = 32;
 /// The title and its subtitle; below them a line for each two entries of the legend.
 const TITLE: u64 = 68;
 const LEGEND_LINE: u64 = 20;
@@ -36,21 +41,37 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// One layer of the stack: what it is, its colour, and its packets by bin.
 struct Layer {
+    fate: Fate,
     label: String,
     colour: &'static str,
     packets: Vec<u64>,
 }
 
-/// Draws a timeline.
+/// What a colour stands for.
+struct Entry<'a> {
+    colour: &'static str,
+    label: &'a str,
+}
+
+/// Draws a timeline, and what the limits let the one source have, if there is one.
 pub(super) fn draw(
     out: &mut impl Write,
     title: &str,
     policy: &Policy,
     timeline: &Timeline,
+    usage: &Usage,
 ) -> io::Result<()> {
     let layers = layers(policy, timeline);
-    let top = TITLE + LEGEND_LINE * (layers.len() as u64).div_ceil(2);
-    let height = top + AREA_HEIGHT + BOTTOM;
+    let curves = usage::curves(policy, &layers, timeline, usage);
+    let top = TITLE + legend_height(layers.len());
+    let usage_legend = top + AREA_HEIGHT + GAP;
+    let usage_top = usage_legend + legend_height(curves.len());
+    let bottom = if curves.is_empty() {
+        top + AREA_HEIGHT
+    } else {
+        usage_top + USAGE_HEIGHT
+    };
+    let height = bottom + BOTTOM;
     writeln!(
         out,
         r##"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="13" fill="#333">
@@ -60,23 +81,35 @@ pub(super) fn draw(
         Text(title),
         subtitle(&layers),
     )?;
-    legend(out, &layers)?;
+    let entries = layers
+        .iter()
+        .map(|Layer { colour, label, .. }| Entry { colour, label });
+    legend(out, TITLE, entries)?;
 
     let rates = Rates::new(timeline, &layers);
-    let plot = Plot {
-        top,
-        time: Scale::new(
-            timeline.end_ns().max(timeline.width_ns()),
-            tenths(area_width()),
-        ),
-        rate: Scale::new(rates.highest + rates.highest / 20, tenths(AREA_HEIGHT)),
-    };
-    plot.rate_axis(out)?;
+    // All of the last bin, also where the last packet is the first in it.
+    let end = rates
+        .bin_ends
+        .last()
+        .copied()
+        .unwrap_or(timeline.width_ns());
+    let time = Scale::new(end, tenths(area_width()));
+    let plot = Plot::new(top, AREA_HEIGHT, time, rates.highest);
+    plot.vertical_axis(out, "packets per second")?;
     for (layer, tops) in layers.iter().zip(rates.tops.windows(2)) {
         plot.area(out, layer.colour, &rates.bin_ends, &tops[0], &tops[1])?;
     }
-    plot.time_axis(out, timeline)?;
+    plot.base(out)?;
+    if !curves.is_empty() {
+        usage::draw(out, usage_legend, usage_top, time, &curves)?;
+    }
+    time_axis(out, bottom, time, timeline)?;
     writeln!(out, "</svg>")
+}
+
+/// How much room so many entries take.
+fn legend_height(entries: usize) -> u64 {
+    LEGEND_LINE * (entries as u64).div_ceil(2)
 }
 
 const fn area_width() -> u64 {
@@ -110,6 +143,7 @@ fn layers(policy: &Policy, timeline: &Timeline) -> Vec<Layer> {
             Fate::DroppedOtherwise => ("dropped as malformed".to_owned(), DROPPED_OTHERWISE),
         };
         layers.push(Layer {
+            fate,
             label: format!("{what}: {}", count(total)),
             colour,
             packets,
@@ -131,18 +165,22 @@ fn subtitle(layers: &[Layer]) -> String {
     )
 }
 
-fn legend(out: &mut impl Write, layers: &[Layer]) -> io::Result<()> {
-    for (place, layer) in (0..).zip(layers) {
+fn legend<'a>(
+    out: &mut impl Write,
+    top: u64,
+    entries: impl Iterator<Item = Entry<'a>>,
+) -> io::Result<()> {
+    for (place, entry) in (0..).zip(entries) {
         let x = LEFT + place % 2 * (area_width() / 2);
-        let y = TITLE + place / 2 * LEGEND_LINE;
+        let y = top + place / 2 * LEGEND_LINE;
         writeln!(
             out,
             r#"<rect x="{x}" y="{}" width="12" height="12" fill="{}"/><text x="{}" y="{}">{}</text>"#,
             y - 4,
-            layer.colour,
+            entry.colour,
             x + 18,
             y + 7,
-            Text(&layer.label),
+            Text(entry.label),
         )?;
     }
     Ok(())
@@ -193,41 +231,67 @@ impl Rates {
     }
 }
 
-/// Where things stand.
+/// Where a time stands.
+fn x(time: Scale, ns: u64) -> Pixels {
+    Pixels(tenths(LEFT) + time.place(ns).min(tenths(area_width())))
+}
+
+/// One area: where things stand in it.
 struct Plot {
     top: u64,
+    height: u64,
     time: Scale,
-    rate: Scale,
+    vertical: Scale,
 }
 
 impl Plot {
-    fn x(&self, ns: u64) -> Pixels {
-        Pixels(tenths(LEFT) + self.time.place(ns).min(tenths(area_width())))
+    /// With room above the highest value.
+    fn new(top: u64, height: u64, time: Scale, highest: u64) -> Self {
+        Self {
+            top,
+            height,
+            time,
+            vertical: Scale::new(highest + highest / 20, tenths(height)),
+        }
     }
 
-    fn y(&self, rate: u64) -> Pixels {
-        Pixels(tenths(self.bottom()) - self.rate.place(rate))
+    fn x(&self, ns: u64) -> Pixels {
+        x(self.time, ns)
+    }
+
+    fn y(&self, value: u64) -> Pixels {
+        Pixels(tenths(self.bottom()) - self.vertical.place(value))
     }
 
     const fn bottom(&self) -> u64 {
-        self.top + AREA_HEIGHT
+        self.top + self.height
     }
 
-    fn rate_axis(&self, out: &mut impl Write) -> io::Result<()> {
-        for rate in self.rate.ticks(1) {
-            let y = self.y(rate);
+    fn vertical_axis(&self, out: &mut impl Write, title: &str) -> io::Result<()> {
+        for value in self.vertical.ticks(1) {
+            let y = self.y(value);
             writeln!(
                 out,
                 r##"<path d="M{LEFT} {y}h{}" stroke="#ddd"/><text x="{}" y="{y}" dy="4" text-anchor="end">{}</text>"##,
                 area_width(),
                 LEFT - 8,
-                count(rate),
+                count(value),
             )?;
         }
-        let middle = self.top + AREA_HEIGHT / 2;
+        let middle = self.top + self.height / 2;
         writeln!(
             out,
-            r#"<text transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">packets per second</text>"#
+            r#"<text transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">{title}</text>"#
+        )
+    }
+
+    /// The line on which it stands.
+    fn base(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(
+            out,
+            r##"<path d="M{LEFT} {}h{}" stroke="#333"/>"##,
+            self.bottom(),
+            area_width()
         )
     }
 
@@ -250,35 +314,35 @@ impl Plot {
         }
         writeln!(out, r#"Z"/>"#)
     }
+}
 
-    fn time_axis(&self, out: &mut impl Write, timeline: &Timeline) -> io::Result<()> {
-        let bottom = self.bottom();
+/// Times, below what stands on `bottom`.
+fn time_axis(
+    out: &mut impl Write,
+    bottom: u64,
+    time: Scale,
+    timeline: &Timeline,
+) -> io::Result<()> {
+    let (unit, name) = time_unit(timeline.end_ns());
+    for ns in time.ticks(unit) {
+        let x = x(time, ns);
         writeln!(
             out,
-            r##"<path d="M{LEFT} {bottom}h{}" stroke="#333"/>"##,
-            area_width()
+            r##"<path d="M{x} {bottom}v5" stroke="#333"/><text x="{x}" y="{}" text-anchor="middle">{}</text>"##,
+            bottom + 20,
+            count(ns / unit),
         )?;
-        let (unit, name) = time_unit(timeline.end_ns());
-        for ns in self.time.ticks(unit) {
-            let x = self.x(ns);
-            writeln!(
-                out,
-                r##"<path d="M{x} {bottom}v5" stroke="#333"/><text x="{x}" y="{}" text-anchor="middle">{}</text>"##,
-                bottom + 20,
-                count(ns / unit),
-            )?;
-        }
-        writeln!(
-            out,
-            r#"<text x="{}" y="{}" text-anchor="middle">time since the first packet ({name})</text>"#,
-            LEFT + area_width() / 2,
-            bottom + 44,
-        )
     }
+    writeln!(
+        out,
+        r#"<text x="{}" y="{}" text-anchor="middle">time since the first packet ({name})</text>"#,
+        LEFT + area_width() / 2,
+        bottom + 44,
+    )
 }
 
 /// A place in tenths of a pixel, in pixels.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Pixels(u64);
 
 impl fmt::Display for Pixels {

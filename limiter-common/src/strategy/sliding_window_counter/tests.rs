@@ -1,0 +1,296 @@
+//! Tables and properties of the sliding window counter.
+
+extern crate std;
+
+use proptest::prelude::*;
+
+use super::{super::one_bucket::OneBucket, *};
+use crate::{
+    strategy::{Layout, Strategy as Rule},
+    table::LOCKED,
+};
+
+const SECOND: u64 = 1_000_000_000;
+const START: u64 = 10_000 * SECOND;
+
+/// How long a bucket of [`forty_before`] is.
+const PERIOD: u64 = 6 * SECOND;
+
+/// When its first bucket ends.
+const SHIFT: u64 = START + PERIOD;
+
+/// 100 in six seconds, in ticks of a nanosecond, with 40 in the first bucket.
+fn forty_before() -> OneBucket {
+    let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, PERIOD);
+    assert_eq!(bucket.tick_ns(), 1);
+    assert!(bucket.passes(START, 15));
+    assert!(bucket.passes(START + PERIOD - 1, 25));
+    bucket
+}
+
+/// The document's: 40 before and 80 now, 100 per minute.
+#[test]
+fn worked_example() {
+    const MINUTE: u64 = 60 * SECOND;
+    for (seconds, passes) in [(30, false), (40, true)] {
+        let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, MINUTE);
+        assert!(bucket.passes(START, 40));
+        // Of 40 before by then half is left: as many as there are pass.
+        let shift = START + MINUTE;
+        assert!(bucket.passes(shift + 30 * SECOND + 1_000, 79));
+        assert!(bucket.passes(shift + 32 * SECOND, 1));
+        let now = shift + seconds * SECOND;
+        assert_eq!(bucket.passes(now, 1), passes, "{seconds} s");
+    }
+}
+
+/// How many pass with 40 in the bucket before, by how long ago that has ended.
+#[test]
+fn the_one_before_weighs_by_what_is_left() {
+    for (later, left) in [
+        (0, 60),
+        // 40 × left / period, rounded up: 39.999…
+        (1, 60),
+        (PERIOD / 40 - 1, 60),
+        (PERIOD / 40, 61),
+        (PERIOD / 4, 70),
+        (PERIOD / 2 - 1, 79),
+        (PERIOD / 2, 80),
+        (PERIOD / 2 + 1, 80),
+        (PERIOD * 3 / 4, 90),
+        (PERIOD - PERIOD / 40 - 1, 98),
+        (PERIOD - PERIOD / 40, 99),
+        (PERIOD - 1, 99),
+        // A whole bucket without a packet: it begins anew.
+        (PERIOD, 100),
+        (PERIOD + 1, 100),
+        (50 * PERIOD, 100),
+    ] {
+        let mut bucket = forty_before();
+        let now = SHIFT + later;
+        assert_eq!(bucket.remaining(now), left, "{later} ns");
+        if left < 100 {
+            assert!(!bucket.passes(now, left + 1), "{later} ns");
+        }
+        assert!(bucket.passes(now, left), "{later} ns");
+        assert!(!bucket.passes(now, 1), "{later} ns");
+    }
+}
+
+#[test]
+fn buckets_follow_each_other_at_once() {
+    let mut bucket = forty_before();
+    // The bucket began when the one before ended, and not with this packet.
+    assert!(bucket.passes(SHIFT + PERIOD / 2, 50));
+    assert_eq!(bucket.remaining(SHIFT + PERIOD - 1), 49);
+    assert_eq!(bucket.remaining(SHIFT + PERIOD), 50);
+    assert_eq!(bucket.remaining(SHIFT + PERIOD * 3 / 2), 75);
+    assert_eq!(bucket.remaining(SHIFT + 2 * PERIOD), 100);
+}
+
+#[test]
+fn what_is_refused_leaves_no_trace() {
+    for cost in [61, 100] {
+        let mut bucket = forty_before();
+        let before = bucket.state;
+        assert!(!bucket.passes(SHIFT, cost));
+        assert_eq!(bucket.state, before, "{cost}");
+    }
+    // More than the limit is refused before it is asked.
+    assert!(forty_before().budget.spend(SHIFT, 101).is_err());
+}
+
+#[test]
+fn the_wait_is_exact() {
+    for (now, spent, cost) in [
+        (SHIFT, 60, 1),
+        (SHIFT + PERIOD / 2, 80, 1),
+        (SHIFT + PERIOD - 1, 99, 1),
+        (SHIFT + 12_345, 7, 60),
+        // Not before the next one, in which 70 weigh.
+        (SHIFT + PERIOD / 2, 70, 40),
+        (SHIFT + 12_345, 60, 100),
+    ] {
+        let mut bucket = forty_before();
+        assert!(bucket.passes(now, spent));
+        let wait = bucket.decide(now, cost).wait;
+        assert!(wait > 0 && wait <= 2 * PERIOD, "{now} {cost}");
+        assert!(!bucket.decide(now + wait - 1, cost).passes());
+        assert!(bucket.decide(now + wait, cost).passes());
+    }
+}
+
+#[test]
+fn cost_of_nothing() {
+    let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, PERIOD);
+    assert!(bucket.passes(START, 0));
+    assert_eq!(bucket.state, 0, "it begins no bucket");
+    assert!(bucket.passes(START, 100));
+    assert!(bucket.passes(START, 0));
+}
+
+#[test]
+fn refunds_are_of_the_same_bucket() {
+    let mut bucket = forty_before();
+    assert!(bucket.passes(SHIFT, 10));
+    bucket.refund(SHIFT, 4);
+    assert_eq!(bucket.remaining(SHIFT), 54);
+    bucket.refund(SHIFT, 100);
+    assert_eq!(bucket.remaining(SHIFT), 60, "never more than was spent");
+
+    // What it was spent from has ended.
+    let mut bucket = forty_before();
+    let before = bucket.state;
+    bucket.refund(SHIFT, 40);
+    assert_eq!(bucket.state, before);
+    assert!(bucket.passes(SHIFT, 10));
+    let before = bucket.state;
+    bucket.refund(SHIFT - 1, 10);
+    assert_eq!(bucket.state, before);
+
+    let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, PERIOD);
+    bucket.refund(START, 1);
+    assert_eq!(bucket.state, 0);
+    bucket.passes(START, 1);
+    bucket.refund(START, 1);
+    assert_eq!(bucket.state, 0, "it is full again");
+}
+
+/// The clock of another CPU is five microseconds ahead, or behind.
+#[test]
+fn clocks_of_two_cpus() {
+    const APART: u64 = 5_000;
+    let mut bucket = forty_before();
+    // One is past the shift; to the other the bucket before counts in full.
+    assert!(bucket.passes(SHIFT, 50));
+    assert_eq!(bucket.remaining(SHIFT - APART), 10);
+    assert!(bucket.passes(SHIFT - APART, 10));
+    assert!(!bucket.passes(SHIFT - APART, 1));
+    assert!(!bucket.passes(SHIFT, 1));
+    assert!(bucket.passes(SHIFT + PERIOD / 40, 1));
+
+    // One has begun it, by a clock that is ahead.
+    let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, PERIOD);
+    assert!(bucket.passes(START + APART, 60));
+    assert!(bucket.passes(START, 40));
+    assert!(!bucket.passes(START, 1));
+    assert!(!bucket.passes(START + APART, 1));
+}
+
+/// With as few bits of the time as there may be.
+#[test]
+fn time_wraps() {
+    let largest = Layout::LARGEST_SLIDING_COUNT;
+    let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, largest, SECOND);
+    let tick = bucket.tick_ns();
+    let window = bucket.budget.window;
+    let period = window.layout.ns(window.period);
+    assert!(SECOND <= period && period <= SECOND + 2 * tick);
+    let wrap = tick << 20;
+    for begins in [
+        wrap - period / 2,
+        wrap - period,
+        wrap - tick,
+        wrap,
+        7 * wrap - 3 * tick,
+    ] {
+        assert!(bucket.passes(begins, largest), "{begins}");
+        assert!(!bucket.passes(begins + period - 1, 1), "{begins}");
+        assert!(!bucket.passes(begins + period, 1), "{begins}");
+        assert!(
+            bucket.passes(begins + period * 3 / 2, largest / 3),
+            "{begins}"
+        );
+        // The next one, and the one before is this.
+        assert!(!bucket.passes(begins + 2 * period, largest), "{begins}");
+        assert!(bucket.passes(begins + 3 * period, largest), "{begins}");
+        bucket.state = 0;
+    }
+}
+
+#[test]
+fn counts_near_the_largest() {
+    const MONTH: u64 = 30 * 86_400 * SECOND;
+    for count in (2..=30).flat_map(|bits| (1 << bits) - 3..=1 << bits) {
+        if count > Layout::LARGEST_SLIDING_COUNT {
+            continue;
+        }
+        let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, count, MONTH);
+        assert!(bucket.passes(START, 1), "{count}");
+        assert!(bucket.passes(START, count - 1), "{count}");
+        assert_eq!(bucket.remaining(START), 0);
+        assert!(!bucket.passes(START, 1), "{count}");
+        let shift = START + bucket.budget.window.layout.ns(bucket.budget.window.period);
+        assert!(!bucket.passes(shift, 1), "{count}: all before count");
+        assert_ne!(bucket.state, LOCKED);
+    }
+}
+
+proptest! {
+    /// `previous × left + current × period + cost × period ≤ count × period`, in as many bits as it
+    /// takes.
+    #[test]
+    fn decides_as_the_formula_says(
+        count in 1u64..10_000, period in 1u64..1 << 40, cost in 0u64..10_000,
+        counts in (0u64..20_000, 0u64..20_000), elapsed: u64, now in 1u64 << 40..1 << 60,
+    ) {
+        let window = Window::new(Rule::SlidingWindowCounter, count, period).unwrap();
+        let cost = cost.min(count);
+        let seen = Seen {
+            left: window.period - elapsed % window.period,
+            count: counts.0.min(count),
+            previous: counts.1.min(count),
+        };
+        let now = window.layout.ticks(now);
+        let state = window.state(&seen, now);
+        let seen = if state == 0 { Seen { left: window.period, ..seen } } else { seen };
+        let decision = decide(&Spend::of_window(&window, now, cost), state);
+        let [period, count, left, current, previous, cost] =
+            [window.period, count, seen.left, seen.count, seen.previous, cost].map(u128::from);
+        let passes = previous * left + (current + cost) * period <= count * period;
+        prop_assert_eq!(decision.passes(), passes);
+        // What passes at once are all that are said to remain.
+        let remaining = u128::from(remaining(&window, state, now));
+        prop_assert_eq!(passes, cost <= remaining || cost == 0);
+    }
+
+    /// What is refused passes after the wait that was told, and not a tick earlier.
+    #[test]
+    fn any_wait_is_exact(
+        count in 1u64..10_000, period in 1u64..1 << 40, cost in 1u64..10_000,
+        counts in (0u64..10_000, 0u64..10_000), elapsed: u64, now in 1u64 << 40..1 << 60,
+    ) {
+        let window = Window::new(Rule::SlidingWindowCounter, count, period).unwrap();
+        let seen = Seen {
+            left: window.period - elapsed % window.period,
+            count: counts.0.min(count),
+            previous: counts.1.min(count),
+        };
+        let now = window.layout.ticks(now);
+        let state = window.state(&seen, now);
+        let decide_at = |now| decide(&Spend::of_window(&window, now, cost.min(count)), state);
+        let wait = decide_at(now).wait;
+        prop_assume!(wait > 0);
+        prop_assert!(decide_at(now + wait).passes());
+        prop_assert!(!decide_at(now + wait - 1).passes());
+    }
+
+    /// No state, however wild, and no time makes it panic or lock the bucket.
+    #[test]
+    fn any_state_is_safe(
+        count in (0u32..=30).prop_flat_map(|bits| (1u64 << bits) / 2..=1 << bits),
+        period in 1u64..1 << 62,
+        state in any::<u64>().prop_filter("no state", |state| *state != LOCKED),
+        now: u64,
+        cost: u64,
+    ) {
+        let Some(window) = Window::new(Rule::SlidingWindowCounter, count, period) else {
+            return Ok(());
+        };
+        let now = window.layout.ticks(now);
+        let spend = Spend::of_window(&window, now, cost % (count + 1));
+        prop_assert_ne!(decide(&spend, state).state, LOCKED);
+        prop_assert_ne!(undo(&spend, state), LOCKED);
+        prop_assert!(remaining(&window, undo(&spend, state), now) <= count);
+    }
+}

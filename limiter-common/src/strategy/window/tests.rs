@@ -1,0 +1,101 @@
+//! Whatever window there may be, its states say what they were given.
+
+extern crate std;
+
+use proptest::prelude::*;
+
+use super::{Layout, Seen, Window};
+use crate::{
+    strategy::{Strategy as Rule, gcra::MAX_BURST_OFFSET},
+    table::LOCKED,
+};
+
+/// Any window that can be counted.
+fn window() -> impl Strategy<Value = Window> {
+    let rule = prop_oneof![Just(Rule::FixedWindow), Just(Rule::SlidingWindowCounter)];
+    let up_to = |bits| (0u32..bits).prop_flat_map(|bits| 1u64 << bits..=2 << bits);
+    (rule, up_to(44), up_to(62)).prop_filter_map("a window", |(rule, count, period)| {
+        Window::new(
+            rule,
+            count.min(rule.largest_count()),
+            period.min(MAX_BURST_OFFSET),
+        )
+    })
+}
+
+#[test]
+fn as_many_tokens_as_a_strategy_says() {
+    for rule in [Rule::FixedWindow, Rule::SlidingWindowCounter] {
+        for period in [1, 1_000_000_000, MAX_BURST_OFFSET] {
+            assert!(Window::new(rule, rule.largest_count(), period).is_some());
+            assert!(Window::new(rule, rule.largest_count() + 1, period).is_none());
+            assert!(Window::new(rule, u64::MAX, period).is_none());
+            assert!(Window::new(rule, 0, period).is_none());
+        }
+        assert!(Window::new(rule, 1, 0).is_none());
+        assert!(Window::new(rule, 1, MAX_BURST_OFFSET + 1).is_none());
+    }
+}
+
+proptest! {
+    /// The time exactly, what was counted exactly, and what was counted before never too little and
+    /// at most a 4000th of the limit too much.
+    #[test]
+    fn is_read_as_it_was_written(
+        window in window(), now: u64, left: u64, count: u64, previous: u64,
+    ) {
+        let now = window.layout.ticks(now);
+        let most = window.count + 1;
+        let seen = Seen {
+            left: 1 + left % (2 * window.period),
+            count: count % (most + 1),
+            previous: if window.layout.keeps_previous() { previous % (window.count + 1) } else { 0 },
+        };
+        let state = window.state(&seen, now);
+        prop_assert_ne!(state, LOCKED);
+        prop_assert_eq!(state == 0, seen.count == 0 && seen.previous == 0);
+        if state == 0 {
+            prop_assert_eq!(window.see(state, now), Seen::NONE);
+            return Ok(());
+        }
+        let read = window.see(state, now);
+        prop_assert_eq!((read.left, read.count), (seen.left, seen.count));
+        prop_assert!(read.previous >= seen.previous);
+        prop_assert!(read.previous - seen.previous <= window.count / 4_000, "{:?}", read);
+    }
+
+    /// As long as its period is over, and no longer than two ticks more.
+    #[test]
+    fn is_not_shorter_than_configured(
+        rule in prop_oneof![Just(Rule::FixedWindow), Just(Rule::SlidingWindowCounter)],
+        count in 1u64..1 << 30, period in 1u64..1 << 61, now in 0u64..1 << 61,
+    ) {
+        let window = Window::new(rule, count.min(rule.largest_count()), period).unwrap();
+        let Window { layout, .. } = window;
+        let tick = layout.ns(1);
+        // The first time at which it has ended, that began at some time of that tick.
+        let ended = layout.ns(layout.ticks(now) + window.period);
+        prop_assert!(ended >= now + period);
+        prop_assert!(ended - (now + period) <= 2 * tick);
+        prop_assert!(tick == 1 || tick <= period / 2_000, "{} of {}", tick, period);
+    }
+
+    /// Until the time wraps, which is after a hundred periods at the earliest, it is over once it
+    /// has ended.
+    #[test]
+    fn is_over_once_it_has_ended(window in window(), now: u64, later: u64) {
+        let now = window.layout.ticks(now);
+        let seen = Seen { left: window.period, count: 1, previous: 0 };
+        let state = window.state(&seen, now);
+        let kept = if window.layout.keeps_previous() { 2 } else { 1 };
+        let later = now.wrapping_add(window.period * (kept + later % 100));
+        prop_assert_eq!(window.see(state, later), Seen::NONE);
+        prop_assert_eq!(window.until_forgotten(state, later), 0);
+    }
+
+    /// The bytes of a layout are read as the same one.
+    #[test]
+    fn a_layout_is_read_as_it_was_written(window in window()) {
+        prop_assert_eq!(Layout::from_parts(window.layout.parts()), Some(window.layout));
+    }
+}

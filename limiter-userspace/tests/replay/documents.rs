@@ -1,0 +1,204 @@
+//! docs/strategies.md: its captures are those that it tells of, and what it shows of them is what
+//! the command shows.
+//!
+//! `LIMITER_WRITE_EXAMPLES=1 cargo test -p limiter-userspace --test replay documents` writes the
+//! captures and the plots anew; the output in the text is changed by hand.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use limiter_common::strategy::{Strategy, Window};
+use testbed::{
+    Frame,
+    capture::{PCAP, Packet},
+};
+
+const MS: u64 = 1_000_000;
+
+/// The examples' names, and when their packets come, in microseconds.
+const EXAMPLES: [(&str, fn() -> Vec<u64>); 3] = [
+    ("fixed-window", fixed_window),
+    ("moving-window", moving_window),
+    ("sliding-window-counter", sliding_window_counter),
+];
+
+/// From 00:00:45 on: ten requests at the window's end, of which one is refused, and ten at the
+/// next one's start; others until that has ended.
+fn fixed_window() -> Vec<u64> {
+    let at_end = (50..60).map(|second| second * 1_000);
+    let at_start = (0..10).map(|request| 60_000 + request * 500);
+    let times = [0].into_iter().chain(at_end).chain(at_start);
+    microseconds(times.chain([65_000, 119_999, 120_000]))
+}
+
+/// From 00:00:10 on: 1, 2, 4 and 3 requests, and two more.
+fn moving_window() -> Vec<u64> {
+    let times = [(0, 1), (10, 2), (20, 4), (40, 3), (61, 1), (62, 1)];
+    let times = times.into_iter();
+    microseconds(times.flat_map(|(second, requests)| (0..requests).map(move |_| second * 1_000)))
+}
+
+/// 40 requests in the first minute, 80 in the first half of the second and one too many; another one
+/// ten seconds later.
+fn sliding_window_counter() -> Vec<u64> {
+    let previous = (0..40).map(|request| request * 1_500);
+    let current = (1..=80).map(|request| 60_000 + request * 375);
+    microseconds(previous.chain(current).chain([90_000, 100_000]))
+}
+
+fn microseconds(milliseconds: impl Iterator<Item = u64>) -> Vec<u64> {
+    milliseconds.map(|ms| ms * 1_000).collect()
+}
+
+fn capture(times: &[u64]) -> Result<Vec<u8>> {
+    let frame = Frame::new("192.0.2.7".parse()?, "192.0.2.1".parse()?).udp(7, 7, b"")?;
+    let packets = times.iter().map(|us| {
+        // A new year began some time ago.
+        let time_ns = 1_767_225_600_000 * MS + us * 1_000;
+        Packet::whole(time_ns, frame.clone())
+    });
+    Ok(PCAP.write(&packets.collect::<Vec<_>>()))
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A file of the document, and what it has to hold.
+fn check_or_write(name: &str, expected: &[u8]) -> Result<()> {
+    let path = repository().join("docs/strategies").join(name);
+    if env::var_os("LIMITER_WRITE_EXAMPLES").is_some() {
+        fs::write(&path, expected)?;
+    }
+    let found = fs::read(&path).with_context(|| name.to_owned())?;
+    ensure!(found == expected, "docs/strategies/{name} is out of date");
+    Ok(())
+}
+
+/// What a line of shell prints in a directory, with the command in its path.
+fn shell(directory: &Path, line: &str) -> Result<String> {
+    let command = Path::new(env!("CARGO_BIN_EXE_limiter"));
+    let command = command.parent().context("the command is in a directory")?;
+    let path = [
+        command.as_os_str(),
+        &env::var_os("PATH").unwrap_or_default(),
+    ]
+    .join(":".as_ref());
+    let output = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(directory)
+        .env("PATH", path)
+        .output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success() && errors.is_empty(),
+        "{line}\n{errors}"
+    );
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// A directory with the examples where the document's commands find them, but for the plots.
+fn examples() -> Result<tempfile::TempDir> {
+    let directory = tempfile::tempdir()?;
+    let examples = directory.path().join("docs/strategies");
+    fs::create_dir_all(&examples)?;
+    for (name, _) in EXAMPLES {
+        for kind in ["yaml", "pcap"] {
+            let file = format!("{name}.{kind}");
+            let from = repository().join("docs/strategies").join(&file);
+            fs::copy(from, examples.join(file))?;
+        }
+    }
+    Ok(directory)
+}
+
+#[test]
+fn the_captures_and_the_plots_are_up_to_date() -> Result<()> {
+    for (name, times) in EXAMPLES {
+        check_or_write(&format!("{name}.pcap"), &capture(&times())?)?;
+    }
+    let directory = examples()?;
+    for (name, _) in EXAMPLES {
+        for engine in ["native", "kernel"] {
+            let file = format!("docs/strategies/{name}");
+            let line = format!(
+                "limiter replay -c {file}.yaml {file}.pcap --plot plot.svg --engine {engine}"
+            );
+            shell(directory.path(), &line)?;
+            let plot = fs::read(directory.path().join("plot.svg"))?;
+            check_or_write(&format!("{name}.svg"), &plot)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every block of the document that begins with a command.
+#[test]
+fn the_commands_print_what_the_document_shows() -> Result<()> {
+    let document = fs::read_to_string(repository().join("docs/strategies.md"))?;
+    let directory = examples()?;
+    // Outside, inside, outside, …
+    let blocks = document.split("```").skip(1).step_by(2);
+    let shown = blocks.filter_map(|block| block.trim_start().strip_prefix("$ "));
+    let mut commands = 0;
+    for (line, output) in shown.filter_map(|block| block.split_once('\n')) {
+        let printed = shell(directory.path(), line)?;
+        let printed: Vec<_> = printed.lines().map(str::trim_end).collect();
+        let output: Vec<_> = output.trim_end().lines().collect();
+        assert_eq!(printed, output, "{line}");
+        commands += 1;
+    }
+    for (name, _) in EXAMPLES {
+        assert!(
+            document.contains(&format!("](strategies/{name}.svg)")),
+            "{name}"
+        );
+        assert!(
+            document.contains(&format!("--plot docs/strategies/{name}.svg")),
+            "{name}"
+        );
+    }
+    assert!(commands >= EXAMPLES.len());
+    Ok(())
+}
+
+/// By how much a window is longer than configured, at most, rounded up to a tenth of a unit.
+fn longer(strategy: Strategy, count: u64, period_ns: u64) -> Result<String> {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
+    let window = Window::new(strategy, count, period_ns).context("a window that can be counted")?;
+    let ns = window.layout.ns(window.period) - period_ns;
+    let unit = UNITS.into_iter().find(|(unit, _)| ns >= *unit);
+    Ok(match unit {
+        Some((unit, name)) => {
+            let tenths = (ns * 10).div_ceil(unit);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None if ns == 0 => "exact".to_owned(),
+        None => format!("{ns} ns"),
+    })
+}
+
+#[test]
+fn the_table_of_ticks_is_up_to_date() -> Result<()> {
+    const SECOND: u64 = 1_000_000_000;
+    let document = fs::read_to_string(repository().join("docs/strategies.md"))?;
+    for strategy in [Strategy::FixedWindow, Strategy::SlidingWindowCounter] {
+        let mut table = format!(
+            "| `{}`, `count` | 1 s | 1 min | 1 h | 1 day |\n",
+            strategy.name()
+        );
+        table += "|---|---|---|---|---|\n";
+        for count in [10, 100, 1_000, 10_000, 1_000_000, 1_000_000_000] {
+            let periods = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
+            let cells = periods.map(|period_ns| longer(strategy, count, period_ns));
+            let cells = cells.into_iter().collect::<Result<Vec<_>>>()?;
+            table += &format!("| {count} | {} |\n", cells.join(" | "));
+        }
+        ensure!(document.contains(&table), "not in the document:\n{table}");
+    }
+    Ok(())
+}
