@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId, MAX_LIMITS},
     reason::Action,
-    strategy::Strategy,
+    strategy::{Strategy, moving_window},
 };
 use limiter_userspace::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
@@ -33,6 +33,7 @@ pub(super) struct Input {
 struct LimitInput {
     id_format: IdFormatInput,
     cost: CostInput,
+    strategy: StrategyInput,
     mode: ModeInput,
     matching: MatchInput,
     default: Option<RateInput>,
@@ -53,6 +54,14 @@ enum CostInput {
     Packets,
     Bytes,
     NewConnections,
+}
+
+#[derive(Arbitrary, Debug, Clone, Copy)]
+enum StrategyInput {
+    Gcra,
+    FixedWindow,
+    MovingWindow,
+    SlidingWindowCounter,
 }
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
@@ -181,10 +190,16 @@ impl LimitInput {
             IdFormatInput::RegId => IdFormat::RegId,
             IdFormatInput::Total => IdFormat::Total,
         };
+        let strategy = match self.strategy {
+            StrategyInput::Gcra => Strategy::Gcra,
+            StrategyInput::FixedWindow => Strategy::FixedWindow,
+            StrategyInput::MovingWindow => Strategy::MovingWindow,
+            StrategyInput::SlidingWindowCounter => Strategy::SlidingWindowCounter,
+        };
         let overrides: BTreeMap<_, _> = self
             .overrides
             .iter()
-            .filter_map(|(network, rate)| Some((network.id(id_format)?, rate.rate())))
+            .filter_map(|(network, rate)| Some((network.id(id_format)?, rate.rate(strategy))))
             .collect();
         Limit {
             name: format!("Limit{}", id.0),
@@ -192,10 +207,12 @@ impl LimitInput {
             id_format,
             cost: match self.cost {
                 CostInput::Packets => Cost::Packets,
+                // No configuration has a moving window of bytes.
+                CostInput::Bytes if strategy == Strategy::MovingWindow => Cost::Packets,
                 CostInput::Bytes => Cost::Bytes,
                 CostInput::NewConnections => Cost::NewConnections,
             },
-            strategy: Strategy::Gcra,
+            strategy,
             matching: self.matching.matching(),
             mode: match self.mode {
                 ModeInput::Enforce => Mode::Enforce,
@@ -203,7 +220,7 @@ impl LimitInput {
                 ModeInput::Off => Mode::Off,
             },
             ban: None,
-            default: self.default.map(RateInput::rate),
+            default: self.default.map(|rate| rate.rate(strategy)),
             overrides: overrides
                 .into_iter()
                 .map(|(id, rate)| Override {
@@ -281,15 +298,18 @@ impl Network {
 }
 
 impl RateInput {
-    fn rate(self) -> Rate {
-        match self {
+    fn rate(self, strategy: Strategy) -> Rate {
+        let rate = match self {
             Self::Small {
                 burst,
                 count,
                 period,
             } => Rate {
                 burst: u64::from(burst) + 1,
-                count: u64::from(count) + 1,
+                count: match strategy {
+                    Strategy::MovingWindow => u64::from(count) % moving_window::STAMPS + 1,
+                    _ => u64::from(count) + 1,
+                },
                 period_ns: (u64::from(period) + 1) * 1_000,
             },
             Self::Any {
@@ -301,6 +321,13 @@ impl RateInput {
                 count,
                 period_ns,
             },
+        };
+        Rate {
+            burst: match strategy {
+                Strategy::Gcra => rate.burst,
+                _ => rate.count,
+            },
+            ..rate
         }
     }
 }

@@ -1,21 +1,33 @@
 //! Any policy and any packets: what always holds of a decision holds.
 
+mod account;
+/// Those that the tests hold both engines to.
+#[path = "../../../limiter-userspace/tests/engines/brute_force/admitted.rs"]
+mod admitted;
 mod input;
-/// The one that the tests hold both engines to.
 #[path = "../../../limiter-userspace/tests/engines/model.rs"]
 mod model;
 mod wanted;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, convert::Infallible};
 
 use arbitrary::{Arbitrary as _, Unstructured};
-use limiter_common::{bucket::BucketKey, decide::Verdict, reason::Reason};
+use limiter_common::{
+    bucket::BucketKey,
+    decide::Verdict,
+    reason::Reason,
+    strategy::{
+        Strategy,
+        moving_window::{Log, STAMPS},
+    },
+};
 use limiter_userspace::{
     native::{BytesFrame, MemoryBuckets, decide_once},
     policy::CompiledPolicy,
 };
 
 use self::{
+    account::Account,
     input::Input,
     wanted::{Wanted, wanted},
 };
@@ -33,7 +45,9 @@ pub fn run(data: &[u8]) {
     };
     let buckets = MemoryBuckets::default();
     let mut accounts: HashMap<BucketKey, Account> = HashMap::new();
+    let mut latest = 0;
     for (now, frame) in input.packets() {
+        latest = now.max(latest);
         let decide_with = |buckets: &MemoryBuckets| {
             let verdict = decide_once(&BytesFrame(&frame), now, &tables, buckets, &(), &());
             (verdict, states(buckets))
@@ -45,20 +59,30 @@ pub fn run(data: &[u8]) {
 
         let wanted = wanted(&policy, &frame);
         check_reason(&verdict, &wanted, &before, now);
-        if verdict.reason != Reason::WithinLimits {
-            assert_eq!(before, after, "only what passed is charged");
+        let passed = verdict.reason == Reason::WithinLimits;
+        if passed {
+            check_observers(&verdict, &wanted, &before, now);
+        } else {
             assert_eq!(verdict.would_drop, 0);
-            continue;
         }
-        check_observers(&verdict, &wanted, &before, now);
         let has_tokens = |limit: &&Wanted| verdict.would_drop & (1 << limit.slot) == 0;
-        let charges: Vec<_> = wanted.iter().filter(has_tokens).collect();
-        check_charges(&charges, &before, &after);
+        let charges: Vec<_> = wanted
+            .iter()
+            .filter(|limit| passed && has_tokens(limit))
+            .collect();
+        let asked = |limit: &&Wanted| passed || !limit.observes;
+        let refused: Vec<_> = wanted
+            .iter()
+            .filter(asked)
+            .filter(|limit| limit.budget.strategy() == Strategy::FixedWindow)
+            .filter(|limit| limit.is_larger_than_burst() || lacks_tokens(limit, &before, now))
+            .collect();
+        check_charges(&charges, &refused, &before, &after);
         for charge in charges {
             let account = accounts
                 .entry(charge.key)
                 .or_insert_with(|| Account::new(charge, now));
-            account.charge(charge, now);
+            account.charge(charge, now, latest);
         }
     }
 }
@@ -104,42 +128,38 @@ fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u
 }
 
 fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
+    let log = Log::read(&limit.key, |stamp| {
+        Ok::<_, Infallible>(before.get(stamp).copied().unwrap_or(0))
+    });
+    let Ok(log) = log;
     // A missing bucket is a full bucket.
-    let tat = before.get(&limit.key).copied();
-    let gcra = &limit.gcra;
-    let report = gcra.report(gcra.ticks(now), tat, limit.cost);
+    let state = before.get(&limit.key).copied();
+    let report = limit.budget.report(now, state, &log, limit.cost);
     report.retry_in_ns.is_some_and(|ns| ns > 0)
 }
 
-/// Of what passed, all is charged, and nobody else.
-fn check_charges(charges: &[&Wanted], before: &States, after: &States) {
+/// Of what passed, all is charged, and nobody else; but a fixed window counts what it has `refused`.
+fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, after: &States) {
     for (key, state) in after {
+        let changed = before.get(key) != Some(state);
         let is_charged = charges.iter().any(|charge| charge.key == *key);
-        assert_eq!(is_charged, before.get(key) != Some(state), "{key:?}");
-    }
-    assert!(charges.iter().all(|charge| after.contains_key(&charge.key)));
-}
-
-/// What one bucket has admitted, in the limit's ticks.
-struct Account {
-    first: u64,
-    admitted: u128,
-}
-
-impl Account {
-    fn new(charge: &Wanted, now: u64) -> Self {
-        Self {
-            first: charge.gcra.ticks(now),
-            admitted: 0,
+        if key.stamp() != 0 {
+            // Of the packet before, when the log goes on.
+            assert!(!changed || charges.iter().any(|charge| is_stamp_of(charge, key)));
+        } else if refused.iter().any(|limit| limit.key == *key) {
+            assert!(!is_charged, "{key:?}");
+        } else {
+            assert_eq!(is_charged, changed, "{key:?}");
         }
     }
+    let counted = charges.iter().chain(refused);
+    assert!(
+        counted
+            .into_iter()
+            .all(|limit| after.contains_key(&limit.key))
+    );
+}
 
-    /// The bound: burst + interval / emission interval, times the emission interval. It holds
-    /// for clocks that go back, too, and for intervals that end before they began.
-    fn charge(&mut self, charge: &Wanted, now: u64) {
-        let gcra = &charge.gcra;
-        self.admitted += u128::from(charge.cost) * u128::from(gcra.emission_interval);
-        let room = u128::from(gcra.burst_offset) + u128::from(gcra.ticks(now));
-        assert!(u128::from(self.first) + self.admitted <= room, "{charge:?}");
-    }
+fn is_stamp_of(limit: &Wanted, key: &BucketKey) -> bool {
+    (0..STAMPS).any(|number| limit.key.of_stamp(number) == *key)
 }

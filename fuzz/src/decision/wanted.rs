@@ -4,7 +4,7 @@ use limiter_common::{
     bucket::BucketKey,
     limit::{Cost, IdFormat},
     packet::{self, Facts},
-    strategy::gcra::Gcra,
+    strategy::Budget,
 };
 use limiter_userspace::{
     native::BytesFrame,
@@ -20,12 +20,12 @@ pub(super) struct Wanted {
     pub(super) observes: bool,
     pub(super) key: BucketKey,
     pub(super) cost: u64,
-    pub(super) gcra: Gcra,
+    pub(super) budget: Budget,
 }
 
 impl Wanted {
     pub(super) const fn is_larger_than_burst(&self) -> bool {
-        self.cost > self.gcra.burst
+        self.cost > self.budget.when_full()
     }
 }
 
@@ -61,6 +61,6 @@ fn of_limit(policy: &Policy, slot: u32, limit: &Limit, facts: &Facts) -> Option<
             Cost::Packets | Cost::NewConnections => 1,
             Cost::Bytes => facts.length,
         },
-        gcra: Gcra::new(rate.burst, rate.count, rate.period_ns)?,
+        budget: Budget::new(limit.strategy, rate.burst, rate.count, rate.period_ns)?,
     })
 }

@@ -146,8 +146,8 @@ fn moving<B: BucketStore>(
     }
     let now = charge.now_ns;
     let cursor = Cursor::of_state(state, now);
-    // The last one has the latest TAT: when that has passed, all have.
-    if cursor.last <= now {
+    // The last one has the latest TAT: when that has passed by any clock, all have.
+    if cursor.last == 0 {
         return moving_window::decide(&charge.spend, state, cursor, 0);
     }
     let stamp = &mut steps.stamp;
@@ -156,7 +156,9 @@ fn moving<B: BucketStore>(
         cursor.last
     } else {
         let number = cursor.stamp(count);
-        buckets.find_stamp(&charge.found, number, charge.stamp_unit, &mut stamp.found)
+        let tat = buckets.find_stamp(&charge.found, number, charge.stamp_unit, &mut stamp.found);
+        // One that has passed under a longer period counts no longer than the last one.
+        tat.min(cursor.last)
     };
     let decision = moving_window::decide(&charge.spend, state, cursor, oldest);
     if decision.passes() {

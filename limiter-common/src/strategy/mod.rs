@@ -78,10 +78,9 @@ impl Strategy {
     pub const fn most_in_a_period(self, burst: u64, count: u64) -> u64 {
         match self {
             Self::Gcra => burst.saturating_add(count),
-            Self::FixedWindow | Self::SlidingWindowCounter => {
-                count.saturating_mul(2).saturating_sub(1)
-            }
-            Self::MovingWindow => count,
+            Self::FixedWindow => count.saturating_mul(2).saturating_sub(1),
+            Self::SlidingWindowCounter if count > 1 => (count - 1).saturating_mul(2),
+            Self::SlidingWindowCounter | Self::MovingWindow => count,
         }
     }
 

@@ -21,7 +21,8 @@
 //!   stamped. So of all packets but the last one the TAT is in the log.
 //! * A stamp that somebody writes late is older than what has replaced it, and changes nothing.
 //! * TATs never go back, whatever the clocks of the CPUs say: a packet that is behind the last one
-//!   gets the TAT of that. So when the last one's has passed, all have.
+//!   gets the TAT of that. So when the last one's has passed by any clock, all have, and only then is
+//!   the log not looked at and not gone on with.
 //!
 //! So every packet is decided on as if all came one after the other, in the order in which the
 //! cursor moved: never one too many and, but for refunds and lost races, never one too few. How
@@ -38,7 +39,7 @@ pub const MAX_PERIOD: u64 = 1 << 55;
 
 /// How far the times of two packets are apart at most that come one after the other by the cursor,
 /// in nanoseconds: the clock of one CPU may be behind, or a CPU be held up once it has read it.
-const MOST_BEHIND: u64 = 1 << 30;
+pub(crate) const MOST_BEHIND: u64 = 1 << 30;
 
 /// The same as [`STAMPS`], for arrays.
 const LOG_LENGTH: usize = 128;
@@ -53,7 +54,7 @@ pub struct Cursor {
     /// The number of the next stamp, below [`STAMPS`].
     pub next: u64,
     /// The TAT of the last packet that passed, in nanoseconds; 0: there is none, or it has passed
-    /// long ago.
+    /// for longer than clocks are apart.
     pub last: u64,
 }
 
@@ -66,11 +67,12 @@ impl Cursor {
     #[inline(always)]
     pub const fn of_state(state: u64, now: u64) -> Self {
         let next = state & (STAMPS - 1);
-        let ahead = (state >> NUMBER_BITS).wrapping_sub(now) << NUMBER_BITS >> NUMBER_BITS;
+        let since = now.wrapping_sub(MOST_BEHIND);
+        let since = (state >> NUMBER_BITS).wrapping_sub(since) << NUMBER_BITS >> NUMBER_BITS;
         Self {
             next,
-            last: if state != 0 && ahead <= 2 * MAX_PERIOD {
-                now.saturating_add(ahead)
+            last: if state != 0 && since <= 2 * MAX_PERIOD + MOST_BEHIND {
+                now.saturating_add(since).saturating_sub(MOST_BEHIND)
             } else {
                 0
             },

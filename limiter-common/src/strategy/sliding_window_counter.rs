@@ -6,8 +6,9 @@
 //! What is refused is not counted. In integers, without the library's rounding down:
 //! `previous × left + current × period + cost × period ≤ count × period`.
 //!
-//! At worst 2 × count − 1 tokens pass in a period: all of a bucket at its end, and in the next one
-//! as many as are let in while the weight of that falls.
+//! At worst 2 × count − 2 tokens pass in a period, or the one that there is: all but the first token
+//! of a bucket at its end, and in the next one all but the last, which are let in while the weight of
+//! that falls.
 
 use super::{
     Decision, Spend,

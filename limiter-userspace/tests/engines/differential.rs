@@ -4,7 +4,11 @@
 use std::{env, thread};
 
 use anyhow::{Context as _, Result};
-use limiter_common::{charge::account, reason::Action, strategy::Budget};
+use limiter_common::{
+    charge::account,
+    reason::{Action, Reason},
+    strategy::{Budget, Strategy as Rule},
+};
 use limiter_userspace::{
     config::Store,
     policy::{CompiledPolicy, Policy},
@@ -23,8 +27,17 @@ const DEFAULT_POLICIES: u32 = 200;
 /// How many frames go through each policy.
 const FRAMES: usize = 10_000;
 
-/// The longest time between two frames, in nanoseconds.
+/// The longest time between two frames mostly, in nanoseconds.
 const STEP: u64 = 3_000_000;
+
+/// The time between two frames: sometimes exactly a period of a limit, where its windows end.
+fn step() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        40 => 0..STEP,
+        5 => Just(0),
+        2 => prop::sample::select(random::PERIODS.to_vec()),
+    ]
+}
 
 #[test]
 fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
@@ -33,7 +46,7 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
         Err(_) => DEFAULT_POLICIES,
     };
     let mut runner = TestRunner::default();
-    let frames = prop::collection::vec((0..STEP, random::frame()), FRAMES);
+    let frames = prop::collection::vec((step(), random::frame()), FRAMES);
     let frames = generate(&frames, &mut runner);
     let mut seen = Seen::default();
     for number in 0..policies {
@@ -82,6 +95,13 @@ fn send(
             Action::Drop => seen.dropped += u64::from(matched != 0),
         }
         seen.would_drop += u64::from(verdict.would_drop != 0);
+        for (slot, limit) in (0..).zip(&policy.limits) {
+            let of_strategy = &mut seen.strategies[limit.strategy as usize];
+            let charged = verdict.matched & !verdict.would_drop & (1 << slot) != 0;
+            of_strategy.admitted += u64::from(verdict.reason == Reason::WithinLimits && charged);
+            let denied = verdict.denied_by() == Some(slot);
+            of_strategy.refused += u64::from(verdict.reason == Reason::OverLimit && denied);
+        }
         assert_eq!(
             verdict.matched, matched,
             "the limits that count {frame:02x?}"
@@ -123,6 +143,15 @@ struct Seen {
     passed: u64,
     dropped: u64,
     would_drop: u64,
+    /// By the strategy's number.
+    strategies: [OfStrategy; Rule::ALL.len()],
+}
+
+/// What limits of a strategy did with packets.
+#[derive(Default)]
+struct OfStrategy {
+    admitted: u64,
+    refused: u64,
 }
 
 impl Seen {
@@ -131,9 +160,17 @@ impl Seen {
             passed,
             dropped,
             would_drop,
+            strategies,
         } = self;
         println!("limited frames: {passed} passed, {dropped} dropped; {would_drop} observed");
         assert!(*passed > 0 && *dropped > 0 && *would_drop > 0);
+        for (strategy, OfStrategy { admitted, refused }) in Rule::ALL.iter().zip(strategies) {
+            println!(
+                "{}: {admitted} admitted, {refused} refused",
+                strategy.name()
+            );
+            assert!(*admitted > 0 && *refused > 0, "{strategy:?}");
+        }
     }
 }
 

@@ -230,7 +230,7 @@ impl Engines {
             let kernel = maps.bucket(key).expect("a readable map");
             let unit = self.tables.units.unit(native.unit).expect("a known unit");
             // A full bucket may be forgotten: a missing one is full.
-            if kernel.is_some() || native.state > unit.ticks(self.now) {
+            if kernel.is_some() || unit.debt_ns(self.now, native.state) > 0 {
                 assert_eq!(kernel, Some(native), "{key:?}");
             }
         }

@@ -5,6 +5,7 @@
 //! that the test sets. Needs root.
 
 mod bans;
+mod brute_force;
 mod contention;
 mod differential;
 mod engine;

@@ -8,7 +8,7 @@ use limiter_common::{
     decide::Verdict,
     limit::BUILT_IN,
     reason::{Action, Reason},
-    strategy::gcra::Gcra,
+    strategy::{Budget, Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_userspace::{
     native::{BytesFrame, FoundBucket, MemoryBuckets, decide_once},
@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use testbed::Frame;
 
 use crate::{
+    brute_force::Admitted,
     engine::{START, classified},
     random,
 };
@@ -47,18 +48,66 @@ impl Native {
         )
     }
 
+    /// Whether the limit of a bit only observes.
+    fn observes(&self, slot_bit: u64) -> bool {
+        self.tables.shape.observing & slot_bit != 0
+    }
+
     fn states(&self) -> HashMap<BucketKey, u64> {
         self.buckets.clone().into_states()
     }
 
     /// The buckets of the limits in a set, with their parameters and the packet's cost.
-    fn accounts(&self, frame: &[u8], limits: u64) -> Vec<(BucketKey, Gcra, u64)> {
+    fn accounts(&self, frame: &[u8], limits: u64) -> Vec<(BucketKey, Budget, u64)> {
+        if limits == 0 {
+            return Vec::new();
+        }
         let packet = classified(&self.tables, frame).expect("a good packet");
         (0..64)
             .filter(|slot| limits & 1 << slot != 0)
             .filter_map(|slot| account(&self.tables, &packet, slot))
-            .map(|account| (account.key, account.budget.gcra, account.cost))
+            .map(|account| (account.key, *account.budget, account.cost))
             .collect()
+    }
+}
+
+/// The bits of a set, each alone.
+fn bits(set: u64) -> impl Iterator<Item = u64> {
+    (0..64)
+        .map(|slot| 1 << slot)
+        .filter(move |bit| set & bit != 0)
+}
+
+/// What a bucket was charged.
+struct Charged {
+    first: u64,
+    admitted: Admitted,
+    total: u64,
+}
+
+impl Charged {
+    fn new(first: u64) -> Self {
+        Self {
+            first,
+            admitted: Admitted::default(),
+            total: 0,
+        }
+    }
+
+    /// Adds a charge; returns whether the bound holds.
+    fn admits(&mut self, budget: &Budget, now: u64, cost: u64) -> bool {
+        self.admitted.add(now, cost);
+        self.total += cost;
+        let Budget { gcra, window, .. } = budget;
+        if budget.strategy() == Rule::Gcra {
+            let refilled = gcra.ticks(now) - gcra.ticks(self.first);
+            let owed = u128::from(self.total.saturating_sub(gcra.burst));
+            return owed * u128::from(gcra.emission_interval) <= u128::from(refilled);
+        }
+        // The configured period is two ticks shorter at most.
+        let period = window.layout.ns(window.period.saturating_sub(2)).max(1);
+        let most = budget.strategy().most_in_a_period(0, window.count);
+        self.admitted.most_in(period) <= most
     }
 }
 
@@ -77,35 +126,56 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Policy>(&text)?, policy);
     }
 
-    /// A drop charges nothing anywhere; a pass charges every limit that counts the packet, but
-    /// those that would have dropped it; and no bucket is ever charged above its bound.
+    /// A drop charges nothing anywhere, but the fixed windows that have refused; a pass charges every
+    /// limit that counts the packet, but those that would have dropped it; and no bucket is ever
+    /// charged above its bound.
     #[test]
     fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
         let native = Native::new(&policy);
-        // By bucket: the first charge's time, and all that was charged.
-        let mut charged: HashMap<BucketKey, (u64, u64)> = HashMap::new();
-        let mut latest = START;
+        let mut charged: HashMap<BucketKey, Charged> = HashMap::new();
+        let (mut latest, mut now) = (START, START);
         for (step, behind, frame) in traffic {
             latest += step;
-            let now = latest - behind;
+            // Packets of one CPU; of several, what holds is told beside the strategies.
+            now = now.max(latest - behind);
             let before = native.states();
             let verdict = native.verdict(now, &frame);
             let mut expected = before.clone();
-            if verdict.matched != 0 && verdict.action(&native.tables) == Action::Pass {
-                for (key, gcra, cost) in native.accounts(&frame, verdict.matched & !verdict.would_drop) {
-                    let tat = before.get(&key).copied();
-                    let spend = gcra.spend(gcra.ticks(now), cost).expect("it fits");
-                    expected.insert(key, spend.apply(tat.unwrap_or(0)).expect("there are tokens"));
-
-                    let (first, total) = charged.entry(key).or_insert((now, 0));
-                    *first = (*first).min(now);
-                    *total += cost;
-                    let refilled = gcra.ticks(latest) - gcra.ticks(*first);
-                    prop_assert!(
-                        u128::from(total.saturating_sub(gcra.burst)) * u128::from(gcra.emission_interval)
-                            <= u128::from(refilled),
-                        "{} charged to {:?}", total, key
-                    );
+            let passes = verdict.matched != 0 && verdict.action(&native.tables) == Action::Pass;
+            for (slot_bit, (key, budget, cost)) in bits(verdict.matched)
+                .zip(native.accounts(&frame, verdict.matched))
+            {
+                let is_charged = passes && verdict.would_drop & slot_bit == 0;
+                let state = before.get(&key).copied().unwrap_or(0);
+                let spend = budget.spend(now, cost);
+                let decision = spend.ok().map(|spend| spend.apply(state));
+                match budget.strategy() {
+                    Rule::MovingWindow if is_charged => {
+                        let log = (0..STAMPS).map(|number| key.of_stamp(number));
+                        for key in log.chain([key]) {
+                            // What it must be is told beside the strategies.
+                            expected.extend(native.states().get(&key).map(|state| (key, *state)));
+                        }
+                        prop_assert_ne!(expected.get(&key), before.get(&key));
+                    }
+                    Rule::MovingWindow => {}
+                    Rule::FixedWindow if !is_charged => {
+                        let decision = decision.expect("it asks for any cost");
+                        let observes = !passes && native.observes(slot_bit);
+                        if !decision.passes() && !observes {
+                            expected.insert(key, decision.state);
+                        }
+                    }
+                    _ if is_charged => {
+                        let decision = decision.expect("it fits");
+                        prop_assert!(decision.passes());
+                        expected.insert(key, decision.state);
+                    }
+                    _ => {}
+                }
+                if is_charged {
+                    let charged = charged.entry(key).or_insert_with(|| Charged::new(now));
+                    prop_assert!(charged.admits(&budget, now, cost), "{:?}", key);
                 }
             }
             prop_assert_eq!(native.states(), expected);
@@ -191,34 +261,69 @@ impl BucketStore for Failing {
 /// charged.
 #[test]
 fn what_was_charged_is_refunded() {
+    for strategy in Rule::ALL {
+        check_refunds(strategy);
+    }
+}
+
+/// With others of that strategy.
+fn check_refunds(strategy: Rule) {
     let rate = Rate {
         burst: 5,
-        count: 1,
-        period_ns: 1_000_000_000,
+        count: 5,
+        period_ns: 5_000_000_000,
     };
     let limits = BUILT_IN[..2].iter().chain([&BUILT_IN[4]]);
     let limits: Vec<_> = limits
-        .map(|limit| Limit::of_built_in(limit, Some(rate)))
+        .map(|limit| Limit {
+            strategy,
+            ..Limit::of_built_in(limit, Some(rate))
+        })
         .collect();
     let tables = CompiledPolicy::new(&Policy::from(limits)).expect("it compiles");
     let (source, destination) = ("2001:db8::1", "2001:db8::2");
-    let frame = Frame::new(source.parse().unwrap(), destination.parse().unwrap())
-        .tcp_syn(1, 2, 0)
-        .unwrap();
+    let frame = Frame::new(source.parse().unwrap(), destination.parse().unwrap());
+    // The last limit counts the one, and not the other.
+    let refused = frame.tcp_syn(1, 2, 0).unwrap();
+    let passing = frame.udp(1, 2, b"x").unwrap();
     for (failure, reason) in [
-        (Updated::Declined, Reason::OverLimit),
-        (Updated::Contended, Reason::Contended),
-        (Updated::Unavailable, Reason::BucketUnavailable),
+        (Updated::Declined, None),
+        (Updated::Contended, Some(Reason::Contended)),
+        (Updated::Unavailable, Some(Reason::BucketUnavailable)),
     ] {
-        let buckets = Failing {
-            buckets: MemoryBuckets::default(),
-            limit: BUILT_IN[4].id.0,
-            failure,
-        };
-        let verdict = decide_once(&BytesFrame(&frame), START, &tables, &buckets, &(), &());
-        assert_eq!((verdict.reason, verdict.denied_by()), (reason, Some(2)));
-        let states = buckets.buckets.into_states();
-        assert_eq!(states.len(), 2, "those before it were charged");
-        assert!(states.values().all(|tat| *tat == START), "{states:?}");
+        for earlier in 0..3 {
+            let buckets = Failing {
+                buckets: MemoryBuckets::default(),
+                limit: BUILT_IN[4].id.0,
+                failure,
+            };
+            let decide =
+                |frame: &[u8]| decide_once(&BytesFrame(frame), START, &tables, &buckets, &(), &());
+            for _ in 0..earlier {
+                assert_eq!(decide(&passing).reason, Reason::WithinLimits);
+            }
+            let states = || buckets.buckets.clone().into_states();
+            let before = states();
+            let verdict = decide(&refused);
+            // A window that is never what it was seen to be is other CPUs', whoever they are.
+            let reason = reason.unwrap_or(if strategy == Rule::Gcra {
+                Reason::OverLimit
+            } else {
+                Reason::Contended
+            });
+            assert_eq!((verdict.reason, verdict.denied_by()), (reason, Some(2)));
+            for (key, state) in states() {
+                let given_back = if strategy == Rule::Gcra { START } else { 0 };
+                let expected = match before.get(&key) {
+                    Some(before) => *before,
+                    // A stamp stays, and says when a packet came that has passed before.
+                    None if key.stamp() != 0 => state,
+                    None => given_back,
+                };
+                assert_eq!(state, expected, "{strategy:?} {key:?} after {earlier}");
+            }
+            let cursors = states().keys().filter(|key| key.stamp() == 0).count();
+            assert_eq!(cursors, 2, "those before it were charged");
+        }
     }
 }

@@ -119,20 +119,21 @@ fn no_cursor_is_locked_or_full() {
 }
 
 #[test]
-fn a_tat_that_has_passed_long_ago_is_none() {
+fn a_tat_that_has_passed_by_any_clock_is_none() {
     let cursor = Cursor {
         next: 3,
-        last: 1_000 * SECOND,
+        last: 3 * MAX_PERIOD,
     };
     for (now, last) in [
-        (
-            cursor.last - 2 * MAX_PERIOD.min(cursor.last / 2),
-            cursor.last,
-        ),
+        (cursor.last - 2 * MAX_PERIOD - 1, 0),
+        (cursor.last - 2 * MAX_PERIOD, cursor.last),
         (cursor.last - 1, cursor.last),
         (cursor.last, cursor.last),
-        (cursor.last + 1, 0),
-        (cursor.last + 2 * MAX_PERIOD - 1, 0),
+        // Not yet, by the clock of another CPU.
+        (cursor.last + 1, cursor.last),
+        (cursor.last + MOST_BEHIND, cursor.last),
+        (cursor.last + MOST_BEHIND + 1, 0),
+        (cursor.last + MAX_PERIOD, 0),
     ] {
         let seen = Cursor::of_state(cursor.state(), now);
         assert_eq!(seen, Cursor { next: 3, last }, "{now}");

@@ -35,10 +35,10 @@ fn worked_example() {
     for (seconds, passes) in [(30, false), (40, true)] {
         let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, MINUTE);
         assert!(bucket.passes(START, 40));
-        // Of 40 before by then half is left: as many as there are pass.
+        // Of the 40 before by then half is left.
         let shift = START + MINUTE;
-        assert!(bucket.passes(shift + 30 * SECOND + 1_000, 79));
-        assert!(bucket.passes(shift + 32 * SECOND, 1));
+        assert!(!bucket.passes(shift + 30 * SECOND - 1, 80));
+        assert!(bucket.passes(shift + 30 * SECOND, 80));
         let now = shift + seconds * SECOND;
         assert_eq!(bucket.passes(now, 1), passes, "{seconds} s");
     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 pub(crate) use self::{
     frame::frame,
-    policy::{policy, successive},
+    policy::{PERIODS, policy, successive},
 };
 
 /// A host among few networks.

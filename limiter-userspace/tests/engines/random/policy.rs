@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     reason::Action,
+    strategy::{Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_userspace::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
@@ -13,6 +14,9 @@ use limiter_userspace::policy::{
 use proptest::{collection::vec, option, prelude::*};
 
 use super::{port, prefix};
+
+/// The periods of rates, in nanoseconds.
+pub(crate) const PERIODS: [u64; 3] = [1_000_000, 1_000_000_000, 7_777_777];
 
 const SUBSCRIBERS: std::ops::Range<u64> = 1..4;
 
@@ -39,14 +43,22 @@ pub(crate) fn successive() -> impl Strategy<Value = [Policy; 2]> {
         let mut next = other;
         if same_buckets {
             let limits = policy.limits.iter().zip(next.limits);
-            let limits = limits.map(|(limit, other)| Limit {
-                cost: if other.id.0.is_multiple_of(4) {
-                    other.cost
-                } else {
-                    limit.cost
-                },
-                default: other.default,
-                ..limit.clone()
+            let limits = limits.map(|(limit, other)| {
+                let next = Limit {
+                    cost: if other.id.0.is_multiple_of(4) {
+                        other.cost
+                    } else {
+                        limit.cost
+                    },
+                    strategy: if other.id.0.is_multiple_of(5) {
+                        other.strategy
+                    } else {
+                        limit.strategy
+                    },
+                    default: other.default,
+                    ..limit.clone()
+                };
+                countable(next)
             });
             next = Policy {
                 limits: limits.collect(),
@@ -77,6 +89,12 @@ fn limit() -> impl Strategy<Value = Limit> {
         Just(Cost::Bytes),
         Just(Cost::NewConnections)
     ];
+    let strategy = prop_oneof![
+        2 => Just(Rule::Gcra),
+        1 => Just(Rule::FixedWindow),
+        1 => Just(Rule::MovingWindow),
+        1 => Just(Rule::SlidingWindowCounter),
+    ];
     let mode = prop_oneof![
         6 => Just(Mode::Enforce),
         2 => Just(Mode::Observe),
@@ -85,29 +103,52 @@ fn limit() -> impl Strategy<Value = Limit> {
     (
         id_format(),
         cost,
+        strategy,
         matching(),
         mode,
         option::weighted(0.9, rate()),
         vec((prefix(), SUBSCRIBERS, rate()), 0..4),
     )
         .prop_map(
-            |(id_format, cost, matching, mode, default, overrides)| Limit {
-                name: String::new(),
-                id: LimitId(0),
-                id_format,
-                cost,
-                strategy: limiter_common::strategy::Strategy::Gcra,
-                matching,
-                mode,
-                ban: None,
-                default,
-                overrides: distinct(id_format, overrides),
-                exclude: vec![],
-                block: vec![],
-                ip_rep: None,
-                metrics: None,
+            |(id_format, cost, strategy, matching, mode, default, overrides)| {
+                countable(Limit {
+                    name: String::new(),
+                    id: LimitId(0),
+                    id_format,
+                    cost,
+                    strategy,
+                    matching,
+                    mode,
+                    ban: None,
+                    default,
+                    overrides: distinct(id_format, overrides),
+                    exclude: vec![],
+                    block: vec![],
+                    ip_rep: None,
+                    metrics: None,
+                })
             },
         )
+}
+
+/// The limit with rates that its strategy can count; of bytes no moving window counts any.
+fn countable(mut limit: Limit) -> Limit {
+    if limit.strategy == Rule::MovingWindow && limit.cost == Cost::Bytes {
+        limit.cost = Cost::Packets;
+    }
+    let overrides = limit.overrides.iter_mut().map(|other| &mut other.rate);
+    for rate in limit.default.iter_mut().chain(overrides) {
+        rate.burst = match (limit.strategy, limit.cost) {
+            (Rule::Gcra, _) | (_, Cost::Bytes) => rate.burst,
+            (Rule::MovingWindow, _) if rate.burst.is_multiple_of(7) => STAMPS,
+            // Few enough to be reached.
+            _ => 1 + rate.burst / 8 % 40,
+        };
+        if limit.strategy != Rule::Gcra {
+            rate.count = rate.burst;
+        }
+    }
+    limit
 }
 
 fn id_format() -> impl Strategy<Value = IdFormat> {
@@ -123,7 +164,7 @@ fn id_format() -> impl Strategy<Value = IdFormat> {
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
-    let period = prop_oneof![Just(1_000_000u64), Just(1_000_000_000), Just(7_777_777)];
+    let period = prop::sample::select(PERIODS.to_vec());
     (1u64..40, 1u64..2_000, period).prop_map(|(burst, count, period_ns)| Rate {
         // Enough for some frames and too little for others, where bytes are counted.
         burst: burst * 40,

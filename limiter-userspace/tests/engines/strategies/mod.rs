@@ -1,10 +1,15 @@
-//! What buckets owe, of every strategy and in both stores: while policies change, from one program
-//! to another, and given back.
+//! Every strategy in both stores: what it lets pass, alone and beside others, from two CPUs at once;
+//! and what buckets owe while policies change, from one program to another, and given back.
 
+mod all_or_nothing;
+mod bounds;
+mod contention;
 mod refill;
 mod reload;
 mod restore;
+mod threads;
 mod together;
+mod worked_examples;
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,0 +1,86 @@
+//! Windows in exact numbers.
+
+use limiter_common::strategy::Strategy;
+
+/// A bucket of a window strategy, in numbers that nothing bounds, of a clock that never goes back.
+#[derive(Clone, Debug)]
+pub(crate) struct Exact {
+    strategy: Strategy,
+    count: u64,
+    period: u64,
+    /// When the current bucket of time started.
+    start: Option<u64>,
+    /// What was counted in it, and in the one before.
+    current: u64,
+    previous: u64,
+    /// When each packet passed.
+    log: Vec<u64>,
+}
+
+impl Exact {
+    pub(crate) const fn new(strategy: Strategy, count: u64, period: u64) -> Self {
+        Self {
+            strategy,
+            count,
+            period,
+            start: None,
+            current: 0,
+            previous: 0,
+            log: Vec::new(),
+        }
+    }
+
+    /// Whether so many tokens would pass at a time.
+    pub(crate) fn would_pass(&self, now: u64, cost: u64) -> bool {
+        let Self { count, period, .. } = *self;
+        let (start, current, previous) = self.buckets(now);
+        match self.strategy {
+            Strategy::Gcra => unreachable!("it has no window"),
+            Strategy::FixedWindow => current + cost <= count,
+            Strategy::MovingWindow => {
+                let nth_last = self.log.iter().rev().nth(count as usize - 1);
+                cost <= count && nth_last.is_none_or(|time| now - time >= period)
+            }
+            Strategy::SlidingWindowCounter => {
+                let left = u128::from(start + period - now);
+                let [count, period, current, previous, cost] =
+                    [count, period, current, previous, cost].map(u128::from);
+                previous * left + (current + cost) * period <= count * period
+            }
+        }
+    }
+
+    /// They pass.
+    pub(crate) fn admit(&mut self, now: u64, cost: u64) {
+        self.count_in_bucket(now, cost);
+        self.log.push(now);
+    }
+
+    /// They were refused: by this one, whatever others said.
+    pub(crate) fn refuse(&mut self, now: u64, cost: u64) {
+        if self.strategy == Strategy::FixedWindow {
+            self.count_in_bucket(now, cost);
+        }
+    }
+
+    fn count_in_bucket(&mut self, now: u64, cost: u64) {
+        let (start, current, previous) = self.buckets(now);
+        self.start = Some(start);
+        self.current = current + cost;
+        self.previous = previous;
+    }
+
+    /// When the current bucket of time started, and what was counted in it and in the one before.
+    fn buckets(&self, now: u64) -> (u64, u64, u64) {
+        match self.start {
+            Some(start) if now - start < self.period => (start, self.current, self.previous),
+            Some(start)
+                if self.strategy == Strategy::SlidingWindowCounter
+                    && now - start < 2 * self.period =>
+            {
+                (start + self.period, 0, self.current)
+            }
+            _ => (now, 0, 0),
+        }
+    }
+}
