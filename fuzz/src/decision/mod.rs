@@ -1,10 +1,11 @@
 //! Any policy and any packets: what always holds of a decision holds.
 
 mod account;
-/// Those that the tests hold both engines to.
+/// What the tests count with.
 #[path = "../../../limiter-userspace/tests/engines/brute_force/admitted.rs"]
 mod admitted;
 mod input;
+/// The one that the tests hold both engines to.
 #[path = "../../../limiter-userspace/tests/engines/model.rs"]
 mod model;
 mod wanted;
