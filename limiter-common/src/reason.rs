@@ -89,7 +89,7 @@ reasons! {
     NotIp "not_ip" Pass
         "Neither IPv4 nor IPv6 (ARP, LLDP, …), or under more than two VLAN tags.",
     OverLimit "over_limit" Drop
-        "A matching limit had too few tokens; nothing was charged.",
+        "A matching limit had too few tokens; no other was charged.",
     LargerThanBurst "larger_than_burst" Drop
         "The packet costs more than a full bucket of a matching limit holds.",
     Contended "contended" Drop

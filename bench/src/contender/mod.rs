@@ -189,8 +189,7 @@ impl Contender {
         matches!(self.kind, Kind::Program(_) | Kind::Limiter(..))
     }
 
-    /// Whether it is there for a strategy, which is a matter of the program alone and no other part
-    /// of the machine's.
+    /// Whether it is there for a strategy, which is a matter of the program alone.
     pub(crate) const fn is_of_strategy(&self) -> bool {
         matches!(
             self.kind,

@@ -39,7 +39,8 @@ pub(crate) fn kept(figures: &[Figure]) -> Option<Grid> {
     let grids = grids_of(figures, |contender, flood| {
         let kept = find(figures, contender, flood)?.kept?;
         let (bytes, passed) = (kept.bytes_a_source, kept.passed_percent);
-        Some(format!("{bytes:.0} ({passed:.1} %)"))
+        let digits = usize::from(bytes < 10.0);
+        Some(format!("{bytes:.digits$} ({passed:.1} %)"))
     });
     grids.into_iter().find(|grid| !grid.rows.is_empty())
 }

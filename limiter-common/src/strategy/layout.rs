@@ -190,6 +190,12 @@ impl Layout {
         }
     }
 
+    /// A number of tokens as a share of about the limit's count, if it is multiplied by them.
+    #[inline(always)]
+    pub(super) const fn share(self, product: u64) -> u64 {
+        product >> (self.count_bits & 63)
+    }
+
     /// How long after `now` the current bucket of a state ends, in ticks: up to where time wraps,
     /// so that one which has ended does so in a very long time.
     #[inline(always)]

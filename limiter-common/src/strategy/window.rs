@@ -126,6 +126,17 @@ impl Window {
         to.state(&Seen { left, ..seen }, now)
     }
 
+    /// How long until nothing of a state counts any more, in ticks, by about the share of the limit
+    /// that was counted; 0 exactly when nothing does.
+    #[inline(always)]
+    pub(crate) const fn weight(&self, state: u64, now: u64) -> u64 {
+        let seen = self.see(state, now);
+        let left = self.until_forgotten(state, now);
+        // The layout leaves room for the product.
+        let weight = self.layout.share(left * (seen.count + seen.previous));
+        if weight == 0 && left != 0 { 1 } else { weight }
+    }
+
     /// How long until nothing of a state counts any more, in ticks.
     #[inline(always)]
     pub(crate) const fn until_forgotten(&self, state: u64, now: u64) -> u64 {

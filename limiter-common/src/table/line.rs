@@ -45,15 +45,15 @@ pub trait LineStore: KnownUnits {
     /// A bucket in debt was forgotten.
     fn count_lossy_eviction(&self);
 
-    /// How much longer, in nanoseconds, until the bucket of that name and state is full; 0 when
-    /// it is.
+    /// How much the owner of the bucket of that name and state would gain if it were forgotten, as
+    /// [`Unit::weight`](crate::unit::Unit::weight) has it; 0 when it is full.
     #[inline(always)]
-    fn debt_of(&self, name: u64, state: u64) -> u64 {
+    fn weight_of(&self, name: u64, state: u64) -> u64 {
         // Mostly all limits count in nanoseconds, and then nothing is left of the rest.
         if self.has_odd_units() {
             let number = unit_of(name);
             if number & ODD_UNIT != 0 {
-                return self.debt_ns(number, self.now_ns(), state);
+                return self.weight(number, self.now_ns(), state);
             }
         }
         state.saturating_sub(self.now_ns())
@@ -64,7 +64,7 @@ pub trait LineStore: KnownUnits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WhenFull {
-    /// The bucket that would be full again first is forgotten: whose it was has a little more
+    /// The bucket whose owner gains least is forgotten: whose it was has a little more
     /// than its budget.
     #[default]
     Evict,
@@ -202,9 +202,9 @@ pub fn insert<L: Line, S: LineStore>(line: &L, store: &S, name: u64, wanted: Cha
             if is_same_bucket(other, name) {
                 return IN_ANOTHER_UNIT;
             }
-            let debt = store.debt_of(other, seen);
-            if debt < least {
-                least = debt;
+            let weight = store.weight_of(other, seen);
+            if weight < least {
+                least = weight;
                 victim = way;
                 evicted = seen;
             }

@@ -44,11 +44,11 @@ pub trait KnownUnits {
         }
     }
 
-    /// [`Unit::debt_ns`] by the unit's number; in none it is that of TATs in nanoseconds.
+    /// [`Unit::weight`] by the unit's number; in none it is that of TATs in nanoseconds.
     #[inline(always)]
-    fn debt_ns(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
+    fn weight(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
         match self.unit(unit) {
-            Some(unit) => unit.debt_ns(now_ns, state),
+            Some(unit) => unit.weight(now_ns, state),
             None => state.saturating_sub(now_ns),
         }
     }
@@ -160,6 +160,25 @@ impl Unit {
                 self.layout.ns(self.window().until_forgotten(state, now))
             }
             Strategy::MovingWindow => moving_window::until_forgotten(state, now_ns),
+        }
+    }
+
+    /// How much its owner would gain if the bucket of that state were forgotten: of several that
+    /// are in the way, the one with the least weight goes. In nanoseconds, 0 exactly when it is
+    /// full.
+    ///
+    /// By GCRA who owes less is full sooner. A window that has counted a packet lasts as long as
+    /// one that has counted all of them, so of windows the time left counts by about the share
+    /// that was used.
+    #[must_use]
+    #[inline(always)]
+    pub const fn weight(&self, now_ns: u64, state: u64) -> u64 {
+        match self.layout.strategy() {
+            Strategy::Gcra | Strategy::MovingWindow => self.debt_ns(now_ns, state),
+            Strategy::FixedWindow | Strategy::SlidingWindowCounter => {
+                let weight = self.window().weight(state, self.ticks(now_ns));
+                self.layout.ns(weight)
+            }
         }
     }
 }

@@ -55,8 +55,10 @@ impl Unit {
             Strategy::FixedWindow | Strategy::SlidingWindowCounter => {
                 let window = self.window();
                 let (now, before) = (window.see(owed, 0), window.see(before, 0));
-                // The same bucket of time, for what was rounded may make a tick of difference.
-                let spent = if now.left.abs_diff(before.left) <= 1 {
+                // The same bucket of time, for what was rounded may make a tick of difference where
+                // that is longer than a nanosecond.
+                let rounded = u64::from(self.layout.ns(1) > 1);
+                let spent = if now.left.abs_diff(before.left) <= rounded {
                     Seen {
                         left: now.left,
                         count: now.count.saturating_sub(before.count),

@@ -44,8 +44,8 @@ impl KnownUnits for At {
     }
 
     #[inline(always)]
-    fn debt_ns(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
-        MapUnits.debt_ns(unit, now_ns, state)
+    fn weight(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
+        MapUnits.weight(unit, now_ns, state)
     }
 }
 

@@ -21,8 +21,8 @@ impl KnownUnits for MapUnits {
     }
 
     #[inline(always)]
-    fn debt_ns(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
-        limiter_debt(unit, now_ns, state)
+    fn weight(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
+        limiter_weight(unit, now_ns, state)
     }
 }
 
@@ -43,9 +43,9 @@ extern "C" fn limiter_exchange_units(from: u32, to: u32, now_ns: u64, state: u64
     Inlined.exchange(from, to, now_ns, state)
 }
 
-/// [`KnownUnits::debt_ns`].
+/// [`KnownUnits::weight`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_debt(unit: u32, now_ns: u64, state: u64) -> u64 {
-    Inlined.debt_ns(unit, now_ns, state)
+extern "C" fn limiter_weight(unit: u32, now_ns: u64, state: u64) -> u64 {
+    Inlined.weight(unit, now_ns, state)
 }

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use limiter_common::{
     address::{Address, Family},
     limit::{Cost, IdFormat},
+    strategy::Strategy,
 };
 
 use super::{Budget, Guarded, Warning, Why};
@@ -107,7 +108,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         .packets(Address::from(address).family)
         .iter()
         .filter(|packets| packets.are_counted_by(limit, guarded.why))
-        .map(|packets| packets.least(limit.cost))
+        .map(|packets| packets.least(limit))
         .find(|least| is_below(rate, *least))?;
     Some(Warning {
         limit: limit.name.clone(),
@@ -238,13 +239,24 @@ impl Packets {
             && destination
     }
 
-    /// The least rate of a limit with that cost that they can be sent at.
-    fn least(&self, cost: Cost) -> Rate {
-        match cost {
+    /// The least rate of the limit that they can be sent at.
+    fn least(&self, limit: &Limit) -> Rate {
+        let least = match limit.cost {
             Cost::Packets | Cost::NewConnections if self.open_connections() => CONNECTIONS,
             Cost::Bytes if self.open_connections() => CONNECTION_BYTES,
             Cost::Packets | Cost::NewConnections => PACKETS,
             Cost::Bytes => BYTES,
+        };
+        match limit.strategy {
+            Strategy::Gcra => least,
+            // A window passes at once what it passes in a period.
+            Strategy::FixedWindow | Strategy::MovingWindow | Strategy::SlidingWindowCounter => {
+                Rate {
+                    count: least.burst,
+                    period_ns: least.period_ns * least.burst / least.count,
+                    ..least
+                }
+            }
         }
     }
 }

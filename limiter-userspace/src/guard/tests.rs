@@ -120,6 +120,25 @@ fn only_what_counts_the_session_holds_it() {
 }
 
 #[test]
+fn windows_have_to_let_pass_at_once_what_comes_at_once() {
+    let check_window = |count: u64, expected: &[&str]| {
+        let configuration = format!(
+            "limits: {{PacketsPerIPAddress: {{strategy: fixed-window, rate: {count}/second}}}}"
+        );
+        check(&[ssh(PEER)], &configuration, expected);
+    };
+    check_window(20, &[]);
+    check_window(
+        19,
+        &[
+            "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 to {count: 19, period: \
+             1s} in packets, where it takes at least {count: 20, period: 1s}: give 203.0.113.9 \
+             an override with room",
+        ],
+    );
+}
+
+#[test]
 fn shared_budgets_are_theirs_too() {
     const SLOW: &str = "{burst: 10, count: 1, period: 1s}";
     let check_limit = |name: &str, more: &str, guarded: &[Guarded], expected: &[&str]| {

@@ -60,13 +60,8 @@ impl Role {
 
 impl fmt::Display for Warning {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            limit,
-            address,
-            least,
-            ..
-        } = self;
-        let rate = self.rate.shown(self.strategy);
+        let Self { limit, address, .. } = self;
+        let [rate, least] = [self.rate, self.least].map(|rate| rate.shown(self.strategy));
         let (role, cost) = (self.role.name(), self.cost.name());
         write!(formatter, "limit {limit} would hold the {role} {address}")?;
         if !self.others.is_empty() {

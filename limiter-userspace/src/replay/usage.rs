@@ -103,15 +103,14 @@ mod tests {
     use super::*;
 
     fn packet(t_ns: i64, last_byte: u8, reason: Reason) -> Judged {
+        let mut verdict = Verdict::without_limits(reason);
+        verdict.matched = 0b11;
         Judged {
             number: 1,
             t_ns,
             length: 60,
             cut: false,
-            verdict: Verdict {
-                matched: 0b11,
-                ..Verdict::without_limits(reason)
-            },
+            verdict,
             action: reason.action(Action::Drop),
             source: Some(Address::from(IpAddr::from([10, 0, 0, last_byte]))),
             strictest: None,

@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_common::strategy::{Strategy, Window};
+use serde_json::Value;
 use testbed::{
     Frame,
     capture::{PCAP, Packet},
@@ -19,11 +20,32 @@ use testbed::{
 
 const MS: u64 = 1_000_000;
 
-/// The examples' names, and when their packets come, in microseconds.
-const EXAMPLES: [(&str, fn() -> Vec<u64>); 3] = [
-    ("fixed-window", fixed_window),
-    ("moving-window", moving_window),
-    ("sliding-window-counter", sliding_window_counter),
+/// An example of a strategy.
+struct Example {
+    /// Of its files, and the strategy's.
+    name: &'static str,
+    /// When its packets come, in milliseconds since the first one.
+    times: fn() -> Vec<u64>,
+    /// The numbers of those that are dropped, from 1, as the Python library's document has it.
+    dropped: &'static [u64],
+}
+
+const EXAMPLES: [Example; 3] = [
+    Example {
+        name: "fixed-window",
+        times: fixed_window,
+        dropped: &[11, 22, 23],
+    },
+    Example {
+        name: "moving-window",
+        times: moving_window,
+        dropped: &[12],
+    },
+    Example {
+        name: "sliding-window-counter",
+        times: sliding_window_counter,
+        dropped: &[121],
+    },
 ];
 
 /// From 00:00:45 on: ten requests at the window's end, of which one is refused, and ten at the
@@ -32,14 +54,15 @@ fn fixed_window() -> Vec<u64> {
     let at_end = (50..60).map(|second| second * 1_000);
     let at_start = (0..10).map(|request| 60_000 + request * 500);
     let times = [0].into_iter().chain(at_end).chain(at_start);
-    microseconds(times.chain([65_000, 119_999, 120_000]))
+    times.chain([65_000, 119_999, 120_000]).collect()
 }
 
 /// From 00:00:10 on: 1, 2, 4 and 3 requests, and two more.
 fn moving_window() -> Vec<u64> {
     let times = [(0, 1), (10, 2), (20, 4), (40, 3), (61, 1), (62, 1)];
     let times = times.into_iter();
-    microseconds(times.flat_map(|(second, requests)| (0..requests).map(move |_| second * 1_000)))
+    let requests = times.flat_map(|(second, requests)| (0..requests).map(move |_| second * 1_000));
+    requests.collect()
 }
 
 /// 40 requests in the first minute, 80 in the first half of the second and one too many; another one
@@ -47,20 +70,15 @@ fn moving_window() -> Vec<u64> {
 fn sliding_window_counter() -> Vec<u64> {
     let previous = (0..40).map(|request| request * 1_500);
     let current = (1..=80).map(|request| 60_000 + request * 375);
-    microseconds(previous.chain(current).chain([90_000, 100_000]))
-}
-
-fn microseconds(milliseconds: impl Iterator<Item = u64>) -> Vec<u64> {
-    milliseconds.map(|ms| ms * 1_000).collect()
+    previous.chain(current).chain([90_000, 100_000]).collect()
 }
 
 fn capture(times: &[u64]) -> Result<Vec<u8>> {
     let frame = Frame::new("192.0.2.7".parse()?, "192.0.2.1".parse()?).udp(7, 7, b"")?;
-    let packets = times.iter().map(|us| {
-        // A new year began some time ago.
-        let time_ns = 1_767_225_600_000 * MS + us * 1_000;
-        Packet::whole(time_ns, frame.clone())
-    });
+    // From some new year on.
+    let packets = times
+        .iter()
+        .map(|ms| Packet::whole((1_767_225_600_000 + ms) * MS, frame.clone()));
     Ok(PCAP.write(&packets.collect::<Vec<_>>()))
 }
 
@@ -106,7 +124,7 @@ fn examples() -> Result<tempfile::TempDir> {
     let directory = tempfile::tempdir()?;
     let examples = directory.path().join("docs/strategies");
     fs::create_dir_all(&examples)?;
-    for (name, _) in EXAMPLES {
+    for Example { name, .. } in EXAMPLES {
         for kind in ["yaml", "pcap"] {
             let file = format!("{name}.{kind}");
             let from = repository().join("docs/strategies").join(&file);
@@ -118,20 +136,25 @@ fn examples() -> Result<tempfile::TempDir> {
 
 #[test]
 fn the_captures_and_the_plots_are_up_to_date() -> Result<()> {
-    for (name, times) in EXAMPLES {
+    for Example { name, times, .. } in EXAMPLES {
         check_or_write(&format!("{name}.pcap"), &capture(&times())?)?;
     }
     let directory = examples()?;
-    for (name, _) in EXAMPLES {
-        for engine in ["native", "kernel"] {
-            let file = format!("docs/strategies/{name}");
-            let line = format!(
-                "limiter replay -c {file}.yaml {file}.pcap --plot plot.svg --engine {engine}"
-            );
-            shell(directory.path(), &line)?;
-            let plot = fs::read(directory.path().join("plot.svg"))?;
-            check_or_write(&format!("{name}.svg"), &plot)?;
-        }
+    for Example { name, dropped, .. } in EXAMPLES {
+        let file = format!("docs/strategies/{name}");
+        let replay = format!("limiter replay -c {file}.yaml {file}.pcap --json --plot plot.svg");
+        let native = shell(directory.path(), &replay)?;
+        let lines = native.lines().map(serde_json::from_str::<Value>);
+        let lines = lines.collect::<Result<Vec<_>, _>>()?;
+        let drops = lines.iter().filter(|line| line["verdict"] == "drop");
+        let drops: Vec<_> = drops.filter_map(|line| line["n"].as_u64()).collect();
+        assert_eq!(drops, dropped, "{name}");
+        let plot = fs::read(directory.path().join("plot.svg"))?;
+        check_or_write(&format!("{name}.svg"), &plot)?;
+
+        let kernel = shell(directory.path(), &format!("{replay} --engine kernel"))?;
+        assert_eq!(kernel, native, "{name}");
+        assert_eq!(fs::read(directory.path().join("plot.svg"))?, plot, "{name}");
     }
     Ok(())
 }
@@ -152,7 +175,7 @@ fn the_commands_print_what_the_document_shows() -> Result<()> {
         assert_eq!(printed, output, "{line}");
         commands += 1;
     }
-    for (name, _) in EXAMPLES {
+    for Example { name, .. } in EXAMPLES {
         assert!(
             document.contains(&format!("](strategies/{name}.svg)")),
             "{name}"
@@ -187,17 +210,20 @@ fn the_table_of_ticks_is_up_to_date() -> Result<()> {
     const SECOND: u64 = 1_000_000_000;
     let document = fs::read_to_string(repository().join("docs/strategies.md"))?;
     for strategy in [Strategy::FixedWindow, Strategy::SlidingWindowCounter] {
-        let mut table = format!(
-            "| `{}`, `count` | 1 s | 1 min | 1 h | 1 day |\n",
-            strategy.name()
-        );
-        table += "|---|---|---|---|---|\n";
+        let mut rows = vec![
+            format!(
+                "| `{}`, `count` | 1 s | 1 min | 1 h | 1 day |",
+                strategy.name()
+            ),
+            "|---|---|---|---|---|".to_owned(),
+        ];
         for count in [10, 100, 1_000, 10_000, 1_000_000, 1_000_000_000] {
             let periods = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
             let cells = periods.map(|period_ns| longer(strategy, count, period_ns));
             let cells = cells.into_iter().collect::<Result<Vec<_>>>()?;
-            table += &format!("| {count} | {} |\n", cells.join(" | "));
+            rows.push(format!("| {count} | {} |", cells.join(" | ")));
         }
+        let table = rows.join("\n");
         ensure!(document.contains(&table), "not in the document:\n{table}");
     }
     Ok(())

@@ -75,6 +75,8 @@ fn the_plot_is_an_svg_with_all_its_parts() -> Result<()> {
     ] {
         assert!(svg.contains(part), "{part}\n{svg}");
     }
+    // That is of one source only; docs/strategies.md has pictures of it.
+    assert!(!svg.contains("% of count in a period"), "{svg}");
     Ok(())
 }
 

@@ -212,14 +212,12 @@ impl Traffic {
         self.sink.so_far().of(IpAddr::V4(source)).packets
     }
 
-    /// The most that may have passed up to now from an address: a full bucket, and what was added
+    /// The most that may have passed up to now from [`BEYOND`]: a full bucket, and what was added
     /// since before the first packet.
     fn most(&self) -> u64 {
         BURST + (monotonic_ns() - self.since_ns) * PER_SECOND / 1_000_000_000
     }
-}
 
-impl Traffic {
     /// The most that may have passed of [`SWITCHED`] up to now. By any strategy it is a count for
     /// each period, and another two for those that are not whole; and each change of the strategy
     /// is a beginning.

@@ -120,7 +120,10 @@ proptest! {
         let since = unit.since(owed, unit.owed(now, earlier), passed).unwrap_or(0);
         let put_back = unit.owing(then, before.map_or(0, |left| unit.owing(then, 0, left)), since);
         let [found, expected] = [put_back, unit.owing(then, 0, owed)].map(|state| used(&unit, then, state));
-        prop_assert!(found + rounding(&unit) >= expected, "{found} < {expected}");
+        // Where ticks are longer than a nanosecond both are rounded, and the bucket before counts a
+        // tick more or less.
+        let rounded = if tick(&unit) > 1 { 2 * counts[1] } else { 0 };
+        prop_assert!(found + rounding(&unit) + rounded >= expected, "{found} < {expected}");
         prop_assert_eq!(unit.since(unit.owed(now, earlier), unit.owed(now, earlier), 0), None);
     }
 

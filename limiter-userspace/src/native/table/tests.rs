@@ -108,6 +108,35 @@ fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
     assert_eq!(state, Some(NOW + 3 * SECOND));
 }
 
+/// A window that has counted a packet lasts as long as one that has counted all of them.
+#[test]
+fn a_flood_of_windows_forgets_its_own_and_not_who_is_at_the_limit() {
+    for strategy in [Strategy::FixedWindow, Strategy::SlidingWindowCounter] {
+        let budget = Budget::new(strategy, 100, 100, 10 * SECOND).unwrap();
+        let unit = Unit::new(&budget, Cost::Packets);
+        let (units, numbers) = Units::default().intern(&[unit]).unwrap();
+        let table = MemoryTable::new(1, KEY, units, WhenFull::Evict);
+        let counts = |source: u32, count: u64, now: u64| {
+            let state = budget.spend(now, count).unwrap().apply(0).state;
+            Token {
+                table: &table,
+                key: BucketKey::of_source(LimitId(1), address(source), 32),
+                spend: Spend::swap(0, state),
+                unit: numbers[0],
+                now,
+            }
+        };
+        let at_limit = counts(1, 100, NOW);
+        assert_eq!(at_limit.spend(), Updated::Stored);
+        for source in 2..1_000 {
+            let now = NOW + u64::from(source) * 5_000_000;
+            assert_eq!(counts(source, 1, now).spend(), Updated::Stored);
+        }
+        assert!(table.lossy_evictions() > 900, "{strategy:?}");
+        assert!(table.bucket(&at_limit.key).is_some(), "{strategy:?}");
+    }
+}
+
 #[test]
 fn what_happens_when_all_are_in_debt_is_configured() {
     let gcra = gcra(5);

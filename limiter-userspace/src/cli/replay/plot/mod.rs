@@ -24,9 +24,11 @@ const AREA_HEIGHT: u64 = 320;
 /// The second area, and what is left above it for its legend.
 const USAGE_HEIGHT: u64 = 200;
 const GAP: u64 = 32;
-/// The title and its subtitle; below them a line for each two entries of the legend.
+/// The title and its subtitle; below them the legend.
 const TITLE: u64 = 68;
 const LEGEND_LINE: u64 = 20;
+/// How many entries stand on a line of it.
+const COLUMNS: u64 = 2;
 /// The labels and the title of the time axis.
 const BOTTOM: u64 = 60;
 
@@ -63,9 +65,9 @@ pub(super) fn draw(
 ) -> io::Result<()> {
     let layers = layers(policy, timeline);
     let curves = usage::curves(policy, &layers, timeline, usage);
-    let top = TITLE + legend_height(layers.len());
+    let top = TITLE + legend_height(layers.len(), COLUMNS);
     let usage_legend = top + AREA_HEIGHT + GAP;
-    let usage_top = usage_legend + legend_height(curves.len());
+    let usage_top = usage_legend + legend_height(curves.len(), usage::COLUMNS);
     let bottom = if curves.is_empty() {
         top + AREA_HEIGHT
     } else {
@@ -84,7 +86,7 @@ pub(super) fn draw(
     let entries = layers
         .iter()
         .map(|Layer { colour, label, .. }| Entry { colour, label });
-    legend(out, TITLE, entries)?;
+    legend(out, TITLE, COLUMNS, entries)?;
 
     let rates = Rates::new(timeline, &layers);
     // All of the last bin, also where the last packet is the first in it.
@@ -107,9 +109,9 @@ pub(super) fn draw(
     writeln!(out, "</svg>")
 }
 
-/// How much room so many entries take.
-fn legend_height(entries: usize) -> u64 {
-    LEGEND_LINE * (entries as u64).div_ceil(2)
+/// How much room so many entries take, of which so many stand on a line.
+fn legend_height(entries: usize, columns: u64) -> u64 {
+    LEGEND_LINE * (entries as u64).div_ceil(columns)
 }
 
 const fn area_width() -> u64 {
@@ -168,11 +170,12 @@ fn subtitle(layers: &[Layer]) -> String {
 fn legend<'a>(
     out: &mut impl Write,
     top: u64,
+    columns: u64,
     entries: impl Iterator<Item = Entry<'a>>,
 ) -> io::Result<()> {
     for (place, entry) in (0..).zip(entries) {
-        let x = LEFT + place % 2 * (area_width() / 2);
-        let y = top + place / 2 * LEGEND_LINE;
+        let x = LEFT + place % columns * (area_width() / columns);
+        let y = top + place / columns * LEGEND_LINE;
         writeln!(
             out,
             r#"<rect x="{x}" y="{}" width="12" height="12" fill="{}"/><text x="{}" y="{}">{}</text>"#,

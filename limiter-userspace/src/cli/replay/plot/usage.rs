@@ -14,6 +14,9 @@ use crate::{
     replay::{Fate, Timeline, Usage},
 };
 
+/// How many entries of the legend stand on a line: their labels are long.
+pub(super) const COLUMNS: u64 = 1;
+
 /// How high the mark of a dropped packet is, in pixels.
 const MARK: u64 = 10;
 
@@ -87,7 +90,7 @@ pub(super) fn draw(
     let entries = curves
         .iter()
         .map(|Curve { colour, label, .. }| Entry { colour, label });
-    legend(out, legend_top, entries)?;
+    legend(out, legend_top, COLUMNS, entries)?;
     let passed = |curve: &Curve| curve.steps.iter().map(|(_, percent)| *percent).max();
     let highest = curves.iter().filter_map(passed).fold(100, u64::max);
     let plot = Plot::new(top, USAGE_HEIGHT, time, highest);
