@@ -54,7 +54,7 @@ struct Total {
 
 fn run(strategy: Strategy, count: u64) -> Total {
     let tables = CompiledPolicy::new(&policy([limit(strategy, count, 100)])).expect("it compiles");
-    // Room for all stamps of a log, wherever they are.
+    // Enough lines for the stamps of a log.
     let table = MemoryTable::new(1 << 14, KEY, tables.units.clone(), WhenFull::DenyNew);
     let frame = frame(1).expect("a frame");
     let total = Mutex::new(Total {
@@ -110,12 +110,9 @@ fn no_period_admits_too_many() {
                 contended,
             } = run(strategy, count);
             println!("{strategy:?} {count}: {contended} contended");
-            // A log is exact whatever the clocks say; where one begins a bucket of time and another
-            // has not come so far, a period is shorter by as much.
-            let length = match strategy {
-                Strategy::MovingWindow => PERIOD,
-                _ => PERIOD - APART,
-            };
+            // Where a bucket of time has ended by one clock and not by another, or a stamp may be
+            // forgotten, a period is shorter by what is between them.
+            let length = PERIOD - APART;
             let most = strategy.most_in_a_period(count, count);
             let found = admitted.most_in(length);
             assert!(found <= most, "{strategy:?} {count}: {found}");
