@@ -52,16 +52,21 @@ struct State {
     v3: u64,
 }
 
+/// Odd, so that products with different numbers differ in the lowest bits already; the golden ratio's
+/// bits, so that they differ in all of them (Knuth, The Art of Computer Programming, 6.4).
+const SPREAD: u64 = 0x009e_3779;
+
 impl Place {
     /// Where a stamp is of the bucket that is here, in whatever part of it: another line, which it
     /// shares with the next stamp, and another tag. `stamp` is a [`BucketKey::stamp`].
     ///
-    /// No two stamps of one bucket have the same tag; and from the lines of other limits, which
-    /// differ in the lowest bits, theirs differ in the next ones.
+    /// No two stamps of one bucket have the same tag, and in a table of 64 lines or more no two
+    /// pairs of them the same line.
     #[must_use]
     #[inline(always)]
     pub const fn of_stamp(self, stamp: u64) -> Self {
-        Self(self.0 ^ stamp << 32 ^ stamp.div_ceil(2) << 7)
+        let line = stamp.div_ceil(2).wrapping_mul(SPREAD) & 0x00ff_ffff;
+        Self(self.0 ^ stamp << 32 ^ line)
     }
 }
 
@@ -115,5 +120,30 @@ impl HashKey {
         state.round();
         state.round();
         Place(state.v0 ^ state.v1 ^ state.v2 ^ state.v3).of_stamp(key.stamp() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::{address::Address, strategy::moving_window::STAMPS};
+
+    /// Also in the smallest tables, so that a log is not in its own way.
+    #[test]
+    fn a_log_has_two_stamps_to_a_line() {
+        let bucket = BucketKey::of_source(LimitId(40), Address::v4([192, 0, 2, 1]), 32);
+        for bits in 6..=24 {
+            let mut lines = HashMap::<u32, u64>::new();
+            for number in 0..STAMPS {
+                let place = HashKey::default().place(&bucket.of_stamp(number));
+                *lines.entry(place.line(LimitId(40), 1 << bits)).or_default() += 1;
+            }
+            assert_eq!(lines.len() as u64, STAMPS / 2, "2^{bits} lines");
+            assert!(lines.values().all(|stamps| *stamps == 2));
+        }
     }
 }
