@@ -52,21 +52,19 @@ struct State {
     v3: u64,
 }
 
-/// Odd, so that products with different numbers differ in the lowest bits already; the golden ratio's
-/// bits, so that they differ in all of them (Knuth, The Art of Computer Programming, 6.4).
-const SPREAD: u64 = 0x009e_3779;
-
 impl Place {
     /// Where a stamp is of the bucket that is here, in whatever part of it: another line, which it
     /// shares with the next stamp, and another tag. `stamp` is a [`BucketKey::stamp`].
     ///
     /// No two stamps of one bucket have the same tag, and in a table of 64 lines or more no two
-    /// pairs of them the same line.
+    /// pairs of them the same line, because their lowest bits differ. Where there are lines enough,
+    /// neither have those of limits of other groups: these differ in the lowest seven bits alone, and
+    /// pairs in the next ones, too.
     #[must_use]
     #[inline(always)]
     pub const fn of_stamp(self, stamp: u64) -> Self {
-        let line = stamp.div_ceil(2).wrapping_mul(SPREAD) & 0x00ff_ffff;
-        Self(self.0 ^ stamp << 32 ^ line)
+        let pair = stamp.div_ceil(2);
+        Self(self.0 ^ stamp << 32 ^ pair << 7 ^ pair)
     }
 }
 
