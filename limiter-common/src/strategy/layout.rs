@@ -18,7 +18,7 @@ pub struct Layout {
     previous_bits: u8,
 }
 
-/// The fewest bits of the time: a tick is then at most a 4096th of the period, and 256 periods
+/// The fewest bits of the time: a tick is then at most a 2048th of the period, and 256 periods
 /// pass until the time wraps.
 const LEAST_TIME_BITS: u32 = 20;
 
