@@ -53,6 +53,17 @@ fn limiter_linear(context: XdpContext) -> u32 {
     run::<false>(&context)
 }
 
+/// Carries out an order of userspace's on a bucket, which stands in place of a frame: attached to
+/// nothing, and run by `BPF_PROG_TEST_RUN`. Returns how it ended.
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn limiter_order(context: XdpContext) -> u32 {
+    buckets::orders::carry_out(&context)
+}
+
 #[inline(always)]
 fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     let sink = bench::draw_source(context);

@@ -11,7 +11,6 @@ mod level;
 pub mod moving_window;
 #[cfg(test)]
 mod one_bucket;
-#[cfg(not(target_arch = "bpf"))]
 mod refund;
 mod sliding_window_counter;
 mod spend;

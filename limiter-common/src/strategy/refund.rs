@@ -1,33 +1,50 @@
 //! Giving a bucket tokens back that it has spent: for people, and not for packets.
 
-use super::{Budget, Seen, Spend, Strategy};
+#[cfg(not(target_arch = "bpf"))]
+use super::Budget;
+use super::{Spend, Strategy, window::Seen};
 
+#[cfg(not(target_arch = "bpf"))]
 impl Budget {
-    /// The state of a bucket that has `state` at the time `now_ns` after `cost` tokens were given
-    /// back, what it owes at most.
+    /// What gives `cost` tokens back at the time `now_ns`, by [`Spend::refunded`].
+    #[must_use]
+    pub const fn refund(&self, now_ns: u64, cost: u64) -> Spend {
+        match self.strategy() {
+            Strategy::Gcra => {
+                let ticks = cost.saturating_mul(self.gcra.emission_interval);
+                Spend::unbounded(self.gcra.ticks(now_ns), ticks)
+            }
+            Strategy::FixedWindow | Strategy::SlidingWindowCounter | Strategy::MovingWindow => {
+                Spend::of_window(&self.window, self.window.layout.ticks(now_ns), cost)
+            }
+        }
+    }
+}
+
+impl Spend {
+    /// The state of a bucket that has `state` after this was given back, what it owes at most.
     ///
     /// Of windows what was counted in the current bucket of time grows less; that it has refused is
     /// forgotten. Those of moving windows are given back by
     /// [`without_last`](super::moving_window::Cursor::without_last).
     #[must_use]
-    pub const fn refunded(&self, now_ns: u64, state: u64, cost: u64) -> u64 {
+    #[inline(always)]
+    pub const fn refunded(&self, state: u64) -> u64 {
         match self.strategy() {
             Strategy::Gcra => {
-                let now = self.gcra.ticks(now_ns);
-                let ticks = cost.saturating_mul(self.gcra.emission_interval);
-                let tat = Spend::unbounded(now, ticks).gcra().undo(state);
-                if tat > now { tat } else { 0 }
+                let tat = self.gcra().undo(state);
+                if tat > self.now() { tat } else { 0 }
             }
             Strategy::FixedWindow | Strategy::SlidingWindowCounter => {
-                let now = self.window.layout.ticks(now_ns);
-                let seen = self.window.see(state, now);
-                let counted = if seen.count < self.window.count {
+                let window = self.window();
+                let seen = window.see(state, self.now());
+                let counted = if seen.count < window.count {
                     seen.count
                 } else {
-                    self.window.count
+                    window.count
                 };
-                let count = counted.saturating_sub(cost);
-                self.window.state(&Seen { count, ..seen }, now)
+                let count = counted.saturating_sub(self.cost());
+                window.state(&Seen { count, ..seen }, self.now())
             }
             Strategy::MovingWindow => state,
         }
@@ -71,10 +88,10 @@ mod tests {
             });
             assert_eq!(remaining(&budget, state), 0);
             for (cost, left) in [(1, 1), (4, 4), (10, 10), (u64::MAX, 10)] {
-                let state = budget.refunded(NOW, state, cost);
+                let state = budget.refund(NOW, cost).refunded(state);
                 assert_eq!(remaining(&budget, state), left, "{strategy:?} {cost}");
             }
-            assert_eq!(budget.refunded(NOW, 0, 3), 0);
+            assert_eq!(budget.refund(NOW, 3).refunded(0), 0);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use super::{Layout, Strategy, fixed_window, gcra, sliding_window_counter, window::Window};
 use crate::bucket::Updated;
+#[cfg(not(target_arch = "bpf"))]
+use crate::table::LOCKED;
 
 /// How long to wait for what never passes.
 pub const NEVER: u64 = u64::MAX;
@@ -119,7 +121,7 @@ impl Spend {
     /// Becomes a [`Self::swap`]. In place, and no more than what is read: to write a whole one is
     /// a call to a loop over bytes in BPF. So with the next ones.
     #[inline(always)]
-    pub(crate) const fn set_swap(&mut self, expected: u64, wanted: u64) {
+    pub const fn set_swap(&mut self, expected: u64, wanted: u64) {
         self.now = expected;
         self.increment = wanted;
         self.layout = Layout::GCRA;
@@ -152,11 +154,11 @@ impl Spend {
     }
 
     /// `increment` at the time `now`, both in ticks of GCRA, whatever the bucket holds: for those
-    /// who move debts, and not for packets.
+    /// who move debts, and not for packets. It refuses to make a state that is none, a lock.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub const fn unbounded(now: u64, increment: u64) -> Self {
-        Self::of_gcra(gcra::Spend::new(now, increment, u64::MAX))
+        Self::of_gcra(gcra::Spend::new(now, increment, LOCKED - 1))
     }
 
     /// By which rule it is decided on.

@@ -1,5 +1,7 @@
 //! One line of the table: finding a bucket in it, changing it, and making room.
 
+#[cfg(not(target_arch = "bpf"))]
+use super::upkeep::is_nobodys;
 use super::{Spot, is_same_bucket, unit_of};
 use crate::{
     bucket::{ATTEMPTS, Updated},
@@ -116,7 +118,7 @@ pub fn entry<L: Line>(line: &L, way: usize) -> Option<(u64, u64)> {
     let name = line.name(way);
     let state = line.state(way);
     // The name again: the state must not be another bucket's.
-    (name != EMPTY && state != LOCKED && line.name(way) == name).then_some((name, state))
+    (!is_nobodys(name) && state != LOCKED && line.name(way) == name).then_some((name, state))
 }
 
 /// How a step ended where not by an [`Updated`] as its number: another CPU was faster.

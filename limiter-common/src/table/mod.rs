@@ -11,7 +11,9 @@
 
 mod hash;
 mod line;
+mod order;
 mod spot;
+mod upkeep;
 
 #[cfg(not(target_arch = "bpf"))]
 pub use self::line::entry;
@@ -21,7 +23,9 @@ pub use self::{
         AGAIN, EMPTY, IN_ANOTHER_UNIT, LOCKED, Line, LineStore, MISSING, WAYS, WhenFull, change,
         exchange, insert, read, spend, update,
     },
+    order::{EVICTED, Order, OrderKind},
     spot::{Spot, find, find_stamp},
+    upkeep::{MARK, clear, free, is_nobodys, is_there, mark},
 };
 use crate::{limit::LimitId, unit::UNIT_BITS};
 

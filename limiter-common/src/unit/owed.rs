@@ -5,7 +5,7 @@
 
 use super::Unit;
 use crate::{
-    strategy::{Seen, Strategy, moving_window::Cursor},
+    strategy::{Seen, Spend, Strategy, moving_window::Cursor},
     table::LOCKED,
 };
 
@@ -71,6 +71,14 @@ impl Unit {
             }
         };
         Some(spent).filter(|spent| *spent > 0)
+    }
+
+    /// What adds a debt to whatever a bucket owes at the time `now_ns`, as [`Self::owing`] does;
+    /// `None`: that takes the state.
+    #[must_use]
+    pub fn adding(&self, now_ns: u64, owed: u64) -> Option<Spend> {
+        let adds_up = self.layout.strategy() == Strategy::Gcra && !self.is_of_stamps();
+        adds_up.then(|| Spend::unbounded(self.ticks(now_ns), owed))
     }
 
     /// The state of a bucket that has `state` at the time `now_ns`, with a debt on top.

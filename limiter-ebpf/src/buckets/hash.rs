@@ -37,6 +37,21 @@ pub(super) fn read(found: &Found) -> u64 {
     }
 }
 
+/// Whether the bucket is there, in whatever unit.
+#[inline(always)]
+pub(super) fn is_there(found: &Found) -> bool {
+    line(&{ found.key }).is_some()
+}
+
+/// [`table::clear`] of the bucket.
+#[inline(always)]
+pub(super) fn clear(found: &Found) -> Updated {
+    match line(&{ found.key }) {
+        Some(line) => table::clear(&line, found.spot.name),
+        None => Updated::Declined,
+    }
+}
+
 /// Changes the bucket if it is there: a step of [`table::update`].
 #[inline(always)]
 pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {

@@ -3,6 +3,7 @@
 pub(crate) mod atomic;
 mod hash;
 mod line;
+pub(crate) mod orders;
 mod table;
 mod units;
 

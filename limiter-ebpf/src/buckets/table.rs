@@ -80,6 +80,43 @@ impl LineStore for At {
     }
 }
 
+/// How many buckets this CPU has forgotten while they were in debt.
+#[inline(always)]
+pub(super) fn lossy_evictions() -> u64 {
+    STORE_COUNTS.get(LOSSY_EVICTIONS).copied().unwrap_or(0)
+}
+
+/// Whether the bucket in a spot is there, in whatever unit.
+#[inline(always)]
+pub(super) fn is_there(spot: &Spot) -> bool {
+    line(spot.line).is_some_and(|line| table::is_there(&line, spot.name))
+}
+
+/// [`table::clear`], [`table::mark`] and [`table::free`] of what is in a spot.
+#[inline(always)]
+pub(super) fn clear(spot: &Spot) -> Updated {
+    match line(spot.line) {
+        Some(line) => table::clear(&line, spot.name),
+        None => Updated::Unavailable,
+    }
+}
+
+#[inline(always)]
+pub(super) fn mark(spot: &Spot) -> Updated {
+    match line(spot.line) {
+        Some(line) => table::mark(&line, spot.way, spot.name),
+        None => Updated::Unavailable,
+    }
+}
+
+#[inline(always)]
+pub(super) fn free(spot: &Spot, seen: u64) -> Updated {
+    match line(spot.line) {
+        Some(line) => table::free(&line, spot.way, seen),
+        None => Updated::Unavailable,
+    }
+}
+
 #[inline(always)]
 pub(super) fn find(key: &BucketKey, unit: u32, search: &mut Search, spot: &mut Spot) -> u64 {
     let shape = globals::shape();

@@ -59,6 +59,12 @@ pub enum DatapathError {
     /// The table of buckets could not be mapped.
     #[error("cannot map the table of buckets into memory: {0}")]
     Mapping(#[source] io::Error),
+    /// The kernel did not run the program that changes buckets.
+    #[error("the kernel did not run the program that changes buckets: {0}")]
+    Order(#[source] io::Error),
+    /// It is not known which programs still run.
+    #[error("cannot wait for the programs that run to end: {0}")]
+    GracePeriod(#[source] io::Error),
     /// Packets kept changing a bucket, too fast for it to be changed from here.
     #[error("packets keep changing a bucket, so that it was left as it is: try again")]
     Contended,

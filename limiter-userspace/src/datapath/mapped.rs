@@ -1,8 +1,9 @@
 //! Arrays of the kernel's, mapped into the daemon's memory.
 
 use std::{
+    io,
     marker::PhantomData,
-    os::fd::{AsFd as _, AsRawFd as _},
+    os::fd::{AsFd as _, AsRawFd as _, RawFd},
     slice,
 };
 
@@ -55,17 +56,28 @@ pub(super) struct Mapped<T: Shared> {
 }
 
 impl<T: Shared> Mapped<T> {
-    /// Maps an array, which must be mappable.
+    /// Maps an array, which must be mappable, to read and to write.
     pub(super) fn new(array: Array<MapData, T::Value>) -> Result<Self, DatapathError> {
+        Self::with(array, MmapOptions::map_raw)
+    }
+
+    /// The same to read alone: the kernel does not let this process write there.
+    pub(super) fn read_only(array: Array<MapData, T::Value>) -> Result<Self, DatapathError> {
+        Self::with(array, MmapOptions::map_raw_read_only)
+    }
+
+    fn with(
+        array: Array<MapData, T::Value>,
+        map: impl FnOnce(&MmapOptions, RawFd) -> io::Result<MmapRaw>,
+    ) -> Result<Self, DatapathError> {
         const { assert!(size_of::<T>() == size_of::<T::Value>(), "as in the map") };
-        let memory = MmapOptions::new()
-            .len(array.len() as usize * size_of::<T>())
-            // Shared, to read and to write.
-            .map_raw(array.map().fd().as_fd().as_raw_fd())
-            .map_err(DatapathError::Mapping)?;
+        let mut options = MmapOptions::new();
+        options.len(array.len() as usize * size_of::<T>());
+        // Shared with the kernel.
+        let memory = map(&options, array.map().fd().as_fd().as_raw_fd());
         Ok(Self {
             array,
-            memory,
+            memory: memory.map_err(DatapathError::Mapping)?,
             elements: PhantomData,
         })
     }

@@ -2,15 +2,14 @@
 
 use aya::{
     EbpfLoader,
-    maps::{Array, IterableMap as _, Map, MapData, MapError, PerCpuArray},
+    maps::{IterableMap as _, Map, MapData, MapError, PerCpuArray},
     util::nr_cpus,
 };
 use limiter_common::{
     bucket::{Bucket, BucketKey},
-    counters::{LOSSY_EVICTIONS, LimitTraffic, Traffic},
+    counters::{LimitTraffic, Traffic},
     limit::LimitId,
     reason::{REASON_COUNT, Reason},
-    unit::Unit,
 };
 
 use super::{
@@ -25,16 +24,13 @@ use super::{
 use crate::policy::Units;
 
 pub(super) const UNITS: &str = "UNITS";
-const STORE_COUNTS: &str = "STORE_COUNTS";
+pub(super) const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
 
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
     buckets: BucketMaps,
-    /// By their numbers.
-    units: Array<MapData, InMap<Unit>>,
-    store_counts: PerCpuArray<MapData, u64>,
     reason_traffic: PerCpuArray<MapData, InMap<Traffic>>,
     limit_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
     offenders: OffenderMaps,
@@ -66,10 +62,6 @@ impl NamedMaps for SharedMaps {
     ) -> Result<Self, DatapathError> {
         Ok(Self {
             buckets: BucketMaps::new(settings, &mut open)?,
-            units: open(UNITS)?.try_into().map_err(error(UNITS))?,
-            store_counts: open(STORE_COUNTS)?
-                .try_into()
-                .map_err(error(STORE_COUNTS))?,
             reason_traffic: open(REASON_TRAFFIC)?
                 .try_into()
                 .map_err(error(REASON_TRAFFIC))?,
@@ -81,18 +73,15 @@ impl NamedMaps for SharedMaps {
     }
 
     fn all(&self) -> Vec<(&'static str, &MapData)> {
-        let [buckets, table] = self.buckets.maps();
         let [offenders, recording] = self.offenders.maps();
-        vec![
-            buckets,
-            table,
-            (UNITS, self.units.map()),
-            (STORE_COUNTS, self.store_counts.map()),
+        let mut maps = Vec::from(self.buckets.maps());
+        maps.extend([
             (REASON_TRAFFIC, self.reason_traffic.map()),
             (LIMIT_TRAFFIC, self.limit_traffic.map()),
             offenders,
             recording,
-        ]
+        ]);
+        maps
     }
 
     fn entries(map: &str, settings: Settings) -> Option<u32> {
@@ -130,8 +119,7 @@ impl SharedMaps {
 
     /// How many buckets were forgotten while they were in debt, of [`Store::Table`].
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
-        let counts = self.store_counts.get(&LOSSY_EVICTIONS, 0);
-        Ok(counts.map_err(error(STORE_COUNTS))?.iter().sum())
+        self.buckets.lossy_evictions()
     }
 
     /// The offenders.

@@ -13,6 +13,7 @@ mod buckets;
 pub mod budget;
 mod carry;
 mod error;
+mod grace;
 mod hash;
 mod instance;
 pub mod interface;

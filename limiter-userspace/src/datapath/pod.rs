@@ -10,6 +10,7 @@ use limiter_common::{
     policy::{Class, LimitEntry, Node, Shape, Slot, Stretch},
     sieve::{Pressure, Sieve, SieveTraffic, SieveUse},
     strategy::Budget,
+    table::Order,
     unit::Unit,
 };
 
@@ -31,6 +32,7 @@ impl PlainBytes for LimitTraffic {}
 impl PlainBytes for Node {}
 impl PlainBytes for Offender {}
 impl PlainBytes for OffenderKey {}
+impl PlainBytes for Order {}
 impl PlainBytes for Pressure {}
 impl PlainBytes for Recording {}
 impl PlainBytes for Shape {}

@@ -8,7 +8,7 @@ use std::{
 
 use aya::programs::{ProgramError, Xdp};
 
-use super::syscall;
+use super::{pod::PlainBytes, syscall};
 
 /// A program; the kernel keeps it, and the maps it uses, for as long as something holds it.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ impl Program {
     /// Its number, which no other program gets while the machine runs.
     pub(super) const fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Runs it once on the bytes of a value, attached or not; returns what it returns.
+    pub(super) fn run_on<T: PlainBytes>(&self, value: &T) -> io::Result<u32> {
+        syscall::test_run(self.descriptor(), value)
     }
 
     /// Its descriptor, as the kernel is told it.

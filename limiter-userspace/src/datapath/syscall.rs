@@ -10,13 +10,21 @@ use std::{
     path::Path,
 };
 
+use super::pod::PlainBytes;
+
 /// A command, from linux/bpf.h.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Command {
+    /// `BPF_MAP_CREATE`
+    CreateMap = 0,
+    /// `BPF_MAP_UPDATE_ELEM`
+    UpdateElement = 2,
     /// `BPF_OBJ_PIN`
     Pin = 6,
     /// `BPF_OBJ_GET`
     Get = 7,
+    /// `BPF_PROG_TEST_RUN`
+    TestRun = 10,
     /// `BPF_OBJ_GET_INFO_BY_FD`
     Info = 15,
     /// `BPF_MAP_LOOKUP_BATCH` (Linux 5.6)
@@ -88,6 +96,35 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let descriptor = unsafe { bpf(Command::Get, &mut attributes) }?;
     // SAFETY: the kernel has just opened it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Runs a program once on the bytes of a value, in place of a frame; returns what it returns.
+pub(super) fn test_run<T: PlainBytes>(program: u32, value: &T) -> io::Result<u32> {
+    #[repr(C)]
+    struct Attributes {
+        program: u32,
+        returned: u32,
+        size_in: u32,
+        size_out: u32,
+        data_in: u64,
+        data_out: u64,
+        repeat: u32,
+        duration: u32,
+    }
+    let mut attributes = Attributes {
+        program,
+        returned: 0,
+        size_in: u32::try_from(size_of::<T>()).unwrap_or(u32::MAX),
+        size_out: 0,
+        data_in: std::ptr::from_ref(value).expose_provenance() as u64,
+        data_out: 0,
+        repeat: 1,
+        duration: 0,
+    };
+    // SAFETY: the kernel reads as many bytes as the value has, of which none is undefined, and
+    // writes to the attributes alone.
+    unsafe { bpf(Command::TestRun, &mut attributes) }?;
+    Ok(attributes.returned)
 }
 
 /// What the kernel tells of a map, program or link, from the start of its `struct bpf_…_info` on.

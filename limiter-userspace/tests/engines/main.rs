@@ -13,6 +13,7 @@ mod flood;
 mod frames;
 mod limits;
 mod lists;
+mod locks;
 mod longest_prefix;
 mod model;
 mod object;

@@ -1,25 +1,36 @@
 //! The kernel's buckets, read and changed from userspace.
 //!
-//! [`Store::Table`] is mapped: its buckets are changed by the same compare-and-swap as by the
-//! kernel, so that nothing is lost between the two. Of [`Store::Hash`] userspace can only read an
-//! element and write another one in its place: what the kernel does to the bucket in the
-//! microseconds between is lost.
+//! They are read here: [`Store::Table`] is mapped, read only. What is to be changed, a program of the
+//! kernel's changes (`orders.rs`), by the same compare-and-swap as for packets: so nothing is lost
+//! between the two, and nothing is left half-done where this process is killed.
 
 mod capture;
 mod give_back;
 mod lines;
+mod locks;
+mod orders;
 mod reset;
 mod restore;
 
-use aya::maps::{HashMap, IterableMap as _, Map, MapData, MapError};
+use std::sync::OnceLock;
+
+use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray};
 use limiter_common::{
     bucket::{Bucket, BucketKey},
+    counters::LOSSY_EVICTIONS,
     table::unit_of,
+    unit::Unit,
 };
 
-use self::lines::At;
+use self::lines::{At, Spot};
 pub use self::restore::Restored;
-use super::{DatapathError, Settings, hash, mapped::Mapped, maps::error, pod::InMap};
+use super::{
+    DatapathError, Settings, hash,
+    mapped::Mapped,
+    maps::{STORE_COUNTS, UNITS, error},
+    pod::InMap,
+    program::Program,
+};
 use crate::{
     config::Store,
     native::{AtomicLine, bucket_in},
@@ -32,7 +43,13 @@ pub(super) const TABLE: &str = "TABLE";
 pub struct BucketMaps {
     settings: Settings,
     hash: HashMap<MapData, InMap<BucketKey>, InMap<Element>>,
+    /// Of which nobody here writes a word.
     table: Mapped<AtomicLine>,
+    /// By their numbers.
+    units: Array<MapData, InMap<Unit>>,
+    store_counts: PerCpuArray<MapData, u64>,
+    /// The program that changes them, once it is loaded.
+    orders: OnceLock<Program>,
 }
 
 /// An element of the hash map: the number of the unit, and the state.
@@ -46,13 +63,23 @@ impl BucketMaps {
         Ok(Self {
             settings,
             hash: open(BUCKETS)?.try_into().map_err(error(BUCKETS))?,
-            table: Mapped::new(open(TABLE)?.try_into().map_err(error(TABLE))?)?,
+            table: Mapped::read_only(open(TABLE)?.try_into().map_err(error(TABLE))?)?,
+            units: open(UNITS)?.try_into().map_err(error(UNITS))?,
+            store_counts: open(STORE_COUNTS)?
+                .try_into()
+                .map_err(error(STORE_COUNTS))?,
+            orders: OnceLock::new(),
         })
     }
 
     /// The maps under their names.
-    pub(super) fn maps(&self) -> [(&'static str, &MapData); 2] {
-        [(BUCKETS, self.hash.map()), (TABLE, self.table.map())]
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 4] {
+        [
+            (BUCKETS, self.hash.map()),
+            (TABLE, self.table.map()),
+            (UNITS, self.units.map()),
+            (STORE_COUNTS, self.store_counts.map()),
+        ]
     }
 
     /// Reads them as these settings say.
@@ -72,6 +99,12 @@ impl BucketMaps {
         }
     }
 
+    /// How many buckets were forgotten while they were in debt, of [`Store::Table`].
+    pub(super) fn lossy_evictions(&self) -> Result<u64, DatapathError> {
+        let counts = self.store_counts.get(&LOSSY_EVICTIONS, 0);
+        Ok(counts.map_err(error(STORE_COUNTS))?.iter().sum())
+    }
+
     /// How many buckets there are.
     pub(super) fn count(&self) -> Result<usize, DatapathError> {
         match self.settings.buckets.store {
@@ -83,15 +116,6 @@ impl BucketMaps {
     /// Every element of the hash map.
     fn elements(&self) -> Result<Vec<(BucketKey, Element)>, DatapathError> {
         hash::read(&self.hash).map_err(error(BUCKETS))
-    }
-
-    /// Writes elements of the hash map, those that are there or new ones.
-    fn put(
-        &self,
-        keys: &[InMap<BucketKey>],
-        elements: &[InMap<Element>],
-    ) -> Result<(), DatapathError> {
-        hash::write(&self.hash, keys, elements).map_err(error(BUCKETS))
     }
 }
 

@@ -7,7 +7,7 @@ use limiter_common::{
     unit::{KnownUnits as _, Unit},
 };
 
-use super::{At, BucketMaps, DatapathError, InMap, bucket_of};
+use super::{At, BucketMaps, DatapathError, Spot, bucket_of, lines::FULL};
 use crate::{config::Store, policy::Units};
 
 impl BucketMaps {
@@ -23,22 +23,14 @@ impl BucketMaps {
         let is_meant = |id| limit.is_none_or(|limit| limit == id);
         match self.settings.buckets.store {
             Store::Table => {
-                let owing = self.in_lines().filter(|(_, name, state)| {
-                    is_meant(table::limit_of(*name))
-                        && owes(units, table::unit_of(*name), *state, now_ns)
+                // Of what is locked nobody knows what it owes.
+                self.free_abandoned_locks()?;
+                let buckets = self.in_lines();
+                let buckets = buckets.filter(|(_, name, _)| is_meant(table::limit_of(*name)));
+                let buckets = buckets.map(|(line, name, state)| {
+                    (Spot::in_line(line, name), table::unit_of(name), state)
                 });
-                // All are found before the first is changed, and stamps go last and only as they
-                // were: those of packets that come once the cursor is gone count.
-                let (stamps, buckets): (Vec<_>, Vec<_>) =
-                    owing.partition(|(_, name, _)| is_of_stamps(units, table::unit_of(*name)));
-                let at = At::new(units, now_ns);
-                for (line, name, _) in &buckets {
-                    self.alter(*line, *name, &at, |_| FULL)?;
-                }
-                for (line, name, state) in stamps {
-                    self.swap(line, name, &at, state, FULL);
-                }
-                Ok(buckets.len() as u64)
+                self.fill(buckets, units, now_ns)
             }
             Store::Hash => self.reset_keys(|key| is_meant(LimitId(key.limit)), units, now_ns),
         }
@@ -52,31 +44,40 @@ impl BucketMaps {
         units: &Units,
         now_ns: u64,
     ) -> Result<u64, DatapathError> {
-        let mut keys = Vec::new();
-        let mut elements = Vec::new();
-        let mut count = 0;
-        for (key, element) in self.elements()? {
+        let buckets = self.elements()?.into_iter();
+        let buckets = buckets.filter(|(key, _)| chosen(key));
+        let buckets = buckets.map(|(key, element)| {
             let bucket = bucket_of(element);
-            if chosen(&key) && owes(units, bucket.unit, bucket.state, now_ns) {
-                keys.push(InMap(key));
-                elements.push(InMap([bucket.unit.into(), FULL]));
-                count += u64::from(!is_of_stamps(units, bucket.unit));
-            }
+            (Spot::in_hash(key, bucket.unit), bucket.unit, bucket.state)
+        });
+        self.fill(buckets, units, now_ns)
+    }
+
+    /// Fills those of the buckets, told with their units and states, that owe something.
+    fn fill(
+        &self,
+        buckets: impl Iterator<Item = (Spot, u32, u64)>,
+        units: &Units,
+        now_ns: u64,
+    ) -> Result<u64, DatapathError> {
+        let at = At { units, now_ns };
+        // All are found before the first is changed, and stamps go last and only as they were: those
+        // of packets that come once the cursor is gone count.
+        let (stamps, buckets): (Vec<_>, Vec<_>) = buckets
+            .filter(|(_, unit, state)| owes(units, *unit, *state, now_ns))
+            .partition(|(_, unit, _)| at.is_of_stamps(*unit));
+        for (spot, ..) in &buckets {
+            self.clear(spot)?;
         }
-        self.put(&keys, &elements)?;
-        Ok(count)
+        for (spot, _, state) in stamps {
+            self.swap(&spot, &at, state, FULL)?;
+        }
+        Ok(buckets.len() as u64)
     }
 }
 
-/// The state of a bucket that is full at any time.
-const FULL: u64 = 0;
-
 /// Whether a bucket owes something, or nobody knows what.
 fn owes(units: &Units, unit: u32, state: u64, now_ns: u64) -> bool {
-    let unit = units.unit(unit);
+    let unit: Option<&Unit> = units.unit(unit);
     unit.map_or(state, |unit| unit.owed(now_ns, state)) > 0
-}
-
-fn is_of_stamps(units: &Units, unit: u32) -> bool {
-    units.unit(unit).is_some_and(Unit::is_of_stamps)
 }

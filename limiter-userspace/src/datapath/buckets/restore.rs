@@ -8,11 +8,12 @@
 use std::{collections::HashMap, iter, ops::AddAssign};
 
 use limiter_common::{
-    table,
+    bucket::BucketKey,
+    table::{self, OrderKind},
     unit::{KnownUnits as _, Unit},
 };
 
-use super::{At, BucketMaps, DatapathError, InMap, bucket_of};
+use super::{At, BucketMaps, DatapathError, Spot};
 use crate::{
     config::Store,
     policy::Units,
@@ -45,6 +46,8 @@ impl AddAssign for Restored {
 /// A bucket that still owes something.
 struct Owing<'a, T> {
     bucket: T,
+    /// The number of its unit.
+    number: u32,
     unit: &'a Unit,
     /// How much longer until it is full, in nanoseconds.
     full_in_ns: u64,
@@ -72,26 +75,37 @@ impl BucketMaps {
             passed_ns,
         };
         match (self.settings.buckets.store, &debts.stored) {
-            (Store::Table, StoredDebts::Table(table)) => Ok(self
-                .lines_to_lines(&back, table)
-                .unwrap_or_else(|| all_lost(debts))),
-            (Store::Table, StoredDebts::Hash(debts)) => Ok(self.keys_to_lines(&back, debts)),
+            (Store::Table, StoredDebts::Table(table)) => match self.copies_of(table) {
+                Some(copies) => self.lines_to_lines(&back, table, copies),
+                None => Ok(all_lost(debts)),
+            },
+            (Store::Table, StoredDebts::Hash(debts)) => {
+                let (owing, restored) = back.owing(of_keys(debts));
+                self.add(&back, owing, restored, |key, unit| {
+                    iter::once(self.spot(&key, unit))
+                })
+            }
             (Store::Hash, StoredDebts::Hash(debts)) => self.keys_to_keys(&back, debts),
             // Of a hash nobody knows whose it is.
             (Store::Hash, StoredDebts::Table(_)) => Ok(all_lost(debts)),
         }
     }
 
-    /// `None`: nobody knows whose they are.
-    fn lines_to_lines(&self, back: &Back<'_>, table: &TableDebts) -> Option<Restored> {
+    /// In how many lines a bucket of these may be; `None`: nobody knows whose they are.
+    fn copies_of(&self, table: &TableDebts) -> Option<u32> {
         let (old, new) = (table.lines, self.table.count());
         let copies = (new / old.max(1)).max(1);
-        if table.hash_key != self.settings.hash_key
-            || !old.is_power_of_two()
-            || copies > MOST_COPIES
-        {
-            return None;
-        }
+        let is_known = table.hash_key == self.settings.hash_key && old.is_power_of_two();
+        Some(copies).filter(|copies| is_known && *copies <= MOST_COPIES)
+    }
+
+    fn lines_to_lines(
+        &self,
+        back: &Back<'_>,
+        table: &TableDebts,
+        copies: u32,
+    ) -> Result<Restored, DatapathError> {
+        let (old, new) = (table.lines, self.table.count());
         // In a smaller table the copies of a bucket that were made when it became larger are one
         // again. The debt that lasts longer is the larger number, whatever the strategy.
         let mut owed = HashMap::with_capacity(table.debts.len());
@@ -102,67 +116,65 @@ impl BucketMaps {
         }
         let debts = owed.into_iter();
         let debts = debts.map(|((line, name), owed)| ((line, name), table::unit_of(name), owed));
-        Some(self.fill_lines(back, debts, |(line, name)| {
-            ((0..copies).map(move |copy| line + copy * old), name)
-        }))
-    }
-
-    fn keys_to_lines(&self, back: &Back<'_>, debts: &[HashDebt]) -> Restored {
-        let debts = debts.iter();
-        let debts = debts.map(|debt| ((debt.key, debt.unit), debt.unit, debt.owed));
-        self.fill_lines(back, debts, |(key, unit)| {
-            let (line, name) = self.place(&key, unit);
-            (iter::once(line), name)
+        let (owing, restored) = back.owing(debts);
+        self.add(back, owing, restored, |(line, name), _| {
+            (0..copies).map(move |copy| Spot::in_line(line + copy * old, name))
         })
     }
 
-    /// Puts buckets into the lines that `place` tells, under the name that it tells.
-    fn fill_lines<T, L: Iterator<Item = u32>>(
-        &self,
-        back: &Back<'_>,
-        debts: impl Iterator<Item = (T, u32, u64)>,
-        place: impl Fn(T) -> (L, u64),
-    ) -> Restored {
-        let (owing, mut restored) = back.owing(debts);
-        let at = At::new(back.units, back.now_ns);
-        for one in owing {
-            let (lines, name) = place(one.bucket);
-            for line in lines {
-                // One that packets keep changing all the while is in use, and not forgotten.
-                let owing = |state| one.unit.owing(back.now_ns, state, one.owed);
-                let _ = self.alter(line, name, &at, owing);
-            }
-        }
-        let evicted = at.evicted().min(restored.restored);
+    fn keys_to_keys(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
+        let (mut owing, mut restored) = back.owing(of_keys(debts));
+        let room = self.settings.buckets.capacity as usize;
+        let forgotten = owing.len().saturating_sub(room);
+        owing.drain(..forgotten);
+        let evicted = (forgotten as u64).min(restored.restored);
         restored.restored -= evicted;
         restored.lost += evicted;
-        restored
+        self.add(back, owing, restored, |key, unit| {
+            iter::once(Spot::in_hash(key, unit))
+        })
     }
 
-    fn keys_to_keys(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
-        let debts = debts.iter();
-        let debts = debts.map(|debt| (*debt, debt.unit, debt.owed));
-        let (owing, mut restored) = back.owing(debts);
-        let room = self.settings.buckets.capacity as usize;
-        let (forgotten, owing) = owing.split_at(owing.len().saturating_sub(room));
-        let evicted = (forgotten.len() as u64).min(restored.restored);
+    /// Adds what buckets owe to what is owed in the spots that `spots` tells of each.
+    fn add<T, S: Iterator<Item = Spot>>(
+        &self,
+        back: &Back<'_>,
+        owing: Vec<Owing<'_, T>>,
+        mut restored: Restored,
+        spots: impl Fn(T, u32) -> S,
+    ) -> Result<Restored, DatapathError> {
+        let at = At {
+            units: back.units,
+            now_ns: back.now_ns,
+        };
+        let mut evicted = 0;
+        for one in owing {
+            for spot in spots(one.bucket, one.number) {
+                let added = match one.unit.adding(back.now_ns, one.owed) {
+                    Some(spend) => self.repeat_order(OrderKind::Spend, &spot, &at, spend),
+                    None => self.alter(&spot, &at, |state| {
+                        one.unit.owing(back.now_ns, state, one.owed)
+                    }),
+                };
+                match added {
+                    Ok(ended) => evicted += u64::from(ended.evicted),
+                    // One that packets keep changing all the while is in use, and not forgotten.
+                    Err(DatapathError::Contended) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let evicted = evicted.min(restored.restored);
         restored.restored -= evicted;
         restored.lost += evicted;
-        let there: HashMap<_, _> = self.elements()?.into_iter().collect();
-        let mut keys = Vec::with_capacity(owing.len());
-        let mut elements = Vec::with_capacity(owing.len());
-        for one in owing {
-            let HashDebt { key, unit, .. } = one.bucket;
-            let state = there.get(&key).map_or(0, |element| {
-                back.units.state(bucket_of(*element), unit, back.now_ns)
-            });
-            let state = one.unit.owing(back.now_ns, state, one.owed);
-            keys.push(InMap(key));
-            elements.push(InMap([unit.into(), state]));
-        }
-        self.put(&keys, &elements)?;
         Ok(restored)
     }
+}
+
+/// Debts by keys, as [`Back::owing`] takes them.
+fn of_keys(debts: &[HashDebt]) -> impl Iterator<Item = (BucketKey, u32, u64)> {
+    let debts = debts.iter();
+    debts.map(|debt| (debt.key, debt.unit, debt.owed))
 }
 
 fn all_lost(debts: &Debts) -> Restored {
@@ -204,6 +216,7 @@ impl Back<'_> {
             restored.restored += count;
             owing.push(Owing {
                 bucket,
+                number,
                 unit,
                 full_in_ns: unit.debt_ns(0, owed),
                 owed,

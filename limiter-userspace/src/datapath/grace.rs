@@ -1,0 +1,78 @@
+//! Waiting until all programs have ended that run now.
+
+use std::{
+    io,
+    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
+};
+
+use super::{
+    DatapathError,
+    syscall::{Command, bpf},
+};
+
+/// What making a map takes, up to the one inside it.
+#[repr(C)]
+struct Create {
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    entries: u32,
+    flags: u32,
+    inner: u32,
+}
+
+/// What changing an element takes.
+#[repr(C)]
+struct Update {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// From linux/bpf.h.
+const ARRAY: u32 = 2;
+const ARRAY_OF_MAPS: u32 = 12;
+
+/// Returns once every program has ended that ran, on any CPU, when this was called: what none of
+/// them will do any more is not done at all.
+///
+/// Where a map in a map is replaced, the kernel waits for that before the system call returns, so
+/// that nobody uses the old one. (membarrier(2) waits likewise, but not where CPUs run without a
+/// tick.)
+pub(super) fn wait_for_running_programs() -> Result<(), DatapathError> {
+    wait().map_err(DatapathError::GracePeriod)
+}
+
+fn wait() -> io::Result<()> {
+    let inner = create(ARRAY, 0)?;
+    let inner = inner.as_raw_fd().cast_unsigned();
+    let outer = create(ARRAY_OF_MAPS, inner)?;
+    let key = 0_u32;
+    let mut update = Update {
+        map: outer.as_raw_fd().cast_unsigned(),
+        padding: 0,
+        key: (&raw const key).expose_provenance() as u64,
+        value: (&raw const inner).expose_provenance() as u64,
+        flags: 0,
+    };
+    // SAFETY: key and value have four bytes each, as the map's have, and outlive the call.
+    unsafe { bpf(Command::UpdateElement, &mut update) }.map(drop)
+}
+
+/// An array of one entry.
+fn create(kind: u32, inner: u32) -> io::Result<OwnedFd> {
+    let mut attributes = Create {
+        kind,
+        key_size: 4,
+        value_size: 4,
+        entries: 1,
+        flags: 0,
+        inner,
+    };
+    // SAFETY: the attributes have no address.
+    let descriptor = unsafe { bpf(Command::CreateMap, &mut attributes) }?;
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
