@@ -9,6 +9,8 @@ use limiter_common::{
     sieve::{SieveTraffic, pressure_of_limit},
 };
 
+use tracing::warn;
+
 use super::{
     DatapathError, Manifest, Recorded, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _, pins::Pins,
@@ -204,6 +206,65 @@ impl State {
             pins.remove_state(self.generation, &self.owner(slot))?;
         }
         Ok(())
+    }
+
+    /// Fills the buckets that count in units whose numbers are other ones' in `after`.
+    pub(super) fn clear_taken_over(
+        &self,
+        before: &Units,
+        after: &Units,
+    ) -> Result<(), DatapathError> {
+        let mut cleared = 0;
+        for maps in self.sets() {
+            cleared += maps.buckets().clear_taken_over(before, after)?;
+        }
+        if cleared > 0 {
+            warn!(
+                cleared,
+                "too many different rates since the buckets are there: what was owed at rates that \
+                 no limit has any more is forgotten (buckets: {cleared})"
+            );
+        }
+        Ok(())
+    }
+
+    /// The units that its buckets count in, of which `known` may not know all.
+    pub(super) fn units(&self, known: &Units) -> Result<Units, DatapathError> {
+        let mut in_kernel = BTreeMap::new();
+        for maps in self.sets() {
+            // Where two sets differ, a number was given for a policy that was never in force: no
+            // bucket counts in it.
+            for (number, unit) in maps.buckets().known_units()? {
+                in_kernel.entry(number).or_insert(unit);
+            }
+        }
+        let (units, of_no_use) = known.as_in_kernel(&in_kernel);
+        let of_no_use = of_no_use.into_iter().collect();
+        for maps in self.sets() {
+            maps.buckets().clear_units(&of_no_use)?;
+        }
+        Ok(units)
+    }
+
+    /// Frees what daemons before this one have left locked.
+    pub(super) fn free_abandoned_locks(&self) -> Result<(), DatapathError> {
+        let mut freed = 0;
+        for maps in self.sets() {
+            freed += maps.buckets().free_abandoned_locks()?;
+        }
+        if freed > 0 {
+            warn!(
+                freed,
+                "buckets were locked that a daemon was changing when it was killed: they are full \
+                 (buckets: {freed})"
+            );
+        }
+        Ok(())
+    }
+
+    /// The interfaces' slots that have sets to themselves.
+    pub(super) fn slots(&self) -> Vec<u32> {
+        self.by_slot().filter_map(|(slot, _)| slot).collect()
     }
 
     /// Forgets all of a limit that is in force nowhere: another gets its id.

@@ -71,6 +71,8 @@ impl Trial {
     /// Goes on under another policy, which knows the units of the one before, with the same
     /// buckets, counters and offenders.
     pub fn replace(&mut self, policy: &CompiledPolicy) -> Result<(), DatapathError> {
+        let buckets = self.maps.buckets();
+        buckets.clear_taken_over(&self.policy.units, &policy.units)?;
         self.instance = load(policy, self.settings, &self.directory)?;
         self.policy = policy.clone();
         Ok(())

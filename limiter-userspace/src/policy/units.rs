@@ -40,7 +40,7 @@ impl Units {
     /// These units and `current`, those of one policy; and the numbers of `current`.
     ///
     /// Once no number is free, the units give theirs up that are neither current nor of the policy
-    /// before: whoever still counts in one owes what the other unit makes of it.
+    /// before. Buckets may still count in one: see [`Self::taken_over_from`].
     ///
     /// # Errors
     ///
@@ -93,6 +93,44 @@ impl Units {
         free.chain(given_up)
     }
 
+    /// The numbers that are other units' than before. Before one of these is used, what its number
+    /// was given up with has to be gone: nobody may read it in another unit.
+    pub fn taken_over_from<'u>(&'u self, before: &'u Self) -> impl Iterator<Item = u32> + 'u {
+        let numbers = self.iter();
+        let taken = numbers.filter(|(number, unit)| {
+            let had = before.unit(*number);
+            had.is_some_and(|had| had != unit)
+        });
+        taken.map(|(number, _)| number)
+    }
+
+    /// What the numbers mean in the kernel, `in_kernel`, of which this may know less: a policy may
+    /// have been in force since that was given up again. Also the numbers of no use there, in which
+    /// nothing may count: of what is none, or stands there twice.
+    #[must_use]
+    pub fn as_in_kernel(&self, in_kernel: &BTreeMap<u32, Unit>) -> (Self, Vec<u32>) {
+        let mut units = self.clone();
+        units.0.retain(|number, known| {
+            let now = in_kernel.get(number);
+            now.is_none_or(|now| *now == known.unit)
+        });
+        let mut known: HashSet<_> = units.iter().map(|(_, unit)| unit).collect();
+        let mut of_no_use = Vec::new();
+        for (number, unit) in in_kernel {
+            if units.0.contains_key(number) {
+                continue;
+            }
+            if is_unit(*number, unit) && known.insert(*unit) {
+                let unit = *unit;
+                let current = false;
+                units.0.insert(*number, Known { unit, current });
+            } else {
+                of_no_use.push(*number);
+            }
+        }
+        (units, of_no_use)
+    }
+
     /// The state of a bucket in the unit of that number, at the time `now_ns`: its own, exchanged
     /// if it counts in another.
     #[must_use]
@@ -120,6 +158,14 @@ impl KnownUnits for Units {
     fn unit(&self, number: u32) -> Option<&Unit> {
         self.0.get(&number).map(|known| &known.unit)
     }
+}
+
+/// Whether it is a unit that a limit may count in, under such a number.
+fn is_unit(number: u32, unit: &Unit) -> bool {
+    (1..=MAX_BURST_OFFSET).contains(&unit.interval)
+        && unit.cost <= Cost::NewConnections as u32
+        && number < MAX_UNITS
+        && unit.is_odd() == (number & ODD_UNIT != 0)
 }
 
 /// A unit as it is kept.
@@ -176,14 +222,11 @@ impl TryFrom<Vec<KeptUnit>> for Units {
                 cost: entry.cost,
                 layout,
             };
-            let is_unit = (1..=MAX_BURST_OFFSET).contains(&unit.interval)
-                && unit.cost <= Cost::NewConnections as u32
-                && entry.number < MAX_UNITS
-                && unit.is_odd() == (entry.number & ODD_UNIT != 0);
             let kept = Known {
                 unit,
                 current: entry.current,
             };
+            let is_unit = is_unit(number, &unit);
             if !is_unit || !known.insert(unit) || units.0.insert(entry.number, kept).is_some() {
                 return Err(NoSuchUnit(entry.number));
             }
@@ -256,6 +299,36 @@ mod tests {
         assert_eq!(numbers, [0, last - 1]);
         assert_eq!(next.unit(last - 1), Some(&even(last + 1)));
         assert_eq!(next.unit(1), Some(&even(2)));
+        let taken: Vec<_> = next.taken_over_from(&full).collect();
+        assert_eq!(taken, [last - 1]);
+        assert_eq!(next.taken_over_from(&next).count(), 0);
+    }
+
+    #[test]
+    fn the_kernel_knows_what_numbers_mean() {
+        let (before, _) = Units::default().intern(&[even(5), odd(3)]).unwrap();
+        let (before, _) = before.intern(&[even(6)]).unwrap();
+        let all: BTreeMap<_, _> = before.iter().collect();
+        assert_eq!(before.as_in_kernel(&all), (before.clone(), Vec::new()));
+
+        // A later policy had one unit more, and one in the place of another.
+        let mut later = all.clone();
+        later.insert(0, even(8));
+        later.insert(7, even(7));
+        let (found, of_no_use) = before.as_in_kernel(&later);
+        assert_eq!(found.iter().collect::<BTreeMap<_, _>>(), later);
+        assert!(of_no_use.is_empty());
+        // What is current stays so.
+        let (next, _) = found.intern(&[even(9)]).unwrap();
+        assert_eq!(next.unit(1), Some(&even(6)));
+
+        // Twice, and under a number of the other kind.
+        later.insert(8, even(7));
+        later.insert(9, odd(9));
+        let (found, of_no_use) = before.as_in_kernel(&later);
+        assert_eq!(of_no_use, [8, 9]);
+        let kept = serde_json::to_string(&found).unwrap();
+        assert_eq!(serde_json::from_str::<Units>(&kept).unwrap(), found);
     }
 
     /// One of a window.

@@ -11,6 +11,7 @@ mod generated;
 mod guard;
 mod incidents;
 mod interfaces;
+mod leftovers;
 mod lists;
 mod log;
 mod machine;

@@ -24,5 +24,6 @@ mod refill;
 mod restore;
 mod sieve;
 mod strategies;
+mod unit_numbers;
 mod units;
 mod worked_example;

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use limiter_common::{bucket::BucketKey, limit::BUILT_IN, reason::Reason, strategy::Budget};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps},
-    policy::{CompiledPolicy, Limit, Policy, Rate, Units},
+    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, Trial},
+    policy::{CompiledPolicy, Limit, Policy, Rate},
 };
 use testbed::Frame;
 
@@ -23,7 +23,8 @@ struct One {
     frame: Vec<u8>,
     key: BucketKey,
     budget: Budget,
-    units: Units,
+    tables: CompiledPolicy,
+    settings: Settings,
 }
 
 impl One {
@@ -51,7 +52,8 @@ impl One {
             frame: Frame::new(source, "10.0.0.2".parse()?).udp(1, 2, b"x")?,
             key: BucketKey::of_source(BUILT_IN[0].id, source.into(), 32),
             budget: tables.rates[0],
-            units: tables.units,
+            tables,
+            settings,
         })
     }
 
@@ -62,7 +64,13 @@ impl One {
 
     fn refund(&self, tokens: u64) -> Result<()> {
         let buckets = self.maps.buckets();
-        buckets.give_back(&self.key, &self.budget, Some(tokens), &self.units, NOW)?;
+        buckets.give_back(
+            &self.key,
+            &self.budget,
+            Some(tokens),
+            &self.tables.units,
+            NOW,
+        )?;
         Ok(())
     }
 
@@ -80,23 +88,30 @@ impl One {
 #[test]
 fn refunds_and_packets_add_up() -> Result<()> {
     const PACKETS: u32 = 1_000_000;
-    const REFUNDS: u64 = 200_000;
-    let one = One::new(Store::Table)?;
+    const REFUNDS: u64 = 50_000;
+    for store in [Store::Table, Store::Hash] {
+        add_up(store, PACKETS, REFUNDS)?;
+    }
+    Ok(())
+}
+
+fn add_up(store: Store, packets: u32, refunds: u64) -> Result<()> {
+    let one = One::new(store)?;
     // So much is owed at any time that no refund is cut.
-    one.spend(PACKETS)?;
+    one.spend(packets)?;
     thread::scope(|scope| -> Result<()> {
-        let refunds = || (0..REFUNDS).try_for_each(|_| one.refund(2));
-        let threads = [scope.spawn(refunds), scope.spawn(refunds)];
-        one.spend(PACKETS)?;
+        let give_back = || (0..refunds).try_for_each(|_| one.refund(2));
+        let threads = [scope.spawn(give_back), scope.spawn(give_back)];
+        one.spend(packets)?;
         for thread in threads {
             thread.join().expect("the thread does not panic")?;
         }
         Ok(())
     })?;
     let passed = one.maps.reason_traffic(0, Reason::WithinLimits)?.packets;
-    assert_eq!(one.owed()?, passed - 2 * 2 * REFUNDS);
+    assert_eq!(one.owed()?, passed - 2 * 2 * refunds);
     let contended = one.maps.reason_traffic(0, Reason::Contended)?.packets;
-    assert_eq!(passed + contended, 2 * u64::from(PACKETS));
+    assert_eq!(passed + contended, 2 * u64::from(packets));
     Ok(())
 }
 
@@ -128,14 +143,26 @@ fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
         period_ns: SECOND,
     };
     for store in [Store::Table, Store::Hash] {
-        let mut one = One::new(store)?;
-        one.spend(10)?;
+        let one = One::new(store)?;
+        let mut trial = Trial::new(&one.tables, one.settings.buckets, Offenders::OFF)?;
+        for _ in 0..10 {
+            trial.judge(NOW, &one.frame)?;
+        }
         let limit = Limit::of_built_in(&BUILT_IN[0], Some(twice_as_fast));
-        let tables = CompiledPolicy::with_units(&Policy::from(vec![limit]), &one.units)?;
-        assert_ne!(tables.rates[0].unit, one.budget.unit);
-        (one.budget, one.units) = (tables.rates[0], tables.units);
-        one.refund(3)?;
-        assert_eq!(one.owed()?, 7);
+        let tables = CompiledPolicy::with_units(&Policy::from(vec![limit]), &one.tables.units)?;
+        let budget = tables.rates[0];
+        assert_ne!(budget.unit, one.budget.unit);
+        trial.replace(&tables)?;
+        let maps = trial.maps();
+        for left in [7, 5] {
+            let tokens = if left == 7 { 3 } else { 2 };
+            let buckets = maps.buckets();
+            buckets.give_back(&one.key, &budget, Some(tokens), &tables.units, NOW)?;
+            let bucket = maps.bucket(&one.key)?.context("a bucket")?;
+            assert_eq!(bucket.unit, budget.unit, "{store:?}");
+            let debt = bucket.state - budget.gcra.ticks(NOW);
+            assert_eq!(debt, left * budget.gcra.emission_interval, "{store:?}");
+        }
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod locks;
 mod orders;
 mod reset;
 mod restore;
+mod units;
 
 use std::sync::OnceLock;
 

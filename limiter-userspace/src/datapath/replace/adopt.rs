@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Adopted, Previous, indices};
 use crate::{
     datapath::{
-        Attachment, Datapath, DatapathError,
+        Attachment, Datapath, DatapathError, Manifest,
         pins::{PinnedPolicy, Pins},
         program::Program,
         state::State,
@@ -38,7 +38,12 @@ impl Datapath {
             manifest,
             mut programs,
         } = policies.swap_remove(place);
-        let state = State::open(&pins, &manifest)?;
+        let state = open_unlocked(&pins, &manifest)?;
+        let later: Vec<_> = policies
+            .extract_if(.., |policy| {
+                policy.manifest.generation > manifest.generation
+            })
+            .collect();
         let mut before = policies
             .into_iter()
             .find(|policy| policy.manifest.generation < manifest.generation);
@@ -62,7 +67,7 @@ impl Datapath {
             }) => Some(Previous {
                 policy: CompiledPolicy::with_units(&before.policy, &before.units)?,
                 state: (before.state != manifest.state)
-                    .then(|| State::open(&pins, &before))
+                    .then(|| open_unlocked(&pins, &before))
                     .transpose()?,
                 manifest: before,
                 carried: None,
@@ -72,16 +77,29 @@ impl Datapath {
             }),
             None => None,
         };
-        let datapath = Self {
+        let mut datapath = Self {
             policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units)?,
             manifest,
             state,
             attachments,
             pins: Some(pins),
         };
+        datapath.learn_units()?;
+        for policy in later {
+            // It was given up, or never in force.
+            datapath.forget_limits_of(&policy.manifest)?;
+        }
+        datapath.forget_free_slots()?;
         Ok(Adopted::Datapath(
             Box::new(datapath),
             previous.map(Box::new),
         ))
     }
+}
+
+/// What is pinned for a policy, without locks that nobody holds.
+fn open_unlocked(pins: &Pins, manifest: &Manifest) -> Result<State, DatapathError> {
+    let state = State::open(pins, manifest)?;
+    state.free_abandoned_locks()?;
+    Ok(state)
 }

@@ -2,8 +2,13 @@
 
 use std::{collections::BTreeMap, mem};
 
+use limiter_common::counters::MAX_INTERFACES;
+
 use super::Made;
-use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, program::Program};
+use crate::{
+    config::Scope,
+    datapath::{Attachment, Datapath, DatapathError, Manifest, program::Program},
+};
 
 /// What a switch has left.
 pub(super) struct Switched {
@@ -115,6 +120,25 @@ impl Datapath {
             if let Some(program) = programs.remove(&attachment.index) {
                 attachment.replace(program)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was left of interfaces that are not attached to any more: who detached them was
+    /// killed before it was gone, and others may get their slots.
+    pub(super) fn forget_free_slots(&mut self) -> Result<(), DatapathError> {
+        let taken: Vec<_> = self.attachments.iter().map(|found| found.slot).collect();
+        let free = (0..MAX_INTERFACES).filter(|slot| !taken.contains(slot));
+        let free: Vec<_> = match self.settings().buckets.scope {
+            Scope::Host => free.collect(),
+            Scope::Interface => {
+                let there = self.state.slots();
+                free.filter(|slot| there.contains(slot)).collect()
+            }
+        };
+        for slot in free {
+            self.reset_interface(slot)?;
+            self.state.forget(slot, self.pins.as_ref())?;
         }
         Ok(())
     }

@@ -147,17 +147,21 @@ impl Datapath {
         }
         let attached = indices(&self.attachments);
         let switched = self.switch(made, &manifest);
-        let switched = match (switched, &self.pins) {
-            (Err(error), Some(pins)) => {
-                // What is left of it is never used.
-                let _ = match self.manifest.generation {
-                    0 => pins.remove_this_version(),
-                    _ => pins.remove_policy(generation),
-                };
-                let _ = pins.remove_other_states(Some(self.state.generation()));
+        let switched = match switched {
+            Ok(switched) => switched,
+            Err(error) => {
+                // What of it was in force for a moment is forgotten, and its pins are never used.
+                let _ = self.learn_units();
+                let _ = self.forget_limits_of(&manifest);
+                if let Some(pins) = &self.pins {
+                    let _ = match self.manifest.generation {
+                        0 => pins.remove_this_version(),
+                        _ => pins.remove_policy(generation),
+                    };
+                    let _ = pins.remove_other_states(Some(self.state.generation()));
+                }
                 return Err(error);
             }
-            (switched, _) => switched?,
         };
         let state = if replaces_state {
             Some(mem::replace(&mut self.state, state))

@@ -14,13 +14,17 @@ use crate::{
 };
 
 impl Datapath {
-    /// Makes and verifies the programs of a policy for these interfaces. Changes nothing.
+    /// Makes and verifies the programs of a policy for these interfaces. Changes nothing, but that
+    /// buckets are full which count in units that have given up their numbers.
     pub fn prepare(
         &self,
         manifest: Manifest,
         policy: CompiledPolicy,
         interfaces: &[Interface],
     ) -> Result<Prepared, DatapathError> {
+        // Before the kernel is told what the numbers mean: from then on they would be misread.
+        self.state
+            .clear_taken_over(&self.policy.units, &policy.units)?;
         let manifest = Manifest {
             settings: self.sifting(&manifest, &policy),
             ..manifest

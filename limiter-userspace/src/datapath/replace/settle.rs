@@ -5,7 +5,7 @@ use std::mem;
 use tracing::warn;
 
 use super::{Previous, sieves::bring_back_counters};
-use crate::datapath::{Attachment, Datapath, DatapathError};
+use crate::datapath::{Attachment, Datapath, DatapathError, Manifest};
 
 impl Datapath {
     /// The policy in force stays: what was before is forgotten.
@@ -59,9 +59,30 @@ impl Datapath {
             self.state = state;
         }
         self.state.set(self.manifest.settings);
+        self.learn_units()?;
+        // Before the pins of the other policy go, which tell of its names.
+        self.forget_limits_of(&reverted)?;
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
             pins.remove_other_states(Some(self.state.generation()))?;
+        }
+        Ok(())
+    }
+
+    /// Knows from now on what the buckets count in: the policy that comes back does not know the
+    /// units of those after it.
+    pub(super) fn learn_units(&mut self) -> Result<(), DatapathError> {
+        let units = self.state.units(&self.manifest.units)?;
+        self.policy.units.clone_from(&units);
+        self.manifest.units = units;
+        Ok(())
+    }
+
+    /// Forgets all of the limits that only a later policy had, which is in force nowhere: their ids
+    /// are free again, or those of limits before them.
+    pub(super) fn forget_limits_of(&mut self, later: &Manifest) -> Result<(), DatapathError> {
+        for limit in self.manifest.names.taken_over_from(&later.names) {
+            self.state.forget_limit(limit, &self.policy.units)?;
         }
         Ok(())
     }
