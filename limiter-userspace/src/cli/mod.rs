@@ -41,7 +41,7 @@ use crate::{
     },
     daemon,
     datapath::{
-        Adopted, Datapath,
+        Adopted, Datapath, interface,
         pins::{DEFAULT_DIRECTORY, Pins},
     },
 };
@@ -167,7 +167,11 @@ fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
              `limiter run --pin` takes it over, `limiter detach` removes it",
             pins.directory().display()
         ),
-        Adopted::Datapath(datapath, _) => Ok(*datapath),
+        Adopted::Datapath(mut datapath, _) => {
+            // No daemon is there to see which interface has which name.
+            datapath.observe(&interface::list_now()?);
+            Ok(*datapath)
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod buckets;
 pub mod budget;
 mod carry;
 mod error;
+mod follow;
 mod hash;
 mod instance;
 pub mod interface;
@@ -56,6 +57,7 @@ pub use self::{
     attach::{AttachedMode, Attachment},
     buckets::{BucketMaps, Restored},
     error::DatapathError,
+    follow::{Noticed, Present},
     instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
@@ -214,17 +216,6 @@ impl Datapath {
         &self.attachments
     }
 
-    /// The names of interfaces that are to be limited and are not.
-    #[must_use]
-    pub fn missing(&self) -> Vec<String> {
-        let is_limited = |name: &str| {
-            let mut attachments = self.attachments.iter();
-            attachments.any(|found| found.interface == name && found.exists())
-        };
-        let names = self.manifest.interfaces.iter();
-        names.filter(|name| !is_limited(name)).cloned().collect()
-    }
-
     /// The ids of its programs that are on interfaces.
     #[must_use]
     pub fn program_ids(&self) -> Vec<u32> {
@@ -359,7 +350,7 @@ impl Datapath {
     }
 
     /// The buckets of a limit that packets from `source` may be charged to, and the interface on
-    /// which: one, or one for each interface.
+    /// which: one, or one for each interface, also for those that are not there yet.
     fn buckets_of(
         &self,
         limit: &LimitEntry,
@@ -374,11 +365,12 @@ impl Datapath {
             let key = limit.bucket(&shape, class, source, source.family.index());
             (interface, key)
         };
-        let mut buckets: Vec<_> = self
-            .attachments
-            .iter()
-            .map(|attachment| on(attachment.slot))
-            .collect();
+        let attached = self.attachments.iter().map(|attachment| attachment.slot);
+        let mut slots: Vec<_> = attached.collect();
+        let waiting = self.manifest.slots.values();
+        let waiting: Vec<_> = waiting.filter(|slot| !slots.contains(slot)).collect();
+        slots.extend(waiting);
+        let mut buckets: Vec<_> = slots.into_iter().map(on).collect();
         if self.settings().buckets.scope == Scope::Host {
             buckets.dedup_by_key(|(_, key)| *key);
         }
@@ -392,6 +384,7 @@ impl Datapath {
         attachments
             .find(|attachment| attachment.slot == number)
             .map(|attachment| attachment.interface.as_str())
+            .or_else(|| self.manifest.name_of_slot(number))
     }
 }
 

@@ -22,6 +22,7 @@ mod pinned;
 mod pins;
 mod refill;
 mod reload;
+mod replaced;
 mod scope;
 mod service;
 mod several_rates;
@@ -30,7 +31,9 @@ mod state;
 mod strategies;
 mod terminal;
 mod top;
+mod unseen;
 mod usage;
+mod waiting;
 mod watch;
 
 use std::{

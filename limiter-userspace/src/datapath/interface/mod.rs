@@ -86,6 +86,15 @@ pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
     Ok(links.iter().filter_map(Interface::described_by).collect())
 }
 
+/// The same, for those who cannot wait for it.
+pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(InterfaceError::Netlink)?;
+    runtime.block_on(list())
+}
+
 /// Looks for interfaces by name, and makes sure that none has an XDP program, but for those of
 /// these ids.
 pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceError> {

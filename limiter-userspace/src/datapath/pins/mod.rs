@@ -16,6 +16,7 @@
 
 mod document;
 mod manifest;
+mod namespace;
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +25,7 @@ use std::{
     io,
     os::unix::{
         ffi::OsStrExt as _,
-        fs::{DirBuilderExt as _, MetadataExt as _},
+        fs::DirBuilderExt as _,
     },
     path::{Path, PathBuf},
 };
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::{document::DocumentError, manifest::Manifest};
+pub(super) use self::namespace::NetworkNamespace;
 use super::{attach::AttachedMode, link::Link, program::Program};
 
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the
@@ -95,8 +97,11 @@ pub enum PinsError {
 pub(super) struct Facts {
     /// Its name when it was attached to.
     pub(super) name: String,
-    /// The network namespace that its index is of: [`network_namespace`].
+    /// The inode number of the network namespace that its index is of.
     pub(super) namespace: u64,
+    /// The cookie of that namespace; `None`: the kernel or an older version told none.
+    #[serde(default)]
+    pub(super) cookie: Option<u64>,
     /// The block of its reason counters.
     pub(super) slot: u32,
     /// The mode in which it runs.
@@ -228,14 +233,14 @@ impl Pins {
                 continue;
             }
             let facts: Facts = document::read(&facts).map_err(document_error(&facts))?;
-            if self.lock.is_some() && facts.namespace != network_namespace()? {
+            let of_facts = NetworkNamespace::of(&facts);
+            let link = Link::open(&link).map_err(path_error(&link))?;
+            // A link whose interface has vanished, perhaps with its whole namespace, is nobody's.
+            let enforces = link.info().is_ok_and(|info| info.interface != 0);
+            if self.lock.is_some() && enforces && !of_facts.is(&NetworkNamespace::current()?) {
                 return Err(PinsError::OtherNamespace(self.directory.clone()));
             }
-            interfaces.push(PinnedInterface {
-                index,
-                facts,
-                link: Link::open(&link).map_err(path_error(&link))?,
-            });
+            interfaces.push(PinnedInterface { index, facts, link });
         }
         Ok(interfaces)
     }
@@ -300,13 +305,15 @@ impl Pins {
         document::pin(&path, manifest).map_err(document_error(&path))
     }
 
-    /// Pins one more program of a policy.
+    /// Pins one more program of a policy, in the place of that for another interface that had the
+    /// index before.
     pub(super) fn add_program(
         &self,
         generation: u64,
         index: u32,
         program: &Program,
     ) -> Result<(), PinsError> {
+        self.remove_program(generation, index)?;
         let path = self.policy(generation).join(index.to_string());
         program.pin(&path).map_err(path_error(&path))
     }
@@ -364,14 +371,6 @@ impl Drop for Pins {
             let _ = fs::remove_dir(&self.directory);
         }
     }
-}
-
-/// The number of this process's network namespace: another one may have interfaces of the same
-/// indices.
-pub(super) fn network_namespace() -> Result<u64, PinsError> {
-    let path = Path::new("/proc/self/ns/net");
-    let found = fs::metadata(path).map_err(path_error(path))?;
-    Ok(found.ino())
 }
 
 fn version() -> String {

@@ -49,16 +49,22 @@ impl Datapath {
             }
         }
         self.put_back(programs)?;
-        let is_added = |found: &mut Attachment| !attached.contains(&found.index);
-        let detached = self.attachments.extract_if(.., is_added).collect();
-        self.let_go(detached)?;
+        let is_added = |found: &mut Attachment| !attached.contains_key(&found.link.id());
+        let added = self.attachments.extract_if(.., is_added).collect();
         self.attachments.extend(removed);
+        for attachment in &mut self.attachments {
+            if let Some(name) = attached.get(&attachment.link.id()) {
+                attachment.mean(name.clone());
+            }
+        }
         let reverted = mem::replace(&mut self.manifest, manifest);
         self.policy = policy;
         if let Some(state) = state {
             self.state = state;
         }
         self.state.set(self.manifest.settings);
+        // Now it is known whose numbers are still in use.
+        self.let_go(added)?;
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
             pins.remove_other_states(Some(self.state.generation()))?;
