@@ -190,7 +190,7 @@ impl Datapath {
         attachments: Vec<Attachment>,
     ) -> Result<Self, DatapathError> {
         // What is there without a policy was cut short while it was pinned.
-        pins.remove_other_states(None)?;
+        pins.remove_this_version()?;
         Ok(Self {
             pins: Some(pins),
             attachments,

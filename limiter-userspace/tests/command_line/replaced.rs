@@ -227,7 +227,8 @@ fn pins_of_a_namespace_that_is_gone() -> Result<()> {
     let inode = number(&first)?;
     drop(limiter);
     drop(first);
-    // The kernel takes the namespace down in its own time; others may take the number meanwhile.
+    // The kernel takes the namespace down in its own time, and gives out the lowest number that is
+    // free: so those that are lower are kept, and others may take this one meanwhile.
     let mut others = Vec::new();
     let second = loop {
         let next = Namespace::new()?;

@@ -14,6 +14,10 @@ const SOURCE: &str = "10.77.0.2";
 const BANNED: &str = "10.77.0.9";
 const BANNED_LATER: &str = "10.77.0.10";
 
+/// What brings pressure on a sieve with some packets, and drops none.
+const BUSY: &str =
+    "mode: observe, id: total, cost: packets, burst: 100000, count: 10, period: 1s, ip-rep: main";
+
 /// A namespace in which the interface `late0` comes and goes.
 struct Scene {
     server: Namespace,
@@ -33,10 +37,16 @@ impl Scene {
     }
 
     fn start(&self) -> Result<Limiter> {
+        self.start_with("")
+    }
+
+    /// With another limit, too.
+    fn start_with(&self, limit: &str) -> Result<Limiter> {
         let configuration = format!(
             "interfaces: [late0, never0]\nstate: {}\nbuckets: {}\n\
-             limits: {{PacketsPerIPAddress: {{burst: 20, count: 1, period: 1h, ip-rep: main}}}}\n\
-             ip-rep: [{{name: main, buckets: 3, size: 4, pressure: {{packets-per-second: 1000}}}}]\n",
+             limits: {{PacketsPerIPAddress: {{burst: 20, count: 1, period: 1h}}, Busy: {{{BUSY}}}, \
+             {limit}}}\n\
+             ip-rep: [{{name: main, buckets: 2, size: 4, percentage: 50}}]\n",
             self.directory.path().join("state").display(),
             self.buckets
         );
@@ -59,7 +69,10 @@ impl Scene {
 
     fn appear(&self, limiter: &Limiter) -> Result<()> {
         self.server.ip_batch(
-            "link add late0 type veth peer name late1\nlink set late1 up\nlink set late0 up\n",
+            // Nothing but what is sent: no ARP, no router solicitation.
+            "link add late0 type veth peer name late1\n\
+             link set late0 arp off addrgenmode none\nlink set late0 up\n\
+             link set late1 arp off addrgenmode none\nlink set late1 up\n",
         )?;
         wait_for(|| Ok(limiter.status()?["interfaces"][0]["attached"] == true))
     }
@@ -95,7 +108,15 @@ fn known(limiter: &Limiter) -> Result<(Value, Vec<String>, Value)> {
     let sieve = json(&["sieve", "main", "--json"])?;
     let entries = sieve[0]["lists"].as_array().context("lists")?.iter();
     let entries = entries.map(|list| list["entries"].clone()).collect();
-    Ok((explained["limits"][0]["remaining"].clone(), bans, entries))
+    let limits = explained["limits"].as_array().context("limits")?;
+    let mut limits = limits.iter();
+    let limit = limits.find(|limit| limit["limit"] == "PacketsPerIPAddress");
+    let remaining = limit.map(|limit| limit["remaining"].clone());
+    Ok((remaining.unwrap_or_default(), bans, entries))
+}
+
+fn is_nobody(entries: &Value) -> bool {
+    entries.as_array().is_none_or(|lists| lists.iter().all(|list| *list == 0))
 }
 
 fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<()> {
@@ -104,9 +125,19 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
     scene.appear(&limiter)?;
     scene.send(&limiter, SOURCE, 15, "within_limits")?;
     limiter.show(&["ban", BANNED, "--for", "1h"])?;
+    wait_for(|| {
+        for neighbour in 100..200 {
+            let source = format!("10.77.0.{neighbour}");
+            scene.send(&limiter, &source, 1, "within_limits")?;
+            if !is_nobody(&known(&limiter)?.2) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })?;
+    // The pressure ends before the next one comes.
     let (remaining, bans, entries) = known(&limiter)?;
     assert_eq!((remaining, bans.len()), (5.into(), 1));
-    let was_known = known(&limiter)?;
     scene.shut_down(limiter)?;
     scene.vanish()?;
 
@@ -135,7 +166,7 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
     let limiter = scene.start()?;
     scene.appear(&limiter)?;
     let (remaining, bans, known) = known(&limiter)?;
-    assert_eq!((remaining, &known), (5.into(), &was_known.2));
+    assert_eq!((remaining, known), (5.into(), entries));
     assert_eq!(bans.len(), 2);
     scene.send(&limiter, BANNED, 3, "banned")?;
     scene.send(&limiter, BANNED_LATER, 3, "banned")?;
@@ -163,16 +194,21 @@ fn buckets_of_an_interface_that_is_not_there() -> Result<()> {
 }
 
 /// A daemon that was killed in its first start has pinned nothing that enforces: the next one goes on
-/// with the state file.
+/// with the state file, by the names that are in it.
 #[test]
 fn a_first_start_that_was_cut_short_does_not_stand_for_the_state() -> Result<()> {
     let scene = Scene::new("{}", true)?;
-    let limiter = scene.start()?;
+    // Another limit is the first.
+    let limiter = scene.start_with("Abuse: {id: total, cost: packets, burst: 9, count: 1, period: 1s}")?;
+    scene.appear(&limiter)?;
     limiter.show(&["ban", BANNED])?;
+    scene.send(&limiter, SOURCE, 3, "within_limits")?;
     scene.shut_down(limiter)?;
-    let state = std::fs::read(scene.directory.path().join("state"))?;
+    scene.vanish()?;
+    let state = scene.directory.path().join("state");
+    let saved = std::fs::read(&state)?;
 
-    // Nobody confirms it, and it is killed: as pinned, it is what a start that was cut short leaves.
+    // Nobody confirms it, and it is killed: so a start leaves its pins that was cut short.
     let pins = scene.pins.as_ref().context("pins")?;
     let pin = pins.argument();
     let arguments = ["--metrics", "off", "--log-format", "human", &pin];
@@ -181,9 +217,9 @@ fn a_first_start_that_was_cut_short_does_not_stand_for_the_state() -> Result<()>
     std::fs::remove_dir_all(pins.path())?;
     limiter.restart_with(&[&arguments[..], &["--confirm", "60s"]].concat())?;
     limiter.kill()?;
-    std::fs::write(scene.directory.path().join("state"), state)?;
+    std::fs::write(&state, saved)?;
     limiter.restart_with(&arguments)?;
-    let (_, bans, _) = known(&limiter)?;
-    assert_eq!(bans.len(), 1, "{}", limiter.log()?);
+    let (remaining, bans, _) = known(&limiter)?;
+    assert_eq!((remaining, bans.len()), (17.into(), 1), "{}", limiter.log()?);
     Ok(())
 }

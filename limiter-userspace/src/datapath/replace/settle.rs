@@ -5,7 +5,7 @@ use std::mem;
 use tracing::warn;
 
 use super::{Previous, sieves::bring_back_counters};
-use crate::datapath::{Attachment, Datapath, DatapathError};
+use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, Pins};
 
 impl Datapath {
     /// The policy in force stays: what was before is forgotten.
@@ -70,6 +70,19 @@ impl Datapath {
             pins.remove_other_states(Some(self.state.generation()))?;
         }
         Ok(())
+    }
+
+    /// The pins and the links, if no policy was ever in force; or itself.
+    pub fn without_policy(self: Box<Self>) -> Result<(Pins, Vec<Attachment>), Box<Self>> {
+        match *self {
+            Self {
+                manifest: Manifest { generation: 0, .. },
+                pins: Some(pins),
+                attachments,
+                ..
+            } => Ok((pins, attachments)),
+            other => Err(Box::new(other)),
+        }
     }
 
     /// Detaches every program and removes every pin.
