@@ -117,9 +117,9 @@ impl Datapath {
         let Prepared { state, policy, .. } = prepared;
         let settings = prepared.manifest.settings;
         let maps = state.of(slot).or_else(|| self.state.of(slot));
-        let maps = maps.ok_or(DatapathError::Missing("maps for an interface"))?;
+        let maps = maps.ok_or(DatapathError::NoPolicy)?;
         let reputation = state.reputation().or_else(|| self.state.reputation());
-        let reputation = reputation.ok_or(DatapathError::Missing("maps of reputations"))?;
+        let reputation = reputation.ok_or(DatapathError::NoPolicy)?;
         let mut instance = prepare_over(maps, reputation, policy, slot, settings)?;
         let forwarding = match settings.log {
             LogLevel::Off => None,
