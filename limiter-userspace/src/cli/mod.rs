@@ -9,6 +9,7 @@ mod explain;
 mod lists;
 pub mod manual;
 mod offenders;
+mod pinned;
 mod refill;
 mod refund;
 mod reload;
@@ -143,7 +144,7 @@ impl Conversation<'_> {
             Some(datapath) => datapath,
             None => match client::ask(&self.with.control.socket, request.clone()) {
                 Err(not_running @ ClientError::NotRunning(_)) => {
-                    let Some(pins) = Pins::look(&self.with.pin) else {
+                    let Some(pins) = self.with.pins()? else {
                         return Err(not_running.into());
                     };
                     self.pinned.insert(adopt(pins, not_running)?)

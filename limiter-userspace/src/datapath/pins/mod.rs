@@ -15,6 +15,7 @@
 //! have their indices.
 
 mod document;
+mod look;
 mod manifest;
 mod namespace;
 
@@ -74,6 +75,14 @@ pub enum PinsError {
          there, or pin elsewhere with --pin=DIRECTORY"
     )]
     OtherNamespace(PathBuf),
+    /// Whoever looks may not.
+    #[error("cannot look into {path}: {source}: run as root (sudo limiter …)")]
+    Forbidden {
+        /// What cannot be looked into.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refused.
     #[error("cannot use {path} for pinning: {source}")]
     Path {
@@ -151,15 +160,6 @@ impl Pins {
         })
     }
 
-    /// Looks at a directory, whoever has it; `None`: nothing is pinned there.
-    #[must_use]
-    pub fn look(directory: &Path) -> Option<Self> {
-        directory.join(INTERFACES).is_dir().then(|| Self {
-            directory: directory.to_owned(),
-            lock: None,
-        })
-    }
-
     /// The directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
@@ -228,7 +228,7 @@ impl Pins {
             let of_interface = directory.join(index.to_string());
             let facts = of_interface.join(FACTS);
             let link = of_interface.join(LINK);
-            if !link.exists() {
+            if !link.try_exists().map_err(path_error(&link))? {
                 // Its making was cut short; there is no program either.
                 continue;
             }
@@ -273,7 +273,7 @@ impl Pins {
         for generation in numbers::<u64>(&directory)? {
             let of_policy = directory.join(generation.to_string());
             let path = of_policy.join(MANIFEST);
-            if !path.exists() {
+            if !path.try_exists().map_err(path_error(&path))? {
                 // Its making was cut short, before any program of it was used.
                 continue;
             }
@@ -379,10 +379,7 @@ fn version() -> String {
 
 /// Makes a directory, and those above it, in a BPF filesystem.
 fn make(path: &Path) -> Result<(), PinsError> {
-    let mut above = path;
-    while !above.exists() {
-        above = above.parent().unwrap_or(Path::new("/"));
-    }
+    let above = nearest(path)?;
     if !is_bpf(above).map_err(path_error(above))? {
         return Err(PinsError::NotBpf(path.to_owned()));
     }
@@ -391,6 +388,20 @@ fn make(path: &Path) -> Result<(), PinsError> {
         .mode(0o700)
         .create(path)
         .map_err(path_error(path))
+}
+
+/// The path itself, or the nearest above it that is there.
+fn nearest(path: &Path) -> Result<&Path, PinsError> {
+    let mut above = path;
+    while !above.try_exists().map_err(path_error(above))? {
+        above = above.parent().unwrap_or(Path::new("/"));
+    }
+    // A relative one is below where this process is.
+    Ok(if above == Path::new("") {
+        Path::new(".")
+    } else {
+        above
+    })
 }
 
 fn is_bpf(path: &Path) -> io::Result<bool> {
