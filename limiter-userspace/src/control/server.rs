@@ -116,7 +116,6 @@ impl Place {
 }
 
 impl Server {
-
     /// Answers requests, one a connection, until it is dropped. A client that is silent
     /// keeps no other waiting.
     pub async fn serve<A>(&self, answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static)

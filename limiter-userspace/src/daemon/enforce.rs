@@ -7,9 +7,7 @@ use tracing::{info, warn};
 
 use super::{Daemon, candidate::Candidate, confirm, memory, reload::ReloadError, state::Resumed};
 use crate::{
-    datapath::{
-        Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now,
-    },
+    datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now},
     guard,
     lists::ListRecord,
     policy::{CompiledPolicy, List, diff},

@@ -111,9 +111,7 @@ impl Datapath {
         let is_elsewhere = |attachment: &&Attachment| {
             let mut found = found.iter();
             names.contains(&attachment.interface)
-                && found.all(|found| {
-                    found.name != attachment.interface && !attachment.is_on(found)
-                })
+                && found.all(|found| found.name != attachment.interface && !attachment.is_on(found))
         };
         let attachments = self.attachments.iter().filter(is_elsewhere);
         attachments.filter_map(Attachment::as_interface).collect()
@@ -122,9 +120,8 @@ impl Datapath {
     /// Detaches from interfaces whose names others have that are limited; tells from which.
     pub fn detach_replaced(&mut self) -> Result<Vec<Noticed>, DatapathError> {
         let missing = self.missing();
-        let is_superfluous = |found: &mut Attachment| {
-            found.is_replaced && !missing.contains(&found.interface)
-        };
+        let is_superfluous =
+            |found: &mut Attachment| found.is_replaced && !missing.contains(&found.interface);
         let superfluous: Vec<_> = self.attachments.extract_if(.., is_superfluous).collect();
         let told = superfluous.iter().map(Attachment::noticed).collect();
         self.let_go(superfluous)?;

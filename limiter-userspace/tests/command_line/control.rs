@@ -118,7 +118,10 @@ fn another_daemon_has_the_socket() -> Result<()> {
 fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
     const MANY: usize = 12;
     let (scene, pair) = (Scene::new()?, pair()?);
-    fs::write(scene.path("limiter.yaml"), format!("interfaces: [never0]\n{GOOD}"))?;
+    fs::write(
+        scene.path("limiter.yaml"),
+        format!("interfaces: [never0]\n{GOOD}"),
+    )?;
     for round in 0..4 {
         let mut all = Vec::new();
         for _ in 0..MANY {

@@ -52,7 +52,10 @@ impl Scene {
             wait_for(|| Ok(program(namespace, name)?.is_none()))?;
         }
         let status = self.status()?;
-        ensure!(status["name"] == "wan0" && status["attached"] == true, "{status}");
+        ensure!(
+            status["name"] == "wan0" && status["attached"] == true,
+            "{status}"
+        );
         if let Some(pins) = &self.pins {
             let files = pins.files()?;
             let links = files.iter().filter(|file| file.ends_with("link")).count();
@@ -71,21 +74,27 @@ impl Scene {
 }
 
 fn make(namespace: &Namespace, name: &str) -> Result<()> {
-    namespace.ip(&["link", "add", name, "type", "veth"]).map(drop)
+    namespace
+        .ip(&["link", "add", name, "type", "veth"])
+        .map(drop)
 }
 
 #[test]
 fn a_name_that_another_interface_gets() -> Result<()> {
     for is_pinned in [false, true] {
         let scene = Scene::start(is_pinned)?;
-        scene.server.ip_batch("link set wan0 name old0\nlink add wan0 type veth\n")?;
+        scene
+            .server
+            .ip_batch("link set wan0 name old0\nlink add wan0 type veth\n")?;
         scene.assert_followed(Some((&scene.server, "old0")))?;
         scene.assert_told(&[
             "wan0 is another interface now",
             "detached from old0, which had the name wan0 before",
         ])?;
         // And back again, with another one in between: nothing of the former is in the way.
-        scene.server.ip_batch("link set wan0 name second0\nlink set old0 name wan0\n")?;
+        scene
+            .server
+            .ip_batch("link set wan0 name second0\nlink set old0 name wan0\n")?;
         scene.assert_followed(Some((&scene.server, "second0")))?;
     }
     Ok(())
@@ -99,10 +108,18 @@ fn an_interface_that_went_to_another_namespace() -> Result<()> {
         let path = elsewhere.path();
         // It is limited there for as long as nobody else has its name.
         scene.server.ip(&["link", "set", "wan0", "netns", &path])?;
-        wait_for(|| Ok(scene.limiter.log()?.contains("in another network namespace")))?;
+        wait_for(|| {
+            Ok(scene
+                .limiter
+                .log()?
+                .contains("in another network namespace"))
+        })?;
         ensure!(program(&elsewhere, "wan0")?.is_some());
         let status = scene.status()?;
-        ensure!(status["attached"] == true && status["elsewhere"] == true, "{status}");
+        ensure!(
+            status["attached"] == true && status["elsewhere"] == true,
+            "{status}"
+        );
         make(&scene.server, "wan0")?;
         scene.assert_followed(Some((&elsewhere, "wan0")))?;
     }
@@ -138,7 +155,10 @@ fn a_renamed_interface_is_limited_until_another_has_its_name() -> Result<()> {
         ensure!(scene.status()?["attached"] == true);
         scene.assert_told(&["wan0 is called old0 now"])?;
         let shown = scene.limiter.show(&["status"])?;
-        ensure!(shown.contains("wan0: attached in native mode since "), "{shown}");
+        ensure!(
+            shown.contains("wan0: attached in native mode since "),
+            "{shown}"
+        );
         ensure!(shown.contains("it is called old0 now"), "{shown}");
 
         scene.limiter.show(&["reload"])?;
@@ -170,17 +190,23 @@ fn two_interfaces_that_change_names() -> Result<()> {
     make(&server, "one0")?;
     make(&server, "two0")?;
     let configuration = format!("interfaces: [one0, two0]\n{GOOD}");
-    let limiter = Limiter::start(Path::new(BINARY), &server, &configuration, &["--metrics", "off"])?;
-    let before = (program(&server, "one0")?, program(&server, "two0")?);
-    server.ip_batch(
-        "link set one0 name x0\nlink set two0 name one0\nlink set x0 name two0\n",
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &server,
+        &configuration,
+        &["--metrics", "off"],
     )?;
+    let before = (program(&server, "one0")?, program(&server, "two0")?);
+    server.ip_batch("link set one0 name x0\nlink set two0 name one0\nlink set x0 name two0\n")?;
     // Whatever was seen in between, both have a program in the end, and nothing is left over.
     wait_for(|| {
         let both = limiter.status()?["interfaces"].clone();
         let is_well = |place: usize, name: &str| {
-            both[place]["attached"] == true && both[place]["renamed"].is_null()
-                && both.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name))
+            both[place]["attached"] == true
+                && both[place]["renamed"].is_null()
+                && both
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|one| one["name"] == name))
         };
         Ok(is_well(0, "one0") && is_well(1, "two0") && both.as_array().map(Vec::len) == Some(2))
     })?;
@@ -194,7 +220,9 @@ fn two_interfaces_that_change_names() -> Result<()> {
 fn a_name_that_another_interface_got_while_no_daemon_ran() -> Result<()> {
     let mut scene = Scene::start(true)?;
     scene.limiter.kill()?;
-    scene.server.ip_batch("link set wan0 name old0\nlink add wan0 type veth\n")?;
+    scene
+        .server
+        .ip_batch("link set wan0 name old0\nlink add wan0 type veth\n")?;
     // What is pinned is on the former one.
     let status = scene.status()?;
     ensure!(status["attached"] == false, "{status}");
@@ -203,7 +231,10 @@ fn a_name_that_another_interface_got_while_no_daemon_ran() -> Result<()> {
     let pins = scene.pins.as_ref().context("pins")?;
     let shown = shown.arg("--pin").arg(pins.path()).output()?;
     let shown = String::from_utf8(shown.stdout)?;
-    ensure!(shown.contains("wan0: NOT attached: another interface has the name now"), "{shown}");
+    ensure!(
+        shown.contains("wan0: NOT attached: another interface has the name now"),
+        "{shown}"
+    );
     scene.limiter.restart()?;
     scene.assert_followed(Some((&scene.server, "old0")))
 }

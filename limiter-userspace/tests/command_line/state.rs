@@ -55,8 +55,19 @@ impl Scene {
         fs::write(&configuration, text).expect("the directory is there");
         let mut command = self.pair.server.command("setpriv");
         command
-            .args(["--bounding-set=-dac_override,-dac_read_search", BINARY, "run"])
-            .args(["-i", SERVER_INTERFACE, "--metrics", "off", "--log-format", "human"])
+            .args([
+                "--bounding-set=-dac_override,-dac_read_search",
+                BINARY,
+                "run",
+            ])
+            .args([
+                "-i",
+                SERVER_INTERFACE,
+                "--metrics",
+                "off",
+                "--log-format",
+                "human",
+            ])
             .arg("--config")
             .arg(configuration)
             .arg("--socket")
@@ -266,8 +277,10 @@ fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     let limiter = scene.start("{}", LIMITS)?;
     let log = limiter.log()?;
     ensure!(
-        log.contains("state.not-restored-1: it cannot be read: it is a named pipe, not a file; every \
-                      bucket begins full"),
+        log.contains(
+            "state.not-restored-1: it cannot be read: it is a named pipe, not a file; every \
+                      bucket begins full"
+        ),
         "{log}"
     );
     assert_eq!(remaining(&limiter)?, 20);
@@ -284,7 +297,10 @@ fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     let mut lines = Vec::new();
     for line in told.lines() {
         lines.push(line?);
-        if lines.iter().any(|line| line.contains("the state is saved to ")) {
+        if lines
+            .iter()
+            .any(|line| line.contains("the state is saved to "))
+        {
             break;
         }
     }

@@ -27,7 +27,7 @@ const COMMANDS: [&[&str]; 14] = [
     &["ban", "192.0.2.1"],
     &["unban", "192.0.2.1"],
     &["sieve"],
-    &["stats"],
+    &["stats", "--flat"],
     &["reset", "--all"],
 ];
 
@@ -36,7 +36,10 @@ fn prepare(scene: &Scene) -> Result<PathBuf> {
     fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
     let copy = scene.path("limiter");
     fs::copy(BINARY, &copy)?;
-    fs::set_permissions(scene.path("limiter.yaml"), fs::Permissions::from_mode(0o644))?;
+    fs::set_permissions(
+        scene.path("limiter.yaml"),
+        fs::Permissions::from_mode(0o644),
+    )?;
     Ok(copy)
 }
 
@@ -96,9 +99,7 @@ fn pins_that_are_hidden() -> Result<()> {
         let copy = copy.clone();
         move || {
             let mut command = server.command("unshare");
-            command
-                .args(["--mount", "sh", "-c", mount])
-                .arg(&copy);
+            command.args(["--mount", "sh", "-c", mount]).arg(&copy);
             command
         }
     };
@@ -181,10 +182,16 @@ fn buckets_of_what_is_pinned_are_reset() -> Result<()> {
     succeed(pinned.with_pins("reset").arg("10.77.0.2"))?;
     ensure!(pinned.remaining("PacketsPerIPAddress", "10.77.0.2")? == 10);
     for (command, expected) in [
-        ("reload", "no daemon is running, and it takes one to do that: what is pinned in … is \
-                    enforced all the same, and `limiter run --pin` takes it over"),
-        ("confirm", "no daemon is running, and it takes one to do that: what is pinned in … is \
-                    enforced all the same, and `limiter run --pin` takes it over"),
+        (
+            "reload",
+            "no daemon is running, and it takes one to do that: what is pinned in … is \
+                    enforced all the same, and `limiter run --pin` takes it over",
+        ),
+        (
+            "confirm",
+            "no daemon is running, and it takes one to do that: what is pinned in … is \
+                    enforced all the same, and `limiter run --pin` takes it over",
+        ),
     ] {
         assert_fails(&mut pinned.with_pins(command), &[expected])?;
     }

@@ -116,7 +116,9 @@ fn known(limiter: &Limiter) -> Result<(Value, Vec<String>, Value)> {
 }
 
 fn is_nobody(entries: &Value) -> bool {
-    entries.as_array().is_none_or(|lists| lists.iter().all(|list| *list == 0))
+    entries
+        .as_array()
+        .is_none_or(|lists| lists.iter().all(|list| *list == 0))
 }
 
 fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<()> {
@@ -147,14 +149,20 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
         let status = limiter.status()?;
         ensure!(status["interfaces"][0]["attached"] == false, "{status}");
         let (remaining, banned, known) = known(&limiter)?;
-        assert_eq!((remaining, banned.len(), &known), (5.into(), bans, &entries));
+        assert_eq!(
+            (remaining, banned.len(), &known),
+            (5.into(), bans, &entries)
+        );
         if bans == 1 {
             limiter.show(&["ban", BANNED_LATER])?;
         }
         // The sweep over bans comes every second.
         std::thread::sleep(std::time::Duration::from_millis(1500));
         let log = limiter.log()?;
-        ensure!(!log.contains("no maps") && !log.contains("cannot forget"), "{log}");
+        ensure!(
+            !log.contains("no maps") && !log.contains("cannot forget"),
+            "{log}"
+        );
         if is_pinned {
             // A crash, too: what is pinned is gone on with.
             limiter.kill()?;
@@ -199,7 +207,8 @@ fn buckets_of_an_interface_that_is_not_there() -> Result<()> {
 fn a_first_start_that_was_cut_short_does_not_stand_for_the_state() -> Result<()> {
     let scene = Scene::new("{}", true)?;
     // Another limit is the first.
-    let limiter = scene.start_with("Abuse: {id: total, cost: packets, burst: 9, count: 1, period: 1s}")?;
+    let limiter =
+        scene.start_with("Abuse: {id: total, cost: packets, burst: 9, count: 1, period: 1s}")?;
     scene.appear(&limiter)?;
     limiter.show(&["ban", BANNED])?;
     scene.send(&limiter, SOURCE, 3, "within_limits")?;
@@ -220,6 +229,11 @@ fn a_first_start_that_was_cut_short_does_not_stand_for_the_state() -> Result<()>
     std::fs::write(&state, saved)?;
     limiter.restart_with(&arguments)?;
     let (remaining, bans, _) = known(&limiter)?;
-    assert_eq!((remaining, bans.len()), (17.into(), 1), "{}", limiter.log()?);
+    assert_eq!(
+        (remaining, bans.len()),
+        (17.into(), 1),
+        "{}",
+        limiter.log()?
+    );
     Ok(())
 }

@@ -24,10 +24,7 @@ use std::{
     ffi::CString,
     fs::{self, File},
     io,
-    os::unix::{
-        ffi::OsStrExt as _,
-        fs::DirBuilderExt as _,
-    },
+    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
     path::{Path, PathBuf},
 };
 
@@ -35,8 +32,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use self::{document::DocumentError, manifest::Manifest};
 pub(super) use self::namespace::NetworkNamespace;
+pub use self::{document::DocumentError, manifest::Manifest};
 use super::{attach::AttachedMode, link::Link, program::Program};
 
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the

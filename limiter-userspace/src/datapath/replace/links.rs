@@ -3,9 +3,7 @@
 use std::{collections::BTreeMap, mem};
 
 use super::Made;
-use crate::datapath::{
-    Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program,
-};
+use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program};
 
 /// What a switch has left.
 pub(super) struct Switched {
@@ -150,7 +148,10 @@ impl Datapath {
     }
 
     /// Detaches, and forgets what was counted for the interfaces, and what they owe.
-    pub(in crate::datapath) fn let_go(&mut self, attachments: Vec<Attachment>) -> Result<(), DatapathError> {
+    pub(in crate::datapath) fn let_go(
+        &mut self,
+        attachments: Vec<Attachment>,
+    ) -> Result<(), DatapathError> {
         self.unpin(&attachments)?;
         let mut slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
         // From here on nothing is counted for them any more.

@@ -12,8 +12,7 @@ use std::{collections::BTreeMap, mem};
 
 use super::{
     Attachment, Datapath, DatapathError, Manifest, Noticed, ReputationMaps, Restored,
-    interface::Interface,
-    log::Forwarding, pins::Pins, program::Program, state::State,
+    interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
 };
 use crate::{policy::CompiledPolicy, state::SetDebts};
 

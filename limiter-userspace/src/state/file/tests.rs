@@ -385,7 +385,10 @@ fn what_is_no_file_is_left_alone() {
             )
         );
         let error = file.save(&of_table()).unwrap_err().to_string();
-        assert_eq!(error, format!("cannot write the state file {path}: it is {what}, not a file"));
+        assert_eq!(
+            error,
+            format!("cannot write the state file {path}: it is {what}, not a file")
+        );
         assert_eq!(names(&directory), ["state"], "nothing unfinished stays");
     };
     fs::create_dir(file.path()).unwrap();
@@ -395,7 +398,10 @@ fn what_is_no_file_is_left_alone() {
     refuse("a socket", "others may need it: name a file");
     drop(socket);
     fs::remove_file(file.path()).unwrap();
-    let made = Command::new("mknod").arg(file.path()).args(["c", "1", "3"]).status();
+    let made = Command::new("mknod")
+        .arg(file.path())
+        .args(["c", "1", "3"])
+        .status();
     assert!(made.unwrap().success(), "it takes root");
     refuse("a device", "others may need it: name a file");
 
@@ -423,7 +429,9 @@ fn what_cannot_be_read_is_set_aside() {
             "the state file {path} is set aside as {path}.not-restored-{number}: it cannot be read: {why}"
         );
         assert_eq!(error, expected);
-        let aside = directory.path().join(format!("state.not-restored-{number}"));
+        let aside = directory
+            .path()
+            .join(format!("state.not-restored-{number}"));
         assert_eq!(fs::symlink_metadata(aside).unwrap().file_type(), kind);
         assert_eq!(file.load().unwrap(), None);
         file.save(&of_table()).unwrap();
@@ -442,12 +450,18 @@ fn what_cannot_be_read_is_set_aside() {
     link("nowhere");
     for _ in 0..2 {
         let error = file.load().unwrap_err().to_string();
-        assert!(error.contains("there are 3 already: remove, or restore, "), "{error}");
+        assert!(
+            error.contains("there are 3 already: remove, or restore, "),
+            "{error}"
+        );
         file.save(&of_table()).unwrap_err();
     }
     fs::remove_file(directory.path().join("state.not-restored-2")).unwrap();
     let error = file.load().unwrap_err().to_string();
-    assert!(error.contains("is set aside as ") && error.contains("-restored-4: "), "{error}");
+    assert!(
+        error.contains("is set aside as ") && error.contains("-restored-4: "),
+        "{error}"
+    );
 }
 
 /// The file is where the link leads to, and stays there.
@@ -461,8 +475,14 @@ fn a_link_is_followed() {
     assert_eq!(file.load().unwrap(), Some(of_hash()));
     file.save(&of_table()).unwrap();
     assert!(file.path().is_symlink());
-    assert_eq!(format::decode(&fs::read(real).unwrap()).unwrap(), of_table());
-    assert_eq!((names(&directory), names(&elsewhere)), (vec!["state".into()], vec!["real".into()]));
+    assert_eq!(
+        format::decode(&fs::read(real).unwrap()).unwrap(),
+        of_table()
+    );
+    assert_eq!(
+        (names(&directory), names(&elsewhere)),
+        (vec!["state".into()], vec!["real".into()])
+    );
 }
 
 #[test]
