@@ -6,23 +6,20 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
-use super::{ControlArgs, OutputArgs, print_json};
-use crate::control::{
-    client::ask,
-    protocol::{Answer, Request},
-};
+use super::{OutputArgs, ReadArgs, print_json};
+use crate::control::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct ConfirmArgs {
     #[command(flatten)]
-    control: ControlArgs,
+    read: ReadArgs,
 
     #[command(flatten)]
     output: OutputArgs,
 }
 
 pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
-    let Answer::Confirmed { generation } = ask(&args.control.socket, Request::Confirm)? else {
+    let Answer::Confirmed { generation } = args.read.ask_daemon(Request::Confirm)? else {
         bail!("the daemon answered something else than was asked");
     };
     if args.output.json {

@@ -49,10 +49,13 @@ pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
             Detached::Daemon
         }
         Ok(_) => bail!("the daemon answered something else than was asked"),
-        Err(ClientError::NotRunning(_)) if Pins::look(directory).is_none() => Detached::Nothing,
         Err(ClientError::NotRunning(_)) => {
-            Pins::take(directory)?.remove_all()?;
-            Detached::Pins
+            if args.read.pins()?.is_some() {
+                Pins::take(directory)?.remove_all()?;
+                Detached::Pins
+            } else {
+                Detached::Nothing
+            }
         }
         Err(error) => return Err(error.into()),
     };

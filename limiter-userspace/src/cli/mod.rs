@@ -9,6 +9,7 @@ mod explain;
 mod lists;
 pub mod manual;
 mod offenders;
+mod pinned;
 mod refill;
 mod refund;
 mod reload;
@@ -41,7 +42,7 @@ use crate::{
     },
     daemon,
     datapath::{
-        Adopted, Datapath,
+        Adopted, Datapath, interface,
         pins::{DEFAULT_DIRECTORY, Pins},
     },
 };
@@ -143,7 +144,7 @@ impl Conversation<'_> {
             Some(datapath) => datapath,
             None => match client::ask(&self.with.control.socket, request.clone()) {
                 Err(not_running @ ClientError::NotRunning(_)) => {
-                    let Some(pins) = Pins::look(&self.with.pin) else {
+                    let Some(pins) = self.with.pins()? else {
                         return Err(not_running.into());
                     };
                     self.pinned.insert(adopt(pins, not_running)?)
@@ -167,7 +168,11 @@ fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
              `limiter run --pin` takes it over, `limiter detach` removes it",
             pins.directory().display()
         ),
-        Adopted::Datapath(datapath, _) => Ok(*datapath),
+        Adopted::Datapath(mut datapath, _) => {
+            // No daemon is there to see which interface has which name.
+            datapath.observe(&interface::list_now()?);
+            Ok(*datapath)
+        }
     }
 }
 

@@ -5,21 +5,22 @@ use std::io::{self, Write};
 use anyhow::bail;
 
 use super::{
-    ControlArgs, OutputArgs, print_json,
+    OutputArgs, ReadArgs, print_json,
     render::{count, counted, table_without},
 };
-use crate::control::{
-    client::ask,
-    protocol::{Answer, RefillList, Request},
+use crate::{
+    control::protocol::{Answer, RefillList, Request},
+    daemon,
 };
 
-/// Asks the daemon and tells what it has done.
+/// Asks the daemon, or does it to what is pinned, and tells what was done.
 pub(super) fn refill(
-    control: &ControlArgs,
+    read: &ReadArgs,
     output: &OutputArgs,
-    request: Request,
+    request: &Request,
 ) -> anyhow::Result<()> {
-    let Answer::Refilled(list) = ask(&control.socket, request)? else {
+    let answer = read.change(request, |pinned| Ok(daemon::look(pinned, request)))?;
+    let Answer::Refilled(list) = answer else {
         bail!("the daemon answered something else than was asked");
     };
     if output.json {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use clap::Args;
 
-use super::{ControlArgs, OutputArgs, refill::refill};
+use super::{OutputArgs, ReadArgs, refill::refill};
 use crate::control::protocol::{RefundQuery, Request};
 
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(super) struct RefundArgs {
     cost: u64,
 
     #[command(flatten)]
-    control: ControlArgs,
+    read: ReadArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -34,5 +34,5 @@ pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
         limit: args.limit,
         cost: args.cost,
     };
-    refill(&args.control, &args.output, Request::Refund(query))
+    refill(&args.read, &args.output, &Request::Refund(query))
 }

@@ -6,11 +6,10 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    ControlArgs, OutputArgs, print_json,
+    OutputArgs, ReadArgs, print_json,
     render::{counted, duration},
 };
 use crate::control::{
-    client::ask,
     protocol::{Answer, Reloaded, Request},
     settings::SettingDiff,
 };
@@ -18,14 +17,14 @@ use crate::control::{
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
     #[command(flatten)]
-    control: ControlArgs,
+    read: ReadArgs,
 
     #[command(flatten)]
     output: OutputArgs,
 }
 
 pub(super) fn reload(args: &ReloadArgs) -> anyhow::Result<()> {
-    let Answer::Reloaded(reloaded) = ask(&args.control.socket, Request::Reload)? else {
+    let Answer::Reloaded(reloaded) = args.read.ask_daemon(Request::Reload)? else {
         bail!("the daemon answered something else than was asked");
     };
     if args.output.json {

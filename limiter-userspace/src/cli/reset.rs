@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 
-use super::{ControlArgs, OutputArgs, refill::refill};
+use super::{OutputArgs, ReadArgs, refill::refill};
 use crate::control::protocol::{Request, ResetQuery, Whose};
 
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(super) struct ResetArgs {
     limit: Option<String>,
 
     #[command(flatten)]
-    control: ControlArgs,
+    read: ReadArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -53,7 +53,7 @@ pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
         whose: args.whose.unwrap_or(Whose::All),
         limit: args.limit,
     };
-    refill(&args.control, &args.output, Request::Reset(query))
+    refill(&args.read, &args.output, &Request::Reset(query))
 }
 
 #[cfg(test)]

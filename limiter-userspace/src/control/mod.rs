@@ -5,6 +5,7 @@
 
 pub mod bans;
 pub mod client;
+mod lock;
 pub mod protocol;
 pub mod server;
 pub mod settings;

@@ -269,6 +269,15 @@ pub struct InterfaceStatus {
     pub mode: Option<String>,
     /// Whether the program is on it now; it is again when one that has vanished appears.
     pub attached: bool,
+    /// What it is called now, if that is another name.
+    #[serde(default)]
+    pub renamed: Option<String>,
+    /// Whether it is in another network namespace now.
+    #[serde(default)]
+    pub elsewhere: bool,
+    /// Whether another interface has the name now, which is not limited yet.
+    #[serde(default)]
+    pub replaced: bool,
     /// When the program was attached.
     pub since: Option<Timestamp>,
     /// Why native mode was not had, when it was wished for.

@@ -1,11 +1,12 @@
 //! The daemon's side of the control channel.
 
 use std::{
+    ffi::OsString,
     fs, io,
     os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use thiserror::Error;
@@ -13,17 +14,26 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
     sync::Semaphore,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tracing::debug;
 
-use super::protocol::{Answer, MAX_REQUEST, Request, VERSION, Versioned};
+use super::{
+    lock::Lock,
+    protocol::{Answer, MAX_REQUEST, Request, VERSION, Versioned},
+};
 
 /// How long a client may take to state its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many clients are served at once.
 const MAX_CLIENTS: usize = 16;
+
+/// How long a daemon that is about to end, or to answer, is waited for.
+const TURN: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether that is so.
+const PACE: Duration = Duration::from_millis(20);
 
 /// The socket could not be made.
 #[derive(Debug, Error)]
@@ -34,6 +44,12 @@ pub enum ServerError {
          one a socket of its own with --socket"
     )]
     AlreadyRunning(PathBuf),
+    /// Another daemon has it, and does not answer.
+    #[error(
+        "another limiter is starting, or ending, with the control socket {0}: wait for it, or give \
+         this one a socket of its own with --socket"
+    )]
+    Taken(PathBuf),
     /// The system refused.
     #[error("cannot listen at {path}: {source}")]
     Listen {
@@ -48,20 +64,58 @@ pub enum ServerError {
 pub struct Server {
     listener: UnixListener,
     path: PathBuf,
+    /// The last to go.
+    _lock: Lock,
+}
+
+/// A place for a control socket, which nobody else has until this value is gone, or the server that
+/// was made of it.
+pub struct Place {
+    path: PathBuf,
+    lock: Lock,
+}
+
+impl Place {
+    /// Takes it, unless another daemon has it.
+    pub async fn take(path: &Path) -> Result<Self, ServerError> {
+        let refused = |source| ServerError::Listen {
+            path: path.to_owned(),
+            source,
+        };
+        make_directory(path).map_err(refused)?;
+        let began = Instant::now();
+        loop {
+            let lock = Lock::take(path).map_err(refused)?;
+            // Whether or not there is a lock: that of a daemon of before had none.
+            if UnixStream::connect(path).await.is_ok() {
+                return Err(ServerError::AlreadyRunning(path.to_owned()));
+            }
+            if let Some(lock) = lock {
+                let path = path.to_owned();
+                return Ok(Self { path, lock });
+            }
+            if began.elapsed() > TURN {
+                return Err(ServerError::Taken(path.to_owned()));
+            }
+            sleep(PACE).await;
+        }
+    }
+
+    /// Listens there, for root alone. A socket that nobody answers at is replaced.
+    pub fn listen(self) -> Result<Server, ServerError> {
+        let Self { path, lock } = self;
+        match listen(&path) {
+            Ok(listener) => Ok(Server {
+                listener,
+                path,
+                _lock: lock,
+            }),
+            Err(source) => Err(ServerError::Listen { path, source }),
+        }
+    }
 }
 
 impl Server {
-    /// Listens at `path`, for root alone. A socket that nobody answers at is replaced.
-    pub async fn bind(path: &Path) -> Result<Self, ServerError> {
-        if UnixStream::connect(path).await.is_ok() {
-            return Err(ServerError::AlreadyRunning(path.to_owned()));
-        }
-        bind(path).map_err(|source| ServerError::Listen {
-            path: path.to_owned(),
-            source,
-        })
-    }
-
     /// Answers requests, one a connection, until it is dropped. A client that is silent
     /// keeps no other waiting.
     pub async fn serve<A>(&self, answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static)
@@ -83,7 +137,7 @@ impl Server {
                 Err(error) => {
                     // Out of descriptors, most likely: do not spin on it.
                     debug!("control socket: {error}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    sleep(Duration::from_millis(100)).await;
                 }
             }
         }
@@ -97,7 +151,7 @@ impl Drop for Server {
     }
 }
 
-fn bind(path: &Path) -> io::Result<Server> {
+fn make_directory(path: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent()
         && !directory.as_os_str().is_empty()
     {
@@ -106,17 +160,20 @@ fn bind(path: &Path) -> io::Result<Server> {
             .mode(0o755)
             .create(directory)?;
     }
+    Ok(())
+}
+
+fn listen(path: &Path) -> io::Result<UnixListener> {
     make_way(path)?;
     // Bound under another name first: at no moment can anyone else open the socket.
-    let unfinished = path.with_extension("unfinished");
+    let mut unfinished = OsString::from(path);
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
     make_way(&unfinished)?;
     let listener = UnixListener::bind(&unfinished)?;
     fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
     fs::rename(&unfinished, path)?;
-    Ok(Server {
-        listener,
-        path: path.to_owned(),
-    })
+    Ok(listener)
 }
 
 /// Removes a socket that a daemon left behind; anything else is somebody's, and stays.

@@ -14,7 +14,7 @@ use crate::{
         Answer, BansStatus, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
     },
-    datapath::{Attachment, Datapath, DatapathError, Holding, wall_clock_now},
+    datapath::{Attachment, Datapath, DatapathError, Holding, Present, wall_clock_now},
     lists::Extents,
     policy::Limit,
     reputation::pressure::Measured,
@@ -130,6 +130,9 @@ fn status(
                 name: name.clone(),
                 mode: None,
                 attached: false,
+                renamed: None,
+                elsewhere: false,
+                replaced: false,
                 since: None,
                 fell_back: None,
             }))
@@ -164,7 +167,13 @@ fn interface_status(attachment: &Attachment) -> InterfaceStatus {
     InterfaceStatus {
         name: attachment.interface.clone(),
         mode: Some(attachment.mode.name().to_owned()),
-        attached: attachment.exists(),
+        attached: attachment.is_attached(),
+        renamed: match &attachment.present {
+            Present::Renamed(name) => Some(name.clone()),
+            Present::Named | Present::Elsewhere => None,
+        },
+        elsewhere: attachment.present == Present::Elsewhere,
+        replaced: attachment.is_replaced,
         since: Some(attachment.since),
         fell_back: attachment.fell_back.clone(),
     }

@@ -7,11 +7,7 @@ use tracing::{info, warn};
 
 use super::{Daemon, candidate::Candidate, confirm, memory, reload::ReloadError, state::Resumed};
 use crate::{
-    datapath::{
-        Attachment, DatapathError, LogLevel, Manifest, Previous, Restored,
-        interface::{self, Interface},
-        wall_clock_now,
-    },
+    datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now},
     guard,
     lists::ListRecord,
     policy::{CompiledPolicy, List, diff},
@@ -25,7 +21,14 @@ pub(super) async fn put_in_force(
     candidate: Candidate,
     resumed: Option<Resumed>,
 ) -> Result<Vec<String>, ReloadError> {
-    for name in &candidate.looked.missing {
+    let elsewhere = {
+        let names = &candidate.interfaces;
+        daemon
+            .datapath()
+            .limited_elsewhere(names, &candidate.looked.found)
+    };
+    let missing = candidate.looked.missing.iter();
+    for name in missing.filter(|name| elsewhere.iter().all(|found| found.name != **name)) {
         warn!(
             interface = name.as_str(),
             "{name} is not there: it is limited as soon as it appears"
@@ -82,6 +85,7 @@ fn apply(
             state: datapath.manifest().state,
             loaded_at: wall_clock_now(),
             interfaces,
+            slots: BTreeMap::new(),
             mode: daemon.options.mode.unwrap_or(config.mode),
             settings: datapath.settings().with(&config, log),
             policy: config.policy,
@@ -89,7 +93,9 @@ fn apply(
             names,
             units: policy.units.clone(),
         };
-        datapath.prepare(manifest, policy, &looked.found)?
+        let mut interfaces = looked.found;
+        interfaces.extend(datapath.limited_elsewhere(&manifest.interfaces, &interfaces));
+        datapath.prepare(manifest, policy, &interfaces)?
     };
     if let Some(resumed) = resumed {
         resumed.restore(&prepared)?;
@@ -104,10 +110,9 @@ pub(super) async fn put_lists_in_force(
     lists: Vec<List>,
     records: Vec<ListRecord>,
 ) -> Result<(), ReloadError> {
-    let links = interface::list().await?;
     let before = sizes(&daemon.datapath().manifest().policy.lists);
     let to_apply = Arc::clone(daemon);
-    let previous = spawn_blocking(move || apply_lists(&to_apply, lists, records, &links));
+    let previous = spawn_blocking(move || apply_lists(&to_apply, lists, records));
     let previous = previous.await??;
     daemon.datapath_mut().settle(previous)?;
     let policy = {
@@ -146,7 +151,6 @@ fn apply_lists(
     daemon: &Daemon,
     lists: Vec<List>,
     records: Vec<ListRecord>,
-    links: &[Interface],
 ) -> Result<Previous, ReloadError> {
     let prepared = {
         let datapath = daemon.datapath();
@@ -160,16 +164,7 @@ fn apply_lists(
         manifest.policy.lists = lists;
         let policy = CompiledPolicy::with_units(&manifest.policy, &manifest.units)?;
         manifest.units = policy.units.clone();
-        // By their indices: one may have another name by now.
-        let attached = datapath.attachments().iter().filter_map(|attachment| {
-            let link = links.iter().find(|link| link.index == attachment.index)?;
-            Some(Interface {
-                name: attachment.interface.clone(),
-                ..link.clone()
-            })
-        });
-        let attached: Vec<_> = attached.collect();
-        datapath.prepare(manifest, policy, &attached)?
+        datapath.prepare(manifest, policy, &datapath.limited())?
     };
     Ok(daemon.datapath_mut().apply(prepared)?)
 }

@@ -26,7 +26,11 @@ impl Found {
         match Datapath::adopt(Pins::take(directory)?)? {
             Adopted::Datapath(mut datapath, previous) => {
                 go_back(&mut datapath, previous.map(|previous| *previous))?;
-                Ok(Self::Datapath(datapath))
+                Ok(match datapath.without_policy() {
+                    // A first start that was cut short stands for nothing that was saved before.
+                    Ok((pins, attachments)) => Self::Links(pins, attachments),
+                    Err(datapath) => Self::Datapath(datapath),
+                })
             }
             Adopted::Links(pins, attachments) => {
                 for version in pins.other_versions()? {

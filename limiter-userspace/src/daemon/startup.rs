@@ -6,7 +6,7 @@ use std::{io, mem, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use thiserror::Error;
 use tokio::sync::mpsc;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::{
     Daemon,
@@ -20,9 +20,9 @@ use super::{
 };
 use crate::{
     config::{self, AttachMode, Feeds},
-    control::server::{Server, ServerError},
+    control::server::{Place, Server, ServerError},
     datapath::{
-        DatapathError, LogLevel, Settings,
+        Attachment, DatapathError, LogLevel, Settings,
         interface::InterfaceError,
         pins::PinsError,
         preflight::{self, PreflightError},
@@ -111,11 +111,11 @@ pub(super) struct Started {
 }
 
 pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
+    preflight::check()?;
+    // Before anything else is touched: whoever is refused has not even set a state file aside.
+    let place = Place::take(&options.socket).await?;
     let found = match &options.pin {
-        Some(directory) => {
-            preflight::check()?;
-            Found::take_over(directory)?
-        }
+        Some(directory) => Found::take_over(directory)?,
         None => Found::Nothing,
     };
     // Before it is read: no change is missed.
@@ -128,13 +128,12 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     } = Beginning::read(&options, found.known(), &found.feeds())?;
     files.replace(read.files().iter().cloned());
     let interfaces = read.interface_names(&options)?;
-    preflight::check()?;
     let mut candidate = read.check(interfaces, &found.program_ids()).await?;
     if !options.interfaces.is_empty() && found.known().is_none() {
         // Who takes over what is pinned has been started before, with names that were right.
         candidate.all_there()?;
     }
-    let control = Server::bind(&options.socket).await?;
+    let control = place.listen()?;
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
         Some(address) => Some(
@@ -188,18 +187,20 @@ impl Beginning {
         let mut resumed = None;
         let read = Read::load(&options.config, feeds, |config| {
             state = config.state.clone().map(StateKeeper::new);
-            pinned.unwrap_or_else(|| {
-                resumed = state.as_ref().and_then(Resumed::load);
-                resumed.as_ref().map(Resumed::known).unwrap_or_default()
-            })
+            if let Some(pinned) = pinned {
+                state.as_ref().inspect(|state| Resumed::pass_over(state));
+                return pinned;
+            }
+            resumed = state.as_ref().and_then(Resumed::load);
+            resumed.as_ref().map(Resumed::known).unwrap_or_default()
         });
-        let read = match (read, &resumed) {
-            (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(_)) => {
-                warn!(
-                    "the state cannot be gone on with: {error}; every bucket begins full, and nobody is \
-                     banned"
-                );
-                resumed = None;
+        let read = match (read, &state) {
+            (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(state))
+                if resumed.is_some() =>
+            {
+                if let Some(resumed) = resumed.take() {
+                    resumed.refuse(state, error.to_string());
+                }
                 Read::load(&options.config, feeds, |_| Known::default())?
             }
             (read, _) => read?,
@@ -215,8 +216,14 @@ impl Beginning {
 fn announce(daemon: &Daemon) {
     let datapath = daemon.datapath();
     let policy = &datapath.manifest().policy;
+    // What is not there yet was told by name.
+    let begun = if datapath.attachments().iter().any(Attachment::is_attached) {
+        "enforcing the policy"
+    } else {
+        "the policy is ready, but no interface is attached to yet"
+    };
     info!(
-        "enforcing the policy (limits: {}, overrides: {}); control socket {}{}{}",
+        "{begun} (limits: {}, overrides: {}); control socket {}{}{}",
         policy.limits.len(),
         policy.override_count(),
         daemon.options.socket.display(),

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     DatapathError,
+    follow::Present,
     interface::Interface,
     link::Link,
     log::Forwarding,
-    pins::{Facts, PinnedInterface, PinsError, network_namespace},
+    pins::{Facts, NetworkNamespace, PinnedInterface, PinsError},
     program::Program,
 };
 use crate::config::AttachMode;
@@ -39,10 +40,17 @@ impl AttachedMode {
 /// A program on an interface. Dropping it detaches the program, unless its link is pinned.
 #[derive(Debug)]
 pub struct Attachment {
-    /// The interface's name when it was attached to.
+    /// The name by which an operator means the interface.
     pub interface: String,
-    /// The interface's index, which no other interface gets while the machine runs.
+    /// The interface's index when it was attached to: pins go by it. One that was moved to another
+    /// network namespace may have another index there, and another interface may have this one.
     pub index: u32,
+    /// What the interface is called by now.
+    pub present: Present,
+    /// Another interface has the name by now: that is the one that is meant.
+    pub is_replaced: bool,
+    /// Whether the name and the index are of this process's network namespace.
+    pub(super) is_here: bool,
     /// The block of reason counters.
     pub slot: u32,
     /// The mode in which it runs.
@@ -83,6 +91,9 @@ impl Attachment {
         Ok(Self {
             interface: interface.name.clone(),
             index: interface.index,
+            present: Present::Named,
+            is_replaced: false,
+            is_here: true,
             slot,
             mode,
             fell_back,
@@ -96,9 +107,14 @@ impl Attachment {
     /// One whose link is pinned, with the program that it holds.
     pub(super) fn of_pinned(pinned: PinnedInterface, program: Option<Program>) -> Self {
         let PinnedInterface { index, facts, link } = pinned;
+        let namespace = NetworkNamespace::of(&facts);
+        let is_here = NetworkNamespace::current().is_ok_and(|current| namespace.is(&current));
         Self {
+            is_here,
             interface: facts.name,
             index,
+            present: Present::Named,
+            is_replaced: false,
             slot: facts.slot,
             mode: facts.mode,
             fell_back: facts.fell_back,
@@ -111,8 +127,10 @@ impl Attachment {
 
     /// What is pinned beside the link.
     pub(super) fn facts(&self) -> Result<Facts, PinsError> {
+        let NetworkNamespace { inode, cookie } = NetworkNamespace::current()?;
         Ok(Facts {
-            namespace: network_namespace()?,
+            namespace: inode,
+            cookie,
             name: self.interface.clone(),
             slot: self.slot,
             mode: self.mode,
@@ -141,10 +159,39 @@ impl Attachment {
         (info.interface != 0).then_some(info.program)
     }
 
-    /// Whether the program is on the interface; it may have vanished.
+    /// Whether the program is on an interface; that may have vanished.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.program_id().is_some()
+    }
+
+    /// Whether the interface that is meant is limited by it.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.exists() && !self.is_replaced
+    }
+
+    /// Whether its program is on that interface. Names and indices change hands; but each interface
+    /// has a program of its own, whose number no other program gets.
+    #[must_use]
+    pub fn is_on(&self, interface: &Interface) -> bool {
+        let on_interface = interface.xdp_program.map(|(id, _)| id);
+        on_interface.is_some() && on_interface == self.program_id()
+    }
+
+    /// The interface that its program is on, as it is meant, whatever its name is; `None`: it has
+    /// vanished.
+    pub(super) fn as_interface(&self) -> Option<Interface> {
+        let hook = match self.mode {
+            AttachedMode::Native => "xdpdrv",
+            AttachedMode::Generic => "xdpgeneric",
+        };
+        Some(Interface {
+            name: self.interface.clone(),
+            index: self.index,
+            mtu: 0,
+            xdp_program: Some((self.program_id()?, hook)),
+        })
     }
 }
 

@@ -42,6 +42,9 @@ pub enum DatapathError {
     /// The kernel refused the object or its maps.
     #[error("the kernel refused the maps of the XDP program: {}", chain(.0))]
     Load(#[source] EbpfError),
+    /// There are no maps yet.
+    #[error("no policy was ever in force, so that there is nothing to look at or to change")]
+    NoPolicy,
     /// The object lacks something that this binary expects of it.
     #[error("the XDP program has no {0}: the object does not belong to this binary")]
     Missing(&'static str),

@@ -17,7 +17,10 @@ use super::{
 
 /// A link of the kernel's.
 #[derive(Debug)]
-pub(super) struct Link(OwnedFd);
+pub(super) struct Link {
+    descriptor: OwnedFd,
+    id: u32,
+}
 
 /// What the kernel tells of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +65,23 @@ impl Link {
         // SAFETY: the attributes are numbers.
         let descriptor = unsafe { bpf(Command::CreateLink, &mut attributes) }?;
         // SAFETY: the kernel has just opened it, and nothing else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+        Self::new(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 
     /// Opens the link that is pinned under a name.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self(syscall::open(path)?))
+        Self::new(syscall::open(path)?)
+    }
+
+    fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        // `struct bpf_link_info`: its type, its id.
+        let [_, id] = syscall::info(descriptor.as_raw_fd().cast_unsigned())?;
+        Ok(Self { descriptor, id })
+    }
+
+    /// Its number, which no other link has while this one is there.
+    pub(super) const fn id(&self) -> u32 {
+        self.id
     }
 
     /// Pins it under a name: the program then stays when this process ends.
@@ -123,6 +137,6 @@ impl Link {
     }
 
     fn descriptor(&self) -> u32 {
-        self.0.as_raw_fd().cast_unsigned()
+        self.descriptor.as_raw_fd().cast_unsigned()
     }
 }

@@ -13,6 +13,7 @@ mod buckets;
 pub mod budget;
 mod carry;
 mod error;
+mod follow;
 mod grace;
 mod hash;
 mod instance;
@@ -57,6 +58,7 @@ pub use self::{
     attach::{AttachedMode, Attachment},
     buckets::{BucketMaps, Restored},
     error::DatapathError,
+    follow::{Noticed, Present},
     instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
@@ -189,7 +191,7 @@ impl Datapath {
         attachments: Vec<Attachment>,
     ) -> Result<Self, DatapathError> {
         // What is there without a policy was cut short while it was pinned.
-        pins.remove_other_states(None)?;
+        pins.remove_this_version()?;
         Ok(Self {
             pins: Some(pins),
             attachments,
@@ -213,17 +215,6 @@ impl Datapath {
     #[must_use]
     pub fn attachments(&self) -> &[Attachment] {
         &self.attachments
-    }
-
-    /// The names of interfaces that are to be limited and are not.
-    #[must_use]
-    pub fn missing(&self) -> Vec<String> {
-        let is_limited = |name: &str| {
-            let mut attachments = self.attachments.iter();
-            attachments.any(|found| found.interface == name && found.exists())
-        };
-        let names = self.manifest.interfaces.iter();
-        names.filter(|name| !is_limited(name)).cloned().collect()
     }
 
     /// The ids of its programs that are on interfaces.
@@ -360,7 +351,7 @@ impl Datapath {
     }
 
     /// The buckets of a limit that packets from `source` may be charged to, and the interface on
-    /// which: one, or one for each interface.
+    /// which: one, or one for each interface, also for those that are not there yet.
     fn buckets_of(
         &self,
         limit: &LimitEntry,
@@ -375,11 +366,12 @@ impl Datapath {
             let key = limit.bucket(&shape, class, source, source.family.index());
             (interface, key)
         };
-        let mut buckets: Vec<_> = self
-            .attachments
-            .iter()
-            .map(|attachment| on(attachment.slot))
-            .collect();
+        let attached = self.attachments.iter().map(|attachment| attachment.slot);
+        let mut slots: Vec<_> = attached.collect();
+        let waiting = self.manifest.slots.values();
+        let waiting: Vec<_> = waiting.filter(|slot| !slots.contains(slot)).collect();
+        slots.extend(waiting);
+        let mut buckets: Vec<_> = slots.into_iter().map(on).collect();
         if self.settings().buckets.scope == Scope::Host {
             buckets.dedup_by_key(|(_, key)| *key);
         }
@@ -393,6 +385,7 @@ impl Datapath {
         attachments
             .find(|attachment| attachment.slot == number)
             .map(|attachment| attachment.interface.as_str())
+            .or_else(|| self.manifest.name_of_slot(number))
     }
 }
 

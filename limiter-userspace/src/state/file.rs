@@ -1,10 +1,12 @@
 //! The file that a snapshot is kept in.
 
+mod aside;
+
 use std::{
     ffi::OsString,
-    fs::{self, File, OpenOptions},
+    fs::{self, File, FileType, OpenOptions},
     io::{self, Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -15,12 +17,6 @@ use super::{
     format::{self, FormatError, MAX_BYTES},
 };
 
-/// How many files that could not be read are kept for those who wonder.
-const KEPT_DAMAGED: usize = 3;
-
-/// Behind the name of a file that could not be read, before its number.
-const DAMAGED: &str = ".damaged-";
-
 /// A file that a snapshot is kept in. It has the table's secret, so it is root's alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateFile(PathBuf);
@@ -28,15 +24,7 @@ pub struct StateFile(PathBuf);
 /// There is a state file, and nothing to go on with.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// It cannot be read, and is left as it is.
-    #[error("cannot read the state file {path}: {source}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// What is in it is no snapshot; it has another name now.
+    /// It has another name now.
     #[error("the state file {path} is set aside as {aside}: {reason}")]
     SetAside {
         /// The file.
@@ -44,18 +32,35 @@ pub enum LoadError {
         /// What it is called now.
         aside: PathBuf,
         /// What is wrong with it.
-        reason: FormatError,
+        reason: Reason,
     },
-    /// What is in it is no snapshot, and it could not be given another name.
-    #[error("the state file {path} is of no use ({reason}) and cannot be set aside: {source}")]
-    NotSetAside {
+    /// It is left as it is, and nothing is to be saved in its place.
+    #[error(
+        "the state file {path} cannot be used ({reason}) nor set aside ({source}): it is left as it \
+         is, and no state is saved"
+    )]
+    InTheWay {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        reason: FormatError,
-        /// What the system said.
+        reason: Reason,
+        /// Why it has still the same name.
         source: io::Error,
     },
+}
+
+/// Why nothing can be gone on with.
+#[derive(Debug, Error)]
+pub enum Reason {
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[source] io::Error),
+    /// What is in it is no snapshot.
+    #[error(transparent)]
+    Damaged(#[from] FormatError),
+    /// What is in it does not fit what is to be gone on with.
+    #[error("it cannot be resumed from: {0}")]
+    Unfit(String),
 }
 
 /// The snapshot is not in the file; what was there before still is.
@@ -90,50 +95,57 @@ impl StateFile {
         &self.0
     }
 
-    /// What was saved last; `None`: there is no such file. One that cannot be understood is given
-    /// another name, so that it is not lost when the next one is saved.
+    /// What was saved last; `None`: there is no such file. One that cannot be read or understood is
+    /// given another name, so that it is not lost when the next one is saved.
     pub fn load(&self) -> Result<Option<Snapshot>, LoadError> {
-        let bytes = match self.read() {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => {
-                let path = self.0.clone();
-                return Err(LoadError::Unreadable { path, source });
-            }
+        let reason = match self.read() {
+            Ok(None) => return Ok(None),
+            Ok(Some(bytes)) => match format::decode(&bytes) {
+                Ok(snapshot) => return Ok(Some(snapshot)),
+                Err(reason) => Reason::Damaged(reason),
+            },
+            Err(error) => Reason::Unreadable(error),
         };
-        let reason = match format::decode(&bytes) {
-            Ok(snapshot) => return Ok(Some(snapshot)),
-            Err(reason) => reason,
-        };
+        Err(self.refuse(reason))
+    }
+
+    /// Gives the file another name, for that reason.
+    pub fn refuse(&self, reason: Reason) -> LoadError {
         let path = self.0.clone();
-        Err(match self.set_aside() {
+        let set_aside = match reason {
+            Reason::Damaged(_) => aside::damaged(&path),
+            Reason::Unreadable(_) | Reason::Unfit(_) => aside::not_restored(&path),
+        };
+        match set_aside {
             Ok(aside) => LoadError::SetAside {
                 path,
                 aside,
                 reason,
             },
-            Err(source) => LoadError::NotSetAside {
+            Err(source) => LoadError::InTheWay {
                 path,
                 reason,
                 source,
             },
-        })
+        }
     }
 
-    fn read(&self) -> io::Result<Vec<u8>> {
-        // A named pipe would have its opener wait for a writer.
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        // Before it is opened: that alone does something to some devices.
+        let Some(place) = place(&self.0)? else {
+            return Ok(None);
+        };
         let mut options = OpenOptions::new();
+        // One that has become a named pipe by now would have its opener wait for a writer.
         let file = options
             .read(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(&self.0)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(place)?;
+        must_be_file(file.metadata()?.file_type())?;
         let mut bytes = Vec::new();
         // One byte more than a snapshot has: the rest would not make it one.
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        Ok(Some(bytes))
     }
 
     /// Puts a snapshot in the place of the one before, in one step: whatever happens meanwhile,
@@ -150,7 +162,9 @@ impl StateFile {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let unfinished = self.beside(".unfinished");
+        // What is no file is somebody's: it is not replaced.
+        let place = place(&self.0)?.unwrap_or_else(|| self.0.clone());
+        let unfinished = beside(&place, ".unfinished");
         // That of a daemon that was killed.
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -162,53 +176,66 @@ impl StateFile {
             .mode(0o600)
             .open(&unfinished)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &self.0)) {
+        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &place)) {
             // It takes up room that is perhaps what was missing.
             let _ = fs::remove_file(&unfinished);
             return Err(error);
         }
-        File::open(self.directory())?.sync_all()
+        File::open(directory(&place))?.sync_all()
     }
+}
 
-    fn set_aside(&self) -> io::Result<PathBuf> {
-        let mut numbers = self.damaged()?;
-        numbers.sort_unstable();
-        let next = numbers.last().map_or(1, |last| last.saturating_add(1));
-        let aside = self.beside(&format!("{DAMAGED}{next}"));
-        fs::rename(&self.0, &aside)?;
-        let superfluous = (numbers.len() + 1).saturating_sub(KEPT_DAMAGED);
-        for number in &numbers[..superfluous] {
-            fs::remove_file(self.beside(&format!("{DAMAGED}{number}")))?;
+/// Where a file really is, to which a link may lead; `None`: there is none.
+fn place(path: &Path) -> io::Result<Option<PathBuf>> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !found.is_symlink() {
+        must_be_file(found)?;
+        return Ok(Some(path.to_owned()));
+    }
+    match fs::canonicalize(path) {
+        Ok(place) => {
+            must_be_file(fs::symlink_metadata(&place)?.file_type())?;
+            Ok(Some(place))
         }
-        Ok(aside)
-    }
-
-    /// The numbers of the files that were set aside before.
-    fn damaged(&self) -> io::Result<Vec<u64>> {
-        let prefix = self.beside(DAMAGED);
-        let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
-        let mut numbers = Vec::new();
-        for entry in fs::read_dir(self.directory())? {
-            let name = entry?.file_name();
-            let number = name.as_encoded_bytes().strip_prefix(prefix);
-            numbers
-                .extend(number.and_then(|number| str::from_utf8(number).ok()?.parse::<u64>().ok()));
+        // What it leads to is perhaps not mounted yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(io::Error::other("it is a link to a file that is not there"))
         }
-        Ok(numbers)
+        Err(error) => Err(error),
     }
+}
 
-    /// A file in the same directory, its name that of this one with an end.
-    fn beside(&self, end: &str) -> PathBuf {
-        let mut name = OsString::from(&self.0);
-        name.push(end);
-        name.into()
+fn must_be_file(found: FileType) -> io::Result<()> {
+    if found.is_file() {
+        return Ok(());
     }
+    let kind = if found.is_dir() {
+        "a directory"
+    } else if found.is_fifo() {
+        "a named pipe"
+    } else if found.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    };
+    Err(io::Error::other(format!("it is {kind}, not a file")))
+}
 
-    fn directory(&self) -> &Path {
-        match self.0.parent() {
-            Some(directory) if directory != Path::new("") => directory,
-            _ => Path::new("."),
-        }
+/// A file in the same directory, its name that of the other with an end.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    name.into()
+}
+
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
     }
 }
 

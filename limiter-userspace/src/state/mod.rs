@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use self::{
     bans::{Moment, SavedBan},
     debts::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
-    file::{LoadError, SaveError, StateFile},
+    file::{LoadError, Reason, SaveError, StateFile},
     format::FormatError,
     sieves::SavedSieve,
 };

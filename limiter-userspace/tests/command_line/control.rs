@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender, SERVER_INTERFACE};
 
 use crate::{
-    BINARY, Scene, assert_fails, assert_nothing_left, pair, pinned::metrics, succeed, text,
+    BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair, pinned::metrics, succeed, text,
 };
 
 #[test]
@@ -57,6 +57,16 @@ fn start(scene: &Scene, pair: &testbed::Pair) -> Result<Running> {
 }
 
 struct Running(std::process::Child);
+
+impl Running {
+    /// Whether a child has ended, which is still to be waited for.
+    fn ended(child: &std::process::Child) -> Result<bool> {
+        use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+        let id = Id::Pid(nix::unistd::Pid::from_raw(child.id().try_into()?));
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        Ok(!matches!(waitid(id, flags)?, WaitStatus::StillAlive))
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -100,6 +110,86 @@ fn another_daemon_has_the_socket() -> Result<()> {
     // The one that runs was not disturbed.
     let mut status = Command::new(BINARY);
     succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
+    Ok(())
+}
+
+/// Many that start at the same moment: one of them runs and answers, and the others say why not.
+#[test]
+fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
+    const MANY: usize = 12;
+    let (scene, pair) = (Scene::new()?, pair()?);
+    fs::write(
+        scene.path("limiter.yaml"),
+        format!("interfaces: [never0]\n{GOOD}"),
+    )?;
+    for round in 0..4 {
+        let mut all = Vec::new();
+        for _ in 0..MANY {
+            let mut command = scene.run(&pair.server, &[]);
+            let child = command.stdout(Stdio::null()).stderr(Stdio::piped());
+            all.push(Running(child.spawn()?));
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while all.len() > 1 {
+            let (ended, running): (Vec<_>, Vec<_>) = all
+                .into_iter()
+                .partition(|running| matches!(Running::ended(&running.0), Ok(true)));
+            all = running;
+            for mut loser in ended {
+                let status = loser.0.wait()?;
+                let mut told = String::new();
+                let mut stderr = loser.0.stderr.take().context("stderr")?;
+                stderr.read_to_string(&mut told)?;
+                ensure!(status.code() == Some(1), "{status}: {told}");
+                ensure!(
+                    told.lines().count() == 1
+                        && told.starts_with("another limiter is running already (it answers at "),
+                    "{told}"
+                );
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "{} of {MANY} run in round {round}",
+                all.len()
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+        let winner = all.pop().context("one of them runs")?;
+        let mut status = Command::new(BINARY);
+        succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
+        nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(winner.0.id().try_into()?),
+            nix::sys::signal::Signal::SIGTERM,
+        )?;
+        let mut winner = winner;
+        ensure!(winner.0.wait()?.success());
+        // Neither the socket nor what the others were kept away by.
+        let mut left = Vec::new();
+        for entry in fs::read_dir(scene.path("."))? {
+            left.push(entry?.file_name());
+        }
+        assert_eq!(left, ["limiter.yaml"]);
+    }
+    Ok(())
+}
+
+/// Whoever has it keeps others away, also before it answers.
+#[test]
+fn a_socket_that_somebody_is_about_to_have() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let lock = fs::File::create(scene.path("control.sock.lock"))?;
+    lock.lock()?;
+    assert_fails(
+        &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE]),
+        &[
+            "another limiter is starting, or ending, with the control socket …control.sock: wait for \
+             it, or give this one a socket of its own with --socket",
+        ],
+    )?;
+    // That of a daemon that was killed is no hindrance.
+    drop(lock);
+    drop(start(&scene, &pair)?);
+    drop(start(&scene, &pair)?);
     Ok(())
 }
 

@@ -23,6 +23,7 @@ mod pinned;
 mod pins;
 mod refill;
 mod reload;
+mod replaced;
 mod scope;
 mod service;
 mod several_rates;
@@ -31,7 +32,9 @@ mod state;
 mod strategies;
 mod terminal;
 mod top;
+mod unseen;
 mod usage;
+mod waiting;
 mod watch;
 
 use std::{

@@ -2,9 +2,11 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
+    process::{Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -43,6 +45,35 @@ impl Scene {
             &configuration,
             &arguments,
         )
+    }
+
+    /// `limiter run` as it is started by the service: root's rights over files of others it has not.
+    fn run_without_overriding(&self) -> Command {
+        let configuration = self.directory.path().join("limiter.yaml");
+        let state = self.directory.path().join("state");
+        let text = format!("state: {}\nlimits: {LIMITS}\n", state.display());
+        fs::write(&configuration, text).expect("the directory is there");
+        let mut command = self.pair.server.command("setpriv");
+        command
+            .args([
+                "--bounding-set=-dac_override,-dac_read_search",
+                BINARY,
+                "run",
+            ])
+            .args([
+                "-i",
+                SERVER_INTERFACE,
+                "--metrics",
+                "off",
+                "--log-format",
+                "human",
+            ])
+            .arg("--config")
+            .arg(configuration)
+            .arg("--socket")
+            .arg(self.directory.path().join("control.sock"))
+            .stderr(Stdio::piped());
+        command
     }
 
     fn send(&self, count: usize) -> Result<()> {
@@ -209,17 +240,80 @@ fn a_file_of_no_use_is_set_aside() -> Result<()> {
 #[test]
 fn a_place_where_nothing_can_be_saved() -> Result<()> {
     let scene = Scene::new()?;
-    fs::create_dir(scene.directory.path().join("state"))?;
+    let place = scene.directory.path().join("state");
+    fs::create_dir(&place)?;
     let limiter = scene.start("{}", LIMITS)?;
     wait_for(|| Ok(limiter.status()?["daemon"]["state"]["errors"] == 1))?;
     let log = limiter.log()?;
-    ensure!(log.contains("WARN cannot read the state file "), "{log}");
-    ensure!(log.contains("WARN cannot write the state file "), "{log}");
+    ensure!(
+        log.contains("it is a directory, not a file) nor set aside (others may need it"),
+        "{log}"
+    );
     let shown = limiter.show(&["status"])?;
     ensure!(
-        shown.contains("not saved yet\n  NOT saved since: cannot write"),
+        shown.contains("not saved yet\n  NOT saved since: the state file "),
         "{shown}"
     );
     ensure!(limiter.stop()?.success());
+    assert_eq!(scene.files()?, ["state"]);
+    ensure!(place.is_dir());
+    Ok(())
+}
+
+/// What cannot be read may be as good as ever: it is there when it can be read again.
+#[test]
+fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
+    let scene = Scene::new()?;
+    let state = scene.directory.path().join("state");
+    let limiter = scene.start("{}", LIMITS)?;
+    scene.send(15)?;
+    ensure!(limiter.stop()?.success());
+    let saved = fs::read(&state)?;
+
+    // A named pipe that somebody has put in its place, and nobody writes to.
+    let aside = scene.directory.path().join("aside");
+    fs::rename(&state, &aside)?;
+    ensure!(Command::new("mkfifo").arg(&state).status()?.success());
+    let limiter = scene.start("{}", LIMITS)?;
+    let log = limiter.log()?;
+    ensure!(
+        log.contains(
+            "state.not-restored-1: it cannot be read: it is a named pipe, not a file; every \
+                      bucket begins full"
+        ),
+        "{log}"
+    );
+    assert_eq!(remaining(&limiter)?, 20);
+    ensure!(limiter.stop()?.success());
+    assert_eq!(scene.files()?, ["aside", "state", "state.not-restored-1"]);
+    fs::rename(&aside, &state)?;
+
+    // Another user's, for a daemon with the rights that the service has.
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o000))?;
+    std::os::unix::fs::chown(&state, Some(65_534), Some(65_534))?;
+    let mut limiter = scene.run_without_overriding();
+    let mut child = limiter.spawn()?;
+    let told = BufReader::new(child.stderr.take().context("stderr")?);
+    let mut lines = Vec::new();
+    for line in told.lines() {
+        lines.push(line?);
+        if lines
+            .iter()
+            .any(|line| line.contains("the state is saved to "))
+        {
+            break;
+        }
+    }
+    child.kill()?;
+    child.wait()?;
+    let refused = "state.not-restored-2: it cannot be read: Permission denied (os error 13)";
+    ensure!(lines.iter().any(|line| line.contains(refused)), "{lines:?}");
+    let kept = scene.directory.path().join("state.not-restored-2");
+    assert_eq!(fs::read(&kept)?, saved);
+
+    // Readable again.
+    fs::rename(&kept, &state)?;
+    let limiter = scene.start("{}", LIMITS)?;
+    assert_eq!(remaining(&limiter)?, 5);
     Ok(())
 }

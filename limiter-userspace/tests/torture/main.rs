@@ -7,6 +7,7 @@
 
 mod counters;
 mod policies;
+mod spare;
 mod steps;
 mod traffic;
 

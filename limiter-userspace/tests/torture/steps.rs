@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
     process::Stdio,
     thread,
@@ -11,8 +12,11 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
 use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
+    sys::{
+        signal::{Signal, kill},
+        stat::Mode,
+    },
+    unistd::{Pid, mkfifo},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -20,7 +24,7 @@ use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
 
 use crate::{
     counters::{Counters, judged},
-    policies,
+    policies, spare,
     traffic::{self, SUSPECT, Traffic},
 };
 
@@ -58,10 +62,16 @@ pub(crate) enum Step {
     BanPinned,
     /// A feed lists the suspect, or does so no more.
     List,
+    /// Another interface gets the name of one that is limited.
+    Replace,
+    /// The same while no daemon runs.
+    ReplacePinned,
+    /// The state file cannot be read when a daemon starts, and can be when the next one does.
+    Unreadable,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Reload,
         Self::ReloadBroken,
         Self::HangUp,
@@ -76,6 +86,9 @@ impl Step {
         Self::Ban,
         Self::BanPinned,
         Self::List,
+        Self::Replace,
+        Self::ReplacePinned,
+        Self::Unreadable,
     ];
 }
 
@@ -94,7 +107,7 @@ pub(crate) struct Scene {
     limiter: Limiter,
     pair: Pair,
     pins: PinDirectory,
-    /// Where the feed is.
+    /// Where the feed is, and the state file.
     feeds: TempDir,
 }
 
@@ -103,7 +116,8 @@ impl Scene {
         let (pins, pair) = (PinDirectory::new()?, traffic::pair()?);
         let feeds = tempfile::tempdir()?;
         write_feed(feeds.path(), false)?;
-        let configuration = policies::good(&mut rng, &feed(feeds.path()));
+        let configuration = configuration(&mut rng, feeds.path());
+        spare::make(&pair.server)?;
         let limiter = Limiter::start(
             Path::new(env!("CARGO_BIN_EXE_limiter")),
             &pair.server,
@@ -228,6 +242,18 @@ impl Scene {
                 })?;
                 self.shut_out()?;
             }
+            Step::Replace => {
+                spare::replace(&self.pair.server)?;
+                spare::wait_until_limited(&self.pair.server)?;
+            }
+            Step::ReplacePinned => {
+                self.limiter.kill()?;
+                spare::replace(&self.pair.server)?;
+                self.without_daemon()?;
+                self.limiter.restart()?;
+                spare::wait_until_limited(&self.pair.server)?;
+            }
+            Step::Unreadable => self.unreadable()?,
         }
         self.check().map(drop)
     }
@@ -289,6 +315,33 @@ impl Scene {
         self.shut_out()
     }
 
+    /// Ends the daemon, and starts one that finds a named pipe in the place of the state file; then one
+    /// that finds the file.
+    fn unreadable(&mut self) -> Result<()> {
+        let state = state(self.feeds.path());
+        let [good, aside] =
+            ["good", "state.not-restored-1"].map(|name| self.feeds.path().join(name));
+        self.wait_for("a state file", |status| {
+            status["daemon"]["state"]["saved_at"].is_string()
+        })?;
+        self.limiter.kill()?;
+        fs::rename(&state, &good)?;
+        mkfifo(&state, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        self.limiter.restart()?;
+        ensure!(fs::symlink_metadata(&aside)?.file_type().is_fifo());
+        self.wait_for("another state file", |status| {
+            status["daemon"]["state"]["saved_at"].is_string()
+        })?;
+        ensure!(self.limiter.terminate()?.success());
+        ensure!(fs::symlink_metadata(&state)?.is_file());
+        fs::remove_file(aside)?;
+        fs::rename(&good, &state)?;
+        self.without_daemon()?;
+        self.limiter.restart()?;
+        ensure!(self.limiter.status()?["daemon"]["state"]["error"].is_null());
+        Ok(())
+    }
+
     fn shut_out(&mut self) -> Result<()> {
         self.traffic.shut_out(self.is_banned || self.is_listed)
     }
@@ -317,7 +370,7 @@ impl Scene {
     /// Writes another configuration, which is to be put in force.
     fn reconfigure(&mut self) -> Result<()> {
         self.traffic.may_switch();
-        self.configuration = policies::good(&mut self.rng, &feed(self.feeds.path()));
+        self.configuration = configuration(&mut self.rng, self.feeds.path());
         self.limiter.configure(&self.configuration)
     }
 
@@ -369,6 +422,16 @@ impl Scene {
     }
 }
 
+/// Another configuration that is good, with the feed and the state file that are in a directory.
+fn configuration(rng: &mut Rng, directory: &Path) -> String {
+    let policy = policies::good(rng, &feed(directory));
+    format!("state: {}\n{policy}", state(directory).display())
+}
+
+fn state(directory: &Path) -> PathBuf {
+    directory.join("state")
+}
+
 fn feed(directory: &Path) -> PathBuf {
     directory.join("feed")
 }
@@ -386,6 +449,13 @@ fn write_feed(directory: &Path, is_listed: bool) -> Result<()> {
 }
 
 fn arguments<'a>(pin: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let interface = ["-i", SERVER_INTERFACE, "--mode", "native"];
+    let interface = [
+        "-i",
+        SERVER_INTERFACE,
+        "-i",
+        spare::NAME,
+        "--mode",
+        "native",
+    ];
     [&interface[..], &["--metrics", "off", pin], more].concat()
 }

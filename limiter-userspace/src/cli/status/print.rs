@@ -22,11 +22,24 @@ fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow:
         writeln!(out, "{name}: NOT attached: waiting for it to appear")?;
         return Ok(());
     };
+    if interface.replaced {
+        writeln!(
+            out,
+            "{name}: NOT attached: another interface has the name now"
+        )?;
+        return Ok(());
+    }
     if !interface.attached {
         writeln!(out, "{name}: NOT attached: the interface has vanished")?;
         return Ok(());
     }
     writeln!(out, "{name}: attached in {mode} mode since {since:.0}")?;
+    if let Some(now) = &interface.renamed {
+        writeln!(out, "  it is called {now} now")?;
+    }
+    if interface.elsewhere {
+        writeln!(out, "  it is in another network namespace now")?;
+    }
     if let Some(reason) = &interface.fell_back {
         writeln!(out, "  slow: the driver refused native mode ({reason})")?;
     }

@@ -102,7 +102,7 @@ fn with_bans_of<T, E: From<DatapathError>>(
     act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
 ) -> Result<T, E> {
     let reputation = datapath.reputation();
-    let maps = reputation.ok_or(DatapathError::Missing("maps of reputations"))?;
+    let maps = reputation.ok_or(DatapathError::NoPolicy)?;
     let mut bans = store.open(maps.bans(), monotonic_now())?;
     act(datapath, &mut bans)
 }

@@ -4,7 +4,7 @@ mod resume;
 
 use std::{
     convert::Infallible,
-    future,
+    fs, future,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -22,7 +22,7 @@ use super::{Daemon, bans};
 use crate::{
     control::protocol::StateStatus,
     datapath::{DatapathError, wall_clock_now},
-    state::{SaveError, Snapshot, StateFile},
+    state::{LoadError, Reason, SaveError, Snapshot, StateFile},
 };
 
 /// How often it is saved: so much is lost at most when the daemon is killed or the power fails.
@@ -31,6 +31,9 @@ const INTERVAL: Duration = Duration::from_mins(1);
 /// Saves what buckets owe and who is banned, and remembers how that went.
 pub(super) struct StateKeeper {
     file: StateFile,
+    /// Why what is in the file was not restored, where it has still its name: nothing is saved over
+    /// it.
+    in_the_way: Mutex<Option<String>>,
     /// Who holds it is saving.
     saving: Mutex<()>,
     status: Mutex<StateStatus>,
@@ -43,6 +46,9 @@ enum KeepError {
     Datapath(#[from] DatapathError),
     #[error(transparent)]
     Save(#[from] SaveError),
+    /// What was saved before was not restored, and is still there.
+    #[error(transparent)]
+    InTheWay(#[from] LoadError),
 }
 
 impl StateKeeper {
@@ -50,6 +56,7 @@ impl StateKeeper {
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             file: StateFile::new(path.clone()),
+            in_the_way: Mutex::new(None),
             saving: Mutex::new(()),
             status: Mutex::new(StateStatus {
                 file: path,
@@ -60,6 +67,49 @@ impl StateKeeper {
                 error: None,
             }),
         }
+    }
+
+    /// What was saved last; if that cannot be used, a warning that ends with what is so instead.
+    fn load(&self, instead: &str) -> Option<Snapshot> {
+        self.file.load().unwrap_or_else(|error| {
+            self.warn(&error, instead);
+            None
+        })
+    }
+
+    /// What was loaded cannot be gone on with: it is set aside.
+    fn refuse(&self, reason: String, instead: &str) {
+        self.warn(&self.file.refuse(Reason::Unfit(reason)), instead);
+    }
+
+    fn warn(&self, error: &LoadError, instead: &str) {
+        warn!("{error}; {instead}");
+        if let LoadError::InTheWay { reason, .. } = error {
+            *locked(&self.in_the_way) = Some(reason.to_string());
+        }
+    }
+
+    /// Sets aside what could not be set aside before.
+    fn make_way(&self) -> Result<(), LoadError> {
+        let mut in_the_way = locked(&self.in_the_way);
+        let Some(reason) = in_the_way.clone() else {
+            return Ok(());
+        };
+        // Somebody may have taken it away.
+        if fs::symlink_metadata(self.file.path()).is_ok() {
+            match self.file.refuse(Reason::Unfit(reason)) {
+                error @ LoadError::InTheWay { .. } => return Err(error),
+                LoadError::SetAside { path, aside, .. } => {
+                    warn!(
+                        "the state file {} is set aside as {}",
+                        path.display(),
+                        aside.display()
+                    );
+                }
+            }
+        }
+        *in_the_way = None;
+        Ok(())
     }
 
     /// How it has gone so far.
@@ -93,6 +143,7 @@ impl StateKeeper {
     }
 
     fn try_save(&self, daemon: &Daemon) -> Result<Snapshot, KeepError> {
+        self.make_way()?;
         let datapath = daemon.datapath();
         let snapshot = Snapshot {
             saved_at: wall_clock_now(),

@@ -1,7 +1,7 @@
 //! Going on where the daemon before has ended: with its limits' ids, its units, the secret of its
 //! table, what buckets owed, and who was banned.
 
-use tracing::{info, warn};
+use tracing::info;
 
 use super::StateKeeper;
 use crate::{
@@ -10,17 +10,28 @@ use crate::{
     state::Snapshot,
 };
 
+/// What is so where there is nothing to go on with.
+const BEGINS_ANEW: &str = "every bucket begins full, and nobody is banned";
+
 /// What there is to go on with.
 pub(in crate::daemon) struct Resumed(Snapshot);
 
 impl Resumed {
-    /// Reads the state file. One that is of no use is a warning, and every bucket begins full.
+    /// Reads the state file. One that is of no use is set aside with a warning, and every bucket
+    /// begins full.
     pub(in crate::daemon) fn load(keeper: &StateKeeper) -> Option<Self> {
-        let loaded = keeper.file.load().unwrap_or_else(|error| {
-            warn!("{error}; every bucket begins full, and nobody is banned");
-            None
-        });
-        loaded.map(Self)
+        keeper.load(BEGINS_ANEW).map(Self)
+    }
+
+    /// Sees to it that a state file that cannot be read is not overwritten, where what is pinned is
+    /// gone on with in its place.
+    pub(in crate::daemon) fn pass_over(keeper: &StateKeeper) {
+        drop(keeper.load("what is pinned goes on"));
+    }
+
+    /// It cannot be gone on with: what was saved is set aside.
+    pub(in crate::daemon) fn refuse(self, keeper: &StateKeeper, reason: String) {
+        keeper.refuse(reason, BEGINS_ANEW);
     }
 
     /// The limits' ids and the units, which the policy is to go on with.

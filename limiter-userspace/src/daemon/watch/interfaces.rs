@@ -1,4 +1,4 @@
-//! Watches the interfaces: they come and go while the daemon runs.
+//! Watches the interfaces: they come and go, and change their names, while the daemon runs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,10 +11,13 @@ use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
 };
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use super::super::{Daemon, enforce::announce};
-use crate::datapath::interface::{self, Events};
+use crate::datapath::{
+    Noticed, Present,
+    interface::{self, Events},
+};
 
 /// How often the interfaces are looked at all the same: an interface that could not be attached
 /// to may be free by now.
@@ -30,9 +33,11 @@ struct Told {
     vanished: BTreeSet<u32>,
     /// Why those of these names cannot be attached to.
     refused: BTreeMap<String, String>,
+    /// Why the kernel does not tell which there are.
+    unknown: Option<String>,
 }
 
-/// Says which interfaces vanish, and attaches to those that appear.
+/// Says which interfaces vanish or get other names, and attaches to those that appear.
 pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut told = Told::default();
     let mut events = match Events::open().await {
@@ -46,7 +51,9 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         {
             let _alone = daemon.changing.lock().await;
             tell_vanished(daemon, &mut told.vanished);
+            observe(daemon, &mut told.unknown).await;
             attach_appeared(daemon, &mut told.refused).await;
+            detach_replaced(daemon);
         }
         match &mut events {
             // Whatever it is: what counts is how things are then.
@@ -71,6 +78,55 @@ fn tell_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
                 "{interface} has vanished: it is limited again when it appears"
             );
         }
+    }
+}
+
+/// Compares names with the interfaces that have them, and says what has changed.
+async fn observe(daemon: &Daemon, unknown: &mut Option<String>) {
+    let links = match interface::list().await {
+        Ok(links) => links,
+        Err(reason) => {
+            let reason = reason.to_string();
+            if unknown.as_ref() != Some(&reason) {
+                error!("cannot tell which interface has which name: {reason}");
+            }
+            *unknown = Some(reason);
+            return;
+        }
+    };
+    *unknown = None;
+    for noticed in daemon.datapath_mut().observe(&links) {
+        tell(&noticed);
+    }
+}
+
+fn tell(noticed: &Noticed) {
+    let Noticed {
+        interface,
+        present,
+        is_replaced,
+    } = noticed;
+    let interface = interface.as_str();
+    if *is_replaced {
+        warn!(
+            interface,
+            "{interface} is another interface now: that one is limited from now on"
+        );
+        return;
+    }
+    match present {
+        Present::Named => info!(interface, "{interface} has its name again"),
+        Present::Renamed(name) => warn!(
+            interface,
+            now = name.as_str(),
+            "{interface} is called {name} now: it stays limited until another interface is called \
+             {interface}"
+        ),
+        Present::Elsewhere => warn!(
+            interface,
+            "{interface} is in another network namespace now: it stays limited there until another \
+             interface is called {interface}"
+        ),
     }
 }
 
@@ -112,11 +168,39 @@ async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), St
         to_attach.datapath_mut().attach_more(prepared)
     });
     let attached = attached.await.map_err(|error| error.to_string())?;
-    attached.map_err(|error| error.to_string())?;
+    for former in attached.map_err(|error| error.to_string())? {
+        tell_detached(&former);
+    }
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     attachments
         .filter(|found| found.interface == name)
         .for_each(announce);
     Ok(())
+}
+
+/// Detaches from interfaces that had the names of others that are limited by now.
+fn detach_replaced(daemon: &Daemon) {
+    let detached = daemon.datapath_mut().detach_replaced();
+    match detached {
+        Ok(detached) => detached.iter().for_each(tell_detached),
+        Err(error) => error!("cannot detach from an interface that has lost its name: {error}"),
+    }
+}
+
+/// Says from which interface the program has gone, because another has its name.
+pub(in crate::daemon) fn tell_detached(former: &Noticed) {
+    let interface = former.interface.as_str();
+    match &former.present {
+        Present::Named => {}
+        Present::Renamed(name) => info!(
+            interface = name.as_str(),
+            "detached from {name}, which had the name {interface} before"
+        ),
+        Present::Elsewhere => info!(
+            interface,
+            "detached from the interface in another network namespace that had the name {interface} \
+             before"
+        ),
+    }
 }

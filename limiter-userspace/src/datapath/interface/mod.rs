@@ -10,7 +10,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use thiserror::Error;
 
 pub use self::events::{Events, LinkEvent};
-use super::DatapathError;
+use super::{DatapathError, instance::PROGRAMS};
 
 /// An interface that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +86,15 @@ pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
     Ok(links.iter().filter_map(Interface::described_by).collect())
 }
 
+/// The same, for those who cannot wait for it.
+pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(InterfaceError::Netlink)?;
+    runtime.block_on(list())
+}
+
 /// Looks for interfaces by name, and makes sure that none has an XDP program, but for those of
 /// these ids.
 pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceError> {
@@ -114,7 +123,41 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceErr
     Ok(looked)
 }
 
+/// Whose the XDP program on an interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A limiter's.
+    Limiter,
+    /// Somebody else's, or there is none.
+    Other,
+    /// Only root is told.
+    Unknown,
+}
+
 impl Interface {
+    /// Whose program it has.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        let Some((id, _)) = self.xdp_program else {
+            return Owner::Other;
+        };
+        for program in loaded_programs() {
+            match program {
+                Ok(program) if program.id() == id => {
+                    let name = program.name_as_str();
+                    return match name.is_some_and(|name| PROGRAMS.contains(&name)) {
+                        true => Owner::Limiter,
+                        false => Owner::Other,
+                    };
+                }
+                Ok(_) => {}
+                Err(_) => return Owner::Unknown,
+            }
+        }
+        // It has gone since.
+        Owner::Other
+    }
+
     /// What a message of the kernel says of an interface; `None`: the message is about something
     /// else of it, such as its wireless network, and does not describe it.
     fn described_by(message: &LinkMessage) -> Option<Self> {

@@ -1,6 +1,8 @@
 //! What a policy in force is, as it is pinned beside its programs: all that whoever takes it over
 //! has to know.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +24,9 @@ pub struct Manifest {
     pub loaded_at: Timestamp,
     /// The interfaces that are to be limited, by name; some may not be there.
     pub interfaces: Vec<String>,
+    /// Their numbers, by which their counters and buckets go; also of those that are not there.
+    #[serde(default)]
+    pub slots: BTreeMap<String, u32>,
     /// How they are attached to.
     pub mode: AttachMode,
     /// What the programs were made from.
@@ -46,6 +51,7 @@ impl Manifest {
             state: 0,
             loaded_at: Timestamp::now(),
             interfaces: Vec::new(),
+            slots: BTreeMap::new(),
             mode: AttachMode::default(),
             settings,
             policy: Policy::from(Vec::new()),
@@ -53,6 +59,15 @@ impl Manifest {
             names: Names::default(),
             units: Units::default(),
         }
+    }
+
+    /// The name of the interface that a number is kept for.
+    #[must_use]
+    pub fn name_of_slot(&self, slot: u32) -> Option<&str> {
+        let mut slots = self.slots.iter();
+        slots
+            .find(|(_, found)| **found == slot)
+            .map(|(name, _)| name.as_str())
     }
 
     /// What there is to tell of the lists, as of now.

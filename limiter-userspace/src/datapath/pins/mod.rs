@@ -15,17 +15,16 @@
 //! have their indices.
 
 mod document;
+mod look;
 mod manifest;
+mod namespace;
 
 use std::{
     collections::BTreeMap,
     ffi::CString,
     fs::{self, File},
     io,
-    os::unix::{
-        ffi::OsStrExt as _,
-        fs::{DirBuilderExt as _, MetadataExt as _},
-    },
+    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
     path::{Path, PathBuf},
 };
 
@@ -33,6 +32,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub(super) use self::namespace::NetworkNamespace;
 pub use self::{document::DocumentError, manifest::Manifest};
 use super::{attach::AttachedMode, link::Link, program::Program};
 
@@ -72,6 +72,14 @@ pub enum PinsError {
          there, or pin elsewhere with --pin=DIRECTORY"
     )]
     OtherNamespace(PathBuf),
+    /// Whoever looks may not.
+    #[error("cannot look into {path}: {source}: run as root (sudo limiter …)")]
+    Forbidden {
+        /// What cannot be looked into.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refused.
     #[error("cannot use {path} for pinning: {source}")]
     Path {
@@ -95,8 +103,11 @@ pub enum PinsError {
 pub(super) struct Facts {
     /// Its name when it was attached to.
     pub(super) name: String,
-    /// The network namespace that its index is of: [`network_namespace`].
+    /// The inode number of the network namespace that its index is of.
     pub(super) namespace: u64,
+    /// The cookie of that namespace; `None`: the kernel or an older version told none.
+    #[serde(default)]
+    pub(super) cookie: Option<u64>,
     /// The block of its reason counters.
     pub(super) slot: u32,
     /// The mode in which it runs.
@@ -143,15 +154,6 @@ impl Pins {
         Ok(Self {
             directory: directory.to_owned(),
             lock: Some(lock),
-        })
-    }
-
-    /// Looks at a directory, whoever has it; `None`: nothing is pinned there.
-    #[must_use]
-    pub fn look(directory: &Path) -> Option<Self> {
-        directory.join(INTERFACES).is_dir().then(|| Self {
-            directory: directory.to_owned(),
-            lock: None,
         })
     }
 
@@ -223,19 +225,19 @@ impl Pins {
             let of_interface = directory.join(index.to_string());
             let facts = of_interface.join(FACTS);
             let link = of_interface.join(LINK);
-            if !link.exists() {
+            if !link.try_exists().map_err(path_error(&link))? {
                 // Its making was cut short; there is no program either.
                 continue;
             }
             let facts: Facts = document::read(&facts).map_err(document_error(&facts))?;
-            if self.lock.is_some() && facts.namespace != network_namespace()? {
+            let of_facts = NetworkNamespace::of(&facts);
+            let link = Link::open(&link).map_err(path_error(&link))?;
+            // A link whose interface has vanished, perhaps with its whole namespace, is nobody's.
+            let enforces = link.info().is_ok_and(|info| info.interface != 0);
+            if self.lock.is_some() && enforces && !of_facts.is(&NetworkNamespace::current()?) {
                 return Err(PinsError::OtherNamespace(self.directory.clone()));
             }
-            interfaces.push(PinnedInterface {
-                index,
-                facts,
-                link: Link::open(&link).map_err(path_error(&link))?,
-            });
+            interfaces.push(PinnedInterface { index, facts, link });
         }
         Ok(interfaces)
     }
@@ -268,7 +270,7 @@ impl Pins {
         for generation in numbers::<u64>(&directory)? {
             let of_policy = directory.join(generation.to_string());
             let path = of_policy.join(MANIFEST);
-            if !path.exists() {
+            if !path.try_exists().map_err(path_error(&path))? {
                 // Its making was cut short, before any program of it was used.
                 continue;
             }
@@ -300,13 +302,15 @@ impl Pins {
         document::pin(&path, manifest).map_err(document_error(&path))
     }
 
-    /// Pins one more program of a policy.
+    /// Pins one more program of a policy, in the place of that for another interface that had the
+    /// index before.
     pub(super) fn add_program(
         &self,
         generation: u64,
         index: u32,
         program: &Program,
     ) -> Result<(), PinsError> {
+        self.remove_program(generation, index)?;
         let path = self.policy(generation).join(index.to_string());
         program.pin(&path).map_err(path_error(&path))
     }
@@ -366,24 +370,13 @@ impl Drop for Pins {
     }
 }
 
-/// The number of this process's network namespace: another one may have interfaces of the same
-/// indices.
-pub(super) fn network_namespace() -> Result<u64, PinsError> {
-    let path = Path::new("/proc/self/ns/net");
-    let found = fs::metadata(path).map_err(path_error(path))?;
-    Ok(found.ino())
-}
-
 fn version() -> String {
     format!("v{ABI}")
 }
 
 /// Makes a directory, and those above it, in a BPF filesystem.
 fn make(path: &Path) -> Result<(), PinsError> {
-    let mut above = path;
-    while !above.exists() {
-        above = above.parent().unwrap_or(Path::new("/"));
-    }
+    let above = nearest(path)?;
     if !is_bpf(above).map_err(path_error(above))? {
         return Err(PinsError::NotBpf(path.to_owned()));
     }
@@ -392,6 +385,20 @@ fn make(path: &Path) -> Result<(), PinsError> {
         .mode(0o700)
         .create(path)
         .map_err(path_error(path))
+}
+
+/// The path itself, or the nearest above it that is there.
+fn nearest(path: &Path) -> Result<&Path, PinsError> {
+    let mut above = path;
+    while !above.try_exists().map_err(path_error(above))? {
+        above = above.parent().unwrap_or(Path::new("/"));
+    }
+    // A relative one is below where this process is.
+    Ok(if above == Path::new("") {
+        Path::new(".")
+    } else {
+        above
+    })
 }
 
 fn is_bpf(path: &Path) -> io::Result<bool> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Adopted, Previous, indices};
+use super::{Adopted, Previous, names_by_link};
 use crate::{
     datapath::{
         Attachment, Datapath, DatapathError, Manifest,
@@ -73,7 +73,7 @@ impl Datapath {
                 carried: None,
                 programs,
                 removed: Vec::new(),
-                attached: indices(&attachments),
+                attached: names_by_link(&attachments),
             }),
             None => None,
         };

@@ -7,7 +7,7 @@ use limiter_common::counters::MAX_INTERFACES;
 use super::Made;
 use crate::{
     config::Scope,
-    datapath::{Attachment, Datapath, DatapathError, Manifest, program::Program},
+    datapath::{Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program},
 };
 
 /// What a switch has left.
@@ -17,9 +17,13 @@ pub(super) struct Switched {
 }
 
 impl Datapath {
-    /// Keeps attachments that are pinned, in the places of those to interfaces of the same names
-    /// that have vanished.
-    pub(super) fn keep(&mut self, attachments: Vec<Attachment>) -> Result<(), DatapathError> {
+    /// Keeps attachments that are pinned, in the places of those to former interfaces of the same
+    /// names: from these the program goes. Returns those that have not vanished.
+    pub(super) fn keep(
+        &mut self,
+        attachments: Vec<Attachment>,
+    ) -> Result<Vec<Noticed>, DatapathError> {
+        let mut formers = Vec::new();
         for attachment in attachments {
             let name = &attachment.interface;
             let place = self
@@ -28,13 +32,14 @@ impl Datapath {
                 .position(|found| found.interface == *name);
             match place {
                 Some(place) => {
-                    let vanished = mem::replace(&mut self.attachments[place], attachment);
-                    self.unpin(&[vanished])?;
+                    let former = mem::replace(&mut self.attachments[place], attachment);
+                    formers.extend(former.exists().then(|| former.noticed()));
+                    self.unpin(&[former])?;
                 }
                 None => self.attachments.push(attachment),
             }
         }
-        Ok(())
+        Ok(formers)
     }
 
     /// Pins attachments, or none of them.
@@ -54,9 +59,27 @@ impl Datapath {
         Ok(())
     }
 
+    /// Lets go of attachments whose indices these interfaces have by now: pins go by indices. Their
+    /// interfaces have vanished, or went to another network namespace.
+    pub(super) fn make_way(&mut self, made: &[Made]) -> Result<(), DatapathError> {
+        let is_in_the_way = |found: &mut Attachment| {
+            let mut made = made.iter().map(|made| &made.interface);
+            made.any(|interface| interface.index == found.index && !found.is_on(interface))
+        };
+        let in_the_way: Vec<_> = self.attachments.extract_if(.., is_in_the_way).collect();
+        self.unpin(&in_the_way)
+    }
+
+    /// Removes the pins of attachments, unless others have them by now.
     pub(super) fn unpin(&self, attachments: &[Attachment]) -> Result<(), DatapathError> {
         if let Some(pins) = &self.pins {
             for attachment in attachments {
+                let has_its_pins = |other: &Attachment| {
+                    other.index == attachment.index && other.link.id() != attachment.link.id()
+                };
+                if self.attachments.iter().any(has_its_pins) {
+                    continue;
+                }
                 pins.remove_interface(attachment.index)?;
                 pins.remove_program(self.manifest.generation, attachment.index)?;
             }
@@ -70,33 +93,35 @@ impl Datapath {
         made: Vec<Made>,
         manifest: &Manifest,
     ) -> Result<Switched, DatapathError> {
+        self.make_way(&made)?;
         // What an interface may refuse comes first.
         let mut successors = BTreeMap::new();
         let mut new = Vec::new();
         for made in made {
-            let index = made.interface.index;
-            if self.attachments.iter().any(|found| found.index == index) {
-                successors.insert(index, made);
-            } else {
-                new.push(made.attach(manifest.mode)?);
+            let mut attachments = self.attachments.iter();
+            match attachments.find(|found| found.is_on(&made.interface)) {
+                Some(found) => drop(successors.insert(found.link.id(), made)),
+                None => new.push(made.attach(manifest.mode)?),
             }
         }
         self.pin(&new)?;
         let is_left = |attachment: &mut Attachment| {
             let is_waited_for =
                 !attachment.exists() && manifest.interfaces.contains(&attachment.interface);
-            !successors.contains_key(&attachment.index) && !is_waited_for
+            !successors.contains_key(&attachment.link.id()) && !is_waited_for
         };
         let removed: Vec<_> = self.attachments.extract_if(.., is_left).collect();
         let mut programs = BTreeMap::new();
+        let mut names = Vec::new();
         for place in 0..self.attachments.len() {
             let attachment = &mut self.attachments[place];
-            let Some(made) = successors.remove(&attachment.index) else {
+            let Some(made) = successors.remove(&attachment.link.id()) else {
                 continue;
             };
             match attachment.replace(made.program) {
                 Ok(old) => {
                     attachment.forwarding = made.forwarding;
+                    names.push((place, made.interface.name));
                     programs.extend(old.map(|old| (attachment.index, old)));
                 }
                 Err(error) => {
@@ -106,6 +131,9 @@ impl Datapath {
                     return Err(error);
                 }
             }
+        }
+        for (place, name) in names {
+            self.attachments[place].mean(name);
         }
         self.keep(new)?;
         Ok(Switched { programs, removed })
@@ -128,7 +156,9 @@ impl Datapath {
     /// killed before it was gone, and others may get their slots.
     pub(super) fn forget_free_slots(&mut self) -> Result<(), DatapathError> {
         let taken: Vec<_> = self.attachments.iter().map(|found| found.slot).collect();
-        let free = (0..MAX_INTERFACES).filter(|slot| !taken.contains(slot));
+        // One that is waited for has what was saved of it.
+        let is_waited_for = |slot: &u32| self.manifest.name_of_slot(*slot).is_some();
+        let free = (0..MAX_INTERFACES).filter(|slot| !taken.contains(slot) && !is_waited_for(slot));
         let free: Vec<_> = match self.settings().buckets.scope {
             Scope::Host => free.collect(),
             Scope::Interface => {
@@ -144,11 +174,20 @@ impl Datapath {
     }
 
     /// Detaches, and forgets what was counted for the interfaces, and what they owe.
-    pub(super) fn let_go(&mut self, attachments: Vec<Attachment>) -> Result<(), DatapathError> {
+    pub(in crate::datapath) fn let_go(
+        &mut self,
+        attachments: Vec<Attachment>,
+    ) -> Result<(), DatapathError> {
         self.unpin(&attachments)?;
-        let slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
+        let mut slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
         // From here on nothing is counted for them any more.
         drop(attachments);
+        // Another interface of the same name goes on with what this one had.
+        slots.retain(|slot| {
+            let mut attachments = self.attachments.iter();
+            self.manifest.name_of_slot(*slot).is_none()
+                && attachments.all(|found| found.slot != *slot)
+        });
         for slot in slots {
             self.reset_interface(slot)?;
             self.state.forget(slot, self.pins.as_ref())?;

@@ -8,14 +8,11 @@ mod prepare;
 mod settle;
 mod sieves;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem,
-};
+use std::{collections::BTreeMap, mem};
 
 use super::{
-    Attachment, Datapath, DatapathError, Manifest, ReputationMaps, Restored, interface::Interface,
-    log::Forwarding, pins::Pins, program::Program, state::State,
+    Attachment, Datapath, DatapathError, Manifest, Noticed, ReputationMaps, Restored,
+    interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
 };
 use crate::{policy::CompiledPolicy, state::SetDebts};
 
@@ -40,11 +37,7 @@ struct Made {
 impl Prepared {
     /// Puts back what buckets owed `passed_ns` before, into those that are new.
     pub fn restore(&self, sets: &[SetDebts], passed_ns: u64) -> Result<Restored, DatapathError> {
-        let name_of = |slot| {
-            let mut made = self.made.iter();
-            let made = made.find(|made| made.slot == slot);
-            made.map(|made| made.interface.name.as_str())
-        };
+        let name_of = |slot| self.manifest.name_of_slot(slot);
         let (state, units) = (&self.state, &self.policy.units);
         Datapath::restore_into(state, units, name_of, sets, passed_ns)
     }
@@ -77,8 +70,9 @@ pub struct Previous {
     programs: BTreeMap<u32, Program>,
     /// From interfaces that are not to be limited any more. Until it is settled, they are.
     removed: Vec<Attachment>,
-    /// The indices of the interfaces that were attached to; others have only had the new policy.
-    attached: BTreeSet<u32>,
+    /// The names of the interfaces that were attached to, by the numbers of their links; others have
+    /// only had the new policy.
+    attached: BTreeMap<u32, String>,
 }
 
 impl Previous {
@@ -97,7 +91,7 @@ impl Previous {
     /// Whether that attachment was not there before.
     #[must_use]
     pub fn lacked(&self, attachment: &Attachment) -> bool {
-        !self.attached.contains(&attachment.index)
+        !self.attached.contains_key(&attachment.link.id())
     }
 }
 
@@ -145,7 +139,7 @@ impl Datapath {
                 .map(|made| (made.interface.index, &made.program));
             pins.add_policy(&manifest, programs)?;
         }
-        let attached = indices(&self.attachments);
+        let attached = names_by_link(&self.attachments);
         let switched = self.switch(made, &manifest);
         let switched = match switched {
             Ok(switched) => switched,
@@ -193,21 +187,24 @@ impl Datapath {
         })
     }
 
-    /// Attaches what [`Self::prepare_more`] has made, unless another policy is in force by now.
-    pub fn attach_more(&mut self, prepared: Prepared) -> Result<(), DatapathError> {
+    /// Attaches what [`Self::prepare_more`] has made, unless another policy is in force by now; tells
+    /// from which interfaces the program has gone, because these have their names.
+    pub fn attach_more(&mut self, prepared: Prepared) -> Result<Vec<Noticed>, DatapathError> {
         let Prepared {
             state,
             made,
             manifest,
             ..
         } = prepared;
+        let mut formers = Vec::new();
         if manifest.generation != self.manifest.generation {
-            return Ok(());
+            return Ok(formers);
         }
         if let Some(pins) = &self.pins {
             state.pin(pins)?;
         }
         self.state.extend(state);
+        self.make_way(&made)?;
         for made in made {
             if let Some(pins) = &self.pins {
                 let index = made.interface.index;
@@ -215,12 +212,15 @@ impl Datapath {
             }
             let attachments = vec![made.attach(manifest.mode)?];
             self.pin(&attachments)?;
-            self.keep(attachments)?;
+            formers.extend(self.keep(attachments)?);
         }
-        Ok(())
+        Ok(formers)
     }
 }
 
-fn indices(attachments: &[Attachment]) -> BTreeSet<u32> {
-    attachments.iter().map(|found| found.index).collect()
+fn names_by_link(attachments: &[Attachment]) -> BTreeMap<u32, String> {
+    let attachments = attachments.iter();
+    attachments
+        .map(|found| (found.link.id(), found.interface.clone()))
+        .collect()
 }

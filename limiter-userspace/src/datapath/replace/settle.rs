@@ -5,7 +5,7 @@ use std::mem;
 use tracing::warn;
 
 use super::{Previous, sieves::bring_back_counters};
-use crate::datapath::{Attachment, Datapath, DatapathError, Manifest};
+use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, Pins};
 
 impl Datapath {
     /// The policy in force stays: what was before is forgotten.
@@ -49,10 +49,14 @@ impl Datapath {
             }
         }
         self.put_back(programs)?;
-        let is_added = |found: &mut Attachment| !attached.contains(&found.index);
-        let detached = self.attachments.extract_if(.., is_added).collect();
-        self.let_go(detached)?;
+        let is_added = |found: &mut Attachment| !attached.contains_key(&found.link.id());
+        let added = self.attachments.extract_if(.., is_added).collect();
         self.attachments.extend(removed);
+        for attachment in &mut self.attachments {
+            if let Some(name) = attached.get(&attachment.link.id()) {
+                attachment.mean(name.clone());
+            }
+        }
         let reverted = mem::replace(&mut self.manifest, manifest);
         self.policy = policy;
         if let Some(state) = state {
@@ -62,6 +66,8 @@ impl Datapath {
         self.learn_units()?;
         // Before the pins of the other policy go, which tell of its names.
         self.forget_limits_of(&reverted)?;
+        // Now it is known whose numbers are still in use.
+        self.let_go(added)?;
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
             pins.remove_other_states(Some(self.state.generation()))?;
@@ -85,6 +91,19 @@ impl Datapath {
             self.state.forget_limit(limit, &self.policy.units)?;
         }
         Ok(())
+    }
+
+    /// The pins and the links, if no policy was ever in force; or itself.
+    pub fn without_policy(self: Box<Self>) -> Result<(Pins, Vec<Attachment>), Box<Self>> {
+        match *self {
+            Self {
+                manifest: Manifest { generation: 0, .. },
+                pins: Some(pins),
+                attachments,
+                ..
+            } => Ok((pins, attachments)),
+            other => Err(Box::new(other)),
+        }
     }
 
     /// Detaches every program and removes every pin.

@@ -370,27 +370,119 @@ fn the_newest_few_that_were_set_aside_are_kept() {
     assert_eq!(newest, "12");
 }
 
+/// What others may need is neither overwritten nor renamed.
 #[test]
 fn what_is_no_file_is_left_alone() {
     let (directory, file) = place();
+    let path = file.path().display().to_string();
+    let refuse = |what: &str, hindrance: &str| {
+        let error = file.load().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "the state file {path} cannot be used (it cannot be read: it is {what}, not a file) nor \
+                 set aside ({hindrance}): it is left as it is, and no state is saved"
+            )
+        );
+        let error = file.save(&of_table()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("cannot write the state file {path}: it is {what}, not a file")
+        );
+        assert_eq!(names(&directory), ["state"], "nothing unfinished stays");
+    };
     fs::create_dir(file.path()).unwrap();
-    let error = file.load().unwrap_err().to_string();
-    assert!(error.starts_with("cannot read the state file "), "{error}");
-    assert!(error.ends_with(": it is not a regular file"), "{error}");
-    let error = file.save(&of_table()).unwrap_err().to_string();
-    assert!(error.contains("Is a directory"), "{error}");
-    assert_eq!(names(&directory), ["state"], "nothing unfinished stays");
-
+    refuse("a directory", "others may need it: name a file");
     fs::remove_dir(file.path()).unwrap();
-    let made = Command::new("mkfifo").arg(file.path()).status();
-    assert!(made.unwrap().success());
-    let error = file.load().unwrap_err().to_string();
-    assert!(error.ends_with(": it is not a regular file"), "{error}");
+    let socket = std::os::unix::net::UnixListener::bind(file.path()).unwrap();
+    refuse("a socket", "others may need it: name a file");
+    drop(socket);
+    fs::remove_file(file.path()).unwrap();
+    let made = Command::new("mknod")
+        .arg(file.path())
+        .args(["c", "1", "3"])
+        .status();
+    assert!(made.unwrap().success(), "it takes root");
+    refuse("a device", "others may need it: name a file");
 
     let nowhere = StateFile::new(directory.path().join("missing/state"));
     assert_eq!(nowhere.load().unwrap(), None);
     let error = nowhere.save(&of_table()).unwrap_err().to_string();
     assert!(error.starts_with("cannot write the state file "), "{error}");
+}
+
+/// What may be as good as ever is set aside, and never removed.
+#[test]
+fn what_cannot_be_read_is_set_aside() {
+    let (directory, file) = place();
+    let link = |to: &str| std::os::unix::fs::symlink(to, file.path()).unwrap();
+    let refuse = |number: u32, why: &str| {
+        // It is not overwritten either, whoever saves without having looked.
+        let kind = fs::symlink_metadata(file.path()).unwrap().file_type();
+        if !file.path().is_file() {
+            file.save(&of_table()).unwrap_err();
+            assert_eq!(fs::symlink_metadata(file.path()).unwrap().file_type(), kind);
+        }
+        let error = file.load().unwrap_err().to_string();
+        let path = file.path().display();
+        let expected = format!(
+            "the state file {path} is set aside as {path}.not-restored-{number}: it cannot be read: {why}"
+        );
+        assert_eq!(error, expected);
+        let aside = directory
+            .path()
+            .join(format!("state.not-restored-{number}"));
+        assert_eq!(fs::symlink_metadata(aside).unwrap().file_type(), kind);
+        assert_eq!(file.load().unwrap(), None);
+        file.save(&of_table()).unwrap();
+        fs::remove_file(file.path()).unwrap();
+    };
+    let made = Command::new("mkfifo").arg(file.path()).status();
+    assert!(made.unwrap().success());
+    refuse(1, "it is a named pipe, not a file");
+    link("nowhere");
+    refuse(2, "it is a link to a file that is not there");
+    // A regular file whose first page nobody has.
+    link("/proc/self/mem");
+    refuse(3, "Input/output error (os error 5)");
+
+    // There is an end to it, and then it keeps its name.
+    link("nowhere");
+    for _ in 0..2 {
+        let error = file.load().unwrap_err().to_string();
+        assert!(
+            error.contains("there are 3 already: remove, or restore, "),
+            "{error}"
+        );
+        file.save(&of_table()).unwrap_err();
+    }
+    fs::remove_file(directory.path().join("state.not-restored-2")).unwrap();
+    let error = file.load().unwrap_err().to_string();
+    assert!(
+        error.contains("is set aside as ") && error.contains("-restored-4: "),
+        "{error}"
+    );
+}
+
+/// The file is where the link leads to, and stays there.
+#[test]
+fn a_link_is_followed() {
+    let (directory, file) = place();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let real = elsewhere.path().join("real");
+    std::os::unix::fs::symlink(&real, file.path()).unwrap();
+    fs::write(&real, format::encode(&of_hash()).unwrap()).unwrap();
+    assert_eq!(file.load().unwrap(), Some(of_hash()));
+    file.save(&of_table()).unwrap();
+    assert!(file.path().is_symlink());
+    assert_eq!(
+        format::decode(&fs::read(real).unwrap()).unwrap(),
+        of_table()
+    );
+    assert_eq!(
+        (names(&directory), names(&elsewhere)),
+        (vec!["state".into()], vec!["real".into()])
+    );
 }
 
 #[test]

@@ -1,0 +1,36 @@
+//! Whether anything is pinned, for those who only look. Being forbidden to look is not absence.
+
+use std::{fs, io, path::Path};
+
+use super::{INTERFACES, Pins, PinsError, is_bpf, nearest, path_error};
+
+impl Pins {
+    /// Looks at a directory, whoever has it; `None`: nothing is pinned there.
+    pub fn look(directory: &Path) -> Result<Option<Self>, PinsError> {
+        let found = match fs::metadata(directory.join(INTERFACES)) {
+            Ok(found) => found.is_dir(),
+            Err(error) if is_absence(&error) => false,
+            Err(source) => {
+                let path = directory.to_owned();
+                return Err(PinsError::Forbidden { path, source });
+            }
+        };
+        Ok(found.then(|| Self {
+            directory: directory.to_owned(),
+            lock: None,
+        }))
+    }
+
+    /// Whether pins in a directory could be seen: it is, or would be, in a BPF filesystem.
+    pub fn can_be_seen(directory: &Path) -> Result<bool, PinsError> {
+        let above = nearest(directory)?;
+        is_bpf(above).map_err(path_error(above))
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

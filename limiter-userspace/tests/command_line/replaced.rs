@@ -1,0 +1,282 @@
+//! Interfaces that change their names, or their network namespaces, and others that get the names.
+//! What an operator configures is names: the interface that has the name is limited.
+
+use std::{os::unix::fs::MetadataExt as _, path::Path, thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{Limiter, Namespace, PinDirectory};
+
+use crate::{BINARY, GOOD, pinned::program, wait_for};
+
+/// A namespace with the interface `wan0`, a limiter for it, and pins if there are to be any.
+struct Scene {
+    limiter: Limiter,
+    server: Namespace,
+    pins: Option<PinDirectory>,
+}
+
+impl Scene {
+    fn start(is_pinned: bool) -> Result<Self> {
+        let server = Namespace::new()?;
+        make(&server, "wan0")?;
+        let pins = is_pinned.then(PinDirectory::new).transpose()?;
+        let mut arguments = vec!["--metrics", "off", "--log-format", "human"];
+        let pin = pins.as_ref().map(PinDirectory::argument);
+        arguments.extend(pin.as_deref());
+        let configuration = format!("interfaces: [wan0]\n{GOOD}");
+        let limiter = Limiter::start(Path::new(BINARY), &server, &configuration, &arguments)?;
+        ensure!(program(&server, "wan0")?.is_some());
+        Ok(Self {
+            limiter,
+            server,
+            pins,
+        })
+    }
+
+    fn status(&self) -> Result<Value> {
+        let status = self.limiter.status()?;
+        let interfaces = status["interfaces"].as_array().context("a list")?;
+        ensure!(interfaces.len() == 1, "{status:#}");
+        Ok(interfaces[0].clone())
+    }
+
+    fn program(&self, interface: &str) -> Result<Option<u64>> {
+        program(&self.server, interface)
+    }
+
+    /// Only the interface that has the name has a program, and all say so.
+    fn assert_followed(&self, former: Option<(&Namespace, &str)>) -> Result<()> {
+        wait_for(|| Ok(self.program("wan0")?.is_some()))?;
+        if let Some((namespace, name)) = former {
+            wait_for(|| Ok(program(namespace, name)?.is_none()))?;
+        }
+        let status = self.status()?;
+        ensure!(
+            status["name"] == "wan0" && status["attached"] == true,
+            "{status}"
+        );
+        if let Some(pins) = &self.pins {
+            let files = pins.files()?;
+            let links = files.iter().filter(|file| file.ends_with("link")).count();
+            ensure!(links == 1, "{files:?}");
+        }
+        Ok(())
+    }
+
+    fn assert_told(&self, expected: &[&str]) -> Result<()> {
+        let log = self.limiter.log()?;
+        for expected in expected {
+            ensure!(log.contains(expected), "{expected} is not in\n{log}");
+        }
+        Ok(())
+    }
+}
+
+fn make(namespace: &Namespace, name: &str) -> Result<()> {
+    namespace
+        .ip(&["link", "add", name, "type", "veth"])
+        .map(drop)
+}
+
+#[test]
+fn a_name_that_another_interface_gets() -> Result<()> {
+    for is_pinned in [false, true] {
+        let scene = Scene::start(is_pinned)?;
+        scene
+            .server
+            .ip_batch("link set wan0 name old0\nlink add wan0 type veth\n")?;
+        scene.assert_followed(Some((&scene.server, "old0")))?;
+        scene.assert_told(&[
+            "wan0 is another interface now",
+            "detached from old0, which had the name wan0 before",
+        ])?;
+        // And back again, with another one in between: nothing of the former is in the way.
+        scene
+            .server
+            .ip_batch("link set wan0 name second0\nlink set old0 name wan0\n")?;
+        scene.assert_followed(Some((&scene.server, "second0")))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_interface_that_went_to_another_namespace() -> Result<()> {
+    for is_pinned in [false, true] {
+        let scene = Scene::start(is_pinned)?;
+        let elsewhere = Namespace::new()?;
+        let path = elsewhere.path();
+        // It is limited there for as long as nobody else has its name.
+        scene.server.ip(&["link", "set", "wan0", "netns", &path])?;
+        wait_for(|| {
+            Ok(scene
+                .limiter
+                .log()?
+                .contains("in another network namespace"))
+        })?;
+        ensure!(program(&elsewhere, "wan0")?.is_some());
+        let status = scene.status()?;
+        ensure!(
+            status["attached"] == true && status["elsewhere"] == true,
+            "{status}"
+        );
+        make(&scene.server, "wan0")?;
+        scene.assert_followed(Some((&elsewhere, "wan0")))?;
+    }
+    Ok(())
+}
+
+/// An interface with the index of one that went away: indices say nothing by themselves.
+#[test]
+fn an_index_that_another_interface_gets() -> Result<()> {
+    for is_pinned in [false, true] {
+        let scene = Scene::start(is_pinned)?;
+        let elsewhere = Namespace::new()?;
+        let path = elsewhere.path();
+        let told = scene.server.ip(&["-json", "link", "show", "wan0"])?;
+        let index = serde_json::from_str::<Value>(&told)?[0]["ifindex"].to_string();
+        scene.server.ip_batch(&format!(
+            "link set wan0 netns {path}\nlink add wan0 index {index} type veth\n"
+        ))?;
+        scene.assert_followed(Some((&elsewhere, "wan0")))?;
+    }
+    Ok(())
+}
+
+/// Nobody else has the name: the program stays where it is, and goes with the policy.
+#[test]
+fn a_renamed_interface_is_limited_until_another_has_its_name() -> Result<()> {
+    for is_pinned in [false, true] {
+        let mut scene = Scene::start(is_pinned)?;
+        let first = scene.program("wan0")?;
+        scene.server.ip(&["link", "set", "wan0", "name", "old0"])?;
+        wait_for(|| Ok(scene.status()?["renamed"] == "old0"))?;
+        ensure!(scene.program("old0")? == first);
+        ensure!(scene.status()?["attached"] == true);
+        scene.assert_told(&["wan0 is called old0 now"])?;
+        let shown = scene.limiter.show(&["status"])?;
+        ensure!(
+            shown.contains("wan0: attached in native mode since "),
+            "{shown}"
+        );
+        ensure!(shown.contains("it is called old0 now"), "{shown}");
+
+        scene.limiter.show(&["reload"])?;
+        let second = scene.program("old0")?;
+        ensure!(second.is_some() && second != first, "{second:?}");
+        if is_pinned {
+            scene.limiter.kill()?;
+            scene.limiter.restart()?;
+            let third = scene.program("old0")?;
+            ensure!(third.is_some() && third != second, "{third:?}");
+        }
+        // The configuration has the new name: it is the same interface.
+        let configuration = format!("interfaces: [old0]\n{GOOD}");
+        scene.limiter.configure(&configuration)?;
+        scene.limiter.show(&["reload"])?;
+        let status = scene.status()?;
+        ensure!(
+            status["name"] == "old0" && status["attached"] == true && status["renamed"].is_null(),
+            "{status}"
+        );
+        ensure!(scene.limiter.log()?.matches("attached to ").count() == 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn two_interfaces_that_change_names() -> Result<()> {
+    let server = Namespace::new()?;
+    make(&server, "one0")?;
+    make(&server, "two0")?;
+    let configuration = format!("interfaces: [one0, two0]\n{GOOD}");
+    let limiter = Limiter::start(
+        Path::new(BINARY),
+        &server,
+        &configuration,
+        &["--metrics", "off"],
+    )?;
+    let before = (program(&server, "one0")?, program(&server, "two0")?);
+    server.ip_batch("link set one0 name x0\nlink set two0 name one0\nlink set x0 name two0\n")?;
+    // Whatever was seen in between, both have a program in the end, and nothing is left over.
+    wait_for(|| {
+        let both = limiter.status()?["interfaces"].clone();
+        let is_well = |place: usize, name: &str| {
+            both[place]["attached"] == true
+                && both[place]["renamed"].is_null()
+                && both
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|one| one["name"] == name))
+        };
+        Ok(is_well(0, "one0") && is_well(1, "two0") && both.as_array().map(Vec::len) == Some(2))
+    })?;
+    ensure!(before.0.is_some() && before.1.is_some());
+    ensure!(program(&server, "one0")?.is_some() && program(&server, "two0")?.is_some());
+    Ok(())
+}
+
+/// Nobody was there to see it.
+#[test]
+fn a_name_that_another_interface_got_while_no_daemon_ran() -> Result<()> {
+    let mut scene = Scene::start(true)?;
+    scene.limiter.kill()?;
+    scene
+        .server
+        .ip_batch("link set wan0 name old0\nlink add wan0 type veth\n")?;
+    // What is pinned is on the former one.
+    let status = scene.status()?;
+    ensure!(status["attached"] == false, "{status}");
+    let shown = scene.limiter.command(&["status"]);
+    let mut shown = shown;
+    let pins = scene.pins.as_ref().context("pins")?;
+    let shown = shown.arg("--pin").arg(pins.path()).output()?;
+    let shown = String::from_utf8(shown.stdout)?;
+    ensure!(
+        shown.contains("wan0: NOT attached: another interface has the name now"),
+        "{shown}"
+    );
+    scene.limiter.restart()?;
+    scene.assert_followed(Some((&scene.server, "old0")))
+}
+
+/// The kernel gives a namespace's inode number again as soon as the namespace is gone, and each
+/// namespace counts its interfaces from 1.
+#[test]
+fn pins_of_a_namespace_that_is_gone() -> Result<()> {
+    let number = |namespace: &Namespace| anyhow::Ok(std::fs::metadata(namespace.path())?.ino());
+    let pins = PinDirectory::new()?;
+    let pin = pins.argument();
+    let configuration = format!("interfaces: [wan0]\n{GOOD}");
+    let arguments = ["--metrics", "off", "--log-format", "human", &pin];
+    let start = |namespace: &Namespace| {
+        namespace.ip(&["link", "add", "wan0", "index", "77", "type", "veth"])?;
+        Limiter::start(Path::new(BINARY), namespace, &configuration, &arguments)
+    };
+    let first = Namespace::new()?;
+    let limiter = start(&first)?;
+    limiter.show(&["ban", "192.0.2.7"])?;
+    let inode = number(&first)?;
+    drop(limiter);
+    drop(first);
+    // The kernel takes the namespace down in its own time, and gives out the lowest number that is
+    // free: so those that are lower are kept, and others may take this one meanwhile.
+    let mut others = Vec::new();
+    let second = loop {
+        let next = Namespace::new()?;
+        if number(&next)? == inode {
+            break next;
+        }
+        others.push(next);
+        ensure!(others.len() < 300, "the number is not given again");
+        thread::sleep(Duration::from_millis(50));
+    };
+    drop(others);
+    let limiter = start(&second)?;
+    wait_for(|| Ok(limiter.status()?["interfaces"][0]["attached"] == true))?;
+    ensure!(program(&second, "wan0")?.is_some());
+    let log = limiter.log()?;
+    ensure!(!log.contains("cannot"), "{log}");
+    // Who was banned there still is: nothing else enforces what is pinned.
+    ensure!(limiter.show(&["bans"])?.contains("192.0.2.7"));
+    Ok(())
+}
