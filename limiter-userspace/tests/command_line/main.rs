@@ -24,6 +24,7 @@ mod refill;
 mod reload;
 mod scope;
 mod service;
+mod sessions;
 mod several_rates;
 mod sieve;
 mod state;

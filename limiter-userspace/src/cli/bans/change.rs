@@ -19,7 +19,7 @@ use crate::{
         Datapath,
         pins::{Pins, PinsError},
     },
-    guard::Protected,
+    guard::{Asker, Protected},
 };
 
 /// How long another limiter may hold what is pinned: a daemon that starts has it before it
@@ -35,7 +35,11 @@ pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<Ban
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let protected = runtime.block_on(Protected::gather(wanted.session));
+        let mut asker = Asker::default();
+        let protected = runtime.block_on(Protected::ask(&mut asker));
+        let protected = protected
+            .map(|protected| protected.with(wanted.session))
+            .map_err(|error| error.to_string());
         Ok(daemon::change_pinned(datapath, &protected, wanted))
     };
     match ask(read, &Request::ChangeBans(wanted.clone()), pinned)? {

@@ -189,6 +189,7 @@ fn a_ban_leaves_the_buckets() {
         at_most_ns: 600_000_000_000,
         escalate: Escalation::NONE,
         range_after: None,
+        site_after: None,
         mode: BanMode::Observe,
     };
     check(
