@@ -72,6 +72,15 @@ impl Guard {
         Ok(protected.with(session))
     }
 
+    /// Asks for the first time, if nobody has.
+    pub(super) async fn begin(&self) {
+        let mut known = self.known.lock().await;
+        if known.answer.is_none() {
+            // What comes of it is in the status.
+            let _ = known.protected(self).await;
+        }
+    }
+
     /// Asks again where that was long ago, so that its state is known before it is needed.
     pub(super) async fn refresh(&self) {
         let mut known = self.known.lock().await;

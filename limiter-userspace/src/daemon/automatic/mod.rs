@@ -36,8 +36,6 @@ const SHARE: u32 = 50;
 /// Bans, forever.
 pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
     let mut watcher = Watcher::default();
-    // Also where no limit bans: it is told in the status, and has its descriptors from now on.
-    daemon.guard.refresh().await;
     loop {
         let pause = match watcher.round(daemon).await {
             Ok((next, pause)) => {
@@ -76,6 +74,8 @@ impl Watcher {
             }
         }
         let Some(interval) = self.decider.interval() else {
+            // Its state is told, and it has its descriptors from now on.
+            daemon.guard.begin().await;
             return Ok((self, IDLE));
         };
         daemon.guard.refresh().await;

@@ -310,6 +310,7 @@ fn as_json() {
             }],
             "exclude": null,
             "block": {"old": [], "new": ["us"]},
+            "never_ban": null,
         })
     );
 }
@@ -397,6 +398,7 @@ fn lists_and_their_uses() {
             policy.lists = vec![list("us", &["192.0.2.0/28", "2001:db8::/32"])];
             policy.exclude = vec!["us".to_owned()];
             policy.limits[0].block = vec!["us".to_owned()];
+            policy.never_ban = vec!["us".to_owned()];
         },
         &[
             "changed  limit Web",
@@ -405,6 +407,7 @@ fn lists_and_their_uses() {
             "added    list us",
             "         prefixes  +2 −0",
             "changed  exclude: none → us",
+            "changed  never-ban: none → us",
         ],
     );
     let old = Policy {
