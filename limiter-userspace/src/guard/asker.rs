@@ -89,7 +89,11 @@ impl Asker {
     async fn authenticated(&mut self) -> Result<Vec<Guarded>, AskError> {
         let recorded = self.recorded().await?;
         let mut sessions = Vec::new();
-        // Also where nobody has logged in: so the descriptor is there when it is needed.
+        if recorded.is_empty() {
+            // So the descriptor is there when it is needed; if there is none, it is missed then.
+            let _ = self.sockets.open();
+            return Ok(sessions);
+        }
         let ports = within("listening sockets", sockets::root_ports(&mut self.sockets)).await?;
         for peer in recorded {
             let connections = sockets::of_peer(&mut self.sockets, peer, &ports);

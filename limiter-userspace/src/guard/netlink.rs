@@ -59,6 +59,14 @@ impl Channel {
         }
     }
 
+    /// Takes a descriptor, if it has none.
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        if self.socket.is_none() {
+            self.socket = Some(TokioSocket::new(self.protocol)?);
+        }
+        Ok(())
+    }
+
     /// Asks for all there is of something. `attributes`: more of the question, in the kernel's own
     /// form. Whoever gives up waiting gives up the conversation, too.
     pub(super) async fn dump<I, T>(
@@ -74,9 +82,9 @@ impl Channel {
         header.flags = NLM_F_REQUEST | NLM_F_DUMP;
         let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(question));
         message.finalize();
-        let mut socket = match self.socket.take() {
-            Some(socket) => socket,
-            None => TokioSocket::new(self.protocol)?,
+        self.open()?;
+        let Some(mut socket) = self.socket.take() else {
+            return Err(DumpError::Incomplete);
         };
         for _ in 0..TRIES {
             self.sequence = self.sequence.wrapping_add(1);

@@ -21,10 +21,9 @@ const CONNECTION: &str = "SSH_CONNECTION";
 /// The session that this process was started from, as sshd(8) tells it. A service has none; sudo
 /// does not hand it down, so those from which this process descends are asked.
 pub(super) fn own() -> Option<Guarded> {
-    match env::var(CONNECTION) {
-        Ok(connection) => from_environment(&connection),
-        Err(_) => of_parents(),
-    }
+    let told = env::var(CONNECTION).ok();
+    told.and_then(|connection| from_environment(&connection))
+        .or_else(of_parents)
 }
 
 fn of_parents() -> Option<Guarded> {

@@ -308,7 +308,7 @@ fn limit_descriptors(limiter: &Limiter, most: u64) -> Result<()> {
 /// The lowest number that no descriptor of a process has.
 fn lowest_free(limiter: &Limiter) -> Result<u64> {
     let directory = PathBuf::from(format!("/proc/{}/fd", limiter.id()));
-    let free = (0..).find(|number: &u64| {
+    let free = (0..65_536).find(|number: &u64| {
         directory
             .join(number.to_string())
             .symlink_metadata()

@@ -27,9 +27,10 @@ fn address(record: &[u8; RECORD]) -> Option<IpAddr> {
     }
     // Of an IPv4 address there are the first four bytes.
     let (first, rest) = octets.split_first_chunk::<4>()?;
-    let address = match rest.iter().all(|byte| *byte == 0) {
-        true => IpAddr::from(Ipv4Addr::from(*first)),
-        false => IpAddr::from(Ipv6Addr::from(octets)).to_canonical(),
+    let address = if rest.iter().all(|byte| *byte == 0) {
+        IpAddr::from(Ipv4Addr::from(*first))
+    } else {
+        IpAddr::from(Ipv6Addr::from(octets)).to_canonical()
     };
     (!address.is_unspecified()).then_some(address)
 }
@@ -66,7 +67,7 @@ mod tests {
         let found: Vec<_> = addresses(&all).map(|address| address.to_string()).collect();
         assert_eq!(found, ["203.0.113.9", "2001:db8::9", "203.0.113.8"]);
         // The last one is cut off.
-        assert_eq!(addresses(&all[..RECORD + 1]).count(), 1);
+        assert_eq!(addresses(&all[..=RECORD]).count(), 1);
         assert_eq!(addresses(&[]).count(), 0);
     }
 
