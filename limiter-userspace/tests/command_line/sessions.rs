@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    mem::offset_of,
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
@@ -12,6 +13,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use libc::utmpx;
+use nix::unistd::{Uid, setfsuid};
 use serde_json::Value;
 use tempfile::TempDir;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERVER_INTERFACE};
@@ -71,6 +74,19 @@ impl Machine {
             self.path(&format!("sessions/{number}")),
             session,
         )?)
+    }
+
+    /// A record of utmp; that of utempter has no address.
+    fn record(&self, address: Option<[u8; 4]>, host: &str) -> Result<()> {
+        let mut record = vec![0; size_of::<utmpx>()];
+        let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
+        put(
+            offset_of!(utmpx, ut_type),
+            &libc::USER_PROCESS.to_ne_bytes(),
+        );
+        put(offset_of!(utmpx, ut_host), host.as_bytes());
+        put(offset_of!(utmpx, ut_addr_v6), &address.unwrap_or_default());
+        Ok(fs::write(self.path("utmp"), record)?)
     }
 
     fn log_out(&self, number: u32) -> Result<()> {
@@ -226,6 +242,57 @@ fn a_name_is_no_address_and_other_sessions_do_not_count() -> Result<()> {
     machine.log_in(2, "")?;
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     banned(&limiter, PEER)
+}
+
+/// sshd writes the address; any user can have utempter write a name.
+#[test]
+fn utmp_tells_who_has_logged_in_by_the_address_that_sshd_writes() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
+    machine.record(Some([10, 77, 0, 2]), "attacker.example.net")?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    refused(&limiter, PEER, PEER_OF)?;
+    machine.record(None, PEER)?;
+    wait_for(|| Ok(banned(&limiter, PEER).is_ok()))
+}
+
+/// Who listens as an ordinary user is not sshd, whatever they call themselves.
+#[test]
+fn a_user_s_own_server_makes_nobody_a_peer_of_ssh() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    // A thread of its own, whose sockets are a user's.
+    let (_client, _listener, _accepted) = pair.server.enter(|| {
+        setfsuid(Uid::from_raw(65_534));
+        let listener = TcpListener::bind("10.77.0.1:2222")?;
+        let client = pair
+            .client
+            .enter(|| Ok(TcpStream::connect("10.77.0.1:2222")?))?;
+        let accepted = listener.accept()?.0;
+        Ok((client, listener, accepted))
+    })?;
+    machine.log_in(1, PEER)?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    banned(&limiter, PEER)
+}
+
+/// Who types the command over SSH does not lock themselves out, though sudo does not tell it where
+/// they come from.
+#[test]
+fn the_session_above_a_command_is_known() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    let asked = limiter.command(&["ban", "203.0.113.9"]);
+    let mut arguments = vec![asked.get_program()];
+    arguments.extend(asked.get_args());
+    let mut shell = pair.server.command("sh");
+    shell
+        .env("SSH_CONNECTION", "203.0.113.9 50000 10.77.0.1 22")
+        // The shell remains, as the one above sudo does.
+        .args(["-c", "env -u SSH_CONNECTION \"$@\"; exit $?", "sh"])
+        .args(arguments);
+    let told = "203.0.113.9 is not banned: it is the peer of an SSH session; --force bans it all \
+                the same";
+    assert_fails(&mut shell, &[told])
 }
 
 /// Where nobody can tell who has logged in, nobody is banned but by force, and it is told.
