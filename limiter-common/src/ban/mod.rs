@@ -136,6 +136,12 @@ impl Ban {
     /// In place of a limit: nobody was over one.
     pub const BY_HAND: u16 = u16::MAX;
 
+    /// Whether a limit has made it.
+    #[must_use]
+    pub const fn is_automatic(&self) -> bool {
+        self.limit != Self::BY_HAND
+    }
+
     /// Whether it holds at `now_ns`, in nanoseconds of the decision's clock.
     #[must_use]
     #[inline(always)]

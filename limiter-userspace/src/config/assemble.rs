@@ -32,6 +32,7 @@ pub(super) struct Parts<'l> {
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
+    pub(super) never_ban: ListNames,
 }
 
 /// The policy; `None` if anything was wrong, which is then noted.
@@ -46,6 +47,7 @@ pub(super) fn policy(
     parts.limits.check_number(problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
+    parts.lists.check(&parts.never_ban, problems);
     flat_metrics::check_distinct(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
     if !problems.is_empty() {
@@ -87,6 +89,7 @@ pub(super) fn policy(
         lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),
+        never_ban: parts.never_ban.to_names(),
     })
 }
 

@@ -23,9 +23,19 @@ const FOR: &str = "for";
 const AT_MOST: &str = "at-most";
 const ESCALATE: &str = "escalate";
 const RANGE_AFTER: &str = "range-after";
+const SITE_AFTER: &str = "site-after";
 const MODE: &str = "mode";
 
-const FIELDS: [&str; 7] = [AFTER, WITHIN, FOR, AT_MOST, ESCALATE, RANGE_AFTER, MODE];
+const FIELDS: [&str; 8] = [
+    AFTER,
+    WITHIN,
+    FOR,
+    AT_MOST,
+    ESCALATE,
+    RANGE_AFTER,
+    SITE_AFTER,
+    MODE,
+];
 
 const REQUIRED: [&str; 3] = [AFTER, WITHIN, FOR];
 
@@ -43,8 +53,11 @@ const LENGTH_NS: RangeInclusive<u64> = SECOND_NS..=8_760 * HOUR_NS;
 /// More drops than are recorded in the longest time.
 const DROPS: RangeInclusive<u64> = 1..=1_000_000_000;
 
-/// One address is no range.
-const ADDRESSES: RangeInclusive<u64> = 2..=65_536;
+/// One address, or one network, is no range.
+const MEMBERS: RangeInclusive<u64> = 2..=65_536;
+
+/// In place of their number: no range is banned as one.
+const OFF: u32 = 0;
 
 /// Reads `ban`, under the field's `name`; `id_format` is `None` when it is not known, and then what
 /// depends on it is not checked.
@@ -89,9 +102,22 @@ pub(super) fn read<'n>(
         None => Some(Escalation::NONE),
     };
     let range_after = match fields.get(RANGE_AFTER) {
-        Some(node) => range_after(reader, node, id_format),
+        Some(node) => members(reader, RANGE_AFTER, node, id_format),
         None => Some(AutomaticBan::RANGE_AFTER),
     };
+    let site_after = match fields.get(SITE_AFTER) {
+        Some(node) => members(reader, SITE_AFTER, node, id_format),
+        // Of a /48, few customers and many can be one: whoever wants it has to say so.
+        None => Some(OFF),
+    };
+    if let (Some(node), Some(OFF)) = (fields.get(SITE_AFTER), range_after)
+        && site_after.is_some_and(|networks| networks != OFF)
+    {
+        let message = format!(
+            "'{SITE_AFTER}' counts /64s that are banned as one, which '{RANGE_AFTER}: off' never are"
+        );
+        reader.error(node.at, message);
+    }
     let mode = match fields.get(MODE) {
         Some(node) => reader.choice(node, MODE, BanMode::ALL.map(|mode| (mode.name(), mode))),
         None => Some(BanMode::default()),
@@ -106,7 +132,8 @@ pub(super) fn read<'n>(
             None => AutomaticBan::AT_MOST_NS.max(for_ns),
         },
         escalate: escalate?,
-        range_after: Some(range_after?).filter(|addresses| *addresses > 0),
+        range_after: Some(range_after?).filter(|addresses| *addresses != OFF),
+        site_after: Some(site_after?).filter(|networks| *networks != OFF),
         mode: mode?,
     })
 }
@@ -217,9 +244,10 @@ fn thousandths(written: &str) -> Option<u32> {
         .checked_add(decimals)
 }
 
-/// A number of addresses; 0: `off`.
-fn range_after<'n>(
+/// How many addresses or networks make a range, or [`OFF`].
+fn members<'n>(
     reader: &mut Reader<'n, '_>,
+    field: &str,
     node: &'n Node<'n>,
     id_format: Option<IdFormat>,
 ) -> Option<u32> {
@@ -227,14 +255,14 @@ fn range_after<'n>(
         && !id_format.is_for(Family::V6)
     {
         let message = format!(
-            "'{RANGE_AFTER}' is for ranges of IPv6, which id {} never sees",
+            "'{field}' is for ranges of IPv6, which id {} never sees",
             id_format.name()
         );
         reader.error(node.at, message);
     }
     if reader.scalar(node) == Some("off") {
-        return Some(0);
+        return Some(OFF);
     }
-    let addresses = reader.whole(node, RANGE_AFTER, ADDRESSES)?;
-    u32::try_from(addresses).ok()
+    let least = reader.whole(node, field, MEMBERS)?;
+    u32::try_from(least).ok()
 }

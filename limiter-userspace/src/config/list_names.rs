@@ -1,4 +1,4 @@
-//! The fields `exclude` and `block`: names of lists.
+//! The fields `exclude`, `block` and `never-ban`: names of lists.
 
 use super::{
     diagnostics::Place,

@@ -23,6 +23,7 @@ const SUBSCRIBERS: &str = "subscribers";
 const LISTS: &str = "lists";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
+const NEVER_BAN: &str = "never-ban";
 const IP_REP: &str = "ip-rep";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
@@ -33,13 +34,14 @@ const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
 
-const SECTIONS: [&str; 15] = [
+const SECTIONS: [&str; 16] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
     LISTS,
     EXCLUDE,
     BLOCK,
+    NEVER_BAN,
     IP_REP,
     INTERFACES,
     MODE,
@@ -106,6 +108,7 @@ pub(super) fn read(
         lists: &lists,
         exclude: list_names::read_field(&mut reader, &fields, EXCLUDE),
         block: list_names::read_field(&mut reader, &fields, BLOCK),
+        never_ban: list_names::read_field(&mut reader, &fields, NEVER_BAN),
         limits,
         overrides: overrides.unwrap_or_default(),
         // One with an error, or in a section with a misspelt name, is none of those.

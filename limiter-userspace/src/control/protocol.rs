@@ -238,6 +238,24 @@ pub struct DaemonStatus {
     pub state: Option<StateStatus>,
     /// How often the configuration was read again, and what came of it.
     pub reloads: History,
+    /// Whether it is known whom not to ban.
+    #[serde(default)]
+    pub guard: GuardStatus,
+}
+
+/// The guard, which speaks for those whom nobody is to ban.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct GuardStatus {
+    /// Since when it can tell whom not to ban, or cannot.
+    pub since: Timestamp,
+    /// Why it cannot, so that nobody is banned automatically; `None`: it can.
+    pub error: Option<String>,
+    /// When it could the last time; `None`: never since the daemon was started.
+    pub answered_at: Option<Timestamp>,
+    /// How many addresses there were then, without those of `never-ban`.
+    pub protected: usize,
+    /// Whether anybody on this machine writes down who has logged in.
+    pub sessions_recorded: bool,
 }
 
 /// What a reload has put in force.

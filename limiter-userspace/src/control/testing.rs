@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::protocol::{
-    BansStatus, BucketsStatus, DaemonStatus, InterfaceStatus, PolicyStatus, Status,
+    BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, PolicyStatus, Status,
 };
 use crate::{
     config::{Bans, Buckets, Metrics, Offenders},
@@ -45,6 +45,7 @@ pub(crate) fn status() -> Status {
             metrics: Metrics::default().listen,
             state: None,
             reloads: History::default(),
+            guard: GuardStatus::default(),
         }),
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),

@@ -9,6 +9,7 @@ mod confirm;
 mod enforce;
 mod feeds;
 mod found;
+mod guard;
 pub mod incidents;
 mod memory;
 mod named;
@@ -41,7 +42,7 @@ pub use self::{
 use self::{changes::Changes, state::StateKeeper};
 use crate::{
     control::{
-        protocol::{DaemonStatus, StateStatus},
+        protocol::{DaemonStatus, GuardStatus, StateStatus},
         sieves::SieveBrief,
     },
     datapath::{Datapath, DatapathError},
@@ -57,6 +58,8 @@ pub struct Daemon {
     datapath: RwLock<Datapath>,
     /// What is known of bans beside the kernel's map.
     bans: bans::BanKeeper,
+    /// Whom nobody bans.
+    guard: guard::Guard,
     /// What became of automatic bans.
     automatic: automatic::Outcomes,
     changes: Mutex<Changes>,
@@ -89,6 +92,7 @@ impl Daemon {
             state,
             datapath: RwLock::new(datapath),
             bans: bans::BanKeeper::default(),
+            guard: guard::Guard::default(),
             automatic: automatic::Outcomes::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -117,6 +121,12 @@ impl Daemon {
         &self.automatic
     }
 
+    /// Whether it is known whom not to ban.
+    #[must_use]
+    pub fn guard_status(&self) -> GuardStatus {
+        self.guard.status()
+    }
+
     /// How saving the state has gone; `None`: nobody wants it.
     #[must_use]
     pub fn state_status(&self) -> Option<StateStatus> {
@@ -139,6 +149,7 @@ impl Daemon {
             metrics: self.metrics,
             state: self.state_status(),
             reloads: self.history(),
+            guard: self.guard.status(),
         }
     }
 

@@ -120,7 +120,8 @@ impl fmt::Display for Blocked {
         }
         write!(
             formatter,
-            ": take it off the list, or put {address} on a list under `exclude`"
+            ": take it off the list; or put {address} on a list under `exclude`, but then no limit \
+             holds whoever forges it"
         )
     }
 }

@@ -2,37 +2,34 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use futures_util::TryStreamExt as _;
 use rtnetlink::{
     RouteMessageBuilder,
-    packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia},
+    packet_route::{
+        RouteNetlinkMessage,
+        route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia},
+    },
 };
 
-use super::{GatherError, Guarded, Why};
+use super::netlink::{Channel, DumpError};
 
 /// The gateways of all default routes of both families, of all routing tables.
-pub(super) async fn all() -> Result<Vec<Guarded>, GatherError> {
-    let (connection, handle, _) = rtnetlink::new_connection()?;
-    let connection = tokio::spawn(connection);
+pub(super) async fn all(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {
     let mut gateways = Vec::new();
     // The kernel has no request for the default routes alone: all of them come.
-    for request in [
+    for question in [
         RouteMessageBuilder::<Ipv4Addr>::new().build(),
         RouteMessageBuilder::<Ipv6Addr>::new().build(),
     ] {
-        let mut routes = handle.route().get(request).execute();
-        while let Some(route) = routes.try_next().await? {
-            if is_default(&route) {
-                gateways.extend(addresses(&route.attributes));
+        let of_default = |answer| match answer {
+            RouteNetlinkMessage::NewRoute(route) if is_default(&route) => {
+                Some(addresses(&route.attributes))
             }
-        }
+            _ => None,
+        };
+        let question = RouteNetlinkMessage::GetRoute(question);
+        gateways.extend(routes.dump(question, &[], of_default).await?);
     }
-    connection.abort();
-    let guarded = gateways.into_iter().map(|address| Guarded {
-        address,
-        why: Why::Gateway,
-    });
-    Ok(guarded.collect())
+    Ok(gateways.concat())
 }
 
 fn is_default(route: &RouteMessage) -> bool {

@@ -1,43 +1,40 @@
 //! Warns of limits and lists that would lock out those without whom nobody reaches the machine: the peers
 //! of its SSH sessions, and its default gateways.
 //!
-//! Who they are is asked of the kernel (`sessions`, `gateways`); what a policy means for them is
-//! told from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
-//! session that goes over an interface that is not limited.
+//! Who they are is asked of the kernel and of those who write down who has logged in (`asker`); what a
+//! policy means for them is told from the policy alone (`lockout`). Nothing is refused: a warning may
+//! be wrong, as for a session that goes over an interface that is not limited.
 //!
 //! Bans of them, and of this machine itself (`addresses`), are refused unless they are forced
-//! (`protected`).
+//! (`protected`). Where they cannot be known, so is every ban: no answer is never taken for nobody.
 
 mod addresses;
+mod asker;
 mod blocked;
+pub mod forged;
 mod gateways;
 mod lockout;
+mod netlink;
 mod protected;
+mod records;
 mod sessions;
+mod sockets;
 #[cfg(test)]
 mod tests;
 mod warning;
 
-use std::{collections::BTreeSet, future::Future, io, net::IpAddr, time::Duration};
+use std::net::IpAddr;
 
-use rtnetlink::proto::NetlinkProtoError;
-use thiserror::Error;
-use tokio::time::timeout;
-use tracing::{debug, warn};
+use tracing::warn;
 
+use self::asker::People;
 pub use self::{
+    asker::{AskError, Asker},
     protected::{Protected, Refusal, Session},
+    records::are_kept as are_sessions_recorded,
     warning::{Budget, Role, Warning},
 };
 use crate::policy::Policy;
-
-/// How long the kernel may take to tell one thing: the whole table of a router, or of a server
-/// with a million connections, is not worth waiting for.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The most sessions of a port that are looked at, lest each start of a bastion host goes through
-/// all of its.
-const MOST: usize = 64;
 
 /// An address that should not be locked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,35 +59,17 @@ impl Why {
             Self::Gateway => Role::Gateway,
         }
     }
-
-    const fn ssh_port(self) -> Option<u16> {
-        match self {
-            Self::Ssh { port, .. } => Some(port),
-            Self::Gateway => None,
-        }
-    }
-}
-
-/// The kernel does not tell.
-#[derive(Debug, Error)]
-enum GatherError {
-    /// There is no netlink socket to be had, or it refuses.
-    #[error(transparent)]
-    Netlink(#[from] io::Error),
-    /// The conversation broke off.
-    #[error(transparent)]
-    Conversation(#[from] NetlinkProtoError),
-    /// The routes are not told.
-    #[error(transparent)]
-    Routes(#[from] rtnetlink::Error),
 }
 
 /// What a policy's limits and lists would do to those who should not be locked out of this machine,
-/// as it is now, in words. What the kernel does not tell is not warned of.
+/// as it is now, in words. Where that cannot be known, that is the warning.
 pub async fn warnings(policy: &Policy) -> Vec<String> {
-    let guarded = guarded().await;
-    let blocked = blocked::warnings(policy, &guarded, &own_addresses().await);
-    let held = lockout::warnings(policy, guarded);
+    let people = match people().await {
+        Ok(people) => people,
+        Err(warning) => return vec![warning],
+    };
+    let blocked = blocked::warnings(policy, &people.guarded, &people.own);
+    let held = lockout::warnings(policy, people.guarded);
     let held = held.iter().map(ToString::to_string);
     blocked
         .iter()
@@ -101,25 +80,14 @@ pub async fn warnings(policy: &Policy) -> Vec<String> {
 
 /// Writes what a policy's lists would do to them to the log.
 pub async fn warn_of_blocked(policy: &Policy) {
-    for warning in blocked::warnings(policy, &guarded().await, &own_addresses().await) {
-        warn!("{warning}");
+    match people().await {
+        Ok(People { own, guarded }) => {
+            for warning in blocked::warnings(policy, &guarded, &own) {
+                warn!("{warning}");
+            }
+        }
+        Err(warning) => warn!("{warning}"),
     }
-}
-
-/// Who should not be locked out of this machine, as it is now.
-async fn guarded() -> Vec<Guarded> {
-    let own = sessions::own();
-    let own_port = own.and_then(|own| own.why.ssh_port());
-    // The own one first: it is the one to be named where several are alike.
-    let mut guarded: Vec<Guarded> = own.into_iter().collect();
-    let ports: BTreeSet<u16> = own_port.into_iter().chain([sessions::SSH]).collect();
-    for port in ports {
-        let sessions = told("SSH sessions", sessions::established(port)).await;
-        guarded.extend(sessions.into_iter().take(MOST));
-    }
-    guarded.extend(told("default gateways", gateways::all()).await);
-    guarded.retain(|guarded| !guarded.address.is_loopback());
-    guarded
 }
 
 /// Writes the [`warnings`] to the log.
@@ -129,18 +97,15 @@ pub async fn warn_of(policy: &Policy) {
     }
 }
 
-/// This machine's own addresses: whoever blocks them has blocked its neighbours.
-async fn own_addresses() -> Vec<IpAddr> {
-    let mut own = told("addresses", addresses::own()).await;
-    own.retain(|address| !address.is_loopback());
-    own
-}
-
-async fn told<T>(what: &str, answer: impl Future<Output = Result<Vec<T>, GatherError>>) -> Vec<T> {
-    match timeout(PATIENCE, answer).await {
-        Ok(Ok(told)) => return told,
-        Ok(Err(error)) => debug!("the kernel does not tell the {what}: {error}"),
-        Err(_) => debug!("the kernel has not told the {what} within {PATIENCE:?}"),
-    }
-    Vec::new()
+/// Who should not be locked out of this machine, as it is now, but for itself by its loopback. This
+/// machine's own addresses are among them: whoever blocks them has blocked its neighbours.
+async fn people() -> Result<People, String> {
+    let asked = Asker::default().ask().await;
+    let mut people =
+        asked.map_err(|error| format!("cannot tell who must not be locked out: {error}"))?;
+    people.own.retain(|address| !address.is_loopback());
+    people
+        .guarded
+        .retain(|guarded| !guarded.address.is_loopback());
+    Ok(people)
 }

@@ -1,30 +1,25 @@
 //! Whom nobody bans unless by force: those without whom this machine cannot be reached, and itself.
 
-use std::{collections::BTreeSet, fmt, net::IpAddr};
+use std::{fmt, net::IpAddr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
-use super::{addresses, gateways, sessions, told};
+use super::{AskError, Asker, People, Why, sessions};
 
 /// The SSH session that a command was started from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// The other end.
     pub peer: IpAddr,
-    /// The port of this machine.
-    pub port: u16,
 }
 
 impl Session {
-    /// That of this process; `None`: it has none, or sudo does not tell it.
+    /// That of this process; `None`: it has none.
     #[must_use]
     pub fn own() -> Option<Self> {
         let own = sessions::own()?;
-        Some(Self {
-            peer: own.address,
-            port: own.why.ssh_port()?,
-        })
+        Some(Self { peer: own.address })
     }
 }
 
@@ -72,9 +67,12 @@ impl fmt::Display for Refusal {
 }
 
 impl Protected {
-    /// Asks the kernel who they are; what it does not tell is not protected. `session`: of whoever
-    /// wants to ban.
-    pub async fn gather(session: Option<Session>) -> Self {
+    /// Asks who they are. Either all of it is answered, or none.
+    pub async fn ask(asker: &mut Asker) -> Result<Self, AskError> {
+        Ok(Self::new(asker.ask().await?))
+    }
+
+    fn new(people: People) -> Self {
         let mut all = vec![
             (
                 IpNet::V4(Ipv4Net::new_assert([127, 0, 0, 0].into(), 8)),
@@ -85,24 +83,34 @@ impl Protected {
                 What::Loopback,
             ),
         ];
-        let mut add = |address: IpAddr, what| all.push((address.into(), what));
-        for address in told("addresses", addresses::own()).await {
-            add(address, What::OwnAddress);
-        }
-        if let Some(session) = session {
-            add(session.peer, What::SshPeer);
-        }
-        let port = session.map(|session| session.port);
-        let ports: BTreeSet<u16> = port.into_iter().chain([sessions::SSH]).collect();
-        for port in ports {
-            for session in told("SSH sessions", sessions::established(port)).await {
-                add(session.address, What::SshPeer);
-            }
-        }
-        for gateway in told("default gateways", gateways::all()).await {
-            add(gateway.address, What::Gateway);
-        }
+        let own = people.own.into_iter();
+        all.extend(own.map(|address| (address.into(), What::OwnAddress)));
+        all.extend(people.guarded.into_iter().map(|guarded| {
+            let what = match guarded.why {
+                Why::Ssh { .. } => What::SshPeer,
+                Why::Gateway => What::Gateway,
+            };
+            (guarded.address.into(), what)
+        }));
         Self(all)
+    }
+
+    /// The same, and whoever wants to ban.
+    #[must_use]
+    pub fn with(mut self, session: Option<Session>) -> Self {
+        let peer = session.map(|session| (session.peer.into(), What::SshPeer));
+        self.0.extend(peer);
+        self
+    }
+
+    /// How many addresses there are, but for the loopback.
+    #[must_use]
+    pub fn addresses(&self) -> usize {
+        let mut addresses: Vec<IpNet> = self.0.iter().map(|(prefix, _)| *prefix).collect();
+        addresses.retain(|prefix| !prefix.addr().is_loopback());
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.len()
     }
 
     /// Why a prefix is not to be banned; `None`: nothing speaks against it.

@@ -1,29 +1,63 @@
-//! The SSH sessions: the one that this process belongs to, and those that the kernel knows of. A
-//! service, or a command under sudo, has none of its own.
+//! The SSH sessions: the one that this process belongs to, and those that are known to be
+//! authenticated. A connection alone is none: its peer may be at the password prompt for ever.
 
-use std::{env, net::IpAddr};
-
-use futures_util::StreamExt as _;
-use netlink_packet_sock_diag::{
-    SockDiagMessage,
-    constants::{AF_INET, AF_INET6, IPPROTO_TCP},
-    inet::{ExtensionFlags, InetRequest, SocketId, StateFlags},
+use std::{
+    env,
+    fs::{self, File},
+    io::Read as _,
+    net::IpAddr,
 };
-use rtnetlink::{
-    packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload},
-    proto,
-    sys::{SocketAddr, protocols::NETLINK_SOCK_DIAG},
-};
-use tracing::debug;
 
-use super::{GatherError, Guarded, Why};
+use super::{Guarded, Why};
 
-/// The port of SSH unless another is known.
-pub(super) const SSH: u16 = 22;
+/// The most processes that are looked at for the session that this one was started from.
+const MOST_PARENTS: usize = 64;
 
-/// The session that this process was started from, as sshd(8) tells it.
+/// The most bytes of a process's environment.
+const LONGEST_ENVIRONMENT: u64 = 1 << 20;
+
+const CONNECTION: &str = "SSH_CONNECTION";
+
+/// The session that this process was started from, as sshd(8) tells it. A service has none; sudo
+/// does not hand it down, so those from which this process descends are asked.
 pub(super) fn own() -> Option<Guarded> {
-    from_environment(&env::var("SSH_CONNECTION").ok()?)
+    let told = env::var(CONNECTION).ok();
+    told.and_then(|connection| from_environment(&connection))
+        .or_else(of_parents)
+}
+
+fn of_parents() -> Option<Guarded> {
+    let mut process = parent("self")?;
+    for _ in 0..MOST_PARENTS {
+        if let Some(session) = environment(process).and_then(|text| from_environment(&text)) {
+            return Some(session);
+        }
+        process = parent(&process.to_string()).filter(|parent| *parent > 0)?;
+    }
+    None
+}
+
+/// What a process was told of its session.
+fn environment(process: u32) -> Option<String> {
+    let mut bytes = Vec::new();
+    let file = File::open(format!("/proc/{process}/environ")).ok()?;
+    file.take(LONGEST_ENVIRONMENT)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    let mut variables = bytes.split(|byte| *byte == 0);
+    let value = variables.find_map(|variable| {
+        variable
+            .strip_prefix(CONNECTION.as_bytes())?
+            .strip_prefix(b"=")
+    })?;
+    String::from_utf8(value.to_vec()).ok()
+}
+
+/// The process that has started another.
+fn parent(process: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
 }
 
 /// From the peer's address and port and this machine's, with spaces between them.
@@ -36,49 +70,8 @@ pub(super) fn from_environment(connection: &str) -> Option<Guarded> {
     Some(session(address(peer)?, address(local)?, port.parse().ok()?))
 }
 
-/// The peers of the connections to a port of this machine that are established.
-pub(super) async fn established(port: u16) -> Result<Vec<Guarded>, GatherError> {
-    let (connection, handle, _) = proto::new_connection(NETLINK_SOCK_DIAG)?;
-    let connection = tokio::spawn(connection);
-    let mut sessions = Vec::new();
-    for (family, any) in [
-        (AF_INET, SocketId::new_v4()),
-        (AF_INET6, SocketId::new_v6()),
-    ] {
-        let request = InetRequest {
-            family,
-            protocol: IPPROTO_TCP,
-            extensions: ExtensionFlags::empty(),
-            states: StateFlags::ESTABLISHED,
-            socket_id: SocketId {
-                source_port: port,
-                ..any
-            },
-        };
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-        let request = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
-        let mut answers = handle.request(request, SocketAddr::new(0, 0))?;
-        while let Some(answer) = answers.next().await {
-            match answer.payload {
-                NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(socket)) => {
-                    let id = socket.header.socket_id;
-                    sessions.push(session(id.destination_address, id.source_address, port));
-                }
-                // Of one family: a kernel may be without.
-                NetlinkPayload::Error(error) => debug!("no sockets are told: {error}"),
-                _ => {}
-            }
-        }
-    }
-    connection.abort();
-    // The kernel tells them in no order.
-    sessions.sort_unstable();
-    Ok(sessions)
-}
-
 /// A socket of both families has IPv4 peers under IPv6 addresses; their packets have not.
-fn session(peer: IpAddr, local: IpAddr, port: u16) -> Guarded {
+pub(super) fn session(peer: IpAddr, local: IpAddr, port: u16) -> Guarded {
     Guarded {
         address: peer.to_canonical(),
         why: Why::Ssh {

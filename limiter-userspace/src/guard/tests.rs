@@ -319,17 +319,20 @@ fn lists_that_block() {
         gateway("203.0.113.254"),
     ];
     let peers = "list bad has 203.0.113.0/24, so it would block the SSH peer 203.0.113.9 (and 1 \
-                 more): take it off the list, or put 203.0.113.9 on a list under `exclude`";
+                 more): take it off the list; or put 203.0.113.9 on a list under `exclude`, but \
+                 then no limit holds whoever forges it";
     let other = "list bad has 203.0.113.0/24, so it would block the SSH peer 203.0.113.10: take it \
-                 off the list, or put 203.0.113.10 on a list under `exclude`";
+                 off the list; or put 203.0.113.10 on a list under `exclude`, but then no limit \
+                 holds whoever forges it";
     let gateway = "list bad has 203.0.113.0/24, so it would block the default gateway \
-                   203.0.113.254: take it off the list, or put 203.0.113.254 on a list under \
-                   `exclude`";
+                   203.0.113.254: take it off the list; or put 203.0.113.254 on a list under \
+                   `exclude`, but then no limit holds whoever forges it";
     let own = "list bad has 192.0.2.254/32, so it would block this machine's own address \
-               192.0.2.254: take it off the list, or put 192.0.2.254 on a list under `exclude`";
+               192.0.2.254: take it off the list; or put 192.0.2.254 on a list under `exclude`, \
+               but then no limit holds whoever forges it";
     let of_limit = "list bad has 203.0.113.0/24, so limit All would block the SSH peer 203.0.113.9 \
-                    (and 1 more): take it off the list, or put 203.0.113.9 on a list under \
-                    `exclude`";
+                    (and 1 more): take it off the list; or put 203.0.113.9 on a list under \
+                    `exclude`, but then no limit holds whoever forges it";
     check_blocked(
         &guarded,
         "block: bad",

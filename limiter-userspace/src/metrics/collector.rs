@@ -81,6 +81,7 @@ impl Collector for DaemonCollector {
         super::lists::encode(&manifest.list_statuses(Timestamp::now()), &mut encoder)?;
         bans::encode(&self.0.ban_counts(), datapath, &mut encoder)?;
         automatic_bans::encode(self.0.automatic_bans(), &manifest.policy, &mut encoder)?;
+        automatic_bans::guard(&self.0.guard_status(), &mut encoder)?;
         sieves::limit_info(&manifest.policy, &mut encoder)?;
         let briefs = self.0.sieves(datapath).map_err(|_| fmt::Error)?;
         sieves::sieves(&briefs, &mut encoder)?;

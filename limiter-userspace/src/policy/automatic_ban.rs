@@ -19,8 +19,11 @@ pub struct AutomaticBan {
     pub at_most_ns: u64,
     /// By what each ban is longer than the one before, while that is remembered.
     pub escalate: Escalation,
-    /// How many addresses of an IPv6 /64, or /64s of a /48, are banned as one; `None`: none are.
+    /// How many addresses of an IPv6 /64 are banned as one; `None`: none are.
     pub range_after: Option<u32>,
+    /// How many /64s of a /48 are banned as one; `None`: none are. Only where `range_after` is some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site_after: Option<u32>,
     /// Whether anybody is banned.
     pub mode: BanMode,
 }
@@ -65,6 +68,9 @@ impl fmt::Display for AutomaticBan {
             None => write!(formatter, ", range-after: off")?,
             Some(Self::RANGE_AFTER) => {}
             Some(addresses) => write!(formatter, ", range-after: {addresses}")?,
+        }
+        if let Some(networks) = self.site_after {
+            write!(formatter, ", site-after: {networks}")?;
         }
         match self.mode {
             BanMode::Enforce => {}
@@ -173,6 +179,7 @@ mod tests {
             at_most_ns,
             escalate: Escalation::from_thousandths(escalate).unwrap(),
             range_after: Some(AutomaticBan::RANGE_AFTER),
+            site_after: None,
             mode: BanMode::Enforce,
         }
     }
@@ -244,11 +251,12 @@ mod tests {
         check(
             AutomaticBan {
                 range_after: Some(4),
+                site_after: Some(8),
                 mode: BanMode::Observe,
                 ..plain
             },
             "{after: 1000 drops, within: 10s, for: 10m, at-most: 24h, escalate: 2, \
-             range-after: 4, mode: observe}",
+             range-after: 4, site-after: 8, mode: observe}",
         );
         check(
             AutomaticBan {

@@ -1,11 +1,12 @@
 //! Lists: addresses under a name, and what a policy says of those who are on them.
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::{Limit, Policy};
+use crate::text;
 
 /// Addresses under a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,47 @@ impl List {
             .partition_point(|prefix| prefix.network() <= address);
         let prefix = self.prefixes.get(behind.checked_sub(1)?)?;
         prefix.contains(&address).then_some(*prefix)
+    }
+
+    /// The first prefix of the list that has addresses in common with another.
+    #[must_use]
+    pub fn meeting(&self, other: IpNet) -> Option<IpNet> {
+        // They are disjoint: the one before all that begin in `other` may have it in it.
+        let behind = self
+            .prefixes
+            .partition_point(|prefix| prefix.network() < other.network());
+        let around = behind.checked_sub(1).and_then(|at| self.prefixes.get(at));
+        let around = around.filter(|prefix| prefix.contains(&other));
+        let within = || self.prefixes.get(behind);
+        let first = around.or_else(within)?;
+        (first.contains(&other) || other.contains(first)).then_some(*first)
+    }
+}
+
+/// Somebody whom no limit bans, nor anybody by hand unless by force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeverBanned<'p> {
+    list: &'p List,
+    /// Whom it was asked for.
+    asked: IpNet,
+    /// The prefix of the list that has some of them.
+    listed: IpNet,
+}
+
+/// Why.
+impl fmt::Display for NeverBanned<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            list,
+            asked,
+            listed,
+        } = self;
+        if listed.contains(asked) {
+            write!(formatter, "it is")?;
+        } else {
+            write!(formatter, "{} in it is", text::short(*listed))?;
+        }
+        write!(formatter, " on the list {}, under `never-ban`", list.name)
     }
 }
 
@@ -79,6 +121,20 @@ impl Policy {
     #[must_use]
     pub fn standing_of(&self, address: IpAddr) -> Standing<'_> {
         self.standing(&self.exclude, &self.block, address)
+    }
+
+    /// The list under `never-ban` that has some of a prefix; `None`: none has.
+    #[must_use]
+    pub fn never_banned(&self, asked: IpNet) -> Option<NeverBanned<'_>> {
+        let mut lists = self.never_ban.iter().filter_map(|name| self.list(name));
+        lists.find_map(|list| {
+            let listed = list.meeting(asked)?;
+            Some(NeverBanned {
+                list,
+                asked,
+                listed,
+            })
+        })
     }
 
     /// What the lists that a limit names say of an address. That counts only where
@@ -147,6 +203,18 @@ mod tests {
                 let both = pair[0].supernet();
                 prop_assert!(both.is_none() || both != pair[1].supernet());
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_meets_a_prefix_that_it_has_addresses_of(
+            prefixes in prop::collection::vec(prefix(), 0..24),
+            other in prefix(),
+        ) {
+            let list = List::new("all".to_owned(), &prefixes);
+            let meets = |prefix: &&IpNet| prefix.contains(&other) || other.contains(*prefix);
+            prop_assert_eq!(list.meeting(other), list.prefixes.iter().find(meets).copied());
         }
     }
 

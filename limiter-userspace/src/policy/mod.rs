@@ -26,7 +26,7 @@ pub use self::{
     compile::{CompileError, CompiledPolicy},
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
-    list::{List, Standing},
+    list::{List, NeverBanned, Standing},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     parts::{configured_name, part_name},
@@ -61,6 +61,9 @@ pub struct Policy {
     /// The names of the lists of those who are always dropped, but for who is excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<String>,
+    /// The names of the lists of those who are never banned, and limited as everybody is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never_ban: Vec<String>,
 }
 
 /// Limits without subscribers and lists; malformed packets are dropped.
@@ -74,6 +77,7 @@ impl From<Vec<Limit>> for Policy {
             lists: Vec::new(),
             exclude: Vec::new(),
             block: Vec::new(),
+            never_ban: Vec::new(),
         }
     }
 }

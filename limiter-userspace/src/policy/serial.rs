@@ -266,6 +266,7 @@ mod tests {
                 at_most_ns: u64::MAX,
                 escalate: Escalation::from_thousandths(1_500).unwrap(),
                 range_after: None,
+                site_after: None,
                 mode: BanMode::Observe,
             }),
             default: Some(rate(1)),

@@ -19,6 +19,8 @@ pub enum Purpose {
     Exclude,
     /// Whoever is on it is dropped.
     Block,
+    /// Whoever is on it is not banned.
+    NeverBan,
 }
 
 impl Purpose {
@@ -28,6 +30,7 @@ impl Purpose {
         match self {
             Self::Exclude => "exclude",
             Self::Block => "block",
+            Self::NeverBan => "never-ban",
         }
     }
 }
@@ -91,7 +94,12 @@ impl Policy {
         let limits = self.limits.iter().filter(|limit| limit.is_first_part());
         let by_limits = limits.map(|limit| (Some(&*limit.name), &limit.exclude, &limit.block));
         let all = std::iter::once((None, &self.exclude, &self.block)).chain(by_limits);
-        all.flat_map(|(limit, exclude, block)| {
+        let never_ban = self.never_ban.iter().map(|list| ListUse {
+            list,
+            purpose: Purpose::NeverBan,
+            limit: None,
+        });
+        let all = all.flat_map(|(limit, exclude, block)| {
             let exclude = exclude.iter().map(|list| (list, Purpose::Exclude));
             let block = block.iter().map(|list| (list, Purpose::Block));
             exclude.chain(block).map(move |(list, purpose)| ListUse {
@@ -99,7 +107,8 @@ impl Policy {
                 purpose,
                 limit,
             })
-        })
+        });
+        never_ban.chain(all)
     }
 
     /// Where addresses are excluded and blocked: before any limit, by one limit, or the one before

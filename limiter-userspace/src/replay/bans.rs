@@ -12,7 +12,7 @@ use super::engine::{Engine, EngineError};
 use crate::{
     policy::{AutomaticBan, BanMode, Policy},
     reputation::{
-        automatic::{Decider, Look, Offence},
+        automatic::{Decider, Look, Offence, REFUSED_NS},
         forgotten_at, prefix_of,
     },
 };
@@ -64,6 +64,8 @@ pub(super) struct AutomaticBans {
     made: Vec<ReplayedBan>,
     /// How many more there were.
     more: u64,
+    /// Whom no limit bans: of the policy, the lists under `never-ban`.
+    never: Policy,
 }
 
 impl AutomaticBans {
@@ -82,6 +84,11 @@ impl AutomaticBans {
             last: HashMap::new(),
             made: Vec::new(),
             more: 0,
+            never: Policy {
+                lists: policy.lists.clone(),
+                never_ban: policy.never_ban.clone(),
+                ..Policy::from(Vec::new())
+            },
         })
     }
 
@@ -126,6 +133,13 @@ impl AutomaticBans {
             return Ok(());
         };
         let (key, now_ns) = (offence.prefix(), self.next_ns);
+        if self.never.never_banned(prefix_of(&key)).is_some() {
+            let until_ns = now_ns.saturating_add(REFUSED_NS);
+            self.decider.refused(offence, until_ns);
+            // Of a range, the other addresses are found by themselves.
+            self.is_news |= self.decider.is_unfinished();
+            return Ok(());
+        }
         let before = self.last.get(&key).filter(|ban| now_ns < forgotten_at(ban));
         let ban = offence.ban(&terms, before, now_ns);
         self.tell(offence, &terms, &ban);

@@ -4,7 +4,7 @@ pub mod automatic;
 pub mod lists;
 pub mod pressure;
 
-use std::net::IpAddr;
+use std::{cmp::Reverse, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::ban::{Ban, BanKey};
@@ -19,6 +19,13 @@ pub fn forgotten_at(ban: &Ban) -> u64 {
     // One from before a reboot began before the clock.
     let lasted_ns = ban.until_ns.wrapping_sub(ban.since_ns);
     ban.until_ns.saturating_add(lasted_ns.min(LONGEST_MEMORY))
+}
+
+/// Which bans are kept where there is no room for all: those by hand before those of limits, which
+/// a forger can have made, and of either those that end last. In ascending order.
+#[must_use]
+pub const fn worth(ban: &Ban) -> (bool, Reverse<u64>) {
+    (ban.is_automatic(), Reverse(ban.until_ns))
 }
 
 /// The prefix that a ban is for.

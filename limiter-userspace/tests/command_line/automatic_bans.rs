@@ -260,6 +260,7 @@ fn outcomes_are_counted() -> Result<()> {
         ("would_ban", 0),
         ("refused", 0),
         ("delayed", 0),
+        ("held_back", 0),
     ] {
         let labels = format!("limit=\"PacketsPerIPAddress\",outcome=\"{outcome}\"");
         let line = format!("limiter_automatic_bans_total{{{labels}}} {number}");

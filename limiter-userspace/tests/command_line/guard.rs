@@ -1,15 +1,15 @@
 //! Warnings of limits that would lock out who operates the machine.
 
-use std::{
-    net::{SocketAddr, TcpListener, TcpStream},
-    path::Path,
-    process::Command,
-};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use testbed::{Limiter, Namespace, Pair, SERVER_INTERFACE};
 
-use crate::{BINARY, GOOD, Scene, succeed, text};
+use crate::{
+    GOOD, Scene,
+    sessions::{Connection, Machine},
+    succeed, text,
+};
 
 /// Five packets too few.
 const TOO_LITTLE: &str =
@@ -40,20 +40,6 @@ fn pair() -> Result<Pair> {
     Ok(pair)
 }
 
-/// A connection from the client to a port of the server; both ends, which keep it.
-fn session(pair: &Pair, server: &str) -> Result<[TcpStream; 2]> {
-    let address: SocketAddr = server.parse()?;
-    // For both families, as sshd listens: the kernel has IPv4 peers under IPv6 addresses then.
-    let any = SocketAddr::from(([0u16; 8], address.port()));
-    let listener = pair
-        .server
-        .enter(|| TcpListener::bind(any).context("the namespace's ports are free"))?;
-    let client = pair
-        .client
-        .enter(|| TcpStream::connect(address).context("the server is reachable"))?;
-    Ok([client, listener.accept()?.0])
-}
-
 /// Whom `limiter check` warns of.
 fn warned_of(command: &mut Command) -> Result<Vec<String>> {
     let output = succeed(command)?;
@@ -74,57 +60,68 @@ fn warned_of(command: &mut Command) -> Result<Vec<String>> {
     whom.collect()
 }
 
-fn check(scene: &Scene, namespace: &Namespace) -> Command {
-    let mut command = namespace.command(BINARY);
+fn check(machine: &Machine, scene: &Scene, namespace: &Namespace) -> Command {
+    let mut command = namespace.command(machine.binary());
     command.arg("check").arg(scene.path("limiter.yaml"));
     command
 }
 
 #[test]
 fn sessions_and_gateways_are_found() -> Result<()> {
-    let (scene, pair) = (Scene::new()?, pair()?);
+    let (scene, pair, machine) = (Scene::new()?, pair()?, Machine::new()?);
     std::fs::write(scene.path("limiter.yaml"), TOO_LITTLE)?;
     assert_eq!(
-        warned_of(&mut check(&scene, &pair.server))?,
+        warned_of(&mut check(&machine, &scene, &pair.server))?,
         ["default gateway 10.77.0.254 (and 3 more)"]
     );
-    let _session = session(&pair, "10.77.0.1:22")?;
+    machine.log_in(1, "10.77.0.2")?;
+    let _session = Connection::new(&pair, "10.77.0.1:22")?;
     assert_eq!(
-        warned_of(&mut check(&scene, &pair.server))?,
+        warned_of(&mut check(&machine, &scene, &pair.server))?,
         [
             "SSH peer 10.77.0.2",
             "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
-    // Nobody's business: a session on another port, until it is the process's own.
-    let _session = session(&pair, "[fd77::1]:2222")?;
+    // A connection of somebody who has not logged in.
+    let _session = Connection::new(&pair, "[fd77::1]:2222")?;
     assert_eq!(
-        warned_of(&mut check(&scene, &pair.server))?,
+        warned_of(&mut check(&machine, &scene, &pair.server))?,
         [
             "SSH peer 10.77.0.2",
             "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
     assert_eq!(
-        warned_of(check(&scene, &pair.server).env("SSH_CONNECTION", "fd77::7 50000 fd77::1 2222"))?,
+        warned_of(
+            check(&machine, &scene, &pair.server)
+                .env("SSH_CONNECTION", "fd77::7 50000 fd77::1 2222")
+        )?,
         [
-            "SSH peer fd77::7 (and 2 more)",
+            "SSH peer fd77::7 (and 1 more)",
             "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
     // Where nobody could be locked out, there is nothing to say.
-    assert_eq!(warned_of(&mut check(&scene, &Namespace::new()?))?, [""; 0]);
+    assert_eq!(
+        warned_of(&mut check(&machine, &scene, &Namespace::new()?))?,
+        [""; 0]
+    );
     std::fs::write(scene.path("limiter.yaml"), GOOD)?;
-    assert_eq!(warned_of(&mut check(&scene, &pair.server))?, [""; 0]);
+    assert_eq!(
+        warned_of(&mut check(&machine, &scene, &pair.server))?,
+        [""; 0]
+    );
     Ok(())
 }
 
 #[test]
 fn the_daemon_warns_before_it_attaches() -> Result<()> {
-    let pair = pair()?;
-    let _session = session(&pair, "10.77.0.1:22")?;
+    let (pair, machine) = (pair()?, Machine::new()?);
+    machine.log_in(1, "10.77.0.2")?;
+    let _session = Connection::new(&pair, "10.77.0.1:22")?;
     let limiter = Limiter::start(
-        Path::new(BINARY),
+        &machine.binary(),
         &pair.server,
         TOO_LITTLE,
         &["-i", SERVER_INTERFACE, "--log-format", "human"],

@@ -37,6 +37,8 @@ fn what_is_left_out_has_defaults() {
         at_most_ns: 24 * HOUR,
         escalate: Escalation::NONE,
         range_after: Some(16),
+        // Who forges 256 sources of a /48 has it banned: that is for those who want it.
+        site_after: None,
         mode: BanMode::Enforce,
     };
     assert_eq!(ban, expected);
@@ -49,7 +51,7 @@ fn what_is_left_out_has_defaults() {
 fn every_field() {
     let ban = read(
         "{after: 1 drop, within: 1.5s, for: 1s, at-most: 8760h, escalate: 1.25, range-after: 2, \
-         mode: observe}",
+         site-after: 3, mode: observe}",
     );
     let expected = AutomaticBan {
         after: 1,
@@ -58,12 +60,14 @@ fn every_field() {
         at_most_ns: 8_760 * HOUR,
         escalate: Escalation::from_thousandths(1_250).unwrap(),
         range_after: Some(2),
+        site_after: Some(3),
         mode: BanMode::Observe,
     };
     assert_eq!(ban, expected);
     assert_eq!(read(&ban.to_string()), ban);
-    let off = read("{after: 1, within: 1s, for: 1s, range-after: off, escalate: 100.0}");
-    assert_eq!(off.range_after, None);
+    let off =
+        read("{after: 1, within: 1s, for: 1s, range-after: off, site-after: off, escalate: 100.0}");
+    assert_eq!((off.range_after, off.site_after), (None, None));
     assert_eq!(read(&off.to_string()), off);
 }
 
@@ -201,6 +205,21 @@ fn whose_budget_it_is() {
             "3:5: 'ban' is not for id regId: of a budget that a subscriber shares, packets are \
            dropped of whoever comes next, and not of who has used it up",
         ],
+    );
+    check(
+        &own(
+            "ipAddress",
+            "{site-after: 4, range-after: off, after: 9, within: 10s, for: 10m}",
+        ),
+        &[
+            "3:23: 'site-after' counts /64s that are banned as one, which 'range-after: off' never are",
+        ],
+    );
+    let sites = "{site-after: 4, after: 9, within: 10s, for: 10m}";
+    check(&own("ipv6RangeCIDR", sites), &[]);
+    check(
+        &own("ipv4RangeCIDR", sites),
+        &["3:23: 'site-after' is for ranges of IPv6, which id ipv4RangeCIDR never sees"],
     );
     let ranges = "{range-after: 4, after: 9, within: 10s, for: 10m}";
     check(&own("ipv6RangeCIDR", ranges), &[]);

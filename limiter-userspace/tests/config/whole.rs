@@ -86,6 +86,7 @@ overrides:
             lists: vec![],
             exclude: vec![],
             block: vec![],
+            never_ban: vec![],
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));

@@ -124,6 +124,7 @@ fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<Stri
         times,
         replaced,
         excluded_by,
+        in_place_of,
     } = outcome
     else {
         return None;
@@ -143,6 +144,13 @@ fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<Stri
         let _ = write!(
             line,
             "; without effect while it is on the list {list}, which is excluded"
+        );
+    }
+    if let Some(other) = in_place_of {
+        let _ = write!(
+            line,
+            "; there was no room, so the automatic ban of {} is lifted",
+            short(*other)
         );
     }
     Some(line)

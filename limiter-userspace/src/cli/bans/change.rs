@@ -10,7 +10,7 @@ use crate::{
     },
     daemon,
     datapath::Datapath,
-    guard::Protected,
+    guard::{Asker, Protected},
 };
 
 /// Makes and lifts bans.
@@ -19,7 +19,11 @@ pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<Ban
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let protected = runtime.block_on(Protected::gather(wanted.session));
+        let mut asker = Asker::default();
+        let protected = runtime.block_on(Protected::ask(&mut asker));
+        let protected = protected
+            .map(|protected| protected.with(wanted.session))
+            .map_err(|error| error.to_string());
         Ok(daemon::change_pinned(datapath, &protected, wanted))
     };
     match read.change(&Request::ChangeBans(wanted.clone()), pinned)? {

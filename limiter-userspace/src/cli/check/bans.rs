@@ -25,14 +25,17 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
         "at most",
         "escalate",
         "range after",
+        "site after",
         "mode",
     ];
-    writeln!(out, "\n{}\n", table(header, [1, 2, 3, 4, 5, 6], rows))?;
+    writeln!(out, "\n{}\n", table(header, [1, 2, 3, 4, 5, 6, 7], rows))?;
     Ok(())
 }
 
-fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 8] {
-    let range_after = |addresses| count(u64::from(addresses));
+fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 9] {
+    let members = |least: Option<u32>| {
+        least.map_or_else(|| "off".to_owned(), |least| count(u64::from(least)))
+    };
     [
         limit.name.clone(),
         count(ban.after),
@@ -40,8 +43,8 @@ fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 8] {
         period(ban.for_ns),
         period(ban.at_most_ns),
         ban.escalate.to_string(),
-        ban.range_after
-            .map_or_else(|| "off".to_owned(), range_after),
+        members(ban.range_after),
+        members(ban.site_after),
         match limit.mode {
             Mode::Enforce => ban.mode.name().to_owned(),
             // It drops nobody.

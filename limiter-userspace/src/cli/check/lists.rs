@@ -59,7 +59,7 @@ impl<'a> CheckedLists<'a> {
         });
         let unused = config.policy.unused_lists().map(|list| {
             format!(
-                "nothing uses the list {}: no 'exclude' or 'block' names it",
+                "nothing uses the list {}: no 'exclude', 'block' or 'never-ban' names it",
                 list.name
             )
         });

@@ -2,6 +2,7 @@
 
 mod bans;
 mod diff;
+mod forged;
 mod lists;
 mod rates;
 mod sieves;
@@ -86,6 +87,7 @@ struct Checked<'a> {
     subscribers: usize,
     exclude: &'a [String],
     block: &'a [String],
+    never_ban: &'a [String],
     #[serde(flatten)]
     lists: CheckedLists<'a>,
     sieves: Vec<CheckedSieve<'a>>,
@@ -98,6 +100,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let lists = CheckedLists::of(&config);
     lists.warn(&config, Timestamp::now());
     rates::warn(&config.policy);
+    forged::warn(&config.policy);
     warn_of_lockouts(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
@@ -111,6 +114,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             subscribers: policy.subscribers.len(),
             exclude: &policy.exclude,
             block: &policy.block,
+            never_ban: &policy.never_ban,
             lists,
             sieves: sieves::sieves(policy),
         });

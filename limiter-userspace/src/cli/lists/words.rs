@@ -36,7 +36,7 @@ pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
     lines
 }
 
-fn of_policy(findings: &Findings) -> [Option<String>; 2] {
+fn of_policy(findings: &Findings) -> [Option<String>; 3] {
     let Extents { excluded, blocked } = findings.standing;
     let excluded = excluded.map(|extent| {
         let by = lists(findings, Purpose::Exclude, None);
@@ -49,7 +49,13 @@ fn of_policy(findings: &Findings) -> [Option<String>; 2] {
         let by = lists(findings, Purpose::Block, None);
         format!("{}blocked by {by}: every packet is dropped", part(extent))
     });
-    [excluded, blocked]
+    let mut uses = findings.lists.iter().flat_map(|list| &list.used_by);
+    let is_never_banned = uses.any(|found| found.purpose == Purpose::NeverBan);
+    let never_banned = is_never_banned.then(|| {
+        let by = lists(findings, Purpose::NeverBan, None);
+        format!("never banned: on {by}; limits hold it")
+    });
+    [excluded, blocked, never_banned]
 }
 
 const fn part(extent: Extent) -> &'static str {

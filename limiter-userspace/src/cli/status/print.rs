@@ -12,7 +12,7 @@ use super::super::{
 };
 use crate::{
     config::Scope,
-    control::protocol::{InterfaceStatus, StateStatus, Status},
+    control::protocol::{GuardStatus, InterfaceStatus, StateStatus, Status},
     lists::ListStatus,
 };
 
@@ -60,6 +60,7 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     if let Some(state) = &daemon.state {
         print_state(out, state)?;
     }
+    print_guard(out, &daemon.guard)?;
     let reloads = &daemon.reloads;
     if let Some(ns) = reloads.unconfirmed_for_ns {
         writeln!(
@@ -168,6 +169,31 @@ fn print_list(out: &mut impl Write, list: &ListStatus) -> anyhow::Result<()> {
     writeln!(out)?;
     for line in troubles(list) {
         writeln!(out, "  {line}")?;
+    }
+    Ok(())
+}
+
+fn print_guard(out: &mut impl Write, guard: &GuardStatus) -> anyhow::Result<()> {
+    if let Some(error) = &guard.error {
+        writeln!(
+            out,
+            "GUARD BLIND since {:.0}: it cannot tell whom not to ban, so nobody is banned \
+             automatically: {error}",
+            guard.since
+        )?;
+    } else if guard.answered_at.is_some() {
+        write!(
+            out,
+            "guard: gateways, this host and SSH peers are not banned ({})",
+            counted(guard.protected, "address"),
+        )?;
+        if !guard.sessions_recorded {
+            write!(
+                out,
+                "; nobody here writes down who has logged in, so name your address under `never-ban`"
+            )?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }

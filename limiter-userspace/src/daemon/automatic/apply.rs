@@ -1,6 +1,7 @@
 //! Those whom the decider finds are banned, unless the guard speaks for them.
 
 use limiter_common::limit::LimitId;
+use tracing::info;
 
 use super::{
     Outcome,
@@ -15,9 +16,9 @@ use crate::{
     },
     datapath::{BanMaps, DatapathError, monotonic_now},
     guard::Protected,
-    policy::{AutomaticBan, BanMode},
+    policy::{AutomaticBan, BanMode, Policy},
     reputation::{
-        automatic::{Decider, Offence},
+        automatic::{Decider, Offence, REFUSED_NS},
         prefix_of,
     },
     text::short,
@@ -40,7 +41,8 @@ pub(super) fn apply(
             let (Some(terms), Some(limit)) = (terms, limit_name(policy, limit)) else {
                 continue;
             };
-            if let Some(what) = one(decider, bans, protected, offence, &terms)? {
+            let refusal = refusal(policy, protected, offence);
+            if let Some(what) = one(decider, bans, refusal, offence, &terms)? {
                 daemon.automatic.add(offence.limit(), what.outcome(), 1);
                 events.push(Event {
                     limit,
@@ -55,6 +57,26 @@ pub(super) fn apply(
     })
 }
 
+/// Lifts bans of limits that the policy does not allow any more.
+pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
+    daemon.with_bans(|datapath, bans| {
+        let policy = &datapath.manifest().policy;
+        if policy.never_ban.is_empty() {
+            return Ok(());
+        }
+        let lifted = bans.unban_chosen(|prefix, ban| {
+            ban.is_automatic() && policy.never_banned(prefix).is_some()
+        })?;
+        if lifted > 0 {
+            info!(
+                lifted,
+                "automatic bans of whom `never-ban` names are lifted (bans: {lifted})"
+            );
+        }
+        Ok(())
+    })
+}
+
 impl What {
     const fn outcome(&self) -> Outcome {
         match self {
@@ -65,24 +87,30 @@ impl What {
     }
 }
 
-/// Bans one. `None`: they were banned meanwhile.
+/// Why somebody is not to be banned; `None`: nothing speaks against it.
+fn refusal(policy: &Policy, protected: &Protected, offence: &Offence) -> Option<String> {
+    let prefix = prefix_of(&offence.prefix());
+    let guarded = protected.refusal(prefix).map(|refusal| refusal.to_string());
+    guarded.or_else(|| Some(policy.never_banned(prefix)?.to_string()))
+}
+
+/// Bans one, unless there is a reason not to. `None`: they were banned meanwhile.
 fn one(
     decider: &mut Decider,
     bans: &mut Bans<'_, BanMaps>,
-    protected: &Protected,
+    refusal: Option<String>,
     offence: &Offence,
     terms: &AutomaticBan,
 ) -> Result<Option<What>, DatapathError> {
     let (prefix, now_ns) = (prefix_of(&offence.prefix()), monotonic_now());
-    // Once for as long as they would be banned.
-    let aside_until_ns = now_ns.saturating_add(terms.for_ns);
-    if let Some(refusal) = protected.refusal(prefix) {
-        decider.refused(offence, aside_until_ns);
-        let why = refusal.to_string();
+    let refused_until_ns = now_ns.saturating_add(REFUSED_NS);
+    if let Some(why) = refusal {
+        decider.refused(offence, refused_until_ns);
         return Ok(Some(What::Refuses { why }));
     }
     if terms.mode == BanMode::Observe {
-        decider.set_aside(offence, aside_until_ns);
+        // Once for as long as they would be banned.
+        decider.set_aside(offence, now_ns.saturating_add(terms.for_ns));
         return Ok(Some(What::WouldBan {
             for_ns: terms.for_ns,
         }));
@@ -112,7 +140,7 @@ fn one(
         }
         Err(BanError::Datapath(error)) => Err(error),
         Err(error) => {
-            decider.set_aside(offence, aside_until_ns);
+            decider.set_aside(offence, refused_until_ns);
             let why = error.to_string();
             Ok(Some(What::Refuses { why }))
         }

@@ -107,10 +107,14 @@ impl Lines {
         }
         if !untold.is_empty() {
             let more = untold.len();
+            let is_refused = |event: &&Event| matches!(event.what, What::Refuses { .. });
+            let refused = untold.iter().filter(is_refused).count();
             warn!(
                 more,
-                "and {} more automatic bans: see `limiter bans`",
-                count(more as u64)
+                refused,
+                "and {} more automatic bans, {} of them refused: see `limiter bans`",
+                count(more as u64),
+                count(refused as u64)
             );
         }
     }

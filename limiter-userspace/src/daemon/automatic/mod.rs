@@ -18,10 +18,12 @@ use self::event::Lines;
 pub use self::outcomes::{Outcome, Outcomes};
 use super::{
     Daemon,
+    guard::Blind,
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
 };
 use crate::{
     datapath::{DatapathError, monotonic_now},
+    guard::Protected,
     reputation::automatic::{Decider, Look},
 };
 
@@ -64,10 +66,19 @@ struct Watcher {
 impl Watcher {
     /// Looks once, and bans whom it finds. Returns how long to wait.
     async fn round(mut self, daemon: &Arc<Daemon>) -> Result<(Self, Duration), JoinError> {
-        self.adopt(daemon);
+        if self.adopt(daemon) {
+            let daemon = Arc::clone(daemon);
+            let lifted = spawn_blocking(move || apply::lift_never_banned(&daemon));
+            if let Err(error) = lifted.await? {
+                warn!("cannot lift bans of whom `never-ban` names: {error}");
+            }
+        }
         let Some(interval) = self.decider.interval() else {
+            // Its state is told, and it has its descriptors from now on.
+            daemon.guard.begin().await;
             return Ok((self, IDLE));
         };
+        daemon.guard.refresh().await;
         let looking = Arc::clone(daemon);
         let (mut watcher, looked, look_time) =
             spawn_blocking(move || timed(self, |watcher| watcher.look(&looking))).await?;
@@ -80,33 +91,59 @@ impl Watcher {
         };
         let mut time = look_time;
         if !look.offences.is_empty() {
-            let protected = daemon.bans.protected(None).await;
-            let banning = Arc::clone(daemon);
-            let (next, banned, ban_time) = spawn_blocking(move || {
-                timed(watcher, |watcher| {
-                    let decider = &mut watcher.decider;
-                    apply::apply(&banning, decider, &protected, &look.offences)
-                })
-            })
-            .await?;
-            watcher = next;
-            time += ban_time;
-            match banned {
-                Ok(events) => watcher.lines.log(monotonic_now(), &events),
-                Err(error) => warn!("cannot ban: {error}"),
+            match daemon.guard.protected().await {
+                Ok(protected) => {
+                    let ban_time;
+                    (watcher, ban_time) = watcher.ban(daemon, protected, look).await?;
+                    time += ban_time;
+                }
+                // Why is in the log and in the status.
+                Err(Blind(_)) => watcher.hold_back(daemon, &look),
             }
         }
         Ok((watcher, pause_after(time, SHARE, interval)))
     }
 
-    /// Goes by the policy in force.
-    fn adopt(&mut self, daemon: &Daemon) {
+    /// Bans whom a look found; returns also what it took of a CPU.
+    async fn ban(
+        self,
+        daemon: &Arc<Daemon>,
+        protected: Protected,
+        look: Look,
+    ) -> Result<(Self, Duration), JoinError> {
+        let daemon = Arc::clone(daemon);
+        let banning = move || {
+            timed(self, |watcher| {
+                let decider = &mut watcher.decider;
+                apply::apply(&daemon, decider, &protected, &look.offences)
+            })
+        };
+        let (mut watcher, banned, time) = spawn_blocking(banning).await?;
+        match banned {
+            Ok(events) => watcher.lines.log(monotonic_now(), &events),
+            Err(error) => warn!("cannot ban: {error}"),
+        }
+        Ok((watcher, time))
+    }
+
+    /// Bans nobody: nobody knows whom not to ban.
+    fn hold_back(&mut self, daemon: &Daemon, look: &Look) {
+        self.decider.hold_back();
+        for offence in &look.offences {
+            daemon.automatic.add(offence.limit(), Outcome::HeldBack, 1);
+        }
+    }
+
+    /// Goes by the policy in force; returns whether it is another one than before.
+    fn adopt(&mut self, daemon: &Daemon) -> bool {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
-        if self.generation != Some(manifest.generation) {
+        let is_new = self.generation != Some(manifest.generation);
+        if is_new {
             self.generation = Some(manifest.generation);
             self.decider.adopt(&manifest.policy, monotonic_now());
         }
+        is_new
     }
 
     fn look(&mut self, daemon: &Daemon) -> Result<Look, DatapathError> {

@@ -18,11 +18,19 @@ pub enum Outcome {
     Refused,
     /// So many are banned at once that it is not their turn yet.
     Delayed,
+    /// The guard cannot tell whether they may be banned; each look counts again.
+    HeldBack,
 }
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Self; 4] = [Self::Banned, Self::WouldBan, Self::Refused, Self::Delayed];
+    pub const ALL: [Self; 5] = [
+        Self::Banned,
+        Self::WouldBan,
+        Self::Refused,
+        Self::Delayed,
+        Self::HeldBack,
+    ];
 
     /// Its name in metrics.
     #[must_use]
@@ -32,6 +40,7 @@ impl Outcome {
             Self::WouldBan => "would_ban",
             Self::Refused => "refused",
             Self::Delayed => "delayed",
+            Self::HeldBack => "held_back",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use ipnet::IpNet;
 use thiserror::Error;
 use tokio::task::spawn_blocking;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{
     BanStore, Bans,
@@ -18,7 +18,7 @@ use crate::{
         bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
         protocol::Answer,
     },
-    daemon::{Daemon, answers::told},
+    daemon::{Daemon, answers::told, guard::Blind},
     datapath::{BanMaps, Datapath, DatapathError, monotonic_now},
     guard::Protected,
     policy::Policy,
@@ -38,7 +38,8 @@ enum ChangeError {
 
 /// Makes and lifts bans. Those of whom the guard speaks for are refused.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
-    let protected = daemon.bans.protected(wanted.session).await;
+    let protected = daemon.guard.by_hand(wanted.session).await;
+    let protected = protected.map_err(|Blind(why)| why);
     let daemon = Arc::clone(daemon);
     let changed = spawn_blocking(move || {
         let ends_with_daemon = daemon.state.is_none() && daemon.datapath().pins().is_none();
@@ -47,6 +48,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
         if wanted.together {
             log(&wanted.changes, &outcomes);
         }
+        log_evicted(&outcomes);
         Ok::<_, ChangeError>(BansChanged {
             outcomes,
             ends_with_daemon,
@@ -75,9 +77,14 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>) -> Answer {
     }
 }
 
-/// Makes and lifts bans of what is pinned, where no daemon runs.
+/// Makes and lifts bans of what is pinned, where no daemon runs. `protected`: whom not to ban, or why
+/// that is not known.
 #[must_use]
-pub fn change_pinned(datapath: &Datapath, protected: &Protected, wanted: &BanChanges) -> Answer {
+pub fn change_pinned(
+    datapath: &Datapath,
+    protected: &Result<Protected, String>,
+    wanted: &BanChanges,
+) -> Answer {
     let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
         all(datapath, bans, protected, wanted)
     });
@@ -121,10 +128,28 @@ fn log(changes: &[BanChange], outcomes: &[BanOutcome]) {
     }
 }
 
+/// Logs how many bans of limits have given way; of a stream one line for some changes.
+fn log_evicted(outcomes: &[BanOutcome]) {
+    let evicted = outcomes.iter().filter(|outcome| {
+        let BanOutcome::Banned { in_place_of, .. } = outcome else {
+            return false;
+        };
+        in_place_of.is_some()
+    });
+    let evicted = evicted.count();
+    if evicted > 0 {
+        warn!(
+            evicted,
+            "there is no room for more bans: automatic bans are lifted for those by hand (bans: \
+             {evicted}); raise `bans: {{capacity: …}}`"
+        );
+    }
+}
+
 fn all(
     datapath: &Datapath,
     bans: &mut Bans<'_, BanMaps>,
-    protected: &Protected,
+    protected: &Result<Protected, String>,
     wanted: &BanChanges,
 ) -> Result<Vec<BanOutcome>, ChangeError> {
     let policy = &datapath.manifest().policy;
@@ -154,12 +179,17 @@ fn all(
 }
 
 /// Why somebody is not banned unless by force; `None`: nothing speaks against it.
-pub(in crate::daemon) fn refusal(
+fn refusal(
     policy: &Policy,
-    protected: &Protected,
+    protected: &Result<Protected, String>,
     prefix: IpNet,
 ) -> Option<String> {
-    if let Some(refusal) = protected.refusal(prefix) {
+    let guarded = match protected {
+        Ok(protected) => protected.refusal(prefix).map(|refusal| refusal.to_string()),
+        Err(why) => Some(format!("the guard cannot tell whom not to ban: {why}")),
+    };
+    let never = policy.never_banned(prefix).map(|never| never.to_string());
+    if let Some(refusal) = never.or(guarded) {
         return Some(format!("{refusal}; --force bans it all the same"));
     }
     let list = excluded_by(policy, prefix)?;
@@ -185,6 +215,7 @@ fn ban(
             times: banned.ban.times,
             replaced: banned.replaced.is_some(),
             excluded_by: excluded_by(policy, request.prefix),
+            in_place_of: banned.evicted.map(|(prefix, _)| prefix),
         }),
         Err(BanError::Datapath(error)) => Err(error.into()),
         Err(error) => Ok(BanOutcome::Refused {

@@ -11,7 +11,7 @@ mod tally;
 use std::{
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::{
@@ -31,14 +31,7 @@ pub use self::{
     store::{BanCounts, BansDone},
 };
 use super::Daemon;
-use crate::{
-    datapath::{BanMaps, Datapath, DatapathError, monotonic_now},
-    guard::{Protected, Session},
-};
-
-/// How long it is remembered who is protected: a stream of bans asks a thousand times a second,
-/// and the routes of a router take long to tell.
-const MEMORY: Duration = Duration::from_secs(5);
+use crate::datapath::{BanMaps, Datapath, DatapathError, monotonic_now};
 
 /// How often some thousand bans are looked through for those that are to be forgotten.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -48,37 +41,12 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub(super) struct BanKeeper {
     /// Who takes it has the datapath already.
     store: Mutex<BanStore>,
-    protected: tokio::sync::Mutex<Option<Remembered>>,
-}
-
-/// Whom the guard speaks for, as it was at a time and for somebody's session.
-struct Remembered {
-    at: Instant,
-    session: Option<Session>,
-    protected: Protected,
 }
 
 impl BanKeeper {
     /// What is counted of bans, as of a second ago at most.
     pub(super) fn store(&self) -> MutexGuard<'_, BanStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whom nobody bans unless by force, as of some seconds ago at most. `session`: that of whoever
-    /// wants to ban.
-    pub(super) async fn protected(&self, session: Option<Session>) -> Protected {
-        let mut known = self.protected.lock().await;
-        let is_fresh = |known: &Remembered| known.session == session && known.at.elapsed() < MEMORY;
-        if let Some(known) = known.as_ref().filter(|known| is_fresh(known)) {
-            return known.protected.clone();
-        }
-        let protected = Protected::gather(session).await;
-        *known = Some(Remembered {
-            at: Instant::now(),
-            session,
-            protected: protected.clone(),
-        });
-        protected
     }
 }
 

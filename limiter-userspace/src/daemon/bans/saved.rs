@@ -1,12 +1,11 @@
 //! Bans for the state file, and back from it.
 
-use std::cmp::Reverse;
-
 use tracing::{info, warn};
 
 use super::store::{forgotten_at, prefix_of};
 use crate::{
     datapath::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
+    reputation::worth,
     state::{Moment, SavedBan},
 };
 
@@ -49,11 +48,11 @@ pub(in crate::daemon) fn restore(
     let capacity = maps.bans().capacity()? as usize;
     let lost = known.len().saturating_sub(capacity);
     if lost > 0 {
-        known.sort_unstable_by_key(|ban| Reverse(ban.restore(now).1.until_ns));
+        known.sort_unstable_by_key(|ban| worth(&ban.restore(now).1));
         known.truncate(capacity);
         warn!(
             lost,
-            "`bans` has less room than before: those that would end first are lifted (bans: {lost})"
+            "`bans` has less room than before: limits' bans are lifted first, and of either those that would end first (bans: {lost})"
         );
     }
     for some in known.chunks(AT_ONCE) {

@@ -22,6 +22,9 @@ use crate::{control::bans::BanReason, datapath::DatapathError};
 /// are left, if these are more.
 const MOST_REMOVED: u32 = 10_000;
 
+/// One part in so many of the table is kept for bans by hand.
+const KEPT_PART: u32 = 4;
+
 /// A prefix was not banned; nothing has changed.
 #[derive(Debug, Error)]
 pub(in crate::daemon) enum BanError {
@@ -35,6 +38,15 @@ pub(in crate::daemon) enum BanError {
     Full {
         /// How many there may be.
         capacity: u32,
+    },
+    /// As many of limits hold as there may be.
+    #[error(
+        "there is no room for more than {most} automatic bans, for the rest is kept for bans by hand: \
+         raise `bans: {{capacity: …}}`"
+    )]
+    FullOfAutomatic {
+        /// How many of limits there may be.
+        most: u32,
     },
     /// The kernel refused.
     #[error(transparent)]
@@ -61,6 +73,8 @@ pub(in crate::daemon) struct Banned {
     pub(in crate::daemon) ban: Ban,
     /// The one that held until then.
     pub(in crate::daemon) replaced: Option<Ban>,
+    /// A limit's ban of somebody else, which was lifted to make room.
+    pub(in crate::daemon) evicted: Option<(IpNet, Ban)>,
 }
 
 /// What was done with bans of one limit, or of operators, since the daemon runs.
@@ -72,6 +86,8 @@ pub struct BansDone {
     pub lifted: u64,
     /// Bans that have ended by themselves.
     pub ended: u64,
+    /// Bans that were lifted to make room for one by hand.
+    pub evicted: u64,
 }
 
 /// How many bans there are, and what was done with them since the daemon runs.
@@ -107,6 +123,8 @@ pub(in crate::daemon) struct BanStore {
     removed: u32,
     /// How far ended bans were looked for.
     position: Option<u32>,
+    /// Where the last ban that gave way was found.
+    gave_way: Option<u32>,
     /// When the first of those that were looked at since the start of the table is to be forgotten.
     earliest_ns: u64,
     /// Until then none of the table is to be forgotten.
@@ -154,6 +172,7 @@ impl BanStore {
     fn count(&mut self, table: &impl BanTable, now_ns: u64) -> Result<(), DatapathError> {
         self.counted = None;
         self.position = None;
+        self.gave_way = None;
         self.earliest_ns = u64::MAX;
         self.quiet_until_ns = 0;
         self.tally = Tally::default();
@@ -187,9 +206,13 @@ impl<T: BanTable> Bans<'_, T> {
     pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
         let key = key(new.prefix).ok_or(BanError::Everybody)?;
         let before = self.remembered(new.prefix)?;
-        if before.is_none() {
-            self.make_room()?;
+        if new.limit.is_some() && !before.is_some_and(|before| before.is_automatic()) {
+            self.make_automatic_room()?;
         }
+        let evicted = match before {
+            Some(_) => None,
+            None => self.make_room(new.limit.is_none())?,
+        };
         let mut reason = [0; MAX_REASON];
         let text = new.reason.as_str().as_bytes();
         reason[..text.len()].copy_from_slice(text);
@@ -215,6 +238,7 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(Banned {
             ban,
             replaced: before.filter(|before| before.holds(self.now_ns)),
+            evicted,
         })
     }
 
@@ -254,6 +278,25 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(Some(lifted))
     }
 
+    /// Lifts and forgets all bans that are chosen; returns how many held.
+    pub(in crate::daemon) fn unban_chosen(
+        &mut self,
+        is_chosen: impl Fn(IpNet, &Ban) -> bool,
+    ) -> Result<u32, DatapathError> {
+        let (mut lifted, mut position) = (0, None);
+        loop {
+            let mut some = Vec::new();
+            position = self.table.read_some(position, &mut some)?;
+            some.retain(|(key, ban)| is_chosen(prefix_of(key), ban));
+            for (key, _) in some {
+                lifted += u32::from(self.unban(prefix_of(&key))?.is_some());
+            }
+            if position.is_none() {
+                return Ok(lifted);
+            }
+        }
+    }
+
     /// The ban of a prefix itself, also one that has ended and is remembered.
     pub(in crate::daemon) fn remembered(
         &self,
@@ -272,22 +315,73 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(())
     }
 
-    /// Where the table is full, forgets bans that have ended, though they were to be remembered.
-    fn make_room(&mut self) -> Result<(), BanError> {
+    /// Where the table is full, forgets bans that have ended, though they were to be remembered; for
+    /// a ban by hand, one of a limit's that holds gives way, which is returned.
+    fn make_room(&mut self, by_hand: bool) -> Result<Option<(IpNet, Ban)>, BanError> {
         let capacity = self.table.capacity()?;
         if self.store.tally.entries() < capacity {
+            return Ok(None);
+        }
+        let now_ns = self.now_ns;
+        let forgotten = self.forget_until_found(Tally::ended, |ban| !ban.holds(now_ns))?;
+        if forgotten {
+            return Ok(None);
+        }
+        let evicted = if by_hand { self.evict()? } else { None };
+        evicted.map(Some).ok_or(BanError::Full { capacity })
+    }
+
+    /// Where limits have made as many bans as they may, forgets those of them that have ended. So
+    /// there is room for bans by hand, however many sources somebody forges.
+    fn make_automatic_room(&mut self) -> Result<(), BanError> {
+        let capacity = self.table.capacity()?;
+        let most = capacity - capacity / KEPT_PART;
+        if self.store.tally.automatic() < most {
             return Ok(());
         }
         let now_ns = self.now_ns;
+        let is_over = |ban: &Ban| ban.is_automatic() && !ban.holds(now_ns);
+        if self.forget_until_found(Tally::automatic_ended, is_over)? {
+            return Ok(());
+        }
+        Err(BanError::FullOfAutomatic { most })
+    }
+
+    /// Looks through the table until some that are chosen were removed; returns whether any were.
+    /// `left`: how many there are, as far as it is counted.
+    fn forget_until_found(
+        &mut self,
+        left: fn(&Tally) -> u32,
+        is_chosen: impl Fn(&Ban) -> bool,
+    ) -> Result<bool, DatapathError> {
         // Twice: it begins amid the table.
         let mut ends = 0;
-        while self.store.tally.ended() > 0 && ends < 2 {
-            if self.forget_some(|ban| !ban.holds(now_ns))? > 0 {
-                return Ok(());
+        while left(&self.store.tally) > 0 && ends < 2 {
+            if self.forget_some(&is_chosen)? > 0 {
+                return Ok(true);
             }
             ends += u32::from(self.store.position.is_none());
         }
-        Err(BanError::Full { capacity })
+        Ok(false)
+    }
+
+    /// Lifts a limit's ban: of the next some thousand bans the one that would end first.
+    fn evict(&mut self) -> Result<Option<(IpNet, Ban)>, DatapathError> {
+        // Twice: it begins amid the table.
+        let mut ends = 0;
+        while self.store.tally.automatic() > 0 && ends < 2 {
+            let mut some = Vec::new();
+            let next = self.table.read_some(self.store.gave_way, &mut some)?;
+            some.retain(|(_, ban)| ban.is_automatic());
+            if let Some((key, ban)) = some.into_iter().min_by_key(|(_, ban)| ban.until_ns) {
+                self.remove(&key, &ban)?;
+                self.done(&ban).evicted += 1;
+                return Ok(Some((prefix_of(&key), ban)));
+            }
+            self.store.gave_way = next;
+            ends += u32::from(next.is_none());
+        }
+        Ok(None)
     }
 
     /// Removes those of the next some thousand bans that are chosen; returns how many.

@@ -24,6 +24,9 @@ pub(super) struct Tally {
     ends: BTreeMap<(u64, Origin, usize), u32>,
     /// The sums of the former, by family.
     holding: [u32; 2],
+    /// How many of all are limits', and how many of these hold.
+    automatic: u32,
+    automatic_holding: u32,
     /// In whole seconds: what has ended by then is not among those that hold.
     now: u64,
 }
@@ -52,6 +55,16 @@ impl Tally {
         self.holding
     }
 
+    /// How many limits have made, also those that have ended.
+    pub(super) const fn automatic(&self) -> u32 {
+        self.automatic
+    }
+
+    /// How many of those have ended.
+    pub(super) const fn automatic_ended(&self) -> u32 {
+        self.automatic.saturating_sub(self.automatic_holding)
+    }
+
     /// How many are there that have ended.
     pub(super) fn ended(&self) -> u32 {
         self.entries.saturating_sub(self.holding.iter().sum())
@@ -69,10 +82,12 @@ impl Tally {
     /// Counts a ban that is there.
     pub(super) fn add(&mut self, key: &BanKey, ban: &Ban) {
         self.entries += 1;
+        self.automatic += u32::from(ban.is_automatic());
         *self.by_length.entry(key.length_bit()).or_default() += 1;
         if end(ban) > self.now {
             let family = family(key).index();
             self.holding[family] += 1;
+            self.automatic_holding += u32::from(ban.is_automatic());
             *self.ends.entry((end(ban), ban.limit, family)).or_default() += 1;
         }
     }
@@ -80,9 +95,11 @@ impl Tally {
     /// Counts a ban no more; returns whether it was the last of its length.
     pub(super) fn remove(&mut self, key: &BanKey, ban: &Ban) -> bool {
         self.entries -= 1;
+        self.automatic -= u32::from(ban.is_automatic());
         if end(ban) > self.now {
             let family = family(key).index();
             self.holding[family] -= 1;
+            self.automatic_holding -= u32::from(ban.is_automatic());
             take_one(&mut self.ends, &(end(ban), ban.limit, family));
         }
         take_one(&mut self.by_length, &key.length_bit())
@@ -98,6 +115,9 @@ impl Tally {
         {
             let ((_, origin, family), count) = first.remove_entry();
             self.holding[family] -= count;
+            if origin != Ban::BY_HAND {
+                self.automatic_holding -= count;
+            }
             over.push((origin, count));
         }
         over

@@ -43,8 +43,8 @@ impl Datapath {
             if lost > 0 {
                 warn!(
                     lost,
-                    "the policy before has less room for bans: those that would end first are \
-                     lifted (bans: {lost})"
+                    "the policy before has less room for bans: limits' bans are lifted first, and \
+                     of either those that would end first (bans: {lost})"
                 );
             }
         }

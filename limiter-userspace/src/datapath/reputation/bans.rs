@@ -1,12 +1,15 @@
 //! The maps of bans.
 
-use std::{cmp::Reverse, collections::HashSet};
+use std::collections::HashSet;
 
 use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
 
 use super::ban_filter::BanFilter;
-use crate::datapath::{DatapathError, batch, hash, maps::error, pod::InMap};
+use crate::{
+    datapath::{DatapathError, batch, hash, maps::error, pod::InMap},
+    reputation::worth,
+};
 
 pub(in crate::datapath) const BANS: &str = "BANS";
 pub(in crate::datapath) const BAN_LENGTHS: &str = "BAN_LENGTHS";
@@ -157,14 +160,13 @@ impl BanMaps {
     }
 
     /// Has the bans of other maps from now on, in place of its own, where these are not the same
-    /// ones. Where there is no room for all, those that end last are kept; returns how many are
-    /// not.
+    /// ones. Where there is no room for all, those of [`worth`] are kept; returns how many are not.
     pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
         if self.id()? == from.id()? {
             return Ok(0);
         }
         let mut bans = from.read()?;
-        bans.sort_unstable_by_key(|(_, ban)| Reverse(ban.until_ns));
+        bans.sort_unstable_by_key(|(_, ban)| worth(ban));
         let kept = bans.len().min(self.capacity()? as usize);
         let lost = bans.len() - kept;
         bans.truncate(kept);

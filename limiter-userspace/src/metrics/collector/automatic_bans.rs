@@ -2,10 +2,14 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, gauge::ConstGauge},
+};
 
 use super::{Labelled, counters};
 use crate::{
+    control::protocol::GuardStatus,
     daemon::automatic::{Outcome, Outcomes},
     policy::Policy,
 };
@@ -31,7 +35,17 @@ pub(super) fn encode(
     counters(
         encoder,
         "limiter_automatic_bans",
-        "Whom each limit has banned, would ban, was refused to ban, or has put off to the next look",
+        "Whom each limit has banned, would ban, was refused to ban, or has put off to the next look; held_back: the guard could not tell whether they may be banned",
         &rows,
     )
+}
+
+/// Whether it is known whom not to ban.
+pub(super) fn guard(status: &GuardStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    ConstGauge::new(i64::from(status.error.is_some())).encode(encoder.encode_descriptor(
+        "limiter_guard_blind",
+        "1: the guard cannot tell whom not to ban, so nobody is banned automatically",
+        None,
+        MetricType::Gauge,
+    )?)
 }

@@ -62,5 +62,11 @@ pub(super) fn encode(
         "limiter_bans_ended",
         "Bans that have ended by themselves since the daemon runs, by the limit that they were for",
         &by_limit(|done| done.ended),
+    )?;
+    counters(
+        encoder,
+        "limiter_bans_evicted",
+        "Limits' bans that were lifted to make room for one by hand since the daemon runs, by limit",
+        &by_limit(|done| done.evicted),
     )
 }

@@ -44,6 +44,8 @@ pub struct Diff {
     pub exclude: Option<ListNamesDiff>,
     /// Which lists block; `None`: the same.
     pub block: Option<ListNamesDiff>,
+    /// Which lists are never banned; `None`: the same.
+    pub never_ban: Option<ListNamesDiff>,
 }
 
 /// How something differs.
@@ -211,6 +213,7 @@ impl Diff {
             lists: lists::between(&old.lists, &new.lists),
             exclude: ListNamesDiff::between(&old.exclude, &new.exclude),
             block: ListNamesDiff::between(&old.block, &new.block),
+            never_ban: ListNamesDiff::between(&old.never_ban, &new.never_ban),
         }
     }
 
@@ -225,6 +228,7 @@ impl Diff {
             lists,
             exclude,
             block,
+            never_ban,
         } = self;
         limits.is_empty()
             && subscribers.is_empty()
@@ -233,6 +237,7 @@ impl Diff {
             && lists.is_empty()
             && exclude.is_none()
             && block.is_none()
+            && never_ban.is_none()
     }
 }
 

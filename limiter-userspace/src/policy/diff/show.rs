@@ -34,7 +34,11 @@ impl Display for Diff {
         for list in &self.lists {
             list.fmt(formatter)?;
         }
-        for (field, names) in [("exclude", &self.exclude), ("block", &self.block)] {
+        for (field, names) in [
+            ("exclude", &self.exclude),
+            ("block", &self.block),
+            ("never-ban", &self.never_ban),
+        ] {
             if let Some(ListNamesDiff { old, new }) = names {
                 let names = format!("{field}: {} → {}", list_names(old), list_names(new));
                 heading(formatter, Change::Changed, &names)?;

@@ -189,6 +189,7 @@ fn a_ban_leaves_the_buckets() {
         at_most_ns: 600_000_000_000,
         escalate: Escalation::NONE,
         range_after: None,
+        site_after: None,
         mode: BanMode::Observe,
     };
     check(
@@ -309,6 +310,7 @@ fn as_json() {
             }],
             "exclude": null,
             "block": {"old": [], "new": ["us"]},
+            "never_ban": null,
         })
     );
 }
@@ -396,6 +398,7 @@ fn lists_and_their_uses() {
             policy.lists = vec![list("us", &["192.0.2.0/28", "2001:db8::/32"])];
             policy.exclude = vec!["us".to_owned()];
             policy.limits[0].block = vec!["us".to_owned()];
+            policy.never_ban = vec!["us".to_owned()];
         },
         &[
             "changed  limit Web",
@@ -404,6 +407,7 @@ fn lists_and_their_uses() {
             "added    list us",
             "         prefixes  +2 −0",
             "changed  exclude: none → us",
+            "changed  never-ban: none → us",
         ],
     );
     let old = Policy {

@@ -47,6 +47,13 @@ pub const BANS_PER_SECOND: u64 = 1_000;
 const BUDGET: Gcra = Gcra::new(BANS_PER_SECOND, BANS_PER_SECOND, 1_000_000_000)
     .expect("a limit that a configuration could have");
 
+/// How long nobody looks for somebody who must not be banned: the reason may be gone soon.
+pub const REFUSED_NS: u64 = 10_000_000_000;
+
+/// How many are set aside at most, and how many ranges are taken apart. Whoever is one too many is
+/// found again by the next look, which comes to the same.
+const MOST_ASIDE: usize = 1 << 16;
+
 /// From one look to the next it takes a tenth of the shortest `within`, but no longer than this.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -71,7 +78,8 @@ pub struct Look {
 /// Decides who is banned; by default nobody. Times are in nanoseconds of the decision's clock.
 ///
 /// Memory is bounded: some hundred bytes for each offender who is remembered, fewer than
-/// `range-after` members for each range that has banned ones, and who is set aside or refused.
+/// `range-after` members for each range that has banned ones, and [`MOST_ASIDE`] of those who are set
+/// aside or refused.
 #[derive(Debug, Default)]
 pub struct Decider {
     /// Of the limits that ban, by their interned ids.
@@ -196,14 +204,19 @@ impl Decider {
 
     /// Somebody whom the last look found is not banned, and no look finds them before `until_ns`.
     pub fn set_aside(&mut self, offence: &Offence, until_ns: u64) {
-        self.aside.insert(offence.subject, until_ns);
+        insert(&mut self.aside, offence.subject, until_ns);
+    }
+
+    /// Those whom the last look found are not banned yet: the next look finds them again.
+    pub const fn hold_back(&mut self) {
+        self.is_unfinished = true;
     }
 
     /// Somebody whom the last look found must not be banned, and no look finds them before
     /// `until_ns`. Of a range that is for one of its addresses: the others are found by themselves.
     pub fn refused(&mut self, offence: &Offence, until_ns: u64) {
         if is_range(&offence.prefix()) {
-            self.apart.insert(offence.subject, until_ns);
+            insert(&mut self.apart, offence.subject, until_ns);
             self.is_unfinished = true;
         } else {
             self.set_aside(offence, until_ns);
@@ -331,7 +344,7 @@ impl Decider {
         };
         let banned = self.members.of(network);
         offence.members += banned.filter(|member| !is_dropped(member)).count() as u64;
-        are_enough(terms, offence.members)
+        are_enough(terms.range_after, offence.members)
     }
 
     /// The /48s of which enough /64s offend or are banned.
@@ -340,7 +353,11 @@ impl Decider {
         let mut offending = HashSet::new();
         for offence in networks.values() {
             let Subject { limit, prefix } = offence.subject;
-            if let Some(site) = site_of(limit, &prefix.address()) {
+            let is_wanted = self
+                .terms
+                .get(&limit)
+                .is_some_and(|terms| terms.site_after.is_some());
+            if let Some(site) = site_of(limit, &prefix.address()).filter(|_| is_wanted) {
                 add_member(&mut sites, site, offence.drops);
                 offending.insert(offence.subject);
             }
@@ -355,7 +372,7 @@ impl Decider {
             offence.members += banned.count() as u64;
             let terms = self.terms.get(&site.limit);
             !self.apart.contains_key(site)
-                && terms.is_some_and(|terms| are_enough(terms, offence.members))
+                && terms.is_some_and(|terms| are_enough(terms.site_after, offence.members))
         });
         sites
     }
@@ -366,8 +383,15 @@ const fn slice_ns(terms: &AutomaticBan) -> u64 {
     terms.within_ns / SLICES
 }
 
-const fn are_enough(terms: &AutomaticBan, members: u64) -> bool {
-    matches!(terms.range_after, Some(least) if members >= least as u64)
+const fn are_enough(least: Option<u32>, members: u64) -> bool {
+    matches!(least, Some(least) if members >= least as u64)
+}
+
+/// Notes until when, as long as there is room.
+fn insert(noted: &mut HashMap<Subject, u64>, subject: Subject, until_ns: u64) {
+    if noted.len() < MOST_ASIDE || noted.contains_key(&subject) {
+        noted.insert(subject, until_ns);
+    }
 }
 
 /// An offender by itself.

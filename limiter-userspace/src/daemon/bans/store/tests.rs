@@ -250,6 +250,7 @@ fn what_was_done_is_counted_by_whose_it_is() {
     store.open(&table, 12 * SECOND).unwrap();
     let counts = store.counts();
     let by_hand = BansDone {
+        evicted: 0,
         made: 4,
         lifted: 1,
         ended: 2,
@@ -262,4 +263,84 @@ fn what_was_done_is_counted_by_whose_it_is() {
     assert_eq!(counts.done(Some(LimitId(7))), by_limit);
     assert_eq!(counts.done(Some(LimitId(8))), BansDone::default());
     assert_eq!(store.holding(), [1, 0]);
+}
+
+fn made_by(limit: u16, last: u8) -> NewBan {
+    let address = IpAddr::from([203, 0, 113, last]);
+    NewBan {
+        limit: Some(LimitId(limit)),
+        ..new(address.into(), Some(u64::from(100 - last)))
+    }
+}
+
+/// However many sources somebody forges, an operator can ban; and no more of the forged bans go than
+/// it takes.
+#[test]
+fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, SECOND).unwrap();
+    for last in 0..6 {
+        bans.ban(&made_by(7, last)).unwrap();
+    }
+    let error = bans.ban(&made_by(8, 6)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no room for more than 6 automatic bans, for the rest is kept for bans by hand: \
+         raise `bans: {capacity: …}`"
+    );
+    // One that is there is banned anew.
+    assert!(bans.ban(&made_by(8, 5)).unwrap().evicted.is_none());
+    let by_hand = |last: u8| new(IpAddr::from([192, 0, 2, last]).into(), None);
+    for last in 0..2 {
+        assert!(bans.ban(&by_hand(last)).unwrap().evicted.is_none());
+    }
+    // Those of limits go, that first which would end first, and then there is no more room.
+    for last in 2..8 {
+        let (evicted, ban) = bans.ban(&by_hand(last)).unwrap().evicted.unwrap();
+        assert_eq!(evicted.addr(), IpAddr::from([203, 0, 113, 7 - last]));
+        assert_eq!(ban.limit, if last == 2 { 8 } else { 7 });
+    }
+    let error = bans.ban(&by_hand(8)).unwrap_err();
+    assert!(matches!(error, BanError::Full { capacity: 8 }), "{error}");
+    let counts = store.counts();
+    assert_eq!(counts.holding, [8, 0]);
+    assert_eq!(counts.done(Some(LimitId(7))).evicted, 5);
+    assert_eq!(counts.done(Some(LimitId(8))).evicted, 1);
+    assert_eq!(counts.done(None).evicted, 0);
+}
+
+#[test]
+fn bans_of_limits_that_have_ended_are_no_reason_to_refuse_others() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, SECOND).unwrap();
+    for last in 0..6 {
+        bans.ban(&made_by(7, last)).unwrap();
+    }
+    // They are remembered, as long as there is room.
+    let mut bans = store.open(&table, 101 * SECOND).unwrap();
+    bans.ban(&made_by(8, 6)).unwrap();
+    assert!(table.bans.borrow().len() < 7);
+}
+
+#[test]
+fn those_who_are_chosen_are_lifted() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, SECOND).unwrap();
+    for last in 0..3 {
+        bans.ban(&made_by(7, last)).unwrap();
+    }
+    bans.ban(&new("192.0.2.0/24".parse().unwrap(), None))
+        .unwrap();
+    let lifted = bans.unban_chosen(|prefix, ban| {
+        ban.is_automatic() && prefix.addr().to_string() != "203.0.113.1"
+    });
+    assert_eq!(lifted.unwrap(), 2);
+    let left: Vec<_> = table
+        .bans
+        .borrow()
+        .keys()
+        .map(|(address, _)| address.to_string())
+        .collect();
+    assert_eq!(left, ["192.0.2.0", "203.0.113.1"]);
+    assert_eq!(store.counts().done(Some(LimitId(7))).lifted, 2);
 }

@@ -30,6 +30,7 @@ pub(super) fn terms(after: u64, range_after: Option<u32>) -> AutomaticBan {
         at_most_ns: 600 * SECOND,
         escalate: Escalation::NONE,
         range_after,
+        site_after: range_after,
         mode: BanMode::Enforce,
     }
 }

@@ -1,9 +1,11 @@
 //! Cases worked out by hand.
 
+use limiter_common::{address::Address, ban::BanKey};
+
 use super::{MS, SECOND, Scene, ns, policy, shown, terms, told};
 use crate::{
     policy::{AutomaticBan, Mode},
-    reputation::automatic::{BANS_PER_SECOND, Decider},
+    reputation::automatic::{BANS_PER_SECOND, Decider, MOST_ASIDE, Offence, Subject},
 };
 
 const ONE: &str = "192.0.2.1";
@@ -421,4 +423,62 @@ fn reasons() {
             "1 200 drops of 2 addresses in 10s",
         ]
     );
+}
+
+/// Whoever forges sources of a /48 has none of it banned as one, unless that is wanted.
+#[test]
+fn a_site_is_banned_only_where_that_is_configured() {
+    let only_networks = AutomaticBan {
+        site_after: None,
+        ..terms(100, Some(2))
+    };
+    let mut scene = Scene::new(&[only_networks]);
+    for network in 0..40 {
+        for host in 1..=2 {
+            scene.drops(0, 1, &format!("2001:db8:7:{network:x}::{host}"), 50);
+        }
+    }
+    let found = scene.bans(1_000);
+    assert_eq!(found.len(), 40);
+    assert!(
+        found
+            .iter()
+            .all(|(_, prefix, ..)| prefix.ends_with("::/64"))
+    );
+}
+
+/// Memory is bounded, whoever is forged.
+#[test]
+fn no_more_are_set_aside_than_there_is_room_for() {
+    let mut scene = Scene::new(&[terms(100, Some(2))]);
+    for number in 0..u64::try_from(MOST_ASIDE).unwrap() + 1_000 {
+        let address = Address::v6(((0x2001_0db8_u64 << 32) | number).to_be_bytes(), [0; 8]);
+        let offence = |length| Offence {
+            subject: Subject {
+                limit: 1,
+                prefix: BanKey::new(&address, length),
+            },
+            drops: 100,
+            members: 1,
+        };
+        scene.decider.set_aside(&offence(128), ns(5_000));
+        scene.decider.refused(&offence(64), ns(5_000));
+    }
+    assert_eq!(scene.decider.aside.len(), MOST_ASIDE);
+    assert_eq!(scene.decider.apart.len(), MOST_ASIDE);
+    // They are forgotten in time, and then there is room again.
+    scene.look(6_000);
+    scene.look(7_000);
+    assert!(scene.decider.aside.is_empty() && scene.decider.apart.is_empty());
+}
+
+#[test]
+fn whom_it_is_held_back_for_is_found_again() {
+    let mut scene = Scene::new(&[terms(100, None)]);
+    scene.drops(0, 1, ONE, 100);
+    assert_eq!(scene.look(1_000).offences.len(), 1);
+    assert!(!scene.decider.is_unfinished());
+    scene.decider.hold_back();
+    assert!(scene.decider.is_unfinished());
+    scene.check(2_000, &[(1, ONE, 100, 1)]);
 }

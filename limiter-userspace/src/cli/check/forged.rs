@@ -1,0 +1,13 @@
+//! Limits that ban whomever somebody forges.
+
+use std::io::{self, Write as _};
+
+use crate::{guard::forged, policy::Policy};
+
+/// Says on stderr which they are.
+pub(super) fn warn(policy: &Policy) {
+    for ban in forged::bans(policy) {
+        // Nobody is left to be warned when stderr is gone.
+        let _ = writeln!(io::stderr(), "warning: {ban}");
+    }
+}

@@ -1,0 +1,128 @@
+//! Asks who must not be locked out: all questions are answered, or it is an error.
+
+use std::{collections::BTreeSet, fs::File, future::Future, net::IpAddr, time::Duration};
+
+use rtnetlink::sys::protocols::{NETLINK_ROUTE, NETLINK_SOCK_DIAG};
+use thiserror::Error;
+use tokio::{task::spawn_blocking, time::timeout};
+
+use super::{
+    Guarded, Why, addresses, gateways,
+    netlink::{Channel, DumpError},
+    records::{self, RecordError},
+    sessions, sockets,
+};
+
+/// How long one question may take: the whole table of a router comes with its default route.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many descriptors are kept for reading files, which cannot be kept open.
+const RESERVE: usize = 4;
+
+/// It is not known who must not be locked out.
+#[derive(Debug, Error)]
+pub enum AskError {
+    /// The kernel does not tell.
+    #[error("the kernel does not tell the {what}: {error}")]
+    Kernel {
+        /// What it was asked for.
+        what: &'static str,
+        /// Why not.
+        error: DumpError,
+    },
+    /// It takes too long.
+    #[error("the kernel has not told the {0} within {PATIENCE:?}")]
+    Late(&'static str),
+    /// It is not known who has logged in.
+    #[error(transparent)]
+    Records(#[from] RecordError),
+    /// Nobody has read it.
+    #[error("reading who has logged in has failed: {0}")]
+    Failed(#[from] tokio::task::JoinError),
+}
+
+/// Who must not be locked out, as it is at one time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct People {
+    /// This machine's own addresses.
+    pub(super) own: Vec<IpAddr>,
+    /// The others: SSH peers and gateways.
+    pub(super) guarded: Vec<Guarded>,
+}
+
+/// Asks, and keeps the descriptors that it takes.
+pub struct Asker {
+    /// The session that this process was started from.
+    own_session: Option<Guarded>,
+    routes: Channel,
+    sockets: Channel,
+    /// Given away while files are read.
+    reserve: Vec<File>,
+}
+
+impl Default for Asker {
+    fn default() -> Self {
+        Self {
+            own_session: sessions::own(),
+            routes: Channel::new(NETLINK_ROUTE),
+            sockets: Channel::new(NETLINK_SOCK_DIAG),
+            reserve: Vec::new(),
+        }
+    }
+}
+
+impl Asker {
+    pub(super) async fn ask(&mut self) -> Result<People, AskError> {
+        let own = within("addresses", addresses::own(&mut self.routes)).await?;
+        // The own one first: it is the one to be named where several are alike.
+        let mut guarded = Vec::from_iter(self.own_session);
+        guarded.extend(self.authenticated().await?);
+        let gateways = within("default gateways", gateways::all(&mut self.routes)).await?;
+        guarded.extend(gateways.into_iter().map(|address| Guarded {
+            address,
+            why: Why::Gateway,
+        }));
+        Ok(People { own, guarded })
+    }
+
+    /// The sessions of those who have logged in, and are connected.
+    async fn authenticated(&mut self) -> Result<Vec<Guarded>, AskError> {
+        let recorded = self.recorded().await?;
+        let mut sessions = Vec::new();
+        if recorded.is_empty() {
+            // So the descriptor is there when it is needed; if there is none, it is missed then.
+            let _ = self.sockets.open();
+            return Ok(sessions);
+        }
+        let ports = within("listening sockets", sockets::root_ports(&mut self.sockets)).await?;
+        for peer in recorded {
+            let connections = sockets::of_peer(&mut self.sockets, peer, &ports);
+            let connections = within("SSH sessions", connections).await?;
+            sessions.extend(
+                connections
+                    .iter()
+                    .map(|connection| sessions::session(peer, connection.local, connection.port)),
+            );
+        }
+        Ok(sessions)
+    }
+
+    async fn recorded(&mut self) -> Result<BTreeSet<IpAddr>, AskError> {
+        self.reserve.clear();
+        let recorded = spawn_blocking(records::addresses).await;
+        // What others have taken meanwhile is missing until they give it back.
+        let spare = (0..RESERVE).map_while(|_| File::open("/").ok());
+        self.reserve.extend(spare);
+        Ok(recorded??)
+    }
+}
+
+async fn within<T>(
+    what: &'static str,
+    answer: impl Future<Output = Result<T, DumpError>>,
+) -> Result<T, AskError> {
+    match timeout(PATIENCE, answer).await {
+        Ok(answer) => answer.map_err(|error| AskError::Kernel { what, error }),
+        Err(_) => Err(AskError::Late(what)),
+    }
+}

@@ -1,0 +1,123 @@
+//! Warns of limits that ban for packets which anybody can send under somebody else's address.
+//!
+//! No match proves that a packet is from where it says. UDP and ICMP have no handshake, a SYN comes
+//! before it, and of any other segment nothing tells whether it belongs to a connection that has
+//! been established: the program keeps no connections.
+
+use std::fmt;
+
+use crate::policy::{BanMode, Limit, Match, Mode, Policy, TcpFlags, configured_name};
+
+/// A limit whose bans a forger can have made of anybody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForgedBan<'p> {
+    /// The limit's name, as it is configured.
+    pub limit: &'p str,
+    /// Of the packets that it counts, what forges a source most easily.
+    pub what: Forgeable,
+}
+
+/// Why the source of a packet proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgeable {
+    /// It counts other packets than TCP's.
+    NoHandshake,
+    /// Of TCP, it counts segments that open a connection.
+    Syn,
+    /// Of TCP, it counts others.
+    Segment,
+}
+
+impl Forgeable {
+    fn of(matching: &Match) -> Self {
+        if matching.protocols != [Match::TCP] && matching.tcp_flags.is_none() {
+            return Self::NoHandshake;
+        }
+        let takes_syn = matching
+            .tcp_flags
+            .is_none_or(|flags| flags.clear & TcpFlags::SYN == 0 && flags.set & TcpFlags::ACK == 0);
+        if takes_syn { Self::Syn } else { Self::Segment }
+    }
+
+    const fn why(self) -> &'static str {
+        match self {
+            Self::NoHandshake => "it counts packets without a handshake",
+            Self::Syn => "it counts SYNs, which come before the handshake",
+            Self::Segment => {
+                "it counts TCP segments, also those of connections that were never established"
+            }
+        }
+    }
+}
+
+impl fmt::Display for ForgedBan<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "limit {} bans by sources that can be forged ({}): whoever forges an address has it \
+             banned. Put those you cannot do without on a list under `never-ban`; or let the limit \
+             only drop (`ban: {{…, mode: observe}}`), and ban with `limiter ban` whom a server has \
+             seen misbehave over an established connection",
+            self.limit,
+            self.what.why()
+        )
+    }
+}
+
+/// The limits that ban, each once.
+#[must_use]
+pub fn bans(policy: &Policy) -> Vec<ForgedBan<'_>> {
+    let bans = |limit: &&Limit| {
+        let enforces = limit.ban.is_some_and(|ban| ban.mode == BanMode::Enforce);
+        limit.mode == Mode::Enforce && enforces && limit.is_first_part()
+    };
+    let limits = policy.limits.iter().filter(bans);
+    limits
+        .map(|limit| ForgedBan {
+            limit: configured_name(&limit.name),
+            what: Forgeable::of(&limit.matching),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn nothing_that_is_matched_proves_a_source() {
+        const BAN: &str = "{after: 100, within: 1s, for: 1m}";
+        let found = |more: &str| {
+            let configuration = format!(
+                "limits: {{Own: {{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1s, \
+                 {more}}}}}"
+            );
+            let config = config::parse(&configuration, "test");
+            let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+            let found = bans(&config.policy);
+            assert!(found.iter().all(|ban| ban.limit == "Own"));
+            found.iter().map(|ban| ban.what).collect::<Vec<_>>()
+        };
+        for (matching, what) in [
+            ("protocol: udp", Forgeable::NoHandshake),
+            ("protocol: [tcp, udp]", Forgeable::NoHandshake),
+            ("destination-port: 443", Forgeable::NoHandshake),
+            ("protocol: tcp", Forgeable::Syn),
+            ("tcp-flags: syn", Forgeable::Syn),
+            ("tcp-flags: 'syn,!ack'", Forgeable::Syn),
+            ("tcp-flags: rst", Forgeable::Syn),
+            ("tcp-flags: ack", Forgeable::Segment),
+            ("tcp-flags: '!syn'", Forgeable::Segment),
+        ] {
+            let ban = format!("match: {{{matching}}}, ban: {BAN}");
+            assert_eq!(found(&ban), [what], "{matching}");
+            // What bans nobody is no weapon.
+            assert_eq!(found(&format!("{ban}, mode: observe")), []);
+            let observed = ban.replace("for: 1m", "for: 1m, mode: observe");
+            assert_eq!(found(&observed), []);
+            assert_eq!(found(&format!("match: {{{matching}}}")), []);
+        }
+        assert_eq!(found(&format!("ban: {BAN}")), [Forgeable::NoHandshake]);
+    }
+}

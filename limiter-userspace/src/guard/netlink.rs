@@ -1,0 +1,180 @@
+//! Questions to the kernel that are answered wholly or not at all.
+//!
+//! rtnetlink's own requests cannot be told apart from answers that broke off: their streams end
+//! either way. Here an answer counts when the kernel has said that it is done, and that nothing
+//! changed meanwhile.
+
+use std::io;
+
+use rtnetlink::{
+    packet_core::{
+        DecodeError, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader,
+        NetlinkMessage, NetlinkPayload, NetlinkSerializable,
+    },
+    sys::{AsyncSocket as _, AsyncSocketExt as _, SocketAddr, TokioSocket},
+};
+use thiserror::Error;
+
+/// How often a question is asked whose answer changes while it is told.
+const TRIES: usize = 8;
+
+/// The kernel's flag for an answer that changed while it was told.
+const DUMP_INTERRUPTED: u16 = 0x10;
+
+/// The bytes before a message's own.
+const HEADER: usize = 16;
+
+/// The kernel has not answered.
+#[derive(Debug, Error)]
+pub enum DumpError {
+    /// No socket is to be had, or the kernel refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It says what nobody understands.
+    #[error("the kernel's answer is not understood: {0}")]
+    Decode(#[from] DecodeError),
+    /// It lost some of its answer.
+    #[error("the kernel's answer is not complete")]
+    Incomplete,
+    /// Each answer changed while it was told.
+    #[error("the kernel's answer changes too fast")]
+    Unsteady,
+}
+
+/// A conversation with one part of the kernel. Its descriptor is kept from one question to the
+/// next, so that none has to be had when there are no more.
+pub(super) struct Channel {
+    protocol: isize,
+    /// `None`: nothing was asked yet, or an answer broke off, of which more may come.
+    socket: Option<TokioSocket>,
+    sequence: u32,
+}
+
+impl Channel {
+    pub(super) const fn new(protocol: isize) -> Self {
+        Self {
+            protocol,
+            socket: None,
+            sequence: 0,
+        }
+    }
+
+    /// Takes a descriptor, if it has none.
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        if self.socket.is_none() {
+            self.socket = Some(TokioSocket::new(self.protocol)?);
+        }
+        Ok(())
+    }
+
+    /// Asks for all there is of something. `attributes`: more of the question, in the kernel's own
+    /// form. Whoever gives up waiting gives up the conversation, too.
+    pub(super) async fn dump<I, T>(
+        &mut self,
+        question: I,
+        attributes: &[u8],
+        mut keep: impl FnMut(I) -> Option<T>,
+    ) -> Result<Vec<T>, DumpError>
+    where
+        I: NetlinkSerializable + NetlinkDeserializable,
+    {
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(question));
+        message.finalize();
+        self.open()?;
+        let Some(mut socket) = self.socket.take() else {
+            return Err(DumpError::Incomplete);
+        };
+        for _ in 0..TRIES {
+            self.sequence = self.sequence.wrapping_add(1);
+            message.header.sequence_number = self.sequence;
+            let mut bytes = vec![0; message.buffer_len()];
+            message.serialize(&mut bytes);
+            bytes.extend_from_slice(attributes);
+            let length = u32::try_from(bytes.len()).map_err(|_| DumpError::Incomplete)?;
+            bytes[..4].copy_from_slice(&length.to_ne_bytes());
+            socket.send_to(&bytes, &SocketAddr::new(0, 0)).await?;
+            if let Some(all) = answer(&mut socket, self.sequence, &mut keep).await? {
+                self.socket = Some(socket);
+                return Ok(all);
+            }
+        }
+        Err(DumpError::Unsteady)
+    }
+}
+
+/// All that is worth keeping of an answer; `None`: it changed meanwhile.
+async fn answer<I: NetlinkDeserializable, T>(
+    socket: &mut TokioSocket,
+    sequence: u32,
+    keep: &mut impl FnMut(I) -> Option<T>,
+) -> Result<Option<Vec<T>>, DumpError> {
+    let mut all = Vec::new();
+    let mut is_steady = true;
+    loop {
+        let (bytes, from) = socket.recv_from_full().await?;
+        if from.port_number() != 0 {
+            // Not the kernel.
+            continue;
+        }
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let (message, after) = next(rest)?;
+            rest = after;
+            let message = NetlinkMessage::<I>::deserialize(message)?;
+            if message.header.sequence_number != sequence {
+                continue;
+            }
+            is_steady &= message.header.flags & DUMP_INTERRUPTED == 0;
+            match message.payload {
+                NetlinkPayload::InnerMessage(message) => all.extend(keep(message)),
+                NetlinkPayload::Done(done) if done.code < 0 => {
+                    return Err(io::Error::from_raw_os_error(-done.code).into());
+                }
+                NetlinkPayload::Done(_) => return Ok(is_steady.then_some(all)),
+                NetlinkPayload::Error(error) => return Err(error.to_io().into()),
+                NetlinkPayload::Noop => {}
+                _ => return Err(DumpError::Incomplete),
+            }
+        }
+    }
+}
+
+/// The first message of some, and those behind it.
+fn next(bytes: &[u8]) -> Result<(&[u8], &[u8]), DumpError> {
+    let length = bytes.first_chunk().copied().map(u32::from_ne_bytes);
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let length = length.filter(|length| (HEADER..=bytes.len()).contains(length));
+    let length = length.ok_or(DumpError::Incomplete)?;
+    // Messages begin at multiples of four bytes.
+    let after = length.next_multiple_of(4).min(bytes.len());
+    Ok((&bytes[..length], &bytes[after..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_end_where_they_say() {
+        let message = |length: u32, bytes: usize| {
+            let mut all = vec![7; bytes];
+            all[..4].copy_from_slice(&length.to_ne_bytes());
+            all
+        };
+        let lengths = |bytes: &[u8]| next(bytes).ok().map(|(one, rest)| (one.len(), rest.len()));
+        assert_eq!(lengths(&message(16, 16)), Some((16, 0)));
+        assert_eq!(lengths(&message(18, 36)), Some((18, 16)));
+        // The padding of the last may be left out.
+        assert_eq!(lengths(&message(18, 18)), Some((18, 0)));
+        for (length, bytes) in [(15, 16), (17, 16), (0, 32), (u32::MAX, 32)] {
+            assert_eq!(
+                lengths(&message(length, bytes)),
+                None,
+                "{length} of {bytes}"
+            );
+        }
+        assert_eq!(lengths(&[16, 0, 0]), None);
+    }
+}

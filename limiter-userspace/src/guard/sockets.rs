@@ -1,0 +1,128 @@
+//! TCP connections that come to ports where this machine's logins are served, as the kernel knows
+//! them.
+//!
+//! Which program serves a port the kernel does not tell, and the sandboxed daemon may not look into
+//! others' descriptors. It tells whose a socket is: sshd listens and accepts as root. Most other
+//! servers bind as root and accept as somebody else. So a connection counts that was accepted by
+//! root, at a port at which root listens, whichever it is. That takes another server for sshd which
+//! accepts as root; it never takes one of an ordinary user for it, whatever that calls itself.
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use netlink_packet_sock_diag::{
+    SockDiagMessage,
+    constants::{AF_INET, AF_INET6, IPPROTO_TCP},
+    inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags},
+};
+
+use super::netlink::{Channel, DumpError};
+
+const ROOT: u32 = 0;
+
+/// `INET_DIAG_REQ_BYTECODE`: the attribute with a filter.
+const FILTER: u16 = 1;
+
+/// `INET_DIAG_BC_D_COND`: the filter's test of the other end.
+const PEER_IS: u8 = 8;
+
+/// A connection to a port of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Connection {
+    pub(super) local: IpAddr,
+    pub(super) port: u16,
+}
+
+/// The ports at which root listens.
+pub(super) async fn root_ports(sockets: &mut Channel) -> Result<BTreeSet<u16>, DumpError> {
+    let mut ports = BTreeSet::new();
+    for family in [AF_INET, AF_INET6] {
+        let of_root = |socket: InetResponse| {
+            let header = socket.header;
+            (header.uid == ROOT).then_some(header.socket_id.source_port)
+        };
+        ports.extend(ask(sockets, family, StateFlags::LISTEN, &[], of_root).await?);
+    }
+    Ok(ports)
+}
+
+/// The connections of a peer to these ports that root has accepted.
+pub(super) async fn of_peer(
+    sockets: &mut Channel,
+    peer: IpAddr,
+    ports: &BTreeSet<u16>,
+) -> Result<Vec<Connection>, DumpError> {
+    // A socket of both families has IPv4 peers under IPv6 addresses; their packets have not.
+    let families: &[u8] = match peer {
+        IpAddr::V4(_) => &[AF_INET, AF_INET6],
+        IpAddr::V6(_) => &[AF_INET6],
+    };
+    let mut connections = Vec::new();
+    for family in families {
+        let served = |socket: InetResponse| {
+            let header = socket.header;
+            let id = header.socket_id;
+            let is_served = header.uid == ROOT
+                && id.destination_address.to_canonical() == peer
+                && ports.contains(&id.source_port);
+            is_served.then_some(Connection {
+                local: id.source_address.to_canonical(),
+                port: id.source_port,
+            })
+        };
+        let filter = filter(peer);
+        let found = ask(sockets, *family, StateFlags::ESTABLISHED, &filter, served);
+        connections.extend(found.await?);
+    }
+    // The kernel tells them in no order, one for each connection.
+    connections.sort_unstable_by_key(|connection| (connection.port, connection.local));
+    connections.dedup();
+    Ok(connections)
+}
+
+async fn ask<T>(
+    sockets: &mut Channel,
+    family: u8,
+    states: StateFlags,
+    filter: &[u8],
+    mut keep: impl FnMut(InetResponse) -> Option<T>,
+) -> Result<Vec<T>, DumpError> {
+    let question = InetRequest {
+        family,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::empty(),
+        states,
+        socket_id: if family == AF_INET {
+            SocketId::new_v4()
+        } else {
+            SocketId::new_v6()
+        },
+    };
+    let keep = |answer| match answer {
+        SockDiagMessage::InetResponse(socket) => keep(*socket),
+        _ => None,
+    };
+    let question = SockDiagMessage::InetRequest(question);
+    sockets.dump(question, filter, keep).await
+}
+
+/// The attribute that has the kernel tell of connections with a peer alone: of a server's million
+/// connections, nobody else's are waited for. IPv4 addresses stand for IPv6 ones with them in, too.
+fn filter(peer: IpAddr) -> Vec<u8> {
+    const ANY_PORT: i32 = -1;
+    let (family, bits, address) = match peer {
+        IpAddr::V4(address) => (AF_INET, 32, address.octets().to_vec()),
+        IpAddr::V6(address) => (AF_INET6, 128, address.octets().to_vec()),
+    };
+    // struct inet_diag_hostcond
+    let mut condition = vec![family, bits, 0, 0];
+    condition.extend(ANY_PORT.to_ne_bytes());
+    condition.extend(address);
+    // struct inet_diag_bc_op: behind the end by nothing is "yes", by four bytes "no".
+    let yes = 4 + u8::try_from(condition.len()).unwrap_or(u8::MAX);
+    let mut filter = vec![PEER_IS, yes];
+    filter.extend((u16::from(yes) + 4).to_ne_bytes());
+    filter.extend(condition);
+    let length = u16::try_from(4 + filter.len()).unwrap_or(u16::MAX);
+    let header = [length.to_ne_bytes(), FILTER.to_ne_bytes()].concat();
+    [header, filter].concat()
+}

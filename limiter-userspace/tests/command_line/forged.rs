@@ -1,0 +1,162 @@
+//! What somebody achieves who sends packets under others' addresses where limits ban.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
+
+use crate::{
+    BINARY, GOOD, Scene, assert_fails, pair, pinned::assert_metric, succeed, text, wait_for,
+};
+
+const LIMIT: &str = "PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
+    ban: {after: 100 drops, within: 1s, for: 10m}}";
+
+fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
+    let arguments = ["-i", SERVER_INTERFACE];
+    Limiter::start(BINARY.as_ref(), &pair.server, configuration, &arguments)
+}
+
+/// More packets of these sources than the limit stands.
+fn forge(pair: &Pair, sources: impl IntoIterator<Item = String>) -> Result<()> {
+    let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+    for source in sources {
+        let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
+        sender.send_frames(&vec![frame; 130])?;
+    }
+    Ok(())
+}
+
+/// The prefixes that are banned, by limits or by hand.
+fn banned(limiter: &Limiter, automatically: bool) -> Result<Vec<String>> {
+    let answer: Value = serde_json::from_str(&limiter.show(&["bans", "--json"])?)?;
+    let bans = answer["bans"].as_array().context("no bans")?.iter();
+    let bans = bans.filter(|ban| ban["limit"].is_null() != automatically);
+    Ok(bans
+        .filter_map(|ban| Some(ban["prefix"].as_str()?.to_owned()))
+        .collect())
+}
+
+#[test]
+fn who_is_never_banned_is_limited_all_the_same() -> Result<()> {
+    let pair = pair()?;
+    let lists = "lists: [{name: partners, cidr: [10.77.0.64/28]}]\nnever-ban: partners\n";
+    let limiter = start(&pair, &format!("{lists}limits:\n  {LIMIT}\n"))?;
+    let partner = || ["10.77.0.65".to_owned()];
+    forge(&pair, partner())?;
+    forge(&pair, ["10.77.0.9".to_owned()])?;
+    wait_for(|| Ok(banned(&limiter, true)? == ["10.77.0.9/32"]))?;
+    let told = "does not ban 10.77.0.65 for ";
+    wait_for(|| Ok(limiter.log()?.contains(told)))?;
+    let why = "it is on the list partners, under `never-ban`";
+    ensure!(limiter.log()?.contains(why), "{}", limiter.log()?);
+    let offenders = limiter.offenders()?;
+    ensure!(
+        offenders.to_string().contains("\"10.77.0.65\""),
+        "{offenders}"
+    );
+
+    let refused = format!("10.77.0.65 is not banned: {why}; --force bans it all the same");
+    assert_fails(&mut limiter.command(&["ban", "10.77.0.65"]), &[&refused])?;
+    let refused = "10.77.0.64/27 is not banned: 10.77.0.64/28 in it is on the list partners, under \
+                   `never-ban`; --force bans it all the same";
+    assert_fails(&mut limiter.command(&["ban", "10.77.0.64/27"]), &[refused])?;
+    let shown = limiter.show(&["lists", "test", "10.77.0.65"])?;
+    ensure!(
+        shown.contains("never banned: on list partners; limits hold it"),
+        "{shown}"
+    );
+    succeed(&mut limiter.command(&["ban", "10.77.0.65", "--force"]))?;
+    Ok(())
+}
+
+/// Whoever was banned before the operator noticed is free with the reload.
+#[test]
+fn who_comes_under_never_ban_is_not_banned_any_more() -> Result<()> {
+    let pair = pair()?;
+    let limits = format!("limits:\n  {LIMIT}\n");
+    let limiter = start(&pair, &limits)?;
+    forge(&pair, ["10.77.0.9".to_owned(), "10.77.0.10".to_owned()])?;
+    wait_for(|| Ok(banned(&limiter, true)?.len() == 2))?;
+    succeed(&mut limiter.command(&["ban", "10.77.0.11"]))?;
+    let lists = "lists: [{name: partners, cidr: [10.77.0.9, 10.77.0.11]}]\nnever-ban: partners\n";
+    limiter.configure(&format!("{lists}{limits}"))?;
+    limiter.show(&["reload"])?;
+    wait_for(|| Ok(banned(&limiter, true)? == ["10.77.0.10/32"]))?;
+    // What somebody has said themselves holds.
+    assert_eq!(banned(&limiter, false)?, ["10.77.0.11/32"]);
+    Ok(())
+}
+
+/// However many are banned for forged packets, an operator can ban.
+#[test]
+fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
+    const QUICK: &str = "bans: {capacity: 1024}\nlimits: {PacketsPerIPAddress: {burst: 1, count: 1, \
+                         period: 1s, ban: {after: 5, within: 10s, for: 10m}}}\n";
+    let pair = pair()?;
+    let limiter = start(&pair, QUICK)?;
+    let sources = || (0..900).map(|source| format!("10.78.{}.{}", source / 250, source % 250 + 1));
+    forge(&pair, sources())?;
+    wait_for(|| Ok(banned(&limiter, true)?.len() == 768))?;
+    // The log does not tell them one by one.
+    let labels = "limit=\"PacketsPerIPAddress\",outcome=\"refused\"";
+    let none_refused = format!("limiter_automatic_bans_total{{{labels}}} 0");
+    wait_for(|| Ok(assert_metric(&pair.server, &none_refused).is_err()))?;
+    wait_for(|| {
+        Ok(limiter
+            .log()?
+            .contains("of them refused: see `limiter bans`"))
+    })?;
+
+    let operators = |from: u32, to: u32| {
+        let addresses = (from..to).map(|last| format!("192.0.{}.{}", last / 250, last % 250 + 1));
+        let mut arguments = vec!["ban".to_owned()];
+        arguments.extend(addresses);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        limiter.show(&arguments)
+    };
+    let gives_way = "; there was no room, so the automatic ban of 10.78.";
+    let shown = operators(0, 256)?;
+    ensure!(!shown.contains(gives_way), "{shown}");
+    assert_eq!(banned(&limiter, true)?.len(), 768);
+    let shown = operators(256, 300)?;
+    assert_eq!(shown.matches(gives_way).count(), 44, "{shown}");
+    assert_eq!(banned(&limiter, true)?.len(), 724);
+    let metric = "limiter_bans_evicted_total{limit=\"PacketsPerIPAddress\"} 44";
+    assert_metric(&pair.server, metric)?;
+    let told = "automatic bans are lifted for those by hand (bans: 44)";
+    ensure!(limiter.log()?.contains(told), "{}", limiter.log()?);
+
+    operators(300, 1_024)?;
+    assert_eq!(banned(&limiter, true)?, [""; 0]);
+    let full = "192.0.200.9 is not banned: there is no room for more than 1024 bans: raise `bans: \
+                {capacity: …}`, or lift some";
+    assert_fails(&mut limiter.command(&["ban", "192.0.200.9"]), &[full])?;
+    // Whoever is forged now takes nobody's place.
+    forge(&pair, sources().take(10))?;
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(banned(&limiter, true)?, [""; 0]);
+    assert_eq!(banned(&limiter, false)?.len(), 1_024);
+    Ok(())
+}
+
+#[test]
+fn check_says_that_sources_can_be_forged() -> Result<()> {
+    let scene = Scene::new()?;
+    let told = |configuration: &str| -> Result<String> {
+        std::fs::write(scene.path("limiter.yaml"), configuration)?;
+        let mut command = std::process::Command::new(BINARY);
+        let output = succeed(command.arg("check").arg(scene.path("limiter.yaml")))?;
+        Ok(text(&output.stderr)?.to_owned())
+    };
+    let warned = told(&format!("limits:\n  {LIMIT}\n"))?;
+    let expected = "warning: limit PacketsPerIPAddress bans by sources that can be forged (it counts \
+                    packets without a handshake): whoever forges an address has it banned. Put those \
+                    you cannot do without on a list under `never-ban`; or let the limit only drop \
+                    (`ban: {…, mode: observe}`), and ban with `limiter ban` whom a server has seen \
+                    misbehave over an established connection";
+    ensure!(warned.lines().any(|line| line == expected), "{warned}");
+    ensure!(!told(GOOD)?.contains("forged"));
+    Ok(())
+}

@@ -1,0 +1,435 @@
+//! Who is known to have an SSH session, and what happens where that cannot be known. The daemon
+//! runs with a /run of its own, in which a test says who has logged in.
+
+use std::{
+    fs,
+    mem::offset_of,
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use libc::utmpx;
+use nix::unistd::{Uid, setfsuid};
+use serde_json::Value;
+use tempfile::TempDir;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERVER_INTERFACE};
+
+use crate::{BINARY, assert_fails, pinned::assert_metric, succeed, text, wait_for};
+
+/// The peer of the sessions, and a neighbour of it.
+const PEER: &str = "10.77.0.2";
+const OTHER: &str = "10.77.0.9";
+const GATEWAY: &str = "10.77.0.254";
+
+/// Who sends more than ten packets a second is banned after a hundred drops.
+pub(crate) const BANNING: &str = "\
+limits:
+  PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
+    ban: {after: 100 drops, within: 1s, for: 10m}}
+";
+
+/// A /run for limiters.
+pub(crate) struct Machine {
+    directory: TempDir,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let machine = Self { directory };
+        fs::create_dir(machine.path("sessions"))?;
+        let run = machine.directory.path().display().to_string();
+        let script = format!(
+            "#!/bin/sh\nexec unshare --mount sh -e -c '\n\
+             mount -t tmpfs tmpfs /run\nmkdir /run/systemd\n\
+             ln -s {run}/sessions /run/systemd/sessions\nln -s {run}/utmp /run/utmp\n\
+             exec {BINARY} \"$@\"' limiter \"$@\"\n"
+        );
+        fs::write(machine.binary(), script)?;
+        fs::set_permissions(machine.binary(), fs::Permissions::from_mode(0o755))?;
+        Ok(machine)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The limiter with this /run.
+    pub(crate) fn binary(&self) -> PathBuf {
+        self.path("limiter")
+    }
+
+    /// A session as logind writes it down.
+    pub(crate) fn log_in(&self, number: u32, host: &str) -> Result<()> {
+        let session = format!(
+            "# This is private data. Do not parse.\nUID=1000\nUSER=operator\nACTIVE=1\nSTATE=active\n\
+             REMOTE=1\nREMOTE_HOST={host}\nSERVICE=sshd\nTYPE=tty\nCLASS=user\n"
+        );
+        Ok(fs::write(
+            self.path(&format!("sessions/{number}")),
+            session,
+        )?)
+    }
+
+    /// A record of utmp; that of utempter has no address.
+    fn record(&self, address: Option<[u8; 4]>, host: &str) -> Result<()> {
+        let mut record = vec![0; size_of::<utmpx>()];
+        let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
+        put(
+            offset_of!(utmpx, ut_type),
+            &libc::USER_PROCESS.to_ne_bytes(),
+        );
+        put(offset_of!(utmpx, ut_host), host.as_bytes());
+        put(offset_of!(utmpx, ut_addr_v6), &address.unwrap_or_default());
+        Ok(fs::write(self.path("utmp"), record)?)
+    }
+
+    fn log_out(&self, number: u32) -> Result<()> {
+        Ok(fs::remove_file(self.path(&format!("sessions/{number}")))?)
+    }
+
+    /// From now on nobody can tell who has logged in; or somebody can again.
+    fn break_sessions(&self, broken: bool) -> Result<()> {
+        let (sessions, away) = (self.path("sessions"), self.path("away"));
+        if broken {
+            fs::rename(&sessions, &away)?;
+            fs::write(&sessions, "no directory")?;
+        } else {
+            fs::remove_file(&sessions)?;
+            fs::rename(&away, &sessions)?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, pair: &Pair, configuration: &str, more: &[&str]) -> Result<Limiter> {
+        let arguments = [&["-i", SERVER_INTERFACE][..], more].concat();
+        Limiter::start(&self.binary(), &pair.server, configuration, &arguments)
+    }
+}
+
+/// The pair of a server with a default route, and clients.
+fn pair() -> Result<Pair> {
+    let pair = Pair::new(
+        &["10.77.0.2/24".parse()?, "fd77::2/64".parse()?],
+        &["10.77.0.1/24".parse()?, "fd77::1/64".parse()?],
+    )?;
+    let route = ["route", "add", "default", "via", GATEWAY, "dev"];
+    pair.server
+        .ip(&[&route[..], &[SERVER_INTERFACE]].concat())?;
+    Ok(pair)
+}
+
+/// A connection from the client to a port of the server, where root listens as sshd does.
+pub(crate) struct Connection {
+    _listener: TcpListener,
+    _ends: [TcpStream; 2],
+}
+
+impl Connection {
+    pub(crate) fn new(pair: &Pair, server: &str) -> Result<Self> {
+        let address: SocketAddr = server.parse()?;
+        // For both families, as sshd listens: the kernel has IPv4 peers under IPv6 addresses then.
+        let any = SocketAddr::from(([0u16; 8], address.port()));
+        let listener = pair
+            .server
+            .enter(|| TcpListener::bind(any).context("the namespace's ports are free"))?;
+        let client = pair
+            .client
+            .enter(|| TcpStream::connect(address).context("the server is reachable"))?;
+        let accepted = listener.accept()?.0;
+        Ok(Self {
+            _listener: listener,
+            _ends: [client, accepted],
+        })
+    }
+}
+
+fn refused(limiter: &Limiter, whom: &str, why: &str) -> Result<()> {
+    let told = format!("{whom} is not banned: {why}; --force bans it all the same");
+    assert_fails(&mut limiter.command(&["ban", whom]), &[&told])
+}
+
+/// Bans, and lifts the ban at once.
+fn banned(limiter: &Limiter, whom: &str) -> Result<()> {
+    succeed(&mut limiter.command(&["ban", whom]))?;
+    succeed(&mut limiter.command(&["unban", whom]))?;
+    Ok(())
+}
+
+/// More packets of a source than the limit stands.
+fn flood(pair: &Pair, source: &str) -> Result<()> {
+    let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 300])?;
+    Ok(())
+}
+
+fn bans(limiter: &Limiter) -> Result<Vec<String>> {
+    let shown = limiter.show(&["bans", "--json"])?;
+    let answer: Value = serde_json::from_str(&shown)?;
+    let bans = answer["bans"].as_array().context("no bans")?.iter();
+    let mut prefixes: Vec<_> = bans
+        .filter_map(|ban| Some(ban["prefix"].as_str()?.to_owned()))
+        .collect();
+    prefixes.sort_unstable();
+    Ok(prefixes)
+}
+
+/// Waits for a line of the log.
+fn wait_for_line(limiter: &Limiter, line: &str) -> Result<()> {
+    wait_for(|| Ok(limiter.log()?.contains(line)))
+}
+
+const PEER_OF: &str = "it is the peer of an SSH session";
+
+#[test]
+fn who_only_connects_is_banned_by_hand_and_automatically() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
+    // As fail2ban does it, while the attacker is connected.
+    banned(&limiter, PEER)?;
+    flood(&pair, PEER)?;
+    wait_for(|| Ok(bans(&limiter)? == ["10.77.0.2/32"]))
+}
+
+#[test]
+fn who_has_logged_in_is_not_banned_as_long_as_the_connection_is_there() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    // Not only port 22.
+    let ssh = Connection::new(&pair, "10.77.0.1:2222")?;
+    machine.log_in(7, PEER)?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    refused(&limiter, PEER, PEER_OF)?;
+    banned(&limiter, OTHER)?;
+    let in_it = "10.77.0.2 in it is the peer of an SSH session";
+    refused(&limiter, "10.77.0.2/31", in_it)?;
+    flood(&pair, PEER)?;
+    flood(&pair, OTHER)?;
+    wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))?;
+    wait_for_line(&limiter, "does not ban 10.77.0.2 for ")?;
+    // A record alone protects nobody: whoever writes utmp could name anybody.
+    drop(ssh);
+    wait_for(|| Ok(banned(&limiter, PEER).is_ok()))?;
+    machine.log_out(7)
+}
+
+/// A refusal holds for seconds, and not as long as the ban would have.
+#[test]
+fn who_was_protected_is_banned_soon_after_the_session_ends() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    machine.log_in(1, PEER)?;
+    let ssh = Connection::new(&pair, "10.77.0.1:22")?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    flood(&pair, PEER)?;
+    wait_for_line(&limiter, "does not ban 10.77.0.2 for ")?;
+    drop(ssh);
+    wait_for(|| {
+        flood(&pair, PEER)?;
+        Ok(bans(&limiter)? == ["10.77.0.2/32"])
+    })
+}
+
+#[test]
+fn a_name_is_no_address_and_other_sessions_do_not_count() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
+    machine.log_in(1, "attacker.example.net")?;
+    machine.log_in(2, "")?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    banned(&limiter, PEER)
+}
+
+/// sshd writes the address; any user can have utempter write a name.
+#[test]
+fn utmp_tells_who_has_logged_in_by_the_address_that_sshd_writes() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
+    machine.record(Some([10, 77, 0, 2]), "attacker.example.net")?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    refused(&limiter, PEER, PEER_OF)?;
+    machine.record(None, PEER)?;
+    wait_for(|| Ok(banned(&limiter, PEER).is_ok()))
+}
+
+/// Who listens as an ordinary user is not sshd, whatever they call themselves.
+#[test]
+fn a_user_s_own_server_makes_nobody_a_peer_of_ssh() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    // A thread of its own, whose sockets are a user's.
+    let (_client, _listener, _accepted) = pair.server.enter(|| {
+        setfsuid(Uid::from_raw(65_534));
+        let listener = TcpListener::bind("10.77.0.1:2222")?;
+        let client = pair
+            .client
+            .enter(|| Ok(TcpStream::connect("10.77.0.1:2222")?))?;
+        let accepted = listener.accept()?.0;
+        Ok((client, listener, accepted))
+    })?;
+    machine.log_in(1, PEER)?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    banned(&limiter, PEER)
+}
+
+/// Who types the command over SSH does not lock themselves out, though sudo does not tell it where
+/// they come from.
+#[test]
+fn the_session_above_a_command_is_known() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    let asked = limiter.command(&["ban", "203.0.113.9"]);
+    let mut arguments = vec![asked.get_program()];
+    arguments.extend(asked.get_args());
+    let mut shell = pair.server.command("sh");
+    shell
+        .env("SSH_CONNECTION", "203.0.113.9 50000 10.77.0.1 22")
+        // The shell remains, as the one above sudo does.
+        .args(["-c", "env -u SSH_CONNECTION \"$@\"; exit $?", "sh"])
+        .args(arguments);
+    let told = "203.0.113.9 is not banned: it is the peer of an SSH session; --force bans it all \
+                the same";
+    assert_fails(&mut shell, &[told])
+}
+
+/// Where nobody can tell who has logged in, nobody is banned but by force, and it is told.
+#[test]
+fn what_cannot_be_known_bans_nobody() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    machine.break_sessions(true)?;
+    let limiter = machine.start(&pair, BANNING, &[])?;
+    let why = "cannot read /run/systemd/sessions: Not a directory (os error 20)";
+    refused(
+        &limiter,
+        OTHER,
+        &format!("the guard cannot tell whom not to ban: {why}"),
+    )?;
+    flood(&pair, OTHER)?;
+    wait_for(|| {
+        let labels = "limit=\"PacketsPerIPAddress\",outcome=\"held_back\"";
+        let none = format!("limiter_automatic_bans_total{{{labels}}} 0");
+        Ok(assert_metric(&pair.server, &none).is_err())
+    })?;
+    ensure!(bans(&limiter)?.is_empty());
+    let told =
+        format!("the guard cannot tell whom not to ban, so nobody is banned automatically: {why}");
+    wait_for_line(&limiter, &told)?;
+    assert_metric(&pair.server, "limiter_guard_blind 1")?;
+    let shown = limiter.show(&["status"])?;
+    ensure!(shown.contains("GUARD BLIND since "), "{shown}");
+    ensure!(shown.contains(why), "{shown}");
+    assert_eq!(limiter.status()?["daemon"]["guard"]["error"], why);
+
+    machine.break_sessions(false)?;
+    // Whom it was held back for is banned then.
+    wait_for(|| {
+        flood(&pair, OTHER)?;
+        Ok(bans(&limiter)? == ["10.77.0.9/32"])
+    })?;
+    wait_for_line(&limiter, "the guard can tell again whom not to ban")?;
+    wait_for(|| Ok(assert_metric(&pair.server, "limiter_guard_blind 0").is_ok()))?;
+    let shown = limiter.show(&["status"])?;
+    ensure!(shown.contains("guard: "), "{shown}");
+    assert_eq!(limiter.status()?["daemon"]["guard"]["error"], Value::Null);
+    Ok(())
+}
+
+/// Bans by hand go by the last answer, for a while.
+#[test]
+fn the_last_answer_is_kept_for_bans_by_hand() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    machine.log_in(1, PEER)?;
+    let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    refused(&limiter, PEER, PEER_OF)?;
+    machine.break_sessions(true)?;
+    // What was known is not asked again for some seconds.
+    wait_for_broken(&limiter)?;
+    refused(&limiter, PEER, PEER_OF)?;
+    refused(&limiter, GATEWAY, "it is a default gateway")?;
+    banned(&limiter, OTHER)
+}
+
+/// Asks until the guard has noticed that it cannot tell.
+fn wait_for_broken(limiter: &Limiter) -> Result<()> {
+    wait_for(|| {
+        limiter.command(&["ban", GATEWAY]).output()?;
+        Ok(!limiter.status()?["daemon"]["guard"]["error"].is_null())
+    })
+}
+
+/// The soft limit of descriptors of a process.
+fn limit_descriptors(limiter: &Limiter, most: u64) -> Result<()> {
+    let id = limiter.id().to_string();
+    let limit = format!("--nofile={most}:");
+    let output = Command::new("prlimit")
+        .args(["--pid", &id, &limit])
+        .output()?;
+    ensure!(output.status.success(), "{}", text(&output.stderr)?);
+    Ok(())
+}
+
+/// The lowest number that no descriptor of a process has.
+fn lowest_free(limiter: &Limiter) -> Result<u64> {
+    let directory = PathBuf::from(format!("/proc/{}/fd", limiter.id()));
+    let free = (0..65_536).find(|number: &u64| {
+        directory
+            .join(number.to_string())
+            .symlink_metadata()
+            .is_err()
+    });
+    free.context("a process has not all descriptors")
+}
+
+#[test]
+fn without_a_descriptor_to_be_had_the_gateway_is_not_banned() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    thread::sleep(Duration::from_secs(1));
+    limit_descriptors(&limiter, lowest_free(&limiter)?)?;
+    flood(&pair, GATEWAY)?;
+    flood(&pair, OTHER)?;
+    let told = wait_for_line(&limiter, "does not ban 10.77.0.254 for ");
+    limit_descriptors(&limiter, 512)?;
+    let found = bans(&limiter)?;
+    ensure!(!found.contains(&"10.77.0.254/32".to_owned()), "{found:?}");
+    told?;
+    // The guard has what it needs in reserve: others are banned as ever.
+    wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))
+}
+
+/// Whom `limiter check` warns of: those who have logged in.
+#[test]
+fn check_warns_of_those_who_have_logged_in() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
+    let file = machine.path("limiter.yaml");
+    fs::write(
+        &file,
+        "limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n",
+    )?;
+    let warnings = |namespace: &Namespace| -> Result<String> {
+        let mut command = namespace.command(machine.binary());
+        let output = succeed(command.arg("check").arg(Path::new(&file)))?;
+        Ok(text(&output.stderr)?.to_owned())
+    };
+    ensure!(!warnings(&pair.server)?.contains("SSH peer"));
+    machine.log_in(1, PEER)?;
+    let told = warnings(&pair.server)?;
+    ensure!(
+        told.contains("would hold the SSH peer 10.77.0.2 to "),
+        "{told}"
+    );
+    machine.break_sessions(true)?;
+    let told = warnings(&pair.server)?;
+    ensure!(
+        told.contains(
+            "warning: cannot tell who must not be locked out: cannot read /run/systemd/sessions: "
+        ),
+        "{told}"
+    );
+    Ok(())
+}
