@@ -87,6 +87,13 @@ pub enum Request {
         /// All those of this prefix; that of an address has full length.
         asked: IpNet,
     },
+    /// Feeds of a list that were held back are to be put in force.
+    AcceptList {
+        /// The list's name.
+        list: String,
+        /// The digests of the contents that somebody has looked at.
+        digests: Vec<String>,
+    },
     /// Whom sieves know, and under which pressure they are.
     Sieves {
         /// The sieve's name; `None`: all.
@@ -171,6 +178,11 @@ pub enum Answer {
     Offenders(OffenderList),
     /// To [`Request::Lists`].
     Lists(Vec<ListStatus>),
+    /// To [`Request::AcceptList`].
+    Accepted {
+        /// The files that are in force now as they are.
+        files: Vec<PathBuf>,
+    },
     /// To [`Request::TestLists`].
     Findings(Findings),
     /// To [`Request::Bans`].

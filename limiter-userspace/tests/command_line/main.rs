@@ -7,6 +7,7 @@ mod bans;
 mod confirm;
 mod control;
 mod diff;
+mod feed_bounds;
 mod generated;
 mod guard;
 mod incidents;
