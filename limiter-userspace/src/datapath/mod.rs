@@ -55,7 +55,7 @@ use self::state::State;
 pub use self::{
     attach::{AttachedMode, Attachment},
     buckets::{BucketMaps, Restored},
-    error::DatapathError,
+    error::{DatapathError, Holder},
     instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
