@@ -19,7 +19,7 @@ pub struct Bounds {
     pub growth: Option<u32>,
 }
 
-/// What is not routed is 14 % of IPv4; all that is used of IPv6 is 2 %.
+/// What is not routed is 14 % of IPv4; all that the registries have of IPv6 is 2 %.
 impl Default for Bounds {
     fn default() -> Self {
         Self {
@@ -61,7 +61,11 @@ const SMALL: Coverage = Coverage {
 
 impl Bounds {
     /// Checks what a feed covers, or all of a list together.
-    pub(super) fn check_coverage(&self, covers: Coverage) -> Result<(), Excess> {
+    ///
+    /// # Errors
+    ///
+    /// Where it is more than it may be.
+    pub fn check_coverage(&self, covers: Coverage) -> Result<(), Excess> {
         for (family, most) in [(Family::V4, self.ipv4), (Family::V6, self.ipv6)] {
             let share = covers.share(family);
             if share > most {
@@ -105,6 +109,17 @@ pub struct Excess {
     pub share: Share,
     /// How much they may.
     pub most: Share,
+}
+
+impl Excess {
+    /// Of what it is a share.
+    #[must_use]
+    pub const fn space(&self) -> &'static str {
+        match self.family {
+            Family::V4 => "all IPv4 addresses",
+            Family::V6 => "the IPv6 addresses of the internet (2000::/3)",
+        }
+    }
 }
 
 /// How a feed has grown by more than it may.

@@ -93,22 +93,11 @@ pub enum Refusal {
 }
 
 fn excess(excess: &Excess) -> String {
-    let Excess {
-        family,
-        share,
-        most,
-    } = excess;
+    let (share, most) = (excess.share, excess.most);
     format!(
         "{share} of {}, where the list's 'max-coverage' allows {most}",
-        space(*family)
+        excess.space()
     )
-}
-
-const fn space(family: Family) -> &'static str {
-    match family {
-        Family::V4 => "all IPv4 addresses",
-        Family::V6 => "the IPv6 addresses of the internet (2000::/3)",
-    }
 }
 
 const fn unit(family: Family) -> &'static str {
