@@ -17,7 +17,11 @@ pub fn run(data: &[u8]) {
 }
 
 fn check(content: &Content) {
-    assert!(content.prefixes.len() as u64 >= content.entries);
+    assert_eq!(content.prefixes.is_empty(), content.entries == 0);
+    // In order and disjoint: what overlaps was merged.
+    for pair in content.prefixes.windows(2) {
+        assert!(pair[0] < pair[1] && !pair[0].contains(&pair[1].network()));
+    }
     assert_eq!(content.first_bad.len() as u64, content.bad.min(10));
     for bad in &content.first_bad {
         assert!(bad.line > 0);

@@ -1,5 +1,5 @@
-//! Offenders, in the kernel's LRU hash map: written when a limit drops a packet, never when one
-//! passes.
+//! Offenders, in the kernel's LRU hash map: written when a limit or a sieve drops a packet, never
+//! when one passes.
 
 use aya_ebpf::{
     bindings::BPF_NOEXIST,
@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     charge::Packet,
-    offender::{Offender, OffenderKey, OffenderStore, Recording, Stored},
+    offender::{Dropper, Offender, OffenderKey, OffenderStore, Recording, Stored},
     policy::Tables,
 };
 
@@ -32,23 +32,28 @@ pub(crate) struct MapOffenders;
 
 impl OffenderStore for MapOffenders {
     #[inline(always)]
-    fn record<T: Tables>(&self, _tables: &T, packet: &Packet, slot: u32) {
+    fn record<T: Tables>(&self, _tables: &T, packet: &Packet, slot: u32, by: Dropper) {
         if globals::RECORDS_OFFENDERS.load() != 0 {
-            limiter_record_offender(packet, slot);
+            limiter_record_offender(packet, slot, by as u32);
         }
     }
 }
 
-/// Records that the limit in the slot dropped the packet; returns 0.
+/// Records that the limit in the slot dropped the packet, or a sieve, which `by` tells; returns 0.
 ///
 /// A global function of the BPF object: the verifier walks it once, and its stack is not the
 /// entry point's.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_record_offender(packet: *const Packet, slot: u32) -> u32 {
+extern "C" fn limiter_record_offender(packet: *const Packet, slot: u32, by: u32) -> u32 {
+    let by = if by == Dropper::Sieve as u32 {
+        Dropper::Sieve
+    } else {
+        Dropper::Budget
+    };
     // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
     if let Some(packet) = unsafe { packet.as_ref() }
-        && let Some(key) = OffenderKey::of_packet(&MapTables, packet, slot)
+        && let Some(key) = OffenderKey::of_packet(&MapTables, packet, slot, by)
         && let Some(recording) = RECORDING.get_ptr_mut(0)
     {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.

@@ -1,6 +1,15 @@
 //! Numbers and prefixes as people read and write them.
 
 use ipnet::IpNet;
+use limiter_common::address::Family;
+
+/// A family's name: `IPv4`.
+pub(crate) const fn family(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "IPv4",
+        Family::V6 => "IPv6",
+    }
+}
 
 /// A prefix, one that is a single address without its length: `192.0.2.1`, `192.0.2.0/24`.
 pub(crate) fn short(prefix: IpNet) -> String {

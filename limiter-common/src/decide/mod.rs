@@ -29,7 +29,7 @@ pub use self::{
 use crate::{
     bucket::BucketStore,
     charge::{Packet, Workspace},
-    offender::OffenderStore,
+    offender::{Dropper, OffenderStore},
     packet::{Facts, Headers},
     policy::{Class, Tables, classify, matching},
     reason::Reason,
@@ -42,8 +42,8 @@ pub trait Clock {
     fn now(&self) -> u64;
 }
 
-/// Decides on a frame, charging the buckets it is to be charged to, or recording the limit that
-/// drops it.
+/// Decides on a frame, charging the buckets it is to be charged to, or recording the limit or the
+/// sieve that drops it.
 #[inline(always)]
 pub fn decide<H, C, T, B, O, R>(
     headers: &H,
@@ -99,11 +99,13 @@ where
         return workspace.verdict;
     }
     if shape.sieve_uses != 0 && reputation.sift(tables, &workspace.packet, &mut workspace.verdict) {
+        let slot = workspace.verdict.denied_by;
+        offenders.record(tables, &workspace.packet, slot, Dropper::Sieve);
         return workspace.verdict;
     }
     buckets.charge(tables, workspace);
     if let Some(slot) = workspace.verdict.denied_by() {
-        offenders.record(tables, &workspace.packet, slot);
+        offenders.record(tables, &workspace.packet, slot, Dropper::Budget);
     } else if shape.observing != 0 {
         buckets.observe(tables, workspace);
     }

@@ -1,4 +1,4 @@
-//! Offenders: who was dropped, by which limit, and how often.
+//! Offenders: who was dropped, by which limit or sieve, and how often.
 //!
 //! A bucket forgets a drop as soon as it has tokens again; this is what is kept of it. Nothing
 //! here decides on a packet, and nothing is done for one that passes.
@@ -13,7 +13,17 @@ use crate::{
     policy::Tables,
 };
 
-/// Names one offender: the limit that dropped its packets, and their source address.
+/// What dropped packets: whoever asks too much is told from those who are merely busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Dropper {
+    /// A limit's budget: it was used up.
+    Budget = 0,
+    /// A sieve that a limit uses, or one for all packets: the source was too busy under pressure.
+    Sieve = 1,
+}
+
+/// Names one offender: the limit that dropped its packets, by what, and their source address.
 ///
 /// The whole address, whatever range, subscriber or interface the limit's budget belongs to:
 /// whose packets they were is what the bucket does not tell. Every byte is defined and there is
@@ -21,12 +31,12 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(8))]
 pub struct OffenderKey {
-    /// The limit's interned id.
+    /// The limit's interned id; 0: a sieve for all packets.
     pub limit: u16,
     /// The address's IP version.
     family: u16,
-    /// Always 0.
-    reserved: u32,
+    /// The number of the [`Dropper`].
+    by: u32,
     /// The address in network byte order, IPv4 in the first four bytes.
     address: [[u8; 8]; 2],
 }
@@ -34,23 +44,43 @@ pub struct OffenderKey {
 const _: () = assert!(size_of::<OffenderKey>() == 24, "no padding in a hashed key");
 
 impl OffenderKey {
-    /// The source of packets that a limit drops.
+    /// The source of packets that a limit drops, or a sieve that it uses.
     #[must_use]
     #[inline(always)]
-    pub const fn new(limit: LimitId, source: &Address) -> Self {
+    pub const fn new(limit: LimitId, by: Dropper, source: &Address) -> Self {
         Self {
             limit: limit.0,
             family: source.family as u16,
-            reserved: 0,
+            by: by as u32,
             address: [source.high.to_be_bytes(), source.low.to_be_bytes()],
         }
     }
 
-    /// The source of a packet that the limit in `slot` drops; `None`: there is no such limit.
+    /// The source of a packet that the limit in `slot` drops, or a sieve, which may do so for no
+    /// limit; `None`: a limit does, and there is no such one.
     #[inline(always)]
-    pub fn of_packet<T: Tables>(tables: &T, packet: &Packet, slot: u32) -> Option<Self> {
-        let limit = tables.limit(slot)?;
-        Some(Self::new(LimitId(limit.id), &packet.facts.source))
+    pub fn of_packet<T: Tables>(
+        tables: &T,
+        packet: &Packet,
+        slot: u32,
+        by: Dropper,
+    ) -> Option<Self> {
+        let limit = match (tables.limit(slot), by) {
+            (Some(limit), _) => LimitId(limit.id),
+            (None, Dropper::Sieve) => LimitId(0),
+            (None, Dropper::Budget) => return None,
+        };
+        Some(Self::new(limit, by, &packet.facts.source))
+    }
+
+    /// What dropped its packets.
+    #[must_use]
+    pub const fn dropper(&self) -> Dropper {
+        if self.by == Dropper::Sieve as u32 {
+            Dropper::Sieve
+        } else {
+            Dropper::Budget
+        }
     }
 
     /// The source address.
@@ -94,23 +124,23 @@ impl Offender {
 
 /// Where offenders are kept.
 pub trait OffenderStore {
-    /// Records that the limit in `slot` dropped the packet, as far as the records' budget and
-    /// the room last.
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32);
+    /// Records that the limit in `slot` dropped the packet, or a sieve for that limit or for none, as
+    /// far as the records' budget and the room last.
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32, by: Dropper);
 }
 
 /// Nobody is recorded.
 impl OffenderStore for () {
     #[inline(always)]
-    fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _slot: u32) {}
+    fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _slot: u32, _by: Dropper) {}
 }
 
 /// Somebody is recorded, or nobody.
 impl<O: OffenderStore> OffenderStore for Option<O> {
     #[inline(always)]
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32) {
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32, by: Dropper) {
         if let Some(offenders) = self {
-            offenders.record(tables, packet, slot);
+            offenders.record(tables, packet, slot, by);
         }
     }
 }
@@ -126,10 +156,16 @@ mod tests {
         // The first four bytes are those of the IPv4 address.
         let twin = Address::v6([192, 0, 2, 77, 0, 0, 0, 0], [0; 8]);
         for address in [v4, v6, twin] {
-            let key = OffenderKey::new(LimitId(3), &address);
-            assert_eq!((key.limit, key.address()), (3, address));
+            for by in [Dropper::Budget, Dropper::Sieve] {
+                let key = OffenderKey::new(LimitId(3), by, &address);
+                assert_eq!((key.limit, key.dropper(), key.address()), (3, by, address));
+            }
         }
-        let key = |limit, address| OffenderKey::new(LimitId(limit), &address);
+        let key = |limit, address| OffenderKey::new(LimitId(limit), Dropper::Budget, &address);
+        assert_ne!(
+            key(3, v4),
+            OffenderKey::new(LimitId(3), Dropper::Sieve, &v4)
+        );
         assert_ne!(key(3, v4), key(3, twin));
         assert_ne!(key(3, v4), key(4, v4));
     }

@@ -17,7 +17,7 @@ use super::{
     sieve,
 };
 use crate::{
-    control::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request},
+    control::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request, dropper},
     lists::Extents,
     text::short,
 };
@@ -187,7 +187,7 @@ pub(super) fn last_drop_lines(last: &LastDrop) -> [String; 2] {
     let when = format!(
         "last drop: {} by {}",
         ago(last.last_drop_ago_ns),
-        last.limit
+        dropper(&last.limit, last.sieve.as_deref())
     );
     let how_often = format!(
         "its drops: {}, the first {}",

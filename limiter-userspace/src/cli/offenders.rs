@@ -91,7 +91,7 @@ fn print(list: &OffenderList, by: Grouping, lately: bool) -> anyhow::Result<()> 
         let header = ["limit", of, "addresses", "drops", "first drop", "last drop"];
         let rows = list.offenders.iter().map(|offender| {
             [
-                offender.limit.clone(),
+                offender.dropper(),
                 offender.id.clone(),
                 count(offender.addresses),
                 at_least(offender.drops, list.lower_bound),

@@ -1,6 +1,6 @@
 //! The section `lists`: addresses under a name, in the configuration and in feed files.
 
-use std::path::PathBuf;
+use std::{ops::RangeInclusive, path::PathBuf};
 
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use super::{
     seen::Seen,
 };
 use crate::{
-    lists::{self, Format, ListSource, WhenStale},
+    lists::{self, Bounds, Format, ListSource, Look, WhenStale},
     policy::List,
 };
 
@@ -28,8 +28,22 @@ const FILE: &str = "file";
 const FORMAT: &str = "format";
 const MAX_AGE: &str = "max-age";
 const WHEN_STALE: &str = "when-stale";
+const MAX_COVERAGE: &str = "max-coverage";
+const MAX_GROWTH: &str = "max-growth";
 
-const FIELDS: [&str; 6] = [NAME, CIDR, FILE, FORMAT, MAX_AGE, WHEN_STALE];
+const FIELDS: [&str; 8] = [
+    NAME,
+    CIDR,
+    FILE,
+    FORMAT,
+    MAX_AGE,
+    WHEN_STALE,
+    MAX_COVERAGE,
+    MAX_GROWTH,
+];
+
+/// By what a feed may multiply within a day.
+const GROWTH: RangeInclusive<u64> = 2..=1000;
 
 /// The lists that there are.
 #[derive(Default)]
@@ -82,7 +96,14 @@ impl Lists {
             .get(&source.name)
             .map_or(&[][..], Vec::as_slice);
         let mut feeds = Vec::new();
-        for (feed, at) in lists::read(source, old).into_iter().zip(places) {
+        let look = Look {
+            now: surroundings.now,
+            accepted: &[],
+        };
+        for (feed, at) in lists::read(source, old, |_| true, look)
+            .into_iter()
+            .zip(places)
+        {
             match feed {
                 Ok(feed) => feeds.push(feed),
                 Err(error) => reader.error(at, error.to_string()),
@@ -138,6 +159,7 @@ pub(super) fn read<'n>(
             format: read_format(reader, &fields),
             max_age_ns: read_max_age(reader, &fields),
             when_stale: read_when_stale(reader, &fields),
+            bounds: read_bounds(reader, &fields),
         };
         if fields.is_missing(CIDR) && fields.is_missing(FILE) {
             let message = format!("an empty list: it needs '{CIDR}' or '{FILE}'");
@@ -233,6 +255,38 @@ fn read_when_stale<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> When
     }
     let known = WhenStale::ALL.map(|one| (one.name(), one));
     reader.choice(node, WHEN_STALE, known).unwrap_or_default()
+}
+
+fn read_bounds<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Bounds {
+    let mut bounds = Bounds::default();
+    if let Some(node) = of_files(reader, fields, MAX_COVERAGE)
+        && let Some(shares) = reader.fields(node, "a map of 'ipv4' and 'ipv6'", &["ipv4", "ipv6"])
+    {
+        for (family, most) in [("ipv4", &mut bounds.ipv4), ("ipv6", &mut bounds.ipv6)] {
+            let Some(node) = shares.get(family) else {
+                continue;
+            };
+            let Some(text) = reader.text(node, "a percentage such as '5%'") else {
+                continue;
+            };
+            match text.parse() {
+                Ok(share) => *most = share,
+                Err(error) => {
+                    let message = format!("invalid {MAX_COVERAGE} '{text}', {error}");
+                    reader.error(node.at, message);
+                }
+            }
+        }
+    }
+    if let Some(node) = of_files(reader, fields, MAX_GROWTH) {
+        bounds.growth = if reader.scalar(node) == Some("off") {
+            None
+        } else {
+            let factor = reader.whole(node, MAX_GROWTH, GROWTH);
+            factor.and_then(|factor| u32::try_from(factor).ok())
+        };
+    }
+    bounds
 }
 
 /// A field that says something of the files, which must be there then.

@@ -20,7 +20,9 @@ const LONG_PATIENCE: Duration = Duration::from_mins(2);
 const fn patience(request: &Request) -> Duration {
     match request {
         // Long configurations on slow machines; half a million bans.
-        Request::Reload | Request::Confirm | Request::LiftBans => LONG_PATIENCE,
+        Request::Reload | Request::AcceptList { .. } | Request::Confirm | Request::LiftBans => {
+            LONG_PATIENCE
+        }
         _ => PATIENCE,
     }
 }

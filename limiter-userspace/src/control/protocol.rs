@@ -87,6 +87,13 @@ pub enum Request {
         /// All those of this prefix; that of an address has full length.
         asked: IpNet,
     },
+    /// Feeds of a list that were held back are to be put in force.
+    AcceptList {
+        /// The list's name.
+        list: String,
+        /// The digests of the contents that somebody has looked at.
+        digests: Vec<String>,
+    },
     /// Whom sieves know, and under which pressure they are.
     Sieves {
         /// The sieve's name; `None`: all.
@@ -171,6 +178,11 @@ pub enum Answer {
     Offenders(OffenderList),
     /// To [`Request::Lists`].
     Lists(Vec<ListStatus>),
+    /// To [`Request::AcceptList`].
+    Accepted {
+        /// The files that are in force now as they are.
+        files: Vec<PathBuf>,
+    },
     /// To [`Request::TestLists`].
     Findings(Findings),
     /// To [`Request::Bans`].
@@ -410,11 +422,27 @@ pub struct Explanation {
     pub sieves: Vec<SieveExplanation>,
 }
 
+/// In place of the limit of a sieve that is for all packets.
+pub const ALL_PACKETS: &str = "*";
+
+/// Who drops packets, for people: a limit, a sieve that it uses, or a sieve for all packets.
+#[must_use]
+pub fn dropper(limit: &str, sieve: Option<&str>) -> String {
+    match (sieve, limit) {
+        (None, _) => limit.to_owned(),
+        (Some(sieve), ALL_PACKETS) => format!("sieve {sieve}"),
+        (Some(sieve), _) => format!("{limit} (sieve {sieve})"),
+    }
+}
+
 /// The last drop of an address.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LastDrop {
-    /// The limit that dropped it.
+    /// The limit that dropped it; [`ALL_PACKETS`]: a sieve for all packets.
     pub limit: String,
+    /// The sieve that did so; `None`: the limit's budget was used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sieve: Option<String>,
     /// Packets of the address that this limit dropped.
     pub drops: u64,
     /// Whether it may have dropped more than those.
@@ -444,11 +472,14 @@ pub struct OffenderList {
     pub offenders: Vec<OffenderStatus>,
 }
 
-/// Who was dropped by one limit.
+/// Who was dropped by one limit, or by a sieve.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OffenderStatus {
-    /// The limit's name.
+    /// The limit's name; [`ALL_PACKETS`]: that of a sieve for all packets.
     pub limit: String,
+    /// The sieve that dropped them; `None`: the limit's budget was used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sieve: Option<String>,
     /// The source address, or the range.
     pub id: String,
     /// How many addresses were dropped; of a range, those that are remembered.
@@ -459,6 +490,14 @@ pub struct OffenderStatus {
     pub first_drop_ago_ns: u64,
     /// Nanoseconds since the last of them.
     pub last_drop_ago_ns: u64,
+}
+
+impl OffenderStatus {
+    /// Who dropped the packets, for people.
+    #[must_use]
+    pub fn dropper(&self) -> String {
+        dropper(&self.limit, self.sieve.as_deref())
+    }
 }
 
 /// What was given back.

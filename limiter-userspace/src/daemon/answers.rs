@@ -6,6 +6,7 @@ use limiter_common::{counters::LimitTraffic, reason::Reason, strategy::Strategy}
 
 use super::{
     Daemon, bans, confirm,
+    feeds::Accept,
     named::{NamedBucket, bucket_named},
     offenders, refill, sieves,
 };
@@ -23,10 +24,16 @@ use crate::{
 /// The daemon's answer.
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     match request {
-        Request::Reload => match daemon.reloads.ask().await {
+        Request::Reload => match daemon.reloads.reload().await {
             Ok(reloaded) => Answer::Reloaded(reloaded),
             Err(error) => Answer::Error(error),
         },
+        Request::AcceptList { list, digests } => {
+            match daemon.reloads.accept(Accept { list, digests }).await {
+                Ok(files) => Answer::Accepted { files },
+                Err(error) => Answer::Error(error),
+            }
+        }
         Request::Confirm => {
             let confirmed = confirm::confirm(&daemon).await;
             told(confirmed.map(|generation| Answer::Confirmed { generation }))
@@ -76,6 +83,7 @@ fn read(
         Request::Reset(query) => told(refill::reset(datapath, query).map(Answer::Refilled)),
         Request::Refund(query) => told(refill::refund(datapath, query).map(Answer::Refilled)),
         Request::Reload
+        | Request::AcceptList { .. }
         | Request::Confirm
         | Request::Detach
         | Request::ChangeBans(_)

@@ -6,7 +6,7 @@ use limiter_common::{
     address::{Address, Family},
     bucket::Owner,
     limit::LimitId,
-    offender::{Offender, OffenderKey},
+    offender::{Dropper, Offender, OffenderKey},
 };
 use thiserror::Error;
 
@@ -14,7 +14,7 @@ use super::named::{UnknownLimit, limit_named};
 use crate::{
     config::Offenders,
     control::protocol::{
-        Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
+        ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
     },
     datapath::{Datapath, DatapathError, monotonic_now},
     policy::{Policy, owner_id},
@@ -71,8 +71,10 @@ pub(super) fn list(
         offenders: groups
             .into_iter()
             .filter_map(|group| {
+                let (limit, sieve) = droppers(policy, group.limit, group.by)?;
                 Some(OffenderStatus {
-                    limit: limit_name(policy, group.limit)?,
+                    limit,
+                    sieve,
                     id: owner_id(&group.owner(), ""),
                     addresses: group.addresses,
                     drops: group.total.drops,
@@ -105,8 +107,10 @@ pub(super) fn last_drop(
     Ok(of_address
         .max_by_key(|(_, offender)| offender.last_drop_ns)
         .and_then(|(key, offender)| {
+            let (limit, sieve) = droppers(policy, key.limit, key.dropper())?;
             Some(LastDrop {
-                limit: limit_name(policy, key.limit)?,
+                limit,
+                sieve,
                 drops: offender.drops,
                 lower_bound: recorded.is_lower_bound(),
                 first_drop_ago_ns: now.saturating_sub(offender.first_drop_ns),
@@ -132,10 +136,32 @@ pub(super) fn limit_name(policy: &Policy, id: u16) -> Option<String> {
     Some(limit.name.clone())
 }
 
-/// Offenders of one limit that are told as one.
+/// The names of what dropped packets: of the limit, [`ALL_PACKETS`] where there is none, and of the
+/// sieve, if it was one; `None`: the policy has none such.
+fn droppers(policy: &Policy, limit: u16, by: Dropper) -> Option<(String, Option<String>)> {
+    match (by, limit) {
+        (Dropper::Budget, _) => Some((limit_name(policy, limit)?, None)),
+        (Dropper::Sieve, 0) => {
+            let uses = policy.sieve_uses().into_iter();
+            let sieves = uses.filter(|used| used.limit.is_none());
+            let names = sieves.filter_map(|used| policy.sieves.get(used.sieve?));
+            let names: Vec<&str> = names.map(|sieve| sieve.name.as_str()).collect();
+            let is_there = !names.is_empty();
+            is_there.then(|| (ALL_PACKETS.to_owned(), Some(names.join(", "))))
+        }
+        (Dropper::Sieve, _) => {
+            let mut limits = policy.limits.iter();
+            let limit = limits.find(|one| one.id == LimitId(limit))?;
+            Some((limit.name.clone(), Some(limit.ip_rep.clone()?)))
+        }
+    }
+}
+
+/// Offenders of one limit, or of its sieve, that are told as one.
 struct Group {
     /// The limit's interned id.
     limit: u16,
+    by: Dropper,
     /// The address, or the range's first.
     address: Address,
     /// How many leading bits name the group.
@@ -166,15 +192,16 @@ fn grouped<'o>(
     offenders: impl IntoIterator<Item = &'o (OffenderKey, Offender)>,
     by: Grouping,
 ) -> Vec<Group> {
-    let mut groups = HashMap::<(u16, Address), Group>::new();
+    let mut groups = HashMap::<(u16, Dropper, Address), Group>::new();
     for (key, offender) in offenders {
         let prefix_length = prefix_length(by, key.address().family);
         let address = key.address().masked(prefix_length);
         groups
-            .entry((key.limit, address))
+            .entry((key.limit, key.dropper(), address))
             .and_modify(|group| group.add(offender))
             .or_insert(Group {
                 limit: key.limit,
+                by: key.dropper(),
                 address,
                 prefix_length,
                 addresses: 1,
@@ -185,7 +212,7 @@ fn grouped<'o>(
     groups.sort_unstable_by_key(|group| {
         // What comes after the drops makes the order the same each time.
         let most = Reverse((group.total.drops, group.total.last_drop_ns));
-        (most, group.limit, IpAddr::from(group.address))
+        (most, group.limit, group.by, IpAddr::from(group.address))
     });
     groups
 }
@@ -202,7 +229,8 @@ mod tests {
             first_drop_ns,
             last_drop_ns,
         };
-        (OffenderKey::new(LimitId(limit), &address.into()), offender)
+        let key = OffenderKey::new(LimitId(limit), Dropper::Budget, &address.into());
+        (key, offender)
     }
 
     #[test]

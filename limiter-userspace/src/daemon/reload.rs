@@ -1,7 +1,7 @@
 //! The configuration is read again whenever it is asked for. Nothing changes where anything of it
 //! is wrong.
 
-use std::{convert::Infallible, mem, sync::Arc};
+use std::{convert::Infallible, mem, path::PathBuf, sync::Arc};
 
 use thiserror::Error;
 use tokio::{
@@ -15,7 +15,7 @@ use super::{
     Daemon, answers,
     candidate::{CandidateError, Known, Read},
     enforce::put_in_force,
-    feeds::FeedKeeper,
+    feeds::{Accept, FeedKeeper},
     service, service_status,
     watch::files::FileWatch,
 };
@@ -55,25 +55,43 @@ pub(super) enum ReloadError {
     Task(#[from] JoinError),
 }
 
-/// Where a reload is asked for.
+/// Where changes of the policy are asked for.
 #[derive(Clone)]
-pub(super) struct Requests(mpsc::Sender<Reply>);
+pub(super) struct Requests(mpsc::Sender<Asked>);
 
-/// Where what came of it is told.
-pub(super) type Reply = oneshot::Sender<Result<Reloaded, String>>;
+/// What is asked for, and where what came of it is told.
+pub(super) enum Asked {
+    /// To read the configuration again.
+    Reload(oneshot::Sender<Result<Reloaded, String>>),
+    /// To put feeds in force that were held back.
+    Accept(Accept, oneshot::Sender<Result<Vec<PathBuf>, String>>),
+}
 
 impl Requests {
     /// And where such requests arrive.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Reply>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
         let (requests, arriving) = mpsc::channel(1);
         (Self(requests), arriving)
     }
 
-    /// Asks, and waits for what comes of it.
-    pub(super) async fn ask(&self) -> Result<Reloaded, String> {
+    /// Asks for a reload, and waits for what comes of it.
+    pub(super) async fn reload(&self) -> Result<Reloaded, String> {
+        self.ask(Asked::Reload).await
+    }
+
+    /// Asks for feeds that were held back, and waits for what comes of it: the files that are in
+    /// force.
+    pub(super) async fn accept(&self, accept: Accept) -> Result<Vec<PathBuf>, String> {
+        self.ask(|reply| Asked::Accept(accept, reply)).await
+    }
+
+    async fn ask<T>(
+        &self,
+        asked: impl FnOnce(oneshot::Sender<Result<T, String>>) -> Asked,
+    ) -> Result<T, String> {
         let (reply, answer) = oneshot::channel();
         let ending = || "the daemon is about to end".to_owned();
-        self.0.send(reply).await.map_err(|_| ending())?;
+        self.0.send(asked(reply)).await.map_err(|_| ending())?;
         answer.await.map_err(|_| ending())?
     }
 }
@@ -82,14 +100,21 @@ impl Requests {
 /// configuration's files. In between, lists are kept as their feeds are.
 pub(super) async fn whenever_asked(
     daemon: &Arc<Daemon>,
-    mut requests: mpsc::Receiver<Reply>,
+    mut requests: mpsc::Receiver<Asked>,
     mut hang_up: Signal,
     mut files: FileWatch,
     mut feeds: FeedKeeper,
 ) -> Infallible {
     loop {
         let reply = tokio::select! {
-            Some(reply) = requests.recv() => Some(reply),
+            Some(asked) = requests.recv() => match asked {
+                Asked::Reload(reply) => Some(reply),
+                Asked::Accept(accept, reply) => {
+                    // Whoever has asked may have gone; the log says it too.
+                    let _ = reply.send(feeds.accept(daemon, accept).await);
+                    continue;
+                }
+            },
             _ = hang_up.recv() => None,
             _ = files.changed() => None,
             () = feeds.due(daemon) => {

@@ -14,7 +14,7 @@ use super::{
     enforce::put_in_force,
     feeds::FeedKeeper,
     found::Found,
-    reload::{self, ReloadError, Reply},
+    reload::{self, Asked, ReloadError},
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
 };
@@ -101,7 +101,7 @@ impl From<ReloadError> for StartupError {
 pub(super) struct Started {
     pub(super) daemon: Arc<Daemon>,
     pub(super) control: Server,
-    pub(super) requests: mpsc::Receiver<Reply>,
+    pub(super) requests: mpsc::Receiver<Asked>,
     /// The configuration's files.
     pub(super) files: FileWatch,
     /// The files of its lists.

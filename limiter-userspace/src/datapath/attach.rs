@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DatapathError,
+    DatapathError, Holder,
     follow::Present,
     interface::Interface,
     link::Link,
@@ -204,6 +204,7 @@ fn attach(
         Some(libc::EBUSY | libc::EEXIST) => DatapathError::Occupied {
             interface: interface.name.clone(),
             program: "of another process".to_owned(),
+            holder: Holder::Unknown,
             hook: "xdp",
         },
         // A driver without XDP, or whose present settings (MTU, rings, offloads) forbid it.

@@ -74,13 +74,16 @@ pub enum DatapathError {
     /// The interface has a program already.
     #[error(
         "{interface} already has the XDP program {program}, beside which no other runs, in \
-         whatever mode: stop what attached it, or detach it (ip link set dev {interface} {hook} off)"
+         whatever mode: {}",
+        holder.remedy(interface, hook)
     )]
     Occupied {
         /// The interface.
         interface: String,
         /// The other program's name and id, as far as they are known.
         program: String,
+        /// Whose it is.
+        holder: Holder,
         /// Where it is, in the words of ip(8), which detaches nothing where there is nothing.
         hook: &'static str,
     },
@@ -167,5 +170,32 @@ fn one_line(text: &str) -> String {
         (Some(first), Some(last)) => format!("{} … {}", first.trim(), last.trim()),
         (Some(only), None) => only.trim().to_owned(),
         (None, _) => String::new(),
+    }
+}
+
+/// Whose program is on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A limiter's: this one's is known, so it is another's.
+    Limiter,
+    /// That of another program.
+    Other,
+    /// The kernel does not tell.
+    Unknown,
+}
+
+impl Holder {
+    /// What to do, so that the interface is free. A program that is held by a link, as a limiter's is,
+    /// cannot be detached by ip(8).
+    fn remedy(self, interface: &str, hook: &str) -> String {
+        const DETACH: &str = "`limiter detach` ends it, with that one's --socket or --pin where these \
+                              are not the usual ones";
+        let stop =
+            format!("stop what attached it, or detach it (ip link set dev {interface} {hook} off)");
+        match self {
+            Self::Limiter => format!("another limiter holds it: {DETACH}"),
+            Self::Other => stop,
+            Self::Unknown => format!("if another limiter holds it, {DETACH}; if not, {stop}"),
+        }
     }
 }

@@ -57,7 +57,7 @@ use self::state::State;
 pub use self::{
     attach::{AttachedMode, Attachment},
     buckets::{BucketMaps, Restored},
-    error::DatapathError,
+    error::{DatapathError, Holder},
     follow::{Noticed, Present},
     instance::{Clocking, Instance, LogLevel},
     maps::SharedMaps,

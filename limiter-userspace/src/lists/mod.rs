@@ -1,9 +1,11 @@
 //! Lists: where their addresses come from.
 //!
-//! A list has prefixes in the configuration itself, and feed files. A feed file is read by itself
-//! ([`read_file`]), at any time, whatever the configuration; what all of them hold makes the list
-//! ([`ListSource::list`]).
+//! A list has prefixes in the configuration itself, and feed files. Feed files are read by
+//! themselves ([`read()`]), at any time, whatever the configuration; what all of them hold makes the
+//! list ([`ListSource::list`]).
 
+mod bounds;
+mod coverage;
 mod feed;
 mod findings;
 mod read;
@@ -13,9 +15,11 @@ mod source;
 mod status;
 
 pub use self::{
-    feed::{Content, ParseError, parse},
+    bounds::{Baseline, Bounds, Excess, Growth},
+    coverage::{Coverage, InvalidShare, Share},
+    feed::{Content, MOST_PREFIXES, ParseError, parse},
     findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UsedBy},
-    read::{Feed, FeedError, Refusal, read, read_file},
+    read::{Feed, FeedError, Look, Refusal, read},
     record::ListRecord,
     report::{BadLine, FeedReport},
     source::{Format, ListSource, WhenStale},

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use jiff::Timestamp;
+use limiter_common::address::Family;
+use sha2::{Digest as _, Sha256};
 
 use super::{
-    FeedReport, Format, ListSource,
+    Baseline, Coverage, Excess, FeedReport, Growth, ListSource,
+    bounds::beyond_own,
     feed::{self, Content, ParseError},
 };
 use crate::{
@@ -14,8 +17,8 @@ use crate::{
     text,
 };
 
-/// The largest feed file, in MiB; ten million addresses take less.
-const MAX_MIB: u64 = 256;
+/// The largest feed file, in MiB; a million prefixes take less, but for those who say much of each.
+const MAX_MIB: u64 = 128;
 
 /// Of how many entries one may be bad.
 const ONE_BAD_OF: u64 = 10;
@@ -64,42 +67,114 @@ pub enum Refusal {
         /// What is wrong with it.
         message: String,
     },
+    /// It covers too much.
+    #[error("is refused: it covers {}", excess(.0))]
+    TooWide(Excess),
+    /// All feeds of the list together do.
+    #[error("is refused: with it the feeds of the list cover {}", excess(.0))]
+    TooWideTogether(Excess),
+    /// It has grown too fast: somebody has to look at it.
+    #[error(
+        "is held back: it would grow from {} to {} of {}, more than {}-fold within a day; if it is \
+         right, `limiter lists accept {list} --digest {digest}` puts it in force",
+        text::count(growth.from),
+        text::count(growth.to),
+        unit(growth.family),
+        growth.factor
+    )]
+    Grown {
+        /// The list.
+        list: String,
+        /// How much.
+        growth: Growth,
+        /// What says which content it is, as `sha256sum` does.
+        digest: String,
+    },
 }
 
-/// Reads the files of a list, in their order. Of a file that has to be refused, what is `old`
-/// stays, which says so then.
-#[must_use]
-pub fn read(source: &ListSource, old: &[Feed]) -> Vec<Result<Feed, FeedError>> {
-    let files = source.files.iter();
-    files
-        .map(|path| {
-            let old = old.iter().find(|feed| feed.report.path == *path);
-            read_file(path, source.format, old)
-        })
-        .collect()
+fn excess(excess: &Excess) -> String {
+    let (share, most) = (excess.share, excess.most);
+    format!(
+        "{share} of {}, where the list's 'max-coverage' allows {most}",
+        excess.space()
+    )
 }
 
-/// Reads a feed file. If it has to be refused, what is `old` stays, which says so then.
-///
-/// # Errors
-///
-/// When it is refused, and nothing is old.
-pub fn read_file(path: &Path, format: Format, old: Option<&Feed>) -> Result<Feed, FeedError> {
-    match (read_anew(path, format), old) {
-        (Ok(feed), _) => Ok(feed),
-        (Err(refusal), Some(old)) => {
-            let mut feed = old.clone();
-            feed.report.kept_old = Some(refusal.to_string());
-            Ok(feed)
-        }
-        (Err(refusal), None) => Err(FeedError {
-            path: path.to_owned(),
-            refusal,
-        }),
+const fn unit(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "the IPv4 addresses",
+        Family::V6 => "the /64s of IPv6",
     }
 }
 
-fn read_anew(path: &Path, format: Format) -> Result<Feed, Refusal> {
+/// When files are read, and what was said of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The digests of contents that may have grown by anything.
+    pub accepted: &'a [String],
+}
+
+/// Reads those files of a list that are due, or of which nothing is `old`. Of a file that has to be
+/// refused, what is old stays, which says so then. They are in the list's order.
+pub fn read(
+    source: &ListSource,
+    old: &[Feed],
+    is_due: impl Fn(&Path) -> bool,
+    look: Look<'_>,
+) -> Vec<Result<Feed, FeedError>> {
+    let old_of = |path: &Path| old.iter().find(|feed| feed.report.path == path);
+    let is_read = |path: &Path| is_due(path) || old_of(path).is_none();
+    let files = source.files.iter();
+    let mut feeds: Vec<_> = files
+        .map(|path| match old_of(path) {
+            Some(old) if !is_due(path) => Ok(old.clone()),
+            old => {
+                read_anew(source, path, old, look).or_else(|refusal| instead(path, old, refusal))
+            }
+        })
+        .collect();
+    let known = feeds.iter().flatten().map(|feed| feed.prefixes.as_slice());
+    let together = beyond_own(source, known);
+    if let Err(excess) = source.bounds.check_coverage(together) {
+        // Nobody knows which of them is wrong.
+        let are_new = feeds.iter_mut().zip(&source.files);
+        for (feed, path) in are_new.filter(|(_, path)| is_read(path)) {
+            if feed
+                .as_ref()
+                .is_ok_and(|feed| feed.report.kept_old.is_none())
+            {
+                *feed = instead(path, old_of(path), Refusal::TooWideTogether(excess));
+            }
+        }
+    }
+    feeds
+}
+
+/// What is used instead of a file that is refused.
+fn instead(path: &Path, old: Option<&Feed>, refusal: Refusal) -> Result<Feed, FeedError> {
+    let Some(old) = old else {
+        return Err(FeedError {
+            path: path.to_owned(),
+            refusal,
+        });
+    };
+    let mut feed = old.clone();
+    feed.report.kept_old = Some(refusal.to_string());
+    feed.report.held = match refusal {
+        Refusal::Grown { digest, .. } => Some(digest),
+        _ => None,
+    };
+    Ok(feed)
+}
+
+fn read_anew(
+    source: &ListSource,
+    path: &Path,
+    old: Option<&Feed>,
+    look: Look<'_>,
+) -> Result<Feed, Refusal> {
     let file = read_at_most(path, MAX_MIB)?;
     let Content {
         format,
@@ -107,7 +182,7 @@ fn read_anew(path: &Path, format: Format) -> Result<Feed, Refusal> {
         entries,
         bad,
         first_bad,
-    } = feed::parse(&file.bytes, format)?;
+    } = feed::parse(&file.bytes, source.format)?;
     let of = entries + bad;
     if let Some(first) = first_bad.first()
         && bad * ONE_BAD_OF > of
@@ -119,6 +194,13 @@ fn read_anew(path: &Path, format: Format) -> Result<Feed, Refusal> {
             message: first.message.clone(),
         });
     }
+    let beyond = beyond_own(source, [prefixes.as_slice()].into_iter());
+    source
+        .bounds
+        .check_coverage(beyond)
+        .map_err(Refusal::TooWide)?;
+    let covers = Coverage::of(&prefixes);
+    let baseline = baseline(source, &file.bytes, covers, old, look)?;
     let modified = file
         .modified
         .and_then(|time| Timestamp::try_from(time).ok());
@@ -130,119 +212,51 @@ fn read_anew(path: &Path, format: Format) -> Result<Feed, Refusal> {
             bad,
             first_bad,
             modified,
+            covers,
+            baseline: Some(baseline),
             kept_old: None,
+            held: None,
         },
-        prefixes: IpNet::aggregate(&prefixes),
+        prefixes,
+    })
+}
+
+/// From what a file may grow that covers so much now, if it has not grown too much.
+fn baseline(
+    source: &ListSource,
+    bytes: &[u8],
+    covers: Coverage,
+    old: Option<&Feed>,
+    look: Look<'_>,
+) -> Result<Baseline, Refusal> {
+    let from_here = Baseline {
+        covers,
+        since: look.now,
+    };
+    let Some(old) = old else {
+        return Ok(from_here);
+    };
+    let baseline = match old.report.baseline {
+        Some(baseline) => baseline.next(old.report.covers, look.now),
+        // It was read by a version that did not count.
+        None => Baseline {
+            covers: Coverage::of(&old.prefixes),
+            since: look.now,
+        },
+    };
+    let Err(growth) = source.bounds.check_growth(baseline.covers, covers) else {
+        return Ok(baseline);
+    };
+    let digest = format!("{:x}", Sha256::digest(bytes));
+    if look.accepted.contains(&digest) {
+        return Ok(from_here);
+    }
+    Err(Refusal::Grown {
+        list: source.name.clone(),
+        growth,
+        digest,
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-    use crate::lists::WhenStale;
-
-    /// A file in a directory that goes with the test.
-    fn written(text: &str) -> (tempfile::TempDir, PathBuf) {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("feed.netset");
-        fs::write(&path, text).expect("a file");
-        (directory, path)
-    }
-
-    #[test]
-    fn more_than_one_bad_entry_of_ten_is_too_many() {
-        let text = |good: usize, bad: usize| {
-            let good = (0..good).map(|last| format!("192.0.2.{last}\n"));
-            good.chain((0..bad).map(|_| "?\n".to_owned()))
-                .collect::<String>()
-        };
-        for (good, bad, is_refused) in [
-            (9, 1, false),
-            (8, 1, true),
-            (90, 10, false),
-            (90, 11, true),
-            (0, 1, true),
-            (0, 0, false),
-        ] {
-            let (_directory, path) = written(&format!("# a feed\n{}", text(good, bad)));
-            let read = read_file(&path, Format::Auto, None);
-            assert_eq!(read.is_err(), is_refused, "{good} good, {bad} bad");
-            if let Ok(feed) = read {
-                let report = feed.report;
-                assert_eq!((report.entries, report.bad), (good as u64, bad as u64));
-                assert!(report.modified.is_some());
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_refused_leaves_what_was_there() {
-        let (directory, path) = written("192.0.2.0/25\n192.0.2.128/25\n");
-        let source = ListSource {
-            name: "feed".to_owned(),
-            cidr: vec!["192.0.3.0/24".parse().expect("a prefix")],
-            files: vec![path.clone()],
-            format: Format::Auto,
-            max_age_ns: None,
-            when_stale: WhenStale::Report,
-        };
-        let mut old = read(&source, &[]);
-        let old = old.remove(0).expect("a feed");
-        assert_eq!(old.report.entries, 2);
-        assert_eq!(old.prefixes, ["192.0.2.0/24".parse::<IpNet>().unwrap()]);
-
-        for (text, reason) in [
-            (
-                "?\n192.0.2.1\n",
-                "is refused: 1 of 2 entries cannot be read",
-            ),
-            ("", "is refused: it is empty"),
-        ] {
-            fs::write(&path, text).expect("the file");
-            let mut kept = read(&source, std::slice::from_ref(&old));
-            let kept = kept.remove(0).expect("what was there");
-            assert_eq!(kept.prefixes, old.prefixes);
-            let told = kept.report.kept_old.clone().expect("a reason");
-            assert!(told.starts_with(reason), "{told}");
-            let warnings = kept.report.warnings();
-            assert_eq!(warnings.len(), 1);
-            assert!(warnings[0].ends_with("; the list still has what it held before"));
-        }
-        let list = source.list(std::slice::from_ref(&old), Timestamp::now());
-        assert_eq!(list.prefixes, ["192.0.2.0/23".parse::<IpNet>().unwrap()]);
-
-        drop(directory);
-        let kept = read_file(&path, Format::Auto, Some(&old)).expect("what was there");
-        let told = kept.report.kept_old.expect("a reason");
-        assert!(told.starts_with("cannot be read: No such file"), "{told}");
-        let error = read_file(&path, Format::Auto, None).expect_err("nothing is there");
-        assert!(error.to_string().starts_with("the file '"), "{error}");
-    }
-
-    #[test]
-    fn a_stale_file_is_left_out_where_that_is_configured() {
-        let (_directory, path) = written("192.0.2.0/24\n");
-        let feed = read_file(&path, Format::Auto, None).expect("a feed");
-        let modified = feed.report.modified.expect("a time");
-        let check = |when_stale, age_s: i64, prefixes: usize| {
-            let source = ListSource {
-                name: "feed".to_owned(),
-                cidr: vec![],
-                files: vec![path.clone()],
-                format: Format::Auto,
-                max_age_ns: Some(60_000_000_000),
-                when_stale,
-            };
-            let now = modified + jiff::SignedDuration::from_secs(age_s);
-            let list = source.list(std::slice::from_ref(&feed), now);
-            assert_eq!(list.prefixes.len(), prefixes);
-            assert_eq!(source.is_stale(&feed.report, now), age_s > 60);
-        };
-        check(WhenStale::Drop, -60, 1);
-        check(WhenStale::Drop, 60, 1);
-        check(WhenStale::Drop, 61, 0);
-        check(WhenStale::Report, 61, 1);
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Feed, FeedReport, FeedStatus, ListSource, ListState, ListStatus, WhenStale};
+use super::{Coverage, Feed, FeedReport, FeedStatus, ListSource, ListState, ListStatus, WhenStale};
 use crate::{
     config::Feeds,
     policy::{List, Policy},
@@ -73,7 +73,10 @@ impl ListRecord {
                 bad: 0,
                 first_bad: Vec::new(),
                 modified: None,
+                covers: Coverage::default(),
+                baseline: None,
                 kept_old: None,
+                held: None,
             }),
             prefixes: list.map_or_else(Vec::new, |list| list.prefixes.clone()),
         }

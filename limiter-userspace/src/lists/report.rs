@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Format;
+use super::{Baseline, Coverage, Format};
 use crate::text;
 
 /// A line of a feed file that could not be read.
@@ -32,9 +32,18 @@ pub struct FeedReport {
     pub first_bad: Vec<BadLine>,
     /// When the file was changed last; `None`: the system does not tell.
     pub modified: Option<Timestamp>,
+    /// How much it covers.
+    #[serde(default)]
+    pub covers: Coverage,
+    /// What it may grow from; `None`: it was read by a version that did not tell.
+    #[serde(default)]
+    pub baseline: Option<Baseline>,
     /// Why the file as it is now was refused. All else is then said of what it held before, which
     /// is still on the list.
     pub kept_old: Option<String>,
+    /// Which content it was refused with that needs only to be accepted, by its digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
 }
 
 impl FeedReport {

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Feed, FeedReport};
+use super::{Bounds, Feed, FeedReport};
 use crate::{policy::List, text};
 
 /// A list as it is configured: its own prefixes, and files that have more of them.
@@ -24,6 +24,9 @@ pub struct ListSource {
     pub max_age_ns: Option<u64>,
     /// What becomes of what a stale file holds.
     pub when_stale: WhenStale,
+    /// What the files may come to.
+    #[serde(default)]
+    pub bounds: Bounds,
 }
 
 impl ListSource {

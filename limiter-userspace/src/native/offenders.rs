@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
     charge::Packet,
-    offender::{Counts, Offender, OffenderKey, OffenderStore, Recording, Stored},
+    offender::{Counts, Dropper, Offender, OffenderKey, OffenderStore, Recording, Stored},
     policy::Tables,
 };
 
@@ -41,8 +41,8 @@ impl MemoryOffenders {
 }
 
 impl OffenderStore for MemoryOffenders {
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32) {
-        let Some(key) = OffenderKey::of_packet(tables, packet, slot) else {
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32, by: Dropper) {
+        let Some(key) = OffenderKey::of_packet(tables, packet, slot, by) else {
             return;
         };
         let Records {

@@ -3,6 +3,7 @@
 mod automatic_ban;
 mod compile;
 pub mod diff;
+mod forgeable;
 mod implied;
 mod limit;
 mod list;
@@ -24,6 +25,7 @@ pub(crate) use self::units::{KeptUnit, NoSuchUnit};
 pub use self::{
     automatic_ban::{AutomaticBan, BanMode, Escalation},
     compile::{CompileError, CompiledPolicy},
+    forgeable::is_forgeable,
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
     list::{List, NeverBanned, Standing},

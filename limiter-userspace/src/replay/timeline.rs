@@ -1,6 +1,6 @@
 //! Packets over time, by what became of them, in memory that does not grow.
 
-use limiter_common::reason::Action;
+use limiter_common::reason::{Action, REASON_COUNT, Reason};
 
 use super::Judged;
 
@@ -17,8 +17,8 @@ pub enum Fate {
     Passed,
     /// The limit in this slot dropped it.
     DroppedBy(u32),
-    /// It was dropped, but by no limit: it is malformed.
-    DroppedOtherwise,
+    /// It was dropped for this reason, but by no limit.
+    DroppedFor(Reason),
 }
 
 /// Counts packets by time and fate.
@@ -50,7 +50,7 @@ impl Timeline {
         let fate = match (packet.action, packet.verdict.denied_by()) {
             (Action::Pass, _) => Fate::Passed,
             (Action::Drop, Some(slot)) => Fate::DroppedBy(slot),
-            (Action::Drop, None) => Fate::DroppedOtherwise,
+            (Action::Drop, None) => Fate::DroppedFor(packet.verdict.reason),
         };
         let mut bin = self.bin_of(t_ns);
         while bin >= MOST_BINS {
@@ -58,7 +58,7 @@ impl Timeline {
             bin = self.bin_of(t_ns);
         }
         if bin >= self.bins.len() {
-            self.bins.resize(bin + 1, vec![0; self.limits + 2]);
+            self.bins.resize(bin + 1, vec![0; self.columns()]);
         }
         let column = self.column(fate);
         self.bins[bin][column] += 1;
@@ -74,11 +74,12 @@ impl Timeline {
         let power_of_ten = 10_u64.pow(self.width_ns.ilog10());
         let factor = if self.width_ns == power_of_ten { 2 } else { 5 };
         self.width_ns *= factor as u64;
+        let columns = self.columns();
         self.bins = self
             .bins
             .chunks(factor)
             .map(|bins| {
-                let mut merged = vec![0; self.limits + 2];
+                let mut merged = vec![0; columns];
                 for bin in bins {
                     for (sum, packets) in merged.iter_mut().zip(bin) {
                         *sum += packets;
@@ -93,8 +94,12 @@ impl Timeline {
         match fate {
             Fate::Passed => 0,
             Fate::DroppedBy(slot) => 1 + slot as usize,
-            Fate::DroppedOtherwise => 1 + self.limits,
+            Fate::DroppedFor(reason) => 1 + self.limits + reason as usize,
         }
+    }
+
+    const fn columns(&self) -> usize {
+        1 + self.limits + REASON_COUNT as usize
     }
 
     /// Every fate, that of the packets which passed first.
@@ -103,7 +108,7 @@ impl Timeline {
         [Fate::Passed]
             .into_iter()
             .chain(limits)
-            .chain([Fate::DroppedOtherwise])
+            .chain(Reason::ALL.iter().copied().map(Fate::DroppedFor))
     }
 
     /// The packets of a fate, bin by bin.
@@ -161,7 +166,10 @@ mod tests {
         assert_eq!(widths, [1, 2, 10, 20, 100, 200, 1_000]);
         let passed: Vec<_> = timeline.packets(Fate::Passed).collect();
         assert_eq!(passed, [40; 50]);
-        assert_eq!(timeline.packets(Fate::DroppedOtherwise).next(), Some(1_000));
+        let malformed = Fate::DroppedFor(Reason::MalformedTcp);
+        assert_eq!(timeline.packets(malformed).next(), Some(1_000));
+        let banned = Fate::DroppedFor(Reason::Banned);
+        assert_eq!(timeline.packets(banned).sum::<u64>(), 0);
         assert_eq!(timeline.packets(Fate::DroppedBy(0)).sum::<u64>(), 0);
     }
 

@@ -26,37 +26,37 @@ const LIMIT: &str = "limits: {PacketsPerIPAddress: {burst: 1000000, count: 1, pe
 const A_WHILE: Duration = Duration::from_secs(3);
 
 /// A daemon that blocks the list `bad`, whose one feed is a file beside nothing else.
-struct Feeding {
-    pinned: Pinned,
-    feeds: Feeds,
+pub(crate) struct Feeding {
+    pub(crate) pinned: Pinned,
+    pub(crate) feeds: Feeds,
 }
 
 /// A directory of feeds.
-struct Feeds(TempDir);
+pub(crate) struct Feeds(TempDir);
 
 impl Feeds {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Ok(Self(tempfile::tempdir()?))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// Writes a feed in one step, as is advised.
-    fn replace(&self, name: &str, text: &str) -> Result<()> {
+    pub(crate) fn replace(&self, name: &str, text: &str) -> Result<()> {
         fs::write(self.path("new"), text)?;
         Ok(fs::rename(self.path("new"), self.path(name))?)
     }
 
     /// Has a feed written that long ago.
-    fn age(&self, name: &str, age: Duration) -> Result<()> {
+    pub(crate) fn age(&self, name: &str, age: Duration) -> Result<()> {
         let file = fs::File::options().append(true).open(self.path(name))?;
         Ok(file.set_modified(SystemTime::now() - age)?)
     }
 
     /// A configuration that blocks the list `bad` of a feed, about which it says more.
-    fn configuration(&self, name: &str, more: &str) -> String {
+    pub(crate) fn configuration(&self, name: &str, more: &str) -> String {
         let path = self.path(name);
         format!(
             "lists: [{{name: bad, file: {}{more}}}]\nblock: bad\n{LIMIT}",
@@ -67,7 +67,7 @@ impl Feeds {
 
 impl Feeding {
     /// With that in the feed, which was written so long ago.
-    fn start(feed: &str, age: Duration, more: &str, arguments: &[&str]) -> Result<Self> {
+    pub(crate) fn start(feed: &str, age: Duration, more: &str, arguments: &[&str]) -> Result<Self> {
         let feeds = Feeds::new()?;
         feeds.replace("bad", feed)?;
         feeds.age("bad", age)?;
@@ -76,34 +76,34 @@ impl Feeding {
         Ok(Self { pinned, feeds })
     }
 
-    fn replace(&self, text: &str) -> Result<()> {
+    pub(crate) fn replace(&self, text: &str) -> Result<()> {
         self.feeds.replace("bad", text)
     }
 
     /// What is told of the one list.
-    fn list(&self) -> Result<Value> {
+    pub(crate) fn list(&self) -> Result<Value> {
         let output = succeed(self.pinned.with_pins("lists").arg("--json"))?;
         let lists: Value = serde_json::from_slice(&output.stdout)?;
         Ok(lists[0].clone())
     }
 
-    fn is_blocked(&self, address: &str) -> Result<bool> {
+    pub(crate) fn is_blocked(&self, address: &str) -> Result<bool> {
         let explanation = self.pinned.limiter.explain(address)?;
         Ok(explanation["lists"]["standing"]["blocked"] == "all")
     }
 
-    fn wait_until_blocked(&self, address: &str, blocked: bool) -> Result<()> {
+    pub(crate) fn wait_until_blocked(&self, address: &str, blocked: bool) -> Result<()> {
         wait_for(|| Ok(self.is_blocked(address)? == blocked))
     }
 
-    fn generation(&self) -> Result<u64> {
+    pub(crate) fn generation(&self) -> Result<u64> {
         let generation = self.pinned.limiter.status()?["policy"]["generation"].as_u64();
         generation.context("a policy is in force")
     }
 
     /// That the log says it so many times; it may be about to.
     #[track_caller]
-    fn assert_logged(&self, times: usize, pattern: &str) -> Result<()> {
+    pub(crate) fn assert_logged(&self, times: usize, pattern: &str) -> Result<()> {
         let count = || -> Result<usize> {
             let log = self.pinned.limiter.log()?;
             Ok(log.lines().filter(|line| matches(line, pattern)).count())
@@ -122,7 +122,7 @@ impl Feeding {
     }
 }
 
-fn hours(number: u64) -> Duration {
+pub(crate) fn hours(number: u64) -> Duration {
     Duration::from_hours(number)
 }
 

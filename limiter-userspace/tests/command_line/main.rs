@@ -8,6 +8,7 @@ mod confirm;
 mod control;
 mod diff;
 mod forged;
+mod feed_bounds;
 mod generated;
 mod guard;
 mod incidents;

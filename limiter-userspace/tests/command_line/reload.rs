@@ -203,7 +203,7 @@ fn what_is_wrong_changes_nothing() -> Result<()> {
         &pair,
         &[
             "taken0 already has the XDP program 'limiter' (id …), beside which no other runs, in \
-             whatever mode: stop what attached it, or …",
+             whatever mode: another limiter holds it: `limiter detach` …",
         ],
     )?;
     ensure!(other.stop()?.success());

@@ -255,7 +255,8 @@ fn three_capabilities_tell_another_program_by_its_id() -> Result<()> {
         &mut command,
         &[
             "server0 already has the XDP program with the id …, beside which no other runs, in \
-           whatever mode: stop what attached it, or detach it (ip link set dev server0 xdpdrv off)",
+           whatever mode: if another limiter holds it, `limiter detach` ends it, …; if not, stop what \
+           attached it, or detach it (ip link set dev server0 xdpdrv off)",
         ],
     )?;
     ensure!(first.stop()?.success());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testbed::{CLIENT_INTERFACE, Frame, Load, RawSender, SERVER_INTERFACE};
 
 use crate::{
-    assert_fails,
+    assert_fails, matches,
     pinned::{Pinned, assert_metric, metrics},
     succeed, wait_for,
 };
@@ -98,6 +98,30 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
                 "sieve": "unused", "buckets": 10, "size": 0, "percentage": 90.0, "entries": 0,
                 "uses": [], "lists": [],
             })
+        );
+
+        // Who is dropped is told wherever drops are.
+        let offenders = pinned.limiter.offenders()?;
+        let first = &offenders["offenders"][0];
+        assert_eq!(
+            (&first["limit"], &first["sieve"], &first["id"]),
+            (&json!("All"), &json!("main"), &json!(BUSY)),
+            "{offenders:#}"
+        );
+        ensure!(first["drops"].as_u64() > Some(0), "{offenders:#}");
+        let shown = pinned.limiter.show(&["offenders", "--limit", "All"])?;
+        ensure!(shown.contains("All (sieve main)"), "{shown}");
+        let last = &pinned.limiter.explain(BUSY)?["last_drop"];
+        assert_eq!(
+            (&last["limit"], &last["sieve"]),
+            (&json!("All"), &json!("main"))
+        );
+        let explained = pinned.limiter.show(&["explain", BUSY])?;
+        ensure!(
+            explained
+                .lines()
+                .any(|line| matches(line, "last drop: … by All (sieve main)")),
+            "{explained}"
         );
 
         // p = 1 rejects list 0 from 66.7 % on, p = 2 list 1 from 83.3 % on.

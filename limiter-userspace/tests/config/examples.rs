@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use limiter_common::limit::LimitId;
+use limiter_common::limit::{Cost, IdFormat};
 use limiter_userspace::{
     config::{self, AttachMode, Buckets, Config, Offenders},
     policy::Policy,
@@ -23,6 +23,7 @@ fn the_example_configurations_load() {
         {
             let config = config::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
             assert!(!config.policy.limits.is_empty());
+            assert_spares_answers(&config, &path);
             assert_same_when_read_again(&config);
             loaded += 1;
         } else {
@@ -33,6 +34,33 @@ fn the_example_configurations_load() {
         }
     }
     assert_eq!(loaded, 8);
+}
+
+/// Nobody who takes an example for his own slows down what his host itself fetches: limits of
+/// sources count no packets to ports that a host chooses for its own connections, which Linux does
+/// from 1024 on at the lowest.
+fn assert_spares_answers(config: &Config, path: &Path) {
+    const TCP_AND_UDP: [u8; 2] = [6, 17];
+    for limit in &config.policy.limits {
+        let is_of_sources = !matches!(limit.id_format, IdFormat::RegId);
+        let counts_answers = matches!(limit.cost, Cost::Packets | Cost::Bytes);
+        let matching = &limit.matching;
+        let protocols = &matching.protocols;
+        let has_ports =
+            protocols.is_empty() || protocols.iter().any(|one| TCP_AND_UDP.contains(one));
+        let are_new = matching
+            .tcp_flags
+            .is_some_and(|flags| flags.set & 0x02 != 0 && flags.clear & 0x10 != 0);
+        if is_of_sources && counts_answers && has_ports && !are_new {
+            let ports = &matching.destination_ports;
+            assert!(
+                !ports.is_empty() && ports.iter().all(|ports| *ports.end() < 1024),
+                "{}: {} counts answers",
+                path.display(),
+                limit.name
+            );
+        }
+    }
 }
 
 /// What is kept of a configuration in files of our own, and sent to the command line.
@@ -63,15 +91,18 @@ fn the_default_configuration_is_the_demonstration_s() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/limiter.yaml");
     let config = config::load(&path).unwrap();
     assert_eq!(config.interfaces, Vec::<String>::new());
-    let limit = |id| {
+    let limit = |name: &str| {
         let mut limits = config.policy.limits.iter();
-        limits.find(|limit| limit.id == LimitId(id)).unwrap()
+        limits.find(|limit| limit.name == name).unwrap()
     };
-    assert_eq!(limit(1).default, Some(rate(200, 200, SECOND)));
-    assert_eq!(limit(2).default, Some(rate(400, 400, SECOND)));
-    assert_eq!(limit(5).default, Some(rate(50, 50, SECOND)));
-    let [one] = limit(1).overrides.as_slice() else {
-        panic!("{:?}", limit(1).overrides);
+    let of_address = limit("ServicePacketsPerIPAddress");
+    assert_eq!(of_address.default, Some(rate(200, 200, SECOND)));
+    let of_range = limit("ServicePacketsPerIPv6Range");
+    assert_eq!(of_range.default, Some(rate(400, 400, SECOND)));
+    let connections = limit("NewConnectionsPerIPAddress");
+    assert_eq!(connections.default, Some(rate(50, 50, SECOND)));
+    let [one] = of_address.overrides.as_slice() else {
+        panic!("{:?}", of_address.overrides);
     };
     assert_eq!(
         (one.id.to_string().as_str(), one.rate),

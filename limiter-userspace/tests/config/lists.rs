@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use limiter_userspace::{
     config,
-    lists::{Format, ListSource, WhenStale},
+    lists::{Bounds, Format, ListSource, WhenStale},
     policy::List,
 };
 
@@ -134,6 +134,7 @@ fn traffic_server_s_form() {
             format: Format::Auto,
             max_age_ns: None,
             when_stale: WhenStale::Report,
+            bounds: Bounds::default(),
         }]
     );
 }

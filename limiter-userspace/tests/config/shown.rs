@@ -28,7 +28,7 @@ fn as_a_table() {
         lines,
         [
             "id limit mode id format cost match burst count period one per overrides",
-            "2 PacketsPerIPv6Range enforce ipv6RangeCIDR /56 packets – 20 000 10 000 1 s 100 µs 0",
+            "6 NewConnectionsPerIPv6Range enforce ipv6RangeCIDR /56 new-connections – 2 000 1 000 1 s 1 ms 0",
             "11 BytesPerSubscriber enforce regId bytes – 25 000 000 12 500 000 1 s 80 ns 1",
             "32 DnsPerAddress enforce ipAddress packets udp dport 53 to 192.0.2.53,2001:db8::53 \
              200 50 1 s 20 ms 2",

@@ -6,6 +6,7 @@
 
 mod built_in;
 mod jumbo;
+mod packaged;
 mod pressure;
 mod shared;
 mod strategies;

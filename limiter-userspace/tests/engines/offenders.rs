@@ -10,7 +10,7 @@ use anyhow::Result;
 use limiter_common::{
     address::Address,
     limit::{BUILT_IN, IdFormat},
-    offender::{Counts, Offender, OffenderKey, RECORDS_BURST, RECORDS_PER_SECOND},
+    offender::{Counts, Dropper, Offender, OffenderKey, RECORDS_BURST, RECORDS_PER_SECOND},
     reason::{Action, Reason},
 };
 use limiter_userspace::{
@@ -55,7 +55,7 @@ fn frame(source: IpAddr) -> Result<Vec<u8>> {
 }
 
 fn key(limit: &Limit, source: IpAddr) -> OffenderKey {
-    OffenderKey::new(limit.id, &Address::from(source))
+    OffenderKey::new(limit.id, Dropper::Budget, &Address::from(source))
 }
 
 /// What the kernel has.

@@ -80,6 +80,47 @@ fn the_plot_is_an_svg_with_all_its_parts() -> Result<()> {
     Ok(())
 }
 
+/// What no limit dropped is told by its reason.
+#[test]
+fn the_plot_tells_reasons_apart() -> Result<()> {
+    let configuration = "\
+        lists: [{name: bad, cidr: 10.0.0.9}]\n\
+        block: bad\n\
+        limits:\n  \
+          PacketsPerIPAddress:\n    \
+            {burst: 10, count: 10, period: 1s, ban: {after: 30, within: 2s, for: 1h}}\n";
+    let udp = |source: &str| Frame::new(source.parse()?, "10.0.0.1".parse()?).udp(1, 2, b"x");
+    let flood = udp("10.0.0.3")?;
+    let mut packets: Vec<Packet> = (0..200)
+        .map(|n| Packet::whole(n * 50_000_000, flood.clone()))
+        .collect();
+    let blocked = udp("10.0.0.9")?;
+    packets.push(Packet::whole(10_000_000_000, blocked.clone()));
+    // Its IPv4 header says that there is more.
+    packets.push(Packet::whole(10_000_000_000, blocked[..30].to_vec()));
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("plot.svg");
+    let plot = path.to_str().context("a path in UTF-8")?;
+    let replayed = replay(
+        configuration,
+        &PCAP.write(&packets),
+        false,
+        &["--plot", plot],
+    )?;
+    assert!(replayed.success, "{}", replayed.stderr);
+    let svg = std::fs::read_to_string(&path)?;
+    for part in [
+        ">dropped by PacketsPerIPAddress: ",
+        ">dropped, banned: ",
+        ">dropped, blocked_list: 1<",
+        ">dropped, malformed_ipv4: 1<",
+    ] {
+        assert!(svg.contains(part), "{part}\n{svg}");
+    }
+    assert_eq!(svg.matches(">dropped").count(), 4, "{svg}");
+    Ok(())
+}
+
 #[test]
 fn a_plot_never_replaces_the_capture() -> Result<()> {
     let replayed = replay(CONFIG, &capture()?, false, &["--plot", "./capture"])?;

@@ -5,14 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// The limit that every address has of its own.
-pub(super) const ADDRESS_LIMIT: &str = "PacketsPerIPAddress";
+pub(super) const ADDRESS_LIMIT: &str = "ServicePacketsPerIPAddress";
 
 /// The limit that the addresses of one IPv6 range share.
-pub(super) const RANGE_LIMIT: &str = "PacketsPerIPv6Range";
+pub(super) const RANGE_LIMIT: &str = "ServicePacketsPerIPv6Range";
 
 const SERVER_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
-const PORT: u16 = 9000;
+/// One of a service, as the limits count no others.
+const PORT: u16 = 900;
 const RANGE_PREFIX: u8 = 48;
 
 /// What a client does, and so what it should get.

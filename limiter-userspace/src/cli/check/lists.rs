@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::{
     cli::render::{count, table},
     config::Config,
-    lists::FeedReport,
-    policy::{List, ListUse, Overlap},
+    lists::{Bounds, Coverage, FeedReport},
+    policy::{List, ListUse, Overlap, Policy, Purpose},
 };
 
 /// The lists of a configuration, and what there is to say of them.
@@ -64,7 +64,8 @@ impl<'a> CheckedLists<'a> {
             )
         });
         let overlaps = self.overlaps.iter().map(ToString::to_string);
-        for warning in of_feeds.chain(unused).chain(overlaps) {
+        let wide = wide(&config.policy).into_iter();
+        for warning in of_feeds.chain(unused).chain(overlaps).chain(wide) {
             // Nobody is left to be warned when stderr is gone.
             let _ = writeln!(io::stderr(), "warning: {warning}");
         }
@@ -121,6 +122,29 @@ impl<'a> CheckedList<'a> {
     }
 }
 
+/// What lists have together for all packets, where that is more than the feeds of one may have: each
+/// of them may be, and all of them together turn the limiter or the host off.
+fn wide(policy: &Policy) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (purpose, names, consequence) in [
+        (Purpose::Exclude, &policy.exclude, "none of them is limited"),
+        (Purpose::Block, &policy.block, "all of them are dropped"),
+    ] {
+        let lists = names.iter().filter_map(|name| policy.list(name));
+        let prefixes: Vec<IpNet> = lists.flat_map(|list| list.prefixes.clone()).collect();
+        let covers = Coverage::of(&IpNet::aggregate(&prefixes));
+        if let Err(excess) = Bounds::default().check_coverage(covers) {
+            warnings.push(format!(
+                "the lists under `{}` have {} of {} together: {consequence}",
+                purpose.name(),
+                excess.share,
+                excess.space(),
+            ));
+        }
+    }
+    warnings
+}
+
 /// How many addresses a prefix has.
 fn size(prefix: IpNet) -> u128 {
     let host_bits = prefix.max_prefix_len() - prefix.prefix_len();
@@ -132,5 +156,41 @@ fn addresses(number: u128) -> String {
     match u64::try_from(number) {
         Ok(number) if number < 1 << 40 => count(number),
         _ => format!("≥ 2^{}", number.ilog2()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wide;
+    use crate::config;
+
+    #[track_caller]
+    fn check(uses: &str, expected: &[&str]) {
+        let configuration = format!(
+            "lists: [{{name: one, cidr: [0.0.0.0/3, 2a00::/13]}}, {{name: other, cidr: [32.0.0.0/3, \
+             2a08::/13]}}, {{name: all, cidr: 0.0.0.0/0}}]\n{uses}\n\
+             limits: {{Web: {{id: total, cost: packets, burst: 1, count: 1, period: 1s, block: all}}}}\n"
+        );
+        let config = config::parse(&configuration, "test");
+        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(wide(&config.policy), expected);
+    }
+
+    #[test]
+    fn lists_are_added_up() {
+        check("exclude: one\nblock: other", &[]);
+        check(
+            "block: [one, other]",
+            &[
+                "the lists under `block` have 25% of all IPv4 addresses together: all of them are dropped",
+            ],
+        );
+        check(
+            "exclude: all\nblock: one",
+            &[
+                "the lists under `exclude` have 100% of all IPv4 addresses together: none of them is \
+               limited",
+            ],
+        );
     }
 }

@@ -101,6 +101,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     lists.warn(&config, Timestamp::now());
     rates::warn(&config.policy);
     forged::warn(&config.policy);
+    sieves::warn(&config.policy);
     warn_of_lockouts(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);

@@ -1,12 +1,12 @@
 //! What a configuration says of sieves.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde::Serialize;
 
 use crate::{
     cli::render::{count, number, table},
-    policy::{PermaBlock, Policy, PressureOf},
+    policy::{Mode, PermaBlock, Policy, PressureOf, is_forgeable},
     reputation::pressure::Budget,
 };
 
@@ -71,6 +71,38 @@ pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
     checked.collect()
 }
 
+/// Says on stderr which sieves score packets whose sources anybody can forge.
+pub(super) fn warn(policy: &Policy) {
+    for warning in warnings(policy) {
+        // Nobody is left to be warned when stderr is gone.
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+}
+
+fn warnings(policy: &Policy) -> Vec<String> {
+    let uses = policy.sieve_uses().into_iter();
+    let warnings = uses.filter_map(|used| {
+        let sieve = policy.sieves.get(used.sieve?)?;
+        let mut limits = policy.limits.iter();
+        let what = match limits.find(|limit| Some(limit.id) == used.limit) {
+            None => "all packets".to_owned(),
+            Some(limit) if limit.mode != Mode::Enforce || !is_forgeable(limit) => return None,
+            Some(limit) if limit.matching.is_everything() => {
+                format!("what limit {} counts", limit.name)
+            }
+            Some(limit) => format!("what limit {} counts ({})", limit.name, limit.matching),
+        };
+        Some(format!(
+            "the sieve {} scores {what}, and the sources of such packets can be forged: forged ones \
+             come once each and are not dropped, those who come again and again are; exclude those \
+             whom you cannot do without, or use the sieve where a limit counts `protocol: tcp` with \
+             `tcp-flags: [ack, '!syn']`",
+            sieve.name
+        ))
+    });
+    warnings.collect()
+}
+
 pub(super) fn print(out: &mut impl Write, sieves: &[CheckedSieve<'_>]) -> anyhow::Result<()> {
     if sieves.is_empty() {
         return Ok(());
@@ -124,4 +156,50 @@ pub(super) fn print(out: &mut impl Write, sieves: &[CheckedSieve<'_>]) -> anyhow
     ];
     writeln!(out, "\n{}\n", table(header, [1, 2, 3], rows))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::warnings;
+    use crate::config;
+
+    #[track_caller]
+    fn check(limit: &str, sieve: &str, expected: &[&str]) {
+        let configuration = format!(
+            "limits: {{Dns: {{id: total, cost: packets, burst: 9, count: 9, period: 1s, {limit}}}}}\n\
+             ip-rep: [{{name: main, buckets: 4, size: 8{sieve}}}]\n"
+        );
+        let config = config::parse(&configuration, "test");
+        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        let told = warnings(&config.policy);
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (told, expected) in told.iter().zip(expected) {
+            assert!(told.starts_with(expected), "{told}");
+        }
+    }
+
+    #[test]
+    fn sieves_on_what_can_be_forged() {
+        let udp = "match: {protocol: udp, destination-port: 53}, ip-rep: main";
+        let told = "the sieve main scores what limit Dns counts (udp dport 53), and the sources";
+        check(udp, "", &[told]);
+        check(&format!("{udp}, mode: observe"), "", &[]);
+        check(&format!("{udp}, mode: \"off\""), "", &[]);
+        check(
+            "ip-rep: main",
+            "",
+            &["the sieve main scores what limit Dns counts, and"],
+        );
+        check(
+            "match: {protocol: tcp, tcp-flags: [ack, '!syn']}, ip-rep: main",
+            "",
+            &[],
+        );
+        check(
+            "match: {protocol: udp}",
+            ", pressure: {packets-per-second: 9}",
+            &["the sieve main scores all packets, and the sources"],
+        );
+        check(udp, ", pressure: {packets-per-second: 9}", &[told]);
+    }
 }

@@ -1,5 +1,6 @@
 //! `limiter lists`.
 
+mod accept;
 mod print;
 mod test;
 mod words;
@@ -35,6 +36,9 @@ pub(super) struct ListsArgs {
 enum ListsCommand {
     /// Show which lists have an address or a prefix, and what follows
     Test(test::TestArgs),
+
+    /// Put feeds of a list in force that were held back because they had grown too fast
+    Accept(accept::AcceptArgs),
 }
 
 /// Which lists are meant.
@@ -70,8 +74,10 @@ impl SourceArgs {
 }
 
 pub(super) fn lists(args: &ListsArgs) -> anyhow::Result<()> {
-    if let Some(ListsCommand::Test(args)) = &args.command {
-        return test::test(args);
+    match &args.command {
+        Some(ListsCommand::Test(args)) => return test::test(args),
+        Some(ListsCommand::Accept(args)) => return accept::accept(args),
+        None => {}
     }
     let lists = args.source.ask(
         &Request::Lists,

@@ -43,7 +43,7 @@ impl Filter {
             return prefix.contains(addresses);
         }
         let has = |name: &str| name.to_lowercase().contains(&self.text.to_lowercase());
-        has(&row.offender.limit) || has(&row.offender.id)
+        has(&row.offender.dropper()) || has(&row.offender.id)
     }
 }
 

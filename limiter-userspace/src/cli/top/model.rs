@@ -50,7 +50,7 @@ pub(super) enum Page {
 /// The selected row: it stays selected wherever it is sorted to.
 #[derive(Debug, Default)]
 struct Selection {
-    /// Its limit and id; `None`: whichever is at the place.
+    /// Who drops it, and its id; `None`: whichever is at the place.
     key: Option<(String, String)>,
     /// Its place when it was selected, for when it is no more.
     place: usize,
@@ -175,7 +175,7 @@ impl Model {
     pub(super) fn selected(&self) -> usize {
         let rows = self.rows();
         let kept = self.selection.key.as_ref().and_then(|(limit, id)| {
-            let is_it = |row: &&Row| row.offender.limit == *limit && row.offender.id == *id;
+            let is_it = |row: &&Row| row.offender.dropper() == *limit && row.offender.id == *id;
             rows.iter().position(is_it)
         });
         kept.unwrap_or_else(|| self.selection.place.min(rows.len().saturating_sub(1)))
@@ -186,7 +186,7 @@ impl Model {
         let place = place.min(rows.len().saturating_sub(1));
         let key = rows
             .get(place)
-            .map(|row| (row.offender.limit.clone(), row.offender.id.clone()));
+            .map(|row| (row.offender.dropper(), row.offender.id.clone()));
         self.selection = Selection { key, place };
     }
 

@@ -74,7 +74,7 @@ impl Order {
                 let ago = |row: &Row| row.offender.last_drop_ago_ns;
                 ago(one).cmp(&ago(other))
             }
-            Column::Limit => one.offender.limit.cmp(&other.offender.limit),
+            Column::Limit => one.offender.dropper().cmp(&other.offender.dropper()),
             Column::Id => one.addresses.cmp(&other.addresses),
         };
         let by_column = if self.reversed {
@@ -94,7 +94,7 @@ fn rate(row: &Row) -> f64 {
 fn rest(row: &Row) -> impl Ord + '_ {
     (
         Reverse(row.offender.drops),
-        &row.offender.limit,
+        row.offender.dropper(),
         row.addresses,
     )
 }

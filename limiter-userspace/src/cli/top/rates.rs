@@ -143,7 +143,7 @@ impl Since<'_> {
 }
 
 fn key(offender: &OffenderStatus) -> (String, String) {
-    (offender.limit.clone(), offender.id.clone())
+    (offender.dropper(), offender.id.clone())
 }
 
 /// Packets to which this was done, whatever the reason.

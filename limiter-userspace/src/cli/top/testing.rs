@@ -32,6 +32,7 @@ pub(super) fn offender(limit: &str, id: &str, drops: u64) -> OffenderStatus {
 /// One who was first dropped so many seconds ago.
 pub(super) fn first_dropped(limit: &str, id: &str, drops: u64, seconds: u64) -> OffenderStatus {
     OffenderStatus {
+        sieve: None,
         limit: limit.to_owned(),
         id: id.to_owned(),
         addresses: 1,
@@ -100,6 +101,7 @@ pub(super) fn explanation(address: &str) -> Explanation {
         }],
         bans: Vec::new(),
         last_drop: Some(LastDrop {
+            sieve: None,
             limit: "PacketsPerIPAddress".to_owned(),
             drops: 1234,
             lower_bound: true,

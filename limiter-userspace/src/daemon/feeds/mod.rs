@@ -4,6 +4,7 @@
 //! Nobody is asked to confirm what feeds bring: it comes by itself, when nobody is there. While a
 //! policy waits to be confirmed, feeds wait until it is settled or reverted.
 
+mod accept;
 mod renew;
 mod tell;
 
@@ -13,13 +14,13 @@ use jiff::Timestamp;
 use tokio::{task::spawn_blocking, time::sleep};
 use tracing::error;
 
-pub(super) use self::renew::stand_ins;
+pub(super) use self::{accept::Accept, renew::stand_ins};
 use self::{renew::Renewed, tell::Told};
 use super::{Daemon, enforce, watch::files::FileWatch};
 use crate::{
     config::Feeds,
     datapath::wall_clock_now,
-    lists::{FeedReport, ListRecord, ListState},
+    lists::{FeedReport, ListRecord, ListState, Look},
 };
 
 /// The longest that nobody looks whether a file is stale by now: the clock on the wall may be set
@@ -117,10 +118,15 @@ impl FeedKeeper {
     /// Reads the files that were changed, and puts what is other than before in force.
     pub(super) async fn renew(&mut self, daemon: &Arc<Daemon>) {
         let _alone = daemon.changing.lock().await;
-        if daemon.changes().deadline().is_some() {
-            // Since it was looked at.
-            return;
+        // It may wait to be confirmed since it was looked at.
+        if daemon.changes().deadline().is_none() {
+            self.renew_alone(daemon, Vec::new()).await;
         }
+    }
+
+    /// The same, while nobody else changes the policy. Files may have grown by anything whose
+    /// contents have one of these digests.
+    async fn renew_alone(&mut self, daemon: &Arc<Daemon>, accepted: Vec<String>) {
         let (records, lists) = {
             let datapath = daemon.datapath();
             let manifest = datapath.manifest();
@@ -133,7 +139,13 @@ impl FeedKeeper {
         let now = wall_clock_now();
         let renewed = {
             let changed = changed.clone();
-            spawn_blocking(move || renew::renew(records, &lists, feeds, &changed, now))
+            spawn_blocking(move || {
+                let look = Look {
+                    now,
+                    accepted: &accepted,
+                };
+                renew::renew(records, &lists, feeds, &changed, look)
+            })
         };
         let renewed = match renewed.await {
             Ok(renewed) => renewed,

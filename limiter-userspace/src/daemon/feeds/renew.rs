@@ -2,11 +2,9 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use jiff::Timestamp;
-
 use crate::{
     config::Feeds,
-    lists::{self, Feed, ListRecord, ListSource},
+    lists::{self, ListRecord, ListSource, Look},
     policy::List,
 };
 
@@ -37,28 +35,29 @@ pub(super) fn renew(
     lists: &[List],
     mut feeds: Feeds,
     changed: &BTreeSet<PathBuf>,
-    now: Timestamp,
+    look: Look<'_>,
 ) -> Renewed {
     let mut renewed = Feeds::new();
     for record in &records {
         let source = &record.source;
-        let mut known = feeds.remove(&source.name).unwrap_or_default();
+        let mut old = feeds.remove(&source.name).unwrap_or_default();
         let list = lists.iter().find(|list| list.name == source.name);
-        let files = source.files.iter().map(|path| {
-            let place = known.iter().position(|feed| feed.report.path == *path);
-            match place.map(|place| known.swap_remove(place)) {
-                Some(feed) if !changed.contains(path) => feed,
-                Some(old) => read(source, old),
-                None => read(source, record.stand_in(path, list)),
+        let mut due = changed.clone();
+        for path in &source.files {
+            if old.iter().all(|feed| feed.report.path != *path) {
+                due.insert(path.clone());
+                old.push(record.stand_in(path, list));
             }
-        });
-        renewed.insert(source.name.clone(), files.collect());
+        }
+        let read = lists::read(source, &old, |path| due.contains(path), look);
+        // With something old none is refused.
+        renewed.insert(source.name.clone(), read.into_iter().flatten().collect());
     }
     let sources: Vec<ListSource> = records.into_iter().map(|record| record.source).collect();
     let records = ListRecord::all(&sources, &renewed);
     let made = sources.iter().map(|source| {
         let feeds = renewed.get(&source.name).map_or(&[][..], Vec::as_slice);
-        source.list(feeds, now)
+        source.list(feeds, look.now)
     });
     let made: Vec<List> = made.collect();
     Renewed {
@@ -68,22 +67,16 @@ pub(super) fn renew(
     }
 }
 
-/// Reads the file of a feed again.
-fn read(source: &ListSource, old: Feed) -> Feed {
-    let path = old.report.path.clone();
-    // With something old it is never refused.
-    lists::read_file(&path, source.format, Some(&old)).unwrap_or(old)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use ipnet::IpNet;
+    use jiff::Timestamp;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::lists::{Format, WhenStale};
+    use crate::lists::{Bounds, Format, WhenStale};
 
     /// Two lists, the second of which has both files.
     struct Scene {
@@ -104,6 +97,7 @@ mod tests {
                 format: Format::Auto,
                 max_age_ns: None,
                 when_stale: WhenStale::Report,
+                bounds: Bounds::default(),
             };
             let sources = [source("first", &["a"]), source("both", &["a", "b"])];
             let mut scene = Self {
@@ -133,7 +127,10 @@ mod tests {
                 &self.lists,
                 self.feeds.clone(),
                 &changed.collect(),
-                Timestamp::UNIX_EPOCH,
+                Look {
+                    now: Timestamp::UNIX_EPOCH,
+                    accepted: &[],
+                },
             );
             assert_eq!(renewed.lists.is_some(), is_other);
             self.lists = renewed.lists.unwrap_or(self.lists.clone());

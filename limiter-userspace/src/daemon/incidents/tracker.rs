@@ -10,7 +10,7 @@ use std::{
 
 use limiter_common::{
     limit::LimitId,
-    offender::{Offender, OffenderKey},
+    offender::{Dropper, Offender, OffenderKey},
 };
 
 use super::{
@@ -132,7 +132,12 @@ impl Incidents {
         let before = mem::take(&mut self.seen);
         let mut ranges = HashMap::<Subject, Vec<Beginning>>::new();
         self.seen.reserve(recorded.offenders.len());
-        for (key, offender) in &recorded.offenders {
+        // Whom a sieve drops is part of its limit's incident: which of them begin is no news.
+        let by_budgets = recorded
+            .offenders
+            .iter()
+            .filter(|(key, _)| key.dropper() == Dropper::Budget);
+        for (key, offender) in by_budgets {
             let before = before.get(key);
             let drops = new_drops(before, offender, read_ns);
             let is_busy = drops >= LEAST_DROPS;

@@ -10,7 +10,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use thiserror::Error;
 
 pub use self::events::{Events, LinkEvent};
-use super::{DatapathError, instance::PROGRAMS};
+use super::{DatapathError, Holder, instance::PROGRAMS};
 
 /// An interface that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,9 +110,11 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceErr
         };
         match found.xdp_program {
             Some((id, hook)) if !ours.contains(&id) => {
+                let (program, holder) = describe_program(id);
                 return Err(DatapathError::Occupied {
                     interface: name.clone(),
-                    program: describe_program(id),
+                    program,
+                    holder,
                     hook,
                 }
                 .into());
@@ -194,13 +196,21 @@ fn program_at(attribute: &LinkXdp) -> Option<(u32, &'static str)> {
     (id != 0).then_some((id, hook))
 }
 
-/// The name and the id of a program in the kernel; without CAP_SYS_ADMIN only the id is told.
-fn describe_program(id: u32) -> String {
+/// The name and the id of a program in the kernel, and whose it is; without CAP_SYS_ADMIN only the id
+/// is told.
+fn describe_program(id: u32) -> (String, Holder) {
     let found = loaded_programs()
         .filter_map(Result::ok)
         .find(|program| program.id() == id);
     match found.as_ref().and_then(ProgramInfo::name_as_str) {
-        Some(name) => format!("'{name}' (id {id})"),
-        None => format!("with the id {id}"),
+        Some(name) => {
+            let holder = if PROGRAMS.contains(&name) {
+                Holder::Limiter
+            } else {
+                Holder::Other
+            };
+            (format!("'{name}' (id {id})"), holder)
+        }
+        None => (format!("with the id {id}"), Holder::Unknown),
     }
 }

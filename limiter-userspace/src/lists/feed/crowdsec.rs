@@ -6,28 +6,14 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeSeed as _};
 use serde_json::value::RawValue;
 
 use super::{
     ParseError,
     entries::{Entries, shown},
+    items::{FieldItems, Items},
 };
-
-/// What is new, and what is gone; the field must be there, if only as `null`. What the service
-/// answers to who may not ask is an object, too.
-#[derive(Deserialize)]
-struct Stream<'a> {
-    #[serde(borrow, deserialize_with = "Option::deserialize")]
-    new: Option<Vec<&'a RawValue>>,
-}
-
-/// An alert; the field must be there, if only as `null`.
-#[derive(Deserialize)]
-struct Alert<'a> {
-    #[serde(borrow, deserialize_with = "Option::deserialize")]
-    decisions: Option<Vec<&'a RawValue>>,
-}
 
 #[derive(Deserialize)]
 struct Decision<'a> {
@@ -58,28 +44,33 @@ impl Decision<'_> {
     }
 }
 
+/// Reads the decisions: those of a list, of the alerts in a list, or the new ones of a stream. What
+/// the service answers to who may not ask is an object, too.
 pub(super) fn read(bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
-    for item in items(bytes).map_err(|error| invalid(&error))? {
-        match serde_json::from_str(item.get()) {
-            Ok(Alert { decisions }) => {
-                for decision in decisions.unwrap_or_default() {
-                    add(decision, bytes, entries);
-                }
-            }
-            Err(_) => add(item, bytes, entries),
-        }
-    }
-    Ok(())
+    let mut document = serde_json::Deserializer::from_slice(bytes);
+    let read = if bytes.trim_ascii_start().starts_with(b"{") {
+        let each = |item| add_item(item, bytes, entries);
+        FieldItems("new", each).deserialize(&mut document)
+    } else {
+        Items(|item| add_item(item, bytes, entries)).deserialize(&mut document)
+    };
+    entries.room()?;
+    read.and_then(|()| document.end())
+        .map_err(|error| invalid(&error))
 }
 
-/// The decisions or alerts of a document.
-fn items(bytes: &[u8]) -> serde_json::Result<Vec<&RawValue>> {
-    let items: Option<Vec<&RawValue>> = if bytes.trim_ascii_start().starts_with(b"{") {
-        serde_json::from_slice::<Stream<'_>>(bytes)?.new
-    } else {
-        serde_json::from_slice(bytes)?
-    };
-    Ok(items.unwrap_or_default())
+/// Adds a decision, or those of an alert.
+fn add_item(item: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
+    let mut alert = serde_json::Deserializer::from_str(item.get());
+    let each = |decision| add(decision, bytes, entries);
+    if FieldItems("decisions", each)
+        .deserialize(&mut alert)
+        .is_ok()
+    {
+        return Ok(());
+    }
+    entries.room()?;
+    add(item, bytes, entries)
 }
 
 fn invalid(error: &serde_json::Error) -> ParseError {
@@ -93,7 +84,7 @@ fn invalid(error: &serde_json::Error) -> ParseError {
 }
 
 /// Adds a decision, which is a part of `bytes`.
-fn add(raw: &RawValue, bytes: &[u8], entries: &mut Entries) {
+fn add(raw: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let added = match serde_json::from_str::<Decision<'_>>(raw.get()) {
         Ok(decision) if decision.is_ban() => entries.add(&decision.value),
         Ok(_) => Ok(()),
@@ -107,4 +98,5 @@ fn add(raw: &RawValue, bytes: &[u8], entries: &mut Entries) {
         let line = || bytes[..offset].split(|byte| *byte == b'\n').count() as u64;
         entries.note(line, message);
     }
+    entries.room()
 }

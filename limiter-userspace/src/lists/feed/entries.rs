@@ -1,10 +1,13 @@
 //! The entries of a file: addresses, prefixes and ranges, and those that are none.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
+use ipnet::IpNet;
 
-use super::Content;
+use super::{
+    Content, ParseError,
+    spans::{Span, Spans},
+};
 use crate::{
     config::prefix::Written,
     lists::{Format, report::BadLine},
@@ -20,10 +23,12 @@ const MOST_KEPT: usize = 10;
 /// What was read so far.
 #[derive(Default)]
 pub(super) struct Entries {
-    prefixes: Vec<IpNet>,
+    spans: Spans,
     read: u64,
     bad: u64,
     first_bad: Vec<BadLine>,
+    /// Why no more of the file is to be read.
+    full: Option<ParseError>,
 }
 
 impl Entries {
@@ -34,13 +39,25 @@ impl Entries {
     ///
     /// What is wrong with it.
     pub(super) fn add(&mut self, text: &str) -> Result<(), String> {
-        let added = match text.split_once('-') {
-            Some((first, last)) => add_range(&mut self.prefixes, first.trim(), last.trim()),
-            None => prefix(text).map(|prefix| self.prefixes.push(prefix)),
+        let read = match text.split_once('-') {
+            Some((first, last)) => range(first.trim(), last.trim()),
+            None => prefix(text).map(Span::from),
         };
-        added.map_err(|why| format!("invalid entry '{}', {why}", shown(text)))?;
+        let span = read.map_err(|why| format!("invalid entry '{}', {why}", shown(text)))?;
         self.read += 1;
+        if let Err(error) = self.spans.add(span) {
+            self.full = Some(error);
+        }
         Ok(())
+    }
+
+    /// Whether there is room for more.
+    ///
+    /// # Errors
+    ///
+    /// When there is none: reading ends there.
+    pub(super) fn room(&self) -> Result<(), ParseError> {
+        self.full.clone().map_or(Ok(()), Err)
     }
 
     /// Counts what cannot be read in a line, which counts from 1.
@@ -52,14 +69,15 @@ impl Entries {
         }
     }
 
-    pub(super) fn into_content(self, format: Format) -> Content {
-        Content {
+    pub(super) fn into_content(self, format: Format) -> Result<Content, ParseError> {
+        self.room()?;
+        Ok(Content {
             format,
-            prefixes: self.prefixes,
+            prefixes: self.spans.into_prefixes()?,
             entries: self.read,
             bad: self.bad,
             first_bad: self.first_bad,
-        }
+        })
     }
 }
 
@@ -80,7 +98,7 @@ fn prefix(text: &str) -> Result<IpNet, String> {
         .ok_or_else(every_address)
 }
 
-fn add_range(prefixes: &mut Vec<IpNet>, first: &str, last: &str) -> Result<(), String> {
+fn range(first: &str, last: &str) -> Result<Span, String> {
     let address = |text| match written(text)? {
         Written {
             address,
@@ -92,21 +110,19 @@ fn add_range(prefixes: &mut Vec<IpNet>, first: &str, last: &str) -> Result<(), S
     if first > last {
         return Err("the range ends before it begins".to_owned());
     }
-    let before = prefixes.len();
     match (first, last) {
-        (IpAddr::V4(first), IpAddr::V4(last)) => {
-            prefixes.extend(Ipv4Subnets::new(first, last, 0).map(IpNet::V4));
+        (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::BROADCAST)) => {
+            Err(every_address())
         }
-        (IpAddr::V6(first), IpAddr::V6(last)) => {
-            prefixes.extend(Ipv6Subnets::new(first, last, 0).map(IpNet::V6));
+        (IpAddr::V4(first), IpAddr::V4(last)) => Ok(Span::V4(first, last)),
+        (IpAddr::V6(first), IpAddr::V6(last))
+            if first.to_bits() == 0 && last.to_bits() == u128::MAX =>
+        {
+            Err(every_address())
         }
-        _ => return Err("the range begins in one family and ends in the other".to_owned()),
+        (IpAddr::V6(first), IpAddr::V6(last)) => Ok(Span::V6(first, last)),
+        _ => Err("the range begins in one family and ends in the other".to_owned()),
     }
-    if prefixes.last().is_some_and(|last| last.prefix_len() == 0) {
-        prefixes.truncate(before);
-        return Err(every_address());
-    }
-    Ok(())
 }
 
 fn written(text: &str) -> Result<Written, String> {

@@ -15,6 +15,7 @@ pub(super) fn read(
         if let Err(message) = read(line.trim_ascii(), entries) {
             entries.note(|| number, message);
         }
+        entries.room()?;
     }
     Ok(())
 }

@@ -4,24 +4,32 @@ mod crowdsec;
 mod detect;
 mod entries;
 mod ipset;
+mod items;
 mod json_lines;
 mod lines;
 mod plain;
+mod spans;
 
 use ipnet::IpNet;
+use limiter_common::address::Family;
 
 use self::entries::Entries;
 use super::{Format, report::BadLine};
+use crate::text;
 
 /// The most bytes of a line, in formats that have one entry a line.
 const MAX_LINE: usize = 64 * 1024;
+
+/// The most prefixes that a file comes to, when those that overlap or touch are one. What the
+/// daemon has of a policy takes some 250 bytes for each, while it is put in force.
+pub const MOST_PREFIXES: usize = 1 << 20;
 
 /// What a feed file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// What it is written in, never [`Format::Auto`].
     pub format: Format,
-    /// The prefixes, in the file's order.
+    /// As few prefixes as have all its addresses, in order.
     pub prefixes: Vec<IpNet>,
     /// How many entries could be read.
     pub entries: u64,
@@ -40,6 +48,18 @@ pub enum ParseError {
     /// A line is too long to be one.
     #[error("line {0} is longer than 64 KiB")]
     LongLine(u64),
+    /// It comes to too many prefixes.
+    #[error(
+        "it comes to more than {} prefixes, which is the most that a feed may have",
+        text::count(MOST_PREFIXES as u64)
+    )]
+    TooManyPrefixes,
+    /// All of it together is every address of a family.
+    #[error(
+        "it covers every {} address: only the configuration itself may list that",
+        text::family(*.0)
+    )]
+    Everything(Family),
     /// It is a document, and no such one.
     #[error("line {line}, column {column}: {message}")]
     Json {
@@ -74,7 +94,7 @@ pub fn parse(bytes: &[u8], format: Format) -> Result<Content, ParseError> {
         Format::CrowdSec => crowdsec::read(bytes, &mut entries)?,
         Format::Ipset => lines::read(bytes, &mut entries, ipset::read)?,
     }
-    Ok(entries.into_content(format))
+    entries.into_content(format)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ fn check(text: &str, format: Format, expected: &[&str], bad: &[&str]) {
     let content = parse(text.as_bytes(), Format::Auto).expect("a feed");
     assert_eq!(content.format, format);
     let expected: Vec<IpNet> = expected.iter().map(|text| text.parse().unwrap()).collect();
-    assert_eq!(content.prefixes, expected);
+    assert_eq!(content.prefixes, IpNet::aggregate(&expected));
     let told = content.first_bad.iter();
     let told: Vec<String> = told
         .map(|bad| format!("{}: {}", bad.line, bad.message))
@@ -268,4 +268,87 @@ fn only_the_first_bad_lines_are_kept() {
     let content = parse("x\n".repeat(1_000).as_bytes(), Format::Plain).unwrap();
     assert_eq!((content.entries, content.bad), (0, 1_000));
     assert_eq!(content.first_bad.len(), 10);
+}
+
+/// What is given in pieces is no less for it.
+#[test]
+fn everything_is_refused_in_pieces_too() {
+    let v4 = "it covers every IPv4 address: only the configuration itself may list that";
+    let v6 = "it covers every IPv6 address: only the configuration itself may list that";
+    refused(b"0.0.0.0/1\n128.0.0.0/1\n", Format::Plain, v4);
+    refused(
+        b"128.0.0.0-255.255.255.255\n0.0.0.0-128.0.0.9\n",
+        Format::Plain,
+        v4,
+    );
+    refused(b"add x 0.0.0.0/1\nadd x 128.0.0.0/1\n", Format::Ipset, v4);
+    refused(
+        b"{\"cidr\":\"::/1\"}\n{\"cidr\":\"8000::/1\"}\n",
+        Format::JsonLines,
+        v6,
+    );
+    let all_but_one = "0.0.0.0/1\n128.0.0.0-255.255.255.254\n";
+    assert_eq!(
+        parse(all_but_one.as_bytes(), Format::Plain)
+            .unwrap()
+            .prefixes
+            .len(),
+        32
+    );
+}
+
+#[test]
+fn entries_become_as_few_prefixes_as_possible() {
+    let mut text = String::new();
+    // Backwards, with gaps that are filled later.
+    for last in (0..=255).rev().filter(|last| last % 2 == 0) {
+        text += &format!("192.0.2.{last}\n");
+    }
+    for last in (0..=255).filter(|last| last % 2 == 1) {
+        text += &format!("192.0.2.{last}\n192.0.2.{last}/31\n");
+    }
+    let content = parse(text.as_bytes(), Format::Plain).unwrap();
+    assert_eq!(content.entries, 384);
+    assert_eq!(content.prefixes, ["192.0.2.0/24".parse::<IpNet>().unwrap()]);
+}
+
+/// Addresses that never touch, in IPv4 or as ranges of IPv6, each of which is some 120 prefixes.
+#[test]
+fn what_comes_to_too_many_prefixes_is_refused() {
+    let expected =
+        "it comes to more than 1 048 576 prefixes, which is the most that a feed may have";
+    let mut ranges = String::new();
+    for number in 0..20_000 {
+        ranges += &format!("2001:db8:{number:x}::1-2001:db8:{number:x}:7fff:ffff:ffff:ffff:fffe\n");
+    }
+    assert!(ranges.len() < 2 << 20);
+    refused(ranges.as_bytes(), Format::Plain, expected);
+    let address = |number: u32| std::net::Ipv4Addr::from(number * 3);
+    let lines = |most: u32| (0..most).map(|number| format!("{}\n", address(number)));
+    let most = u32::try_from(MOST_PREFIXES).unwrap();
+    let text: String = lines(most).collect();
+    assert_eq!(
+        parse(text.as_bytes(), Format::Plain)
+            .unwrap()
+            .prefixes
+            .len(),
+        MOST_PREFIXES
+    );
+    let text: String = lines(2 * most + 1).collect();
+    refused(text.as_bytes(), Format::Plain, expected);
+    // Reading ends there, whatever follows.
+    refused(
+        format!("{text}{}", "x".repeat(MAX_LINE + 1)).as_bytes(),
+        Format::Plain,
+        expected,
+    );
+    let decisions = |most: u32| {
+        let decisions = (0..most).map(|number| {
+            let address = address(number);
+            format!(r#"{{"scope":"ip","type":"ban","value":"{address}"}}"#)
+        });
+        decisions.collect::<Vec<_>>().join(",")
+    };
+    let text = format!(r#"[{{"decisions":[{}]}}]"#, decisions(2 * most));
+    refused(text.as_bytes(), Format::CrowdSec, expected);
 }

@@ -11,6 +11,9 @@ fn report(path: &str, hours: Option<i64>, kept_old: bool) -> FeedReport {
         bad: 2,
         first_bad: Vec::new(),
         modified: hours.map(at),
+        covers: Coverage::default(),
+        baseline: None,
+        held: None,
         kept_old: kept_old.then(|| "is refused".to_owned()),
     }
 }
@@ -28,6 +31,7 @@ fn record(when_stale: WhenStale, max_age_ns: Option<u64>, files: Vec<FeedReport>
             format: crate::lists::Format::Auto,
             max_age_ns,
             when_stale,
+            bounds: crate::lists::Bounds::default(),
         },
         files,
     }

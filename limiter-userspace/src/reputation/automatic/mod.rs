@@ -30,7 +30,7 @@ use limiter_common::{
     address::Family,
     ban::BanKey,
     limit::LimitId,
-    offender::{Offender, OffenderKey},
+    offender::{Dropper, Offender, OffenderKey},
     strategy::gcra::Gcra,
 };
 
@@ -270,7 +270,9 @@ impl Decider {
     ) -> HashMap<OffenderKey, Offender> {
         let mut merged = HashMap::<_, Offender>::new();
         for (key, offender) in offenders {
-            if self.terms.contains_key(&key.limit) {
+            // Whom a sieve drops is busy at a bad time, and has used up no budget.
+            let is_by_budget = key.dropper() == Dropper::Budget;
+            if is_by_budget && self.terms.contains_key(&key.limit) {
                 let all = merged.entry(key);
                 all.and_modify(|all| {
                     all.drops += offender.drops;
@@ -338,7 +340,7 @@ impl Decider {
         }
         let slice = now_ns / slice_ns(terms);
         let is_dropped = |member: &&BanKey| {
-            let key = OffenderKey::new(LimitId(network.limit), &member.address());
+            let key = OffenderKey::new(LimitId(network.limit), Dropper::Budget, &member.address());
             let source = self.sources.get(&key);
             source.is_some_and(|source| source.window.sum(slice) > 0)
         };

@@ -2,6 +2,7 @@
 
 mod contention;
 mod differential;
+mod recorded;
 
 use std::net::IpAddr;
 

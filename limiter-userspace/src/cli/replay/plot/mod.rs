@@ -1,4 +1,5 @@
-//! Packets over time as an SVG: what passed, and upon it what each limit dropped; and of a capture
+//! Packets over time as an SVG: what passed, and upon it what each limit dropped, and what was dropped
+//! for each other reason; and of a capture
 //! of one source, what the limits that dropped some of it let it have in their periods.
 
 mod scale;
@@ -37,7 +38,6 @@ const PASSED: &str = "#8dbbd9";
 const DROPPED: [&str; 6] = [
     "#d55e00", "#e69f00", "#cc79a7", "#4d4d9f", "#009e73", "#b8a800",
 ];
-const DROPPED_OTHERWISE: &str = "#7f7f7f";
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
@@ -122,7 +122,8 @@ const fn tenths(pixels: u64) -> u64 {
     pixels * 10
 }
 
-/// What passed, and every limit that dropped something.
+/// What passed, every limit that dropped something, and every reason for which something was dropped
+/// by none.
 fn layers(policy: &Policy, timeline: &Timeline) -> Vec<Layer> {
     let mut colours = DROPPED.into_iter().cycle();
     let mut layers = Vec::new();
@@ -132,17 +133,18 @@ fn layers(policy: &Policy, timeline: &Timeline) -> Vec<Layer> {
         if total == 0 && fate != Fate::Passed {
             continue;
         }
-        let (what, colour) = match fate {
-            Fate::Passed => ("passed".to_owned(), PASSED),
+        let what = match fate {
+            Fate::Passed => "passed".to_owned(),
             Fate::DroppedBy(slot) => {
                 let limit = policy.limits.get(slot as usize);
                 let name = limit.map_or("", |limit| limit.name.as_str());
-                (
-                    format!("dropped by {name}"),
-                    colours.next().unwrap_or(DROPPED_OTHERWISE),
-                )
+                format!("dropped by {name}")
             }
-            Fate::DroppedOtherwise => ("dropped as malformed".to_owned(), DROPPED_OTHERWISE),
+            Fate::DroppedFor(reason) => format!("dropped, {}", reason.name()),
+        };
+        let colour = match fate {
+            Fate::Passed => PASSED,
+            Fate::DroppedBy(_) | Fate::DroppedFor(_) => colours.next().unwrap_or(DROPPED[0]),
         };
         layers.push(Layer {
             fate,

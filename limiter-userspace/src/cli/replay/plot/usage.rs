@@ -39,7 +39,7 @@ pub(super) fn curves(
 ) -> Vec<Curve> {
     let limits = layers.iter().filter_map(|layer| match layer.fate {
         Fate::DroppedBy(slot) => Some((slot, policy.limits.get(slot as usize)?, layer.colour)),
-        Fate::Passed | Fate::DroppedOtherwise => None,
+        Fate::Passed | Fate::DroppedFor(_) => None,
     });
     let curves = limits.map(|(slot, limit, colour)| {
         let rate = limit.default.filter(|_| limit.overrides.is_empty())?;

@@ -170,7 +170,7 @@ fn columns(model: &Model, rows: &[&Row]) -> Vec<Column> {
         .is_some_and(|sample| sample.lower_bound);
     let cells = |text: &dyn Fn(&Row) -> String| rows.iter().map(|row| text(row)).collect();
     let mut columns = vec![
-        Column::new("limit", cells(&|row| row.offender.limit.clone()))
+        Column::new("limit", cells(&|row| row.offender.dropper()))
             .sorted_by(SortColumn::Limit)
             .left(),
         Column::new(title_of(model.by), cells(&|row| row.offender.id.clone()))

@@ -44,7 +44,7 @@ impl Scene {
     fn drop_by(&mut self, limit: u16, source: IpAddr, drops: u64) {
         let limit = LimitId(limit);
         *self.dropped.entry(limit).or_default() += drops;
-        let key = OffenderKey::new(limit, &Address::from(source));
+        let key = OffenderKey::new(limit, Dropper::Budget, &Address::from(source));
         let offender = self.offenders.entry(key).or_insert_with(|| {
             self.counts.inserted += 1;
             Offender {
@@ -271,7 +271,10 @@ fn flood(sources: u32) -> Recorded {
     let offenders = scattered(sources).map(|address| {
         let mut offender = Offender::new(START);
         offender.drops = LEAST_DROPS;
-        (OffenderKey::new(LimitId(1), &address.into()), offender)
+        (
+            OffenderKey::new(LimitId(1), Dropper::Budget, &address.into()),
+            offender,
+        )
     });
     Recorded {
         offenders: offenders.collect(),

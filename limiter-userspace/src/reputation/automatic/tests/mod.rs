@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use limiter_common::{
     ban::BanKey,
     limit::{BUILT_IN, LimitId},
-    offender::{Offender, OffenderKey},
+    offender::{Dropper, Offender, OffenderKey},
 };
 
 use super::{Decider, Look, Offence};
@@ -95,7 +95,7 @@ impl Scene {
     pub(super) fn recorded(&self) -> Vec<(OffenderKey, Offender)> {
         let recorded = self.recorded.iter();
         let recorded = recorded.map(|((limit, address), offender)| {
-            let key = OffenderKey::new(LimitId(*limit), &(*address).into());
+            let key = OffenderKey::new(LimitId(*limit), Dropper::Budget, &(*address).into());
             (key, *offender)
         });
         recorded.collect()

@@ -1,6 +1,13 @@
 //! Cases worked out by hand.
 
-use limiter_common::{address::Address, ban::BanKey};
+use std::net::IpAddr;
+
+use limiter_common::{
+    address::Address,
+    ban::BanKey,
+    limit::LimitId,
+    offender::{Dropper, Offender, OffenderKey},
+};
 
 use super::{MS, SECOND, Scene, ns, policy, shown, terms, told};
 use crate::{
@@ -481,4 +488,37 @@ fn whom_it_is_held_back_for_is_found_again() {
     scene.decider.hold_back();
     assert!(scene.decider.is_unfinished());
     scene.check(2_000, &[(1, ONE, 100, 1)]);
+}
+
+/// Whoever is busy in a sieve has used up no budget, whatever a sieve drops.
+#[test]
+fn what_sieves_drop_bans_nobody() {
+    let mut scene = Scene::new(&[terms(1_000, Some(2))]);
+    let by = |by| {
+        let key = OffenderKey::new(LimitId(1), by, &ONE.parse::<IpAddr>().unwrap().into());
+        let offender = Offender {
+            drops: 600,
+            first_drop_ns: ns(100),
+            last_drop_ns: ns(100),
+        };
+        (key, offender)
+    };
+    let both = [by(Dropper::Budget), by(Dropper::Sieve), by(Dropper::Sieve)];
+    assert!(scene.decider.look(ns(1_000), both).offences.is_empty());
+    // As many by the limit itself do.
+    let more = (
+        by(Dropper::Budget).0,
+        Offender {
+            drops: 1_000,
+            ..both[0].1
+        },
+    );
+    assert_eq!(
+        scene
+            .decider
+            .look(ns(2_000), [more, both[1]])
+            .offences
+            .len(),
+        1
+    );
 }

@@ -1,0 +1,101 @@
+//! `limiter lists accept`.
+
+use std::io::{self, Write as _};
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    cli::{ControlArgs, OutputArgs, print_json},
+    control::{
+        client::ask,
+        protocol::{Answer, Request},
+    },
+    lists::ListStatus,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct AcceptArgs {
+    /// The list
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// Only the content with this SHA-256 digest, or its first eight digits or more
+    #[arg(long, value_name = "DIGEST", value_parser = parse_digest)]
+    digest: Option<String>,
+
+    #[command(flatten)]
+    control: ControlArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+fn parse_digest(text: &str) -> Result<String, String> {
+    let is_digest =
+        (8..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_digest {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err(
+            "expected 8 to 64 hexadecimal digits, as `limiter lists` and `sha256sum` show"
+                .to_owned(),
+        )
+    }
+}
+
+pub(super) fn accept(args: &AcceptArgs) -> anyhow::Result<()> {
+    let socket = &args.control.socket;
+    let Answer::Lists(lists) = ask(socket, Request::Lists)? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    let digests = held(&lists, args)?;
+    let request = Request::AcceptList {
+        list: args.name.clone(),
+        digests,
+    };
+    let Answer::Accepted { files } = ask(socket, request)? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    if args.output.json {
+        return print_json(&json!({ "list": args.name, "files": files }));
+    }
+    let mut out = io::stdout();
+    for file in files {
+        writeln!(out, "{} is in force in list {}", file.display(), args.name)?;
+    }
+    Ok(())
+}
+
+/// The digests of what is held back of the list, and meant.
+fn held(lists: &[ListStatus], args: &AcceptArgs) -> anyhow::Result<Vec<String>> {
+    let name = &args.name;
+    let Some(list) = lists.iter().find(|list| list.list == *name) else {
+        bail!("there is no list '{name}' in force: see `limiter lists`");
+    };
+    let held: Vec<&String> = list
+        .files
+        .iter()
+        .filter_map(|file| file.report.held.as_ref())
+        .collect();
+    if held.is_empty() {
+        bail!("nothing of list {name} waits to be accepted");
+    }
+    let is_meant = |digest: &&&String| {
+        let wanted = args.digest.as_deref();
+        wanted.is_none_or(|wanted| digest.starts_with(wanted))
+    };
+    let meant: Vec<String> = held
+        .iter()
+        .filter(is_meant)
+        .map(|held| (*held).clone())
+        .collect();
+    if meant.is_empty() {
+        bail!(
+            "list {name} waits with another content than that: look at it, and name its digest, {}",
+            held[0]
+        );
+    }
+    Ok(meant)
+}

@@ -1,0 +1,218 @@
+//! How much of a family's addresses prefixes have.
+
+use std::{fmt, str::FromStr};
+
+use ipnet::{IpNet, Ipv6Net};
+use limiter_common::address::Family;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Where the IPv6 addresses of the internet are: 2000::/3. What lies outside is nobody's who could
+/// send from far away, and would make any part of the internet look small.
+const INTERNET: Ipv6Net =
+    Ipv6Net::new_assert(std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// How many addresses prefixes have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// IPv4 addresses.
+    pub ipv4_addresses: u64,
+    /// IPv6 addresses of 2000::/3, in /64s, of which the last counts as a whole one.
+    pub ipv6_64s: u64,
+}
+
+impl Coverage {
+    /// That of prefixes that do not overlap.
+    #[must_use]
+    pub fn of(prefixes: &[IpNet]) -> Self {
+        let mut ipv4 = 0;
+        let mut ipv6 = 0;
+        for prefix in prefixes {
+            match prefix {
+                IpNet::V4(prefix) => ipv4 += 1_u64 << (32 - prefix.prefix_len()),
+                IpNet::V6(prefix) if prefix.contains(&INTERNET) => ipv6 = size(INTERNET),
+                IpNet::V6(prefix) if INTERNET.contains(prefix) => ipv6 += size(*prefix),
+                IpNet::V6(_) => {}
+            }
+        }
+        Self {
+            ipv4_addresses: ipv4,
+            ipv6_64s: u64::try_from(ipv6.div_ceil(1 << 64)).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// That in one family, in its unit.
+    #[must_use]
+    pub const fn in_family(self, family: Family) -> u64 {
+        match family {
+            Family::V4 => self.ipv4_addresses,
+            Family::V6 => self.ipv6_64s,
+        }
+    }
+
+    /// Which part of the family's addresses it is.
+    #[must_use]
+    pub fn share(self, family: Family) -> Share {
+        let whole: u128 = match family {
+            Family::V4 => 1 << 32,
+            Family::V6 => 1 << (128 - 3 - 64),
+        };
+        let millionths =
+            (u128::from(self.in_family(family)) * u128::from(Share::WHOLE.0)).div_ceil(whole);
+        Share(u32::try_from(millionths).unwrap_or(u32::MAX))
+    }
+
+    /// What it has more than another.
+    #[must_use]
+    pub const fn beyond(self, other: Self) -> Self {
+        Self {
+            ipv4_addresses: self.ipv4_addresses.saturating_sub(other.ipv4_addresses),
+            ipv6_64s: self.ipv6_64s.saturating_sub(other.ipv6_64s),
+        }
+    }
+}
+
+const fn size(prefix: Ipv6Net) -> u128 {
+    // No more than 2000::/3 is asked for.
+    1 << (128 - prefix.prefix_len())
+}
+
+/// A part of a whole, in millionths, of which the last counts as a whole one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Share(u32);
+
+/// A text that is no share.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("expected a percentage from '0%' to '100%', with at most four decimals, such as '0.5%'")]
+pub struct InvalidShare;
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Self = Self(1_000_000);
+
+    /// So many millionths.
+    pub(super) const fn from_millionths(millionths: u32) -> Self {
+        Self(millionths)
+    }
+}
+
+/// As it is configured: `20%`, `0.5%`.
+impl fmt::Display for Share {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (percents, decimals) = (self.0 / 10_000, self.0 % 10_000);
+        if decimals == 0 {
+            return write!(formatter, "{percents}%");
+        }
+        let decimals = format!("{decimals:04}");
+        write!(formatter, "{percents}.{}%", decimals.trim_end_matches('0'))
+    }
+}
+
+impl FromStr for Share {
+    type Err = InvalidShare;
+
+    fn from_str(text: &str) -> Result<Self, InvalidShare> {
+        let number = text.strip_suffix('%').ok_or(InvalidShare)?.trim_end();
+        let (percents, decimals) = number.split_once('.').unwrap_or((number, "0"));
+        let are_digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !are_digits(percents) || !are_digits(decimals) || decimals.len() > 4 {
+            return Err(InvalidShare);
+        }
+        let millionths = format!("{percents}{decimals:0<4}");
+        let share = millionths.parse().map(Self).map_err(|_| InvalidShare)?;
+        (share <= Self::WHOLE).then_some(share).ok_or(InvalidShare)
+    }
+}
+
+impl From<Share> for String {
+    fn from(share: Share) -> Self {
+        share.to_string()
+    }
+}
+
+impl TryFrom<String> for Share {
+    type Error = InvalidShare;
+
+    fn try_from(text: String) -> Result<Self, InvalidShare> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn coverage(prefixes: &[&str]) -> Coverage {
+        let prefixes = prefixes.iter().map(|prefix| prefix.parse().unwrap());
+        Coverage::of(&prefixes.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_prefixes_have() {
+        let check = |prefixes: &[&str], ipv4_addresses, ipv6_64s| {
+            let expected = Coverage {
+                ipv4_addresses,
+                ipv6_64s,
+            };
+            assert_eq!(coverage(prefixes), expected, "{prefixes:?}");
+        };
+        check(&[], 0, 0);
+        check(&["0.0.0.0/0", "::/0"], 1 << 32, 1 << 61);
+        check(&["192.0.2.1/32", "198.51.100.0/24"], 257, 0);
+        check(&["2001:db8::1/128"], 0, 1);
+        check(&["2001:db8::1/128", "2001:db8::8/125"], 0, 1);
+        check(&["2001:db8::/63", "2001:db8:1::/128"], 0, 3);
+        // Outside of the internet, and around it.
+        check(&["fe80::/10", "::/8", "4000::/2"], 0, 0);
+        check(&["::/2"], 0, 1 << 61);
+    }
+
+    #[test]
+    fn shares_are_exact() {
+        let share = |prefixes: &[&str], family| coverage(prefixes).share(family).to_string();
+        assert_eq!(share(&["0.0.0.0/0"], Family::V4), "100%");
+        assert_eq!(share(&["0.0.0.0/1"], Family::V4), "50%");
+        assert_eq!(share(&["192.0.2.1/32"], Family::V4), "0.0001%");
+        assert_eq!(
+            share(&["224.0.0.0/3", "10.0.0.0/8"], Family::V4),
+            "12.8907%"
+        );
+        assert_eq!(share(&["2000::/3"], Family::V6), "100%");
+        assert_eq!(share(&["2a00::/12"], Family::V6), "0.1954%");
+        assert_eq!(share(&["192.0.2.1/32"], Family::V6), "0%");
+    }
+
+    #[test]
+    fn shares_as_text() {
+        for (text, millionths) in [
+            ("20%", 200_000),
+            ("0%", 0),
+            ("100%", 1_000_000),
+            ("0.1 %", 1_000),
+            ("12.5%", 125_000),
+            ("0.0001%", 1),
+            ("007.50%", 75_000),
+        ] {
+            let share: Share = text.parse().unwrap();
+            assert_eq!(share, Share(millionths), "{text}");
+            assert_eq!(share.to_string().parse(), Ok(share), "{text}");
+        }
+        for text in [
+            "",
+            "%",
+            "20",
+            "0.2",
+            "-1%",
+            "100.0001%",
+            "1.00001%",
+            "1.%",
+            ".5%",
+            "1e1%",
+            "99999999999%",
+        ] {
+            assert_eq!(text.parse::<Share>(), Err(InvalidShare), "{text}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The items of a JSON list, one after the other: a document of many small ones would take eight
+//! times its size if all were kept.
+
+use std::fmt;
+
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::ParseError;
+
+/// The items of a list, or of `null`, which has none. Reading ends with the first error.
+pub(super) struct Items<F>(pub(super) F);
+
+impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> DeserializeSeed<'d> for Items<F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'d>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> Visitor<'d> for Items<F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a sequence")
+    }
+
+    fn visit_none<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_some<D: Deserializer<'d>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'d>>(mut self, mut items: A) -> Result<(), A::Error> {
+        while let Some(item) = items.next_element()? {
+            (self.0)(item).map_err(A::Error::custom)?;
+        }
+        Ok(())
+    }
+}
+
+/// The [`Items`] in a field of an object, which must be there.
+pub(super) struct FieldItems<F>(pub(super) &'static str, pub(super) F);
+
+impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> DeserializeSeed<'d> for FieldItems<F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'d>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> Visitor<'d> for FieldItems<F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'d>>(mut self, mut fields: A) -> Result<(), A::Error> {
+        let mut is_there = false;
+        while let Some(name) = fields.next_key::<String>()? {
+            if name == self.0 {
+                is_there = true;
+                fields.next_value_seed(Items(&mut self.1))?;
+            } else {
+                fields.next_value::<IgnoredAny>()?;
+            }
+        }
+        if is_there {
+            Ok(())
+        } else {
+            Err(A::Error::missing_field(self.0))
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Addresses as ranges, merged while they are read: what a file comes to is bounded, however it
+//! says it. A single range of IPv6 may be 250 prefixes.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
+use limiter_common::address::Family;
+
+use super::{MOST_PREFIXES, ParseError};
+
+/// The addresses from the first to the last.
+pub(super) enum Span {
+    V4(Ipv4Addr, Ipv4Addr),
+    V6(Ipv6Addr, Ipv6Addr),
+}
+
+impl From<IpNet> for Span {
+    fn from(prefix: IpNet) -> Self {
+        match prefix {
+            IpNet::V4(prefix) => Self::V4(prefix.network(), prefix.broadcast()),
+            IpNet::V6(prefix) => Self::V6(prefix.network(), prefix.broadcast()),
+        }
+    }
+}
+
+/// The addresses that were read so far.
+#[derive(Default)]
+pub(super) struct Spans {
+    v4: Ranges<u32>,
+    v6: Ranges<u128>,
+}
+
+impl Spans {
+    /// Adds addresses.
+    ///
+    /// # Errors
+    ///
+    /// When there are too many ranges with gaps in between.
+    pub(super) fn add(&mut self, span: Span) -> Result<(), ParseError> {
+        match span {
+            Span::V4(first, last) => self.v4.0.push((first.into(), last.into())),
+            Span::V6(first, last) => self.v6.0.push((first.into(), last.into())),
+        }
+        if self.len() < 2 * MOST_PREFIXES {
+            return Ok(());
+        }
+        self.merge();
+        if self.len() > MOST_PREFIXES {
+            return Err(ParseError::TooManyPrefixes);
+        }
+        Ok(())
+    }
+
+    /// As few prefixes as have all the addresses, in order.
+    ///
+    /// # Errors
+    ///
+    /// When these are too many, or all addresses of a family.
+    pub(super) fn into_prefixes(mut self) -> Result<Vec<IpNet>, ParseError> {
+        self.merge();
+        if self.v4.0 == [(0, u32::MAX)] {
+            return Err(ParseError::Everything(Family::V4));
+        }
+        if self.v6.0 == [(0, u128::MAX)] {
+            return Err(ParseError::Everything(Family::V6));
+        }
+        let v4 = self.v4.0.into_iter().flat_map(|(first, last)| {
+            let prefixes = Ipv4Subnets::new(Ipv4Addr::from(first), Ipv4Addr::from(last), 0);
+            prefixes.map(IpNet::V4)
+        });
+        let v6 = self.v6.0.into_iter().flat_map(|(first, last)| {
+            let prefixes = Ipv6Subnets::new(Ipv6Addr::from(first), Ipv6Addr::from(last), 0);
+            prefixes.map(IpNet::V6)
+        });
+        let mut prefixes: Vec<IpNet> = v4.chain(v6).take(MOST_PREFIXES + 1).collect();
+        if prefixes.len() > MOST_PREFIXES {
+            return Err(ParseError::TooManyPrefixes);
+        }
+        prefixes.shrink_to_fit();
+        Ok(prefixes)
+    }
+
+    fn len(&self) -> usize {
+        self.v4.0.len() + self.v6.0.len()
+    }
+
+    fn merge(&mut self) {
+        self.v4.merge();
+        self.v6.merge();
+    }
+}
+
+/// The first and last addresses of ranges.
+#[derive(Default)]
+struct Ranges<A>(Vec<(A, A)>);
+
+impl<A: Number> Ranges<A> {
+    /// Makes one range of those that overlap or touch, and puts them in order.
+    fn merge(&mut self) {
+        self.0.sort_unstable();
+        self.0.dedup_by(|(first, last), (_, before)| {
+            let touches = before.next().is_none_or(|next| *first <= next);
+            if touches {
+                *before = (*before).max(*last);
+            }
+            touches
+        });
+    }
+}
+
+/// An address as a number.
+trait Number: Copy + Ord {
+    /// The one behind it; `None`: it is the last.
+    fn next(self) -> Option<Self>;
+}
+
+impl Number for u32 {
+    fn next(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+}
+
+impl Number for u128 {
+    fn next(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+}

@@ -1,0 +1,212 @@
+//! What the owner of a feed can do, and what not.
+
+use std::{fmt::Write as _, fs};
+
+use anyhow::{Context as _, Result, ensure};
+use limiter_userspace::lists::MOST_PREFIXES;
+use testbed::SERVER_INTERFACE;
+
+use crate::{
+    assert_fails,
+    lists::{Feeding, Feeds, hours},
+    matches,
+    pinned::Pinned,
+    wait_for,
+};
+
+const BAD: &str = "10.77.0.3";
+
+const SMALL: &str = "172.16.0.0/13\n";
+
+/// More than twice as much.
+const LARGE: &str = "10.0.0.0/8\n";
+
+/// As `sha256sum` has it.
+const DIGEST_OF_LARGE: &str = "9b4e456139331a2ec582ecfbc9ccf436bd32b34742440d649f0f086b0ea84df0";
+
+impl Feeding {
+    /// Waits until the feed is held back with this digest.
+    fn wait_until_held(&self, digest: &str) -> Result<()> {
+        wait_for(|| Ok(self.list()?["files"][0]["held"] == digest))
+    }
+}
+
+#[test]
+fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
+    let feeding = Feeding::start(SMALL, hours(0), "", &[])?;
+    let limiter = &feeding.pinned.limiter;
+    let accept = |arguments: &[&str]| limiter.command(&[&["lists", "accept"], arguments].concat());
+    assert_fails(
+        &mut accept(&["bad"]),
+        &["nothing of list bad waits to be accepted"],
+    )?;
+    assert_fails(
+        &mut accept(&["good"]),
+        &["there is no list 'good' in force: see `limiter lists`"],
+    )?;
+
+    feeding.replace(LARGE)?;
+    feeding.wait_until_held(DIGEST_OF_LARGE)?;
+    ensure!(!feeding.is_blocked(BAD)? && feeding.generation()? == 1);
+    let why = format!(
+        "is held back: it would grow from 524 288 to 16 777 216 of the IPv4 addresses, more than \
+         2-fold within a day; if it is right, `limiter lists accept bad --digest {DIGEST_OF_LARGE}` \
+         puts it in force"
+    );
+    feeding.assert_logged(1, &format!("…WARN…list bad: …{why}…"))?;
+    for command in ["status", "lists"] {
+        let shown = limiter.show(&[command])?;
+        let told = format!("…NOT RENEWED: … {why}; what it held before is in force");
+        ensure!(shown.lines().any(|line| matches(line, &told)), "{shown}");
+    }
+
+    // Somebody has looked at another content.
+    assert_fails(
+        &mut accept(&["bad", "--digest", "0123456789abcdef"]),
+        &[&format!(
+            "list bad waits with another content than that: look at it, and name its digest, \
+             {DIGEST_OF_LARGE}"
+        )],
+    )?;
+    ensure!(!feeding.is_blocked(BAD)? && feeding.generation()? == 1);
+
+    let shown = limiter.show(&["lists", "accept", "bad", "--digest", &DIGEST_OF_LARGE[..12]])?;
+    ensure!(
+        matches(shown.trim_end(), "… is in force in list bad"),
+        "{shown}"
+    );
+    ensure!(feeding.is_blocked(BAD)? && feeding.generation()? == 2);
+    ensure!(feeding.list()?["state"] == "ok" && feeding.list()?["files"][0]["held"].is_null());
+    feeding.assert_logged(1, "…INFO…list bad: … was accepted and is in force")?;
+
+    // From there on it may grow by itself.
+    feeding.replace("10.0.0.0/8\n11.0.0.0/8\n")?;
+    wait_for(|| Ok(feeding.generation()? == 3))
+}
+
+/// What is in the file when it is accepted counts, and not what was there when somebody looked.
+#[test]
+fn a_feed_that_is_swapped_after_it_was_looked_at() -> Result<()> {
+    let feeding = Feeding::start(SMALL, hours(0), "", &[])?;
+    let limiter = &feeding.pinned.limiter;
+    feeding.replace(LARGE)?;
+    feeding.wait_until_held(DIGEST_OF_LARGE)?;
+    // By this the watch is a second late.
+    fs::write(feeding.feeds.path("bad"), "10.0.0.0/8\n172.0.0.0/8\n")?;
+    let shown = limiter
+        .command(&["lists", "accept", "bad", "--digest", DIGEST_OF_LARGE])
+        .output()?;
+    ensure!(!shown.status.success(), "{shown:?}");
+    ensure!(!feeding.is_blocked(BAD)? && feeding.generation()? == 1);
+    wait_for(|| Ok(feeding.list()?["files"][0]["held"] != DIGEST_OF_LARGE))?;
+    ensure!(!feeding.is_blocked(BAD)? && feeding.generation()? == 1);
+    Ok(())
+}
+
+/// Neither another daemon nor a reload forgets what a feed may grow from.
+#[test]
+fn a_feed_that_is_held_back_stays_so() -> Result<()> {
+    let mut feeding = Feeding::start(SMALL, hours(0), "", &[])?;
+    feeding.replace(LARGE)?;
+    feeding.wait_until_held(DIGEST_OF_LARGE)?;
+    feeding.pinned.limiter.show(&["reload"])?;
+    ensure!(!feeding.is_blocked(BAD)?);
+    feeding.wait_until_held(DIGEST_OF_LARGE)?;
+    feeding.pinned.limiter.kill()?;
+    assert_fails(
+        &mut feeding.pinned.limiter.command(&["lists", "accept", "bad"]),
+        &["no limiter is running…"],
+    )?;
+    feeding.pinned.restart_with(&[])?;
+    ensure!(!feeding.is_blocked(BAD)?);
+    feeding.wait_until_held(DIGEST_OF_LARGE)?;
+    feeding.pinned.limiter.show(&["lists", "accept", "bad"])?;
+    ensure!(feeding.is_blocked(BAD)?);
+    Ok(())
+}
+
+#[test]
+fn a_policy_that_waits_to_be_confirmed_comes_first() -> Result<()> {
+    let feeding = Feeding::start(SMALL, hours(0), "", &["--confirm", "10m"])?;
+    let limiter = &feeding.pinned.limiter;
+    limiter.show(&["confirm"])?;
+    feeding.replace(LARGE)?;
+    feeding.wait_until_held(DIGEST_OF_LARGE)?;
+    limiter.show(&["reload"])?;
+    assert_fails(
+        &mut limiter.command(&["lists", "accept", "bad"]),
+        &[
+            "the policy in force waits to be confirmed: `limiter confirm` first, or wait until \
+           it is reverted",
+        ],
+    )?;
+    limiter.show(&["confirm"])?;
+    limiter.show(&["lists", "accept", "bad"])?;
+    ensure!(feeding.is_blocked(BAD)?);
+    Ok(())
+}
+
+/// Nothing of what its owner may write blocks or excludes everybody, or a quarter of them.
+#[test]
+fn a_feed_that_covers_too_much_changes_nothing() -> Result<()> {
+    let feeding = Feeding::start(SMALL, hours(0), ", max-growth: off", &[])?;
+    let refused = |text: &str, why: &str| -> Result<()> {
+        feeding.replace(text)?;
+        wait_for(|| {
+            let kept = feeding.list()?["files"][0]["kept_old"].clone();
+            Ok(kept.as_str().is_some_and(|kept| matches(kept, why)))
+        })?;
+        ensure!(!feeding.is_blocked(BAD)? && feeding.generation()? == 1);
+        Ok(())
+    };
+    refused(
+        "0.0.0.0/1\n128.0.0.0/1\n",
+        "is refused: it covers every IPv4 address: …",
+    )?;
+    refused(
+        "0.0.0.0/2\n",
+        "is refused: it covers 25% of all IPv4 addresses, …",
+    )?;
+    refused(
+        "2000::/3\n",
+        "is refused: it covers 100% of the IPv6 addresses …",
+    )?;
+    // Nor is anything of it accepted.
+    assert_fails(
+        &mut feeding.pinned.limiter.command(&["lists", "accept", "bad"]),
+        &["nothing of list bad waits to be accepted"],
+    )?;
+    feeding.replace("0.0.0.0/3\n")?;
+    feeding.wait_until_blocked(BAD, true)
+}
+
+/// A feed as large as it may be, in both ways: prefixes, and bytes.
+#[test]
+fn the_largest_feed_takes_less_than_512_mib() -> Result<()> {
+    const MIB: u64 = 1024 * 1024;
+    let feeds = Feeds::new()?;
+    let mut text = String::new();
+    for number in 0..MOST_PREFIXES {
+        let (first, second, last) = (
+            number >> 16,
+            number & 0xffff,
+            number.wrapping_mul(40_503) & 0xfffe,
+        );
+        writeln!(text, "2001:{first:x}:{second:x}::{last:x}")?;
+    }
+    // The rest is a comment, on lines that are not too long.
+    let line = format!("#{}\n", "x".repeat(1022));
+    while text.len() as u64 + 1024 <= 128 * MIB {
+        text += &line;
+    }
+    fs::write(feeds.path("bad"), text)?;
+    let pinned = Pinned::start_with(&feeds.configuration("bad", ""), &["-i", SERVER_INTERFACE])?;
+    let status = fs::read_to_string(format!("/proc/{}/status", pinned.limiter.id()))?;
+    let mut lines = status.lines();
+    let peak = lines.find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    let peak: u64 = peak.context("the kernel tells it")?.parse()?;
+    let lists = pinned.limiter.status()?["lists"].clone();
+    ensure!(lists[0]["ipv6_prefixes"] == MOST_PREFIXES, "{lists:#}");
+    ensure!(peak < 512 * 1024, "{peak} kB");
+    Ok(())
+}
