@@ -26,6 +26,7 @@ mod scope;
 mod service;
 mod several_rates;
 mod sieve;
+mod starved;
 mod state;
 mod strategies;
 mod terminal;
