@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    net::Ipv4Addr,
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::Stdio,
     thread,
@@ -16,7 +18,7 @@ use nix::{
 };
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
+use testbed::{Crowd, Limiter, Pair, PinDirectory, SERVER_INTERFACE, Sizes};
 
 use crate::{
     counters::{Counters, judged},
@@ -26,6 +28,16 @@ use crate::{
 
 /// How long a step may take to show.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where the metrics are by default.
+const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
+
+/// Who comes there.
+const CROWD: Sizes = Sizes {
+    idle: 300,
+    slow: 50,
+    busy: 10,
+};
 
 /// What may happen to a limiter.
 #[derive(Clone, Copy, Debug)]
@@ -58,10 +70,13 @@ pub(crate) enum Step {
     BanPinned,
     /// A feed lists the suspect, or does so no more.
     List,
+    /// The metrics' port and the control socket are filled by others, and another configuration is
+    /// put in force meanwhile.
+    Crowd,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Reload,
         Self::ReloadBroken,
         Self::HangUp,
@@ -76,6 +91,7 @@ impl Step {
         Self::Ban,
         Self::BanPinned,
         Self::List,
+        Self::Crowd,
     ];
 }
 
@@ -228,6 +244,7 @@ impl Scene {
                 })?;
                 self.shut_out()?;
             }
+            Step::Crowd => self.crowd()?,
         }
         self.check().map(drop)
     }
@@ -287,6 +304,25 @@ impl Scene {
         let pin = self.pins.argument();
         self.limiter.show(&[command, &SUSPECT.to_string(), &pin])?;
         self.shut_out()
+    }
+
+    /// All goes on among others who want the daemon to themselves.
+    fn crowd(&mut self) -> Result<()> {
+        let crowd = Crowd::gather(&self.pair.server, METRICS.into(), CROWD);
+        let silent = (0..100).map(|_| UnixStream::connect(self.limiter.socket()));
+        let silent: Vec<_> = silent.collect::<Result<_, _>>()?;
+        let deadline = Instant::now() + PATIENCE;
+        while crowd.arrived() < CROWD.idle + CROWD.slow || crowd.answers() == 0 {
+            ensure!(Instant::now() < deadline, "the crowd is kept waiting");
+            self.check()?;
+        }
+        let generation = self.generation()?;
+        self.reconfigure()?;
+        self.limiter.show(&["reload"])?;
+        ensure!(self.generation()? == generation + 1);
+        self.check()?;
+        drop(silent);
+        crowd.disperse()
     }
 
     fn shut_out(&mut self) -> Result<()> {
@@ -387,5 +423,5 @@ fn write_feed(directory: &Path, is_listed: bool) -> Result<()> {
 
 fn arguments<'a>(pin: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let interface = ["-i", SERVER_INTERFACE, "--mode", "native"];
-    [&interface[..], &["--metrics", "off", pin], more].concat()
+    [&interface[..], &[pin], more].concat()
 }

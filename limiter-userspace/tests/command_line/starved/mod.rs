@@ -3,6 +3,7 @@
 
 mod answers;
 mod crowd;
+mod feeds;
 mod frozen;
 mod log;
 mod requests;
