@@ -38,8 +38,7 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
         let answer = converse(&pinned, request.as_bytes())?;
         ensure!(
             answer.lines().next().unwrap_or_default() == first_line,
-            "{:.80} is answered with {answer:.200}",
-            request
+            "{request:.80} is answered with {answer:.200}"
         );
         ensure!(
             answer.matches("# EOF\n").count() == bodies,
