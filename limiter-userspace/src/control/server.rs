@@ -68,9 +68,12 @@ impl Server {
     }
 
     /// Answers requests, one a connection, until it is dropped. A client that is silent, or does not
-    /// read its answer, keeps no other waiting.
-    pub async fn serve<A>(&self, answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static)
-    where
+    /// read its answer, keeps no other waiting. Calls `detach` once it has told that it will.
+    pub async fn serve<A>(
+        &self,
+        answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
+        detach: impl Fn() + Clone + Send + Sync + 'static,
+    ) where
         A: Future<Output = Answer> + Send + 'static,
     {
         let mut connections = Connections::with_reserve(MAX_ASKING);
@@ -78,10 +81,11 @@ impl Server {
         loop {
             let accept = async || self.listener.accept().await;
             let stream = connections.accept(accept).await;
-            let (answer, places) = (answer.clone(), Arc::clone(&places));
+            let (answer, detach) = (answer.clone(), detach.clone());
+            let places = Arc::clone(&places);
             connections
                 .serve(async move {
-                    if let Err(error) = serve_one(stream, places, answer).await {
+                    if let Err(error) = serve_one(stream, places, answer, detach).await {
                         debug!("control connection: {error}");
                     }
                 })
@@ -136,6 +140,7 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     mut stream: UnixStream,
     places: Arc<Semaphore>,
     answer: impl Fn(Request) -> A + Send + 'static,
+    detach: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
     // The file's mode says it already; a socket handed to another process does not.
     if stream.peer_cred()?.uid() != 0 {
@@ -158,8 +163,12 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
             Ok(request) => answer(request).await,
             Err(error) => Answer::Error(error),
         };
+        let is_to_detach = matches!(answer, Answer::Detaching);
         if let Err(error) = tell(stream, answer).await {
             debug!("control connection: {error}");
+        }
+        if is_to_detach {
+            detach();
         }
         drop(place);
     });

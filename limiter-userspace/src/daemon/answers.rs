@@ -32,10 +32,8 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
             let confirmed = confirm::confirm(&daemon).await;
             told(confirmed.map(|generation| Answer::Confirmed { generation }))
         }
-        Request::Detach => {
-            daemon.detach.notify_one();
-            Answer::Detaching
-        }
+        // It ends once that is told.
+        Request::Detach => Answer::Detaching,
         Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
         Request::LiftBans => bans::lift_all(&daemon).await,
         request => {

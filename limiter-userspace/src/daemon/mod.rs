@@ -297,9 +297,13 @@ async fn run(options: Options) -> Result<(), DaemonError> {
         let daemon = Arc::clone(&daemon);
         move |request| answers::answer(Arc::clone(&daemon), request)
     };
+    let detach = {
+        let daemon = Arc::clone(&daemon);
+        move || daemon.detach.notify_one()
+    };
     service::ready(&service_status(&daemon));
     let end = tokio::select! {
-        () = started.control.serve(answer) => End::Stop,
+        () = started.control.serve(answer, detach) => End::Stop,
         () = daemon.detach.notified() => End::Detach,
         () = daemon.not_confirmed.notified() => End::NotConfirmed,
         _ = interrupt.recv() => End::Stop,

@@ -132,13 +132,13 @@ pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     })
 }
 
-/// Fails unless that line is among the metrics.
+/// Fails unless that line comes to be among the metrics, which are told anew once a second.
 #[track_caller]
 pub(crate) fn assert_metric(namespace: &Namespace, line: &str) -> Result<()> {
-    let metrics = metrics(namespace)?;
-    ensure!(
-        metrics.lines().any(|got| got == line),
-        "{line} is not in\n{metrics}"
-    );
-    Ok(())
+    let mut told = String::new();
+    wait_for(|| {
+        told = metrics(namespace)?;
+        Ok(told.lines().any(|got| got == line))
+    })
+    .with_context(|| format!("{line} is not in\n{told}"))
 }
