@@ -19,8 +19,9 @@ use tempfile::TempDir;
 
 use crate::Namespace;
 
-/// How long starting and stopping may take: the kernel verifies the program meanwhile.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long starting and stopping may take: the kernel verifies the program meanwhile, and the machine
+/// may be busy otherwise.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often it is looked whether that is done.
 const PACE: Duration = Duration::from_millis(20);

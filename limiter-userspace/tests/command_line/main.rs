@@ -164,8 +164,9 @@ fn succeed(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
+/// Waits for an event. It is only a bound: a machine that is busy otherwise may take its time.
 fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !condition()? {
         ensure!(Instant::now() < deadline, "it does not happen in time");
         thread::sleep(Duration::from_millis(20));

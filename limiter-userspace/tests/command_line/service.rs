@@ -29,7 +29,7 @@ pub(crate) struct Manager(UnixDatagram);
 impl Manager {
     pub(crate) fn new(scene: &Scene) -> Result<Self> {
         let socket = UnixDatagram::bind(scene.path("notify"))?;
-        socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+        socket.set_read_timeout(Some(Duration::from_mins(1)))?;
         Ok(Self(socket))
     }
 

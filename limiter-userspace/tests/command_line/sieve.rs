@@ -291,7 +291,7 @@ fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
 /// The sieve of before is as it was, but counts on from where the one that was not confirmed got to.
 #[test]
 fn no_counter_of_a_sieve_goes_back_with_a_policy() -> Result<()> {
-    let pinned = Pinned::start_with(CONFIGURATION, &["-i", SERVER_INTERFACE, "--confirm", "3s"])?;
+    let pinned = Pinned::start_with(CONFIGURATION, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
     pinned.limiter.show(&["confirm"])?;
     pinned.send(BUSY, 10)?;
     pinned.reload(&CONFIGURATION.replace("size: 4", "size: 5"))?;

@@ -72,7 +72,7 @@ fn sieves_go_on_while_the_daemon_hangs() -> Result<()> {
 
 #[test]
 fn what_is_not_confirmed_is_reverted_while_the_daemon_hangs() -> Result<()> {
-    let pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "3s"])?;
+    let pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
     pinned.limiter.show(&["confirm"])?;
     let before = program(&pinned.pair.server, SERVER_INTERFACE)?;
     pinned.reload("limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1h}}\n")?;
@@ -90,7 +90,7 @@ fn what_is_not_confirmed_is_reverted_while_the_daemon_hangs() -> Result<()> {
 
 #[test]
 fn a_first_policy_that_is_not_confirmed_goes_while_the_daemon_hangs() -> Result<()> {
-    let mut pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "3s"])?;
+    let mut pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
     {
         let _main = Frozen::new(pinned.limiter.id())?;
         wait_for(|| Ok(program(&pinned.pair.server, SERVER_INTERFACE)?.is_none()))?;
