@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod config;
+mod connections;
 pub mod control;
 pub mod daemon;
 pub mod datapath;

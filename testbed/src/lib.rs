@@ -7,7 +7,7 @@
 //!
 //! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte
 //! ([`RawSender`] with [`Frame`]); [`UdpSink`], [`Listener`] and [`RawSink`] count what
-//! arrives, per source address. What a [`Load`] does is bounded in count and in time. [`capture`]
+//! arrives, per source address. A [`Crowd`] of clients wears a server out. What a [`Load`] does is bounded in count and in time. [`capture`]
 //! writes frames to files. An [`Interrupt`] leaves time to tidy up when the user wants an end.
 //!
 //! A [`Limiter`] runs in a namespace; what it pins is in a [`PinDirectory`], since BPF filesystems
@@ -19,6 +19,7 @@ pub mod capture;
 mod clock;
 mod connector;
 mod counter;
+mod crowd;
 mod frame;
 mod interrupt;
 mod limiter;
@@ -38,6 +39,7 @@ mod udp_source;
 
 pub use clock::monotonic_ns;
 pub use connector::{Attempts, Connector};
+pub use crowd::{Crowd, Sizes};
 pub use frame::{Frame, Tag};
 pub use interrupt::{INTERRUPTED, Interrupt};
 pub use limiter::Limiter;

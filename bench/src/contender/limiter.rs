@@ -199,6 +199,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
         let pressure = Pressure::new(0, u64::MAX);
         reputation
             .sieves()
+            .pressures()
             .set_pressure(pressure_of_sieve(0), pressure)?;
     }
     let kept = Kept::take(&mut instance, settings)?;

@@ -131,9 +131,6 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         confirm: args.confirm,
         incident_quiet: Duration::from_secs(args.incident_quiet),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(daemon::run(options))?;
+    daemon::run_alone(options)?;
     Ok(())
 }

@@ -14,6 +14,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
     sync::Semaphore,
+    task::spawn_blocking,
     time::{sleep, timeout},
 };
 use tracing::debug;
@@ -22,12 +23,16 @@ use super::{
     lock::Lock,
     protocol::{Answer, MAX_REQUEST, Request, VERSION, Versioned},
 };
+use crate::connections::Connections;
 
 /// How long a client may take to state its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many clients are served at once.
-const MAX_CLIENTS: usize = 16;
+/// How many clients may be about to state their requests; those that take longest give way.
+const MAX_ASKING: usize = 32;
+
+/// How many requests are answered at once.
+const MAX_ANSWERED: usize = 16;
 
 /// How long a daemon that is about to end, or to answer, is waited for.
 const TURN: Duration = Duration::from_secs(2);
@@ -116,30 +121,29 @@ impl Place {
 }
 
 impl Server {
-    /// Answers requests, one a connection, until it is dropped. A client that is silent
-    /// keeps no other waiting.
-    pub async fn serve<A>(&self, answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static)
-    where
-        A: Future<Output = Answer> + Send,
+    /// Answers requests, one a connection, until it is dropped. A client that is silent, or does not
+    /// read its answer, keeps no other waiting. Calls `detach` once it has told that it will.
+    pub async fn serve<A>(
+        &self,
+        answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
+        detach: impl Fn() + Clone + Send + Sync + 'static,
+    ) where
+        A: Future<Output = Answer> + Send + 'static,
     {
-        let places = Arc::new(Semaphore::new(MAX_CLIENTS));
-        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    let answer = answer.clone();
-                    tokio::spawn(async move {
-                        if let Err(error) = serve_one(stream, answer).await {
-                            debug!("control connection: {error}");
-                        }
-                        drop(place);
-                    });
-                }
-                Err(error) => {
-                    // Out of descriptors, most likely: do not spin on it.
-                    debug!("control socket: {error}");
-                    sleep(Duration::from_millis(100)).await;
-                }
-            }
+        let mut connections = Connections::with_reserve(MAX_ASKING);
+        let places = Arc::new(Semaphore::new(MAX_ANSWERED));
+        loop {
+            let accept = async || self.listener.accept().await;
+            let stream = connections.accept(accept).await;
+            let (answer, detach) = (answer.clone(), detach.clone());
+            let places = Arc::clone(&places);
+            connections
+                .serve(async move {
+                    if let Err(error) = serve_one(stream, places, answer, detach).await {
+                        debug!("control connection: {error}");
+                    }
+                })
+                .await;
         }
     }
 }
@@ -189,9 +193,11 @@ fn make_way(path: &Path) -> io::Result<()> {
     }
 }
 
-async fn serve_one<A: Future<Output = Answer>>(
+async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     mut stream: UnixStream,
-    answer: impl Fn(Request) -> A,
+    places: Arc<Semaphore>,
+    answer: impl Fn(Request) -> A + Send + 'static,
+    detach: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
     // The file's mode says it already; a socket handed to another process does not.
     if stream.peer_cred()?.uid() != 0 {
@@ -204,14 +210,37 @@ async fn serve_one<A: Future<Output = Answer>>(
         BufReader::new((&mut stream).take(MAX_REQUEST)).read_until(b'\n', &mut line),
     )
     .await??;
-    // However long that takes: a reload may take longer than a client's patience with a line.
-    let answer = match parse(&String::from_utf8_lossy(&line)) {
-        Ok(request) => answer(request).await,
-        Err(error) => Answer::Error(error),
+    let Ok(place) = places.acquire_owned().await else {
+        return Ok(());
     };
-    let mut line = serde_json::to_string(&Versioned::new(answer))?;
-    line.push('\n');
-    timeout(PATIENCE, stream.write_all(line.as_bytes())).await?
+    // By itself: from here on it does not give way to others.
+    tokio::spawn(async move {
+        // However long that takes: a reload may take longer than a client's patience with a line.
+        let answer = match parse(&String::from_utf8_lossy(&line)) {
+            Ok(request) => answer(request).await,
+            Err(error) => Answer::Error(error),
+        };
+        let is_to_detach = matches!(answer, Answer::Detaching);
+        if let Err(error) = tell(stream, answer).await {
+            debug!("control connection: {error}");
+        }
+        if is_to_detach {
+            detach();
+        }
+        drop(place);
+    });
+    Ok(())
+}
+
+async fn tell(mut stream: UnixStream, answer: Answer) -> io::Result<()> {
+    // A policy with a million overrides takes a second.
+    let line = spawn_blocking(move || {
+        let mut line = serde_json::to_vec(&Versioned::new(answer))?;
+        line.push(b'\n');
+        Ok::<_, serde_json::Error>(line)
+    });
+    let line = line.await??;
+    timeout(PATIENCE, stream.write_all(&line)).await?
 }
 
 fn parse(line: &str) -> Result<Request, String> {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 
 use limiter_common::{counters::LimitTraffic, reason::Reason, strategy::Strategy};
+use tokio::task::spawn_blocking;
 
 use super::{
     Daemon, bans, confirm,
@@ -38,15 +39,18 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
             let confirmed = confirm::confirm(&daemon).await;
             told(confirmed.map(|generation| Answer::Confirmed { generation }))
         }
-        Request::Detach => {
-            daemon.detach.notify_one();
-            Answer::Detaching
-        }
+        // It ends once that is told.
+        Request::Detach => Answer::Detaching,
         Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
         Request::LiftBans => bans::lift_all(&daemon).await,
         request => {
-            let measured = daemon.pressures.measured();
-            read(&daemon.datapath(), &request, Some(&daemon), &measured)
+            // Large maps take their time, and so may a change of the policy.
+            let answer = spawn_blocking(move || {
+                let measured = daemon.pressures.measured();
+                read(&daemon.datapath(), &request, Some(&daemon), &measured)
+            });
+            let failed = |error| Answer::Error(format!("answering has failed: {error}"));
+            answer.await.unwrap_or_else(failed)
         }
     }
 }

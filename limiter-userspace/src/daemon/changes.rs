@@ -1,10 +1,9 @@
 //! How the policy has changed since the daemon runs, and the change that waits to be confirmed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 use crate::datapath::Previous;
 
@@ -13,6 +12,8 @@ use crate::datapath::Previous;
 pub(super) struct Changes {
     history: History,
     unconfirmed: Option<Unconfirmed>,
+    /// The daemon ends: nobody has to see to them any more.
+    pub(super) is_over: bool,
 }
 
 /// A change that is reverted unless it is confirmed.
@@ -81,6 +82,12 @@ impl Changes {
         self.unconfirmed
             .as_ref()
             .map(|unconfirmed| unconfirmed.until)
+    }
+
+    /// Whether a change is to be reverted now.
+    pub(super) fn is_due(&self) -> bool {
+        self.deadline()
+            .is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// What was before the change that waits, which waits no more.

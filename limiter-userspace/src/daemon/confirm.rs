@@ -1,16 +1,23 @@
 //! Policies that are to be confirmed, or else reverted.
 
-use std::time::Duration;
+use std::{
+    io,
+    sync::{Arc, PoisonError},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
 
 use thiserror::Error;
-use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
-use super::{Daemon, enforce::tell_begun_anew, service, service_status};
+use super::{Daemon, enforce::tell_begun_anew, pulse::BEAT, service, service_status};
 use crate::{
     datapath::{DatapathError, Previous},
     policy::diff,
 };
+
+/// How long the daemon may take to end.
+const TO_END: Duration = Duration::from_secs(5);
 
 /// No policy was confirmed.
 #[derive(Debug, Error)]
@@ -30,7 +37,7 @@ pub(super) fn ask(daemon: &Daemon, previous: Previous, patience: Duration) {
         patience.as_secs_f64()
     );
     daemon.changes().await_confirmation(previous, patience);
-    daemon.unconfirmed.notify_one();
+    daemon.unconfirmed.notify_all();
 }
 
 /// The policy in force stays; returns its number.
@@ -46,45 +53,123 @@ pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     Ok(generation)
 }
 
-/// Reverts what is not confirmed in time. Ends when that was the first policy.
-pub(super) async fn first_is_not_confirmed(daemon: &Daemon) {
-    loop {
-        let deadline = daemon.changes().deadline();
-        match deadline {
-            None => daemon.unconfirmed.notified().await,
-            Some(deadline) => sleep_until(deadline).await,
+/// The thread that reverts what is not confirmed in time, and does nothing else: whoever has locked
+/// himself out waits for it. It ends when this is dropped.
+pub(super) struct ConfirmationThread {
+    daemon: Arc<Daemon>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ConfirmationThread {
+    pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Self> {
+        let daemon = Arc::clone(daemon);
+        let thread = {
+            let daemon = Arc::clone(&daemon);
+            let thread = thread::Builder::new().name("confirmation".to_owned());
+            thread.spawn(move || {
+                keep(&daemon);
+                daemon.pulses.confirmation.end();
+            })?
+        };
+        Ok(Self {
+            daemon,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for ConfirmationThread {
+    fn drop(&mut self) {
+        self.daemon.changes().is_over = true;
+        self.daemon.unconfirmed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with is on stderr.
+            let _ = thread.join();
         }
-        let _alone = daemon.changing.lock().await;
-        let previous = {
-            let mut changes = daemon.changes();
-            match changes.deadline() {
-                Some(deadline) if deadline <= Instant::now() => changes.take_unconfirmed(),
-                _ => None,
+    }
+}
+
+/// Reverts what is not confirmed in time, until it is over or that was the first policy.
+fn keep(daemon: &Daemon) {
+    loop {
+        daemon.pulses.confirmation.beat();
+        let is_due = {
+            let changes = daemon.changes();
+            let pause = changes.deadline().map_or(BEAT, |deadline| {
+                deadline.saturating_duration_since(Instant::now()).min(BEAT)
+            });
+            let waited = daemon.unconfirmed.wait_timeout(changes, pause);
+            let (changes, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if changes.is_over {
+                return;
             }
+            changes.is_due()
         };
-        let Some(previous) = previous else {
-            continue;
-        };
-        let before = previous.manifest().generation;
-        if before == 0 {
+        if is_due && revert(daemon) == Reverted::First {
+            end(daemon);
             return;
         }
-        let begun_anew = {
-            let datapath = daemon.datapath();
-            diff::begun_anew(&datapath.manifest().policy, &previous.manifest().policy)
-        };
-        let reverted = daemon.datapath_mut().revert(previous);
-        match reverted {
-            Ok(()) => {
-                tell_begun_anew(&begun_anew);
-                daemon.pressures.policy_changed();
-                let told = format!("not confirmed in time: policy {before} is in force again");
-                warn!(generation = before, "{told}");
-                daemon.changes().note(Some(told));
-            }
-            Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
+    }
+}
+
+/// What was not confirmed.
+#[derive(PartialEq, Eq)]
+enum Reverted {
+    /// The first policy: there was none before.
+    First,
+    /// Another one; or it was confirmed at the last moment.
+    Another,
+}
+
+fn revert(daemon: &Daemon) -> Reverted {
+    let _alone = daemon.changing.blocking_lock();
+    let previous = {
+        let mut changes = daemon.changes();
+        if changes.is_due() {
+            changes.take_unconfirmed()
+        } else {
+            None
         }
-        daemon.settled.notify_one();
-        service::status(&service_status(daemon));
+    };
+    let Some(previous) = previous else {
+        return Reverted::Another;
+    };
+    let before = previous.manifest().generation;
+    if before == 0 {
+        return Reverted::First;
+    }
+    let begun_anew = {
+        let datapath = daemon.datapath();
+        diff::begun_anew(&datapath.manifest().policy, &previous.manifest().policy)
+    };
+    let reverted = daemon.datapath_mut().revert(previous);
+    match reverted {
+        Ok(()) => {
+            tell_begun_anew(&begun_anew);
+            let told = format!("not confirmed in time: policy {before} is in force again");
+            warn!(generation = before, "{told}");
+            daemon.changes().note(Some(told));
+        }
+        Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
+    }
+    daemon.settled.notify_one();
+    service::status(&service_status(daemon));
+    Reverted::Another
+}
+
+/// The daemon ends, and detaches everything. Where it does not come to that, it is done here.
+fn end(daemon: &Daemon) {
+    daemon.not_confirmed.notify_one();
+    let changes = daemon.changes();
+    let waited = daemon
+        .unconfirmed
+        .wait_timeout_while(changes, TO_END, |changes| !changes.is_over);
+    let (changes, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+    drop(changes);
+    if waited.timed_out() {
+        warn!("the policy was not confirmed in time, and the daemon is slow to end: detaching");
+        if let Err(error) = daemon.datapath_mut().detach() {
+            error!("cannot detach: {error}");
+        }
     }
 }

@@ -38,7 +38,6 @@ pub(super) async fn put_in_force(
     let to_apply = Arc::clone(daemon);
     // The kernel's verifier takes its time; packets and questions do not wait for it.
     let previous = spawn_blocking(move || apply(&to_apply, candidate, resumed)).await??;
-    daemon.pressures.policy_changed();
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {

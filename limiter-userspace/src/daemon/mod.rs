@@ -15,6 +15,7 @@ mod memory;
 mod named;
 mod offenders;
 mod pace;
+pub mod pulse;
 mod refill;
 mod reload;
 mod service;
@@ -25,12 +26,21 @@ pub mod watch;
 
 use std::{
     net::SocketAddr,
+    ops::{Deref, DerefMut},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    },
+    thread,
+    time::Duration,
 };
 
+use aya::util::nr_cpus;
 use thiserror::Error;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::spawn_blocking,
+};
 use tracing::info;
 
 pub use self::{
@@ -39,14 +49,21 @@ pub use self::{
     changes::{History, LastReload},
     startup::{Options, StartupError},
 };
-use self::{changes::Changes, state::StateKeeper};
+use self::{changes::Changes, pulse::Pulses, state::StateKeeper};
 use crate::{
     control::{
         protocol::{DaemonStatus, GuardStatus, StateStatus},
         sieves::SieveBrief,
     },
     datapath::{Datapath, DatapathError},
+    logging,
 };
+
+/// How many threads for what blocks are there from the start; there may be more.
+const BLOCKING: usize = 4;
+
+/// Longer than any daemon runs.
+const FOREVER: Duration = Duration::from_hours(24 * 365 * 100);
 
 /// What the daemon answers from.
 pub struct Daemon {
@@ -67,12 +84,16 @@ pub struct Daemon {
     reloads: reload::Requests,
     /// Held while the policy is being changed: one change at a time.
     changing: tokio::sync::Mutex<()>,
-    /// A change has begun to wait for confirmation.
-    unconfirmed: tokio::sync::Notify,
+    /// A change has begun to wait for confirmation, or nobody has to see to that any more.
+    unconfirmed: Condvar,
+    /// The first policy was not confirmed: it is to end.
+    not_confirmed: tokio::sync::Notify,
     /// A change waits no more: it was confirmed, or reverted.
     settled: tokio::sync::Notify,
     /// Under which pressure sieves are.
-    pressures: sieves::Pressures,
+    pressures: Arc<sieves::Pressures>,
+    /// Which of the threads live.
+    pulses: Arc<Pulses>,
     /// It is to end, and to leave nothing behind.
     detach: tokio::sync::Notify,
 }
@@ -96,9 +117,11 @@ impl Daemon {
             automatic: automatic::Outcomes::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
-            unconfirmed: tokio::sync::Notify::new(),
+            unconfirmed: Condvar::new(),
+            not_confirmed: tokio::sync::Notify::new(),
             settled: tokio::sync::Notify::new(),
-            pressures: sieves::Pressures::default(),
+            pressures: Arc::default(),
+            pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
     }
@@ -153,14 +176,52 @@ impl Daemon {
         }
     }
 
-    fn datapath_mut(&self) -> RwLockWriteGuard<'_, Datapath> {
-        self.datapath
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// Where the threads beside this one give signs of life.
+    #[must_use]
+    pub fn pulses(&self) -> &Pulses {
+        &self.pulses
+    }
+
+    /// What is in force, to be changed.
+    fn datapath_mut(&self) -> ChangingDatapath<'_> {
+        ChangingDatapath {
+            datapath: self
+                .datapath
+                .write()
+                .unwrap_or_else(PoisonError::into_inner),
+            pressures: &self.pressures,
+        }
     }
 
     fn changes(&self) -> MutexGuard<'_, Changes> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The datapath while it is changed. Whatever is in force then, its pressures are measured before
+/// anybody else sees it.
+struct ChangingDatapath<'d> {
+    datapath: RwLockWriteGuard<'d, Datapath>,
+    pressures: &'d sieves::Pressures,
+}
+
+impl Deref for ChangingDatapath<'_> {
+    type Target = Datapath;
+
+    fn deref(&self) -> &Datapath {
+        &self.datapath
+    }
+}
+
+impl DerefMut for ChangingDatapath<'_> {
+    fn deref_mut(&mut self) -> &mut Datapath {
+        &mut self.datapath
+    }
+}
+
+impl Drop for ChangingDatapath<'_> {
+    fn drop(&mut self) {
+        self.pressures.follow(&self.datapath);
     }
 }
 
@@ -179,6 +240,9 @@ pub enum DaemonError {
     /// What is pinned could not be removed.
     #[error(transparent)]
     Detach(#[from] DatapathError),
+    /// Not even the beginning.
+    #[error("cannot begin: {0}")]
+    Runtime(#[source] std::io::Error),
     /// The system would not deliver signals.
     #[error("cannot wait for signals: {0}")]
     Signals(std::io::Error),
@@ -194,9 +258,41 @@ enum End {
     NotConfirmed,
 }
 
-/// Runs until it is told to end. Then nothing is left attached, but what is pinned.
-pub async fn run(options: Options) -> Result<(), DaemonError> {
+/// Runs on a runtime of its own, this thread and some for what blocks, until it is told to end.
+pub fn run_alone(options: Options) -> Result<(), DaemonError> {
     memory::prepare();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_start(|| {
+            // Later there may be no descriptor to be had: each thread looks once how many CPUs there
+            // are.
+            let _ = nr_cpus();
+        })
+        // Those that are there stay: later there may be no room for another, if somebody else has
+        // taken it all.
+        .thread_keep_alive(FOREVER)
+        .build()
+        .map_err(DaemonError::Runtime)?;
+    runtime.block_on(async {
+        make_threads().await;
+        run(options).await
+    })
+}
+
+/// Has the threads for what blocks be there from now on.
+async fn make_threads() {
+    // Each of them has one while it sleeps.
+    let made: Vec<_> = (0..BLOCKING)
+        .map(|_| spawn_blocking(|| thread::sleep(Duration::from_millis(10))))
+        .collect();
+    for thread in made {
+        // There is nothing in there that fails.
+        let _ = thread.await;
+    }
+}
+
+/// Runs until it is told to end. Then nothing is left attached, but what is pinned.
+async fn run(options: Options) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
@@ -212,11 +308,15 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         let daemon = Arc::clone(&daemon);
         move |request| answers::answer(Arc::clone(&daemon), request)
     };
+    let detach = {
+        let daemon = Arc::clone(&daemon);
+        move || daemon.detach.notify_one()
+    };
     service::ready(&service_status(&daemon));
     let end = tokio::select! {
-        () = started.control.serve(answer) => End::Stop,
+        () = started.control.serve(answer, detach) => End::Stop,
         () = daemon.detach.notified() => End::Detach,
-        () = confirm::first_is_not_confirmed(&daemon) => End::NotConfirmed,
+        () = daemon.not_confirmed.notified() => End::NotConfirmed,
         _ = interrupt.recv() => End::Stop,
         _ = terminate.recv() => End::Stop,
         never = watch::interfaces::keep(&daemon) => match never {},
@@ -224,11 +324,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             &daemon, started.requests, hang_up, started.files, started.feeds,
         ) => match never {},
         never = incidents::watch(&daemon, quiet) => match never {},
-        never = service::stay_alive() => match never {},
+        never = service::stay_alive(&daemon.pulses) => match never {},
+        never = logging::tell_lost() => match never {},
         never = state::keep(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
-        never = sieves::keep(&daemon) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

@@ -1,10 +1,15 @@
 //! What the daemon tells its service manager, by sd_notify(3). Where there is none, or it does
 //! not ask for it, nothing is told.
 
-use std::{convert::Infallible, future};
+use std::{convert::Infallible, time::Duration};
 
 use sd_notify::NotifyState::{self, Ready, Status, Stopping, Watchdog};
-use tracing::warn;
+use tracing::{error, warn};
+
+use super::pulse::Pulses;
+
+/// How often to look whether threads live, where no service manager asks for it.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// Everything is attached and every socket listens.
 pub(super) fn ready(status: &str) {
@@ -21,17 +26,24 @@ pub(super) fn stopping() {
     tell(&[Stopping]);
 }
 
-/// Says again and again that the daemon is alive, as often as it is asked to; forever. To be
-/// awaited beside what the daemon does, so that nothing is said once that hangs.
-pub(super) async fn stay_alive() -> Infallible {
-    let Some(patience) = sd_notify::watchdog_enabled() else {
-        return future::pending().await;
-    };
+/// Says again and again that the daemon is alive, as often as it is asked to, as long as all its
+/// threads are; forever. To be awaited beside what the daemon does, so that nothing is said once
+/// that hangs. Threads that hang are told of in the log in any case.
+pub(super) async fn stay_alive(pulses: &Pulses) -> Infallible {
+    let patience = sd_notify::watchdog_enabled();
     // Twice in that time, as sd_watchdog_enabled(3) advises.
-    let mut ticks = tokio::time::interval(patience / 2);
+    let mut ticks = tokio::time::interval(patience.map_or(LOOK, |patience| patience / 2));
+    let mut told = Vec::new();
     loop {
         ticks.tick().await;
-        tell(&[Watchdog]);
+        let late = pulses.late();
+        for what in late.iter().filter(|what| !told.contains(*what)) {
+            error!("the thread that {what} hangs");
+        }
+        if late.is_empty() && patience.is_some() {
+            tell(&[Watchdog]);
+        }
+        told = late;
     }
 }
 

@@ -11,10 +11,12 @@ use tracing::info;
 use super::{
     Daemon,
     candidate::{CandidateError, Known, Read},
+    confirm::ConfirmationThread,
     enforce::put_in_force,
     feeds::FeedKeeper,
     found::Found,
-    reload::{self, Asked, ReloadError},
+    reload::{self, Asked, ReloadError, Reply},
+    sieves::PressureThread,
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
 };
@@ -86,6 +88,9 @@ pub enum StartupError {
     /// The kernel refused.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
+    /// There is no room for another thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
     /// The policy could not be put in force.
     #[error("{0}")]
     Reload(String),
@@ -106,8 +111,14 @@ pub(super) struct Started {
     pub(super) files: FileWatch,
     /// The files of its lists.
     pub(super) feeds: FeedKeeper,
-    /// Ends when dropped.
+    _threads: Threads,
+}
+
+/// What runs beside the rest, on threads of its own that end when this is dropped.
+struct Threads {
     _metrics: Option<Metrics>,
+    _confirmation: ConfirmationThread,
+    _pressure: PressureThread,
 }
 
 pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
@@ -137,9 +148,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
         Some(address) => Some(
-            Metrics::bind(address)
-                .await
-                .map_err(|source| StartupError::Metrics { address, source })?,
+            Metrics::bind(address).map_err(|source| StartupError::Metrics { address, source })?,
         ),
     };
 
@@ -156,14 +165,25 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let metrics = listener.as_ref().map(Listener::address);
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
+    let pressure = PressureThread::start(&daemon.pressures, &daemon.pulses);
+    let pressure = pressure.map_err(StartupError::Thread)?;
+    let confirmation = ConfirmationThread::start(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
+    let metrics_thread = listener
+        .map(|listener| listener.serve(Arc::clone(&daemon)))
+        .transpose()
+        .map_err(StartupError::Thread)?;
     announce(&daemon);
     Ok(Started {
         feeds: FeedKeeper::new(&daemon, feeds, begun_at),
         control,
         requests,
         files,
-        _metrics: listener.map(|listener| listener.serve(Arc::clone(&daemon))),
+        _threads: Threads {
+            _metrics: metrics_thread,
+            _confirmation: confirmation,
+            _pressure: pressure,
+        },
         daemon,
     })
 }

@@ -66,7 +66,7 @@ pub use self::{
     pins::{Manifest, Pins},
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
-    reputation::{BanMaps, ReputationMaps, SieveMaps},
+    reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps},
     sieves::LoadedSieve,
     trial::Trial,
 };

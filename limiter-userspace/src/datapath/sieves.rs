@@ -89,7 +89,7 @@ impl Datapath {
         let (Some(maps), Some(index)) = (self.sieve_maps(), used.index()) else {
             return Ok((SieveTraffic::default(), None));
         };
-        let pressure: Pressure = maps.pressure(index)?;
+        let pressure: Pressure = maps.pressures().pressure(index)?;
         let above = pressure.at(now_ns).checked_sub(1);
         let pressure = above.and_then(|lists| u8::try_from(lists).ok());
         Ok((maps.traffic(index)?, pressure))

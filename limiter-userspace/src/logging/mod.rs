@@ -5,6 +5,7 @@
 
 mod format;
 mod journal;
+mod stderr;
 
 use std::io::{self, IsTerminal as _};
 
@@ -14,6 +15,7 @@ use tracing_subscriber::{
     filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
+pub use self::stderr::tell_lost;
 use crate::datapath::log::VERDICTS;
 
 /// How the log is to be written.
@@ -69,7 +71,7 @@ pub fn start(format: Format, level: Level, verdicts: bool) {
         .with_default(ours.min(LevelFilter::WARN))
         .with_target(env!("CARGO_CRATE_NAME"), ours)
         .with_target(VERDICTS, verdicts);
-    let lines = fmt::layer().with_writer(io::stderr).with_target(false);
+    let lines = fmt::layer().with_writer(|| stderr::Line).with_target(false);
     let registry = tracing_subscriber::registry().with(filter);
     match format {
         Format::Human => registry

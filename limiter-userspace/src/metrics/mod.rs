@@ -1,26 +1,25 @@
-//! Prometheus metrics over HTTP.
+//! Prometheus metrics over HTTP, on a thread of their own. Whoever reaches the port can do no more
+//! than keep that thread busy: it has a few connections for a short time each, and reads the counters
+//! once a second at most.
 
 mod collector;
 mod lists;
+mod scrape;
+mod server;
 mod sieves;
 
-use std::{io, net::SocketAddr, sync::Arc};
-
-use axum::{
-    Router,
-    http::{StatusCode, header},
-    response::IntoResponse,
-    routing::get,
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    thread::{self, JoinHandle},
 };
-use prometheus_client::{encoding::text::encode, metrics::info::Info, registry::Registry};
-use tokio::{net::TcpListener, task::JoinHandle};
-use tracing::error;
 
-use self::collector::DaemonCollector;
+use aya::util::nr_cpus;
+use tokio::sync::Notify;
+
+use self::scrape::Scrapes;
 use crate::daemon::Daemon;
-
-/// The media type of the text format that is served.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The port is taken, nothing is served yet.
 pub struct Listener {
@@ -29,12 +28,16 @@ pub struct Listener {
 }
 
 /// Serves until it is dropped.
-pub struct Metrics(JoinHandle<()>);
+pub struct Metrics {
+    end: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Metrics {
     /// Takes the port.
-    pub async fn bind(address: SocketAddr) -> io::Result<Listener> {
-        let listener = TcpListener::bind(address).await?;
+    pub fn bind(address: SocketAddr) -> io::Result<Listener> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         Ok(Listener { listener, address })
     }
@@ -42,7 +45,11 @@ impl Metrics {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        self.0.abort();
+        self.end.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with is on stderr.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -54,30 +61,34 @@ impl Listener {
     }
 
     /// Serves `/metrics`.
-    #[must_use]
-    pub fn serve(self, daemon: Arc<Daemon>) -> Metrics {
-        let mut registry = Registry::default();
-        let build = [("version", env!("CARGO_PKG_VERSION"))];
-        registry.register("limiter_build", "The build that runs", Info::new(build));
-        registry.register_collector(Box::new(DaemonCollector(daemon)));
-        let registry = Arc::new(registry);
-        let router = Router::new().route("/metrics", get(async move || scrape(&registry)));
-        Metrics(tokio::spawn(async move {
-            if let Err(error) = axum::serve(self.listener, router).await {
-                error!("metrics are served no more: {error}");
-            }
-        }))
-    }
-}
-
-fn scrape(registry: &Registry) -> impl IntoResponse + use<> {
-    let mut text = String::new();
-    match encode(&mut text, registry) {
-        Ok(()) => (StatusCode::OK, [(header::CONTENT_TYPE, CONTENT_TYPE)], text),
-        Err(_) => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            [(header::CONTENT_TYPE, "text/plain")],
-            "the counters could not be read\n".to_owned(),
-        ),
+    pub fn serve(self, daemon: Arc<Daemon>) -> io::Result<Metrics> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(self.listener)?
+        };
+        let end = Arc::new(Notify::new());
+        let ended = Arc::clone(&end);
+        let thread = thread::Builder::new().name("metrics".to_owned());
+        let thread = thread.spawn(move || {
+            // Later there may be no descriptor to be had: each thread looks once how many CPUs there
+            // are.
+            let _ = nr_cpus();
+            let scrapes = Arc::new(Scrapes::new(Arc::clone(&daemon)));
+            let pulse = &daemon.pulses().metrics;
+            runtime.block_on(async {
+                tokio::select! {
+                    never = server::serve(listener, scrapes, pulse) => match never {},
+                    () = ended.notified() => {}
+                }
+            });
+            pulse.end();
+        })?;
+        Ok(Metrics {
+            end,
+            thread: Some(thread),
+        })
     }
 }

@@ -211,9 +211,11 @@ fn a_reload_bans_from_then_on() -> Result<()> {
     send(&pair, "10.77.0.3", 300)?;
     limiter.configure(CONFIGURATION)?;
     limiter.show(&["reload"])?;
-    // Those of before do not count. It is looked each second whether a limit bans.
-    thread::sleep(Duration::from_millis(1_500));
-    send(&pair, "10.77.0.4", 300)?;
+    // Those of before do not count. It is looked each second or so whether a limit bans.
+    wait_for(|| {
+        send(&pair, "10.77.0.4", 300)?;
+        Ok(!bans(&limiter)?.is_empty())
+    })?;
     let found = wait_for_bans(&limiter, 1)?;
     assert_eq!(found[0]["prefix"], "10.77.0.4/32");
     limiter.configure(plain)?;

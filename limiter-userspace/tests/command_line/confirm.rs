@@ -80,7 +80,7 @@ fn a_policy_that_is_not_confirmed_is_reverted() -> Result<()> {
 /// Nobody is cut off for good by a first policy either.
 #[test]
 fn a_first_policy_that_is_not_confirmed_is_detached() -> Result<()> {
-    let mut pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "2s"])?;
+    let mut pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
     ensure!(program(&pinned.pair.server, SERVER_INTERFACE)?.is_some());
     let ended = pinned.limiter.wait()?;
     ensure!(ended.code() == Some(1), "{ended}");
@@ -105,7 +105,7 @@ fn a_reload_that_is_not_confirmed_is_reverted() -> Result<()> {
         Path::new(BINARY),
         &pair.server,
         OLD,
-        &["-i", SERVER_INTERFACE, "--confirm", "3s"],
+        &["-i", SERVER_INTERFACE, "--confirm", "8s"],
     )?;
     limiter.show(&["confirm"])?;
     send(&pair, CLIENT, 4)?;
@@ -150,7 +150,7 @@ fn a_first_policy_killed_before_it_is_confirmed() -> Result<()> {
     let mut pinned = Pinned::start_with(OLD, &["-i", SERVER_INTERFACE, "--confirm", "60s"])?;
     pinned.send(CLIENT, 4)?;
     pinned.limiter.kill()?;
-    pinned.restart_with(&["--confirm", "3s"])?;
+    pinned.restart_with(&["--confirm", "8s"])?;
     let log = pinned.limiter.log()?;
     ensure!(
         log.contains("was not confirmed or not wholly put in force: there was none before it"),

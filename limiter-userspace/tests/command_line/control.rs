@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::{self, Read as _, Write as _},
     net::TcpListener,
     os::unix::{fs::PermissionsExt as _, net::UnixStream, process::CommandExt as _},
     path::Path,
@@ -48,12 +48,21 @@ fn start(scene: &Scene, pair: &testbed::Pair) -> Result<Running> {
         .stderr(Stdio::null())
         .spawn()?;
     let running = Running(child);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while UnixStream::connect(scene.socket()).is_err() {
         ensure!(Instant::now() < deadline, "the daemon is not up in time");
         thread::sleep(Duration::from_millis(20));
     }
     Ok(running)
+}
+
+/// Whether the daemon has not hung up.
+fn is_open(stream: &UnixStream) -> bool {
+    let mut reader = stream;
+    stream.set_nonblocking(true).is_ok()
+        && reader
+            .read(&mut [0])
+            .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 struct Running(std::process::Child);
@@ -235,16 +244,13 @@ fn strange_clients_are_answered_and_keep_nobody_waiting() -> Result<()> {
     let silent: Vec<_> = (0..8)
         .map(|_| UnixStream::connect(scene.socket()))
         .collect::<Result<_, _>>()?;
-    let asked = Instant::now();
     let answer = ask(b"{\"version\":1,\"command\":\"status\"}\n")?;
     ensure!(answer.contains("\"interfaces\""), "{answer}");
-    // Half of what one silent client is given.
+    // They have not been hung up on: it was not waited for that.
     ensure!(
-        asked.elapsed() < Duration::from_millis(2_500),
-        "{:?}",
-        asked.elapsed()
+        silent.iter().any(is_open),
+        "it was waited for who says nothing"
     );
-    drop(silent);
     Ok(())
 }
 

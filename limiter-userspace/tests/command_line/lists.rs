@@ -337,7 +337,7 @@ fn feeds_wait_for_a_confirmation() -> Result<()> {
 /// What is reverted to has the feeds of today, of files that nobody has watched meanwhile.
 #[test]
 fn feeds_of_a_policy_that_is_reverted_to() -> Result<()> {
-    let feeding = Feeding::start("192.0.2.1\n", hours(0), "", &["--confirm", "3s"])?;
+    let feeding = Feeding::start("192.0.2.1\n", hours(0), "", &["--confirm", "8s"])?;
     feeding.pinned.limiter.show(&["confirm"])?;
     feeding.pinned.reload(LIMIT)?;
     ensure!(feeding.list()?.is_null());

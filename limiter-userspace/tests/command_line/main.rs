@@ -7,8 +7,8 @@ mod bans;
 mod confirm;
 mod control;
 mod diff;
-mod forged;
 mod feed_bounds;
+mod forged;
 mod generated;
 mod guard;
 mod incidents;
@@ -31,6 +31,7 @@ mod service;
 mod sessions;
 mod several_rates;
 mod sieve;
+mod starved;
 mod state;
 mod strategies;
 mod terminal;
@@ -170,8 +171,9 @@ fn succeed(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
+/// Waits for an event. It is only a bound: a machine that is busy otherwise may take its time.
 fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !condition()? {
         ensure!(Instant::now() < deadline, "it does not happen in time");
         thread::sleep(Duration::from_millis(20));

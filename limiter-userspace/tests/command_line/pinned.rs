@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::TcpStream,
+    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -14,6 +14,9 @@ use testbed::{
 };
 
 use crate::{BINARY, pair, succeed, wait_for};
+
+/// Where the metrics are by default.
+pub(crate) const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
 
 /// A limiter on the server's interface, pinned where nobody else pins.
 pub(crate) struct Pinned {
@@ -121,7 +124,7 @@ pub(crate) fn program(namespace: &Namespace, interface: &str) -> Result<Option<u
 /// What Prometheus is told.
 pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     namespace.enter(|| {
-        let mut stream = TcpStream::connect("127.0.0.1:9470")?;
+        let mut stream = TcpStream::connect(METRICS)?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -129,13 +132,13 @@ pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     })
 }
 
-/// Fails unless that line is among the metrics.
+/// Fails unless that line comes to be among the metrics, which are told anew once a second.
 #[track_caller]
 pub(crate) fn assert_metric(namespace: &Namespace, line: &str) -> Result<()> {
-    let metrics = metrics(namespace)?;
-    ensure!(
-        metrics.lines().any(|got| got == line),
-        "{line} is not in\n{metrics}"
-    );
-    Ok(())
+    let mut told = String::new();
+    wait_for(|| {
+        told = metrics(namespace)?;
+        Ok(told.lines().any(|got| got == line))
+    })
+    .with_context(|| format!("{line} is not in\n{told}"))
 }

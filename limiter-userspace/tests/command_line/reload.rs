@@ -297,12 +297,13 @@ fn interfaces_are_added_and_removed() -> Result<()> {
     ensure!(has_program("extra0")? && !has_program("server0")?);
     reload(&limiter, &on("extra0, extra1"))?;
     ensure!(has_program("extra0")? && has_program("extra1")?);
-    let metrics = metrics(&pair.server)?;
-    ensure!(!metrics.contains(r#"interface="server0""#), "{metrics}");
-    ensure!(
-        !metrics.contains(r#"reason="within_limits"} 3"#),
-        "{metrics}"
-    );
+    let mut told = String::new();
+    wait_for(|| {
+        told = metrics(&pair.server)?;
+        Ok(!told.contains(r#"interface="server0""#) && told.contains(r#"interface="extra1""#))
+    })
+    .with_context(|| told.clone())?;
+    ensure!(!told.contains(r#"reason="within_limits"} 3"#), "{told}");
     Ok(())
 }
 

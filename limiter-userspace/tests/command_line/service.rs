@@ -24,16 +24,25 @@ use crate::{
 };
 
 /// Where the service manager would listen.
-struct Manager(UnixDatagram);
+pub(crate) struct Manager(UnixDatagram);
 
 impl Manager {
-    fn new(scene: &Scene) -> Result<Self> {
+    pub(crate) fn new(scene: &Scene) -> Result<Self> {
         let socket = UnixDatagram::bind(scene.path("notify"))?;
-        socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+        socket.set_read_timeout(Some(Duration::from_mins(1)))?;
         Ok(Self(socket))
     }
 
-    fn next(&self) -> Result<String> {
+    /// Forgets what it was told since the last look; returns how much that was.
+    pub(crate) fn forget(&self) -> Result<usize> {
+        self.0.set_nonblocking(true)?;
+        let told = (0..).take_while(|_| self.0.recv(&mut [0; 1024]).is_ok());
+        let told = told.count();
+        self.0.set_nonblocking(false)?;
+        Ok(told)
+    }
+
+    pub(crate) fn next(&self) -> Result<String> {
         let mut buffer = [0; 1024];
         let length = self.0.recv(&mut buffer).context("nothing is told")?;
         Ok(text(&buffer[..length])?.to_owned())

@@ -14,7 +14,7 @@ use crate::{
 
 /// A limit of 1000 packets a second in all, which itself is not reached by less than 100 000, with a
 /// sieve of two lists: whoever comes twice leaves the entry list.
-const CONFIGURATION: &str = "\
+pub(crate) const CONFIGURATION: &str = "\
 limits:
   All: {id: total, cost: packets, burst: 100000, count: 1000, period: 1s, ip-rep: main}
 ip-rep:
@@ -31,12 +31,12 @@ fn frame(source: &str) -> Result<Vec<u8>> {
 
 /// Has the busy one send twice as much as the limit lets pass for so long, and calls `meanwhile`
 /// once there is pressure.
-fn flood(pinned: &Pinned, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(crate) fn flood(pinned: &Pinned, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
     let sender = RawSender::new(&pinned.pair.client, CLIENT_INTERFACE)?;
     let progress = sender.progress();
     let frames = [frame(BUSY)?];
     let rate = NonZeroU32::new(2000).context("a rate")?;
-    let load = Load::steady(rate, Duration::from_secs(20));
+    let load = Load::steady(rate, Duration::from_mins(2));
     thread::scope(|scope| {
         let sending = scope.spawn(move || sender.send(load, &frames));
         let done = wait_for(|| Ok(pressure(pinned)? == json!(2))).and_then(|()| meanwhile());
@@ -315,7 +315,7 @@ fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
 /// The sieve of before is as it was, but counts on from where the one that was not confirmed got to.
 #[test]
 fn no_counter_of_a_sieve_goes_back_with_a_policy() -> Result<()> {
-    let pinned = Pinned::start_with(CONFIGURATION, &["-i", SERVER_INTERFACE, "--confirm", "3s"])?;
+    let pinned = Pinned::start_with(CONFIGURATION, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
     pinned.limiter.show(&["confirm"])?;
     pinned.send(BUSY, 10)?;
     pinned.reload(&CONFIGURATION.replace("size: 4", "size: 5"))?;

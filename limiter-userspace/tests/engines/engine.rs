@@ -150,7 +150,7 @@ impl Engines {
         let pressure = Pressure::new(pressure, START.saturating_add(offset_ns));
         self.reputation.sieves.set_pressure(index, pressure);
         let sieves = self.trial.reputation().sieves();
-        sieves.set_pressure(index, pressure)
+        sieves.pressures().set_pressure(index, pressure)
     }
 
     /// What both have counted of a use of a sieve.

@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    os::unix::fs::FileTypeExt as _,
+    net::Ipv4Addr,
+    os::unix::{fs::FileTypeExt as _, net::UnixStream},
     path::{Path, PathBuf},
     process::Stdio,
     thread,
@@ -20,7 +21,7 @@ use nix::{
 };
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
+use testbed::{Crowd, Limiter, Pair, PinDirectory, SERVER_INTERFACE, Sizes};
 
 use crate::{
     counters::{Counters, judged},
@@ -30,6 +31,16 @@ use crate::{
 
 /// How long a step may take to show.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where the metrics are by default.
+const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
+
+/// Who comes there.
+const CROWD: Sizes = Sizes {
+    idle: 300,
+    slow: 50,
+    busy: 10,
+};
 
 /// What may happen to a limiter.
 #[derive(Clone, Copy, Debug)]
@@ -68,10 +79,13 @@ pub(crate) enum Step {
     ReplacePinned,
     /// The state file cannot be read when a daemon starts, and can be when the next one does.
     Unreadable,
+    /// The metrics' port and the control socket are filled by others, and another configuration is
+    /// put in force meanwhile.
+    Crowd,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Reload,
         Self::ReloadBroken,
         Self::HangUp,
@@ -89,6 +103,7 @@ impl Step {
         Self::Replace,
         Self::ReplacePinned,
         Self::Unreadable,
+        Self::Crowd,
     ];
 }
 
@@ -254,6 +269,7 @@ impl Scene {
                 spare::wait_until_limited(&self.pair.server)?;
             }
             Step::Unreadable => self.unreadable()?,
+            Step::Crowd => self.crowd()?,
         }
         self.check().map(drop)
     }
@@ -340,6 +356,25 @@ impl Scene {
         self.limiter.restart()?;
         ensure!(self.limiter.status()?["daemon"]["state"]["error"].is_null());
         Ok(())
+    }
+
+    /// All goes on among others who want the daemon to themselves.
+    fn crowd(&mut self) -> Result<()> {
+        let crowd = Crowd::gather(&self.pair.server, METRICS.into(), CROWD);
+        let silent = (0..100).map(|_| UnixStream::connect(self.limiter.socket()));
+        let silent: Vec<_> = silent.collect::<Result<_, _>>()?;
+        let deadline = Instant::now() + PATIENCE;
+        while crowd.arrived() < CROWD.idle + CROWD.slow || crowd.answers() == 0 {
+            ensure!(Instant::now() < deadline, "the crowd is kept waiting");
+            self.check()?;
+        }
+        let generation = self.generation()?;
+        self.reconfigure()?;
+        self.limiter.show(&["reload"])?;
+        ensure!(self.generation()? == generation + 1);
+        self.check()?;
+        drop(silent);
+        crowd.disperse()
     }
 
     fn shut_out(&mut self) -> Result<()> {
@@ -457,5 +492,5 @@ fn arguments<'a>(pin: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         "--mode",
         "native",
     ];
-    [&interface[..], &["--metrics", "off", pin], more].concat()
+    [&interface[..], &[pin], more].concat()
 }

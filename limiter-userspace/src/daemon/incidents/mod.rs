@@ -8,10 +8,11 @@ mod event;
 mod lines;
 mod tracker;
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use limiter_common::limit::LimitId;
-use tracing::warn;
+use tokio::task::spawn_blocking;
+use tracing::{error, warn};
 
 use self::{event::Event, tracker::Incidents};
 use super::{
@@ -33,25 +34,37 @@ const PAUSE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 100;
 
 /// Logs incidents, forever.
-pub(super) async fn watch(daemon: &Daemon, quiet: Duration) -> Infallible {
+pub(super) async fn watch(daemon: &Arc<Daemon>, quiet: Duration) -> Infallible {
     let mut incidents = Incidents::new(quiet, monotonic_now());
     loop {
-        let begun = cpu_time();
-        let pause = match look(daemon, &mut incidents) {
-            Ok(events) => {
-                let datapath = daemon.datapath();
-                for event in events {
-                    event.log(&datapath.manifest().policy);
-                }
-                pause_after(cpu_time().saturating_sub(begun), SHARE, PAUSE)
-            }
-            Err(error) => {
-                warn!("cannot tell who is dropped: {error}");
-                LONGEST_PAUSE
-            }
-        };
+        let looking = Arc::clone(daemon);
+        let looked = spawn_blocking(move || round(&looking, incidents));
+        let pause;
+        (incidents, pause) = looked.await.unwrap_or_else(|error| {
+            error!("telling who is dropped has failed, and begins anew: {error}");
+            (Incidents::new(quiet, monotonic_now()), LONGEST_PAUSE)
+        });
         tokio::time::sleep(pause).await;
     }
+}
+
+/// Looks once; returns also how long to wait.
+fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
+    let begun = cpu_time();
+    let pause = match look(daemon, &mut incidents) {
+        Ok(events) => {
+            let datapath = daemon.datapath();
+            for event in events {
+                event.log(&datapath.manifest().policy);
+            }
+            pause_after(cpu_time().saturating_sub(begun), SHARE, PAUSE)
+        }
+        Err(error) => {
+            warn!("cannot tell who is dropped: {error}");
+            LONGEST_PAUSE
+        }
+    };
+    (incidents, pause)
 }
 
 fn look(daemon: &Daemon, incidents: &mut Incidents) -> Result<Vec<Event>, DatapathError> {

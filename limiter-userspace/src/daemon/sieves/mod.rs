@@ -4,6 +4,6 @@ mod pressure;
 mod tell;
 
 pub(super) use self::{
-    pressure::{Pressures, keep},
+    pressure::{PressureThread, Pressures},
     tell::{brief, explain, list},
 };

@@ -1,104 +1,198 @@
-//! Measures the pressure of each use of a sieve, and has the datapath know it.
+//! Measures the pressure of each use of a sieve, and has the kernel know it: on a thread that does
+//! nothing else, with maps of its own. Whatever the rest of the daemon waits for, sieves go on.
 
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
-    sync::{Mutex, MutexGuard, PoisonError},
+    io, mem,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
 };
 
+use aya::util::nr_cpus;
 use limiter_common::sieve::Pressure;
-use tokio::{sync::Notify, time::sleep};
 use tracing::{info, warn};
 
 use crate::{
-    daemon::Daemon,
-    datapath::{Datapath, DatapathError, monotonic_now},
+    daemon::pulse::{BEAT, Pulses},
+    datapath::{Datapath, DatapathError, PressureMaps, monotonic_now},
     reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
 };
 
-/// The pressures as they were measured last.
+/// What the thread and the rest of the daemon tell each other.
 #[derive(Default)]
 pub(in crate::daemon) struct Pressures {
-    /// Another policy is in force.
-    changed: Notify,
-    measured: Mutex<Vec<Measured>>,
+    shared: Mutex<Shared>,
+    /// There is something else to do.
+    changed: Condvar,
+}
+
+/// Nobody holds it for longer than it takes to put something there or to take it.
+#[derive(Default)]
+struct Shared {
+    is_over: bool,
+    /// What is in force.
+    followed: Followed,
+    /// What is to be measured from now on, where that is news.
+    next: Option<Keeper>,
+    /// As it was measured last.
+    measured: Vec<Measured>,
+}
+
+/// A policy over its maps.
+#[derive(Default)]
+struct Followed {
+    generation: u64,
+    maps: Option<Arc<PressureMaps>>,
 }
 
 impl Pressures {
-    /// There may be other sieves, or some where there were none.
-    pub(in crate::daemon) fn policy_changed(&self) {
-        self.changed.notify_one();
+    /// Has the policy that is in force be measured from now on. To be called after each change.
+    pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
+        let manifest = datapath.manifest();
+        let maps = datapath.reputation();
+        let followed = Followed {
+            generation: manifest.generation,
+            maps: maps.map(|maps| Arc::clone(maps.sieves().pressures())),
+        };
+        let mut shared = self.locked();
+        if !followed.is(&shared.followed) {
+            shared.next = Some(Keeper {
+                gauge: Gauge::new(&manifest.policy),
+                maps: followed.maps.clone(),
+                ..Keeper::default()
+            });
+            shared.followed = followed;
+            self.changed.notify_one();
+        }
     }
 
     /// What was measured last; empty where nothing is.
     pub(in crate::daemon) fn measured(&self) -> Vec<Measured> {
-        self.locked().clone()
+        self.locked().measured.clone()
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<Measured>> {
-        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Keeps the pressures up to date, forever. Where no sieve is used it sleeps until one is.
-pub(in crate::daemon) async fn keep(daemon: &Daemon) -> Infallible {
-    loop {
-        let mut keeper = Keeper::new(&daemon.datapath());
-        if keeper.gauge.is_idle() {
-            daemon.pressures.locked().clear();
-            daemon.pressures.changed.notified().await;
-            continue;
+impl Followed {
+    fn is(&self, other: &Self) -> bool {
+        let same_maps = match (&self.maps, &other.maps) {
+            (Some(own), Some(others)) => Arc::ptr_eq(own, others),
+            (None, None) => true,
+            _ => false,
+        };
+        self.generation == other.generation && same_maps
+    }
+}
+
+/// The thread that measures. It ends when this is dropped.
+pub(in crate::daemon) struct PressureThread {
+    pressures: Arc<Pressures>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PressureThread {
+    pub(in crate::daemon) fn start(
+        pressures: &Arc<Pressures>,
+        pulses: &Arc<Pulses>,
+    ) -> io::Result<Self> {
+        let pressures = Arc::clone(pressures);
+        let thread = {
+            let (pressures, pulses) = (Arc::clone(&pressures), Arc::clone(pulses));
+            let thread = thread::Builder::new().name("pressure".to_owned());
+            thread.spawn(move || {
+                keep(&pressures, &pulses);
+                pulses.pressure.end();
+            })?
+        };
+        Ok(Self {
+            pressures,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for PressureThread {
+    fn drop(&mut self) {
+        self.pressures.locked().is_over = true;
+        self.pressures.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with is on stderr.
+            let _ = thread.join();
         }
-        let mut works = true;
-        while keeper.generation == daemon.datapath().manifest().generation {
-            let looked = keeper.look(&daemon.datapath());
-            match (looked, works) {
-                (Ok(measured), was_working) => {
-                    if !was_working {
-                        info!("the pressure of sieves is measured again");
-                    }
-                    *daemon.pressures.locked() = measured;
-                    works = true;
-                }
-                (Err(error), true) => {
-                    warn!(
-                        "the pressure of sieves cannot be measured: {error}; they reject nobody \
-                         until it can"
-                    );
-                    daemon.pressures.locked().clear();
-                    works = false;
-                }
-                (Err(_), false) => {}
-            }
-            sleep(EVERY).await;
+    }
+}
+
+/// Keeps the pressures up to date until it is over.
+fn keep(pressures: &Pressures, pulses: &Pulses) {
+    // Later there may be no descriptor to be had: each thread looks once how many CPUs there are.
+    let _ = nr_cpus();
+    let mut keeper = Keeper::default();
+    loop {
+        pulses.pressure.beat();
+        let pause = if keeper.gauge.is_idle() { BEAT } else { EVERY };
+        let nothing_new = |shared: &mut Shared| shared.next.is_none() && !shared.is_over;
+        let waited = pressures
+            .changed
+            .wait_timeout_while(pressures.locked(), pause, nothing_new);
+        let (mut shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if shared.is_over {
+            return;
+        }
+        if let Some(next) = shared.next.take() {
+            shared.measured.clear();
+            keeper = next;
+        }
+        drop(shared);
+        let measured = keeper.look();
+        let mut shared = pressures.locked();
+        // Of a policy that is not in force any more nobody wants to know.
+        if shared.next.is_none() {
+            shared.measured = measured;
         }
     }
 }
 
 /// Measures for one policy.
+#[derive(Default)]
 struct Keeper {
-    generation: u64,
     gauge: Gauge,
-    /// What the datapath has been told, by index.
+    /// `None`: no program runs yet.
+    maps: Option<Arc<PressureMaps>>,
+    /// What the kernel has been told, by index.
     told: BTreeMap<u32, Pressure>,
+    fails: bool,
 }
 
 impl Keeper {
-    fn new(datapath: &Datapath) -> Self {
-        let manifest = datapath.manifest();
-        Self {
-            generation: manifest.generation,
-            gauge: Gauge::new(&manifest.policy),
-            told: BTreeMap::new(),
+    /// Measures once; says in the log when that has become possible or impossible.
+    fn look(&mut self) -> Vec<Measured> {
+        match self.try_look() {
+            Ok(measured) => {
+                if mem::take(&mut self.fails) {
+                    info!("the pressure of sieves is measured again");
+                }
+                measured
+            }
+            Err(error) => {
+                if !mem::replace(&mut self.fails, true) {
+                    warn!(
+                        "the pressure of sieves cannot be measured: {error}; they reject nobody \
+                         until it can"
+                    );
+                }
+                Vec::new()
+            }
         }
     }
 
-    /// Measures once, and tells the datapath of each pressure, and once where there is none any more.
-    fn look(&mut self, datapath: &Datapath) -> Result<Vec<Measured>, DatapathError> {
-        let Some(reputation) = datapath.reputation() else {
+    /// Measures once, and tells the kernel of each pressure, and once where there is none any more.
+    fn try_look(&mut self) -> Result<Vec<Measured>, DatapathError> {
+        let Some(maps) = &self.maps else {
             return Ok(Vec::new());
         };
-        let maps = reputation.sieves();
         let now_ns = monotonic_now();
         let measured = self.gauge.measure(now_ns, |index| maps.traffic(index))?;
         for one in &measured {

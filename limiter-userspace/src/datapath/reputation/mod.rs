@@ -10,7 +10,10 @@ use aya::{
 };
 use limiter_common::ban::Filter;
 
-pub use self::{bans::BanMaps, sieves::SieveMaps};
+pub use self::{
+    bans::BanMaps,
+    sieves::{PressureMaps, SieveMaps},
+};
 use super::{DatapathError, Settings, named::NamedMaps};
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};

@@ -62,7 +62,7 @@ impl Engine for KernelEngine {
 
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {
         let sieves = self.trial.reputation().sieves();
-        Ok(sieves.set_pressure(index, pressure)?)
+        Ok(sieves.pressures().set_pressure(index, pressure)?)
     }
 
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError> {

@@ -23,8 +23,8 @@ use crate::policy::{Percentage, Policy, SieveUse};
 /// rejected for long.
 pub const HOLDS_NS: u64 = 1_000_000_000;
 
-/// Measures the pressure of every use of a sieve in a policy.
-#[derive(Clone, Debug)]
+/// Measures the pressure of every use of a sieve in a policy; by default, of one without sieves.
+#[derive(Clone, Debug, Default)]
 pub struct Gauge {
     uses: Vec<Use>,
     meters: BTreeMap<Counter, Meter>,

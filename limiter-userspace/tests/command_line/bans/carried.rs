@@ -99,7 +99,7 @@ fn a_policy_that_is_reverted_leaves_them_as_they_are() -> Result<()> {
         succeed(pinned.with_pins("ban").args([CLIENT, LIFTED, "fd78::/64"]))?;
         ensure!(pinned.limiter.terminate()?.success());
         pinned.limiter.configure(&room_for(4096))?;
-        pinned.restart_with(&["--confirm", if killed { "60s" } else { "2s" }])?;
+        pinned.restart_with(&["--confirm", if killed { "60s" } else { "8s" }])?;
         succeed(pinned.with_pins("ban").arg(NEIGHBOUR))?;
         succeed(pinned.with_pins("unban").args([LIFTED, "fd78::/64"]))?;
         if killed {

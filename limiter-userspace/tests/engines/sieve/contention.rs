@@ -45,7 +45,10 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         let reputation = instance.take_reputation(settings)?;
         let index = pressure_of_limit(LimitId(20));
         let always = Pressure::new(2, u64::MAX);
-        reputation.sieves().set_pressure(index, always)?;
+        reputation
+            .sieves()
+            .pressures()
+            .set_pressure(index, always)?;
 
         let instance = &instance;
         let hammer = |seed: u32| {

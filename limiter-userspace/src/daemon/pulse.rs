@@ -1,0 +1,88 @@
+//! Signs of life of the daemon's threads: a service manager is not to be told that all is well where
+//! one of them hangs.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use crate::datapath::monotonic_now;
+
+/// How often a thread gives a sign of life at least, as long as it works.
+pub const BEAT: Duration = Duration::from_secs(1);
+
+/// After how long without one it is taken to hang: it may have to wait for the kernel's verifier,
+/// or for a network card that is set up anew.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// When a thread was last alive.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    /// Of the monotonic clock; 0: the thread does not run.
+    beaten_ns: AtomicU64,
+}
+
+impl Pulse {
+    /// The thread lives.
+    pub fn beat(&self) {
+        self.beaten_ns.store(monotonic_now(), Ordering::Relaxed);
+    }
+
+    /// The thread has ended, as it should.
+    pub fn end(&self) {
+        self.beaten_ns.store(0, Ordering::Relaxed);
+    }
+
+    fn is_late(&self, now_ns: u64) -> bool {
+        let beaten_ns = self.beaten_ns.load(Ordering::Relaxed);
+        let silent = Duration::from_nanos(now_ns.saturating_sub(beaten_ns));
+        beaten_ns != 0 && silent > PATIENCE
+    }
+}
+
+/// The threads beside the one that answers.
+#[derive(Debug, Default)]
+pub struct Pulses {
+    /// Measures the pressure of sieves.
+    pub pressure: Pulse,
+    /// Reverts what is not confirmed.
+    pub confirmation: Pulse,
+    /// Serves the metrics.
+    pub metrics: Pulse,
+}
+
+impl Pulses {
+    /// What the threads do that seem to hang.
+    pub(super) fn late(&self) -> Vec<&'static str> {
+        let now_ns = monotonic_now();
+        let threads = [
+            ("measures the pressure of sieves", &self.pressure),
+            ("reverts unconfirmed policies", &self.confirmation),
+            ("serves the metrics", &self.metrics),
+        ];
+        let late = threads
+            .into_iter()
+            .filter(|(_, pulse)| pulse.is_late(now_ns));
+        late.map(|(what, _)| what).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_silent_for_too_long_is_late() {
+        let pulse = Pulse::default();
+        let late_at = |after: Duration| {
+            let beaten_ns = pulse.beaten_ns.load(Ordering::Relaxed);
+            pulse.is_late(beaten_ns + u64::try_from(after.as_nanos()).unwrap())
+        };
+        assert!(!late_at(Duration::from_hours(1)), "it has not begun");
+        pulse.beat();
+        assert!(!late_at(PATIENCE));
+        assert!(late_at(PATIENCE + Duration::from_nanos(1)));
+        pulse.end();
+        assert!(!late_at(Duration::from_hours(1)), "it has ended");
+    }
+}

@@ -1,0 +1,114 @@
+//! The HTTP server. Nobody is trusted: a connection has one request, with a head of a few kilobytes
+//! and without a body, and has to end soon, whatever its other end does.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Bytes,
+    header::{ALLOW, CONTENT_TYPE, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::{interval, timeout},
+};
+use tracing::debug;
+
+use super::scrape::Scrapes;
+use crate::{
+    connections::Connections,
+    daemon::pulse::{BEAT, Pulse},
+};
+
+/// The media type of the text format that is served.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The most connections at once.
+const MOST: usize = 64;
+
+/// How long a client may take to state its request.
+const TO_ASK: Duration = Duration::from_secs(5);
+
+/// How long a connection may last.
+const TO_END: Duration = Duration::from_secs(30);
+
+/// The largest head of a request, in bytes, and the most header fields.
+const MAX_HEAD: usize = 8 << 10;
+const MAX_FIELDS: usize = 64;
+
+/// Serves, forever.
+pub(super) async fn serve(
+    listener: TcpListener,
+    scrapes: Arc<Scrapes>,
+    pulse: &Pulse,
+) -> Infallible {
+    let mut connections = Connections::new(MOST);
+    let mut beats = interval(BEAT);
+    loop {
+        tokio::select! {
+            _ = beats.tick() => pulse.beat(),
+            stream = connections.accept(async || listener.accept().await) => {
+                connections.serve(converse(stream, Arc::clone(&scrapes))).await;
+            }
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, scrapes: Arc<Scrapes>) {
+    let service = service_fn(move |request| {
+        let response = answer(&request, &scrapes);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(TO_ASK)
+        .keep_alive(false)
+        .max_header_size(MAX_HEAD)
+        .max_buf_size(2 * MAX_HEAD)
+        .max_headers(MAX_FIELDS)
+        .serve_connection(TokioIo::new(stream), service);
+    match timeout(TO_END, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!("metrics connection: {error}"),
+        Err(_) => debug!("metrics connection: it has lasted for {TO_END:?}"),
+    }
+}
+
+fn answer<B>(request: &Request<B>, scrapes: &Scrapes) -> Response<Full<Bytes>> {
+    if request.uri().path() != "/metrics" {
+        return plain(StatusCode::NOT_FOUND, "the metrics are at /metrics\n");
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "use GET\n");
+        let headers = response.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    match scrapes.text() {
+        Ok(text) => response(StatusCode::OK, OPEN_METRICS, text),
+        Err(_) => plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the counters could not be read\n",
+        ),
+    }
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    response(
+        status,
+        "text/plain; charset=utf-8",
+        Bytes::from_static(text.as_bytes()),
+    )
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,150 @@
+//! Whoever may write a feed, and does strange things with it.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::fd::AsRawFd as _,
+    os::unix::fs::{PermissionsExt as _, chown},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::{sys::stat::Mode, unistd::mkfifo};
+use tempfile::TempDir;
+
+use super::{PATIENCE, assert_answers, without_a_lapse};
+use crate::{
+    pinned::Pinned,
+    sieve::{self, flood},
+    wait_for,
+};
+
+/// Which signal tells of a lease that is asked back: linux/fcntl.h.
+const F_SETSIG: libc::c_int = 10;
+
+/// The user that nothing belongs to.
+const NOBODY: u32 = 65_534;
+
+/// A daemon with a feed in somebody else's directory.
+struct Feeding {
+    pinned: Pinned,
+    directory: TempDir,
+}
+
+impl Feeding {
+    fn start() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        chown(directory.path(), Some(NOBODY), Some(NOBODY))?;
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
+        fs::write(directory.path().join("feed"), "192.0.2.1\n")?;
+        let configuration = format!(
+            "lists: [{{name: theirs, file: {}}}]\nblock: theirs\n{}",
+            directory.path().join("feed").display(),
+            sieve::CONFIGURATION
+        );
+        Ok(Self {
+            pinned: Pinned::start(&configuration)?,
+            directory,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn is_blocked(&self, address: &str) -> Result<bool> {
+        let explanation = self.pinned.limiter.explain(address)?;
+        Ok(explanation["lists"]["standing"]["blocked"] == "all")
+    }
+
+    /// Why what the feed held before is kept; `None`: it is not.
+    fn kept_old(&self) -> Result<Option<String>> {
+        let lists = self.pinned.limiter.show(&["lists", "--json"])?;
+        let lists: serde_json::Value = serde_json::from_str(&lists)?;
+        Ok(lists[0]["files"][0]["kept_old"].as_str().map(str::to_owned))
+    }
+}
+
+/// Writes a feed, and keeps whoever wants to read it waiting, as its owner may: until the kernel
+/// ends that, three quarters of a minute later.
+fn write_and_lease(path: &Path, text: &str) -> Result<File> {
+    fs::write(path, text)?;
+    let file = File::options().write(true).open(path)?;
+    for (command, argument) in [
+        // Not SIGIO, which would end this process: a signal that is ignored.
+        (F_SETSIG, libc::SIGURG),
+        (libc::F_SETLEASE, libc::F_WRLCK),
+    ] {
+        // SAFETY: both commands take a number.
+        if unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } != 0 {
+            return Err(io::Error::last_os_error()).context("there is no lease to be had");
+        }
+    }
+    Ok(file)
+}
+
+#[test]
+fn feeds_that_would_keep_their_reader_waiting() -> Result<()> {
+    let feeding = Feeding::start()?;
+    ensure!(feeding.is_blocked("192.0.2.1")?);
+
+    let lease = write_and_lease(&feeding.path("new"), "192.0.2.2\n")?;
+    fs::rename(feeding.path("new"), feeding.path("feed"))?;
+    wait_for(|| Ok(feeding.kept_old()?.is_some()))?;
+    assert_answers(&feeding.pinned)?;
+    // The operator's own reload does not wait either: the list stays as it was.
+    let begun = Instant::now();
+    feeding.pinned.limiter.show(&["reload"])?;
+    ensure!(begun.elapsed() < 2 * PATIENCE, "{:?}", begun.elapsed());
+    ensure!(feeding.is_blocked("192.0.2.1")?);
+    drop(lease);
+
+    mkfifo(&feeding.path("pipe"), Mode::from_bits_truncate(0o666))?;
+    fs::rename(feeding.path("pipe"), feeding.path("feed"))?;
+    wait_for(|| {
+        let kept_old = feeding.kept_old()?;
+        Ok(kept_old.is_some_and(|why| why.contains("is not a regular file")))
+    })?;
+    feeding.pinned.limiter.show(&["reload"])?;
+    ensure!(feeding.is_blocked("192.0.2.1")?);
+
+    fs::write(feeding.path("new"), "192.0.2.3\n")?;
+    fs::rename(feeding.path("new"), feeding.path("feed"))?;
+    wait_for(|| feeding.is_blocked("192.0.2.3"))
+}
+
+/// The kernel's queue of events overflows, and nobody misses what counts.
+#[test]
+fn a_storm_of_changes_beside_a_feed() -> Result<()> {
+    let feeding = Feeding::start()?;
+    flood(&feeding.pinned, || {
+        without_a_lapse(&feeding.pinned, || {
+            let over = AtomicBool::new(false);
+            thread::scope(|scope| {
+                let storm = scope.spawn(|| -> Result<()> {
+                    while !over.load(Ordering::Relaxed) {
+                        fs::write(feeding.path("other"), "x")?;
+                        fs::rename(feeding.path("other"), feeding.path("another"))?;
+                    }
+                    Ok(())
+                });
+                let done = || -> Result<()> {
+                    let until = Instant::now() + Duration::from_secs(3);
+                    while Instant::now() < until {
+                        assert_answers(&feeding.pinned)?;
+                    }
+                    fs::write(feeding.path("new"), "192.0.2.2\n")?;
+                    fs::rename(feeding.path("new"), feeding.path("feed"))?;
+                    wait_for(|| feeding.is_blocked("192.0.2.2"))
+                };
+                let done = done();
+                over.store(true, Ordering::Relaxed);
+                storm.join().ok().context("the storm panicked")??;
+                done
+            })
+        })
+    })
+}

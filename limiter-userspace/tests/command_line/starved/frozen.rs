@@ -1,0 +1,143 @@
+//! A thread of the daemon that hangs: the others go on, and the service manager is told nothing.
+
+use std::{fs, thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::{
+    sys::{
+        ptrace::{self, Options},
+        signal::{Signal, kill},
+        wait::{WaitPidFlag, waitpid},
+    },
+    unistd::Pid,
+};
+use testbed::SERVER_INTERFACE;
+
+use super::without_a_lapse;
+use crate::{
+    GOOD, Scene, pair,
+    pinned::{Pinned, program},
+    service::Manager,
+    sieve::{self, flood},
+    wait_for,
+};
+
+/// Longer than a pressure holds.
+const LONG: Duration = Duration::from_secs(3);
+
+/// A thread that hangs until this is dropped, by the thread that made it.
+struct Frozen(Pid);
+
+impl Frozen {
+    fn new(thread: u32) -> Result<Self> {
+        let thread = Pid::from_raw(thread.try_into()?);
+        ptrace::seize(thread, Options::empty())?;
+        let frozen = Self(thread);
+        ptrace::interrupt(thread)?;
+        waitpid(thread, Some(WaitPidFlag::__WALL))?;
+        Ok(frozen)
+    }
+
+    /// The thread of a process that has that name.
+    fn named(process: u32, name: &str) -> Result<Self> {
+        for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+            let thread = thread?;
+            if fs::read_to_string(thread.path().join("comm"))?.trim() == name {
+                let id = thread.file_name();
+                return Self::new(id.to_str().context("a number")?.parse()?);
+            }
+        }
+        anyhow::bail!("no thread is named {name}")
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // It has ended, or it goes on.
+        let _ = ptrace::detach(self.0, None);
+    }
+}
+
+#[test]
+fn sieves_go_on_while_the_daemon_hangs() -> Result<()> {
+    let pinned = Pinned::start(sieve::CONFIGURATION)?;
+    flood(&pinned, || {
+        without_a_lapse(&pinned, || {
+            let _main = Frozen::new(pinned.limiter.id())?;
+            thread::sleep(LONG);
+            Ok(())
+        })
+    })
+}
+
+#[test]
+fn what_is_not_confirmed_is_reverted_while_the_daemon_hangs() -> Result<()> {
+    let pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
+    pinned.limiter.show(&["confirm"])?;
+    let before = program(&pinned.pair.server, SERVER_INTERFACE)?;
+    pinned.reload("limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1h}}\n")?;
+    let now = || program(&pinned.pair.server, SERVER_INTERFACE);
+    ensure!(now()? != before, "{before:?} is still there");
+    {
+        let _main = Frozen::new(pinned.limiter.id())?;
+        wait_for(|| Ok(now()? == before))?;
+    }
+    let status = pinned.limiter.status()?;
+    assert_eq!(status["limits"]["PacketsPerIPAddress"]["mode"], "enforce");
+    assert_eq!(status["daemon"]["reloads"]["failed"], 1);
+    Ok(())
+}
+
+#[test]
+fn a_first_policy_that_is_not_confirmed_goes_while_the_daemon_hangs() -> Result<()> {
+    let mut pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
+    {
+        let _main = Frozen::new(pinned.limiter.id())?;
+        wait_for(|| Ok(program(&pinned.pair.server, SERVER_INTERFACE)?.is_none()))?;
+    }
+    assert_eq!(pinned.limiter.wait()?.code(), Some(1));
+    pinned.assert_detached()?;
+    let log = pinned.limiter.log()?;
+    ensure!(
+        log.contains("ERROR the policy was not confirmed") || log.contains("not confirmed in time"),
+        "{log}"
+    );
+    Ok(())
+}
+
+/// The watchdog would have the daemon started again.
+#[test]
+fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let manager = Manager::new(&scene)?;
+    let log = fs::File::create(scene.path("log"))?;
+    let mut child = scene
+        .run(&pair.server, &["-i", SERVER_INTERFACE])
+        .env("NOTIFY_SOCKET", scene.path("notify"))
+        .env("WATCHDOG_USEC", "400000")
+        .stderr(log)
+        .spawn()?;
+    ensure!(manager.next()?.starts_with("READY=1"));
+    for thread in ["pressure", "confirmation"] {
+        {
+            let _thread = Frozen::named(child.id(), thread)?;
+            let told = || fs::read_to_string(scene.path("log"));
+            let count = told()?.matches(" hangs\n").count();
+            // It is read on meanwhile: the daemon would wait for room otherwise.
+            wait_for(|| {
+                manager.forget()?;
+                Ok(told()?.matches(" hangs\n").count() > count)
+            })
+            .with_context(|| format!("{thread}: {:?}", told()))?;
+            thread::sleep(LONG);
+            ensure!(
+                manager.forget()? == 0,
+                "the watchdog is told that all is well"
+            );
+        }
+        assert_eq!(manager.next()?, "WATCHDOG=1\n");
+    }
+    kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM)?;
+    ensure!(child.wait()?.success());
+    Ok(())
+}

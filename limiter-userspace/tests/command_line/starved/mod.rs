@@ -1,0 +1,122 @@
+//! Nobody holds the daemon up: not who fills the metrics' port or the control socket, not who stops
+//! reading its log or its answers, and no part of it another.
+
+mod answers;
+mod crowd;
+mod feeds;
+mod frozen;
+mod log;
+mod requests;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    net::TcpStream,
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use aya::maps::{Array, Map, MapData};
+use testbed::monotonic_ns;
+
+use crate::{
+    pinned::{METRICS, Pinned},
+    succeed,
+};
+
+/// How long a question may wait: then the command gives up. A user expects a fifth of a second, but a
+/// machine that compiles beside the test does not keep to that.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the kernel is told of pressures, watched from outside.
+struct Pressures(Array<MapData, [u64; 2]>);
+
+impl Pressures {
+    fn pinned(pinned: &Pinned) -> Result<Self> {
+        let files = pinned.pins.files()?;
+        let mut files = files.iter();
+        let file = files.find(|file| file.ends_with("PRESSURE"));
+        let data = MapData::from_pin(file.context("the pressures are pinned")?)?;
+        Ok(Self(Map::from_map_data(data)?.try_into()?))
+    }
+
+    /// Watches until told to end; fails once a pressure that was not taken back holds no more.
+    /// Returns how often there was one.
+    fn watch(&self, goes_on: impl Fn() -> bool) -> Result<u64> {
+        let mut seen = 0;
+        while goes_on() {
+            // In this order: it is not expired because it was read late.
+            let now_ns = monotonic_ns();
+            for word in self.0.iter() {
+                let [above, until_ns] = word?;
+                if above != 0 {
+                    let late_ns = now_ns.saturating_sub(until_ns);
+                    ensure!(late_ns == 0, "a pressure has lapsed for {late_ns} ns");
+                    seen += 1;
+                }
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(seen)
+    }
+}
+
+/// Does something while pressures are watched: none may lapse, and there has to be one.
+fn without_a_lapse(pinned: &Pinned, act: impl FnOnce() -> Result<()>) -> Result<()> {
+    let pressures = Pressures::pinned(pinned)?;
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| pressures.watch(|| !over.load(Ordering::Relaxed)));
+        let done = act();
+        over.store(true, Ordering::Relaxed);
+        let seen = watch.join().ok().context("the watch panicked")??;
+        ensure!(seen > 0, "there was no pressure");
+        done
+    })
+}
+
+/// How many descriptors the daemon has open.
+fn descriptors(pinned: &Pinned) -> Result<usize> {
+    Ok(fs::read_dir(format!("/proc/{}/fd", pinned.limiter.id()))?.count())
+}
+
+/// Allows the daemon so many descriptors.
+fn allow(pinned: &Pinned, descriptors: usize) -> Result<()> {
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--pid={}", pinned.limiter.id()));
+    command.arg(format!("--nofile={descriptors}:"));
+    succeed(&mut command).map(drop)
+}
+
+/// Takes every free descriptor from the daemon, until these connections are dropped.
+fn take_descriptors(pinned: &Pinned) -> Result<Vec<TcpStream>> {
+    let mut open = BTreeSet::new();
+    for descriptor in fs::read_dir(format!("/proc/{}/fd", pinned.limiter.id()))? {
+        let number = descriptor?.file_name();
+        let number = number.to_str().context("a number")?;
+        open.insert(number.parse::<usize>()?);
+    }
+    let end = open.last().map_or(0, |last| last + 1);
+    allow(pinned, end)?;
+    // Those in between, and more that wait.
+    let connections = end - open.len() + 20;
+    pinned.pair.server.enter(|| {
+        let connect = |_| Ok(TcpStream::connect(METRICS)?);
+        (0..connections).map(connect).collect()
+    })
+}
+
+/// Asks the daemon for its status, which may not take long.
+fn assert_answers(pinned: &Pinned) -> Result<()> {
+    let begun = Instant::now();
+    pinned.limiter.status()?;
+    ensure!(
+        begun.elapsed() < PATIENCE,
+        "status took {:?}",
+        begun.elapsed()
+    );
+    Ok(())
+}

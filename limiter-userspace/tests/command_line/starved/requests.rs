@@ -1,0 +1,112 @@
+//! What the metrics' server does with requests of any kind.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+
+use crate::{
+    GOOD,
+    pinned::{METRICS, Pinned},
+};
+
+/// All that is answered before the server hangs up, which it has to.
+fn converse(pinned: &Pinned, request: &[u8]) -> Result<String> {
+    pinned.pair.server.enter(|| {
+        let mut stream = TcpStream::connect(METRICS)?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        // It may have hung up before it has read everything.
+        let _ = stream.write_all(request);
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(String::from_utf8(answer)?)
+    })
+}
+
+#[test]
+fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
+    const HOST: &str = "Host: a\r\n\r\n";
+    let pinned = Pinned::start(GOOD)?;
+    let check = |request: String, first_line: &str, bodies: usize| -> Result<()> {
+        let answer = converse(&pinned, request.as_bytes())?;
+        ensure!(
+            answer.lines().next().unwrap_or_default() == first_line,
+            "{request:.80} is answered with {answer:.200}"
+        );
+        ensure!(
+            answer.matches("# EOF\n").count() == bodies,
+            "{request:.80}: {answer}"
+        );
+        Ok(())
+    };
+    check(
+        format!("GET /metrics HTTP/1.1\r\n{HOST}"),
+        "HTTP/1.1 200 OK",
+        1,
+    )?;
+    check(
+        "GET /metrics HTTP/1.0\r\n\r\n".to_owned(),
+        "HTTP/1.0 200 OK",
+        1,
+    )?;
+    check(
+        format!("GET /metrics HTTP/1.0\r\nConnection: keep-alive\r\n{HOST}"),
+        "HTTP/1.0 200 OK",
+        1,
+    )?;
+    check(
+        format!("HEAD /metrics HTTP/1.1\r\n{HOST}"),
+        "HTTP/1.1 200 OK",
+        0,
+    )?;
+    check(
+        format!("GET /metrics?x HTTP/1.1\r\n{HOST}"),
+        "HTTP/1.1 200 OK",
+        1,
+    )?;
+    check(
+        format!("GET / HTTP/1.1\r\n{HOST}"),
+        "HTTP/1.1 404 Not Found",
+        0,
+    )?;
+    check(
+        format!("POST /metrics HTTP/1.1\r\nContent-Length: 1000000000\r\n{HOST}"),
+        "HTTP/1.1 405 Method Not Allowed",
+        0,
+    )?;
+    // Pipelined.
+    check(
+        format!("GET /metrics HTTP/1.1\r\n{HOST}").repeat(100),
+        "HTTP/1.1 200 OK",
+        1,
+    )?;
+    let long = "x".repeat(1 << 20);
+    check(
+        format!("GET /metrics HTTP/1.1\r\nX: {long}\r\n{HOST}"),
+        "HTTP/1.1 431 Request Header Fields Too Large",
+        0,
+    )?;
+    check(
+        format!(
+            "GET /metrics HTTP/1.1\r\n{}{HOST}",
+            "X: x\r\n".repeat(1_000)
+        ),
+        "HTTP/1.1 431 Request Header Fields Too Large",
+        0,
+    )?;
+    check(
+        "\u{1}\u{2}\r\n\r\n".to_owned(),
+        "HTTP/1.1 400 Bad Request",
+        0,
+    )?;
+    // A head that never ends, and nothing at all.
+    check("GET /metrics HTTP/1.1\r\n".to_owned(), "", 0)?;
+    check(String::new(), "", 0)
+}

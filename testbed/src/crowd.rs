@@ -1,0 +1,233 @@
+//! Many clients of an HTTP server that mean it no good: some say nothing, some are slow, some ask
+//! all the time. They run without privilege.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::Namespace;
+
+/// The user that nothing belongs to.
+const NOBODY: libc::uid_t = 65_534;
+
+/// How long a crowd stays at most.
+const LONGEST: Duration = Duration::from_mins(5);
+
+/// How often idle and slow clients do something.
+const PACE: Duration = Duration::from_millis(50);
+
+/// How long a busy client waits before it connects again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// How long a busy client waits for the server.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// How many clients there are of each kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Those that connect, and say nothing.
+    pub idle: usize,
+    /// Those that send a byte at a time of a request that never ends; every other one sends a
+    /// request, and reads the answer a byte at a time.
+    pub slow: usize,
+    /// Those that ask for `/metrics` again as soon as they have an answer.
+    pub busy: usize,
+}
+
+/// The clients, which connect again whenever they are hung up on. They leave when this is dropped.
+#[derive(Debug)]
+pub struct Crowd {
+    state: Arc<State>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_to_leave: AtomicBool,
+    answers: AtomicU64,
+    /// How many of the others have connected at least once.
+    arrived: AtomicUsize,
+}
+
+impl Crowd {
+    /// Has the clients connect to `server` from inside `namespace`.
+    #[must_use]
+    pub fn gather(namespace: &Namespace, server: SocketAddr, sizes: Sizes) -> Self {
+        let state = Arc::new(State::default());
+        let thread = {
+            let (namespace, state) = (namespace.clone(), Arc::clone(&state));
+            thread::spawn(move || {
+                namespace.enter(|| {
+                    allow_descriptors(sizes)?;
+                    drop_privilege()?;
+                    stay(server, sizes, &state);
+                    Ok(())
+                })
+            })
+        };
+        Self {
+            state,
+            thread: Some(thread),
+        }
+    }
+
+    /// How many answers the busy ones have had.
+    #[must_use]
+    pub fn answers(&self) -> u64 {
+        self.state.answers.load(Ordering::Relaxed)
+    }
+
+    /// How many idle and slow ones have connected, each counted once.
+    #[must_use]
+    pub fn arrived(&self) -> usize {
+        self.state.arrived.load(Ordering::Relaxed)
+    }
+
+    /// Has all of them leave.
+    pub fn disperse(mut self) -> Result<()> {
+        self.state.is_to_leave.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().context("a crowd leaves once")?;
+        thread.join().ok().context("the crowd panicked")?
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.state.is_to_leave.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Each client has a descriptor of this process.
+fn allow_descriptors(sizes: Sizes) -> Result<()> {
+    let (now, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let wanted = (sizes.idle + sizes.slow + sizes.busy) as u64 + 1_024;
+    if now < wanted {
+        setrlimit(Resource::RLIMIT_NOFILE, wanted.min(most), most)
+            .context("the crowd needs more descriptors")?;
+    }
+    Ok(())
+}
+
+/// Makes this thread, and those that it starts, nobody's.
+fn drop_privilege() -> Result<()> {
+    // SAFETY: it takes numbers. The system call itself, unlike the function of that name, changes
+    // the calling thread alone: the others go on as root.
+    let changed = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
+    if changed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error()).context("cannot become nobody")
+    }
+}
+
+impl State {
+    fn goes_on(&self, deadline: Instant) -> bool {
+        !self.is_to_leave.load(Ordering::Relaxed) && Instant::now() < deadline
+    }
+}
+
+fn stay(server: SocketAddr, sizes: Sizes, state: &State) {
+    let deadline = Instant::now() + LONGEST;
+    let goes_on = || state.goes_on(deadline);
+    thread::scope(|scope| {
+        for _ in 0..sizes.busy {
+            scope.spawn(|| {
+                while goes_on() {
+                    // What comes of it is the server's affair.
+                    let _ = be_busy(server, &goes_on, &state.answers);
+                    thread::sleep(PAUSE);
+                }
+            });
+        }
+        scope.spawn(|| linger(server, sizes.idle, &goes_on, &state.arrived, |_, _| Ok(())));
+        linger(server, sizes.slow, &goes_on, &state.arrived, dawdle);
+    });
+}
+
+/// Holds connections, and does something with each of them at times; opens those again that end.
+fn linger(
+    server: SocketAddr,
+    number: usize,
+    goes_on: &impl Fn() -> bool,
+    arrived: &AtomicUsize,
+    act: impl Fn(usize, &mut TcpStream) -> io::Result<()>,
+) {
+    let mut clients: Vec<Option<TcpStream>> = Vec::new();
+    while goes_on() {
+        for (place, client) in clients.iter_mut().enumerate() {
+            if !goes_on() {
+                return;
+            }
+            let goes_well = match client {
+                Some(stream) => is_open(stream) && act(place, stream).is_ok(),
+                None => false,
+            };
+            if !goes_well {
+                *client = connect(server).ok();
+            }
+        }
+        while clients.len() < number && goes_on() {
+            clients.push(connect(server).ok());
+            arrived.fetch_add(1, Ordering::Relaxed);
+        }
+        thread::sleep(PACE);
+    }
+}
+
+fn connect(server: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+/// Whether the server has not hung up.
+fn is_open(stream: &TcpStream) -> bool {
+    match stream.peek(&mut [0]) {
+        Ok(read) => read > 0,
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+/// A byte of a request, or of an answer.
+fn dawdle(place: usize, stream: &mut TcpStream) -> io::Result<()> {
+    if place.is_multiple_of(2) {
+        return stream.write_all(b"G");
+    }
+    match stream.read(&mut [0]) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.write_all(REQUEST),
+        read => read.map(drop),
+    }
+}
+
+/// Asks again and again over one connection.
+fn be_busy(server: SocketAddr, goes_on: &impl Fn() -> bool, answers: &AtomicU64) -> io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut buffer = vec![0; 1 << 16];
+    while goes_on() {
+        stream.write_all(REQUEST)?;
+        let mut answer = Vec::new();
+        // The format's last line.
+        while !answer.ends_with(b"# EOF\n") {
+            match stream.read(&mut buffer)? {
+                0 => return Ok(()),
+                read => answer.extend_from_slice(&buffer[..read]),
+            }
+        }
+        answers.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
