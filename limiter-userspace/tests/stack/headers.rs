@@ -12,7 +12,7 @@ use crate::{
     },
     host::{Host, PORT, path},
     oracle::{
-        Fate::{self, Delivered, Malformed, Refused},
+        Fate::{self, Delivered, DependsOnKernel, Malformed, Refused},
         Row, assert_table,
     },
 };
@@ -117,7 +117,11 @@ fn ipv6_rows() -> Vec<Row> {
         Row::one("a SYN over IPv6", frame(&syn), Delivered),
         Row::one("IPv6 with padding", changed(v6(UDP, &[], &udp(false)), |f| f.resize(200, 0xff)), Delivered),
         // A socket would take it for IPv4's 10.77.0.2.
-        Row::one("from an IPv4-mapped address", from("::ffff:10.77.0.2"), Refused),
+        Row::one(
+            "from an IPv4-mapped address",
+            from("::ffff:10.77.0.2"),
+            Malformed(MalformedIpv6),
+        ),
         Row::one("from an IPv4-compatible address", from("::10.77.0.2"), Delivered),
         Row::one("from an IPv4-translated address", from("::ffff:0:10.77.0.2"), Delivered),
         Row::one("from NAT64's prefix", from("64:ff9b::10.77.0.2"), Delivered),
@@ -172,23 +176,27 @@ fn extension_rows() -> Vec<Row> {
         ),
     ];
     for kind in [0, 1, 2, 3, 4, 5, 253] {
-        // Segment routing (4) and RPL (3) take a setting.
-        let fate = if matches!(kind, 3 | 4) { Refused } else { Delivered };
+        let fate = match kind {
+            // Mobile IPv6 takes it for its own, where the kernel has it.
+            2 => DependsOnKernel,
+            // RPL and segment routing take a setting.
+            3 | 4 => Refused,
+            _ => Delivered,
+        };
         let what = format!("a routing header of type {kind} at its end");
-        let fate = if kind == 2 { Refused } else { fate };
         rows.push(one(&what, ROUTING, routing(kind, 0), fate));
         let what = format!("a routing header of type {kind} on its way");
         rows.push(one(&what, ROUTING, routing(kind, 1), Refused));
     }
-    for (what, kind) in [
-        ("encapsulating security payload", 50),
-        ("mobility", 135),
-        ("HIP", 139),
-        ("shim6", 140),
-        ("no next header", NO_NEXT),
+    // To sockets they are protocols like any other.
+    for (what, kind, fate) in [
+        ("encapsulating security payload", 50, Delivered),
+        ("mobility", 135, DependsOnKernel),
+        ("HIP", 139, Delivered),
+        ("shim6", 140, Delivered),
+        ("no next header", NO_NEXT, Delivered),
     ] {
-        // To sockets it is a protocol like any other.
-        rows.push(one(what, kind, PADDING, Delivered));
+        rows.push(one(what, kind, PADDING, fate));
     }
     rows
 }

@@ -4,6 +4,7 @@ use std::{
     fs,
     net::IpAddr,
     path::Path as FilePath,
+    slice, thread,
     time::{Duration, Instant},
 };
 
@@ -33,6 +34,9 @@ const FENCE: &str = "10.77.0.200";
 
 /// How long the last packet may take, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether the host is ready.
+const PACE: Duration = Duration::from_millis(5);
 
 /// Fragments of datagrams that never become whole are in nobody's way.
 const SETTINGS: [(&str, &str); 4] = [
@@ -73,12 +77,26 @@ impl Host {
                 .iter()
                 .try_for_each(|(setting, value)| set(setting, value))
         })?;
-        Ok(Self {
+        let mut host = Self {
             sender: RawSender::new(&pair.client, CLIENT_INTERFACE)?,
             sockets: IpSockets::new(&pair.server, PORT)?,
             rounds: 0,
             pair,
-        })
+        };
+        host.wait_for_ipv6()?;
+        Ok(host)
+    }
+
+    /// The kernel makes an IPv6 address ready some time after it was told of it.
+    fn wait_for_ipv6(&mut self) -> Result<()> {
+        let path = path(false);
+        let frame = frame(&path.packet(UDP, &path.udp((9, PORT), b"ready?")));
+        let deadline = Instant::now() + PATIENCE;
+        while self.send(slice::from_ref(&frame))?.is_empty() {
+            ensure!(Instant::now() < deadline, "IPv6 is not ready in time");
+            thread::sleep(PACE);
+        }
+        Ok(())
     }
 
     /// With VLAN interfaces, each on the one before it; `false`: the kernel knows none.
