@@ -181,7 +181,14 @@ extern "C" fn limiter_parse_pieces(context: *mut xdp_md, length: usize, facts: *
     };
     *facts = Facts::NONE;
     let start = 0;
-    match packet::parse(&Pieces { context, start, length }, facts) {
+    match packet::parse(
+        &Pieces {
+            context,
+            start,
+            length,
+        },
+        facts,
+    ) {
         Ok(()) => GOOD,
         Err(reason) => reason as u32,
     }

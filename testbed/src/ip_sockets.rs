@@ -34,10 +34,10 @@ const EVENTS: usize = 64;
 /// IPv4's header without options.
 const IPV4_HEADER: usize = 20;
 
-/// Next headers that the stack itself reads on its way to the payload: hop-by-hop options,
-/// routing, fragment, destination options. A raw socket of one of these would get packets that
-/// the stack is not done with.
-const READ_ON_THE_WAY: [u8; 4] = [0, 43, 44, 60];
+/// Next headers of IPv6 that the stack itself reads on its way to the payload: hop-by-hop options,
+/// routing, fragment, destination options; and authentication, where it knows the sender's key.
+/// A raw socket of one of these would get packets that the stack is not done with.
+const READ_ON_THE_WAY: [u8; 5] = [0, 43, 44, 51, 60];
 
 /// A packet that a socket got.
 #[derive(Clone, Debug, PartialEq, Eq)]

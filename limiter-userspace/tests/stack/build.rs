@@ -54,10 +54,6 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    pub(crate) fn is_v4(self) -> bool {
-        self.source.is_ipv4()
-    }
-
     /// A packet without options or extension headers.
     pub(crate) fn packet(self, protocol: u8, payload: &[u8]) -> Vec<u8> {
         match (self.source, self.destination) {
@@ -72,9 +68,7 @@ impl Path {
     /// A datagram of UDP, with its checksum.
     pub(crate) fn udp(self, ports: (u16, u16), data: &[u8]) -> Vec<u8> {
         let length = u16::try_from(8 + data.len()).expect("a short datagram");
-        let mut datagram: Vec<u8> = [ports.0, ports.1, length, 0]
-            .map(u16::to_be_bytes)
-            .concat();
+        let mut datagram: Vec<u8> = [ports.0, ports.1, length, 0].map(u16::to_be_bytes).concat();
         datagram.extend(data);
         self.with_checksum(UDP, datagram, 6)
     }
@@ -137,7 +131,11 @@ impl V4 {
         let length = usize::from(words) * 4 + payload.len();
         let length = u16::try_from(length).expect("a short packet");
         let mut header = vec![0x40 | words, 0];
-        header.extend([length, self.id, self.fragment].map(u16::to_be_bytes).concat());
+        header.extend(
+            [length, self.id, self.fragment]
+                .map(u16::to_be_bytes)
+                .concat(),
+        );
         header.extend([TTL, self.protocol, 0, 0]);
         header.extend([self.source.octets(), self.destination.octets()].concat());
         header.extend(&self.options);
@@ -161,7 +159,9 @@ pub(crate) fn v6(source: Ipv6Addr, destination: Ipv6Addr, next: u8, payload: &[u
 
 /// An extension header of eight bytes: what comes next, and its own six bytes.
 pub(crate) const fn extension(next: u8, body: [u8; 6]) -> [u8; 8] {
-    [next, 0, body[0], body[1], body[2], body[3], body[4], body[5]]
+    [
+        next, 0, body[0], body[1], body[2], body[3], body[4], body[5],
+    ]
 }
 
 /// Options that are padding alone, for the hop-by-hop and the destination options header.
@@ -180,7 +180,12 @@ pub(crate) fn fragment(next: u8, offset: u16, more: bool, id: u32) -> Vec<u8> {
 fn checksum(bytes: &[u8]) -> [u8; 2] {
     let sum: u32 = bytes
         .chunks(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])))
+        .map(|pair| {
+            u32::from(u16::from_be_bytes([
+                pair[0],
+                pair.get(1).copied().unwrap_or(0),
+            ]))
+        })
         .sum();
     let folded = (sum >> 16) + (sum & 0xffff);
     let folded = (folded >> 16) + (folded & 0xffff);

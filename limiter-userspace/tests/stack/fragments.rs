@@ -1,10 +1,12 @@
 //! Fragments: the stack puts them together, the limiter sees one after the other.
 
 use anyhow::Result;
-use limiter_common::reason::Reason::{MalformedIpv6, MalformedTcp, MalformedUdp};
+use limiter_common::reason::Reason::MalformedTcp;
 
 use crate::{
-    build::{FRAGMENT, HOP_BY_HOP, NO_NEXT, OPTIONS, PADDING, TCP, UDP, V4, extension, fragment, frame},
+    build::{
+        FRAGMENT, HOP_BY_HOP, NO_NEXT, OPTIONS, PADDING, TCP, UDP, V4, extension, fragment, frame,
+    },
     host::{Host, PORT, path},
     oracle::{
         Fate::{self, Delivered, Malformed, Refused},
@@ -13,7 +15,6 @@ use crate::{
 };
 
 const SYN: u8 = 2;
-const ACK: u8 = 16;
 
 /// A piece of a datagram's payload: what its own header says comes next, where it begins, in
 /// bytes, whether more follow, and its bytes.
@@ -71,13 +72,26 @@ struct Rows {
 impl Rows {
     fn v4(&mut self, what: &str, pieces: &[Piece], fate: Fate) -> &mut Row {
         self.id += 1;
-        self.rows.push(Row::new(format!("IPv4, {what}"), v4(self.id, pieces), fate));
+        self.rows
+            .push(Row::new(format!("IPv4, {what}"), v4(self.id, pieces), fate));
         self.rows.last_mut().expect("it has just come")
+    }
+
+    fn add(&mut self, is_v4: bool, what: &str, pieces: &[Piece], fate: Fate) -> &mut Row {
+        if is_v4 {
+            self.v4(what, pieces, fate)
+        } else {
+            self.v6(what, pieces, fate)
+        }
     }
 
     fn v6(&mut self, what: &str, pieces: &[Piece], fate: Fate) -> &mut Row {
         self.id += 1;
-        self.rows.push(Row::new(format!("IPv6, {what}"), v6(self.id.into(), pieces), fate));
+        self.rows.push(Row::new(
+            format!("IPv6, {what}"),
+            v6(self.id.into(), pieces),
+            fate,
+        ));
         self.rows.last_mut().expect("it has just come")
     }
 }
@@ -115,9 +129,21 @@ fn honest_rows(rows: &mut Rows) {
         &halves(&behind_options, 16, OPTIONS, OPTIONS),
         Delivered,
     );
-    rows.v6("the first half alone", &halves(&datagram(false), 32, UDP, UDP)[..1], Refused);
-    rows.v6("the second half alone", &halves(&datagram(false), 32, UDP, UDP)[1..], Refused);
-    rows.v4("the second half alone", &halves(&datagram(true), 32, UDP, UDP)[1..], Refused);
+    rows.v6(
+        "the first half alone",
+        &halves(&datagram(false), 32, UDP, UDP)[..1],
+        Refused,
+    );
+    rows.v6(
+        "the second half alone",
+        &halves(&datagram(false), 32, UDP, UDP)[1..],
+        Refused,
+    );
+    rows.v4(
+        "the second half alone",
+        &halves(&datagram(true), 32, UDP, UDP)[1..],
+        Refused,
+    );
 }
 
 /// What a later fragment says of the protocol counts in IPv4, and for nothing in IPv6.
@@ -125,8 +151,14 @@ fn lying_rows(rows: &mut Rows) {
     for (what, next) in [
         ("a later fragment that says nothing follows", NO_NEXT),
         ("a later fragment that says it is TCP", TCP),
-        ("a later fragment that says it is hop-by-hop options", HOP_BY_HOP),
-        ("a later fragment that says it is destination options", OPTIONS),
+        (
+            "a later fragment that says it is hop-by-hop options",
+            HOP_BY_HOP,
+        ),
+        (
+            "a later fragment that says it is destination options",
+            OPTIONS,
+        ),
         ("a later fragment that says it is a fragment", FRAGMENT),
         ("a later fragment that says it is ICMPv6", 58),
         ("a later fragment that says it is ESP", 50),
@@ -149,22 +181,49 @@ fn lying_rows(rows: &mut Rows) {
 fn tiny_rows(rows: &mut Rows) {
     let syn = |v4| path(v4).tcp((1, PORT), SYN);
     // The flags are in the second fragment.
-    rows.v4("a SYN, cut in the TCP header", &halves(&syn(true), 8, TCP, TCP), Malformed(MalformedTcp));
-    rows.v6("a SYN, cut in the TCP header", &halves(&syn(false), 8, TCP, TCP), Refused);
-    rows.v4("a SYN, cut behind the flags", &halves(&syn(true), 16, TCP, TCP), Malformed(MalformedTcp));
+    rows.v4(
+        "a SYN, cut in the TCP header",
+        &halves(&syn(true), 8, TCP, TCP),
+        Malformed(MalformedTcp),
+    );
+    rows.v6(
+        "a SYN, cut in the TCP header",
+        &halves(&syn(false), 8, TCP, TCP),
+        Refused,
+    );
+    rows.v4(
+        "a SYN, cut behind the flags",
+        &halves(&syn(true), 16, TCP, TCP),
+        Malformed(MalformedTcp),
+    );
     let long = |v4| [syn(v4), vec![0; 12]].concat();
     // IPv4 throws away what is beyond whole units, here the header's last four bytes.
     let mut pieces = halves(&long(true), 24, TCP, TCP);
     pieces[0].bytes.truncate(20);
     pieces[1] = piece(TCP, 16, false, &long(true)[16..]);
     rows.v4("a SYN, in a first fragment of 20 bytes", &pieces, Delivered);
-    rows.v4("a SYN, whole in the first fragment", &halves(&long(true), 24, TCP, TCP), Delivered);
-    rows.v6("a SYN, whole in the first fragment", &halves(&long(false), 24, TCP, TCP), Delivered);
+    rows.v4(
+        "a SYN, whole in the first fragment",
+        &halves(&long(true), 24, TCP, TCP),
+        Delivered,
+    );
+    rows.v6(
+        "a SYN, whole in the first fragment",
+        &halves(&long(false), 24, TCP, TCP),
+        Delivered,
+    );
     let options = [&extension(TCP, PADDING)[..], &syn(false)].concat();
-    rows.v6("nothing but options in the first fragment", &halves(&options, 8, OPTIONS, OPTIONS), Refused);
+    rows.v6(
+        "nothing but options in the first fragment",
+        &halves(&options, 8, OPTIONS, OPTIONS),
+        Refused,
+    );
     let long_options = [&[UDP, 1, 1, 12], &[0; 12][..], &datagram(false)].concat();
-    rows.v6("options cut in the middle", &halves(&long_options, 8, OPTIONS, OPTIONS), Refused);
-    let _ = (MalformedIpv6, MalformedUdp);
+    rows.v6(
+        "options cut in the middle",
+        &halves(&long_options, 8, OPTIONS, OPTIONS),
+        Refused,
+    );
 }
 
 /// Of two fragments for the same bytes the stack keeps the one that came first, or neither.
@@ -173,20 +232,35 @@ fn overlapping_rows(rows: &mut Rows) {
         let datagram = datagram(is_v4);
         let other_ports = path(is_v4).udp((1, PORT + 1), &[b'x'; 56]);
         let [first, second] = <[_; 2]>::try_from(halves(&datagram, 32, UDP, UDP)).expect("two");
-        let other = piece(UDP, 0, true, &other_ports[..32]);
-        let mut add = |what: &str, pieces: &[Piece], fate| {
-            if is_v4 {
-                rows.v4(what, pieces, fate);
-            } else {
-                rows.v6(what, pieces, fate);
-            }
-        };
-        add("the first fragment twice", &[first.clone(), first.clone(), second.clone()], Delivered);
+        let shorter = piece(UDP, 0, true, &other_ports[..24]);
+        let pieces = [first.clone(), shorter, second.clone()];
+        rows.add(
+            is_v4,
+            "other ports from a shorter first fragment",
+            &pieces,
+            Delivered,
+        )
+        .set_decoy(1);
+        rows.add(
+            is_v4,
+            "the first fragment twice",
+            &[first.clone(), first.clone(), second.clone()],
+            Delivered,
+        );
         let larger = piece(UDP, 0, true, &other_ports[..40]);
-        add("other ports from a longer first fragment", &[first.clone(), larger, second.clone()], Refused);
+        rows.add(
+            is_v4,
+            "other ports from a longer first fragment",
+            &[first.clone(), larger, second.clone()],
+            Refused,
+        );
         let into = piece(UDP, 24, false, &datagram[24..]);
-        add("a second fragment that reaches into the first", &[first.clone(), into, second.clone()], Refused);
-        let _ = other;
+        rows.add(
+            is_v4,
+            "a second fragment that reaches into the first",
+            &[first.clone(), into, second.clone()],
+            Refused,
+        );
     }
 }
 

@@ -14,10 +14,10 @@ use nix::{
     unistd::Pid,
 };
 use testbed::{
-    CLIENT_INTERFACE, Delivery, IpSockets, Limiter, Pair, RawSender, SERVER_INTERFACE,
+    CLIENT_INTERFACE, Delivery, IpSockets, Limiter, Namespace, Pair, RawSender, SERVER_INTERFACE,
 };
 
-use crate::build::{Path, UDP, frame};
+use crate::build::{Path, Tag, UDP, frame};
 
 /// The port of UDP at which the host listens.
 pub(crate) const PORT: u16 = 7000;
@@ -99,36 +99,20 @@ impl Host {
         Ok(())
     }
 
-    /// With VLAN interfaces, each on the one before it; `false`: the kernel knows none.
-    pub(crate) fn add_vlans(&self, tags: &[(u16, u16)]) -> Result<bool> {
+    /// With VLAN interfaces, each on the one before it, named `v0` and so on; `false`: the kernel
+    /// knows none.
+    pub(crate) fn add_vlans(&self, tags: &[Tag]) -> Result<bool> {
+        let server = &self.pair.server;
         let mut below = SERVER_INTERFACE.to_owned();
-        for (number, (kind, vid)) in (0..).zip(tags) {
+        for (number, tag) in (0..).zip(tags) {
             let name = format!("v{number}");
-            let (kind, vid) = (format!("{kind:#06x}"), vid.to_string());
-            let protocol = match kind.as_str() {
-                "0x8100" => "802.1Q",
-                _ => "802.1ad",
-            };
-            let added = self.pair.server.ip(&[
-                "link", "add", "link", &below, "name", &name, "type", "vlan", "protocol", protocol,
-                "id", &vid,
-            ]);
-            if let Err(error) = added {
-                // This, and nothing else, is said where the kernel is built without them.
-                let said = format!("{error:#}");
-                ensure!(
-                    said.contains("Unknown device type") || said.contains("not supported"),
-                    error
-                );
+            if !add_vlan(server, &below, &name, *tag)? {
                 return Ok(false);
             }
-            self.pair.server.enter(|| {
+            server.enter(|| {
                 set(&format!("ipv4/conf/{name}/rp_filter"), "0")?;
                 set(&format!("ipv6/conf/{name}/accept_dad"), "0")
             })?;
-            self.pair
-                .server
-                .ip(&["link", "set", &name, "addrgenmode", "none", "up"])?;
             below = name;
         }
         Ok(true)
@@ -164,11 +148,13 @@ impl Host {
         let deadline = Instant::now() + PATIENCE;
         let mut deliveries = Vec::new();
         loop {
-            let more = self.sockets.read(deadline.saturating_duration_since(Instant::now()))?;
+            let more = self
+                .sockets
+                .read(deadline.saturating_duration_since(Instant::now()))?;
             deliveries.extend(more);
-            let whole = deliveries
-                .iter()
-                .any(|delivery| delivery.source == fence && delivery.payload.ends_with(&fence_data));
+            let whole = deliveries.iter().any(|delivery| {
+                delivery.source == fence && delivery.payload.ends_with(&fence_data)
+            });
             if whole {
                 break;
             }
@@ -182,6 +168,27 @@ impl Host {
         deliveries.retain(|delivery| delivery.source != fence);
         Ok(deliveries)
     }
+}
+
+/// Adds a VLAN interface; `false`: the kernel knows none.
+pub(crate) fn add_vlan(
+    namespace: &Namespace,
+    below: &str,
+    name: &str,
+    (kind, vid): Tag,
+) -> Result<bool> {
+    let protocol = if kind == 0x8100 { "802.1Q" } else { "802.1ad" };
+    let vid = vid.to_string();
+    let vlan = ["type", "vlan", "protocol", protocol, "id", &vid];
+    let link = ["link", "add", "link", below, "name", name];
+    if let Err(error) = namespace.ip(&[&link[..], &vlan].concat()) {
+        // This, and nothing else, is said where the kernel is built without them.
+        let said = format!("{error:#}");
+        let unknown = said.contains("Unknown device type") || said.contains("not supported");
+        return if unknown { Ok(false) } else { Err(error) };
+    }
+    namespace.ip(&["link", "set", name, "addrgenmode", "none", "up"])?;
+    Ok(true)
 }
 
 /// Keeps the thread on the CPU that it is on.

@@ -6,8 +6,11 @@
 //! has banned who sends, and no socket may get anything. Needs root.
 
 mod build;
+mod encapsulation;
 mod fragments;
 mod headers;
 mod host;
+mod limited;
 mod oracle;
+mod random;
 mod tags;

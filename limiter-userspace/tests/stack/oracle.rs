@@ -35,8 +35,8 @@ pub(crate) struct Row {
     what: String,
     frames: Vec<Vec<u8>>,
     fate: Fate,
-    /// How many frames, from the first, the stack throws away: they are no part of the packet.
-    decoys: usize,
+    /// A frame that the stack throws away: it is no part of the packet.
+    decoy: Option<usize>,
 }
 
 /// What becomes of a packet.
@@ -59,7 +59,7 @@ impl Row {
             what: what.into(),
             frames,
             fate,
-            decoys: 0,
+            decoy: None,
         }
     }
 
@@ -67,9 +67,9 @@ impl Row {
         Self::new(what, vec![frame], fate)
     }
 
-    /// The stack throws the first `decoys` frames away.
-    pub(crate) fn after_decoys(self, decoys: usize) -> Self {
-        Self { decoys, ..self }
+    /// The stack throws this frame away.
+    pub(crate) fn set_decoy(&mut self, frame: usize) {
+        self.decoy = Some(frame);
     }
 
     pub(crate) fn frames(&self) -> &[Vec<u8>] {
@@ -94,7 +94,10 @@ pub(crate) fn assert_table(host: &mut Host, rows: &[Row]) -> Result<()> {
 
 fn check(row: &Row, deliveries: &[Delivery]) -> Result<(), String> {
     let raw = |delivery: &&Delivery| delivery.socket == SocketKind::Raw;
-    let judged = &row.frames[row.decoys..];
+    let mut judged = row.frames.clone();
+    if let Some(decoy) = row.decoy {
+        judged.remove(decoy);
+    }
     match (row.fate, deliveries.iter().find(raw)) {
         (Fate::Refused, None) => Ok(()),
         (Fate::Refused, Some(delivery)) => Err(format!("the stack delivers {delivery:?}")),
@@ -102,7 +105,7 @@ fn check(row: &Row, deliveries: &[Delivery]) -> Result<(), String> {
         (_, None) => Err("the stack does not deliver it".to_owned()),
         (Fate::Delivered | Fate::DependsOnKernel, Some(_)) => deliveries
             .iter()
-            .try_for_each(|delivery| was_judged(judged, delivery)),
+            .try_for_each(|delivery| was_judged(&judged, delivery)),
         (Fate::Malformed(reason), Some(_)) => {
             let found: Vec<_> = judged.iter().map(|frame| facts(frame)).collect();
             if found.contains(&Err(reason)) {
@@ -114,14 +117,14 @@ fn check(row: &Row, deliveries: &[Delivery]) -> Result<(), String> {
     }
 }
 
-/// Whether sockets get nothing that passes the limiter as other than it is: so for frames of
-/// which nothing is known.
-pub(crate) fn assert_judged(
-    frames: &[Vec<u8>],
-    deliveries: &[Delivery],
-) -> Result<(), String> {
-    let dropped = |frame: &Vec<u8>| facts(frame).is_err_and(|reason| reason != Reason::NotIp);
-    if frames.iter().any(dropped) {
+/// Whether the limiter drops a frame whoever sends it.
+pub(crate) fn is_dropped(frame: &[u8]) -> bool {
+    facts(frame).is_err_and(|reason| reason != Reason::NotIp)
+}
+
+/// Whether the frames of a packet that the limiter does not drop were judged as what sockets got.
+pub(crate) fn assert_judged(frames: &[Vec<u8>], deliveries: &[Delivery]) -> Result<(), String> {
+    if frames.iter().any(|frame| is_dropped(frame)) {
         return Ok(());
     }
     deliveries
@@ -137,8 +140,8 @@ fn facts(frame: &[u8]) -> Result<Facts, Reason> {
 /// Whether each of a packet's frames was judged as what a socket got.
 fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
     for frame in frames {
-        let facts = facts(frame)
-            .map_err(|reason| format!("{} passes, as {delivery:?}", reason.name()))?;
+        let facts =
+            facts(frame).map_err(|reason| format!("{} passes, as {delivery:?}", reason.name()))?;
         agrees(&facts, delivery).map_err(|what| {
             format!("another {what} than the socket has: {facts:?}, {delivery:?}")
         })?;

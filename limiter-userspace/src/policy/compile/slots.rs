@@ -85,8 +85,7 @@ impl Slots {
 /// do not tell all that it matches on.
 fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
     // Only a first fragment opens a connection.
-    limit.cost != Cost::NewConnections
-        && (!guesses || limit.matching.fragments == Fragments::Count)
+    limit.cost != Cost::NewConnections && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 
 /// Whether it counts TCP segments alone, and of those only some.
