@@ -81,4 +81,12 @@ impl Frame for Bytes {
         // while the program runs; any bytes make an array.
         Some(unsafe { (address as *const [u8; N]).read_unaligned() })
     }
+
+    #[inline(always)]
+    fn without_first(&self, length: usize) -> Self {
+        Self {
+            start: self.start + length,
+            end: self.end,
+        }
+    }
 }

@@ -62,6 +62,13 @@ impl Address {
         }
     }
 
+    /// Whether it is an IPv6 address that stands for an IPv4 one (`::ffff:0:0/96`).
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_v4_mapped(&self) -> bool {
+        matches!(self.family, Family::V6) && self.high == 0 && self.low >> 32 == 0xffff
+    }
+
     /// The address with all but the first `prefix_length` bits cleared.
     #[must_use]
     #[inline(always)]
@@ -145,5 +152,13 @@ mod tests {
     fn a_mapped_address_is_not_the_ipv4_address() {
         let mapped = Address::v6([0; 8], [0, 0, 0xff, 0xff, 192, 0, 2, 1]);
         assert_ne!(mapped, Address::v4([192, 0, 2, 1]));
+        assert!(mapped.is_v4_mapped());
+        let others = [
+            Address::v4([0, 0, 0xff, 0xff]),
+            Address::v6([0; 8], [0, 0, 0, 0, 192, 0, 2, 1]),
+            Address::v6([0; 8], [0, 1, 0xff, 0xff, 192, 0, 2, 1]),
+            Address::v6([0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0xff, 0xff, 192, 0, 2, 1]),
+        ];
+        assert!(others.iter().all(|address| !address.is_v4_mapped()));
     }
 }

@@ -87,7 +87,7 @@ reasons! {
     Unlimited "unlimited" Pass
         "An IP packet that no configured limit matches.",
     NotIp "not_ip" Pass
-        "Neither IPv4 nor IPv6 (ARP, LLDP, …), or under more than two VLAN tags.",
+        "Neither IPv4 nor IPv6 (ARP, LLDP, …).",
     OverLimit "over_limit" Drop
         "A matching limit had too few tokens; no other was charged.",
     LargerThanBurst "larger_than_burst" Drop
@@ -111,11 +111,12 @@ reasons! {
     MalformedEthernet "malformed_ethernet" Malformed
         "The frame is shorter than an Ethernet header.",
     MalformedVlan "malformed_vlan" Malformed
-        "The frame ends inside a VLAN tag.",
+        "The frame ends inside a VLAN tag, or has more than eight of them.",
     MalformedIpv4 "malformed_ipv4" Malformed
         "The IPv4 header is cut short or contradicts itself or the frame's length.",
     MalformedIpv6 "malformed_ipv6" Malformed
-        "An IPv6 header is cut short or contradicts itself or the frame's length.",
+        "An IPv6 header is cut short or contradicts itself or the frame's length, or the source is an \
+         IPv4-mapped address.",
     MalformedTcp "malformed_tcp" Malformed
         "The TCP header is cut short or contradicts the packet's length.",
     MalformedUdp "malformed_udp" Malformed

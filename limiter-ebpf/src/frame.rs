@@ -14,7 +14,9 @@ use limiter_common::{
     reason::Reason,
 };
 
-/// No header that is parsed starts beyond this: the verifier wants offsets bounded.
+use crate::globals;
+
+/// No header that is parsed starts beyond this, a mask: the verifier wants offsets bounded.
 const MAX_OFFSET: usize = 0x3fff;
 
 /// In place of a reason's number: the packet is good.
@@ -107,11 +109,30 @@ impl Frame for Mapped {
         // which the kernel keeps readable while the program runs; any bytes make an array.
         Some(unsafe { (address as *const [u8; N]).read_unaligned() })
     }
+
+    #[inline(always)]
+    fn without_first(&self, length: usize) -> Self {
+        let length = length ^ unknown_zero();
+        Self {
+            start: self.start + (length & MAX_OFFSET),
+            end: self.end,
+            length: self.length - length,
+        }
+    }
+}
+
+/// 0, of which the verifier does not know that.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "BPF has 64-bit words")]
+fn unknown_zero() -> usize {
+    globals::zero() as usize
 }
 
 /// All pieces.
 struct Pieces {
     context: *mut xdp_md,
+    /// Where the frame begins in them.
+    start: usize,
     length: usize,
 }
 
@@ -128,12 +149,22 @@ impl Frame for Pieces {
     )]
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let mut bytes = [0; N];
-        let (offset, length) = (offset as u32, N as u32);
+        let (offset, length) = ((self.start + offset) as u32, N as u32);
         // SAFETY: the context is the program's own, and `bytes` has room for N bytes. The
         // helper checks the offset.
         let error =
             unsafe { bpf_xdp_load_bytes(self.context, offset, bytes.as_mut_ptr().cast(), length) };
         if error == 0 { Some(bytes) } else { None }
+    }
+
+    #[inline(always)]
+    fn without_first(&self, length: usize) -> Self {
+        let length = length ^ unknown_zero();
+        Self {
+            context: self.context,
+            start: self.start + length,
+            length: self.length - length,
+        }
     }
 }
 
@@ -149,7 +180,15 @@ extern "C" fn limiter_parse_pieces(context: *mut xdp_md, length: usize, facts: *
         return Reason::MalformedEthernet as u32;
     };
     *facts = Facts::NONE;
-    match packet::parse(&Pieces { context, length }, facts) {
+    let start = 0;
+    match packet::parse(
+        &Pieces {
+            context,
+            start,
+            length,
+        },
+        facts,
+    ) {
         Ok(()) => GOOD,
         Err(reason) => reason as u32,
     }

@@ -7,7 +7,8 @@
 //!
 //! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte
 //! ([`RawSender`] with [`Frame`]); [`UdpSink`], [`Listener`] and [`RawSink`] count what
-//! arrives, per source address. A [`Crowd`] of clients wears a server out. What a [`Load`] does is bounded in count and in time. [`capture`]
+//! arrives, per source address; [`IpSockets`] shows what the network stack delivers. A [`Crowd`] of
+//! clients wears a server out. What a [`Load`] does is bounded in count and in time. [`capture`]
 //! writes frames to files. An [`Interrupt`] leaves time to tidy up when the user wants an end.
 //!
 //! A [`Limiter`] runs in a namespace; what it pins is in a [`PinDirectory`], since BPF filesystems
@@ -22,6 +23,7 @@ mod counter;
 mod crowd;
 mod frame;
 mod interrupt;
+mod ip_sockets;
 mod limiter;
 mod link;
 mod listener;
@@ -42,6 +44,7 @@ pub use connector::{Attempts, Connector};
 pub use crowd::{Crowd, Sizes};
 pub use frame::{Frame, Tag};
 pub use interrupt::{INTERRUPTED, Interrupt};
+pub use ip_sockets::{Delivery, IpSockets, SocketKind};
 pub use limiter::Limiter;
 pub use link::{CLIENT_MAC, SERVER_MAC};
 pub use listener::Listener;

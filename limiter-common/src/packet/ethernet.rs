@@ -1,4 +1,4 @@
-//! Ethernet II with up to two VLAN tags.
+//! Ethernet II and its VLAN tags.
 
 use super::Frame;
 use crate::reason::Reason;
@@ -11,37 +11,41 @@ pub(super) enum Network {
     Ipv6,
 }
 
-const HEADER: usize = 14;
+/// How long the header is, without tags.
+pub(super) const HEADER: usize = 14;
+
 const TAG: usize = 4;
-const MAX_TAGS: u32 = 2;
+
+/// The network stack takes off any number of tags whose VLAN is 0, and one more for each VLAN
+/// interface on the way. Networks use two or three; more than these serve no one but an attacker.
+const MAX_TAGS: usize = 8;
 
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 const TYPE_8021Q: u16 = 0x8100;
 const TYPE_8021AD: u16 = 0x88a8;
-/// What switches used for the outer tag before 802.1ad.
+/// What switches used for the outer tag before 802.1ad. Linux does not take it off; a switch
+/// behind a bridge may.
 const TYPE_QINQ: u16 = 0x9100;
 
-/// The network protocol; `offset` becomes that of its header.
+/// The network protocol; `tags` becomes the length of all tags.
 #[inline(always)]
-pub(super) fn parse<F: Frame>(frame: &F, offset: &mut usize) -> Result<Network, Reason> {
+pub(super) fn parse<F: Frame>(frame: &F, tags: &mut usize) -> Result<Network, Reason> {
     let Some(_) = frame.load::<HEADER>(0) else {
         return Err(Reason::MalformedEthernet);
     };
-    *offset = HEADER;
-    let mut tags = 0;
     loop {
         // The type stands in the two bytes before whatever it is the type of.
-        let Some(kind) = frame.load::<2>(*offset - 2) else {
+        let Some(kind) = frame.load::<2>(HEADER - 2 + *tags) else {
             return Err(Reason::MalformedVlan);
         };
         match u16::from_be_bytes(kind) {
+            TYPE_8021Q | TYPE_8021AD | TYPE_QINQ if *tags == MAX_TAGS * TAG => {
+                return Err(Reason::MalformedVlan);
+            }
+            TYPE_8021Q | TYPE_8021AD | TYPE_QINQ => *tags += TAG,
             TYPE_IPV4 => return Ok(Network::Ipv4),
             TYPE_IPV6 => return Ok(Network::Ipv6),
-            TYPE_8021Q | TYPE_8021AD | TYPE_QINQ if tags < MAX_TAGS => {
-                tags += 1;
-                *offset += TAG;
-            }
             _ => return Err(Reason::NotIp),
         }
     }

@@ -1,6 +1,6 @@
 //! IPv6 (RFC 8200) and its extension headers.
 
-use super::{Facts, Frame, Payload};
+use super::{Facts, Frame, Payload, Transport};
 use crate::{address::Address, reason::Reason};
 
 const HEADER: usize = 40;
@@ -28,25 +28,29 @@ pub(super) fn parse<F: Frame>(
     let Some(start) = frame.load::<8>(offset) else {
         return Err(Reason::MalformedIpv6);
     };
-    // Reaches to the header's end, so the others are there too.
-    let Some(destination_low) = frame.load::<8>(offset + 32) else {
+    let end = offset + HEADER + usize::from(u16::from_be_bytes([start[4], start[5]]));
+    if start[0] >> 4 != 6 || end > frame.length() {
         return Err(Reason::MalformedIpv6);
-    };
+    }
     let Some(high) = frame.load::<8>(offset + 8) else {
         return Err(Reason::MalformedIpv6);
     };
     let Some(low) = frame.load::<8>(offset + 16) else {
         return Err(Reason::MalformedIpv6);
     };
-    let Some(destination_high) = frame.load::<8>(offset + 24) else {
-        return Err(Reason::MalformedIpv6);
-    };
-    let end = offset + HEADER + usize::from(u16::from_be_bytes([start[4], start[5]]));
-    if start[0] >> 4 != 6 || end > frame.length() {
+    facts.source = Address::v6(high, low);
+    // A socket for both families would take it for the IPv4 address, and so would whoever reads
+    // a log. The network stack lets it in, though nobody may send it.
+    if facts.source.is_v4_mapped() {
         return Err(Reason::MalformedIpv6);
     }
-    facts.source = Address::v6(high, low);
-    facts.set_destination(Address::v6(destination_high, destination_low));
+    let Some(high) = frame.load::<8>(offset + 24) else {
+        return Err(Reason::MalformedIpv6);
+    };
+    let Some(low) = frame.load::<8>(offset + 32) else {
+        return Err(Reason::MalformedIpv6);
+    };
+    facts.set_destination(Address::v6(high, low));
     *payload = Payload {
         protocol: start[6],
         offset: offset + HEADER,
@@ -54,19 +58,22 @@ pub(super) fn parse<F: Frame>(
         later_fragment: false,
         more_fragments: false,
     };
-    skip_extensions(frame, payload)
+    skip_extensions(frame, payload)?;
+    if payload.later_fragment {
+        facts.transport = Transport::UnknownProtocol;
+    }
+    Ok(())
 }
 
-/// Moves on to the payload behind the extension headers.
+/// Moves on to the payload behind the extension headers; in a later fragment it begins behind the
+/// fragment header.
 #[inline(always)]
 fn skip_extensions<F: Frame>(frame: &F, payload: &mut Payload) -> Result<(), Reason> {
     let mut extensions = 0;
-    while !payload.later_fragment
-        && matches!(
-            payload.protocol,
-            HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION
-        )
-    {
+    while matches!(
+        payload.protocol,
+        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION
+    ) {
         if extensions == MAX_EXTENSIONS {
             return Err(Reason::MalformedIpv6);
         }
@@ -86,11 +93,14 @@ fn skip_extensions<F: Frame>(frame: &F, payload: &mut Payload) -> Result<(), Rea
             AUTHENTICATION => (units + 2) * 4,
             _ => (units + 1) * 8,
         };
-        payload.protocol = header[0];
         payload.offset += length;
         if payload.offset > payload.end {
             return Err(Reason::MalformedIpv6);
         }
+        if payload.later_fragment {
+            return Ok(());
+        }
+        payload.protocol = header[0];
     }
     Ok(())
 }

@@ -12,12 +12,19 @@ pub use self::tcp::{FLAG_ACK, FLAG_SYN};
 pub use self::transport::{PROTOCOL_TCP, PROTOCOLS_WITH_PORTS};
 
 /// The bytes of a frame.
-pub trait Frame {
+pub trait Frame: Sized {
     /// Its length in bytes, from the Ethernet header on.
     fn length(&self) -> usize;
 
     /// `N` bytes from `offset` on; `None` where the frame is too short.
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
+
+    /// The frame without its first `length` bytes, which are there.
+    ///
+    /// The kernel's verifier shall not know how many they are: it would walk all that follows once
+    /// for each number of them.
+    #[must_use]
+    fn without_first(&self, length: usize) -> Self;
 }
 
 /// The headers of a frame: what a decision needs of it.
@@ -65,7 +72,8 @@ pub struct Facts {
     pub destination_port: u16,
     /// What is known of the transport header.
     pub transport: Transport,
-    /// The IP protocol number of what is behind the last network header.
+    /// The IP protocol number of what is behind the last network header; of a later fragment of
+    /// IPv6, where that is not known, the fragment header's own.
     pub protocol: u8,
     /// The flags of a TCP segment (RFC 9293, byte 13 of the header); else 0.
     pub tcp_flags: u8,
@@ -77,8 +85,12 @@ const _: () = assert!(size_of::<Facts>() == 24 + 3 * 8 + 8, "no padding");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Transport {
-    /// Nothing: only the first fragment of a datagram has one.
+    /// Nothing but the protocol: a later fragment of IPv4, which the network stack puts together
+    /// with those of its own protocol alone.
     Unknown,
+    /// Not even the protocol: a later fragment of IPv6. It may say whatever it likes; the network
+    /// stack believes the first fragment.
+    UnknownProtocol,
     /// It has no ports.
     Other,
     /// It has ports, and is not TCP's.
@@ -143,9 +155,15 @@ impl Facts {
 /// The reason for everything else: not IP, or malformed.
 #[inline(always)]
 pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
-    let mut payload = Payload::NONE;
     facts.length = frame.length() as u64;
-    match ethernet::parse(frame, &mut payload.offset)? {
+    let mut tags = 0;
+    let network = ethernet::parse(frame, &mut tags)?;
+    let frame = &frame.without_first(tags);
+    let mut payload = Payload {
+        offset: ethernet::HEADER,
+        ..Payload::NONE
+    };
+    match network {
         ethernet::Network::Ipv4 => ipv4::parse(frame, facts, &mut payload)?,
         ethernet::Network::Ipv6 => ipv6::parse(frame, facts, &mut payload)?,
     }

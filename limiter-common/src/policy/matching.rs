@@ -11,9 +11,6 @@ use crate::{
 pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
     let shape = tables.shape();
     let mut limits = class.applies;
-    if shape.matches_protocols == 1 {
-        limits &= mask(tables, Masks::PROTOCOLS + u32::from(facts.protocol));
-    }
     let destinations = shape.start(match facts.source.family {
         Family::V4 => Dimension::DestinationV4,
         Family::V6 => Dimension::DestinationV6,
@@ -27,13 +24,20 @@ pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
     limits & by_transport(tables, shape, facts)
 }
 
-/// The limits that the transport header leaves.
+/// The limits that the protocol and the transport header leave.
 #[inline(always)]
 fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
-    if matches!(facts.transport, Transport::Unknown) {
-        return shape.later_fragments;
+    if matches!(facts.transport, Transport::UnknownProtocol) {
+        return shape.of_any_protocol;
     }
-    let mut limits = match facts.transport {
+    let mut limits = u64::MAX;
+    if shape.matches_protocols == 1 {
+        limits = mask(tables, Masks::PROTOCOLS + u32::from(facts.protocol));
+    }
+    if matches!(facts.transport, Transport::Unknown) {
+        return limits & shape.later_fragments;
+    }
+    limits &= match facts.transport {
         Transport::Tcp if shape.matches_tcp_flags == 1 => {
             mask(tables, Masks::TCP_FLAGS + u32::from(facts.tcp_flags))
         }

@@ -69,8 +69,10 @@ pub struct Shape {
     pub without_tcp: u64,
     /// The limits that count packets without ports.
     pub without_ports: u64,
-    /// The limits that count later fragments.
+    /// The limits that count later fragments of a protocol that they count.
     pub later_fragments: u64,
+    /// The limits that count later fragments of which not even the protocol is known.
+    pub of_any_protocol: u64,
     /// Where the look-up of each dimension's values starts.
     pub starts: [Slot; Dimension::COUNT],
 }
@@ -96,6 +98,7 @@ impl Shape {
         without_tcp: 0,
         without_ports: 0,
         later_fragments: 0,
+        of_any_protocol: 0,
         starts: [Slot::UNUSED; Dimension::COUNT],
     };
 

@@ -80,7 +80,7 @@ const _: () = {
     assert!(size_of::<Slot>() == 4, "no padding");
     assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");
     assert!(size_of::<Class>() == 32, "no padding");
-    assert!(size_of::<Shape>() == 10 * 4 + 6 * 8 + 6 * 4, "no padding");
+    assert!(size_of::<Shape>() == 10 * 4 + 7 * 8 + 6 * 4, "no padding");
     assert!(size_of::<LimitTraffic>() == 48, "no padding");
     assert!(size_of::<Pressure>() == 16, "no padding");
     assert!(size_of::<Sieve>() == 4 * 8 + 8 * 4, "no padding");

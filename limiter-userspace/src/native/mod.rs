@@ -38,6 +38,10 @@ impl Frame for BytesFrame<'_> {
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         self.0.get(offset..)?.first_chunk().copied()
     }
+
+    fn without_first(&self, length: usize) -> Self {
+        Self(&self.0[length..])
+    }
 }
 
 /// A clock that stands at one time, in nanoseconds.

@@ -28,4 +28,11 @@ impl Frame for CapturedFrame<'_> {
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         self.data.get(offset..)?.first_chunk().copied()
     }
+
+    fn without_first(&self, length: usize) -> Self {
+        Self {
+            data: &self.data[length..],
+            length: self.length - length,
+        }
+    }
 }

@@ -39,17 +39,25 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     let needs_ports = !wanted.source_ports.is_empty() || !wanted.destination_ports.is_empty();
     let needs_flags = wanted.tcp_flags.is_some();
 
-    if !wanted.protocols.is_empty() && !wanted.protocols.contains(&facts.protocol)
-        || !wanted.destinations.is_empty()
-            && !wanted
-                .destinations
-                .iter()
-                .any(|prefix| prefix.contains(&destination))
+    if !wanted.destinations.is_empty()
+        && !wanted
+            .destinations
+            .iter()
+            .any(|prefix| prefix.contains(&destination))
     {
         return false;
     }
+    if facts.transport == Transport::UnknownProtocol {
+        // A later fragment of IPv6: it may belong to anything.
+        let wants_something = needs_ports || needs_flags || !wanted.protocols.is_empty();
+        return limit.cost != Cost::NewConnections
+            && (!wants_something || wanted.fragments == Fragments::Count);
+    }
+    if !wanted.protocols.is_empty() && !wanted.protocols.contains(&facts.protocol) {
+        return false;
+    }
     if facts.transport == Transport::Unknown {
-        // A later fragment: nothing but its protocol is known.
+        // A later fragment of IPv4: nothing but its protocol is known.
         return limit.cost != Cost::NewConnections
             && (!(needs_ports || needs_flags) || wanted.fragments == Fragments::Count)
             && (!wanted.protocols.is_empty() || !needs_flags || is_tcp)

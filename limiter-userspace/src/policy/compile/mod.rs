@@ -163,6 +163,7 @@ impl CompiledPolicy {
                 without_tcp: slots.without_tcp,
                 without_ports: slots.without_ports,
                 later_fragments: slots.later_fragments,
+                of_any_protocol: slots.of_any_protocol,
                 starts,
                 ..Shape::EMPTY
             },

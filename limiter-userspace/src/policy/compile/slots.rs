@@ -36,8 +36,10 @@ pub(super) struct Slots {
     pub(super) without_tcp: u64,
     /// Count packets without ports.
     pub(super) without_ports: u64,
-    /// Count later fragments.
+    /// Count later fragments of a protocol that they count.
     pub(super) later_fragments: u64,
+    /// Count later fragments of which not even the protocol is known.
+    pub(super) of_any_protocol: u64,
 }
 
 impl Slots {
@@ -53,9 +55,12 @@ impl Slots {
             without_tcp: set(|limit| !needs_tcp(limit)),
             without_ports: set(|limit| !limit.matching.needs_ports()),
             later_fragments: set(|limit| {
-                limit.cost != Cost::NewConnections
-                    && (!limit.matching.needs_transport()
-                        || limit.matching.fragments == Fragments::Count)
+                counts_later_fragments(limit, limit.matching.needs_transport())
+            }),
+            of_any_protocol: set(|limit| {
+                let matching = &limit.matching;
+                let guesses = matching.needs_transport() || !matching.protocols.is_empty();
+                counts_later_fragments(limit, guesses)
             }),
         }
     }
@@ -74,6 +79,13 @@ impl Slots {
         };
         self.on & for_family & owned & (self.with_default | for_these)
     }
+}
+
+/// Whether it counts later fragments that may belong to what it matches; it `guesses` where they
+/// do not tell all that it matches on.
+fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
+    // Only a first fragment opens a connection.
+    limit.cost != Cost::NewConnections && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 
 /// Whether it counts TCP segments alone, and of those only some.

@@ -1,0 +1,262 @@
+//! The kernel as the oracle: whatever the stack hands to a socket has been judged, by whom the
+//! socket takes for its sender and as what it is.
+
+use std::net::IpAddr;
+
+use anyhow::Result;
+use limiter_common::{
+    address::Address,
+    limit::{Cost, IdFormat, LimitId},
+    packet::{Facts, Transport, parse},
+    reason::Reason,
+    strategy::Strategy,
+};
+use limiter_userspace::{
+    native::{BytesFrame, MemoryBuckets, decide_once},
+    policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags},
+};
+use testbed::{Delivery, SocketKind};
+
+use crate::{
+    build::{TCP, UDP},
+    host::Host,
+};
+
+/// More than any packet costs.
+const PLENTY: Rate = Rate {
+    burst: 1 << 30,
+    count: 1 << 30,
+    period_ns: 1_000_000_000,
+};
+
+/// The frames of a packet, and what becomes of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    what: String,
+    frames: Vec<Vec<u8>>,
+    fate: Fate,
+    /// A frame that the stack throws away: it is no part of the packet.
+    decoy: Option<usize>,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The stack delivers it: so the limiter must have judged each of its frames.
+    Delivered,
+    /// The stack would deliver it, but the limiter drops one of its frames, as malformed.
+    Malformed(Reason),
+    /// The stack refuses it, whatever the limiter does.
+    Refused,
+    /// It depends on how the kernel was built: if the stack delivers it, the limiter must have
+    /// judged it.
+    DependsOnKernel,
+}
+
+impl Row {
+    pub(crate) fn new(what: impl Into<String>, frames: Vec<Vec<u8>>, fate: Fate) -> Self {
+        Self {
+            what: what.into(),
+            frames,
+            fate,
+            decoy: None,
+        }
+    }
+
+    pub(crate) fn one(what: impl Into<String>, frame: Vec<u8>, fate: Fate) -> Self {
+        Self::new(what, vec![frame], fate)
+    }
+
+    /// The stack throws this frame away.
+    pub(crate) fn set_decoy(&mut self, frame: usize) {
+        self.decoy = Some(frame);
+    }
+
+    pub(crate) fn frames(&self) -> &[Vec<u8>] {
+        &self.frames
+    }
+}
+
+/// Holds a table against the stack, and the limiter against what the stack delivers; every row
+/// that does not hold is told.
+#[track_caller]
+pub(crate) fn assert_table(host: &mut Host, rows: &[Row]) -> Result<()> {
+    let mut problems = Vec::new();
+    for row in rows {
+        let deliveries = host.send(&row.frames)?;
+        if let Err(problem) = check(row, &deliveries) {
+            problems.push(format!("{}: {problem}", row.what));
+        }
+    }
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+    Ok(())
+}
+
+fn check(row: &Row, deliveries: &[Delivery]) -> Result<(), String> {
+    let raw = |delivery: &&Delivery| delivery.socket == SocketKind::Raw;
+    let mut judged = row.frames.clone();
+    if let Some(decoy) = row.decoy {
+        judged.remove(decoy);
+    }
+    match (row.fate, deliveries.iter().find(raw)) {
+        (Fate::Refused, None) => Ok(()),
+        (Fate::Refused, Some(delivery)) => Err(format!("the stack delivers {delivery:?}")),
+        (Fate::DependsOnKernel, None) => Ok(()),
+        (_, None) => Err("the stack does not deliver it".to_owned()),
+        (Fate::Delivered | Fate::DependsOnKernel, Some(_)) => deliveries
+            .iter()
+            .try_for_each(|delivery| was_judged(&judged, delivery)),
+        (Fate::Malformed(reason), Some(_)) => {
+            let found: Vec<_> = judged.iter().map(|frame| facts(frame)).collect();
+            if found.contains(&Err(reason)) {
+                Ok(())
+            } else {
+                Err(format!("the limiter finds {found:?}"))
+            }
+        }
+    }
+}
+
+/// Whether the limiter drops a frame whoever sends it.
+pub(crate) fn is_dropped(frame: &[u8]) -> bool {
+    facts(frame).is_err_and(|reason| reason != Reason::NotIp)
+}
+
+/// Whether the frames of a packet that the limiter does not drop were judged as what sockets got.
+pub(crate) fn assert_judged(frames: &[Vec<u8>], deliveries: &[Delivery]) -> Result<(), String> {
+    if frames.iter().any(|frame| is_dropped(frame)) {
+        return Ok(());
+    }
+    deliveries
+        .iter()
+        .try_for_each(|delivery| was_judged(frames, delivery))
+}
+
+fn facts(frame: &[u8]) -> Result<Facts, Reason> {
+    let mut facts = Facts::NONE;
+    parse(&BytesFrame(frame), &mut facts).map(|()| facts)
+}
+
+/// Whether each of a packet's frames was judged as what a socket got.
+fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
+    for frame in frames {
+        let facts =
+            facts(frame).map_err(|reason| format!("{} passes, as {delivery:?}", reason.name()))?;
+        agrees(&facts, delivery).map_err(|what| {
+            format!("another {what} than the socket has: {facts:?}, {delivery:?}")
+        })?;
+    }
+    let limits = limits_on(delivery);
+    let policy = CompiledPolicy::new(&Policy::from(limits.clone())).expect("good limits");
+    for frame in frames {
+        let buckets = MemoryBuckets::default();
+        let verdict = decide_once(&BytesFrame(frame), 0, &policy, &buckets, &(), &());
+        for (slot, limit) in limits.iter().enumerate() {
+            // Only the first fragment opens a connection.
+            if verdict.matched >> slot & 1 == 0 {
+                return Err(format!(
+                    "the limit '{}' does not count {frame:02x?}, of {delivery:?}",
+                    limit.matching
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether what is known of a frame is so; if not, what is another.
+fn agrees(facts: &Facts, delivery: &Delivery) -> Result<(), &'static str> {
+    let destination = Address {
+        family: facts.source.family,
+        high: facts.destination_high,
+        low: facts.destination_low,
+    };
+    if IpAddr::from(facts.source) != delivery.source {
+        return Err("source");
+    }
+    if IpAddr::from(destination) != delivery.destination {
+        return Err("destination");
+    }
+    if delivery.socket != SocketKind::Raw {
+        return Ok(());
+    }
+    if facts.transport != Transport::UnknownProtocol && facts.protocol != delivery.protocol {
+        return Err("protocol");
+    }
+    let has_ports = matches!(facts.transport, Transport::Ports | Transport::Tcp);
+    if has_ports && Some((facts.source_port, facts.destination_port)) != ports(&delivery.payload) {
+        return Err("port");
+    }
+    if facts.transport == Transport::Tcp
+        && Some(facts.tcp_flags) != delivery.payload.get(FLAGS).copied()
+    {
+        return Err("set of flags");
+    }
+    Ok(())
+}
+
+/// Where TCP's flags are in its header.
+const FLAGS: usize = 13;
+
+fn ports(payload: &[u8]) -> Option<(u16, u16)> {
+    let [a, b, c, d] = payload.first_chunk()?;
+    Some((u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])))
+}
+
+/// One limit for each thing by which the packet that a socket got can be matched.
+fn limits_on(delivery: &Delivery) -> Vec<Limit> {
+    let mut matches = vec![
+        Match::default(),
+        Match {
+            protocols: vec![delivery.protocol],
+            ..Match::default()
+        },
+        Match {
+            destinations: vec![delivery.destination.into()],
+            ..Match::default()
+        },
+    ];
+    let with_ports = delivery.socket == SocketKind::Raw && [TCP, UDP].contains(&delivery.protocol);
+    if let Some((source, destination)) = ports(&delivery.payload).filter(|_| with_ports) {
+        matches.push(Match {
+            source_ports: vec![source..=source],
+            ..Match::default()
+        });
+        matches.push(Match {
+            protocols: vec![delivery.protocol],
+            destination_ports: vec![destination..=destination],
+            ..Match::default()
+        });
+    }
+    if let Some(flags) = delivery.payload.get(FLAGS)
+        && with_ports
+        && delivery.protocol == TCP
+    {
+        matches.push(Match {
+            tcp_flags: Some(TcpFlags {
+                set: *flags,
+                clear: !flags,
+            }),
+            ..Match::default()
+        });
+    }
+    (32..)
+        .zip(matches)
+        .map(|(id, matching)| Limit {
+            name: format!("Limit{id}"),
+            id: LimitId(id),
+            id_format: IdFormat::IpAddress,
+            cost: Cost::Packets,
+            strategy: Strategy::Gcra,
+            matching,
+            mode: Mode::Enforce,
+            ban: None,
+            default: Some(PLENTY),
+            overrides: Vec::new(),
+            exclude: Vec::new(),
+            block: Vec::new(),
+            ip_rep: None,
+            metrics: None,
+        })
+        .collect()
+}

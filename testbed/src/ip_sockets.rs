@@ -1,0 +1,226 @@
+//! What the network stack hands to sockets: the packets themselves, and not only their number.
+
+use std::{
+    io::IoSliceMut,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::fd::AsRawFd as _,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use nix::{
+    errno::Errno,
+    sys::{
+        epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
+        socket::{
+            ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt,
+            sockopt::{Ipv4PacketInfo, Ipv6RecvPacketInfo, RcvBufForce},
+        },
+    },
+};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::namespace::Namespace;
+
+/// Of each of some five hundred sockets. A test reads them after every few packets.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// More than a packet can hold.
+const LONGEST: usize = 1 << 17;
+
+/// How many ready sockets are asked for at once.
+const EVENTS: usize = 64;
+
+/// IPv4's header without options.
+const IPV4_HEADER: usize = 20;
+
+/// Next headers of IPv6 that the stack itself reads on its way to the payload: hop-by-hop options,
+/// routing, fragment, destination options; and authentication, where it knows the sender's key.
+/// A raw socket of one of these would get packets that the stack is not done with.
+const READ_ON_THE_WAY: [u8; 5] = [0, 43, 44, 51, 60];
+
+/// A packet that a socket got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// What kind of socket.
+    pub socket: SocketKind,
+    /// The IP protocol number of what the packet carries.
+    pub protocol: u8,
+    /// Whom the socket takes for the sender: an IPv4-mapped address is the IPv4 address.
+    pub source: IpAddr,
+    /// To whom it is, by the packet as it was delivered.
+    pub destination: IpAddr,
+    /// What is behind all network headers; of UDP sockets what is behind UDP's header.
+    pub payload: Vec<u8>,
+}
+
+/// What kind of socket got a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketKind {
+    /// One that gets a copy of each packet of its protocol.
+    Raw,
+    /// One of UDP, which IPv4 and IPv6 share.
+    Udp,
+}
+
+/// Sockets that get whatever the network stack of a namespace delivers over IP, for whomever: a
+/// raw one for each protocol of each family, and one of UDP.
+#[derive(Debug)]
+pub struct IpSockets {
+    epoll: Epoll,
+    sockets: Vec<Open>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Open {
+    socket: Socket,
+    kind: SocketKind,
+    protocol: u8,
+    is_v4: bool,
+}
+
+impl IpSockets {
+    /// Opens them; that of UDP on a port.
+    pub fn new(namespace: &Namespace, udp_port: u16) -> Result<Self> {
+        let sockets = namespace.enter(|| {
+            let v4 = (1..=u8::MAX).map(|protocol| Open::raw(Domain::IPV4, protocol));
+            let v6 = (1..=u8::MAX)
+                .filter(|protocol| !READ_ON_THE_WAY.contains(protocol))
+                .map(|protocol| Open::raw(Domain::IPV6, protocol));
+            v4.chain(v6)
+                .chain([Open::udp(udp_port)])
+                .collect::<Result<Vec<_>>>()
+        })?;
+        let epoll = Epoll::new(EpollCreateFlags::empty()).context("cannot make an epoll")?;
+        for (index, open) in (0..).zip(&sockets) {
+            open.socket.set_nonblocking(true)?;
+            setsockopt(&open.socket, RcvBufForce, &RECEIVE_BUFFER)
+                .context("cannot enlarge a receive buffer")?;
+            epoll
+                .add(&open.socket, EpollEvent::new(EpollFlags::EPOLLIN, index))
+                .context("cannot wait for a socket")?;
+        }
+        Ok(Self {
+            epoll,
+            sockets,
+            buffer: vec![0; LONGEST],
+        })
+    }
+
+    /// All that they have got and nobody has read, waiting for the first of it no longer than
+    /// `patience`.
+    pub fn read(&mut self, patience: Duration) -> Result<Vec<Delivery>> {
+        let mut timeout = EpollTimeout::try_from(patience).context("too long a time")?;
+        let mut deliveries = Vec::new();
+        loop {
+            let mut events = [EpollEvent::empty(); EVENTS];
+            let ready = match self.epoll.wait(&mut events, timeout) {
+                Err(Errno::EINTR) => continue,
+                ready => ready.context("cannot wait for sockets")?,
+            };
+            if ready == 0 {
+                return Ok(deliveries);
+            }
+            for event in &events[..ready] {
+                let open = &self.sockets[usize::try_from(event.data())?];
+                while let Some(delivery) = open.read(&mut self.buffer)? {
+                    deliveries.push(delivery);
+                }
+            }
+            timeout = EpollTimeout::ZERO;
+        }
+    }
+}
+
+impl Open {
+    fn raw(domain: Domain, protocol: u8) -> Result<Self> {
+        let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(i32::from(protocol))))
+            .context("cannot make a raw socket: it takes root (CAP_NET_RAW)")?;
+        if domain == Domain::IPV6 {
+            setsockopt(&socket, Ipv6RecvPacketInfo, &true).context("cannot ask for addresses")?;
+        }
+        Ok(Self {
+            socket,
+            kind: SocketKind::Raw,
+            protocol,
+            is_v4: domain == Domain::IPV4,
+        })
+    }
+
+    fn udp(port: u16) -> Result<Self> {
+        let socket =
+            Socket::new(Domain::IPV6, Type::DGRAM, None).context("cannot make a UDP socket")?;
+        socket
+            .set_only_v6(false)
+            .context("cannot receive over IPv4 too")?;
+        setsockopt(&socket, Ipv4PacketInfo, &true).context("cannot ask for addresses")?;
+        setsockopt(&socket, Ipv6RecvPacketInfo, &true).context("cannot ask for addresses")?;
+        socket
+            .bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())
+            .with_context(|| format!("cannot receive on UDP port {port}"))?;
+        Ok(Self {
+            socket,
+            kind: SocketKind::Udp,
+            protocol: 17,
+            is_v4: false,
+        })
+    }
+
+    /// The next packet, if there is one.
+    fn read(&self, buffer: &mut [u8]) -> Result<Option<Delivery>> {
+        let mut control = nix::cmsg_space!(libc::in6_pktinfo, libc::in_pktinfo);
+        let mut pieces = [IoSliceMut::new(buffer)];
+        let message = match recvmsg::<SockaddrStorage>(
+            self.socket.as_raw_fd(),
+            &mut pieces,
+            Some(&mut control),
+            MsgFlags::empty(),
+        ) {
+            Err(Errno::EAGAIN) => return Ok(None),
+            // An error that came for a packet the host itself has sent, such as an answer.
+            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH) => return Ok(None),
+            message => message.context("cannot receive")?,
+        };
+        let source = message.address.and_then(address).context("no sender")?;
+        let destination = message.cmsgs()?.find_map(|control| match control {
+            ControlMessageOwned::Ipv4PacketInfo(info) => {
+                Some(IpAddr::from(info.ipi_addr.s_addr.to_ne_bytes()))
+            }
+            ControlMessageOwned::Ipv6PacketInfo(info) => {
+                Some(IpAddr::from(info.ipi6_addr.s6_addr).to_canonical())
+            }
+            _ => None,
+        });
+        let bytes = message.bytes;
+        let received = &buffer[..bytes];
+        let (destination, payload) = if self.is_v4 {
+            let (destination, payload) = split_ipv4(received).context("no IPv4 packet")?;
+            (IpAddr::from(destination), payload)
+        } else {
+            (destination.context("no receiver")?, received)
+        };
+        Ok(Some(Delivery {
+            socket: self.kind,
+            protocol: self.protocol,
+            source,
+            destination,
+            payload: payload.to_vec(),
+        }))
+    }
+}
+
+fn address(address: SockaddrStorage) -> Option<IpAddr> {
+    if let Some(v4) = address.as_sockaddr_in() {
+        return Some(v4.ip().into());
+    }
+    Some(IpAddr::from(address.as_sockaddr_in6()?.ip()).to_canonical())
+}
+
+/// The destination and the payload of an IPv4 packet.
+fn split_ipv4(packet: &[u8]) -> Option<(Ipv4Addr, &[u8])> {
+    let header = packet.first_chunk::<IPV4_HEADER>()?;
+    let destination = Ipv4Addr::new(header[16], header[17], header[18], header[19]);
+    let payload = packet.get(usize::from(header[0] & 0x0f) * 4..)?;
+    Some((destination, payload))
+}
