@@ -22,6 +22,13 @@ impl Family {
         // By the number's bits, and not by a branch.
         ((self as u64 >> 1) & 1) as usize
     }
+
+    /// The family of that [index](Self::index).
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_index(index: usize) -> Self {
+        [Self::V4, Self::V6][index & 1]
+    }
 }
 
 /// An IPv4 or IPv6 address, left-aligned in 128 bits, in host byte order.

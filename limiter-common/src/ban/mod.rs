@@ -60,14 +60,13 @@ impl BanKey {
     const fn of_bit(address: &Address, word: u32, bit: u32) -> Self {
         let bit = bit & 63;
         let leading = u64::MAX << (63 - bit);
-        let (high, low, shorter) = if word == 2 {
-            (address.high, address.low & leading, 64)
-        } else {
-            (address.high & leading, 0, 0)
-        };
+        // All ones where the first half of the address is whole.
+        let whole = (word as u64 >> 1).wrapping_neg();
+        let high = address.high & (leading | whole);
+        let low = address.low & leading & whole;
         Self {
             family: address.family as u16,
-            prefix_length: (bit + 1 + shorter) as u16,
+            prefix_length: (bit + 1 + (whole & 64) as u32) as u16,
             reserved: 0,
             address: [high.to_be_bytes(), low.to_be_bytes()],
         }
@@ -161,27 +160,28 @@ pub trait BanStore {
 }
 
 /// The words of prefix lengths of a family.
+///
+/// The bound is a constant, and the words are numbers and not branches: what is done for each of
+/// them the verifier walks twice, and not once for each word of each family.
 #[inline(always)]
-const fn words(family: Family) -> (u32, u32) {
-    match family {
-        Family::V4 => (0, 1),
-        Family::V6 => (1, LENGTH_WORDS),
-    }
+fn words(family: Family) -> impl Iterator<Item = u32> {
+    let index = family.index() as u32;
+    (0..2)
+        .take_while(move |step| *step <= index)
+        .map(move |step| index + step)
 }
 
 /// Whether there may be a ban of any address of that family.
 #[inline(always)]
 pub fn any<B: BanStore>(bans: &B, family: Family) -> bool {
-    let (first, end) = words(family);
-    (first..end).fold(0, |any, word| any | bans.lengths(word)) != 0
+    words(family).fold(0, |any, word| any | bans.lengths(word)) != 0
 }
 
 /// Whether a ban that a source is in holds at the time that `now_ns` tells; it is only asked where
 /// there is one.
 #[inline(always)]
 pub fn is_banned<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> bool {
-    let (first, end) = words(source.family);
-    for word in first..end {
+    for word in words(source.family) {
         let mut lengths = bans.lengths(word);
         // The verifier wants the bound to be a constant.
         for _ in 0..u64::BITS {

@@ -101,10 +101,11 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     #[inline(always)]
     fn charge_all(&mut self, limits: u64) {
         // The verifier has learned the bits that were asked for; from here on it would walk
-        // everything once for each set of them, and once for each slot that may have refused.
+        // everything once for each set of them.
         let limits = self.tables.opaque(limits);
         for slot in slots(self.tables) {
             if contains(limits, slot) {
+                let slot = self.unknown(slot);
                 let updated = self.spend(slot);
                 if !self.workspace.verdict.note(slot, updated) {
                     break;
@@ -115,7 +116,6 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
         if refused_by == NO_SLOT {
             return;
         }
-        let refused_by = (self.tables.opaque(refused_by.into()) & 63) as u32;
         let charged = limits & (bit(refused_by) - 1);
         for slot in slots(self.tables) {
             if contains(charged, slot) {
@@ -130,10 +130,11 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     fn charge_each(&mut self, limits: u64) {
         let limits = self.tables.opaque(limits);
         for slot in slots(self.tables) {
-            if contains(limits, slot)
-                && !matches!(self.spend(slot), Updated::Stored | Updated::Untracked)
-            {
-                self.workspace.verdict.would_drop |= bit(slot);
+            if contains(limits, slot) {
+                let slot = self.unknown(slot);
+                if !matches!(self.spend(slot), Updated::Stored | Updated::Untracked) {
+                    self.workspace.verdict.would_drop |= bit(slot);
+                }
             }
         }
     }
@@ -152,6 +153,17 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
                 self.buckets.change_window(self.workspace, slot, wanted);
             }
         }
+    }
+
+    /// The slot, as a number of which the verifier knows no more than its bounds.
+    ///
+    /// In a loop that calls a function, verifiers before Linux 6.5 compare all numbers that they
+    /// know, also those that nothing reads any more. A slot that is left over from an earlier round
+    /// makes another state of each later one, and the loop is walked as often as two slots go
+    /// together.
+    #[inline(always)]
+    fn unknown(&self, slot: u32) -> u32 {
+        (self.tables.opaque(slot.into()) % u64::from(MAX_LIMITS)) as u32
     }
 
     /// Charges the bucket of the limit in a slot.

@@ -127,19 +127,19 @@ impl<const WINDOWS: bool> BucketStore for MapBuckets<WINDOWS> {
 
     #[inline(always)]
     fn charge<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
-        if globals::shape().windows == 0 {
-            limiter_charge(workspace);
-        } else {
+        if has_windows() {
             limiter_charge_windows(workspace);
+        } else {
+            limiter_charge(workspace);
         }
     }
 
     #[inline(always)]
     fn observe<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
-        if globals::shape().windows == 0 {
-            limiter_observe(workspace);
-        } else {
+        if has_windows() {
             limiter_observe_windows(workspace);
+        } else {
+            limiter_observe(workspace);
         }
     }
 
@@ -162,7 +162,9 @@ fn update(charge: &Charge, kind: u32) -> Updated {
 extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
     // is this CPU's, and the caller does not use it meanwhile.
-    if let Some(workspace) = unsafe { workspace.as_mut() } {
+    if !has_windows()
+        && let Some(workspace) = unsafe { workspace.as_mut() }
+    {
         decide::charge(&MapBuckets::<false>, &MapTables, workspace);
     }
     0
@@ -173,7 +175,9 @@ extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
 #[inline(never)]
 extern "C" fn limiter_charge_windows(workspace: *mut Workspace<Found>) -> u32 {
     // SAFETY: as in `limiter_charge`.
-    if let Some(workspace) = unsafe { workspace.as_mut() } {
+    if has_windows()
+        && let Some(workspace) = unsafe { workspace.as_mut() }
+    {
         decide::charge(&MapBuckets::<true>, &MapTables, workspace);
     }
     0
@@ -184,7 +188,9 @@ extern "C" fn limiter_charge_windows(workspace: *mut Workspace<Found>) -> u32 {
 #[inline(never)]
 extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
     // SAFETY: as in `limiter_charge`.
-    if let Some(workspace) = unsafe { workspace.as_mut() } {
+    if !has_windows()
+        && let Some(workspace) = unsafe { workspace.as_mut() }
+    {
         decide::observe(&MapBuckets::<false>, &MapTables, workspace);
     }
     0
@@ -195,7 +201,9 @@ extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
 #[inline(never)]
 extern "C" fn limiter_observe_windows(workspace: *mut Workspace<Found>) -> u32 {
     // SAFETY: as in `limiter_charge`.
-    if let Some(workspace) = unsafe { workspace.as_mut() } {
+    if has_windows()
+        && let Some(workspace) = unsafe { workspace.as_mut() }
+    {
         decide::observe(&MapBuckets::<true>, &MapTables, workspace);
     }
     0
@@ -239,10 +247,18 @@ extern "C" fn limiter_change_window(
     let wanted = WindowChange::of_number(wanted);
     // SAFETY: as in `limiter_charge`.
     let updated = match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::change_window(&MapBuckets::<true>, workspace, slot, wanted),
-        None => Updated::Unavailable,
+        Some(workspace) if has_windows() => {
+            decide::change_window(&MapBuckets::<true>, workspace, slot, wanted)
+        }
+        _ => Updated::Unavailable,
     };
     updated as u32
+}
+
+/// Whether there are limits of other strategies than GCRA.
+#[inline(always)]
+fn has_windows() -> bool {
+    globals::shape().windows != 0
 }
 
 #[inline(always)]

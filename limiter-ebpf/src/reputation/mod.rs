@@ -21,8 +21,7 @@ impl Reputation for MapReputation {
     #[inline(always)]
     fn is_banned<C: Clock>(&self, source: &Address, _clock: &C) -> bool {
         let Address { family, high, low } = *source;
-        ban::any(&MapBans, family)
-            && limiter_is_banned(u32::from(family == Family::V6), high, low) == 1
+        ban::any(&MapBans, family) && limiter_is_banned(family.index() as u32, high, low) == 1
     }
 
     #[inline(always)]
@@ -39,7 +38,7 @@ impl Reputation for MapReputation {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_is_banned(is_v6: u32, high: u64, low: u64) -> u32 {
-    let family = if is_v6 == 1 { Family::V6 } else { Family::V4 };
+    let family = Family::of_index(is_v6 as usize);
     let source = Address { family, high, low };
     u32::from(ban::is_banned(&MapBans, &source, || KernelClock.now()))
 }
