@@ -15,7 +15,7 @@ use super::{
     enforce::put_in_force,
     feeds::FeedKeeper,
     found::Found,
-    reload::{self, Asked, ReloadError, Reply},
+    reload::{self, Asked, ReloadError},
     sieves::PressureThread,
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,

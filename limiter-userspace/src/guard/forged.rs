@@ -1,12 +1,8 @@
 //! Warns of limits that ban for packets which anybody can send under somebody else's address.
-//!
-//! No match proves that a packet is from where it says. UDP and ICMP have no handshake, a SYN comes
-//! before it, and of any other segment nothing tells whether it belongs to a connection that has
-//! been established: the program keeps no connections.
 
 use std::fmt;
 
-use crate::policy::{BanMode, Limit, Match, Mode, Policy, TcpFlags, configured_name};
+use crate::policy::{BanMode, Forgeable, Limit, Mode, Policy, configured_name};
 
 /// A limit whose bans a forger can have made of anybody.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,39 +11,6 @@ pub struct ForgedBan<'p> {
     pub limit: &'p str,
     /// Of the packets that it counts, what forges a source most easily.
     pub what: Forgeable,
-}
-
-/// Why the source of a packet proves nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forgeable {
-    /// It counts other packets than TCP's.
-    NoHandshake,
-    /// Of TCP, it counts segments that open a connection.
-    Syn,
-    /// Of TCP, it counts others.
-    Segment,
-}
-
-impl Forgeable {
-    fn of(matching: &Match) -> Self {
-        if matching.protocols != [Match::TCP] && matching.tcp_flags.is_none() {
-            return Self::NoHandshake;
-        }
-        let takes_syn = matching
-            .tcp_flags
-            .is_none_or(|flags| flags.clear & TcpFlags::SYN == 0 && flags.set & TcpFlags::ACK == 0);
-        if takes_syn { Self::Syn } else { Self::Segment }
-    }
-
-    const fn why(self) -> &'static str {
-        match self {
-            Self::NoHandshake => "it counts packets without a handshake",
-            Self::Syn => "it counts SYNs, which come before the handshake",
-            Self::Segment => {
-                "it counts TCP segments, also those of connections that were never established"
-            }
-        }
-    }
 }
 
 impl fmt::Display for ForgedBan<'_> {

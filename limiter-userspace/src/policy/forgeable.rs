@@ -1,64 +1,44 @@
-//! Whose packets a limit counts for certain: nobody's, where a sender can write any source.
+//! Why the source of a packet proves nothing: anybody can send it under somebody else's address.
+//!
+//! No match proves that a packet is from where it says. UDP and ICMP have no handshake, a SYN comes
+//! before it, and of any other segment nothing tells whether it belongs to a connection that has
+//! been established: the program keeps no connections.
 
-use limiter_common::limit::Cost;
+use super::{Match, TcpFlags};
 
-use super::{Limit, Match, TcpFlags};
-
-/// Whether anybody can send packets that a limit counts in the name of others: it may count others
-/// than those of established TCP connections.
-///
-/// Those are packets of TCP with ACK and without SYN. The flags are what the sender says, too: no
-/// limit sees a handshake, and who sends such packets with forged sources is counted as well. But
-/// no service answers to them, so nobody who floods services begins with them.
-#[must_use]
-pub fn is_forgeable(limit: &Limit) -> bool {
-    let Match {
-        protocols,
-        tcp_flags,
-        ..
-    } = &limit.matching;
-    let are_established = tcp_flags.is_some_and(|TcpFlags { set, clear }| {
-        set & TcpFlags::ACK != 0 && clear & TcpFlags::SYN != 0
-    });
-    limit.cost == Cost::NewConnections || protocols[..] != [Match::TCP] || !are_established
+/// Why the source of a packet proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgeable {
+    /// It counts other packets than TCP's.
+    NoHandshake,
+    /// Of TCP, it counts segments that open a connection.
+    Syn,
+    /// Of TCP, it counts others.
+    Segment,
 }
 
-#[cfg(test)]
-mod tests {
-    use limiter_common::limit::BUILT_IN;
+impl Forgeable {
+    /// What a limit with that match counts.
+    #[must_use]
+    pub fn of(matching: &Match) -> Self {
+        if matching.protocols != [Match::TCP] && matching.tcp_flags.is_none() {
+            return Self::NoHandshake;
+        }
+        let takes_syn = matching
+            .tcp_flags
+            .is_none_or(|flags| flags.clear & TcpFlags::SYN == 0 && flags.set & TcpFlags::ACK == 0);
+        if takes_syn { Self::Syn } else { Self::Segment }
+    }
 
-    use super::*;
-
-    #[test]
-    fn only_connections_that_stand_are_not() {
-        let check = |cost, protocols: &[u8], flags: Option<(u8, u8)>, expected| {
-            let limit = Limit {
-                cost,
-                matching: Match {
-                    protocols: protocols.to_vec(),
-                    tcp_flags: flags.map(|(set, clear)| TcpFlags { set, clear }),
-                    destination_ports: vec![443..=443],
-                    ..Match::default()
-                },
-                ..Limit::of_built_in(&BUILT_IN[0], None)
-            };
-            assert_eq!(is_forgeable(&limit), expected, "{}", limit.matching);
-        };
-        let (syn, ack, fin) = (TcpFlags::SYN, TcpFlags::ACK, 1);
-        check(Cost::Packets, &[], None, true);
-        check(Cost::Packets, &[Match::UDP], None, true);
-        check(Cost::Packets, &[Match::TCP], None, true);
-        check(Cost::Packets, &[Match::TCP], Some((syn, ack)), true);
-        check(Cost::Packets, &[Match::TCP], Some((ack, 0)), true);
-        check(Cost::Packets, &[Match::TCP], Some((0, syn)), true);
-        check(Cost::Packets, &[Match::TCP], Some((ack, syn)), false);
-        check(Cost::Bytes, &[Match::TCP], Some((ack | fin, syn)), false);
-        check(Cost::NewConnections, &[Match::TCP], Some((ack, syn)), true);
-        check(
-            Cost::Packets,
-            &[Match::TCP, Match::UDP],
-            Some((ack, syn)),
-            true,
-        );
+    /// The same in words.
+    #[must_use]
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::NoHandshake => "it counts packets without a handshake",
+            Self::Syn => "it counts SYNs, which come before the handshake",
+            Self::Segment => {
+                "it counts TCP segments, also those of connections that were never established"
+            }
+        }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use self::units::{KeptUnit, NoSuchUnit};
 pub use self::{
     automatic_ban::{AutomaticBan, BanMode, Escalation},
     compile::{CompileError, CompiledPolicy},
-    forgeable::is_forgeable,
+    forgeable::Forgeable,
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
     list::{List, NeverBanned, Standing},

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     cli::render::{count, number, table},
-    policy::{Mode, PermaBlock, Policy, PressureOf, is_forgeable},
+    policy::{Forgeable, Mode, PermaBlock, Policy, PressureOf},
     reputation::pressure::Budget,
 };
 
@@ -84,19 +84,25 @@ fn warnings(policy: &Policy) -> Vec<String> {
     let warnings = uses.filter_map(|used| {
         let sieve = policy.sieves.get(used.sieve?)?;
         let mut limits = policy.limits.iter();
-        let what = match limits.find(|limit| Some(limit.id) == used.limit) {
-            None => "all packets".to_owned(),
-            Some(limit) if limit.mode != Mode::Enforce || !is_forgeable(limit) => return None,
-            Some(limit) if limit.matching.is_everything() => {
-                format!("what limit {} counts", limit.name)
-            }
-            Some(limit) => format!("what limit {} counts ({})", limit.name, limit.matching),
+        let limit = limits.find(|limit| Some(limit.id) == used.limit);
+        if limit.is_some_and(|limit| limit.mode != Mode::Enforce) {
+            return None;
+        }
+        let (what, why) = match limit {
+            None => (
+                "all packets".to_owned(),
+                "many of them are without a handshake",
+            ),
+            Some(limit) => (
+                format!("what limit {} counts", limit.name),
+                Forgeable::of(&limit.matching).why(),
+            ),
         };
         Some(format!(
-            "the sieve {} scores {what}, and the sources of such packets can be forged: forged ones \
-             come once each and are not dropped, those who come again and again are; exclude those \
-             whom you cannot do without, or use the sieve where a limit counts `protocol: tcp` with \
-             `tcp-flags: [ack, '!syn']`",
+            "the sieve {} scores {what}, whose sources can be forged ({why}): forged sources come \
+             once each and are not dropped, those who come again and again are; use a sieve where \
+             floods come from real addresses, and put those you cannot do without on a list under \
+             `exclude`, but then no limit holds whoever forges them",
             sieve.name
         ))
     });
@@ -181,24 +187,25 @@ mod tests {
     #[test]
     fn sieves_on_what_can_be_forged() {
         let udp = "match: {protocol: udp, destination-port: 53}, ip-rep: main";
-        let told = "the sieve main scores what limit Dns counts (udp dport 53), and the sources";
+        let told = "the sieve main scores what limit Dns counts, whose sources can be forged (it counts \
+                    packets without a handshake)";
         check(udp, "", &[told]);
         check(&format!("{udp}, mode: observe"), "", &[]);
         check(&format!("{udp}, mode: \"off\""), "", &[]);
-        check(
-            "ip-rep: main",
-            "",
-            &["the sieve main scores what limit Dns counts, and"],
-        );
+        check("ip-rep: main", "", &[told]);
+        // No flag proves that a connection stands.
         check(
             "match: {protocol: tcp, tcp-flags: [ack, '!syn']}, ip-rep: main",
             "",
-            &[],
+            &[
+                "the sieve main scores what limit Dns counts, whose sources can be forged (it counts TCP \
+               segments, also those",
+            ],
         );
         check(
             "match: {protocol: udp}",
             ", pressure: {packets-per-second: 9}",
-            &["the sieve main scores all packets, and the sources"],
+            &["the sieve main scores all packets, whose sources"],
         );
         check(udp, ", pressure: {packets-per-second: 9}", &[told]);
     }
