@@ -23,7 +23,7 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
     // SAFETY: as many bytes are there, any of which are an order. They start a page's fraction of
     // 256 bytes behind its beginning, and nobody writes to them.
     let order = unsafe { &*(start as *const Order) };
-    let charge = Charge {
+    let mut charge = Charge {
         found: Found {
             key: order.key,
             spot: Spot {
@@ -43,7 +43,7 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
     let ended = match OrderKind::of_number(order.kind) {
         Some(OrderKind::Spend) => limiter_update(&raw const charge, SPEND),
         Some(OrderKind::SpendIfThere) => limiter_update_if_there(&raw const charge),
-        Some(OrderKind::GiveBack) => limiter_give_back(&raw const charge),
+        Some(OrderKind::GiveBack) => limiter_give_back(&raw mut charge),
         Some(OrderKind::Clear) => limiter_clear(&raw const charge),
         Some(OrderKind::Mark) if in_table() => table::mark(&charge.found.spot) as u32,
         Some(OrderKind::Free) if in_table() => table::free(&charge.found.spot, charge.seen) as u32,
@@ -94,24 +94,25 @@ extern "C" fn limiter_is_missing(charge: *const Charge) -> u32 {
     }
 }
 
-/// Gives back what the charge's spend says, however many CPUs are at the bucket.
+/// Gives back what the charge's spend says, however many CPUs are at the bucket. The spend becomes
+/// that which did it: a copy of the charge would take more stack than there is.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_give_back(charge: *const Charge) -> u32 {
-    // SAFETY: as in `limiter_is_missing`.
-    let Some(charge) = (unsafe { charge.as_ref() }) else {
+extern "C" fn limiter_give_back(charge: *mut Charge) -> u32 {
+    // SAFETY: as in `limiter_is_missing`; the caller does not use it meanwhile.
+    let Some(charge) = (unsafe { charge.as_mut() }) else {
         return Updated::Unavailable as u32;
     };
-    let mut swap = *charge;
+    let refund = charge.spend;
     for _ in 0..ATTEMPTS {
         let seen = if in_table() {
             table::read(&charge.found.spot)
         } else {
-            limiter_read_hash(&raw const swap.found)
+            limiter_read_hash(&raw const charge.found)
         };
         // In another unit it looks full, and then counts in this one when it is looked at again.
-        swap.spend.set_swap(seen, charge.spend.refunded(seen));
-        let ended = limiter_update_if_there(&raw const swap);
+        charge.spend.set_swap(seen, refund.refunded(seen));
+        let ended = limiter_update_if_there(&raw const *charge);
         if ended != Updated::Declined as u32 {
             return ended;
         }

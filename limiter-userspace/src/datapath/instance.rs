@@ -36,8 +36,11 @@ const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
 const PROGRAM: &str = "limiter";
 const PROGRAM_LINEAR: &str = "limiter_linear";
 
-/// Both.
-pub(super) const PROGRAMS: [&str; 2] = [PROGRAM, PROGRAM_LINEAR];
+/// Carries out what userspace wants of buckets.
+pub(super) const PROGRAM_ORDER: &str = "limiter_order";
+
+/// All of them.
+pub(super) const PROGRAMS: [&str; 3] = [PROGRAM, PROGRAM_LINEAR, PROGRAM_ORDER];
 
 /// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;

@@ -7,6 +7,7 @@ use limiter_common::{
     limit::LimitId,
     reason::Reason,
     sieve::{SieveTraffic, pressure_of_limit},
+    unit::Unit,
 };
 
 use tracing::warn;
@@ -230,6 +231,10 @@ impl State {
 
     /// The units that its buckets count in, of which `known` may not know all.
     pub(super) fn units(&self, known: &Units) -> Result<Units, DatapathError> {
+        Ok(known.as_in_kernel(&self.units_in_kernel()?).0)
+    }
+
+    fn units_in_kernel(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
         let mut in_kernel = BTreeMap::new();
         for maps in self.sets() {
             // Where two sets differ, a number was given for a policy that was never in force: no
@@ -238,19 +243,18 @@ impl State {
                 in_kernel.entry(number).or_insert(unit);
             }
         }
-        let (units, of_no_use) = known.as_in_kernel(&in_kernel);
-        let of_no_use = of_no_use.into_iter().collect();
-        for maps in self.sets() {
-            maps.buckets().clear_units(&of_no_use)?;
-        }
-        Ok(units)
+        Ok(in_kernel)
     }
 
-    /// Frees what daemons before this one have left locked.
-    pub(super) fn free_abandoned_locks(&self) -> Result<(), DatapathError> {
+    /// Frees what daemons before this one have left locked, and fills what counts in numbers that
+    /// are of no use.
+    pub(super) fn clean_up(&self, known: &Units) -> Result<(), DatapathError> {
+        let (_, of_no_use) = known.as_in_kernel(&self.units_in_kernel()?);
+        let of_no_use = of_no_use.into_iter().collect();
         let mut freed = 0;
         for maps in self.sets() {
             freed += maps.buckets().free_abandoned_locks()?;
+            maps.buckets().clear_units(&of_no_use)?;
         }
         if freed > 0 {
             warn!(

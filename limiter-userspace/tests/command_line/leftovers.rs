@@ -18,8 +18,10 @@ const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1
 
 /// The table of buckets that is pinned.
 fn table(pinned: &Pinned) -> Result<Array<MapData, [u64; 2 * WAYS]>> {
-    let path = pinned.pins.path().join("v1/state/1/host/TABLE");
-    Ok(Map::Array(MapData::from_pin(path)?).try_into()?)
+    let files = pinned.pins.files()?;
+    let path = files.iter().find(|file| file.ends_with("host/TABLE"));
+    let map = MapData::from_pin(path.context("a table is pinned")?);
+    Ok(Map::Array(map?).try_into()?)
 }
 
 /// Locks each bucket of the table, as a daemon used to before it changed one; returns how many.
@@ -28,10 +30,13 @@ fn lock(pinned: &Pinned) -> Result<usize> {
     let mut locked = 0;
     for index in 0..table.len() {
         let mut line = table.get(&index, 0)?;
-        for way in (0..WAYS).filter(|way| line[2 * way] != 0) {
-            line[2 * way + 1] = LOCKED;
-            locked += 1;
-            table.set(index, line, 0)?;
+        for way in 0..WAYS {
+            // Behind the number of the unit; of nobody's way it is 0.
+            if line[2 * way] >> 16 != 0 {
+                line[2 * way + 1] = LOCKED;
+                locked += 1;
+                table.set(index, line, 0)?;
+            }
         }
     }
     Ok(locked)
@@ -62,8 +67,8 @@ fn locks_of_a_killed_daemon_are_freed() -> Result<()> {
 
     // And while a daemon runs.
     for whose in [CLIENT, "--all"] {
-        ensure!(lock(&pinned)? == 1);
-        pinned.limiter.show(&["reset", whose, "--yes"])?;
+        ensure!(lock(&pinned)? >= 1);
+        pinned.limiter.show(&["reset", whose])?;
         let before = pinned.counted("within_limits")?;
         pinned.send(CLIENT, 10)?;
         ensure!(pinned.counted("within_limits")? == before + 10, "{whose}");
@@ -88,10 +93,9 @@ fn reloads_with_all_the_rates_that_fit() -> Result<()> {
         }
         text
     };
-    let pinned = Pinned::start(&format!(
-        "{}  {LIMIT}:{CLIENT}: {{burst: 10, count: 1, period: 3599s}}\n",
-        many("s")
-    ))?;
+    let pinned = Pinned::start(TEN)?;
+    let of_client = format!("  {LIMIT}:{CLIENT}: {{burst: 10, count: 1, period: 3599s}}\n");
+    pinned.reload(&(many("s") + &of_client))?;
     pinned.send(CLIENT, 1)?;
     pinned.reload("limits: {PacketsPerIPv4Range: {burst: 100, count: 1, period: 2h}}\n")?;
     pinned.reload(&many("us"))?;
@@ -145,7 +149,7 @@ fn units_of_a_policy_that_was_given_up() -> Result<()> {
 fn limits_of_a_policy_that_was_given_up() -> Result<()> {
     let custom = |name: &str| {
         format!(
-            "limits: {{{name}: {{id: address, cost: packets, burst: 10, count: 1, period: 1h}}}}\n"
+            "limits: {{{name}: {{id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h}}}}\n"
         )
     };
     for is_killed in [false, true] {
@@ -159,7 +163,7 @@ fn limits_of_a_policy_that_was_given_up() -> Result<()> {
         );
         let status = pinned.limiter.status()?;
         let counted = &status["limits"]["Other"];
-        ensure!(counted["dropped"]["packets"] == 0, "{counted:#}");
+        ensure!(counted["dropped_packets"] == 0, "{counted:#}");
         let explanation = pinned.limiter.explain(CLIENT)?;
         ensure!(explanation["last_drop"].is_null(), "{explanation:#}");
     }

@@ -11,10 +11,10 @@ use limiter_common::{
 use super::{BucketMaps, DatapathError, InMap, Spot};
 use crate::{
     config::Store,
-    datapath::{object::OBJECT, program::Program, shared::SharedDirectory},
+    datapath::{
+        instance::PROGRAM_ORDER, object::OBJECT, program::Program, shared::SharedDirectory,
+    },
 };
-
-const PROGRAM: &str = "limiter_order";
 
 /// How an order ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl BucketMaps {
         }
         let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program: &mut Xdp = ebpf
-            .program_mut(PROGRAM)
+            .program_mut(PROGRAM_ORDER)
             .and_then(|program| program.try_into().ok())
             .ok_or(DatapathError::Missing("program `limiter_order`"))?;
         program.load().map_err(DatapathError::Verify)?;

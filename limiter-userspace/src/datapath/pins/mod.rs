@@ -157,6 +157,11 @@ impl Pins {
         })
     }
 
+    /// Whether this process alone may change what is pinned.
+    pub(super) const fn are_taken(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// The directory.
     #[must_use]
     pub fn directory(&self) -> &Path {

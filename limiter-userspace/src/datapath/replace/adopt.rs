@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Adopted, Previous, names_by_link};
 use crate::{
     datapath::{
-        Attachment, Datapath, DatapathError, Manifest,
+        Attachment, Datapath, DatapathError,
         pins::{PinnedPolicy, Pins},
         program::Program,
         state::State,
@@ -38,7 +38,7 @@ impl Datapath {
             manifest,
             mut programs,
         } = policies.swap_remove(place);
-        let state = open_unlocked(&pins, &manifest)?;
+        let state = State::open(&pins, &manifest)?;
         let later: Vec<_> = policies
             .extract_if(.., |policy| {
                 policy.manifest.generation > manifest.generation
@@ -67,7 +67,7 @@ impl Datapath {
             }) => Some(Previous {
                 policy: CompiledPolicy::with_units(&before.policy, &before.units)?,
                 state: (before.state != manifest.state)
-                    .then(|| open_unlocked(&pins, &before))
+                    .then(|| State::open(&pins, &before))
                     .transpose()?,
                 manifest: before,
                 carried: None,
@@ -85,21 +85,35 @@ impl Datapath {
             pins: Some(pins),
         };
         datapath.learn_units()?;
-        for policy in later {
-            // It was given up, or never in force.
-            datapath.forget_limits_of(&policy.manifest)?;
+        // Who only looks changes nothing: whoever has the pins may be in the midst of a change.
+        if datapath.pins.as_ref().is_some_and(Pins::are_taken) {
+            datapath.clean_up(previous.as_ref(), &later)?;
         }
-        datapath.forget_free_slots()?;
         Ok(Adopted::Datapath(
             Box::new(datapath),
             previous.map(Box::new),
         ))
     }
-}
 
-/// What is pinned for a policy, without locks that nobody holds.
-fn open_unlocked(pins: &Pins, manifest: &Manifest) -> Result<State, DatapathError> {
-    let state = State::open(pins, manifest)?;
-    state.free_abandoned_locks()?;
-    Ok(state)
+    /// Does what daemons before this one were killed over.
+    fn clean_up(
+        &mut self,
+        previous: Option<&Previous>,
+        later: &[PinnedPolicy],
+    ) -> Result<(), DatapathError> {
+        self.state.clean_up(&self.manifest.units)?;
+        if let Some(Previous {
+            state: Some(state),
+            manifest,
+            ..
+        }) = previous
+        {
+            state.clean_up(&manifest.units)?;
+        }
+        for policy in later {
+            // It was given up, or never in force.
+            self.forget_limits_of(&policy.manifest)?;
+        }
+        self.forget_free_slots()
+    }
 }

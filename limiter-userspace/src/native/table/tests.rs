@@ -4,6 +4,7 @@ use limiter_common::{
     address::Address,
     limit::{Cost, LimitId},
     strategy::{Budget, Spend, Strategy, moving_window::Log},
+    table::{LOCKED, Line as _, WAYS},
     unit::Unit,
 };
 use proptest::prelude::*;
@@ -335,5 +336,75 @@ fn threads_of_two_policies_never_admit_too_much() {
             let total: usize = admitted.iter().map(|one| one.load(SeqCst)).sum();
             assert!(total > 0);
         }
+    }
+}
+
+/// Locks are marked while threads hold them, and buckets are filled while threads exchange them: some
+/// are forgotten, and nobody gets what another owes.
+#[test]
+fn upkeep_gives_nobody_the_debt_of_another() {
+    const SOURCES: u32 = 32;
+    const BURST: u64 = 50;
+    let mut gcras = [1, 7].map(|count| Budget::new(Strategy::Gcra, BURST, count, SECOND).unwrap());
+    let counted_in = gcras.map(|gcra| Unit::new(&gcra, Cost::Packets));
+    let (units, numbers) = Units::default().intern(&counted_in).unwrap();
+    for (gcra, number) in gcras.iter_mut().zip(numbers) {
+        gcra.unit = number;
+    }
+    for round in 0..20 {
+        let table = MemoryTable::new(4, KEY, units.clone(), WhenFull::Evict);
+        let spending = AtomicUsize::new(4);
+        thread::scope(|scope| {
+            for thread in 0..4_u32 {
+                let (table, spending) = (&table, &spending);
+                let gcra = &gcras[(thread % 2) as usize];
+                scope.spawn(move || {
+                    for turn in 0..200_u32 {
+                        for source in 0..SOURCES {
+                            let source = (source * 7 + turn + thread) % SOURCES;
+                            // Some spend all they have, and the others a token for each thread.
+                            if source.is_multiple_of(2) || turn == 0 {
+                                token(table, gcra, 1, source + round, NOW).spend();
+                            }
+                        }
+                    }
+                    spending.fetch_sub(1, SeqCst);
+                });
+            }
+            scope.spawn(|| {
+                while spending.load(SeqCst) > 0 {
+                    for line in &table.lines {
+                        let line = &line;
+                        for way in 0..WAYS {
+                            let (name, state) = (line.name(way), line.state(way));
+                            if state == LOCKED && table::mark(line, way, name) == Updated::Stored {
+                                let seen = line.state(way);
+                                if seen != LOCKED {
+                                    table::free(line, way, seen);
+                                }
+                            } else if name.is_multiple_of(5) {
+                                table::clear(line, name);
+                            }
+                        }
+                    }
+                }
+            });
+        });
+        for source in (0..SOURCES).filter(|source| !source.is_multiple_of(2)) {
+            let key = token(&table, &gcras[0], 1, source + round, NOW).key;
+            let Some(bucket) = table.bucket(&key) else {
+                continue;
+            };
+            let tat = units.state(bucket, gcras[0].unit, NOW);
+            let left = gcras[0].level(NOW, Some(tat), &Log::EMPTY).remaining;
+            assert!(left >= BURST - 4, "{left} left in round {round}");
+        }
+        let locked = table.lines.iter().flat_map(|line| {
+            let line = &line;
+            (0..WAYS)
+                .map(move |way| line.state(way))
+                .collect::<Vec<_>>()
+        });
+        assert!(locked.into_iter().all(|state| state != LOCKED));
     }
 }
