@@ -198,9 +198,8 @@ impl Beginning {
             (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(state))
                 if resumed.is_some() =>
             {
-                if let Some(resumed) = resumed.take() {
-                    resumed.refuse(state, error.to_string());
-                }
+                resumed = None;
+                Resumed::refuse(state, error.to_string());
                 Read::load(&options.config, feeds, |_| Known::default())?
             }
             (read, _) => read?,
