@@ -151,7 +151,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
             None => settings,
         })
     };
-    let datapath = found.into_datapath(settings)?;
+    let datapath = found.into_datapath(resumed.is_some(), settings)?;
     let (reloads, requests) = reload::Requests::new();
     let metrics = listener.as_ref().map(Listener::address);
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
