@@ -26,11 +26,7 @@ impl Found {
         match Datapath::adopt(Pins::take(directory)?)? {
             Adopted::Datapath(mut datapath, previous) => {
                 go_back(&mut datapath, previous.map(|previous| *previous))?;
-                Ok(match datapath.without_policy() {
-                    // A first start that was cut short stands for nothing that was saved before.
-                    Ok((pins, attachments)) => Self::Links(pins, attachments),
-                    Err(datapath) => Self::Datapath(datapath),
-                })
+                Ok(Self::Datapath(datapath))
             }
             Adopted::Links(pins, attachments) => {
                 for version in pins.other_versions()? {
@@ -44,10 +40,14 @@ impl Found {
         }
     }
 
-    /// What the next policy goes on with; `None`: there was none.
+    /// What the next policy goes on with; `None`: there was none, or only a first one that was never
+    /// settled, which stands for nothing that was saved before.
     pub(super) fn known(&self) -> Option<Known> {
         match self {
-            Self::Datapath(datapath) => Some(Known::of(datapath.manifest())),
+            Self::Datapath(datapath) => {
+                let manifest = datapath.manifest();
+                (manifest.generation > 0).then(|| Known::of(manifest))
+            }
             Self::Links(..) | Self::Nothing => None,
         }
     }
@@ -75,12 +75,18 @@ impl Found {
         }
     }
 
-    /// The datapath, as it is or without a policy yet. `settings` are for a new one.
+    /// The datapath, as it is or without a policy yet. `settings` are for a new one, which there has
+    /// to be if `resumes`: what was saved is put into maps that are empty.
     pub(super) fn into_datapath(
         self,
+        resumes: bool,
         settings: impl FnOnce() -> Result<Settings, DatapathError>,
     ) -> Result<Datapath, DatapathError> {
         match self {
+            Self::Datapath(datapath) if resumes => match datapath.without_policy() {
+                Ok((pins, attachments)) => Datapath::with_pins(settings()?, pins, attachments),
+                Err(datapath) => Ok(*datapath),
+            },
             Self::Datapath(datapath) => Ok(*datapath),
             Self::Links(pins, attachments) => Datapath::with_pins(settings()?, pins, attachments),
             Self::Nothing => Datapath::new(settings()?),

@@ -160,7 +160,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
             None => settings,
         })
     };
-    let datapath = found.into_datapath(settings)?;
+    let datapath = found.into_datapath(resumed.is_some(), settings)?;
     let (reloads, requests) = reload::Requests::new();
     let metrics = listener.as_ref().map(Listener::address);
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
@@ -218,9 +218,8 @@ impl Beginning {
             (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(state))
                 if resumed.is_some() =>
             {
-                if let Some(resumed) = resumed.take() {
-                    resumed.refuse(state, error.to_string());
-                }
+                resumed = None;
+                Resumed::refuse(state, error.to_string());
                 Read::load(&options.config, feeds, |_| Known::default())?
             }
             (read, _) => read?,

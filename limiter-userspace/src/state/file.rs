@@ -110,6 +110,7 @@ impl StateFile {
     }
 
     /// Gives the file another name, for that reason.
+    #[must_use]
     pub fn refuse(&self, reason: Reason) -> LoadError {
         let path = self.0.clone();
         let set_aside = match reason {

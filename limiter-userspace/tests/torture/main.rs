@@ -6,6 +6,7 @@
 //! is told, and can be given as `LIMITER_TORTURE_SEED`. Needs root.
 
 mod counters;
+mod files;
 mod policies;
 mod spare;
 mod steps;

@@ -4,7 +4,7 @@ use std::{
     fs,
     net::Ipv4Addr,
     os::unix::{fs::FileTypeExt as _, net::UnixStream},
-    path::{Path, PathBuf},
+    path::Path,
     process::Stdio,
     thread,
     time::{Duration, Instant},
@@ -25,6 +25,7 @@ use testbed::{Crowd, Limiter, Pair, PinDirectory, SERVER_INTERFACE, Sizes};
 
 use crate::{
     counters::{Counters, judged},
+    files::{configuration, state, write_feed},
     policies, spare,
     traffic::{self, SUSPECT, Traffic},
 };
@@ -248,15 +249,7 @@ impl Scene {
                 self.without_daemon()?;
                 self.limiter.restart()?;
             }
-            Step::List => {
-                let generation = self.generation()?;
-                self.is_listed = !self.is_listed;
-                write_feed(self.feeds.path(), self.is_listed)?;
-                self.wait_for("the list", |status| {
-                    status["policy"]["generation"] == generation + 1
-                })?;
-                self.shut_out()?;
-            }
+            Step::List => self.list()?,
             Step::Replace => {
                 spare::replace(&self.pair.server)?;
                 spare::wait_until_limited(&self.pair.server)?;
@@ -320,6 +313,17 @@ impl Scene {
         );
         self.traffic.check()?;
         Ok(status)
+    }
+
+    /// Has the feed list the suspect, or list it no more.
+    fn list(&mut self) -> Result<()> {
+        let generation = self.generation()?;
+        self.is_listed = !self.is_listed;
+        write_feed(self.feeds.path(), self.is_listed)?;
+        self.wait_for("the list", |status| {
+            status["policy"]["generation"] == generation + 1
+        })?;
+        self.shut_out()
     }
 
     /// Bans the suspect, or lifts its ban.
@@ -455,32 +459,6 @@ impl Scene {
         }
         Ok(())
     }
-}
-
-/// Another configuration that is good, with the feed and the state file that are in a directory.
-fn configuration(rng: &mut Rng, directory: &Path) -> String {
-    let policy = policies::good(rng, &feed(directory));
-    format!("state: {}\n{policy}", state(directory).display())
-}
-
-fn state(directory: &Path) -> PathBuf {
-    directory.join("state")
-}
-
-fn feed(directory: &Path) -> PathBuf {
-    directory.join("feed")
-}
-
-/// Writes the feed, as a whole: there is nobody but the suspect to be on it.
-fn write_feed(directory: &Path, is_listed: bool) -> Result<()> {
-    let text = if is_listed {
-        format!("{SUSPECT}\n")
-    } else {
-        "# nobody\n".to_owned()
-    };
-    let unfinished = directory.join("unfinished");
-    fs::write(&unfinished, text)?;
-    Ok(fs::rename(unfinished, feed(directory))?)
 }
 
 fn arguments<'a>(pin: &'a str, more: &[&'a str]) -> Vec<&'a str> {

@@ -29,8 +29,8 @@ impl Resumed {
         drop(keeper.load("what is pinned goes on"));
     }
 
-    /// It cannot be gone on with: what was saved is set aside.
-    pub(in crate::daemon) fn refuse(self, keeper: &StateKeeper, reason: String) {
+    /// What was saved cannot be gone on with: it is set aside.
+    pub(in crate::daemon) fn refuse(keeper: &StateKeeper, reason: String) {
         keeper.refuse(reason, BEGINS_ANEW);
     }
 

@@ -147,9 +147,10 @@ impl Interface {
             match program {
                 Ok(program) if program.id() == id => {
                     let name = program.name_as_str();
-                    return match name.is_some_and(|name| PROGRAMS.contains(&name)) {
-                        true => Owner::Limiter,
-                        false => Owner::Other,
+                    return if name.is_some_and(|name| PROGRAMS.contains(&name)) {
+                        Owner::Limiter
+                    } else {
+                        Owner::Other
                     };
                 }
                 Ok(_) => {}

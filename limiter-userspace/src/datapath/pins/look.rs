@@ -2,7 +2,11 @@
 
 use std::{fs, io, path::Path};
 
-use super::{INTERFACES, Pins, PinsError, is_bpf, nearest, path_error};
+use super::{
+    INTERFACES, Pins, PinsError,
+    directory::{is_bpf, nearest},
+    path_error,
+};
 
 impl Pins {
     /// Looks at a directory, whoever has it; `None`: nothing is pinned there.

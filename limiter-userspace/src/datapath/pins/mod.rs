@@ -14,6 +14,7 @@
 //! program which is in force. There may be no dots in names of a BPF filesystem, so interfaces
 //! have their indices.
 
+mod directory;
 mod document;
 mod look;
 mod manifest;
@@ -21,10 +22,8 @@ mod namespace;
 
 use std::{
     collections::BTreeMap,
-    ffi::CString,
     fs::{self, File},
     io,
-    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
     path::{Path, PathBuf},
 };
 
@@ -32,6 +31,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::directory::{make, names, numbers, remove};
 pub(super) use self::namespace::NetworkNamespace;
 pub use self::{document::DocumentError, manifest::Manifest};
 use super::{attach::AttachedMode, link::Link, program::Program};
@@ -377,76 +377,6 @@ impl Drop for Pins {
 
 fn version() -> String {
     format!("v{ABI}")
-}
-
-/// Makes a directory, and those above it, in a BPF filesystem.
-fn make(path: &Path) -> Result<(), PinsError> {
-    let above = nearest(path)?;
-    if !is_bpf(above).map_err(path_error(above))? {
-        return Err(PinsError::NotBpf(path.to_owned()));
-    }
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(path_error(path))
-}
-
-/// The path itself, or the nearest above it that is there.
-fn nearest(path: &Path) -> Result<&Path, PinsError> {
-    let mut above = path;
-    while !above.try_exists().map_err(path_error(above))? {
-        above = above.parent().unwrap_or(Path::new("/"));
-    }
-    // A relative one is below where this process is.
-    Ok(if above == Path::new("") {
-        Path::new(".")
-    } else {
-        above
-    })
-}
-
-fn is_bpf(path: &Path) -> io::Result<bool> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: zeroes make a valid `statfs`, its fields being numbers.
-    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is a C string and the pointer is to a `statfs` of our own.
-    if unsafe { libc::statfs(path.as_ptr(), &raw mut found) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(found.f_type == libc::BPF_FS_MAGIC)
-}
-
-/// Removes a directory and what is in it, if it is there.
-fn remove(path: &Path) -> Result<(), PinsError> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(path_error(path)(error)),
-        _ => Ok(()),
-    }
-}
-
-/// The names of what is in a directory; none if there is no directory.
-fn names(directory: &Path) -> Result<Vec<String>, PinsError> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(path_error(directory)(error)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(path_error(directory))?.file_name();
-        names.push(name.to_string_lossy().into_owned());
-    }
-    names.sort_unstable();
-    Ok(names)
-}
-
-/// Those of them that are numbers, in their order.
-fn numbers<T: std::str::FromStr + Ord>(directory: &Path) -> Result<Vec<T>, PinsError> {
-    let names = names(directory)?;
-    let mut numbers: Vec<T> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
 }
 
 fn path_error(path: &Path) -> impl Fn(io::Error) -> PinsError + use<> {

@@ -1,0 +1,37 @@
+//! The files of the limiter: its configuration, a feed of it, and its state.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Result;
+use fastrand::Rng;
+
+use crate::{policies, traffic::SUSPECT};
+
+/// Another configuration that is good, with the feed and the state file that are in a directory.
+pub(crate) fn configuration(rng: &mut Rng, directory: &Path) -> String {
+    let policy = policies::good(rng, &feed(directory));
+    format!("state: {}\n{policy}", state(directory).display())
+}
+
+pub(crate) fn state(directory: &Path) -> PathBuf {
+    directory.join("state")
+}
+
+fn feed(directory: &Path) -> PathBuf {
+    directory.join("feed")
+}
+
+/// Writes the feed, as a whole: there is nobody but the suspect to be on it.
+pub(crate) fn write_feed(directory: &Path, is_listed: bool) -> Result<()> {
+    let text = if is_listed {
+        format!("{SUSPECT}\n")
+    } else {
+        "# nobody\n".to_owned()
+    };
+    let unfinished = directory.join("unfinished");
+    fs::write(&unfinished, text)?;
+    Ok(fs::rename(unfinished, feed(directory))?)
+}
