@@ -120,7 +120,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         ensure!(
             explained
                 .lines()
-                .any(|line| matches(line, "last drop: … by All (sieve main)")),
+                .any(|line| matches(line, "last drop: … by All (sieve main) …")),
             "{explained}"
         );
 

@@ -70,7 +70,7 @@ pub(crate) struct Engines {
     /// What the verdicts so far must have counted: by reason, and by the limit's interned id.
     by_reason: HashMap<Reason, Traffic>,
     by_limit: BTreeMap<u16, LimitTraffic>,
-    /// How many packets a bucket refused.
+    /// How many packets a bucket or a sieve refused.
     refused: u64,
     trial: Trial,
 }
@@ -212,10 +212,10 @@ impl Engines {
             .entry(verdict.reason)
             .or_default()
             .add(length);
-        // Whom a list blocks or a sieve drops for a limit is no offender.
-        let by_reputation = [Reason::BlockedList, Reason::Iprep, Reason::IprepPerma];
-        self.refused +=
-            u64::from(verdict.denied_by().is_some() && !by_reputation.contains(&verdict.reason));
+        // Whom a list blocks for a limit is no offender; whom a sieve drops for none is.
+        let by_sieve = matches!(verdict.reason, Reason::Iprep | Reason::IprepPerma);
+        let by_budget = verdict.denied_by().is_some() && verdict.reason != Reason::BlockedList;
+        self.refused += u64::from(by_sieve || by_budget);
         let action = verdict.action(&self.tables);
         for (slot, limit) in (0..).zip(&self.tables.limits) {
             let bit = 1 << slot;

@@ -88,7 +88,7 @@ fn the_plot_tells_reasons_apart() -> Result<()> {
         block: bad\n\
         limits:\n  \
           PacketsPerIPAddress:\n    \
-            {burst: 10, count: 10, period: 1s, ban: {after: 30, within: 2s, for: 1h}}\n";
+            {burst: 10, count: 10, period: 1s, ban: {after: 10, within: 2s, for: 1h}}\n";
     let udp = |source: &str| Frame::new(source.parse()?, "10.0.0.1".parse()?).udp(1, 2, b"x");
     let flood = udp("10.0.0.3")?;
     let mut packets: Vec<Packet> = (0..200)

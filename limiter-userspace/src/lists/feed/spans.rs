@@ -9,6 +9,7 @@ use limiter_common::address::Family;
 use super::{MOST_PREFIXES, ParseError};
 
 /// The addresses from the first to the last.
+#[derive(Clone, Copy)]
 pub(super) enum Span {
     V4(Ipv4Addr, Ipv4Addr),
     V6(Ipv6Addr, Ipv6Addr),

@@ -1,5 +1,7 @@
 //! Samples of what others publish, cut short.
 
+use std::fmt::Write as _;
+
 use ipnet::IpNet;
 
 use super::*;
@@ -302,10 +304,10 @@ fn entries_become_as_few_prefixes_as_possible() {
     let mut text = String::new();
     // Backwards, with gaps that are filled later.
     for last in (0..=255).rev().filter(|last| last % 2 == 0) {
-        text += &format!("192.0.2.{last}\n");
+        writeln!(text, "192.0.2.{last}").unwrap();
     }
     for last in (0..=255).filter(|last| last % 2 == 1) {
-        text += &format!("192.0.2.{last}\n192.0.2.{last}/31\n");
+        writeln!(text, "192.0.2.{last}\n192.0.2.{last}/31").unwrap();
     }
     let content = parse(text.as_bytes(), Format::Plain).unwrap();
     assert_eq!(content.entries, 384);
@@ -319,7 +321,11 @@ fn what_comes_to_too_many_prefixes_is_refused() {
         "it comes to more than 1 048 576 prefixes, which is the most that a feed may have";
     let mut ranges = String::new();
     for number in 0..20_000 {
-        ranges += &format!("2001:db8:{number:x}::1-2001:db8:{number:x}:7fff:ffff:ffff:ffff:fffe\n");
+        writeln!(
+            ranges,
+            "2001:db8:{number:x}::1-2001:db8:{number:x}:7fff:ffff:ffff:ffff:fffe"
+        )
+        .unwrap();
     }
     assert!(ranges.len() < 2 << 20);
     refused(ranges.as_bytes(), Format::Plain, expected);

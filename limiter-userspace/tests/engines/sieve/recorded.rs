@@ -66,7 +66,7 @@ fn whom_a_sieve_for_all_packets_drops() -> Result<()> {
     };
     let mut engines = Engines::new(&policy([observing], [everywhere]))?;
     engines.press(pressure_of_sieve(0), 3, LONG)?;
-    judge(&mut engines, 0, &[Reason::Unlimited, Iprep, Iprep]);
+    judge(&mut engines, 0, &[WithinLimits, Iprep, Iprep]);
     let expected = [(key(0, Dropper::Sieve), 2)];
     assert_eq!(recorded(&engines)?, HashMap::from(expected));
     Ok(())
