@@ -158,7 +158,7 @@ impl Scene {
                 let generation = self.generation()?;
                 self.reconfigure()?;
                 self.limiter.show(&["reload"])?;
-                ensure!(self.generation()? == generation + 1);
+                ensure!(self.generation()? > generation);
             }
             Step::ReloadBroken => self.refused(|limiter| {
                 let output = limiter.command(&["reload"]).output()?;
@@ -170,8 +170,9 @@ impl Scene {
                 let generation = self.generation()?;
                 self.reconfigure()?;
                 self.limiter.signal(Signal::SIGHUP)?;
+                // It may see by itself that the file was changed, too.
                 self.wait_for("the reload", |status| {
-                    status["policy"]["generation"] == generation + 1
+                    status["policy"]["generation"].as_u64() > Some(generation)
                 })?;
             }
             Step::HangUpBroken => self.refused(|limiter| limiter.signal(Signal::SIGHUP))?,
@@ -319,7 +320,7 @@ impl Scene {
         let generation = self.generation()?;
         self.reconfigure()?;
         self.limiter.show(&["reload"])?;
-        ensure!(self.generation()? == generation + 1);
+        ensure!(self.generation()? > generation);
         self.check()?;
         drop(silent);
         crowd.disperse()
@@ -365,7 +366,7 @@ impl Scene {
         self.limiter.configure(policies::broken(&mut self.rng))?;
         ask(&self.limiter)?;
         self.wait_for("the refusal", |status| {
-            status["daemon"]["reloads"]["failed"] == failed + 1
+            status["daemon"]["reloads"]["failed"].as_u64() > Some(failed)
         })?;
         ensure!(self.limiter.status()?["policy"] == before["policy"]);
         self.limiter.configure(&self.configuration)
