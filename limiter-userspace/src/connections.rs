@@ -84,3 +84,61 @@ impl Connections {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::sync::oneshot::{self, error::TryRecvError};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_oldest_gives_way() {
+        let mut connections = Connections::new(2);
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            let (is_open, closed) = oneshot::channel::<()>();
+            let serving = async move {
+                let _is_open = is_open;
+                pending().await
+            };
+            connections.serve(serving).await;
+            open.push(closed);
+        }
+        yield_now().await;
+        let closed: Vec<_> = open.iter_mut().map(|closed| closed.try_recv()).collect();
+        let (open, ended) = (TryRecvError::Empty, TryRecvError::Closed);
+        assert_eq!(closed, [Err(ended), Err(open.clone()), Err(open)]);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_asked_is_served_before_the_next_one_comes() {
+        let mut connections = Connections::new(1);
+        let (told, mut served) = oneshot::channel();
+        connections
+            .serve(async {
+                // The other end is there as long as the test.
+                let _ = told.send("an answer");
+            })
+            .await;
+        assert_eq!(served.try_recv(), Ok("an answer"));
+    }
+
+    #[tokio::test]
+    async fn the_reserve_is_for_the_one_that_comes_when_there_is_no_descriptor() {
+        let mut connections = Connections::with_reserve(1);
+        let mut refused = 0;
+        let accepted = connections
+            .accept(async || {
+                if refused < 2 {
+                    refused += 1;
+                    return Err(io::Error::from_raw_os_error(libc::EMFILE));
+                }
+                Ok((refused, ()))
+            })
+            .await;
+        assert_eq!(accepted, 2);
+        assert!(connections.reserve.is_some(), "it is there again");
+    }
+}

@@ -104,6 +104,8 @@ impl From<ReloadError> for StartupError {
 
 /// Everything that runs.
 pub(super) struct Started {
+    /// First: they end, and let go of the daemon, before the control socket goes.
+    _threads: Threads,
     pub(super) daemon: Arc<Daemon>,
     pub(super) control: Server,
     pub(super) requests: mpsc::Receiver<Asked>,
@@ -111,7 +113,6 @@ pub(super) struct Started {
     pub(super) files: FileWatch,
     /// The files of its lists.
     pub(super) feeds: FeedKeeper,
-    _threads: Threads,
 }
 
 /// What runs beside the rest, on threads of its own that end when this is dropped.
@@ -167,6 +168,8 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let pressure = PressureThread::start(&daemon.pressures, &daemon.pulses);
     let pressure = pressure.map_err(StartupError::Thread)?;
+    // Of what was found pinned, until the configuration is in force.
+    daemon.pressures.follow(&daemon.datapath());
     let confirmation = ConfirmationThread::start(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
     let metrics_thread = listener

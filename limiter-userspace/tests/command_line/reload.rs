@@ -154,7 +154,9 @@ fn assert_refused(limiter: &Limiter, pair: &Pair, expected: &[&str]) -> Result<(
         ensure!(status[same] == before[same], "{status:#}");
     }
     let reloads = &status["daemon"]["reloads"];
-    ensure!(reloads["failed"] == failed, "{reloads}");
+    // The daemon may have seen by itself that the file was changed, before it was asked.
+    let failed_now = reloads["failed"].as_u64().context("failures are counted")?;
+    ensure!((failed..=failed + 1).contains(&failed_now), "{reloads}");
     let error = reloads["last"]["error"].as_str().unwrap_or_default();
     ensure!(error.lines().count() == expected.len(), "{error}");
     let log = limiter.log()?;
@@ -166,7 +168,7 @@ fn assert_refused(limiter: &Limiter, pair: &Pair, expected: &[&str]) -> Result<(
         );
         ensure!(shown.contains(line), "{shown}");
     }
-    let total = format!(r#"limiter_reloads_total{{result="failure"}} {failed}"#);
+    let total = format!(r#"limiter_reloads_total{{result="failure"}} {failed_now}"#);
     assert_metric(&pair.server, &total)?;
     assert_metric(&pair.server, "limiter_last_reload_failed 1")
 }

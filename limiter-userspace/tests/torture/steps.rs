@@ -172,7 +172,7 @@ impl Scene {
                 let generation = self.generation()?;
                 self.reconfigure()?;
                 self.limiter.show(&["reload"])?;
-                ensure!(self.generation()? == generation + 1);
+                ensure!(self.generation()? > generation);
             }
             Step::ReloadBroken => self.refused(|limiter| {
                 let output = limiter.command(&["reload"]).output()?;
@@ -184,8 +184,9 @@ impl Scene {
                 let generation = self.generation()?;
                 self.reconfigure()?;
                 self.limiter.signal(Signal::SIGHUP)?;
+                // It may see by itself that the file was changed, too.
                 self.wait_for("the reload", |status| {
-                    status["policy"]["generation"] == generation + 1
+                    status["policy"]["generation"].as_u64() > Some(generation)
                 })?;
             }
             Step::HangUpBroken => self.refused(|limiter| limiter.signal(Signal::SIGHUP))?,
@@ -375,7 +376,7 @@ impl Scene {
         let generation = self.generation()?;
         self.reconfigure()?;
         self.limiter.show(&["reload"])?;
-        ensure!(self.generation()? == generation + 1);
+        ensure!(self.generation()? > generation);
         self.check()?;
         drop(silent);
         crowd.disperse()
@@ -421,7 +422,7 @@ impl Scene {
         self.limiter.configure(policies::broken(&mut self.rng))?;
         ask(&self.limiter)?;
         self.wait_for("the refusal", |status| {
-            status["daemon"]["reloads"]["failed"] == failed + 1
+            status["daemon"]["reloads"]["failed"].as_u64() > Some(failed)
         })?;
         ensure!(self.limiter.status()?["policy"] == before["policy"]);
         self.limiter.configure(&self.configuration)
