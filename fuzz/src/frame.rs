@@ -79,7 +79,7 @@ fn tags_hide_nothing(data: &[u8], facts: Result<Facts, Reason>) {
 
 /// How many tags a frame has.
 fn tags(data: &[u8]) -> usize {
-    let is_tag = |tag: &&[u8]| matches!(tag[..2], [0x81, 0] | [0x88, 0xa8] | [0x91, 0]);
+    let is_tag = |tag: &&[u8]| matches!(tag[..2], [0x81 | 0x91, 0] | [0x88, 0xa8]);
     data[FIRST_TAG..]
         .chunks_exact(2)
         .step_by(TAG / 2)

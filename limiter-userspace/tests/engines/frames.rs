@@ -137,7 +137,7 @@ fn ethernet_rows() -> Result<Vec<Row>> {
         (
             "eight tags, and no IP",
             changed(tagged(v4()?, 8).udp(1, 2, b"x")?, |frame| {
-                frame[12 + 32] = 9
+                frame[12 + 32] = 9;
             }),
             always(NotIp),
         ),
