@@ -13,6 +13,17 @@ use limiter_userspace::native::BytesFrame;
 /// Longer than any frame is padded, so that every header may end up behind it.
 const PADDING: [u8; 64] = [0xff; 64];
 
+/// How many VLAN tags a frame may have, and how long one is.
+const MAX_TAGS: usize = 8;
+const TAG: usize = 4;
+
+/// Where the first tag, or else the ethertype, stands.
+const FIRST_TAG: usize = 12;
+
+/// IPv6's header, and the fragment header in the chain behind it.
+const IPV6: usize = 40;
+const FRAGMENT: u8 = 44;
+
 /// Every header that is looked at ends before this, but for the wildest chains of extensions.
 const CUTS: usize = 160;
 
@@ -22,6 +33,8 @@ pub fn run(data: &[u8]) {
     if let Ok(facts) = facts {
         agrees_with_etherparse(data, &facts);
     }
+    tags_hide_nothing(data, facts);
+    lies_count_for_nothing(data, facts);
     // What the frame's own lengths leave out is looked at by nobody.
     if matches!(facts, Ok(_) | Err(Reason::NotIp)) {
         assert_same(facts, parse(&[data, &PADDING].concat()));
@@ -39,6 +52,57 @@ fn parse(data: &[u8]) -> Result<Facts, Reason> {
     packet::parse(&BytesFrame(data), &mut facts)?;
     assert_eq!(facts.length, data.len() as u64);
     Ok(facts)
+}
+
+/// However many tags there are: the facts are those of the packet without them, up to the bound.
+fn tags_hide_nothing(data: &[u8], facts: Result<Facts, Reason>) {
+    if data.len() < FIRST_TAG + 2 {
+        return;
+    }
+    let tags = tags(data);
+    let (addresses, rest) = data.split_at(FIRST_TAG);
+    for more in 0..=MAX_TAGS + 2 {
+        let around: Vec<u8> = [[0x81, 0, 0, 0], [0x88, 0xa8, 0, 5]]
+            .into_iter()
+            .cycle()
+            .take(more)
+            .flatten()
+            .collect();
+        let tagged = parse(&[addresses, &around, rest].concat());
+        if tags + more > MAX_TAGS {
+            assert_eq!(tagged, Err(Reason::MalformedVlan));
+        } else {
+            assert_same(tagged, facts);
+        }
+    }
+}
+
+/// How many tags a frame has.
+fn tags(data: &[u8]) -> usize {
+    let is_tag = |tag: &&[u8]| matches!(tag[..2], [0x81 | 0x91, 0] | [0x88, 0xa8]);
+    data[FIRST_TAG..]
+        .chunks_exact(2)
+        .step_by(TAG / 2)
+        .take_while(is_tag)
+        .count()
+}
+
+/// A later fragment of IPv6 may say that it is anything: that changes no fact.
+fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
+    let unknown = |facts: &Facts| facts.transport == Transport::UnknownProtocol;
+    if !facts.as_ref().is_ok_and(unknown) {
+        return;
+    }
+    let header = FIRST_TAG + tags(data) * TAG + 2;
+    if data[header + 6] != FRAGMENT {
+        // Behind other headers; those in front are enough.
+        return;
+    }
+    for next in [0, 6, 17, FRAGMENT, 58, 59, 60, 255] {
+        let mut lying = data.to_vec();
+        lying[header + IPV6] = next;
+        assert_eq!(parse(&lying), facts);
+    }
 }
 
 /// The same facts, but for the length.

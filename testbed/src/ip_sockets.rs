@@ -178,8 +178,6 @@ impl Open {
             MsgFlags::empty(),
         ) {
             Err(Errno::EAGAIN) => return Ok(None),
-            // An error that came for a packet the host itself has sent, such as an answer.
-            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH) => return Ok(None),
             message => message.context("cannot receive")?,
         };
         let source = message.address.and_then(address).context("no sender")?;

@@ -45,13 +45,21 @@ pub(super) fn check(
             format!("only tcp has flags, but '{PROTOCOL}' names another"),
         );
     }
-    let transport = [DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS];
-    if transport.iter().all(|field| fields.is_missing(field)) {
+    // What a later fragment may not tell; of which protocol it is, it tells in IPv4.
+    let hidden: &[&str] = match id_format {
+        Some(id_format) if !id_format.is_for(Family::V6) => {
+            &[DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS]
+        }
+        _ => &[PROTOCOL, DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS],
+    };
+    if hidden.iter().all(|field| fields.is_missing(field))
+        && let [others @ .., last] = hidden
+    {
         error(
             FRAGMENTS,
             format!(
-                "'{FRAGMENTS}' has no effect without {DESTINATION_PORT}, {SOURCE_PORT} or \
-                 {TCP_FLAGS}"
+                "'{FRAGMENTS}' has no effect without {} or {last}",
+                others.join(", ")
             ),
         );
     }

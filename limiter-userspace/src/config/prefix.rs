@@ -170,8 +170,8 @@ fn parse_length(text: &str, address: IpAddr) -> Option<u8> {
     (length <= bits(address) && text == length.to_string()).then_some(length)
 }
 
-/// What of IPv4 an IPv6 address or prefix in ::ffff:0:0/96 stands for. No packet has such a
-/// source, so a limit of it would never apply.
+/// What of IPv4 an IPv6 address or prefix in ::ffff:0:0/96 stands for. A packet from there is
+/// malformed, so a limit of it would never apply.
 fn ipv4_meant(address: IpAddr, length: Option<u8>) -> Option<String> {
     let IpAddr::V6(address) = address else {
         return None;

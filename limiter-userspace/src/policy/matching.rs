@@ -26,7 +26,7 @@ pub struct Match {
     pub tcp_flags: Option<TcpFlags>,
     /// Destination prefixes; empty: all.
     pub destinations: Vec<IpNet>,
-    /// What becomes of fragments whose ports and flags cannot be known.
+    /// What becomes of fragments of which it cannot be known whether they match.
     pub fragments: Fragments,
 }
 
@@ -42,8 +42,9 @@ pub struct TcpFlags {
     pub clear: u8,
 }
 
-/// What a limit that matches ports or flags does with the later fragments of a datagram:
-/// only the first one has them.
+/// What a limit does with the later fragments of a datagram of which it cannot be known whether
+/// they match: only the first one has ports and flags, and in IPv6 only the first one tells the
+/// protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fragments {

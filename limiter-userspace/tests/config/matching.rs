@@ -296,10 +296,27 @@ fn fragments() {
             matching,
             &[(
                 13,
-                "'fragments' has no effect without destination-port, source-port or tcp-flags",
+                "'fragments' has no effect without protocol, destination-port, source-port or \
+                 tcp-flags",
             )],
         );
     }
+    // A later fragment of IPv6 does not tell of which protocol it is; one of IPv4 does.
+    check_match(
+        "ipv6RangeCIDR",
+        "packets",
+        "{protocol: udp, fragments: ignore}",
+        &[],
+    );
+    check_match(
+        "ipv4RangeCIDR",
+        "packets",
+        "{protocol: udp, fragments: ignore}",
+        &[(
+            28,
+            "'fragments' has no effect without destination-port, source-port or tcp-flags",
+        )],
+    );
     // Nothing is said of ports that are there, but wrong.
     check_any(
         "{destination-port: 99999, fragments: ignore}",

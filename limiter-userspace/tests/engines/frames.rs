@@ -118,14 +118,40 @@ fn ethernet_rows() -> Result<Vec<Row>> {
                 .udp(1, 2, b"x")?,
             LIMITED,
         ),
+        ("eight tags", tagged(v4()?, 8).udp(1, 2, b"x")?, LIMITED),
         (
-            "three tags",
-            v4()?
-                .tagged(tag(1))
-                .tagged(tag(2))
-                .tagged(tag(3))
-                .udp(1, 2, b"x")?,
+            "eight tags, IPv6",
+            tagged(v6()?, 8).udp(1, 2, b"x")?,
+            LIMITED,
+        ),
+        (
+            "nine tags",
+            tagged(v4()?, 9).udp(1, 2, b"x")?,
+            always(MalformedVlan),
+        ),
+        (
+            "twenty tags and nothing else",
+            tagged(v4()?, 20).udp(1, 2, b"x")?[..14 + 80].to_vec(),
+            always(MalformedVlan),
+        ),
+        (
+            "eight tags, and no IP",
+            changed(tagged(v4()?, 8).udp(1, 2, b"x")?, |frame| {
+                frame[12 + 32] = 9;
+            }),
             always(NotIp),
+        ),
+        (
+            "longer than its frame, behind eight tags",
+            changed(tagged(v4()?, 8).udp(1, 2, b"x")?, |frame| {
+                frame[IP + 32 + 3] += 1;
+            }),
+            always(MalformedIpv4),
+        ),
+        (
+            "the eighth tag cut short",
+            tagged(v4()?, 8).udp(1, 2, b"x")?[..14 + 31].to_vec(),
+            always(MalformedVlan),
         ),
         (
             "a tag cut short",
@@ -143,6 +169,15 @@ fn ethernet_rows() -> Result<Vec<Row>> {
             always(MalformedIpv4),
         ),
     ])
+}
+
+/// Behind as many priority tags, each other one a provider's.
+fn tagged(frame: Frame, tags: usize) -> Frame {
+    [Tag::Customer(0), Tag::Service(0)]
+        .into_iter()
+        .cycle()
+        .take(tags)
+        .fold(frame, Frame::tagged)
 }
 
 fn ipv4_rows() -> Result<Vec<Row>> {
@@ -315,6 +350,23 @@ fn ipv6_rows() -> Result<Vec<Row>> {
             LIMITED,
         ),
         (
+            "IPv6, a later fragment that says nothing follows",
+            with_extensions(44, &[59, 0, 0, 8, 0, 0, 0, 1])?,
+            LIMITED,
+        ),
+        (
+            "IPv6, a later fragment that says it is a fragment beyond its end",
+            changed(with_extensions(44, &[44, 0, 0, 8, 0, 0, 0, 1])?, |frame| {
+                frame[IP + 48..].fill(0xff);
+            }),
+            LIMITED,
+        ),
+        (
+            "IPv6 from an IPv4-mapped address",
+            Frame::new("::ffff:192.0.2.1".parse()?, "2001:db8:2::1".parse()?).udp(1, 2, b"x")?,
+            always(MalformedIpv6),
+        ),
+        (
             "IPv6, an extension header beyond the packet",
             with_extensions(0, &[6, 200, 1, 4, 0, 0, 0, 0])?,
             always(MalformedIpv6),
@@ -352,6 +404,16 @@ fn jumbo_rows() -> Result<Vec<Row>> {
         (
             "a TCP header in another piece than the first",
             with_extensions(60, &deep(6))?,
+            LIMITED,
+        ),
+        (
+            "a TCP header in another piece, behind eight tags",
+            {
+                let mut frame = with_extensions(60, &deep(6))?;
+                let tags = &tagged(v6()?, 8).udp(1, 2, b"x")?[12..12 + 32];
+                frame.splice(12..12, tags.iter().copied());
+                frame
+            },
             LIMITED,
         ),
         (

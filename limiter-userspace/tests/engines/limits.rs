@@ -206,7 +206,72 @@ fn matches_destinations() -> Result<()> {
     )
 }
 
-/// Of a later fragment only the protocol is known.
+/// Of a later fragment of IPv6 not even the protocol is known: it counts for any.
+#[test]
+fn later_fragments_of_ipv6() -> Result<()> {
+    let later = |next: u8| -> Result<Vec<u8>> {
+        let mut frame = frame("2001:db8:1::1", "2001:db8:2::1")?.udp(1, 2, b"x")?;
+        frame[14 + 6] = 44;
+        frame[14 + 5] += 8;
+        frame.splice(14 + 40..14 + 40, [next, 0, 0, 8, 0, 0, 0, 1]);
+        Ok(frame)
+    };
+    // What it says is whatever its sender likes.
+    let all = [17, 6, 59, 60, 0, 58, 50].map(later);
+    let all = all.into_iter().collect::<Result<Vec<_>>>()?;
+    let match_all = [
+        Match::default(),
+        Match {
+            protocols: vec![Match::UDP],
+            ..Match::default()
+        },
+        Match {
+            protocols: vec![Match::ICMPV6, 132],
+            ..Match::default()
+        },
+        Match {
+            destination_ports: vec![443..=443],
+            ..Match::default()
+        },
+        Match {
+            protocols: vec![Match::TCP],
+            source_ports: vec![1..=1],
+            ..Match::default()
+        },
+        Match {
+            tcp_flags: Some(TcpFlags { set: 2, clear: 0 }),
+            ..Match::default()
+        },
+    ];
+    for counting in match_all {
+        check(&matching(counting.clone()), &all, &[])?;
+        let everything = counting.is_everything();
+        let ignoring = matching(Match {
+            fragments: Fragments::Ignore,
+            ..counting
+        });
+        if everything {
+            // There is nothing to ignore.
+            check(&ignoring, &all, &[])?;
+        } else {
+            check(&ignoring, &[], &all)?;
+        }
+    }
+    // Elsewhere is elsewhere, whatever it is of.
+    let destination = Match {
+        protocols: vec![Match::UDP],
+        destinations: vec!["2001:db8:9::/48".parse()?],
+        ..Match::default()
+    };
+    check(&matching(destination), &[], &all)?;
+    let new_connections = Limit {
+        cost: Cost::NewConnections,
+        ..matching(Match::default())
+    };
+    check(&new_connections, &[], &all)
+}
+
+/// Of a later fragment of IPv4 only the protocol is known.
 #[test]
 fn later_fragments() -> Result<()> {
     let later = |mut frame: Vec<u8>| {

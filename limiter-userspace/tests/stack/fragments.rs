@@ -46,7 +46,7 @@ fn v4(id: u16, pieces: &[Piece]) -> Vec<Vec<u8>> {
         assert!(piece.offset.is_multiple_of(8));
         let packet = V4 {
             id,
-            fragment: u16::from(piece.more) << 13 | piece.offset / 8,
+            fragment: (u16::from(piece.more) << 13) | (piece.offset / 8),
             ..V4::of(path(true), piece.next)
         };
         frame(&packet.packet(&piece.bytes))

@@ -297,7 +297,7 @@ fn length_rows() -> Vec<Row> {
         Row::one(
             "UDP of no length, as in a jumbogram",
             changed(v6(UDP, &[], &udp(false)), |frame| {
-                frame[IP + 44..IP + 46].fill(0)
+                frame[IP + 44..IP + 46].fill(0);
             }),
             Malformed(MalformedUdp),
         ),
@@ -314,14 +314,14 @@ fn length_rows() -> Vec<Row> {
         Row::one(
             "IPv4 that is longer than its frame",
             changed(frame(&path(true).packet(UDP, &udp(true))), |frame| {
-                frame[IP + 3] += 1
+                frame[IP + 3] += 1;
             }),
             Refused,
         ),
         Row::one(
             "IPv4 with a header of 16 bytes",
             changed(frame(&path(true).packet(UDP, &udp(true))), |frame| {
-                frame[IP] = 0x44
+                frame[IP] = 0x44;
             }),
             Refused,
         ),

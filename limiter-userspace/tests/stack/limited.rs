@@ -6,6 +6,7 @@ use crate::{
     build::{FRAGMENT, NO_NEXT, UDP, fragment, frame},
     encapsulation, fragments, headers,
     host::{Host, PORT, path},
+    oracle::Row,
     random, tags,
 };
 
@@ -37,7 +38,7 @@ fn nothing_of_a_banned_source_arrives() -> Result<()> {
         let mut frames: Vec<_> = rows
             .iter()
             .flatten()
-            .flat_map(|row| row.frames())
+            .flat_map(Row::frames)
             .cloned()
             .collect();
         frames.extend(random::packets(RANDOM_PACKETS).flatten());

@@ -171,7 +171,7 @@ impl Case {
             let packet = if self.v4 {
                 let header = V4 {
                     id,
-                    fragment: u16::from(more) << 13 | begins / 8,
+                    fragment: (u16::from(more) << 13) | (begins / 8),
                     ..V4::of(path(true), protocol)
                 };
                 header.packet(bytes)

@@ -40,7 +40,11 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
         Just(Content::Echo),
         prop_oneof![Just(132), Just(33), Just(136), any::<u8>()].prop_map(Content::Protocol),
     ];
-    let fragment = prop::option::weighted(0.15, prop_oneof![Just(0u16), 1u16..0x2000]);
+    // Where it begins, and what a later one of IPv6 says that it is.
+    let offset = prop_oneof![Just(0u16), 1u16..0x2000];
+    let lie = prop::option::of(prop_oneof![Just(59), any::<u8>()]);
+    let fragment = prop::option::weighted(0.2, (offset, lie));
+    let tags = prop_oneof![6 => 0usize..3, 1 => 3usize..11];
     let addresses = (address(), address()).prop_filter_map("one family", |(source, other)| {
         (source.is_ipv4() == other.is_ipv4()).then_some((source, other))
     });
@@ -48,7 +52,7 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
         addresses,
         content,
         (port(), port()),
-        0usize..3,
+        tags,
         0usize..600,
         fragment,
     )
@@ -60,8 +64,8 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
                 }
                 let ip = 14 + 4 * tags;
                 let mut bytes = build(&frame, ip, content, ports, payload);
-                if let Some(offset) = fragment {
-                    make_fragment(&mut bytes, ip, source, offset);
+                if let Some((offset, lie)) = fragment {
+                    make_fragment(&mut bytes, ip, source, offset, lie);
                 }
                 bytes
             },
@@ -94,8 +98,9 @@ fn build(
     .expect("a frame of one family")
 }
 
-/// Makes the datagram one of its fragments, by its offset in units of eight bytes.
-fn make_fragment(bytes: &mut Vec<u8>, ip: usize, source: IpAddr, offset: u16) {
+/// Makes the datagram one of its fragments, by its offset in units of eight bytes; a later one of
+/// IPv6 may lie about its protocol.
+fn make_fragment(bytes: &mut Vec<u8>, ip: usize, source: IpAddr, offset: u16, lie: Option<u8>) {
     const MORE: u16 = 1;
     match source {
         IpAddr::V4(_) => {
@@ -105,7 +110,8 @@ fn make_fragment(bytes: &mut Vec<u8>, ip: usize, source: IpAddr, offset: u16) {
         IpAddr::V6(_) => {
             let [high, low] = (offset << 3 | MORE).to_be_bytes();
             let protocol = std::mem::replace(&mut bytes[ip + 6], 44);
-            let header = [protocol, 0, high, low, 0, 0, 0, 7];
+            let next = lie.filter(|_| offset > 0).unwrap_or(protocol);
+            let header = [next, 0, high, low, 0, 0, 0, 7];
             bytes.splice(ip + 40..ip + 40, header);
             let length = u16::from_be_bytes([bytes[ip + 4], bytes[ip + 5]]) + 8;
             bytes[ip + 4..ip + 6].copy_from_slice(&length.to_be_bytes());
