@@ -27,7 +27,7 @@ static WORKSPACE: PerCpuArray<Workspace<Found>, 1> = PerCpuArray::new();
 pub(crate) fn workspace() -> Option<&'static mut Workspace<Found>> {
     let workspace = WORKSPACE.get_ptr_mut(0)?;
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each
-    // other on a CPU, and each asks for it once.
+    // other on a CPU (the loader refuses kernels where they do), and each asks for it once.
     Some(unsafe { &mut *workspace })
 }
 

@@ -28,6 +28,16 @@ pub enum PreflightError {
          CONFIG_DEBUG_INFO_BTF=y (distributions' since Linux 5.4)"
     )]
     NoBtf,
+    /// Programs on one CPU may interleave, and share what is the CPU's.
+    #[error(
+        "this kernel ({running}, PREEMPT_RT) lets XDP programs on one CPU interrupt each other, \
+         which would mix up their packets: use a kernel without PREEMPT_RT, or one whose \
+         /boot/config-{running} says CONFIG_PREEMPT_RT_NEEDS_BH_LOCK=y, or one before Linux 6.18"
+    )]
+    Interleaving {
+        /// The release that runs.
+        running: String,
+    },
     /// The file that tells could not be read.
     #[error("cannot read {path}: {error}")]
     Read {
@@ -105,7 +115,11 @@ const CAP_SYS_ADMIN: u32 = 21;
 /// Checks everything.
 pub fn check() -> Result<(), PreflightError> {
     check_capabilities(&read("/proc/self/status")?)?;
-    check_release(&running_release())?;
+    let Kernel { release, version } = Kernel::running();
+    check_release(&release)?;
+    // Not there, or not ours to read: then it says nothing.
+    let config = fs::read_to_string(format!("/boot/config-{release}")).unwrap_or_default();
+    check_preemption(&release, &version, &config)?;
     if Path::new("/sys/kernel/btf/vmlinux").exists() {
         Ok(())
     } else {
@@ -122,7 +136,7 @@ fn read(path: &'static str) -> Result<String, PreflightError> {
 
 /// Whether the kernel gives programs frames in several pieces.
 pub(super) fn knows_frags() -> bool {
-    Release::parse(&running_release()).is_some_and(|release| release >= Release(5, 18))
+    Release::parse(&Kernel::running().release).is_some_and(|release| release >= Release(5, 18))
 }
 
 /// The longest frame that the kernel runs a program on by `BPF_PROG_TEST_RUN`, in bytes
@@ -140,15 +154,29 @@ pub fn longest_test_frame() -> usize {
     }
 }
 
-/// The kernel's release, such as `6.1.0-50-amd64`.
-fn running_release() -> String {
-    // SAFETY: zeroes make a valid `utsname`, its fields being arrays of characters.
-    let mut name: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a `utsname` of our own.
-    unsafe { libc::uname(&raw mut name) };
-    // SAFETY: the kernel ends the string, or the zeroes above do.
-    let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
-    release.to_string_lossy().into_owned()
+/// What the kernel says of itself.
+struct Kernel {
+    /// Such as `6.1.0-50-amd64`.
+    release: String,
+    /// How and when it was built, such as `#1 SMP PREEMPT_DYNAMIC Debian 6.1.190-1 (2026-09-01)`.
+    version: String,
+}
+
+impl Kernel {
+    fn running() -> Self {
+        // SAFETY: zeroes make a valid `utsname`, its fields being arrays of characters.
+        let mut name: libc::utsname = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a `utsname` of our own.
+        unsafe { libc::uname(&raw mut name) };
+        // SAFETY: the kernel ends the string, or the zeroes above do.
+        let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
+        // SAFETY: as above.
+        let version = unsafe { CStr::from_ptr(name.version.as_ptr()) };
+        Self {
+            release: release.to_string_lossy().into_owned(),
+            version: version.to_string_lossy().into_owned(),
+        }
+    }
 }
 
 fn check_capabilities(status: &str) -> Result<(), PreflightError> {
@@ -188,9 +216,58 @@ fn check_release(running: &str) -> Result<(), PreflightError> {
     }
 }
 
+/// Whether the programs of one CPU run one after the other.
+///
+/// What a program keeps for its CPU (the workspace of a decision, counters) is in use until it ends.
+/// Elsewhere a CPU's network receive processing runs to its end before the next begins. With
+/// `PREEMPT_RT` it runs in threads that can be preempted, and until 6.18 a lock for each CPU kept
+/// them apart; since then only where the kernel is built with `PREEMPT_RT_NEEDS_BH_LOCK`.
+///
+/// The word in the version's text is put there by the kernel's build. Unlike /sys/kernel/realtime,
+/// which most releases lack, it is always there.
+fn check_preemption(release: &str, version: &str, config: &str) -> Result<(), PreflightError> {
+    let is_realtime = version.split_whitespace().any(|word| word == "PREEMPT_RT");
+    let has_lock_by_age = Release::parse(release).is_some_and(|release| release < Release(6, 18));
+    let has_lock = config
+        .lines()
+        .any(|line| line == "CONFIG_PREEMPT_RT_NEEDS_BH_LOCK=y");
+    if is_realtime && !has_lock_by_age && !has_lock {
+        return Err(PreflightError::Interleaving {
+            running: release.to_owned(),
+        });
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernels_whose_programs_interleave_are_refused() {
+        const RT: &str = "#1 SMP PREEMPT_RT Debian 6.18.5-1 (2026-01-12)";
+        const LOCK: &str = "CONFIG_PREEMPT_RT=y\nCONFIG_PREEMPT_RT_NEEDS_BH_LOCK=y\n";
+        const NO_LOCK: &str = "CONFIG_PREEMPT_RT=y\n# CONFIG_PREEMPT_RT_NEEDS_BH_LOCK is not set\n";
+        for (release, version, config, is_refused) in [
+            ("6.18.5-rt-amd64", RT, "", true),
+            ("6.18.5-rt-amd64", RT, NO_LOCK, true),
+            ("6.18.5-rt-amd64", RT, LOCK, false),
+            ("7.0.0-rc1", RT, "", true),
+            ("strange", RT, "", true),
+            ("6.12.1-rt-amd64", RT, "", false),
+            ("6.1.0-50-rt-amd64", RT, "", false),
+            ("6.18.5", "#1 SMP PREEMPT_DYNAMIC @0", "", false),
+            ("6.18.5", "#1 SMP PREEMPT PREEMPT_RTX", "", false),
+        ] {
+            let refused = check_preemption(release, version, config);
+            assert_eq!(refused.is_err(), is_refused, "{release} {version} {config}");
+            if let Err(error) = refused {
+                let line = error.to_string();
+                assert!(line.contains(release) && !line.contains('\n'), "{line}");
+                assert!(line.contains("use a kernel without PREEMPT_RT"), "{line}");
+            }
+        }
+    }
 
     #[test]
     fn old_kernels_are_told_the_feature_that_needs_the_newest() {
