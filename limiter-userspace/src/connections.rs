@@ -101,13 +101,13 @@ mod tests {
             let (is_open, closed) = oneshot::channel::<()>();
             let serving = async move {
                 let _is_open = is_open;
-                pending().await
+                pending::<()>().await;
             };
             connections.serve(serving).await;
             open.push(closed);
         }
         yield_now().await;
-        let closed: Vec<_> = open.iter_mut().map(|closed| closed.try_recv()).collect();
+        let closed: Vec<_> = open.iter_mut().map(oneshot::Receiver::try_recv).collect();
         let (open, ended) = (TryRecvError::Empty, TryRecvError::Closed);
         assert_eq!(closed, [Err(ended), Err(open.clone()), Err(open)]);
     }
