@@ -7,6 +7,7 @@ mod built;
 mod command;
 mod demo;
 mod dist;
+mod emulator;
 mod fuzz;
 mod kernels;
 mod object;

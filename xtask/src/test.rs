@@ -12,7 +12,7 @@ use ebpf_build::Builder;
 
 use crate::{
     command::{self, shown},
-    dist, fuzz, privileges, setup,
+    dist, fuzz, kernels, privileges, setup,
     test_results::TestResults,
     workspace,
 };
@@ -48,6 +48,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             Ok(())
         }),
         step("package", dist::test),
+        step("Linux 6.1", kernels::smoke),
         step("fuzz", || fuzz::all(FUZZING)),
     ];
 

@@ -8,7 +8,7 @@ use ebpf_build::{
     linker,
 };
 
-use crate::command;
+use crate::{command, emulator};
 
 /// Something that we need besides the compiler for BPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(crate) enum Need {
     Shlibdeps,
     /// Checks the service's unit.
     SystemdAnalyze,
+    /// Boots other kernels, with what their machines run.
+    Emulator,
 }
 
 /// What of all that is there.
@@ -78,6 +80,18 @@ impl Machine {
         let mut machine = Self::look();
         let lacks = found.into_iter().filter(|(_, found)| !found);
         machine.lacks.extend(lacks.map(|(need, _)| need));
+        machine
+    }
+
+    /// Looks for what other kernels take besides.
+    pub(crate) fn look_for_kernels() -> Self {
+        let mut machine = Self::look();
+        if [emulator::QEMU, "busybox"]
+            .into_iter()
+            .any(|name| emulator::find(name).is_none())
+        {
+            machine.lacks.push(Need::Emulator);
+        }
         machine
     }
 

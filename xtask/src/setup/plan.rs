@@ -3,6 +3,7 @@
 use ebpf_build::compiler::Origin;
 
 use super::machine::{Machine, Need};
+use crate::emulator;
 
 /// The compiler for BPF where the distribution has none.
 pub(super) const NIGHTLY: &str =
@@ -55,6 +56,13 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
     if machine.lacks(Need::BpfLinker) {
         steps.push(Step::of_user("bpf-linker", LINKER));
     }
+    if machine.lacks(Need::Emulator) {
+        steps.push(Step {
+            brings: "an emulator".to_owned(),
+            shell: emulator::shell(),
+            needs_apt: true,
+        });
+    }
     if machine.lacks(Need::CargoDeb) {
         steps.push(Step::of_user("cargo-deb", CARGO_DEB));
     }
@@ -104,7 +112,7 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::CLibrary => &["libc6-dev"],
         Need::Shlibdeps => &["dpkg-dev"],
         Need::SystemdAnalyze => &["systemd"],
-        Need::BpfClippy | Need::CargoDeb | Need::Components => &[],
+        Need::BpfClippy | Need::CargoDeb | Need::Components | Need::Emulator => &[],
     }
 }
 
@@ -146,7 +154,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 10] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 11] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -175,6 +183,7 @@ mod tests {
                 &[Need::CargoDeb, Need::Shlibdeps, Need::SystemdAnalyze],
                 &["dpkg-dev systemd", "cargo-deb"],
             ),
+            (debian.clone(), &[Need::Emulator], &["an emulator"]),
             (debian, &[Need::Components], &["rustfmt and clippy"]),
         ];
         for (origin, lacks, expected) in cases {
