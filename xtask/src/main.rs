@@ -6,6 +6,7 @@ mod build_ebpf;
 mod built;
 mod command;
 mod demo;
+mod deny;
 mod dist;
 mod emulator;
 mod fuzz;

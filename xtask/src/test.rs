@@ -12,7 +12,7 @@ use ebpf_build::Builder;
 
 use crate::{
     command::{self, shown},
-    dist, fuzz, kernels, privileges, setup,
+    deny, dist, fuzz, kernels, privileges, setup,
     test_results::TestResults,
     workspace,
 };
@@ -42,6 +42,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         step("clippy (BPF)", || {
             Ok(Builder::new(workspace::root())?.clippy()?)
         }),
+        step("dependencies", deny::check),
         step("tests", || {
             results = tests()?;
             anyhow::ensure!(results.failed == 0, "{results}");
@@ -54,6 +55,9 @@ pub(crate) fn run() -> Result<ExitCode> {
 
     println!("\n{}\n", summary(&outcomes));
     println!("{results}");
+    if let Some(left_out) = deny::left_out() {
+        println!("{left_out}");
+    }
     if outcomes.iter().all(|outcome| outcome.passed) {
         Ok(ExitCode::SUCCESS)
     } else {

@@ -29,6 +29,8 @@ pub(crate) enum Need {
     Components,
     /// Makes Debian packages.
     CargoDeb,
+    /// Checks what the workspace depends on.
+    CargoDeny,
     /// By which cargo-deb finds what a program depends on.
     Shlibdeps,
     /// Checks the service's unit.
@@ -80,6 +82,15 @@ impl Machine {
         let mut machine = Self::look();
         let lacks = found.into_iter().filter(|(_, found)| !found);
         machine.lacks.extend(lacks.map(|(need, _)| need));
+        machine
+    }
+
+    /// Looks for what a check of the dependencies takes besides.
+    pub(crate) fn look_for_dependencies() -> Self {
+        let mut machine = Self::look();
+        if !is_command(&Places::of_this_process(), "cargo-deny") {
+            machine.lacks.push(Need::CargoDeny);
+        }
         machine
     }
 

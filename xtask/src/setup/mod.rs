@@ -30,6 +30,11 @@ pub(crate) fn ensure_for_package() -> Result<()> {
     bring(Machine::look_for_package)
 }
 
+/// The same to check the dependencies.
+pub(crate) fn ensure_for_dependencies() -> Result<()> {
+    bring(Machine::look_for_dependencies)
+}
+
 /// The same to boot other kernels.
 pub(crate) fn ensure_for_kernels() -> Result<()> {
     bring(Machine::look_for_kernels)

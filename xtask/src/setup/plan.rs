@@ -15,6 +15,8 @@ const LINKER: &str = "LLVM_PREFIX=\"$(llvm-config-22 --prefix)\" cargo install b
 
 const CARGO_DEB: &str = "cargo install cargo-deb --version 3.8.0 --locked";
 
+const CARGO_DENY: &str = "cargo install cargo-deny --version 0.20.2 --locked";
+
 const LINKER_PACKAGES: [&str; 5] = [
     "gcc",
     "libc6-dev",
@@ -66,6 +68,9 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
     if machine.lacks(Need::CargoDeb) {
         steps.push(Step::of_user("cargo-deb", CARGO_DEB));
     }
+    if machine.lacks(Need::CargoDeny) {
+        steps.push(Step::of_user("cargo-deny", CARGO_DENY));
+    }
     if let Some(Origin::Rustup(name)) = origin(machine)
         && machine.lacks(Need::BpfClippy)
     {
@@ -112,7 +117,9 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::CLibrary => &["libc6-dev"],
         Need::Shlibdeps => &["dpkg-dev"],
         Need::SystemdAnalyze => &["systemd"],
-        Need::BpfClippy | Need::CargoDeb | Need::Components | Need::Emulator => &[],
+        Need::BpfClippy | Need::CargoDeb | Need::CargoDeny | Need::Components | Need::Emulator => {
+            &[]
+        }
     }
 }
 
@@ -154,7 +161,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 11] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 12] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -184,6 +191,7 @@ mod tests {
                 &["dpkg-dev systemd", "cargo-deb"],
             ),
             (debian.clone(), &[Need::Emulator], &["an emulator"]),
+            (debian.clone(), &[Need::CargoDeny], &["cargo-deny"]),
             (debian, &[Need::Components], &["rustfmt and clippy"]),
         ];
         for (origin, lacks, expected) in cases {
