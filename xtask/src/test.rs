@@ -12,7 +12,7 @@ use ebpf_build::Builder;
 
 use crate::{
     command::{self, shown},
-    dist, fuzz, privileges, setup,
+    deny, dist, fuzz, kernels, privileges, setup,
     test_results::TestResults,
     workspace,
 };
@@ -42,17 +42,22 @@ pub(crate) fn run() -> Result<ExitCode> {
         step("clippy (BPF)", || {
             Ok(Builder::new(workspace::root())?.clippy()?)
         }),
+        step("dependencies", deny::check),
         step("tests", || {
             results = tests()?;
             anyhow::ensure!(results.failed == 0, "{results}");
             Ok(())
         }),
         step("package", dist::test),
+        step("Linux 6.1", kernels::smoke),
         step("fuzz", || fuzz::all(FUZZING)),
     ];
 
     println!("\n{}\n", summary(&outcomes));
     println!("{results}");
+    if let Some(left_out) = deny::left_out() {
+        println!("{left_out}");
+    }
     if outcomes.iter().all(|outcome| outcome.passed) {
         Ok(ExitCode::SUCCESS)
     } else {

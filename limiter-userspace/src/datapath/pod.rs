@@ -2,7 +2,7 @@
 
 use aya::Pod;
 use limiter_common::{
-    ban::{Ban, BanKey},
+    ban::{Ban, BanKey, MAX_REASON},
     bucket::BucketKey,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
@@ -19,32 +19,55 @@ use limiter_common::{
 #[repr(transparent)]
 pub(super) struct InMap<T: Copy + 'static>(pub(super) T);
 
-/// Types whose every byte is defined and of which every bit pattern is a value.
-pub(super) trait PlainBytes: Copy + 'static {}
+/// Types that are the bytes they lie in.
+///
+/// # Safety
+///
+/// It is `repr(C)` or `repr(transparent)`, made of integers alone: no padding, so that every byte is
+/// defined, and no `bool`, enumeration, pointer or reference, so that every pattern of bits is a value.
+pub(super) unsafe trait PlainBytes: Copy + 'static {}
 
-impl PlainBytes for Ban {}
-impl PlainBytes for BanKey {}
-impl PlainBytes for BucketKey {}
-impl PlainBytes for Budget {}
-impl PlainBytes for Class {}
-impl PlainBytes for LimitEntry {}
-impl PlainBytes for LimitTraffic {}
-impl PlainBytes for Node {}
-impl PlainBytes for Offender {}
-impl PlainBytes for OffenderKey {}
-impl PlainBytes for Order {}
-impl PlainBytes for Pressure {}
-impl PlainBytes for Recording {}
-impl PlainBytes for Shape {}
-impl PlainBytes for Sieve {}
-impl PlainBytes for SieveTraffic {}
-impl PlainBytes for SieveUse {}
-impl PlainBytes for Slot {}
-impl PlainBytes for Stretch {}
-impl PlainBytes for Traffic {}
-impl PlainBytes for Unit {}
-impl PlainBytes for u64 {}
-impl PlainBytes for [u64; 2] {}
+/// Says of types that they are [`PlainBytes`], with the sum of the sizes of their fields: the compiler
+/// finds padding by that.
+macro_rules! plain_bytes {
+    ($($type:ty: $size:expr,)*) => {$(
+        const _: () = assert!(
+            size_of::<$type>() == $size,
+            concat!(stringify!($type), " has padding, or another field")
+        );
+
+        // SAFETY: `repr(C)`, or an integer or an array of them; its fields, which whoever wrote its
+        // line here has looked at, are integers, and their sizes add up to its own.
+        unsafe impl PlainBytes for $type {}
+    )*};
+}
+
+plain_bytes! {
+    Ban: 2 * 8 + 2 * 2 + 4 + MAX_REASON,
+    BanKey: 2 * 2 + 4 + 2 * 8,
+    BucketKey: 2 * 2 + 4 + 2 * 8,
+    Budget: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
+    Class: 3 * 8 + 2 * 4,
+    LimitEntry: 2 + 2 + 4 + 2 * (2 * 4 + 2 * 8),
+    LimitTraffic: 3 * 16,
+    Node: 3 * 8 + 4 + 2 * 2,
+    Offender: 3 * 8,
+    OffenderKey: 2 * 2 + 4 + 2 * 8,
+    Order: (2 * 2 + 4 + 2 * 8) + 8 + (4 * 8 + 4 + 4) + 2 * 8 + 4 * 4,
+    Pressure: 2 * 4 + 8,
+    RawVerdict: 2 * 4 + 2 * 8,
+    Recording: 8 + 3 * 8,
+    Shape: 10 * 4 + 7 * 8 + 6 * 4,
+    Sieve: 4 * 8 + 8 * 4,
+    SieveTraffic: 3 * 16 + 2 * 8,
+    SieveUse: 8 + 2 * 4,
+    Slot: 4,
+    Stretch: 2 * 4 + 3 * 8,
+    Traffic: 2 * 8,
+    Unit: 8 + 2 * 16 + 8,
+    u64: 8,
+    [u64; 2]: 2 * 8,
+}
 
 /// A [`Verdict`] as it lies in memory: not every number is one of its reasons.
 #[derive(Clone, Copy)]
@@ -62,28 +85,7 @@ impl RawVerdict {
     }
 }
 
-impl PlainBytes for RawVerdict {}
-
-// SAFETY: `repr(transparent)` over a type that is `repr(C)`, made of integers alone, and has
-// no padding: that is what `PlainBytes` is given for.
+// SAFETY: `repr(transparent)` over a type of which `PlainBytes` asks the same.
 unsafe impl<T: PlainBytes> Pod for InMap<T> {}
 
-const _: () = {
-    assert!(
-        size_of::<Budget>() == (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
-        "no padding"
-    );
-    assert!(size_of::<Unit>() == 8 + 2 * 16 + 8, "no padding");
-    assert!(size_of::<LimitEntry>() == 8 + 2 * 24, "no padding");
-    assert!(size_of::<Node>() == 32, "no padding");
-    assert!(size_of::<Stretch>() == 32, "no padding");
-    assert!(size_of::<Slot>() == 4, "no padding");
-    assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");
-    assert!(size_of::<Class>() == 32, "no padding");
-    assert!(size_of::<Shape>() == 10 * 4 + 7 * 8 + 6 * 4, "no padding");
-    assert!(size_of::<LimitTraffic>() == 48, "no padding");
-    assert!(size_of::<Pressure>() == 16, "no padding");
-    assert!(size_of::<Sieve>() == 4 * 8 + 8 * 4, "no padding");
-    assert!(size_of::<SieveTraffic>() == 3 * 16 + 2 * 8, "no padding");
-    assert!(size_of::<SieveUse>() == 16, "no padding");
-};
+const _: () = assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");

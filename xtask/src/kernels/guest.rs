@@ -9,10 +9,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use ebpf_build::Places;
 use tempfile::TempDir;
 
-use crate::command;
+use crate::{command, emulator};
 
 const INIT: &str = include_str!("init.sh");
 
@@ -50,9 +49,8 @@ impl Guest {
         for program in programs {
             root.add_stripped(program)?;
         }
-        let places = Places::of_this_process();
         for name in ["busybox", "ip"] {
-            let program = places.find(name).with_context(|| format!("no {name}"))?;
+            let program = emulator::find(name).with_context(|| format!("no {name}"))?;
             root.add_program(&program, name)?;
         }
         root.add_driver(package.path(), release)?;
@@ -101,7 +99,7 @@ impl Root {
     fn add_driver(&self, package: &Path, release: &str) -> Result<()> {
         let modules = Path::new("lib/modules").join(release);
         let list = command::output(
-            Command::new("busybox")
+            emulator::command(&busybox()?)
                 .args(["depmod", "-n", "-b"])
                 .arg(package)
                 .arg(release),
@@ -128,7 +126,8 @@ impl Root {
 
     fn pack(&self, archive: &Path) -> Result<()> {
         let output = Command::new("sh")
-            .args(["-c", "find . | busybox cpio -o -H newc -R 0:0"])
+            .args(["-c", "find . | \"$0\" cpio -o -H newc -R 0:0"])
+            .arg(busybox()?)
             .current_dir(&self.0)
             .stdout(File::create(archive)?)
             .output()?;
@@ -139,6 +138,10 @@ impl Root {
         );
         Ok(())
     }
+}
+
+fn busybox() -> Result<PathBuf> {
+    emulator::find("busybox").context("no busybox")
 }
 
 /// The files that `ldd` names.

@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use testbed::Interrupt;
 
-use super::{guest::Guest, report::Report};
-use crate::command::shown;
+use super::{Set, guest::Guest, report::Report};
+use crate::{command::shown, emulator};
 
 /// How long a machine may take.
 pub(super) const LONGEST: Duration = Duration::from_mins(20);
@@ -33,10 +33,15 @@ pub(super) enum End {
 }
 
 /// Boots it and waits for its end. Everything it says goes to `log`.
-pub(super) fn boot(guest: &Guest, log: &Path, interrupt: &Interrupt) -> Result<(End, Report)> {
+pub(super) fn boot(
+    guest: &Guest,
+    set: Set,
+    log: &Path,
+    interrupt: &Interrupt,
+) -> Result<(End, Report)> {
     let cannot_write = || format!("cannot write {}", log.display());
     let file = File::create(log).with_context(cannot_write)?;
-    let mut emulator = emulator(guest);
+    let mut emulator = emulator(guest, set)?;
     let cannot_run = format!("cannot run {}", shown(&emulator));
     let mut child = emulator.spawn().context(cannot_run)?;
     let console = child.stdout.take().context("the machine has no console")?;
@@ -71,8 +76,14 @@ pub(super) fn boot(guest: &Guest, log: &Path, interrupt: &Interrupt) -> Result<(
 }
 
 /// Without a network, a disk or a clock of the host's CPU: what it does is the same everywhere.
-fn emulator(guest: &Guest) -> Command {
-    let mut command = Command::new("qemu-system-x86_64");
+fn emulator(guest: &Guest, set: Set) -> Result<Command> {
+    let qemu = emulator::find(emulator::QEMU).context("no emulator")?;
+    let mut command = emulator::command(&qemu);
+    // On a busy host the emulated timer is late, and the kernel would take it for broken.
+    let parameters = format!(
+        "console=ttyS0 quiet panic=-1 no_timer_check limiter.set={}",
+        set.name()
+    );
     command
         .args(["-machine", "accel=tcg", "-cpu", "max", "-m", "2500"])
         .args(["-nographic", "-no-reboot", "-nic", "none"])
@@ -80,10 +91,11 @@ fn emulator(guest: &Guest) -> Command {
         .arg(&guest.kernel)
         .arg("-initrd")
         .arg(&guest.initramfs)
-        .args(["-append", "console=ttyS0 quiet panic=-1"])
+        .arg("-append")
+        .arg(parameters)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
-    command
+    Ok(command)
 }
 
 fn read(console: impl Read, mut log: File, progress: &ProgressBar) -> io::Result<Report> {

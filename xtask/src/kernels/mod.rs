@@ -1,7 +1,7 @@
 //! `cargo xtask kernels`
 //!
 //! Boots Debian's kernels in an emulator, each with the daemon and the tests that compare the
-//! kernel's verdicts with the native ones. Needs no privilege: nothing is installed, and the
+//! kernel's verdicts with the native ones. Needs no privilege but to unpack the emulator: the
 //! emulated machine has no network.
 
 mod guest;
@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use comfy_table::{Table, presets};
 use testbed::{INTERRUPTED, Interrupt};
 
@@ -34,6 +34,36 @@ pub(crate) struct Arguments {
     /// the documentation names.
     #[arg(value_name = "VERSION")]
     versions: Vec<String>,
+    /// Run only the daemon and what asks the verifier, as `cargo xtask test` does.
+    #[arg(long)]
+    smoke: bool,
+}
+
+/// Which tests a machine runs after the daemon's steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    /// Those that show what the kernel's verifier says, as the workspace's tests have built them.
+    Smoke,
+    /// All that fit an emulated machine, optimised.
+    Whole,
+}
+
+impl Set {
+    /// As `init.sh` has it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Whole => "whole",
+        }
+    }
+
+    /// Of what cargo builds the programs.
+    const fn packages(self) -> &'static [&'static str] {
+        match self {
+            Self::Smoke => &workspace::HOST_PACKAGES,
+            Self::Whole => &["--release", "--package", "limiter-userspace"],
+        }
+    }
 }
 
 /// What became of one kernel.
@@ -48,14 +78,19 @@ struct Outcome {
 
 /// Tries every kernel, also after one has failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    // First, so that nobody waits for a build to learn it.
-    needs::check()?;
     let series = asked_for(arguments);
+    // First, so that nobody waits for a build to learn it.
+    setup::ensure_for_kernels()?;
+    needs::check()?;
     let packages = series.iter().map(|series| Package::newest(series));
     let packages: Vec<_> = packages.collect::<Result<_>>()?;
-    setup::ensure()?;
     let interrupt = Interrupt::watch()?;
-    match try_all(&packages, &interrupt) {
+    let set = if arguments.smoke {
+        Set::Smoke
+    } else {
+        Set::Whole
+    };
+    match try_all(&packages, set, &interrupt) {
         Err(_) if interrupt.seen() => Ok(ExitCode::from(INTERRUPTED)),
         Err(error) => Err(error),
         Ok(outcomes) => {
@@ -66,6 +101,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
+/// Boots the oldest kernel, with the tests that take least; fails if one does.
+pub(crate) fn smoke() -> Result<()> {
+    let arguments = Arguments {
+        versions: vec![SERIES[0].to_owned()],
+        smoke: true,
+    };
+    let passed = run(&arguments)? == ExitCode::SUCCESS;
+    ensure!(
+        passed,
+        "Linux {} does not run the limiter as it should",
+        SERIES[0]
+    );
+    Ok(())
+}
+
 fn asked_for(arguments: &Arguments) -> Vec<String> {
     if arguments.versions.is_empty() {
         SERIES.map(ToOwned::to_owned).into()
@@ -74,16 +124,16 @@ fn asked_for(arguments: &Arguments) -> Vec<String> {
     }
 }
 
-fn try_all(packages: &[Package], interrupt: &Interrupt) -> Result<Vec<Outcome>> {
+fn try_all(packages: &[Package], set: Set, interrupt: &Interrupt) -> Result<Vec<Outcome>> {
     let mut cargo = command::cargo("test");
-    cargo.args(["--no-run", "--release", "--package", "limiter-userspace"]);
+    cargo.arg("--no-run").args(set.packages());
     cargo.args(["--test", "engines"]);
     let built = Built::by(&mut cargo, "the daemon or its tests")?;
     let programs = [built.program("limiter")?, built.program("engines")?];
     let mut outcomes = Vec::new();
     for package in packages {
         interrupt.check()?;
-        let outcome = try_one(package, &programs, interrupt)
+        let outcome = try_one(package, &programs, set, interrupt)
             .with_context(|| format!("Linux {}", package.release()))?;
         for problem in &outcome.problems {
             eprintln!("Linux {}: {problem}", outcome.kernel);
@@ -93,14 +143,19 @@ fn try_all(packages: &[Package], interrupt: &Interrupt) -> Result<Vec<Outcome>> 
     Ok(outcomes)
 }
 
-fn try_one(package: &Package, programs: &[PathBuf; 2], interrupt: &Interrupt) -> Result<Outcome> {
+fn try_one(
+    package: &Package,
+    programs: &[PathBuf; 2],
+    set: Set,
+    interrupt: &Interrupt,
+) -> Result<Outcome> {
     let directory = workspace::target_dir().join("kernels");
     fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
     let guest = Guest::new(&package.fetch(&directory)?, package.release(), programs)?;
     let log = directory.join(format!("{}.log", package.release()));
     let start = Instant::now();
-    let (end, report) = machine::boot(&guest, &log, interrupt)?;
+    let (end, report) = machine::boot(&guest, set, &log, interrupt)?;
     interrupt.check()?;
     let mut problems = report.problems();
     if let End::TimedOut = end {

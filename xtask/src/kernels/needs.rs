@@ -1,7 +1,8 @@
 //! What this machine has to have.
 
 use anyhow::{Result, ensure};
-use ebpf_build::Places;
+
+use crate::emulator;
 
 /// Programs, each with Debian's package of it.
 const PROGRAMS: [(&str, &str); 8] = [
@@ -22,10 +23,9 @@ pub(super) fn check() -> Result<()> {
         "the kernels that are tried are for x86-64, and so must be the programs that they run: \
          use such a machine"
     );
-    let places = Places::of_this_process();
     let mut packages: Vec<_> = PROGRAMS
         .into_iter()
-        .filter(|(program, _)| places.find(program).is_none())
+        .filter(|(program, _)| emulator::find(program).is_none())
         .map(|(_, package)| package)
         .collect();
     packages.dedup();

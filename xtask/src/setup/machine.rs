@@ -8,7 +8,7 @@ use ebpf_build::{
     linker,
 };
 
-use crate::command;
+use crate::{command, emulator};
 
 /// Something that we need besides the compiler for BPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,10 +29,14 @@ pub(crate) enum Need {
     Components,
     /// Makes Debian packages.
     CargoDeb,
+    /// Checks what the workspace depends on.
+    CargoDeny,
     /// By which cargo-deb finds what a program depends on.
     Shlibdeps,
     /// Checks the service's unit.
     SystemdAnalyze,
+    /// Boots other kernels, with what their machines run.
+    Emulator,
 }
 
 /// What of all that is there.
@@ -78,6 +82,27 @@ impl Machine {
         let mut machine = Self::look();
         let lacks = found.into_iter().filter(|(_, found)| !found);
         machine.lacks.extend(lacks.map(|(need, _)| need));
+        machine
+    }
+
+    /// Looks for what a check of the dependencies takes besides.
+    pub(crate) fn look_for_dependencies() -> Self {
+        let mut machine = Self::look();
+        if !is_command(&Places::of_this_process(), "cargo-deny") {
+            machine.lacks.push(Need::CargoDeny);
+        }
+        machine
+    }
+
+    /// Looks for what other kernels take besides.
+    pub(crate) fn look_for_kernels() -> Self {
+        let mut machine = Self::look();
+        if [emulator::QEMU, "busybox"]
+            .into_iter()
+            .any(|name| emulator::find(name).is_none())
+        {
+            machine.lacks.push(Need::Emulator);
+        }
         machine
     }
 

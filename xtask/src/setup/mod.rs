@@ -30,6 +30,16 @@ pub(crate) fn ensure_for_package() -> Result<()> {
     bring(Machine::look_for_package)
 }
 
+/// The same to check the dependencies.
+pub(crate) fn ensure_for_dependencies() -> Result<()> {
+    bring(Machine::look_for_dependencies)
+}
+
+/// The same to boot other kernels.
+pub(crate) fn ensure_for_kernels() -> Result<()> {
+    bring(Machine::look_for_kernels)
+}
+
 fn bring(look: impl Fn() -> Machine) -> Result<()> {
     let steps = plan::plan(&look());
     if steps.is_empty() {

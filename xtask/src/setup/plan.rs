@@ -3,6 +3,7 @@
 use ebpf_build::compiler::Origin;
 
 use super::machine::{Machine, Need};
+use crate::emulator;
 
 /// The compiler for BPF where the distribution has none.
 pub(super) const NIGHTLY: &str =
@@ -13,6 +14,8 @@ const LINKER: &str = "LLVM_PREFIX=\"$(llvm-config-22 --prefix)\" cargo install b
      --version 0.13.0 --locked --no-default-features --features llvm-22";
 
 const CARGO_DEB: &str = "cargo install cargo-deb --version 3.8.0 --locked";
+
+const CARGO_DENY: &str = "cargo install cargo-deny --version 0.20.2 --locked";
 
 const LINKER_PACKAGES: [&str; 5] = [
     "gcc",
@@ -55,8 +58,18 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
     if machine.lacks(Need::BpfLinker) {
         steps.push(Step::of_user("bpf-linker", LINKER));
     }
+    if machine.lacks(Need::Emulator) {
+        steps.push(Step {
+            brings: "an emulator".to_owned(),
+            shell: emulator::shell(),
+            needs_apt: true,
+        });
+    }
     if machine.lacks(Need::CargoDeb) {
         steps.push(Step::of_user("cargo-deb", CARGO_DEB));
+    }
+    if machine.lacks(Need::CargoDeny) {
+        steps.push(Step::of_user("cargo-deny", CARGO_DENY));
     }
     if let Some(Origin::Rustup(name)) = origin(machine)
         && machine.lacks(Need::BpfClippy)
@@ -104,7 +117,9 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::CLibrary => &["libc6-dev"],
         Need::Shlibdeps => &["dpkg-dev"],
         Need::SystemdAnalyze => &["systemd"],
-        Need::BpfClippy | Need::CargoDeb | Need::Components => &[],
+        Need::BpfClippy | Need::CargoDeb | Need::CargoDeny | Need::Components | Need::Emulator => {
+            &[]
+        }
     }
 }
 
@@ -146,7 +161,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 10] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 12] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -175,6 +190,8 @@ mod tests {
                 &[Need::CargoDeb, Need::Shlibdeps, Need::SystemdAnalyze],
                 &["dpkg-dev systemd", "cargo-deb"],
             ),
+            (debian.clone(), &[Need::Emulator], &["an emulator"]),
+            (debian.clone(), &[Need::CargoDeny], &["cargo-deny"]),
             (debian, &[Need::Components], &["rustfmt and clippy"]),
         ];
         for (origin, lacks, expected) in cases {

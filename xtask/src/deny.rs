@@ -1,0 +1,50 @@
+//! What the workspace depends on, held to deny.toml by cargo-deny.
+
+use std::{env, fs, path::PathBuf};
+
+use anyhow::Result;
+
+use crate::{command, setup};
+
+/// Checks licences, bans and sources, which takes no network; and known vulnerabilities where a
+/// database of them is at hand.
+pub(crate) fn check() -> Result<()> {
+    setup::ensure_for_dependencies()?;
+    run(&["bans", "licenses", "sources"])?;
+    if has_advisories() {
+        return run(&["advisories"]);
+    }
+    eprintln!("{NOT_CHECKED}");
+    Ok(())
+}
+
+/// What was left out, for whoever reads the end of a run; nothing if nothing was.
+pub(crate) fn left_out() -> Option<&'static str> {
+    (!has_advisories()).then_some(NOT_CHECKED)
+}
+
+const NOT_CHECKED: &str = "WARNING: known vulnerabilities of the dependencies (advisories) were NOT checked: there is no \
+     database of them here; get it with `cargo deny fetch db`, and run this again";
+
+fn run(checks: &[&str]) -> Result<()> {
+    let mut cargo = command::cargo("deny");
+    cargo.args([
+        "--locked",
+        "check",
+        "--disable-fetch",
+        "--hide-inclusion-graph",
+    ]);
+    command::succeed(cargo.args(checks))
+}
+
+/// Whether cargo-deny has fetched a database to where it keeps them.
+fn has_advisories() -> bool {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
+    home.and_then(|home| fs::read_dir(home.join("advisory-dbs")).ok())
+        .is_some_and(|directory| {
+            directory
+                .flatten()
+                .any(|entry| entry.path().join("crates").is_dir())
+        })
+}
