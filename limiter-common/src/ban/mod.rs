@@ -164,6 +164,10 @@ pub trait BanStore {
 /// The bound is a constant, and the words are numbers and not branches: what is done for each of
 /// them the verifier walks twice, and not once for each word of each family.
 #[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the index is 0 or 1, and a conversion that can fail would be a branch"
+)]
 fn words(family: Family) -> impl Iterator<Item = u32> {
     let index = family.index() as u32;
     (0..2)

@@ -163,7 +163,7 @@ impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
     /// together.
     #[inline(always)]
     fn unknown(&self, slot: u32) -> u32 {
-        (self.tables.opaque(slot.into()) % u64::from(MAX_LIMITS)) as u32
+        (self.tables.opaque(slot.into()) & 63) as u32
     }
 
     /// Charges the bucket of the limit in a slot.
