@@ -19,8 +19,15 @@ impl Family {
     #[must_use]
     #[inline(always)]
     pub const fn index(self) -> usize {
-        // By the number's bits, and not by a branch.
-        ((self as u64 >> 1) & 1) as usize
+        self.number() as usize
+    }
+
+    /// The same in 32 bits, for arguments of the kernel program's functions.
+    #[must_use]
+    #[inline(always)]
+    pub const fn number(self) -> u32 {
+        // By the version's bits, and not by a branch.
+        ((self as u64 >> 1) & 1) as u32
     }
 
     /// The family of that [index](Self::index).

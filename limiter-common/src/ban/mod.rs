@@ -164,15 +164,11 @@ pub trait BanStore {
 /// The bound is a constant, and the words are numbers and not branches: what is done for each of
 /// them the verifier walks twice, and not once for each word of each family.
 #[inline(always)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the index is 0 or 1, and a conversion that can fail would be a branch"
-)]
 fn words(family: Family) -> impl Iterator<Item = u32> {
-    let index = family.index() as u32;
+    let number = family.number();
     (0..2)
-        .take_while(move |step| *step <= index)
-        .map(move |step| index + step)
+        .take_while(move |step| *step <= number)
+        .map(move |step| number + step)
 }
 
 /// Whether there may be a ban of any address of that family.

@@ -160,9 +160,9 @@ fn update(charge: &Charge, kind: u32) -> Updated {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
-    // is this CPU's, and the caller does not use it meanwhile.
     if !has_windows()
+        // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the
+        // workspace is this CPU's, and the caller does not use it meanwhile.
         && let Some(workspace) = unsafe { workspace.as_mut() }
     {
         decide::charge(&MapBuckets::<false>, &MapTables, workspace);
@@ -174,8 +174,8 @@ extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_charge_windows(workspace: *mut Workspace<Found>) -> u32 {
-    // SAFETY: as in `limiter_charge`.
     if has_windows()
+        // SAFETY: as in `limiter_charge`.
         && let Some(workspace) = unsafe { workspace.as_mut() }
     {
         decide::charge(&MapBuckets::<true>, &MapTables, workspace);
@@ -187,8 +187,8 @@ extern "C" fn limiter_charge_windows(workspace: *mut Workspace<Found>) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
-    // SAFETY: as in `limiter_charge`.
     if !has_windows()
+        // SAFETY: as in `limiter_charge`.
         && let Some(workspace) = unsafe { workspace.as_mut() }
     {
         decide::observe(&MapBuckets::<false>, &MapTables, workspace);
@@ -200,8 +200,8 @@ extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_observe_windows(workspace: *mut Workspace<Found>) -> u32 {
-    // SAFETY: as in `limiter_charge`.
     if has_windows()
+        // SAFETY: as in `limiter_charge`.
         && let Some(workspace) = unsafe { workspace.as_mut() }
     {
         decide::observe(&MapBuckets::<true>, &MapTables, workspace);

@@ -21,7 +21,7 @@ impl Reputation for MapReputation {
     #[inline(always)]
     fn is_banned<C: Clock>(&self, source: &Address, _clock: &C) -> bool {
         let Address { family, high, low } = *source;
-        ban::any(&MapBans, family) && limiter_is_banned(family.index() as u32, high, low) == 1
+        ban::any(&MapBans, family) && limiter_is_banned(family.number(), high, low) == 1
     }
 
     #[inline(always)]

@@ -1,0 +1,3 @@
+//! What documents say of the code is so.
+
+mod security;

@@ -1,0 +1,54 @@
+//! docs/security.md names a test for each claim.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The file that a path of the document leads to.
+fn file(path: &str) -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if path.starts_with("src/") {
+        package.join(path)
+    } else {
+        package.join("tests").join(path)
+    }
+}
+
+/// Whether a file has a test of that name.
+fn has_test(text: &str, name: &str) -> bool {
+    let head = format!("fn {name}(");
+    text.match_indices(&head).any(|(at, _)| {
+        // Its attributes are above it, and nothing else is in between.
+        let item = text[..at].rsplit("\n\n").next().unwrap_or_default();
+        item.contains("#[test]") || item.contains("proptest!")
+    })
+}
+
+#[test]
+fn each_claim_names_tests_that_exist() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
+    let document = fs::read_to_string(document).unwrap();
+    let quoted = document.split('`').skip(1).step_by(2);
+    let named: Vec<_> = quoted.filter_map(|text| text.split_once(".rs::")).collect();
+    assert!(named.len() > 50, "{} tests are named", named.len());
+    let missing: Vec<_> = named
+        .iter()
+        .filter(|(path, name)| {
+            let path = file(&format!("{path}.rs"));
+            !fs::read_to_string(path).is_ok_and(|text| has_test(&text, name))
+        })
+        .collect();
+    assert!(missing.is_empty(), "there are no such tests: {missing:?}");
+}
+
+#[test]
+fn a_test_is_known_by_its_attribute() {
+    assert!(has_test("#[test]\nfn one() {}\n", "one"));
+    assert!(has_test(
+        "x\n\n    #[test]\n    #[ignore]\n    fn one() {\n",
+        "one"
+    ));
+    assert!(!has_test("#[test]\nfn one() {}\n\nfn two() {}\n", "two"));
+    assert!(!has_test("#[test]\nfn one_more() {}\n", "one"));
+}
