@@ -9,6 +9,7 @@ mod counters;
 mod files;
 mod policies;
 mod spare;
+mod step;
 mod steps;
 mod traffic;
 
@@ -20,7 +21,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
 
-use crate::steps::{Scene, Step};
+use crate::{step::Step, steps::Scene};
 
 #[test]
 fn nothing_is_lost_and_nothing_is_left_open() -> Result<()> {

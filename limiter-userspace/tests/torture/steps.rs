@@ -27,7 +27,8 @@ use crate::{
     counters::{Counters, judged},
     files::{configuration, state, write_feed},
     policies, spare,
-    traffic::{self, SUSPECT, Traffic},
+    step::Step,
+    traffic::{self, SUSPECT, Traffic, WITHIN},
 };
 
 /// How long a step may take to show.
@@ -42,71 +43,6 @@ const CROWD: Sizes = Sizes {
     slow: 50,
     busy: 10,
 };
-
-/// What may happen to a limiter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
-    /// Another configuration is put in force.
-    Reload,
-    /// A configuration that is refused.
-    ReloadBroken,
-    /// Another configuration is put in force, by SIGHUP.
-    HangUp,
-    /// SIGHUP with a configuration that is refused.
-    HangUpBroken,
-    /// SIGKILL, and another daemon.
-    Kill,
-    /// SIGTERM, and another daemon, with another configuration.
-    Terminate,
-    /// SIGKILL or SIGTERM while another configuration is put in force, and another daemon.
-    EndInReload,
-    /// SIGKILL or SIGTERM while a daemon takes over, and another daemon.
-    EndInStart,
-    /// Another build of the program takes over: that with log statements, or that without.
-    Upgrade,
-    /// A policy that nobody confirms is reverted.
-    Expire,
-    /// SIGKILL while a policy waits to be confirmed, and another daemon.
-    KillUnconfirmed,
-    /// The suspect is banned, or its ban is lifted.
-    Ban,
-    /// The same while no daemon runs.
-    BanPinned,
-    /// A feed lists the suspect, or does so no more.
-    List,
-    /// Another interface gets the name of one that is limited.
-    Replace,
-    /// The same while no daemon runs.
-    ReplacePinned,
-    /// The state file cannot be read when a daemon starts, and can be when the next one does.
-    Unreadable,
-    /// The metrics' port and the control socket are filled by others, and another configuration is
-    /// put in force meanwhile.
-    Crowd,
-}
-
-impl Step {
-    pub(crate) const ALL: [Self; 18] = [
-        Self::Reload,
-        Self::ReloadBroken,
-        Self::HangUp,
-        Self::HangUpBroken,
-        Self::Kill,
-        Self::Terminate,
-        Self::EndInReload,
-        Self::EndInStart,
-        Self::Upgrade,
-        Self::Expire,
-        Self::KillUnconfirmed,
-        Self::Ban,
-        Self::BanPinned,
-        Self::List,
-        Self::Replace,
-        Self::ReplacePinned,
-        Self::Unreadable,
-        Self::Crowd,
-    ];
-}
 
 /// A pinned limiter under traffic.
 pub(crate) struct Scene {
@@ -222,6 +158,7 @@ impl Scene {
                 self.without_daemon()?;
                 self.limiter.restart()?;
             }
+            Step::EndInRefill => self.end_in_refill()?,
             Step::Upgrade => {
                 self.limiter.kill()?;
                 self.logs_verdicts = !self.logs_verdicts;
@@ -360,6 +297,30 @@ impl Scene {
         self.without_daemon()?;
         self.limiter.restart()?;
         ensure!(self.limiter.status()?["daemon"]["state"]["error"].is_null());
+        Ok(())
+    }
+
+    /// Ends the daemon while the first client's buckets are made full and given tokens back.
+    fn end_in_refill(&mut self) -> Result<()> {
+        let client = WITHIN.to_string();
+        let limit = ["--limit", "PacketsPerIPAddress"];
+        let reset = [&["reset", &client][..], &limit].concat();
+        let refund = [&["refund", &client, "--cost", "100"][..], &limit].concat();
+        let both = [&reset[..], &refund].into_iter().cycle().take(20);
+        let refills = both.map(|arguments| {
+            let mut refill = self.limiter.command(arguments);
+            refill.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+        });
+        let refills: Vec<_> = refills.collect::<Result<_, _>>()?;
+        self.sleep(100);
+        let signal = self.signal();
+        self.limiter.signal(signal)?;
+        self.limiter.wait()?;
+        for mut refill in refills {
+            refill.wait()?;
+        }
+        self.without_daemon()?;
+        self.limiter.restart()?;
         Ok(())
     }
 

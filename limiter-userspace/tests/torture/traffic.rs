@@ -19,7 +19,7 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
 /// Half of what it may. A machine that is busy elsewhere may hold it up for seconds: what it then
 /// sends at once has room in the burst.
-const WITHIN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+pub(crate) const WITHIN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const WITHIN_PER_SECOND: NonZeroU32 = NonZeroU32::new(200).unwrap();
 
 /// Many times what it may.
