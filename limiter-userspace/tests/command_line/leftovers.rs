@@ -170,22 +170,40 @@ fn limits_of_a_policy_that_was_given_up() -> Result<()> {
     Ok(())
 }
 
-/// The slot of an interface whose pins went, but nothing else: its daemon was killed before that was
-/// forgotten.
+/// The slot of an interface that is not to be limited any more, and that nothing is attached to: by a
+/// reload, and by another daemon.
 #[test]
 fn the_slot_of_an_interface_that_was_let_go() -> Result<()> {
-    const TOTAL: &str =
-        "limits: {Everything: {id: total, cost: packets, burst: 10, count: 1, period: 1h}}\n";
-    for scope in ["host", "interface"] {
-        let configuration = format!("buckets: {{scope: {scope}}}\n{TOTAL}");
-        let mut pinned = Pinned::start(&configuration)?;
+    for (scope, reloads) in [
+        ("host", true),
+        ("host", false),
+        ("interface", true),
+        ("interface", false),
+    ] {
+        let configuration = |interfaces: &str| {
+            format!(
+                "interfaces: [{interfaces}]\nbuckets: {{scope: {scope}}}\n\
+                 limits: {{Everything: {{id: total, cost: packets, burst: 10, count: 1, period: 1h}}}}\n"
+            )
+        };
+        let mut pinned = Pinned::start_with(&configuration(SERVER_INTERFACE), &[])?;
         pinned.send(CLIENT, 10)?;
         pinned.limiter.kill()?;
         let interfaces = pinned.pins.path().join("interfaces");
         for interface in fs::read_dir(&interfaces)? {
             fs::remove_dir_all(interface?.path()).context("an interface's pins")?;
         }
+        // Another one, which is not there yet; and then both.
+        pinned.limiter.configure(&configuration("later0"))?;
         pinned.limiter.restart()?;
+        let both = configuration(&format!("later0, {SERVER_INTERFACE}"));
+        if reloads {
+            pinned.reload(&both)?;
+        } else {
+            pinned.limiter.kill()?;
+            pinned.limiter.configure(&both)?;
+            pinned.limiter.restart()?;
+        }
         pinned.send(CLIENT, 10)?;
         let status = pinned.limiter.status()?;
         ensure!(

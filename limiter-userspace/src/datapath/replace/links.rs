@@ -152,45 +152,41 @@ impl Datapath {
         Ok(())
     }
 
-    /// Forgets what was left of interfaces that are not attached to any more: who detached them was
-    /// killed before it was gone, and others may get their slots.
-    pub(super) fn forget_free_slots(&mut self) -> Result<(), DatapathError> {
-        let taken: Vec<_> = self.attachments.iter().map(|found| found.slot).collect();
-        // One that is waited for has what was saved of it.
-        let is_waited_for = |slot: &u32| self.manifest.name_of_slot(*slot).is_some();
-        let free = (0..MAX_INTERFACES).filter(|slot| !taken.contains(slot) && !is_waited_for(slot));
-        let free: Vec<_> = match self.settings().buckets.scope {
-            Scope::Host => free.collect(),
-            Scope::Interface => {
-                let there = self.state.slots();
-                free.filter(|slot| there.contains(slot)).collect()
-            }
-        };
-        for slot in free {
-            self.reset_interface(slot)?;
-            self.state.forget(slot, self.pins.as_ref())?;
-        }
-        Ok(())
-    }
-
     /// Detaches, and forgets what was counted for the interfaces, and what they owe.
     pub(in crate::datapath) fn let_go(
         &mut self,
         attachments: Vec<Attachment>,
     ) -> Result<(), DatapathError> {
         self.unpin(&attachments)?;
-        let mut slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
+        let slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
         // From here on nothing is counted for them any more.
         drop(attachments);
-        // Another interface of the same name goes on with what this one had.
-        slots.retain(|slot| {
-            let mut attachments = self.attachments.iter();
-            self.manifest.name_of_slot(*slot).is_none()
-                && attachments.all(|found| found.slot != *slot)
-        });
+        self.forget_slots(slots)
+    }
+
+    /// Forgets what was left of interfaces that are not attached to any more: who detached them was
+    /// killed before it was gone, and others may get their slots.
+    pub(super) fn forget_free_slots(&mut self) -> Result<(), DatapathError> {
+        match self.settings().buckets.scope {
+            Scope::Host => self.forget_slots(0..MAX_INTERFACES),
+            Scope::Interface => self.forget_slots(self.state.slots()),
+        }
+    }
+
+    /// Forgets what was left under those of `slots` that are nobody's: no interface has them that is
+    /// attached to, or that is to be and is waited for.
+    pub(super) fn forget_slots(
+        &mut self,
+        slots: impl IntoIterator<Item = u32>,
+    ) -> Result<(), DatapathError> {
         for slot in slots {
-            self.reset_interface(slot)?;
-            self.state.forget(slot, self.pins.as_ref())?;
+            let mut attachments = self.attachments.iter();
+            if self.manifest.name_of_slot(slot).is_none()
+                && attachments.all(|found| found.slot != slot)
+            {
+                self.reset_interface(slot)?;
+                self.state.forget(slot, self.pins.as_ref())?;
+            }
         }
         Ok(())
     }

@@ -11,6 +11,8 @@ impl Datapath {
     /// The policy in force stays: what was before is forgotten.
     pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
         self.let_go(previous.removed)?;
+        // Those of interfaces that were not attached to, too.
+        self.forget_slots(previous.manifest.slots.into_values())?;
         match &self.pins {
             Some(pins) if previous.manifest.generation != self.manifest.generation => {
                 pins.remove_policy(previous.manifest.generation)?;
