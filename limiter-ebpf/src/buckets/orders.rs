@@ -4,7 +4,7 @@
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{
     bucket::{ATTEMPTS, Updated},
-    table::{self as core_table, EVICTED, IN_ANOTHER_UNIT, Order, OrderKind, Spot},
+    table::{self as core_table, EVICTED, IN_ANOTHER_UNIT, Order, OrderKind, Spot, WAYS},
 };
 
 use super::{
@@ -29,7 +29,9 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
             spot: Spot {
                 name: order.name,
                 line: order.line,
-                way: order.way as usize,
+                // Older verifiers forget a comparison with what lies on the stack: so the bound is
+                // part of the number. Userspace orders no way that is not there.
+                way: order.way as usize % WAYS,
             },
         },
         spend: order.spend,
