@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
+use crate::policies::AT_TIMES;
+
 /// The largest number that each counter of `limiter status --json` has had.
 #[derive(Debug, Default)]
 pub(crate) struct Counters(BTreeMap<String, u64>);
@@ -25,6 +27,16 @@ impl Counters {
             *before = count;
         }
         Ok(())
+    }
+
+    /// A policy may have been given up: a limit that only such a policy had begins anew when
+    /// another has it.
+    pub(crate) fn give_up(&mut self) {
+        let is_at_times = |name: &str| {
+            let mut names = AT_TIMES.iter();
+            names.any(|limit| name.starts_with(&format!("limits.{limit}.")))
+        };
+        self.0.retain(|name, _| !is_at_times(name));
     }
 }
 

@@ -19,6 +19,9 @@ pub(crate) const SWITCHED_PER_SECOND: u64 = 100;
 /// The most that it counts in a period.
 pub(crate) const SWITCHED_COUNT: u64 = 20;
 
+/// Limits with names of their own that are not in all configurations.
+pub(crate) const AT_TIMES: [&str; 3] = ["DnsQueries", "Watched", "Everyone"];
+
 /// None of these can be put in force.
 const BROKEN: [&str; 5] = [
     "",
@@ -33,19 +36,20 @@ const BROKEN: [&str; 5] = [
 pub(crate) fn good(rng: &mut Rng, feed: &Path) -> String {
     let rate = rng.u64(1..1_000);
     let custom = "{id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 53}";
+    let [dns_queries, watched_name, everyone] = AT_TIMES;
     let (watched, wide) = (any(rng), of_large_counts(rng));
     let mut others = vec![
         "  BytesPerIPAddress: {burst: 900000000, count: 900000000, period: 1s}\n".to_owned(),
         "  NewConnectionsPerIPAddress: {burst: 10, count: 1, period: 1s}\n".to_owned(),
         format!("  PacketsPerIPv6Range: {{burst: 5, count: {rate}, period: 1s}}\n"),
-        format!("  DnsQueries: {custom}, burst: 5, count: {rate}, period: 1s}}\n"),
+        format!("  {dns_queries}: {custom}, burst: 5, count: {rate}, period: 1s}}\n"),
         format!(
-            "  Watched: {{id: ipv4RangeCIDR, cost: packets, strategy: {}, {}, mode: observe}}\n",
+            "  {watched_name}: {{id: ipv4RangeCIDR, cost: packets, strategy: {}, {}, mode: observe}}\n",
             watched.name(),
             numbers(watched, 10, rate)
         ),
         format!(
-            "  Everyone: {{id: total, cost: packets, strategy: {}, {}}}\n",
+            "  {everyone}: {{id: total, cost: packets, strategy: {}, {}}}\n",
             wide.name(),
             numbers(wide, 1_000_000 + rate, 1_000)
         ),

@@ -148,6 +148,7 @@ impl Scene {
                 reload.wait()?;
                 self.without_daemon()?;
                 self.limiter.restart()?;
+                self.counters.give_up();
             }
             Step::EndInStart => {
                 self.limiter.kill()?;
@@ -157,6 +158,7 @@ impl Scene {
                 start.wait()?;
                 self.without_daemon()?;
                 self.limiter.restart()?;
+                self.counters.give_up();
             }
             Step::EndInRefill => self.end_in_refill()?,
             Step::Upgrade => {
@@ -173,12 +175,14 @@ impl Scene {
                 ensure!(self.generation()? == generation);
                 ensure!(self.limiter.terminate()?.success());
                 self.restart_with(&[])?;
+                self.counters.give_up();
             }
             Step::KillUnconfirmed => {
                 self.unconfirmed("60s")?;
                 self.limiter.kill()?;
                 self.without_daemon()?;
                 self.restart_with(&[])?;
+                self.counters.give_up();
             }
             Step::Ban => self.ban()?,
             Step::BanPinned => {
