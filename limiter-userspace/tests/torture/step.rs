@@ -67,4 +67,12 @@ impl Step {
         Self::Unreadable,
         Self::Crowd,
     ];
+
+    /// Whether the policy before may be in force again after it.
+    pub(crate) const fn may_give_up_a_policy(self) -> bool {
+        matches!(
+            self,
+            Self::EndInReload | Self::EndInStart | Self::Expire | Self::KillUnconfirmed
+        )
+    }
 }

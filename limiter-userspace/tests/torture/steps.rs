@@ -148,7 +148,6 @@ impl Scene {
                 reload.wait()?;
                 self.without_daemon()?;
                 self.limiter.restart()?;
-                self.counters.give_up();
             }
             Step::EndInStart => {
                 self.limiter.kill()?;
@@ -158,7 +157,6 @@ impl Scene {
                 start.wait()?;
                 self.without_daemon()?;
                 self.limiter.restart()?;
-                self.counters.give_up();
             }
             Step::EndInRefill => self.end_in_refill()?,
             Step::Upgrade => {
@@ -175,14 +173,12 @@ impl Scene {
                 ensure!(self.generation()? == generation);
                 ensure!(self.limiter.terminate()?.success());
                 self.restart_with(&[])?;
-                self.counters.give_up();
             }
             Step::KillUnconfirmed => {
                 self.unconfirmed("60s")?;
                 self.limiter.kill()?;
                 self.without_daemon()?;
                 self.restart_with(&[])?;
-                self.counters.give_up();
             }
             Step::Ban => self.ban()?,
             Step::BanPinned => {
@@ -205,6 +201,9 @@ impl Scene {
             }
             Step::Unreadable => self.unreadable()?,
             Step::Crowd => self.crowd()?,
+        }
+        if step.may_give_up_a_policy() {
+            self.counters.give_up();
         }
         self.check().map(drop)
     }
