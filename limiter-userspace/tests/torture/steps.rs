@@ -192,13 +192,7 @@ impl Scene {
                 spare::replace(&self.pair.server)?;
                 spare::wait_until_limited(&self.pair.server)?;
             }
-            Step::ReplacePinned => {
-                self.limiter.kill()?;
-                spare::replace(&self.pair.server)?;
-                self.without_daemon()?;
-                self.limiter.restart()?;
-                spare::wait_until_limited(&self.pair.server)?;
-            }
+            Step::ReplacePinned => self.replace_pinned()?,
             Step::Unreadable => self.unreadable()?,
             Step::Crowd => self.crowd()?,
         }
@@ -274,6 +268,15 @@ impl Scene {
         let pin = self.pins.argument();
         self.limiter.show(&[command, &SUSPECT.to_string(), &pin])?;
         self.shut_out()
+    }
+
+    /// Replaces the second interface while no daemon runs.
+    fn replace_pinned(&mut self) -> Result<()> {
+        self.limiter.kill()?;
+        spare::replace(&self.pair.server)?;
+        self.without_daemon()?;
+        self.limiter.restart()?;
+        spare::wait_until_limited(&self.pair.server)
     }
 
     /// Ends the daemon, and starts one that finds a named pipe in the place of the state file; then one
