@@ -1,5 +1,5 @@
-//! What is done to buckets where they are, for userspace: filling them, and freeing the ways that
-//! an older daemon has left locked.
+//! Upkeep of buckets where they are, for userspace: filling them, and freeing the ways that an
+//! older daemon has left locked.
 
 use super::{Line, is_same_bucket, line::LOCKED};
 use crate::bucket::{ATTEMPTS, Updated};

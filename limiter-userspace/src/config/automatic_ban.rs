@@ -107,7 +107,7 @@ pub(super) fn read<'n>(
     };
     let site_after = match fields.get(SITE_AFTER) {
         Some(node) => members(reader, SITE_AFTER, node, id_format),
-        // Of a /48, few customers and many can be one: whoever wants it has to say so.
+        // A /48 may have one customer or thousands: whoever wants it banned has to say so.
         None => Some(OFF),
     };
     if let (Some(node), Some(OFF)) = (fields.get(SITE_AFTER), range_after)

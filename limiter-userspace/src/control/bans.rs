@@ -82,7 +82,7 @@ pub enum BanOutcome {
         replaced: bool,
         /// The list that excludes the prefix, so that the ban has no effect; `None`: it has.
         excluded_by: Option<String>,
-        /// Whom a limit had banned, and whose ban was lifted to make room; `None`: there was room.
+        /// The ban by a limit that was lifted to make room; `None`: there was room.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         in_place_of: Option<IpNet>,
     },

@@ -472,7 +472,7 @@ pub struct OffenderList {
     pub offenders: Vec<OffenderStatus>,
 }
 
-/// Who was dropped by one limit, or by a sieve.
+/// A source that one limit dropped, or its sieve.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OffenderStatus {
     /// The limit's name; [`ALL_PACKETS`]: that of a sieve for all packets.

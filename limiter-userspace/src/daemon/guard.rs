@@ -52,7 +52,7 @@ struct Known {
 }
 
 impl Guard {
-    /// Whom nobody bans unless by force, as of some seconds ago at most.
+    /// The addresses that are banned by force alone, as of some seconds ago at most.
     pub(super) async fn protected(&self) -> Result<Protected, Blind> {
         self.known.lock().await.protected(self).await
     }

@@ -75,7 +75,7 @@ pub struct Daemon {
     datapath: RwLock<Datapath>,
     /// What is known of bans beside the kernel's map.
     bans: bans::BanKeeper,
-    /// Whom nobody bans.
+    /// Knows the addresses that are not to be banned.
     guard: guard::Guard,
     /// What became of automatic bans.
     automatic: automatic::Outcomes,

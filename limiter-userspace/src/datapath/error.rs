@@ -173,7 +173,7 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// Whose program is on an interface.
+/// The owner of the program on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A limiter's: this one's is known, so it is another's.

@@ -1,4 +1,4 @@
-//! Whom nobody bans unless by force: those without whom this machine cannot be reached, and itself.
+//! Addresses that are banned by force alone: this machine's own, and those it is reached through.
 
 use std::{fmt, net::IpAddr};
 

@@ -64,7 +64,7 @@ pub(super) struct AutomaticBans {
     made: Vec<ReplayedBan>,
     /// How many more there were.
     more: u64,
-    /// Whom no limit bans: of the policy, the lists under `never-ban`.
+    /// The policy's lists under `never-ban`: no limit bans these addresses.
     never: Policy,
 }
 

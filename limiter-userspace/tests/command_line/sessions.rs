@@ -1,4 +1,4 @@
-//! Who is known to have an SSH session, and what happens where that cannot be known. The daemon
+//! SSH sessions as the guard knows them, and what happens where that cannot be known. The daemon
 //! runs with a /run of its own, in which a test says who has logged in.
 
 use std::{

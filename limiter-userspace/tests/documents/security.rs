@@ -46,7 +46,7 @@ fn each_claim_names_tests_that_exist() {
 fn a_test_is_known_by_its_attribute() {
     assert!(has_test("#[test]\nfn one() {}\n", "one"));
     assert!(has_test(
-        "x\n\n    #[test]\n    #[ignore]\n    fn one() {\n",
+        "x\n\n    #[test]\n    #[should_panic]\n    fn one() {\n",
         "one"
     ));
     assert!(!has_test("#[test]\nfn one() {}\n\nfn two() {}\n", "two"));

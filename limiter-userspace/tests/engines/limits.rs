@@ -206,7 +206,7 @@ fn matches_destinations() -> Result<()> {
     )
 }
 
-/// Of a later fragment of IPv6 not even the protocol is known: it counts for any.
+/// A later IPv6 fragment does not tell even its protocol: it counts for any.
 #[test]
 fn later_fragments_of_ipv6() -> Result<()> {
     let later = |next: u8| -> Result<Vec<u8>> {
@@ -271,7 +271,7 @@ fn later_fragments_of_ipv6() -> Result<()> {
     check(&new_connections, &[], &all)
 }
 
-/// Of a later fragment of IPv4 only the protocol is known.
+/// A later IPv4 fragment tells its protocol, and nothing more.
 #[test]
 fn later_fragments() -> Result<()> {
     let later = |mut frame: Vec<u8>| {

@@ -132,7 +132,7 @@ impl Incidents {
         let before = mem::take(&mut self.seen);
         let mut ranges = HashMap::<Subject, Vec<Beginning>>::new();
         self.seen.reserve(recorded.offenders.len());
-        // Whom a sieve drops is part of its limit's incident: which of them begin is no news.
+        // Drops by a sieve belong to its limit's incident: its single sources are no news.
         let by_budgets = recorded
             .offenders
             .iter()

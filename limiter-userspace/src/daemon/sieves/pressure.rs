@@ -148,7 +148,7 @@ fn keep(pressures: &Pressures, pulses: &Pulses) {
         drop(shared);
         let measured = keeper.look();
         let mut shared = pressures.locked();
-        // Of a policy that is not in force any more nobody wants to know.
+        // Nobody wants to know of a policy that is not in force any more.
         if shared.next.is_none() {
             shared.measured = measured;
         }

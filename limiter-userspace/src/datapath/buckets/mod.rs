@@ -44,7 +44,7 @@ pub(super) const TABLE: &str = "TABLE";
 pub struct BucketMaps {
     settings: Settings,
     hash: HashMap<MapData, InMap<BucketKey>, InMap<Element>>,
-    /// Of which nobody here writes a word.
+    /// Mapped to be read: nobody here writes to it.
     table: Mapped<AtomicLine>,
     /// By their numbers.
     units: Array<MapData, InMap<Unit>>,

@@ -23,7 +23,7 @@ impl BucketMaps {
         let is_meant = |id| limit.is_none_or(|limit| limit == id);
         match self.settings.buckets.store {
             Store::Table => {
-                // Of what is locked nobody knows what it owes.
+                // Nobody knows what a locked bucket owes.
                 self.free_abandoned_locks()?;
                 let buckets = self.in_lines();
                 let buckets = buckets.filter(|(_, name, _)| is_meant(table::limit_of(*name)));

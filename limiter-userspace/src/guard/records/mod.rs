@@ -1,6 +1,5 @@
-//! Who has logged in from where, as those write it down who have seen it: logind, and in utmp sshd
-//! itself. An address is only what is recorded as one: a name comes from whoever controls the
-//! peer's reverse DNS.
+//! Logins and where they came from, as logind and sshd (in utmp) have recorded them. Only what is
+//! recorded as an address counts: a name comes from whoever controls the peer's reverse DNS.
 
 mod logind;
 mod utmp;

@@ -270,7 +270,7 @@ impl Decider {
     ) -> HashMap<OffenderKey, Offender> {
         let mut merged = HashMap::<_, Offender>::new();
         for (key, offender) in offenders {
-            // Whom a sieve drops is busy at a bad time, and has used up no budget.
+            // A source that a sieve drops is busy at a bad time, and has used up no budget.
             let is_by_budget = key.dropper() == Dropper::Budget;
             if is_by_budget && self.terms.contains_key(&key.limit) {
                 let all = merged.entry(key);

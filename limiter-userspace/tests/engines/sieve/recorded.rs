@@ -1,4 +1,4 @@
-//! Whom sieves drop is recorded as an offender, apart from whom limits drop.
+//! Sources that sieves drop are recorded as offenders, apart from those that limits drop.
 
 use std::{collections::HashMap, net::IpAddr};
 
