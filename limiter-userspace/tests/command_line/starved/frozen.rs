@@ -11,6 +11,7 @@ use nix::{
     },
     unistd::Pid,
 };
+use serde_json::Value;
 use testbed::SERVER_INTERFACE;
 
 use super::without_a_lapse;
@@ -89,7 +90,9 @@ fn what_is_not_confirmed_is_reverted_while_the_daemon_hangs() -> Result<()> {
     let status = pinned.limiter.status()?;
     assert_eq!(status["limits"]["PacketsPerIPAddress"]["mode"], "enforce");
     // The daemon notes it once the policy of before is in force.
-    let told = || Ok(pinned.limiter.status()?["daemon"]["reloads"]["last"]["error"].clone());
+    let told = || -> Result<Value> {
+        Ok(pinned.limiter.status()?["daemon"]["reloads"]["last"]["error"].clone())
+    };
     let expected = "not confirmed in time: policy 1 is in force again";
     wait_for(|| Ok(told()? == expected)).with_context(|| format!("{:?}", told()))
 }
