@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use bench_common::{Layout, Source};
 use criterion::{Criterion, Throughput};
-use limiter_common::{charge::Workspace, decide::decide, packet};
+use limiter_common::{charge::Workspace, decide::Pipeline, packet};
 use limiter_userspace::{
     config,
     native::{BytesFrame, FixedClock, MemoryBuckets},
@@ -76,15 +76,14 @@ fn deciding(criterion: &mut Criterion) {
             bencher.iter(|| {
                 now += INTERVAL_NS;
                 let bytes = next.next().map_or(&[][..], Vec::as_slice);
-                black_box(decide(
-                    &BytesFrame(bytes),
-                    &FixedClock(now),
-                    &policy,
-                    &buckets,
-                    &(),
-                    &(),
-                    &mut workspace,
-                ))
+                let pipeline = Pipeline {
+                    clock: &FixedClock(now),
+                    tables: &policy,
+                    buckets: &buckets,
+                    offenders: &(),
+                    reputation: &(),
+                };
+                black_box(pipeline.decide(&BytesFrame(bytes), &mut workspace))
             });
         });
     }

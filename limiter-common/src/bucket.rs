@@ -303,24 +303,6 @@ pub trait BucketStore {
     {
         decide::change_window(self, workspace, slot, wanted)
     }
-
-    /// [`decide::charge`].
-    #[inline(always)]
-    fn charge<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Self::Found>)
-    where
-        Self: Sized,
-    {
-        decide::charge(self, tables, workspace);
-    }
-
-    /// [`decide::observe`].
-    #[inline(always)]
-    fn observe<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Self::Found>)
-    where
-        Self: Sized,
-    {
-        decide::observe(self, tables, workspace);
-    }
 }
 
 /// What the searches for the buckets of one packet share.

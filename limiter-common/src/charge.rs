@@ -120,6 +120,20 @@ impl<Found> Workspace<Found> {
         self.search.hashed = OwnerKind::NONE;
     }
 
+    /// What has been decided so far.
+    #[must_use]
+    #[inline(always)]
+    pub const fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// The length in bytes of the packet's frame, from the Ethernet header on.
+    #[must_use]
+    #[inline(always)]
+    pub const fn frame_length(&self) -> u64 {
+        self.packet.facts.length
+    }
+
     /// The charge of the limit in a slot.
     #[inline(always)]
     pub(crate) const fn charge(&mut self, slot: u32) -> &mut Charge<Found> {

@@ -125,6 +125,8 @@ reasons! {
         "The ICMP or ICMPv6 header is cut short.",
     MalformedTransport "malformed_transport" Malformed
         "An SCTP, DCCP or UDP-Lite header is cut short.",
+    MissedTailCall "missed_tail_call" Drop
+        "A stage of the program was not there: the pinned array of stages was emptied or removed.",
 }
 
 /// How many reasons there are.

@@ -5,29 +5,48 @@ use aya_ebpf::programs::XdpContext;
 
 #[cfg(not(feature = "bench"))]
 #[inline(always)]
-pub(crate) fn draw_source(_context: &XdpContext) -> bool {
+pub(crate) fn draw_source(_context: &XdpContext) {}
+
+#[cfg(not(feature = "bench"))]
+#[inline(always)]
+pub(crate) fn sinks(_context: &XdpContext) -> bool {
     false
 }
 
-/// Gives the frame a source; returns whether it is to be dropped even if it may pass.
 #[cfg(feature = "bench")]
-#[inline(always)]
-pub(crate) fn draw_source(context: &XdpContext) -> bool {
-    use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
+pub(crate) use self::on::{draw_source, sinks};
+
+#[cfg(feature = "bench")]
+mod on {
+    use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map, programs::XdpContext};
     use bench_common::{Draw, Frame};
 
     #[btf_map]
     static DRAW: PerCpuArray<Draw, 1> = PerCpuArray::new();
 
-    let Some(draw) = DRAW.get_ptr_mut(0) else {
-        return false;
-    };
-    // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
-    let draw = unsafe { &mut *draw };
-    // SAFETY: the frame is the program's while it runs.
-    let frame = unsafe { Frame::new(context.data(), context.data_end()) };
-    if let Some(source) = draw.next_source() {
-        frame.set_source(source);
+    #[inline(always)]
+    fn with_draw<R>(context: &XdpContext, then: impl FnOnce(&mut Draw, &Frame) -> R) -> Option<R> {
+        let draw = DRAW.get_ptr_mut(0)?;
+        // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
+        let draw = unsafe { &mut *draw };
+        // SAFETY: the frame is the program's while it runs.
+        let frame = unsafe { Frame::new(context.data(), context.data_end()) };
+        Some(then(draw, &frame))
     }
-    draw.sinks(&frame)
+
+    /// Gives the frame a source.
+    #[inline(always)]
+    pub(crate) fn draw_source(context: &XdpContext) {
+        with_draw(context, |draw, frame| {
+            if let Some(source) = draw.next_source() {
+                frame.set_source(source);
+            }
+        });
+    }
+
+    /// Whether the frame is to be dropped even if it may pass.
+    #[inline(always)]
+    pub(crate) fn sinks(context: &XdpContext) -> bool {
+        with_draw(context, |draw, frame| draw.sinks(frame)).unwrap_or(false)
+    }
 }

@@ -20,12 +20,14 @@ mod globals;
 mod log;
 mod offenders;
 mod reputation;
+mod stages;
 mod tables;
 mod trial;
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{
-    decide::{Verdict, decide},
+    decide::{Stage, Verdict},
+    policy::Tables as _,
     reason::{Action, Reason},
 };
 
@@ -66,27 +68,32 @@ fn limiter_order(context: XdpContext) -> u32 {
 
 #[inline(always)]
 fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
-    let sink = bench::draw_source(context);
+    bench::draw_source(context);
     let frame = XdpFrame::<FRAGS>::new(context);
-    let verdict = match buckets::workspace() {
-        Some(workspace) => decide(
-            &frame,
-            &clock::KernelClock,
-            &tables::MapTables,
-            &buckets::MapBuckets::<true>,
-            &offenders::MapOffenders,
-            &reputation::MapReputation,
-            workspace,
-        ),
+    let Some(workspace) = buckets::workspace() else {
         // The map has this one element for each CPU.
-        None => Verdict::without_limits(Reason::BucketUnavailable),
+        let verdict = Verdict::without_limits(Reason::BucketUnavailable);
+        return finish(context, frame.length(), &verdict);
     };
+    // The entry charges nothing, whatever the strategies of the limits are.
+    match stages::pipeline::<false>().enter(&frame, workspace) {
+        Some(verdict) => finish(context, frame.length(), &verdict),
+        None => match Stage::first(tables::MapTables.shape()) {
+            Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.length()),
+            None => finish(context, frame.length(), workspace.verdict()),
+        },
+    }
+}
+
+/// The end of the pipeline: counts the frame under its verdict, and acts.
+#[inline(always)]
+fn finish(context: &XdpContext, frame_length: u64, verdict: &Verdict) -> u32 {
     let action = verdict.action(&tables::MapTables);
-    counters::count(frame.length(), &verdict, action);
-    log::verdict(&verdict, action);
-    trial::tell(&verdict);
+    counters::count(frame_length, verdict, action);
+    log::verdict(verdict, action);
+    trial::tell(verdict);
     match action {
-        Action::Pass if !sink => xdp_action::XDP_PASS,
+        Action::Pass if !bench::sinks(context) => xdp_action::XDP_PASS,
         Action::Pass | Action::Drop => xdp_action::XDP_DROP,
     }
 }

@@ -22,7 +22,7 @@ struct Charging<'a, T, B: BucketStore> {
 /// Charges the workspace's packet to the buckets of the enforcing limits that count it: to all or,
 /// if one of them refuses, to none and says so in the verdict.
 #[inline(always)]
-pub fn charge<T: Tables, B: BucketStore>(
+pub(super) fn charge<T: Tables, B: BucketStore>(
     buckets: &B,
     tables: &T,
     workspace: &mut Workspace<B::Found>,
@@ -50,7 +50,7 @@ pub fn charge<T: Tables, B: BucketStore>(
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
 /// itself, and notes in the verdict those that would drop it.
 #[inline(always)]
-pub fn observe<T: Tables, B: BucketStore>(
+pub(super) fn observe<T: Tables, B: BucketStore>(
     buckets: &B,
     tables: &T,
     workspace: &mut Workspace<B::Found>,

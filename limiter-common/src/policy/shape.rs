@@ -78,7 +78,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of a policy without limits.
+    /// The shape of a policy without limits.
     pub const EMPTY: Self = Self {
         limit_count: 0,
         interface: 0,
@@ -101,6 +101,17 @@ impl Shape {
         of_any_protocol: 0,
         starts: [Slot::UNUSED; Dimension::COUNT],
     };
+
+    /// The limits that do more than observe.
+    #[must_use]
+    #[inline(always)]
+    pub const fn enforcing(&self) -> u64 {
+        let all = match 1u64.checked_shl(self.limit_count) {
+            Some(bit) => bit - 1,
+            None => u64::MAX,
+        };
+        all & !self.observing
+    }
 
     /// Where the look-up of a dimension's values starts.
     #[must_use]

@@ -126,24 +126,6 @@ impl<const WINDOWS: bool> BucketStore for MapBuckets<WINDOWS> {
     }
 
     #[inline(always)]
-    fn charge<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
-        if has_windows() {
-            limiter_charge_windows(workspace);
-        } else {
-            limiter_charge(workspace);
-        }
-    }
-
-    #[inline(always)]
-    fn observe<T: Tables>(&self, _: &T, workspace: &mut Workspace<Found>) {
-        if has_windows() {
-            limiter_observe_windows(workspace);
-        } else {
-            limiter_observe(workspace);
-        }
-    }
-
-    #[inline(always)]
     fn refund(&self, charge: &Charge) -> Updated {
         update(charge, REFUND)
     }
@@ -155,65 +137,12 @@ fn update(charge: &Charge, kind: u32) -> Updated {
     Updated::of_number(limiter_update(charge, kind))
 }
 
-/// [`BucketStore::charge`] where all limits are of GCRA. Returns nothing that matters: global
-/// functions have to.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_charge(workspace: *mut Workspace<Found>) -> u32 {
-    if !has_windows()
-        // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the
-        // workspace is this CPU's, and the caller does not use it meanwhile.
-        && let Some(workspace) = unsafe { workspace.as_mut() }
-    {
-        decide::charge(&MapBuckets::<false>, &MapTables, workspace);
-    }
-    0
-}
-
-/// The same where they are not.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_charge_windows(workspace: *mut Workspace<Found>) -> u32 {
-    if has_windows()
-        // SAFETY: as in `limiter_charge`.
-        && let Some(workspace) = unsafe { workspace.as_mut() }
-    {
-        decide::charge(&MapBuckets::<true>, &MapTables, workspace);
-    }
-    0
-}
-
-/// [`BucketStore::observe`], likewise.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_observe(workspace: *mut Workspace<Found>) -> u32 {
-    if !has_windows()
-        // SAFETY: as in `limiter_charge`.
-        && let Some(workspace) = unsafe { workspace.as_mut() }
-    {
-        decide::observe(&MapBuckets::<false>, &MapTables, workspace);
-    }
-    0
-}
-
-/// The same where not all limits are of GCRA.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_observe_windows(workspace: *mut Workspace<Found>) -> u32 {
-    if has_windows()
-        // SAFETY: as in `limiter_charge`.
-        && let Some(workspace) = unsafe { workspace.as_mut() }
-    {
-        decide::observe(&MapBuckets::<true>, &MapTables, workspace);
-    }
-    0
-}
-
 /// [`BucketStore::prepare`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_prepare(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
-    // SAFETY: as in `limiter_charge`.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
+    // is this CPU's, and the caller does not use it meanwhile.
     match unsafe { workspace.as_mut() } {
         Some(workspace) => decide::prepare(&MapBuckets::<true>, &MapTables, workspace, slot),
         None => 0,
@@ -229,7 +158,7 @@ extern "C" fn limiter_decide_window(
     wanted: u32,
 ) -> u64 {
     let wanted = WindowChange::of_number(wanted);
-    // SAFETY: as in `limiter_charge`.
+    // SAFETY: as in `limiter_prepare`.
     match unsafe { workspace.as_mut() } {
         Some(workspace) => decide::decide_window(&MapBuckets::<true>, workspace, slot, wanted),
         None => 0,
@@ -245,7 +174,7 @@ extern "C" fn limiter_change_window(
     wanted: u32,
 ) -> u32 {
     let wanted = WindowChange::of_number(wanted);
-    // SAFETY: as in `limiter_charge`.
+    // SAFETY: as in `limiter_prepare`.
     let updated = match unsafe { workspace.as_mut() } {
         Some(workspace) if has_windows() => {
             decide::change_window(&MapBuckets::<true>, workspace, slot, wanted)

@@ -40,7 +40,7 @@ static SIEVE_TRAFFIC: PerCpuArray<SieveTraffic, { PRESSURES as usize }> = PerCpu
 /// [`limiter_common::reputation::Reputation::sift`].
 #[inline(always)]
 pub(super) fn sift(packet: &Packet, verdict: &mut Verdict) -> bool {
-    limiter_sift(packet, verdict) == 1
+    sieve::sift(&MapTables, &MapSieves, packet, verdict)
 }
 
 struct MapSieves;
@@ -128,24 +128,10 @@ impl Memory for MapMemory {
     }
 }
 
-/// [`sieve::sift`]: 1 if the packet is dropped.
+/// [`sieve::sift_by`].
 ///
 /// Like those below a global function of the BPF object: the verifier walks it once, for any
-/// arguments, and its stack is not the entry point's.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_sift(packet: *const Packet, verdict: *mut Verdict) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or whole values, nothing else; they are this
-    // CPU's, and the caller does not use them meanwhile.
-    match unsafe { (packet.as_ref(), verdict.as_mut()) } {
-        (Some(packet), Some(verdict)) => {
-            u32::from(sieve::sift(&MapTables, &MapSieves, packet, verdict))
-        }
-        _ => 0,
-    }
-}
-
-/// [`sieve::sift_by`].
+/// arguments, and its stack is not the stage's.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_sift_by(
@@ -154,7 +140,8 @@ extern "C" fn limiter_sift_by(
     verdict: *mut Verdict,
     previous: u32,
 ) -> u32 {
-    // SAFETY: as in `limiter_sift`.
+    // SAFETY: the verifier lets a caller pass null or whole values, nothing else; they are this
+    // CPU's, and the caller does not use them meanwhile.
     match unsafe { (packet.as_ref(), verdict.as_mut()) } {
         (Some(packet), Some(verdict)) => {
             sieve::sift_by(&MapTables, &MapSieves, number, packet, verdict, previous)

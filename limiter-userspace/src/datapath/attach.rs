@@ -125,6 +125,21 @@ impl Attachment {
         }
     }
 
+    /// Ends attachments, after one wait for all of them: dropped one by one, each would wait for the
+    /// packets in its stages.
+    pub(super) fn end(attachments: Vec<Self>) {
+        let programs: Vec<_> = attachments
+            .into_iter()
+            .filter_map(|attachment| {
+                // The link goes here, before what it holds.
+                let Self { link, program, .. } = attachment;
+                drop(link);
+                program
+            })
+            .collect();
+        Program::retire(programs);
+    }
+
     /// What is pinned beside the link.
     pub(super) fn facts(&self) -> Result<Facts, PinsError> {
         let NetworkNamespace { inode, cookie } = NetworkNamespace::current()?;

@@ -48,6 +48,12 @@ pub enum DatapathError {
     /// The object lacks something that this binary expects of it.
     #[error("the XDP program has no {0}: the object does not belong to this binary")]
     Missing(&'static str),
+    /// Likewise, a program.
+    #[error("the eBPF object has no program {0}: it does not belong to this binary")]
+    NoProgram(String),
+    /// The array of stages could not be handled.
+    #[error("cannot keep the stages of the XDP program: {0}")]
+    Stages(#[source] io::Error),
     /// The verifier refused the program.
     #[error("the kernel refused the XDP program: {}", chain(.0))]
     Verify(#[source] ProgramError),

@@ -19,9 +19,9 @@ use super::{
     named::NamedMaps as _,
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},
-    preflight,
     program::Program,
     reputation::ReputationMaps,
+    stages::{self, Frames, Stages},
 };
 use crate::{
     config::{Buckets, Offenders, Store},
@@ -31,16 +31,8 @@ use crate::{
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
 
-/// The programs' names in the object: for frames in any number of pieces, and for kernels
-/// that know frames of one piece only.
-const PROGRAM: &str = "limiter";
-const PROGRAM_LINEAR: &str = "limiter_linear";
-
 /// Carries out what userspace wants of buckets.
 pub(super) const PROGRAM_ORDER: &str = "limiter_order";
-
-/// All of them.
-pub(super) const PROGRAMS: [&str; 3] = [PROGRAM, PROGRAM_LINEAR, PROGRAM_ORDER];
 
 /// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;
@@ -76,11 +68,11 @@ impl LogLevel {
     }
 }
 
-/// A loaded program.
+/// The pipeline for one interface: an entry, and the stages that the policy uses.
 pub struct Instance {
     ebpf: Ebpf,
-    /// The name of the one program that is loaded.
-    program: &'static str,
+    frames: Frames,
+    shape: Shape,
 }
 
 impl Instance {
@@ -119,20 +111,21 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let shape = InMap(Shape {
+        let shape = Shape {
             interface: slot,
             table_lines: BucketSizes::new(settings.buckets).table_lines,
             when_full: settings.buckets.when_full as u32,
             hash_key: settings.hash_key,
             ..policy.shape
-        });
+        };
+        let shape_in_map = InMap(shape);
         let records_offenders = u8::from(settings.offenders != Offenders::OFF);
         let on_trial = u8::from(clocking == Clocking::Test);
         let mut loader = EbpfLoader::new();
         SharedMaps::size(&mut loader, settings);
         ReputationMaps::size(&mut loader, settings);
         loader
-            .override_global("SHAPE", &shape, true)
+            .override_global("SHAPE", &shape_in_map, true)
             .override_global("ON_TRIAL", &on_trial, true)
             .override_global("RECORDS_OFFENDERS", &records_offenders, true)
             .map_max_entries("NODES", entries(policy.nodes.len()))
@@ -160,55 +153,57 @@ impl Instance {
         array::write(&mut ebpf, "MASKS", &policy.masks)?;
         array::write(&mut ebpf, "SIEVES", &policy.sieves)?;
         array::write(&mut ebpf, "SIEVE_USES", &policy.sieve_uses)?;
-        let program = if preflight::knows_frags() {
-            PROGRAM
-        } else {
-            PROGRAM_LINEAR
-        };
-        Ok(Self { ebpf, program })
+        Ok(Self {
+            ebpf,
+            frames: Frames::of_this_kernel(),
+            shape,
+        })
     }
 
-    /// Has the kernel verify and compile the program; returns how long it took.
+    /// Has the kernel verify and compile the entry and the stages; returns how long it took.
     pub(super) fn verify(&mut self) -> Result<Duration, DatapathError> {
-        let program = self.program()?;
         let start = Instant::now();
-        program.load().map_err(DatapathError::Verify)?;
+        stages::load(&mut self.ebpf, self.frames, &self.shape)?;
+        self.entry()?.load().map_err(DatapathError::Verify)?;
         Ok(start.elapsed())
     }
 
-    /// What is to be verified is the program of that name, whatever this kernel would get.
-    pub(super) const fn choose(&mut self, program: &'static str) {
-        self.program = program;
+    /// Has the kernel verify and compile one program of the object, whatever this kernel would get;
+    /// returns it, and how long it took.
+    pub(super) fn verify_one(&mut self, name: &str) -> Result<(&mut Xdp, Duration), DatapathError> {
+        let program = stages::program(&mut self.ebpf, name)?;
+        let start = Instant::now();
+        program.load().map_err(DatapathError::Verify)?;
+        Ok((program, start.elapsed()))
     }
 
-    /// The program's name in the object.
+    /// The name of the entry in the object.
     #[must_use]
     pub const fn program_name(&self) -> &'static str {
-        self.program
+        self.frames.entry()
     }
 
-    /// The program.
-    pub(super) fn program(&mut self) -> Result<&mut Xdp, DatapathError> {
-        self.ebpf
-            .program_mut(self.program)
-            .and_then(|program| program.try_into().ok())
-            .ok_or(DatapathError::Missing("program `limiter`"))
+    fn entry(&mut self) -> Result<&mut Xdp, DatapathError> {
+        stages::program(&mut self.ebpf, self.frames.entry())
     }
 
-    /// The verified program, by itself.
+    /// The verified entry with its stages.
     pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
-        Program::of(self.program()?).map_err(DatapathError::Verify)
+        let stages = Stages::of(&self.ebpf, self.frames)?;
+        let program = Program::of(self.entry()?).map_err(DatapathError::Verify)?;
+        Ok(program.with_stages(stages))
     }
 
     /// Runs the program on a frame many times over, as fast as this CPU can, by
     /// `BPF_PROG_TEST_RUN`; returns how long the program ran. Several threads may do so at
     /// once.
     pub fn hammer(&self, frame: &[u8], times: u32) -> Result<Duration, DatapathError> {
+        let name = self.program_name();
         let program: &Xdp = self
             .ebpf
-            .program(self.program)
+            .program(name)
             .and_then(|program| program.try_into().ok())
-            .ok_or(DatapathError::Missing("program `limiter`"))?;
+            .ok_or_else(|| DatapathError::NoProgram(name.to_owned()))?;
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         options.repeat = times;
@@ -248,7 +243,7 @@ impl Instance {
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         let result = self
-            .program()?
+            .entry()?
             .test_run(options)
             .map_err(DatapathError::Verify)?;
         let action = match result.return_value {

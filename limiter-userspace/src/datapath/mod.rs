@@ -34,6 +34,7 @@ mod replace;
 mod reputation;
 mod shared;
 mod sieves;
+mod stages;
 mod state;
 mod syscall;
 mod trial;

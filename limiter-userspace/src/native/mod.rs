@@ -10,7 +10,7 @@ mod table;
 use limiter_common::{
     bucket::BucketStore,
     charge::Workspace,
-    decide::{Clock, Verdict, decide},
+    decide::{Clock, Pipeline, Verdict},
     offender::OffenderStore,
     packet::{Frame, Headers},
     policy::Tables,
@@ -54,8 +54,8 @@ impl Clock for FixedClock {
     }
 }
 
-/// Decides as [`decide()`] does, on one frame that arrives at `now_ns`, with a workspace of its own.
-/// Whoever decides on many keeps one.
+/// Decides as [`Pipeline::decide`] does, on one frame that arrives at `now_ns`, with a workspace of
+/// its own. A caller that decides on many frames keeps a workspace.
 pub fn decide_once<H, T, B, O, R>(
     frame: &H,
     now_ns: u64,
@@ -71,15 +71,12 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    let clock = FixedClock(now_ns);
-    let mut workspace = Workspace::default();
-    decide(
-        frame,
-        &clock,
+    let pipeline = Pipeline {
+        clock: &FixedClock(now_ns),
         tables,
         buckets,
         offenders,
         reputation,
-        &mut workspace,
-    )
+    };
+    pipeline.decide(frame, &mut Workspace::default())
 }

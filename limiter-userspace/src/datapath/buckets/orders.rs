@@ -1,6 +1,6 @@
 //! The kernel's program that changes buckets for userspace, and what it is told.
 
-use aya::{EbpfLoader, programs::Xdp};
+use aya::EbpfLoader;
 use limiter_common::{
     bucket::Updated,
     policy::Shape,
@@ -12,7 +12,7 @@ use super::{BucketMaps, DatapathError, InMap, Spot};
 use crate::{
     config::Store,
     datapath::{
-        instance::PROGRAM_ORDER, object::OBJECT, program::Program, shared::SharedDirectory,
+        instance::PROGRAM_ORDER, object::OBJECT, program::Program, shared::SharedDirectory, stages,
     },
 };
 
@@ -81,10 +81,7 @@ impl BucketMaps {
             loader.map_pin_path(map, path);
         }
         let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
-        let program: &mut Xdp = ebpf
-            .program_mut(PROGRAM_ORDER)
-            .and_then(|program| program.try_into().ok())
-            .ok_or(DatapathError::Missing("program `limiter_order`"))?;
+        let program = stages::program(&mut ebpf, PROGRAM_ORDER)?;
         program.load().map_err(DatapathError::Verify)?;
         Program::of(program).map_err(DatapathError::Verify)
     }

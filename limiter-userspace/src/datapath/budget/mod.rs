@@ -10,12 +10,12 @@ mod stack;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use limiter_common::strategy::Strategy;
+use limiter_common::{decide::Stage, strategy::Strategy};
 use serde::Serialize;
 
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
-use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS};
+use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAM_ORDER, stages::Frames};
 use crate::{
     config::{Buckets, Offenders, Store},
     native::SieveSizes,
@@ -43,7 +43,7 @@ pub struct Cost {
     /// The object's file, as it is built.
     pub object: &'static str,
     /// The program in it.
-    pub program: &'static str,
+    pub program: String,
     /// Under each of the largest policies, in each store.
     pub verifications: Vec<Verification>,
     /// Bytes of stack that are in use at a time, at the most, under any policy.
@@ -108,14 +108,14 @@ pub fn measure() -> Result<Vec<Cost>> {
     ];
     let mut costs = Vec::new();
     for (object, log) in objects {
-        for program in PROGRAMS {
+        for program in programs() {
             let mut verifications = Vec::new();
             for (name, policy) in &policies {
                 for store in [Store::Table, Store::Hash] {
-                    verifications.push(verify(log, program, name, policy, store)?);
+                    verifications.push(verify(log, &program, name, policy, store)?);
                 }
             }
-            let functions = stack::functions(log.object(), program)?;
+            let functions = stack::functions(log.object(), &program)?;
             costs.push(Cost {
                 object,
                 program,
@@ -130,9 +130,20 @@ pub fn measure() -> Result<Vec<Cost>> {
     Ok(costs)
 }
 
+/// The entry, the stages and the program that carries out orders.
+fn programs() -> Vec<String> {
+    let mut programs = Vec::new();
+    for frames in Frames::ALL {
+        programs.push(frames.entry().to_owned());
+        programs.extend(Stage::ALL.iter().map(|stage| frames.program(*stage)));
+    }
+    programs.push(PROGRAM_ORDER.to_owned());
+    programs
+}
+
 fn verify(
     log: LogLevel,
-    program: &'static str,
+    program: &str,
     name: &'static str,
     policy: &CompiledPolicy,
     store: Store,
@@ -145,9 +156,8 @@ fn verify(
     settings.sieves = SieveSizes::of(&policy.sieves);
     let mut instance =
         Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
-    instance.choose(program);
-    let time = instance.verify()?;
-    let info = instance.program()?.info()?;
+    let (program, time) = instance.verify_one(program)?;
+    let info = program.info()?;
     let verified = info
         .verified_instruction_count()
         .context("this kernel does not tell what it verified: use Linux 5.16 or newer")?;
@@ -184,7 +194,7 @@ mod tests {
             let verified = [Store::Table, Store::Hash].into_iter().zip(verified);
             let cost = Cost {
                 object: "limiter.o",
-                program: "limiter",
+                program: "limiter".to_owned(),
                 verifications: verified.map(verification).collect(),
                 stack,
                 functions: Vec::new(),

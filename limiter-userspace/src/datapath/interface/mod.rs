@@ -10,7 +10,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use thiserror::Error;
 
 pub use self::events::{Events, LinkEvent};
-use super::{DatapathError, Holder, instance::PROGRAMS};
+use super::{DatapathError, Holder, stages::is_entry};
 
 /// An interface that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Interface {
             match program {
                 Ok(program) if program.id() == id => {
                     let name = program.name_as_str();
-                    return if name.is_some_and(|name| PROGRAMS.contains(&name)) {
+                    return if name.is_some_and(is_entry) {
                         Owner::Limiter
                     } else {
                         Owner::Other
@@ -205,7 +205,7 @@ fn describe_program(id: u32) -> (String, Holder) {
         .find(|program| program.id() == id);
     match found.as_ref().and_then(ProgramInfo::name_as_str) {
         Some(name) => {
-            let holder = if PROGRAMS.contains(&name) {
+            let holder = if is_entry(name) {
                 Holder::Limiter
             } else {
                 Holder::Other

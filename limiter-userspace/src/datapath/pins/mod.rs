@@ -8,6 +8,7 @@
 //!                               began with; v1 is the ABI of all below it
 //!   v1/policies/GENERATION/manifest
 //!   v1/policies/GENERATION/INDEX  the policy's program for an interface
+//!   v1/policies/GENERATION/stages/INDEX  the array of the stages that it hands packets over to
 //! ```
 //!
 //! Between a change of the policy and its end there are two generations; a link says by its
@@ -34,7 +35,7 @@ use thiserror::Error;
 use self::directory::{make, names, numbers, remove};
 pub(super) use self::namespace::NetworkNamespace;
 pub use self::{document::DocumentError, manifest::Manifest};
-use super::{attach::AttachedMode, link::Link, program::Program};
+use super::{attach::AttachedMode, grace::wait_for_running_programs, link::Link, program::Program};
 
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the
 /// manifest. To be raised when one of them changes so that an older or newer limiter would
@@ -50,6 +51,7 @@ const STATE: &str = "state";
 const LINK: &str = "link";
 const FACTS: &str = "facts";
 const MANIFEST: &str = "manifest";
+const STAGES: &str = "stages";
 
 /// Nothing can be pinned, or what is pinned cannot be used.
 #[derive(Debug, Error)]
@@ -282,8 +284,10 @@ impl Pins {
             let manifest = document::read(&path).map_err(document_error(&path))?;
             let mut programs = BTreeMap::new();
             for index in numbers::<u32>(&of_policy)? {
-                let path = of_policy.join(index.to_string());
-                programs.insert(index, Program::open(&path).map_err(path_error(&path))?);
+                let name = index.to_string();
+                let (path, stages) = (of_policy.join(&name), of_policy.join(STAGES).join(&name));
+                let program = Program::open(&path, &stages).map_err(path_error(&path))?;
+                programs.insert(index, program);
             }
             policies.push(PinnedPolicy { manifest, programs });
         }
@@ -316,17 +320,30 @@ impl Pins {
         program: &Program,
     ) -> Result<(), PinsError> {
         self.remove_program(generation, index)?;
-        let path = self.policy(generation).join(index.to_string());
+        let (directory, name) = (self.policy(generation), index.to_string());
+        if let Some(stages) = program.stages() {
+            // Before the program: with one that is pinned its stages are, too.
+            let directory = directory.join(STAGES);
+            make(&directory)?;
+            let path = directory.join(&name);
+            stages.pin(&path).map_err(path_error(&path))?;
+        }
+        let path = directory.join(&name);
         program.pin(&path).map_err(path_error(&path))
     }
 
     /// Removes a program of a policy, if it is there.
     pub(super) fn remove_program(&self, generation: u64, index: u32) -> Result<(), PinsError> {
-        let path = self.policy(generation).join(index.to_string());
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(path_error(&path)(error)),
-            _ => Ok(()),
+        let (directory, name) = (self.policy(generation), index.to_string());
+        for path in [directory.join(&name), directory.join(STAGES).join(&name)] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(path_error(&path)(error));
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     /// Removes a policy and its programs.
@@ -344,6 +361,9 @@ impl Pins {
                 let _ = link.detach();
             }
         }
+        // What is on its way between two stages gets to its end. Without memory for a map there is
+        // no waiting: then it is dropped, and counted.
+        let _ = wait_for_running_programs();
         remove(&interfaces)?;
         remove(&self.directory)
     }

@@ -144,11 +144,13 @@ impl Datapath {
         &mut self,
         mut programs: BTreeMap<u32, Program>,
     ) -> Result<(), DatapathError> {
+        let mut replaced = Vec::new();
         for attachment in &mut self.attachments {
             if let Some(program) = programs.remove(&attachment.index) {
-                attachment.replace(program)?;
+                replaced.extend(attachment.replace(program)?);
             }
         }
+        Program::retire(replaced);
         Ok(())
     }
 
@@ -160,7 +162,7 @@ impl Datapath {
         self.unpin(&attachments)?;
         let slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
         // From here on nothing is counted for them any more.
-        drop(attachments);
+        Attachment::end(attachments);
         self.forget_slots(slots)
     }
 

@@ -5,11 +5,12 @@ use std::mem;
 use tracing::warn;
 
 use super::{Previous, sieves::bring_back_counters};
-use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, Pins};
+use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, Pins, program::Program};
 
 impl Datapath {
     /// The policy in force stays: what was before is forgotten.
     pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
+        Program::retire(previous.programs.into_values());
         self.let_go(previous.removed)?;
         // Those of interfaces that were not attached to, too.
         self.forget_slots(previous.manifest.slots.into_values())?;
@@ -113,7 +114,7 @@ impl Datapath {
         if let Some(pins) = self.pins.take() {
             pins.remove_all()?;
         }
-        self.attachments.clear();
+        Attachment::end(mem::take(&mut self.attachments));
         Ok(())
     }
 }

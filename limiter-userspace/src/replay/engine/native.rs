@@ -4,7 +4,7 @@ use limiter_common::{
     ban::{Ban, BanKey},
     bucket::BucketKey,
     charge::Workspace,
-    decide::{Verdict, decide},
+    decide::{Pipeline, Verdict},
     offender::{Offender, OffenderKey},
     sieve::{Pressure, SieveTraffic},
 };
@@ -53,15 +53,14 @@ impl Engine for NativeEngine {
         now_ns: u64,
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError> {
-        Ok(decide(
-            frame,
-            &FixedClock(now_ns),
-            policy,
-            &self.buckets,
-            &self.offenders,
-            &self.reputation,
-            &mut self.workspace,
-        ))
+        let pipeline = Pipeline {
+            clock: &FixedClock(now_ns),
+            tables: policy,
+            buckets: &self.buckets,
+            offenders: &self.offenders,
+            reputation: &self.reputation,
+        };
+        Ok(pipeline.decide(frame, &mut self.workspace))
     }
 
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {

@@ -1,0 +1,66 @@
+//! The entry of the pipeline: what the frame says, what is known of its source, and which limits
+//! count it.
+
+use super::{Clock, Verdict};
+use crate::{
+    charge::{Packet, Workspace},
+    packet::{Facts, Headers},
+    policy::{Class, Tables, classify, matching},
+    reason::Reason,
+    reputation::Reputation,
+};
+
+/// Decides on a frame, if that takes no stage. If it does (`None`), the workspace has all that they
+/// need.
+#[inline(always)]
+pub(super) fn enter<H, C, T, R, Found>(
+    headers: &H,
+    clock: &C,
+    tables: &T,
+    reputation: &R,
+    workspace: &mut Workspace<Found>,
+) -> Option<Verdict>
+where
+    H: Headers,
+    C: Clock,
+    T: Tables,
+    R: Reputation,
+{
+    let decided = |reason| Some(Verdict::without_limits(reason));
+    let mut facts = Facts::NONE;
+    let mut parsed = headers.parse(&mut facts);
+    if parsed.is_err()
+        && let Some(again) = headers.parse_all(&mut workspace.packet.facts)
+    {
+        parsed = again;
+        facts = workspace.packet.facts;
+    }
+    if let Err(reason) = parsed {
+        return decided(reason);
+    }
+    let Some(class) = classify(tables, &facts.source) else {
+        return decided(Reason::Unlimited);
+    };
+    match class.standing {
+        Class::EXCLUDED => return decided(Reason::Excluded),
+        Class::BLOCKED => return decided(Reason::BlockedList),
+        _ => {}
+    }
+    if reputation.is_banned(&facts.source, clock) {
+        return decided(Reason::Banned);
+    }
+    let matched = matching(tables, &facts, class);
+    if matched == 0 && tables.shape().sieve_uses == 0 {
+        return decided(Reason::Unlimited);
+    }
+    let packet = Packet {
+        facts,
+        class: *class,
+        now: clock.now(),
+    };
+    workspace.begin(packet, matched);
+    if class.standing != 0 && workspace.verdict.block(tables, class.standing) {
+        return Some(workspace.verdict);
+    }
+    None
+}

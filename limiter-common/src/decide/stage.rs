@@ -1,0 +1,116 @@
+//! The table of stages.
+
+use crate::policy::Shape;
+
+macro_rules! stages {
+    ($($(#[doc = $meaning:literal])+ $stage:ident $name:literal if $is_used:expr;)+) => {
+        /// A part of the pipeline after the entry, which parses and matches. In the kernel each is a
+        /// program of its own, with a stack of its own, which is verified by itself and entered by a
+        /// tail call; one that a policy does not use is not loaded.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u32)]
+        pub enum Stage {
+            $($(#[doc = $meaning])+ $stage,)+
+        }
+
+        impl Stage {
+            /// Every stage, in the order in which packets meet them.
+            pub const ALL: &'static [Self] = &[$(Self::$stage,)+];
+
+            /// The stage's name, of which its program's is made.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$stage => $name,)+
+                }
+            }
+
+            /// Whether packets meet the stage under a policy of that shape.
+            #[must_use]
+            #[inline(always)]
+            pub fn is_used(self, shape: &Shape) -> bool {
+                match self {
+                    $(Self::$stage => ($is_used)(shape),)+
+                }
+            }
+
+            /// The first used stage whose number is not below `number`. Without a loop, so that a
+            /// policy leaves no more of it to the kernel than the one number.
+            #[inline(always)]
+            fn used_from(number: u32, shape: &Shape) -> Option<Self> {
+                $(if number <= Self::$stage as u32 && Self::$stage.is_used(shape) {
+                    return Some(Self::$stage);
+                })+
+                None
+            }
+        }
+    };
+}
+
+stages! {
+    /// Drops sources that are too busy, under pressure.
+    Sieves "sieves" if |shape: &Shape| shape.sieve_uses != 0;
+    /// Charges the packet to the limits that enforce.
+    Charge "charge" if |shape: &Shape| shape.enforcing() != 0;
+    /// Charges the packet to the limits that only observe.
+    Observe "observe" if |shape: &Shape| shape.observing != 0;
+}
+
+/// How many stages there are.
+pub const STAGE_COUNT: usize = Stage::ALL.len();
+
+impl Stage {
+    /// The stage that packets meet first; `None`: the policy uses none.
+    #[must_use]
+    #[inline(always)]
+    pub fn first(shape: &Shape) -> Option<Self> {
+        Self::used_from(0, shape)
+    }
+
+    /// The stage that packets meet next; `None`: this is the last one.
+    #[must_use]
+    #[inline(always)]
+    pub fn next(self, shape: &Shape) -> Option<Self> {
+        Self::used_from(self as u32 + 1, shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_meet_the_stages_that_the_policy_uses() {
+        let path = |shape: &Shape| {
+            let mut path = [None; STAGE_COUNT];
+            let mut next = Stage::first(shape);
+            for place in &mut path {
+                *place = next;
+                next = next.and_then(|stage| stage.next(shape));
+            }
+            assert_eq!(next, None);
+            path
+        };
+        let nothing = Shape::EMPTY;
+        assert_eq!(path(&nothing), [None; 3]);
+        let enforcing = Shape {
+            limit_count: 64,
+            ..nothing
+        };
+        assert_eq!(path(&enforcing), [Some(Stage::Charge), None, None]);
+        let observing = Shape {
+            limit_count: 2,
+            observing: 0b11,
+            ..nothing
+        };
+        assert_eq!(path(&observing), [Some(Stage::Observe), None, None]);
+        let all = Shape {
+            limit_count: 2,
+            observing: 0b10,
+            sieve_uses: 1,
+            ..nothing
+        };
+        let stages = [Stage::Sieves, Stage::Charge, Stage::Observe];
+        assert_eq!(path(&all), stages.map(Some));
+    }
+}

@@ -1,0 +1,127 @@
+//! The stages after the entry: programs of their own, which hand over by tail calls.
+//!
+//! What they hand over is in the workspace of the CPU. Each has an entry for frames in any number of
+//! pieces, and one for kernels that know frames of one piece only: the kernel does not mix programs
+//! of the two kinds in one array.
+
+use aya_ebpf::{
+    btf_maps::ProgramArray,
+    macros::{btf_map, xdp},
+    programs::XdpContext,
+};
+use limiter_common::{
+    decide::{Pipeline, Progress, STAGE_COUNT, Stage, Verdict},
+    policy::Tables as _,
+    reason::Reason,
+};
+
+use crate::{
+    buckets::{self, MapBuckets},
+    clock::KernelClock,
+    finish,
+    offenders::MapOffenders,
+    reputation::MapReputation,
+    tables::MapTables,
+};
+
+/// The programs of the stages that the policy uses, by the stages' numbers. The loader puts them
+/// there before it attaches the entry.
+#[btf_map]
+static STAGES: ProgramArray<STAGE_COUNT> = ProgramArray::new();
+
+/// The same for kernels that know frames of one piece only.
+#[btf_map]
+static STAGES_LINEAR: ProgramArray<STAGE_COUNT> = ProgramArray::new();
+
+/// What packets are decided by; with `WINDOWS` also under limits of other strategies than GCRA.
+#[inline(always)]
+pub(crate) const fn pipeline<const WINDOWS: bool>()
+-> Pipeline<'static, KernelClock, MapTables, MapBuckets<WINDOWS>, MapOffenders, MapReputation> {
+    Pipeline {
+        clock: &KernelClock,
+        tables: &MapTables,
+        buckets: &MapBuckets::<WINDOWS>,
+        offenders: &MapOffenders,
+        reputation: &MapReputation,
+    }
+}
+
+macro_rules! programs {
+    ($($name:ident $linear:ident $stage:ident;)+) => {
+        $(
+            #[doc = concat!("[`Stage::", stringify!($stage), "`].")]
+            #[xdp(frags)]
+            #[expect(
+                clippy::needless_pass_by_value,
+                reason = "the macro's entry point hands the context over"
+            )]
+            fn $name(context: XdpContext) -> u32 {
+                run::<true>(&context, Stage::$stage)
+            }
+
+            #[doc = concat!("[`Stage::", stringify!($stage), "`] for frames of one piece.")]
+            #[xdp]
+            #[expect(
+                clippy::needless_pass_by_value,
+                reason = "the macro's entry point hands the context over"
+            )]
+            fn $linear(context: XdpContext) -> u32 {
+                run::<false>(&context, Stage::$stage)
+            }
+        )+
+    };
+}
+
+programs! {
+    limiter_sieves limiter_sieves_linear Sieves;
+    limiter_charge limiter_charge_linear Charge;
+    limiter_observe limiter_observe_linear Observe;
+}
+
+#[inline(always)]
+fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
+    let Some(workspace) = buckets::workspace() else {
+        // The map has this one element for each CPU.
+        return finish(
+            context,
+            0,
+            &Verdict::without_limits(Reason::BucketUnavailable),
+        );
+    };
+    // Most policies have limits of GCRA alone: what the others take is not even verified then.
+    let progress = if MapTables.shape().windows == 0 {
+        pipeline::<false>().run(stage, workspace)
+    } else {
+        pipeline::<true>().run(stage, workspace)
+    };
+    let next = match progress {
+        Progress::Decided => None,
+        Progress::Undecided => stage.next(MapTables.shape()),
+    };
+    if let Some(next) = next {
+        hand_over::<FRAGS>(context, next, workspace.frame_length())
+    } else {
+        finish(context, workspace.frame_length(), workspace.verdict())
+    }
+}
+
+/// Hands the packet in the workspace over to a stage.
+#[inline(always)]
+pub(crate) fn hand_over<const FRAGS: bool>(
+    context: &XdpContext,
+    stage: Stage,
+    frame_length: u64,
+) -> u32 {
+    let number = stage as u32;
+    // SAFETY: nothing is left behind that would have to be dropped.
+    unsafe {
+        if FRAGS {
+            STAGES.tail_call(context, number);
+        } else {
+            STAGES_LINEAR.tail_call(context, number);
+        }
+    }
+    // It does not return, unless the stage is not there.
+    let missed = Verdict::without_limits(Reason::MissedTailCall);
+    finish(context, frame_length, &missed)
+}
