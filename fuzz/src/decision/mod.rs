@@ -14,8 +14,8 @@ use std::{collections::HashMap, convert::Infallible};
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use limiter_common::{
-    bucket::BucketKey,
     decide::Verdict,
+    owner::BucketKey,
     reason::Reason,
     strategy::{
         Strategy,

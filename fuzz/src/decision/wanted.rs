@@ -1,8 +1,8 @@
 //! What a policy wants of a frame, found without its tables.
 
 use limiter_common::{
-    bucket::BucketKey,
     limit::{Cost, IdFormat},
+    owner::BucketKey,
     packet::{self, Facts},
     strategy::Budget,
 };

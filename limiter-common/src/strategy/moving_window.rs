@@ -29,7 +29,7 @@
 //! many packets a limit counts is no part of the state, so it may change from one to the next.
 
 use super::{Decision, Spend};
-use crate::bucket::BucketKey;
+use crate::owner::BucketKey;
 
 /// How many stamps a log has, and so how many packets a limit may count.
 pub const STAMPS: u64 = 128;

@@ -43,9 +43,9 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use limiter_common::{
     address::Address,
-    bucket::BucketKey,
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
+    owner::BucketKey,
     policy::{Class, LimitEntry, Shape, classify, parameters},
     reason::Reason,
     strategy::{Budget, Level, Strategy, moving_window::Log},

@@ -4,8 +4,8 @@ use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::{
-    bucket::Owner,
     limit::{BuiltIn, Cost, IdFormat, LimitId},
+    owner::Owner,
     strategy::Strategy,
 };
 use serde::{Deserialize, Serialize};
@@ -222,7 +222,7 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::bucket::BucketKey;
+    use limiter_common::owner::BucketKey;
 
     use super::*;
 

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use limiter_common::{
     address::Address,
-    bucket::BucketKey,
     charge::{self, Account, account},
     decide::Verdict,
+    owner::BucketKey,
     packet::{self, Facts, Frame as _},
     policy::classify,
     reason::{Action, Reason},

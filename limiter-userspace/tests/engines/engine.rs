@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use ipnet::IpNet;
 use limiter_common::{
     ban::{Ban, BanKey, MAX_REASON},
-    bucket::{Bucket, BucketKey},
+    bucket::Bucket,
     charge::Packet,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     limit::LimitId,
+    owner::BucketKey,
     packet::{Facts, Frame as _, parse},
     policy::classify,
     reason::{

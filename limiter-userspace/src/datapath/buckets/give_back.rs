@@ -1,7 +1,8 @@
 //! Giving one bucket tokens back.
 
 use limiter_common::{
-    bucket::{ATTEMPTS, BucketKey, Updated},
+    bucket::{ATTEMPTS, Updated},
+    owner::BucketKey,
     strategy::{
         Budget, Strategy,
         moving_window::{Cursor, Log, STAMPS},

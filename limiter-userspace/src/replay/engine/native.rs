@@ -2,10 +2,10 @@
 
 use limiter_common::{
     ban::{Ban, BanKey},
-    bucket::BucketKey,
     charge::Workspace,
     decide::{Verdict, decide},
     offender::{Offender, OffenderKey},
+    owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
 };
 

@@ -15,8 +15,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
-    bucket::BucketKey,
     limit::BUILT_IN,
+    owner::BucketKey,
     reason::Reason,
     strategy::{Budget, Level, Strategy, moving_window::Log},
 };
