@@ -24,7 +24,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) const fn is_larger_than_burst(&self) -> bool {
+    pub(super) fn is_larger_than_burst(&self) -> bool {
         self.cost > self.budget.when_full()
     }
 }
