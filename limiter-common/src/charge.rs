@@ -1,9 +1,10 @@
 //! What one limit wants of one packet.
 
 use crate::{
-    bucket::{BucketKey, OwnerKind, Search},
+    bucket::Search,
     decide::{Steps, Strictest, Verdict},
     limit::MAX_LIMITS,
+    owner::{BucketKey, OwnerKind},
     packet::Facts,
     policy::{Class, Tables, parameters},
     reason::Reason,

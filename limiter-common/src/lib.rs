@@ -26,6 +26,7 @@ pub mod counters;
 pub mod decide;
 pub mod limit;
 pub mod offender;
+pub mod owner;
 pub mod packet;
 pub mod policy;
 pub mod ratio;

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Unstructured};
 use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId, MAX_LIMITS},
     reason::Action,
-    strategy::{Strategy, moving_window},
+    strategy::Strategy,
 };
 use limiter_userspace::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
@@ -56,12 +56,20 @@ enum CostInput {
     NewConnections,
 }
 
-#[derive(Arbitrary, Debug, Clone, Copy)]
-enum StrategyInput {
-    Gcra,
-    FixedWindow,
-    MovingWindow,
-    SlidingWindowCounter,
+/// The number of any strategy.
+#[derive(Debug, Clone, Copy)]
+struct StrategyInput(Strategy);
+
+impl<'a> Arbitrary<'a> for StrategyInput {
+    fn arbitrary(input: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        // As a derived one chooses: what was found before stays what it is.
+        let number = (u64::from(u32::arbitrary(input)?) * Strategy::ALL.len() as u64) >> 32;
+        Ok(Self(Strategy::ALL[number as usize]))
+    }
+
+    fn size_hint(depth: usize) -> (usize, Option<usize>) {
+        u32::size_hint(depth)
+    }
 }
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
@@ -190,12 +198,7 @@ impl LimitInput {
             IdFormatInput::RegId => IdFormat::RegId,
             IdFormatInput::Total => IdFormat::Total,
         };
-        let strategy = match self.strategy {
-            StrategyInput::Gcra => Strategy::Gcra,
-            StrategyInput::FixedWindow => Strategy::FixedWindow,
-            StrategyInput::MovingWindow => Strategy::MovingWindow,
-            StrategyInput::SlidingWindowCounter => Strategy::SlidingWindowCounter,
-        };
+        let StrategyInput(strategy) = self.strategy;
         let overrides: BTreeMap<_, _> = self
             .overrides
             .iter()
@@ -208,7 +211,7 @@ impl LimitInput {
             cost: match self.cost {
                 CostInput::Packets => Cost::Packets,
                 // No configuration has a moving window of bytes.
-                CostInput::Bytes if strategy == Strategy::MovingWindow => Cost::Packets,
+                CostInput::Bytes if strategy.why_no_bytes().is_some() => Cost::Packets,
                 CostInput::Bytes => Cost::Bytes,
                 CostInput::NewConnections => Cost::NewConnections,
             },
@@ -306,10 +309,7 @@ impl RateInput {
                 period,
             } => Rate {
                 burst: u64::from(burst) + 1,
-                count: match strategy {
-                    Strategy::MovingWindow => u64::from(count) % moving_window::STAMPS + 1,
-                    _ => u64::from(count) + 1,
-                },
+                count: u64::from(count) % strategy.largest_count() + 1,
                 period_ns: (u64::from(period) + 1) * 1_000,
             },
             Self::Any {
@@ -323,9 +323,10 @@ impl RateInput {
             },
         };
         Rate {
-            burst: match strategy {
-                Strategy::Gcra => rate.burst,
-                _ => rate.count,
+            burst: if strategy.has_burst() {
+                rate.burst
+            } else {
+                rate.count
             },
             ..rate
         }

@@ -14,13 +14,10 @@ use std::{collections::HashMap, convert::Infallible};
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use limiter_common::{
-    bucket::BucketKey,
     decide::Verdict,
+    owner::BucketKey,
     reason::Reason,
-    strategy::{
-        Strategy,
-        moving_window::{Log, STAMPS},
-    },
+    strategy::{Strategy, moving_window::STAMPS},
 };
 use limiter_userspace::{
     native::{BytesFrame, MemoryBuckets, decide_once},
@@ -129,8 +126,9 @@ fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u
 }
 
 fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
-    let log = Log::read(&limit.key, |stamp| {
-        Ok::<_, Infallible>(before.get(stamp).copied().unwrap_or(0))
+    let log = limit.budget.log(|number| {
+        let stamp = before.get(&limit.key.of_stamp(number));
+        Ok::<_, Infallible>(stamp.copied().unwrap_or(0))
     });
     let Ok(log) = log;
     // A missing bucket is a full bucket.

@@ -1,8 +1,8 @@
 //! What a policy wants of a frame, found without its tables.
 
 use limiter_common::{
-    bucket::BucketKey,
     limit::{Cost, IdFormat},
+    owner::BucketKey,
     packet::{self, Facts},
     strategy::Budget,
 };
@@ -24,7 +24,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) const fn is_larger_than_burst(&self) -> bool {
+    pub(super) fn is_larger_than_burst(&self) -> bool {
         self.cost > self.budget.when_full()
     }
 }

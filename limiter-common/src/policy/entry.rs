@@ -3,8 +3,8 @@
 use super::{Class, Shape};
 use crate::{
     address::{Address, Family},
-    bucket::{BucketKey, OwnerKind},
     limit::{Cost, IdFormat, LimitId},
+    owner::{BucketKey, OwnerKind},
     packet::Facts,
 };
 

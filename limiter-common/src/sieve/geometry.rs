@@ -2,8 +2,8 @@
 
 use crate::{
     address::{Address, Family},
-    bucket::{BucketKey, OwnerKind},
     limit::LimitId,
+    owner::{BucketKey, OwnerKind},
     table::HashKey,
 };
 

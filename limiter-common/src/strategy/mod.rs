@@ -1,7 +1,56 @@
 //! Strategies: by which rule a limit holds its owners to its count and period.
 //!
-//! Each is a pure function of a bucket's state, the time and the cost, in a file of its own; here
-//! is what chooses between them, and what a bucket store needs to know of any.
+//! A strategy is a file, or a folder as that of GCRA, with a type that implements [`rule::Rule`]
+//! and [`rule::Ledger`], how it decides and what people ask of it; and one that implements
+//! [`rule::State`] and [`rule::Debt`], what its states are worth, unless they are those of another
+//! one. This file names every strategy, and it alone knows which type is whose. Whoever wants to
+//! know something asks a [`Strategy`], a [`Budget`], a [`Spend`] or a [`Unit`].
+
+/// Asks the rule of a strategy, a type, under the name that the caller gives it.
+macro_rules! ask {
+    ($strategy:expr, $Rule:ident => $answer:expr) => {
+        match $strategy {
+            $crate::strategy::Strategy::Gcra => {
+                type $Rule = $crate::strategy::gcra::GenericCellRate;
+                $answer
+            }
+            $crate::strategy::Strategy::FixedWindow => {
+                type $Rule = $crate::strategy::fixed_window::FixedWindow;
+                $answer
+            }
+            $crate::strategy::Strategy::MovingWindow => {
+                type $Rule = $crate::strategy::moving_window::MovingWindow;
+                $answer
+            }
+            $crate::strategy::Strategy::SlidingWindowCounter => {
+                type $Rule = $crate::strategy::sliding_window_counter::SlidingWindowCounter;
+                $answer
+            }
+        }
+    };
+}
+
+/// Asks what the states of a strategy's buckets are, in the same way. It is a match of its own for
+/// strategies that share it: to the kernel's verifier, two branches that do the same are two ways.
+macro_rules! ask_state {
+    ($strategy:expr, $State:ident => $answer:expr) => {
+        match $strategy {
+            $crate::strategy::Strategy::Gcra => {
+                type $State = $crate::strategy::gcra::Tat;
+                $answer
+            }
+            $crate::strategy::Strategy::FixedWindow
+            | $crate::strategy::Strategy::SlidingWindowCounter => {
+                type $State = $crate::strategy::window::Counts;
+                $answer
+            }
+            $crate::strategy::Strategy::MovingWindow => {
+                type $State = $crate::strategy::moving_window::Cursor;
+                $answer
+            }
+        }
+    };
+}
 
 mod budget;
 mod fixed_window;
@@ -11,24 +60,57 @@ mod level;
 pub mod moving_window;
 #[cfg(test)]
 mod one_bucket;
-mod refund;
+mod rule;
 mod sliding_window_counter;
 mod spend;
+#[cfg(not(target_arch = "bpf"))]
+mod terms;
+mod unit;
 mod window;
 
 #[cfg(not(target_arch = "bpf"))]
-pub(crate) use self::window::Seen;
+use self::rule::Ledger;
+#[cfg(not(target_arch = "bpf"))]
+pub use self::terms::Terms;
 pub use self::{
     budget::{Budget, LargerThanBudget},
     layout::Layout,
     level::{Level, Report},
     spend::{Change, Decision, NEVER, Spend},
+    unit::Unit,
     window::Window,
 };
 
-/// By which rule a limit decides. The numbers stand in what is kept from one policy to the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Strategy {
+/// The number that is no state, of any strategy: stores may lock a bucket by it.
+pub const NO_STATE: u64 = u64::MAX;
+
+macro_rules! strategies {
+    ($($(#[$meta:meta])* $strategy:ident = $number:literal,)+) => {
+        /// By which rule a limit decides. The numbers stand in what is kept from one policy to the
+        /// next.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub enum Strategy {
+            $($(#[$meta])* $strategy = $number,)+
+        }
+
+        impl Strategy {
+            /// Every strategy, in the order of its number.
+            pub const ALL: [Self; [$($number),+].len()] = [$(Self::$strategy),+];
+
+            /// The strategy of that number; `None`: there is none.
+            #[must_use]
+            #[inline(always)]
+            pub const fn of_number(number: u8) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$strategy),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+strategies! {
     /// The generic cell rate algorithm: a bucket of `burst` tokens that refills evenly.
     #[default]
     Gcra = 0,
@@ -40,61 +122,64 @@ pub enum Strategy {
     SlidingWindowCounter = 3,
 }
 
+#[cfg(not(target_arch = "bpf"))]
 impl Strategy {
-    /// Every strategy, in the order of its number.
-    pub const ALL: [Self; 4] = [
-        Self::Gcra,
-        Self::FixedWindow,
-        Self::MovingWindow,
-        Self::SlidingWindowCounter,
-    ];
-
     /// The strategy's name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gcra => "gcra",
-            Self::FixedWindow => "fixed-window",
-            Self::MovingWindow => "moving-window",
-            Self::SlidingWindowCounter => "sliding-window-counter",
-        }
+        ask!(self, Rule => Rule::NAME)
     }
 
-    /// The most tokens that a limit may count; what GCRA counts is bounded by its refilling.
+    /// The most tokens that a limit may count in a period; what GCRA counts is bounded by its
+    /// refilling.
     #[must_use]
     pub const fn largest_count(self) -> u64 {
-        match self {
-            Self::Gcra => u64::MAX,
-            Self::FixedWindow => Layout::LARGEST_COUNT,
-            Self::MovingWindow => moving_window::STAMPS,
-            Self::SlidingWindowCounter => Layout::LARGEST_SLIDING_COUNT,
-        }
+        ask!(self, Rule => Rule::LARGEST_COUNT)
+    }
+
+    /// What follows on "at most [`Self::largest_count`] for this strategy": why, and what counts
+    /// more.
+    #[must_use]
+    pub const fn above_largest_count(self) -> &'static str {
+        ask!(self, Rule => Rule::ABOVE_LARGEST_COUNT)
+    }
+
+    /// The longest period of a limit, in nanoseconds.
+    #[must_use]
+    pub const fn longest_period(self) -> u64 {
+        ask!(self, Rule => Rule::LONGEST_PERIOD)
+    }
+
+    /// Whether a limit has a burst besides its count: its buckets refill. Other strategies admit
+    /// the count, and no more.
+    #[must_use]
+    pub const fn has_burst(self) -> bool {
+        ask!(self, Rule => Rule::HAS_BURST)
+    }
+
+    /// Whether a bucket has a [log](moving_window::Log) of stamps.
+    #[must_use]
+    pub const fn has_log(self) -> bool {
+        ask!(self, Rule => Rule::HAS_LOG)
+    }
+
+    /// Why a limit cannot count bytes, and what can; `None`: it can.
+    #[must_use]
+    pub const fn why_no_bytes(self) -> Option<&'static str> {
+        ask!(self, Rule => Rule::WHY_NO_BYTES)
     }
 
     /// The most tokens that pass in a period, its end not included, whatever the bucket holds
     /// when it begins.
     #[must_use]
-    pub const fn most_in_a_period(self, burst: u64, count: u64) -> u64 {
-        match self {
-            Self::Gcra => burst.saturating_add(count),
-            Self::FixedWindow => count.saturating_mul(2).saturating_sub(1),
-            Self::SlidingWindowCounter if count > 1 => (count - 1).saturating_mul(2),
-            Self::SlidingWindowCounter | Self::MovingWindow => count,
-        }
+    pub fn most_in_a_period(self, burst: u64, count: u64) -> u64 {
+        ask!(self, Rule => Rule::most_in_a_period(burst, count))
     }
 
-    /// The strategy of that number; of another one GCRA, whose number is the least.
+    /// Whether a limit of these terms admits whatever one of the `other` terms does, where both
+    /// are charged the same packets.
     #[must_use]
-    #[inline(always)]
-    pub const fn of_number(number: u8) -> Self {
-        const FIXED_WINDOW: u8 = Strategy::FixedWindow as u8;
-        const MOVING_WINDOW: u8 = Strategy::MovingWindow as u8;
-        const SLIDING_WINDOW_COUNTER: u8 = Strategy::SlidingWindowCounter as u8;
-        match number {
-            FIXED_WINDOW => Self::FixedWindow,
-            MOVING_WINDOW => Self::MovingWindow,
-            SLIDING_WINDOW_COUNTER => Self::SlidingWindowCounter,
-            _ => Self::Gcra,
-        }
+    pub fn admits_all_of(self, terms: &Terms, other: &Terms) -> bool {
+        ask!(self, Rule => Rule::admits_all_of(terms, other))
     }
 }

@@ -1,6 +1,12 @@
 //! A bucket of a window as a store has it, for tests.
 
-use super::{Budget, Decision, Strategy, moving_window::Log};
+use super::{Budget, Decision, Strategy, Window, moving_window::Log};
+
+/// The parameters of a window; `None`: it cannot be counted.
+pub(super) fn window(strategy: Strategy, count: u64, period_ns: u64) -> Option<Window> {
+    let budget = Budget::new(strategy, 0, count, period_ns);
+    budget.map(|budget| budget.window)
+}
 
 pub(super) struct OneBucket {
     pub(super) budget: Budget,

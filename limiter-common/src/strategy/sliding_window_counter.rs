@@ -11,31 +11,116 @@
 //! that falls.
 
 use super::{
-    Decision, Spend,
+    Budget, Decision, LargerThanBudget, Spend,
+    rule::Rule,
     window::{Seen, Window},
 };
+#[cfg(not(target_arch = "bpf"))]
+use super::{Layout, NEVER, Report, Terms, Unit, moving_window::Log, rule::Ledger, window};
+#[cfg(not(target_arch = "bpf"))]
+use crate::limit::Cost;
 
-/// Decides on a bucket in that state; the cost is the limit's count at most.
-#[must_use]
-#[inline(always)]
-pub(crate) const fn decide(spend: &Spend, state: u64) -> Decision {
-    let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
-    let mut seen = window.see(state, now);
-    if seen.left == 0 {
-        seen.left = window.period;
+/// The sliding window counter.
+pub(crate) enum SlidingWindowCounter {}
+
+impl Rule for SlidingWindowCounter {
+    #[inline(always)]
+    fn spend(budget: &Budget, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
+        if cost > budget.window.count {
+            return Err(LargerThanBudget);
+        }
+        let now = budget.window.layout.ticks(now_ns);
+        Ok(Spend::of_window(&budget.window, now, cost))
     }
-    let wait = wait(window, &seen, cost);
-    if wait != 0 {
-        return Decision::refuse(state, wait);
+
+    /// The cost is the limit's count at most.
+    #[inline(always)]
+    fn decide(spend: &Spend, state: u64) -> Decision {
+        let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
+        let mut seen = window.see(state, now);
+        if seen.left == 0 {
+            seen.left = window.period;
+        }
+        let wait = wait(window, &seen, cost);
+        if wait != 0 {
+            return Decision::refuse(state, wait);
+        }
+        seen.count += cost;
+        Decision::pass(window.state(&seen, now))
     }
-    seen.count += cost;
-    Decision::pass(window.state(&seen, now))
+
+    /// If the bucket of time is the same that has counted it.
+    #[inline(always)]
+    fn undo(spend: &Spend, state: u64) -> u64 {
+        let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
+        let seen = window.see(state, now);
+        let left = window.layout.until_end(state, now);
+        if left == 0 || left > window.period {
+            return state;
+        }
+        let less = Seen {
+            count: seen.count.saturating_sub(cost),
+            ..seen
+        };
+        window.state(&less, now)
+    }
+}
+
+#[cfg(not(target_arch = "bpf"))]
+/// Whether it keeps what it counted in the bucket before.
+const KEEPS_PREVIOUS: bool = true;
+
+#[cfg(not(target_arch = "bpf"))]
+impl Ledger for SlidingWindowCounter {
+    const NAME: &'static str = "sliding-window-counter";
+    const LARGEST_COUNT: u64 = Layout::LARGEST_COUNT_WITH_PREVIOUS;
+    const ABOVE_LARGEST_COUNT: &'static str = ": use fixed-window or gcra";
+
+    fn most_in_a_period(_burst: u64, count: u64) -> u64 {
+        if count > 1 {
+            (count - 1).saturating_mul(2)
+        } else {
+            count
+        }
+    }
+
+    /// It looks back on two periods; and two counts of the other may fall into one of its own.
+    fn admits_all_of(terms: &Terms, other: &Terms) -> bool {
+        2 * u128::from(other.count) * terms.periods_of(other, 2) <= u128::from(terms.count)
+    }
+
+    fn budget(terms: &Terms) -> Option<Budget> {
+        Window::new(super::Strategy::SlidingWindowCounter, KEEPS_PREVIOUS, terms)
+            .map(Budget::of_window)
+    }
+
+    fn unit(budget: &Budget, cost: Cost) -> Unit {
+        window::unit(budget, cost)
+    }
+
+    fn is_layout(layout: Layout) -> bool {
+        layout.is_of_window(KEEPS_PREVIOUS)
+    }
+
+    fn report(budget: &Budget, now_ns: u64, state: u64, _log: &Log, cost: u64) -> Report {
+        let (window, now) = (&budget.window, budget.window.layout.ticks(now_ns));
+        let wait = if cost > window.count {
+            NEVER
+        } else {
+            Self::decide(&Spend::of_window(window, now, cost), state).wait
+        };
+        window::report(window, state, now, remaining(window, state, now), wait)
+    }
+
+    fn refund(budget: &Budget, now_ns: u64, cost: u64) -> Spend {
+        window::refund(budget, now_ns, cost)
+    }
 }
 
 /// How long until `cost` tokens pass, if nothing else comes, in ticks; 0: they do now.
 #[inline(always)]
 const fn wait(window: &Window, seen: &Seen, cost: u64) -> u64 {
-    // Of a bucket that has begun by the clock of another CPU, the one before counts in full.
+    // If a bucket has begun by the clock of another CPU, the one before counts in full.
     let left = if seen.left < window.period {
         seen.left
     } else {
@@ -64,7 +149,8 @@ const fn enough_left(window: &Window, rest: u64, previous: u64) -> u64 {
 }
 
 /// How many tokens pass at once, at most.
-pub(super) const fn remaining(window: &Window, state: u64, now: u64) -> u64 {
+#[cfg(not(target_arch = "bpf"))]
+const fn remaining(window: &Window, state: u64, now: u64) -> u64 {
     let seen = window.see(state, now);
     let left = if seen.left < window.period {
         seen.left
@@ -79,23 +165,6 @@ pub(super) const fn remaining(window: &Window, state: u64, now: u64) -> u64 {
         .count
         .saturating_sub(seen.count)
         .saturating_sub(weighted)
-}
-
-/// The state of a bucket that gets it back: if the bucket of time is the same that has counted it.
-#[must_use]
-#[inline(always)]
-pub(crate) const fn undo(spend: &Spend, state: u64) -> u64 {
-    let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
-    let seen = window.see(state, now);
-    let left = window.layout.until_end(state, now);
-    if left == 0 || left > window.period {
-        return state;
-    }
-    let less = Seen {
-        count: seen.count.saturating_sub(cost),
-        ..seen
-    };
-    window.state(&less, now)
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! What is to become of a bucket's state: a decision that a store may have to repeat.
 
-use super::{Layout, Strategy, fixed_window, gcra, sliding_window_counter, window::Window};
-use crate::bucket::Updated;
 #[cfg(not(target_arch = "bpf"))]
-use crate::table::LOCKED;
+use super::NO_STATE;
+use super::{
+    Layout, Strategy, gcra,
+    rule::{Rule as _, State as _},
+    window::Window,
+};
+use crate::bucket::Updated;
 
 /// How long to wait for what never passes.
 pub const NEVER: u64 = u64::MAX;
@@ -158,7 +162,7 @@ impl Spend {
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub const fn unbounded(now: u64, increment: u64) -> Self {
-        Self::of_gcra(gcra::Spend::new(now, increment, LOCKED - 1))
+        Self::of_gcra(gcra::Spend::new(now, increment, NO_STATE - 1))
     }
 
     /// By which rule it is decided on.
@@ -194,30 +198,29 @@ impl Spend {
         }
     }
 
-    /// Decides on a bucket in that state, and on no more than that: of a moving window it takes its
-    /// log, and it refuses here.
+    /// Decides on a bucket in that state, and on no more than that: a moving window takes its log
+    /// besides, and refuses here.
     #[must_use]
     #[inline(always)]
-    pub const fn apply(&self, state: u64) -> Decision {
-        match self.strategy() {
-            Strategy::Gcra => self.gcra().decide(state),
-            Strategy::FixedWindow => fixed_window::decide(self, state),
-            Strategy::SlidingWindowCounter => sliding_window_counter::decide(self, state),
-            Strategy::MovingWindow => Decision::refuse(state, NEVER),
-        }
+    pub fn apply(&self, state: u64) -> Decision {
+        ask!(self.strategy(), Rule => Rule::decide(self, state))
     }
 
-    /// The state of a bucket that gets it back. One that has refilled in between is not overfilled;
-    /// a moving window is told how by [`super::moving_window`].
+    /// The state of a bucket that gets back what a packet was charged. A bucket that has refilled
+    /// in between is not overfilled; [`super::moving_window`] tells how a log is given back.
     #[must_use]
     #[inline(always)]
-    pub const fn undo(&self, state: u64) -> u64 {
-        match self.strategy() {
-            Strategy::Gcra => self.gcra().undo(state),
-            Strategy::FixedWindow => fixed_window::undo(self, state),
-            Strategy::SlidingWindowCounter => sliding_window_counter::undo(self, state),
-            Strategy::MovingWindow => state,
-        }
+    pub fn undo(&self, state: u64) -> u64 {
+        ask!(self.strategy(), Rule => Rule::undo(self, state))
+    }
+
+    /// The state of a bucket that gets this back, what it owes at most: for people, and not for
+    /// packets. [`without_last`](super::moving_window::Cursor::without_last) does so for moving
+    /// windows.
+    #[must_use]
+    #[inline(always)]
+    pub fn refunded(&self, state: u64) -> u64 {
+        ask_state!(self.strategy(), State => State::refunded(self, state))
     }
 
     /// What the bits of the bucket's states mean.
@@ -227,7 +230,7 @@ impl Spend {
         self.layout
     }
 
-    /// The time, in ticks of a window.
+    /// The time, in ticks.
     #[inline(always)]
     pub(super) const fn now(&self) -> u64 {
         self.now
@@ -248,7 +251,7 @@ impl Spend {
     /// Whether a bucket that refuses it counts it.
     #[inline(always)]
     pub(crate) const fn counts_refusal(&self) -> bool {
-        matches!(self.strategy(), Strategy::FixedWindow)
+        ask!(self.strategy(), Rule => Rule::COUNTS_REFUSALS)
     }
 
     /// Of a swap the state that is expected, and the one that is to take its place.

@@ -2,8 +2,8 @@
 //! 2012; one and three rounds as in Rust's and Linux's hash tables).
 
 use crate::{
-    bucket::BucketKey,
     limit::{FIRST_CUSTOM_ID, LimitId},
+    owner::BucketKey,
 };
 
 /// The secret of one table: random, and drawn anew for each.

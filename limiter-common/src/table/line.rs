@@ -5,7 +5,7 @@ use super::upkeep::is_nobodys;
 use super::{Spot, is_same_bucket, unit_of};
 use crate::{
     bucket::{ATTEMPTS, Updated},
-    strategy::{Change, gcra},
+    strategy::{Change, NO_STATE, gcra},
     unit::{KnownUnits, ODD_UNIT},
 };
 
@@ -17,7 +17,7 @@ pub const WAYS: usize = 4;
 pub const EMPTY: u64 = 0;
 
 /// In place of a state: another CPU is putting a bucket there. No TAT is as large.
-pub const LOCKED: u64 = u64::MAX;
+pub const LOCKED: u64 = NO_STATE;
 
 /// A line in memory that all CPUs share. `way` is below [`Line::WAYS`].
 pub trait Line {

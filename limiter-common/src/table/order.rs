@@ -3,7 +3,7 @@
 //! Userspace changes no bucket itself: it may be killed between any two of its instructions, and a
 //! program of the kernel's is not.
 
-use crate::{bucket::BucketKey, strategy::Spend};
+use crate::{owner::BucketKey, strategy::Spend};
 
 /// One order, as the kernel's program reads it.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,7 @@
 //! Where in the table a bucket is.
 
 use super::{HashKey, Line, Place, WAYS, name, read};
-use crate::{
-    bucket::{BucketKey, Search},
-    limit::LimitId,
-    unit::UNIT_BITS,
-};
+use crate::{bucket::Search, limit::LimitId, owner::BucketKey, unit::UNIT_BITS};
 
 /// Where in the table a bucket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
-    bucket::{BucketKey, Updated},
+    bucket::Updated,
+    owner::BucketKey,
     strategy::Change,
     table::{self, AGAIN, IN_ANOTHER_UNIT, MISSING},
 };

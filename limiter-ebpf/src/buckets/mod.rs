@@ -9,9 +9,10 @@ mod units;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Search, Updated},
+    bucket::{BucketStore, Search, Updated},
     charge::{self, Workspace},
     decide::{self, WindowChange},
+    owner::BucketKey,
     policy::Tables,
     strategy::Change,
     table::Spot,

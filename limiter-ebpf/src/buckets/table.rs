@@ -6,8 +6,9 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    bucket::{BucketKey, Search, Updated},
+    bucket::{Search, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
+    owner::BucketKey,
     strategy::Change,
     table::{self, LineStore, Spot, WAYS, WhenFull},
     unit::{KnownUnits, Unit},

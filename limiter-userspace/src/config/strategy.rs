@@ -29,14 +29,11 @@ pub(super) fn read<'n>(
         return Some(Strategy::default());
     };
     let strategy = named(reader, node)?;
-    if strategy == Strategy::MovingWindow && cost == Some(Cost::Bytes) {
-        let message = format!(
-            "'{FIELD}: {}' is not for cost bytes: it keeps when each packet came, and not how long \
-             it was; use {} or {}",
-            strategy.name(),
-            Strategy::SlidingWindowCounter.name(),
-            Strategy::Gcra.name(),
-        );
+    if cost == Some(Cost::Bytes)
+        && let Some(why) = strategy.why_no_bytes()
+    {
+        let name = strategy.name();
+        let message = format!("'{FIELD}: {name}' is not for cost bytes: {why}");
         reader.error(node.at, message);
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 
-use limiter_common::{counters::LimitTraffic, reason::Reason, strategy::Strategy};
+use limiter_common::{counters::LimitTraffic, reason::Reason};
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -248,7 +248,7 @@ fn explain_limit(
         strategy: limit.strategy.name().to_owned(),
         matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
         source,
-        burst: (limit.strategy == Strategy::Gcra).then_some(rate.burst),
+        burst: limit.strategy.has_burst().then_some(rate.burst),
         count: rate.count,
         period_ns: rate.period_ns,
         remaining: holding.level.remaining,

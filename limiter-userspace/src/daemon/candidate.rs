@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use limiter_common::{limit::Cost, strategy::Strategy};
+use limiter_common::limit::Cost;
 use thiserror::Error;
 
 use super::Options;
@@ -212,11 +212,10 @@ fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), CandidateE
             if rate.burst < frame {
                 return Err(CandidateError::BurstBelowFrame {
                     limit: limit.name.clone(),
-                    field: match limit.strategy {
-                        Strategy::Gcra => "burst",
-                        Strategy::FixedWindow
-                        | Strategy::MovingWindow
-                        | Strategy::SlidingWindowCounter => "count",
+                    field: if limit.strategy.has_burst() {
+                        "burst"
+                    } else {
+                        "count"
                     },
                     burst: rate.burst,
                     interface: interface.name.clone(),

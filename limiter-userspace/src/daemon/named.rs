@@ -1,6 +1,6 @@
 //! Limits by the names that requests give them, and buckets in the words of answers.
 
-use limiter_common::{bucket::Owner, limit::LimitId};
+use limiter_common::{limit::LimitId, owner::Owner};
 use thiserror::Error;
 
 use crate::{

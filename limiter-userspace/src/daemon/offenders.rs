@@ -4,9 +4,9 @@ use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
 use limiter_common::{
     address::{Address, Family},
-    bucket::Owner,
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
+    owner::Owner,
 };
 use thiserror::Error;
 

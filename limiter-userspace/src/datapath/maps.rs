@@ -6,9 +6,10 @@ use aya::{
     util::nr_cpus,
 };
 use limiter_common::{
-    bucket::{Bucket, BucketKey},
+    bucket::Bucket,
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
+    owner::BucketKey,
     reason::{REASON_COUNT, Reason},
 };
 

@@ -44,12 +44,12 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use limiter_common::{
     address::Address,
-    bucket::BucketKey,
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
+    owner::BucketKey,
     policy::{Class, LimitEntry, Shape, classify, parameters},
     reason::Reason,
-    strategy::{Budget, Level, Strategy, moving_window::Log},
+    strategy::{Budget, Level},
     table::HashKey,
 };
 use serde::{Deserialize, Serialize};
@@ -342,12 +342,10 @@ impl Datapath {
             };
             Ok(bucket.map(|bucket| self.policy.units.state(bucket, unit, now_ns)))
         };
-        let log = match budget.strategy() {
-            Strategy::MovingWindow => Log::read(key, |stamp| {
-                state(stamp, budget.stamp_unit).map(Option::unwrap_or_default)
-            })?,
-            Strategy::Gcra | Strategy::FixedWindow | Strategy::SlidingWindowCounter => Log::EMPTY,
-        };
+        let log = budget.log(|number| {
+            let stamp = state(&key.of_stamp(number), budget.stamp_unit);
+            stamp.map(Option::unwrap_or_default)
+        })?;
         Ok(budget.level(now_ns, state(key, budget.unit)?, &log))
     }
 

@@ -3,10 +3,10 @@
 use aya::Pod;
 use limiter_common::{
     ban::{Ban, BanKey, MAX_REASON},
-    bucket::BucketKey,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     offender::{Offender, OffenderKey, Recording},
+    owner::BucketKey,
     policy::{Class, LimitEntry, Node, Shape, Slot, Stretch},
     sieve::{Pressure, Sieve, SieveTraffic, SieveUse},
     strategy::Budget,

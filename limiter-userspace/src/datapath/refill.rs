@@ -4,8 +4,8 @@ use std::{collections::HashSet, net::IpAddr};
 
 use limiter_common::{
     address::Address,
-    bucket::BucketKey,
     limit::{IdFormat, LimitId},
+    owner::BucketKey,
     policy::{classify, parameters},
     strategy::Level,
 };

@@ -6,7 +6,6 @@ use ipnet::IpNet;
 use limiter_common::{
     address::{Address, Family},
     limit::{Cost, IdFormat},
-    strategy::Strategy,
 };
 
 use super::{Budget, Guarded, Warning, Why};
@@ -247,16 +246,14 @@ impl Packets {
             Cost::Packets | Cost::NewConnections => PACKETS,
             Cost::Bytes => BYTES,
         };
-        match limit.strategy {
-            Strategy::Gcra => least,
-            // A window passes at once what it passes in a period.
-            Strategy::FixedWindow | Strategy::MovingWindow | Strategy::SlidingWindowCounter => {
-                Rate {
-                    count: least.burst,
-                    period_ns: least.period_ns * least.burst / least.count,
-                    ..least
-                }
-            }
+        if limit.strategy.has_burst() {
+            return least;
+        }
+        // Without a burst a limit passes at once what it passes in a period.
+        Rate {
+            count: least.burst,
+            period_ns: least.period_ns * least.burst / least.count,
+            ..least
         }
     }
 }

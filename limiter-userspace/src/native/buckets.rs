@@ -6,8 +6,9 @@ use std::{
 };
 
 use limiter_common::{
-    bucket::{Bucket, BucketKey, BucketStore, Search, Updated},
+    bucket::{Bucket, BucketStore, Search, Updated},
     charge::Charge,
+    owner::BucketKey,
     strategy::Change,
     table::{self, AGAIN, IN_ANOTHER_UNIT, Line, MISSING, unit_of},
 };

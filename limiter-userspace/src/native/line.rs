@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use limiter_common::{
-    bucket::{Bucket, BucketKey},
+    bucket::Bucket,
     limit::LimitId,
+    owner::BucketKey,
     table::{self, HashKey, Line, WAYS},
 };
 

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use limiter_common::{
-    bucket::{Bucket, BucketKey, BucketStore, Search, Updated},
+    bucket::{Bucket, BucketStore, Search, Updated},
     charge::Charge,
+    owner::BucketKey,
     strategy::Change,
     table::{self, HashKey, LineStore, Spot, WhenFull},
     unit::{KnownUnits, Unit},

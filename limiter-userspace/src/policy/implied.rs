@@ -1,8 +1,6 @@
 //! Rates that another rate of the same limit leaves nothing to do.
 
-use limiter_common::strategy::Strategy;
-
-use super::{Limit, Policy, Rate, configured_name};
+use super::{Limit, Policy, configured_name};
 
 /// A limit that denies nobody by its own rate whom another one of its rates admits. (Overrides may
 /// have it otherwise.)
@@ -31,36 +29,14 @@ fn is_beside(one: &Limit, other: &Limit) -> bool {
 
 fn is_implied(limit: &Limit, by: &Limit) -> bool {
     let rates = limit.default.zip(by.default);
-    rates.is_some_and(|(rate, by)| admits_all_of(limit.strategy, rate, by))
-}
-
-/// Whether a rate admits whatever another one of that strategy admits, where both are charged the
-/// same packets.
-fn admits_all_of(strategy: Strategy, rate: Rate, other: Rate) -> bool {
-    let count = u128::from(rate.count);
-    let most = u128::from(other.count);
-    // How often the other's period begins in so many of this one's.
-    let periods = |times: u64| {
-        let period_ns = u128::from(rate.period_ns) * u128::from(times);
-        period_ns.div_ceil(u128::from(other.period_ns))
-    };
-    match strategy {
-        // It holds no less, and refills no slower.
-        Strategy::Gcra => {
-            other.burst <= rate.burst
-                && most * u128::from(rate.period_ns) <= count * u128::from(other.period_ns)
-        }
-        // A window may begin in the midst of one of the other's.
-        Strategy::FixedWindow => most * (periods(1) + 1) <= count,
-        Strategy::MovingWindow => most * periods(1) <= count,
-        // It looks back on two periods; and of the other, two counts may fall into one.
-        Strategy::SlidingWindowCounter => 2 * most * periods(2) <= count,
-    }
+    rates.is_some_and(|(rate, by)| limit.strategy.admits_all_of(&rate.into(), &by.into()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use limiter_common::strategy::Strategy;
+
+    use crate::policy::Rate;
 
     const fn per_minute(count: u64, minutes: u64) -> Rate {
         Rate {
@@ -72,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_another_rate_denies_already() {
-        use Strategy::{FixedWindow, Gcra, MovingWindow, SlidingWindowCounter};
+        use Strategy::{FixedWindow, Gcra, MovingWindow};
         let hourly = |count| per_minute(count, 60);
         for (rate, other, by) in [
             // As many in a longer time say it all, but where a window may end between them.
@@ -92,9 +68,9 @@ mod tests {
             (per_minute(2, 1), hourly(10), &[]),
             (hourly(10), per_minute(2, 1), &[]),
         ] {
-            for strategy in [Gcra, FixedWindow, MovingWindow, SlidingWindowCounter] {
+            for strategy in Strategy::ALL {
                 assert_eq!(
-                    admits_all_of(strategy, rate, other),
+                    strategy.admits_all_of(&rate.into(), &other.into()),
                     by.contains(&strategy),
                     "{strategy:?}: {rate} beside {other}"
                 );

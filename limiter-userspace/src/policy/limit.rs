@@ -4,9 +4,9 @@ use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::{
-    bucket::Owner,
     limit::{BuiltIn, Cost, IdFormat, LimitId},
-    strategy::Strategy,
+    owner::Owner,
+    strategy::{Strategy, Terms},
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,12 +28,21 @@ impl Rate {
     /// As it would be configured for a limit of that strategy: without a burst of what has none.
     #[must_use]
     pub fn shown(&self, strategy: Strategy) -> String {
-        match strategy {
-            Strategy::Gcra => self.to_string(),
-            Strategy::FixedWindow | Strategy::MovingWindow | Strategy::SlidingWindowCounter => {
-                let (count, period) = (self.count, text::period(self.period_ns));
-                format!("{{count: {count}, period: {period}}}")
-            }
+        if strategy.has_burst() {
+            return self.to_string();
+        }
+        let (count, period) = (self.count, text::period(self.period_ns));
+        format!("{{count: {count}, period: {period}}}")
+    }
+}
+
+/// What it grants.
+impl From<Rate> for Terms {
+    fn from(rate: Rate) -> Self {
+        Self {
+            burst: rate.burst,
+            count: rate.count,
+            period_ns: rate.period_ns,
         }
     }
 }
@@ -165,7 +174,7 @@ pub struct Limit {
     /// By which rule it holds them to its rate, overrides included.
     #[serde(
         default,
-        with = "serial::StrategyForm",
+        with = "serial::strategy",
         skip_serializing_if = "serial::is_default"
     )]
     pub strategy: Strategy,
@@ -222,7 +231,7 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::bucket::BucketKey;
+    use limiter_common::owner::BucketKey;
 
     use super::*;
 

@@ -10,7 +10,6 @@ use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     reason::Action,
-    strategy::Strategy,
     table::{HashKey, WhenFull},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -59,18 +58,29 @@ pub enum CostForm {
     NewConnections,
 }
 
-/// By which rule a limit decides.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Strategy", rename_all = "kebab-case")]
-pub enum StrategyForm {
-    /// [`Strategy::Gcra`].
-    Gcra,
-    /// [`Strategy::FixedWindow`].
-    FixedWindow,
-    /// [`Strategy::MovingWindow`].
-    MovingWindow,
-    /// [`Strategy::SlidingWindowCounter`].
-    SlidingWindowCounter,
+/// By which rule a limit decides, as its name.
+pub(super) mod strategy {
+    use limiter_common::strategy::Strategy;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands over references"
+    )]
+    pub(in super::super) fn serialize<S: Serializer>(
+        strategy: &Strategy,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        strategy.name().serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
+        deserializer: D,
+    ) -> Result<Strategy, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let named = Strategy::ALL.into_iter().find(|one| one.name() == name);
+        named.ok_or_else(|| D::Error::custom(format_args!("unknown strategy '{name}'")))
+    }
 }
 
 /// Whether a value is what it is when nothing is said of it.
@@ -222,6 +232,7 @@ impl<'d> Deserialize<'d> for OverrideId {
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::strategy::Strategy;
     use serde_json::{Value, json};
 
     use super::*;

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 
 use limiter_common::{
     address::Address,
-    bucket::BucketKey,
     charge::{self, Account, account},
     decide::Verdict,
+    owner::BucketKey,
     packet::{self, Facts, Frame as _},
     policy::classify,
     reason::{Action, Reason},
     sieve::SieveTraffic,
-    strategy::{Report, Strategy, moving_window::Log},
+    strategy::Report,
 };
 use thiserror::Error;
 
@@ -261,14 +261,10 @@ impl Replay {
                 continue;
             };
             let state = self.engine.bucket(&key)?;
-            let log = match budget.strategy() {
-                Strategy::MovingWindow => Log::read(&key, |stamp| {
-                    self.engine.bucket(stamp).map(Option::unwrap_or_default)
-                })?,
-                Strategy::Gcra | Strategy::FixedWindow | Strategy::SlidingWindowCounter => {
-                    Log::EMPTY
-                }
-            };
+            let log = budget.log(|number| {
+                let stamp = self.engine.bucket(&key.of_stamp(number));
+                stamp.map(Option::unwrap_or_default)
+            })?;
             let this = Strictest {
                 slot,
                 key,

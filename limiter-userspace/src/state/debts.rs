@@ -3,8 +3,8 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use limiter_common::{
-    bucket::{BucketKey, Owner},
     limit::LimitId,
+    owner::{BucketKey, Owner},
     table::{self, HashKey},
     unit::{KnownUnits as _, Unit},
 };

@@ -8,8 +8,8 @@ use std::{net::IpAddr, thread};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
-    bucket::BucketKey,
     limit::{BUILT_IN, BuiltIn},
+    owner::BucketKey,
     reason::Reason,
 };
 use limiter_userspace::{

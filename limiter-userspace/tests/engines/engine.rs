@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use ipnet::IpNet;
 use limiter_common::{
     ban::{Ban, BanKey, MAX_REASON},
-    bucket::{Bucket, BucketKey},
+    bucket::Bucket,
     charge::Packet,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     limit::LimitId,
+    owner::BucketKey,
     packet::{Facts, Frame as _, parse},
     policy::classify,
     reason::{
@@ -17,10 +18,7 @@ use limiter_common::{
         Reason::{self},
     },
     sieve::{Pressure, SieveTraffic},
-    strategy::{
-        Layout,
-        moving_window::{Cursor, STAMPS},
-    },
+    strategy::moving_window::{Cursor, STAMPS},
     table::HashKey,
     unit::KnownUnits as _,
 };
@@ -239,7 +237,7 @@ impl Engines {
             let kernel = maps.bucket(key).expect("a readable map");
             let unit = self.tables.units.unit(native.unit).expect("a known unit");
             // A full bucket may be forgotten: a missing one is full.
-            if unit.layout == Layout::MOVING_WINDOW {
+            if unit.layout.strategy().has_log() {
                 let in_kernel = |key: &BucketKey| maps.bucket(key).expect("a readable map");
                 let in_memory = |key: &BucketKey| self.buckets.bucket(key);
                 let kernel =

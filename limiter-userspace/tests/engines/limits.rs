@@ -4,9 +4,9 @@ use std::slice;
 
 use anyhow::Result;
 use limiter_common::{
-    bucket::BucketKey,
     counters::LimitTraffic,
     limit::{Cost, IdFormat, LimitId},
+    owner::BucketKey,
     reason::{
         Action,
         Reason::{self, MalformedUdp, OverLimit, Unlimited, WithinLimits},

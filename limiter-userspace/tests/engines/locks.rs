@@ -9,8 +9,8 @@ use std::{net::Ipv4Addr, thread, time::Duration};
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::{Array, Map, MapData, loaded_maps};
 use limiter_common::{
-    bucket::BucketKey,
     limit::BUILT_IN,
+    owner::BucketKey,
     reason::Reason,
     strategy::Budget,
     table::{EMPTY, LOCKED, WAYS},

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use limiter_common::{
-    bucket::{BucketKey, BucketStore, Search, Updated},
+    bucket::{BucketStore, Search, Updated},
     charge::{Charge, account},
     decide::Verdict,
     limit::BUILT_IN,
+    owner::BucketKey,
     reason::{Action, Reason},
     strategy::{Budget, Strategy as Rule, moving_window::STAMPS},
 };

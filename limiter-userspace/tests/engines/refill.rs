@@ -3,7 +3,7 @@
 use std::{net::IpAddr, thread};
 
 use anyhow::{Context as _, Result};
-use limiter_common::{bucket::BucketKey, limit::BUILT_IN, reason::Reason, strategy::Budget};
+use limiter_common::{limit::BUILT_IN, owner::BucketKey, reason::Reason, strategy::Budget};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
     datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, Trial},

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use anyhow::Result;
-use limiter_common::{bucket::BucketKey, limit::BUILT_IN, strategy::Budget};
+use limiter_common::{limit::BUILT_IN, owner::BucketKey, strategy::Budget};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
     datapath::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps},

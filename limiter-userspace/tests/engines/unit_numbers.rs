@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
-    bucket::BucketKey,
     limit::{BUILT_IN, Cost},
+    owner::BucketKey,
     strategy::{Budget, Strategy, gcra::Gcra, moving_window::Log},
     unit::{MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
 };

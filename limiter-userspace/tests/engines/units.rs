@@ -2,9 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
-    bucket::{Bucket, BucketKey},
+    bucket::Bucket,
     charge::account,
     limit::{BUILT_IN, Cost},
+    owner::BucketKey,
     reason::Reason::{OverLimit, WithinLimits},
     strategy::{Level, moving_window::Log},
 };

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_common::strategy::{Strategy, Window};
+use limiter_common::strategy::{Budget, Strategy};
 use serde_json::Value;
 use testbed::{
     Frame,
@@ -192,7 +192,8 @@ fn the_commands_print_what_the_document_shows() -> Result<()> {
 /// By how much a window is longer than configured, at most, rounded up to a tenth of a unit.
 fn longer(strategy: Strategy, count: u64, period_ns: u64) -> Result<String> {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    let window = Window::new(strategy, count, period_ns).context("a window that can be counted")?;
+    let budget = Budget::new(strategy, 0, count, period_ns);
+    let window = budget.context("a window that can be counted")?.window;
     let ns = window.layout.ns(window.period) - period_ns;
     let unit = UNITS.into_iter().find(|(unit, _)| ns >= *unit);
     Ok(match unit {

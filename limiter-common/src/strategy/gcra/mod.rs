@@ -13,9 +13,13 @@
 //! divide the emission interval evenly, and it is the clock that is converted, by a
 //! 128-bit fixed-point product. No token is ever rounded.
 
+mod exchange;
+#[cfg(not(target_arch = "bpf"))]
 mod report;
+mod rule;
 mod spend;
 
+pub(crate) use self::rule::{GenericCellRate, Tat};
 pub use self::spend::Spend;
 use super::Level;
 use crate::ratio::Ratio;

@@ -5,10 +5,7 @@ extern crate std;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    strategy::{Budget, NEVER, Strategy as Rule},
-    table::LOCKED,
-};
+use crate::strategy::{Budget, NEVER, NO_STATE, Strategy as Rule};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -112,7 +109,7 @@ fn no_cursor_is_locked_or_full() {
             next,
             last: last + 1,
         };
-        assert!(![0, LOCKED].contains(&cursor.state()), "{cursor:?}");
+        assert!(![0, NO_STATE].contains(&cursor.state()), "{cursor:?}");
         assert_eq!(Cursor::of_state(cursor.state(), now), later);
     }
     assert_eq!(Cursor { next: 0, last: 0 }.state(), 0);
@@ -149,7 +146,7 @@ proptest! {
     ) {
         let cursor = Cursor { next, last: now + ahead };
         let state = cursor.state();
-        prop_assert!(state != LOCKED && state != 0);
+        prop_assert!(state != NO_STATE && state != 0);
         let seen = Cursor::of_state(state, now);
         prop_assert_eq!(seen.next, next);
         prop_assert!(seen.last - cursor.last <= 1);
@@ -161,7 +158,7 @@ proptest! {
         let cursor = Cursor::of_state(state, now);
         prop_assert!(cursor.next < STAMPS);
         let decision = decided(&budget(count, period), now, cursor, oldest);
-        prop_assert_ne!(decision.state, LOCKED);
+        prop_assert_ne!(decision.state, NO_STATE);
         prop_assert_eq!(decision.passes(), oldest <= now);
     }
 }

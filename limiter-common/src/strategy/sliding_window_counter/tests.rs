@@ -4,11 +4,11 @@ extern crate std;
 
 use proptest::prelude::*;
 
-use super::{super::one_bucket::OneBucket, *};
-use crate::{
-    strategy::{Layout, Strategy as Rule},
-    table::LOCKED,
+use super::{
+    super::one_bucket::{OneBucket, window},
+    *,
 };
+use crate::strategy::{Layout, NO_STATE, Strategy as Rule};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 10_000 * SECOND;
@@ -180,7 +180,7 @@ fn clocks_of_two_cpus() {
 /// With as few bits of the time as there may be.
 #[test]
 fn time_wraps() {
-    let largest = Layout::LARGEST_SLIDING_COUNT;
+    let largest = Layout::LARGEST_COUNT_WITH_PREVIOUS;
     let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, largest, SECOND);
     let tick = bucket.tick_ns();
     let window = bucket.budget.window;
@@ -212,7 +212,7 @@ fn time_wraps() {
 fn counts_near_the_largest() {
     const MONTH: u64 = 30 * 86_400 * SECOND;
     for count in (2..=30).flat_map(|bits| (1 << bits) - 3..=1 << bits) {
-        if count > Layout::LARGEST_SLIDING_COUNT {
+        if count > Layout::LARGEST_COUNT_WITH_PREVIOUS {
             continue;
         }
         let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, count, MONTH);
@@ -222,7 +222,7 @@ fn counts_near_the_largest() {
         assert!(!bucket.passes(START, 1), "{count}");
         let shift = START + bucket.budget.window.layout.ns(bucket.budget.window.period);
         assert!(!bucket.passes(shift, 1), "{count}: all before count");
-        assert_ne!(bucket.state, LOCKED);
+        assert_ne!(bucket.state, NO_STATE);
     }
 }
 
@@ -234,7 +234,7 @@ proptest! {
         count in 1u64..10_000, period in 1u64..1 << 40, cost in 0u64..10_000,
         counts in (0u64..20_000, 0u64..20_000), elapsed: u64, now in 1u64 << 40..1 << 60,
     ) {
-        let window = Window::new(Rule::SlidingWindowCounter, count, period).unwrap();
+        let window = window(Rule::SlidingWindowCounter, count, period).unwrap();
         let cost = cost.min(count);
         let seen = Seen {
             left: window.period - elapsed % window.period,
@@ -244,7 +244,7 @@ proptest! {
         let now = window.layout.ticks(now);
         let state = window.state(&seen, now);
         let seen = if state == 0 { Seen { left: window.period, ..seen } } else { seen };
-        let decision = decide(&Spend::of_window(&window, now, cost), state);
+        let decision = Spend::of_window(&window, now, cost).apply(state);
         let [period, count, left, current, previous, cost] =
             [window.period, count, seen.left, seen.count, seen.previous, cost].map(u128::from);
         let passes = previous * left + (current + cost) * period <= count * period;
@@ -260,7 +260,7 @@ proptest! {
         count in 1u64..10_000, period in 1u64..1 << 40, cost in 1u64..10_000,
         counts in (0u64..10_000, 0u64..10_000), elapsed: u64, now in 1u64 << 40..1 << 60,
     ) {
-        let window = Window::new(Rule::SlidingWindowCounter, count, period).unwrap();
+        let window = window(Rule::SlidingWindowCounter, count, period).unwrap();
         let seen = Seen {
             left: window.period - elapsed % window.period,
             count: counts.0.min(count),
@@ -268,7 +268,7 @@ proptest! {
         };
         let now = window.layout.ticks(now);
         let state = window.state(&seen, now);
-        let decide_at = |now| decide(&Spend::of_window(&window, now, cost.min(count)), state);
+        let decide_at = |now| Spend::of_window(&window, now, cost.min(count)).apply(state);
         let wait = decide_at(now).wait;
         prop_assume!(wait > 0);
         prop_assert!(decide_at(now + wait).passes());
@@ -280,17 +280,17 @@ proptest! {
     fn any_state_is_safe(
         count in (0u32..=30).prop_flat_map(|bits| (1u64 << bits) / 2..=1 << bits),
         period in 1u64..1 << 62,
-        state in any::<u64>().prop_filter("no state", |state| *state != LOCKED),
+        state in any::<u64>().prop_filter("no state", |state| *state != NO_STATE),
         now: u64,
         cost: u64,
     ) {
-        let Some(window) = Window::new(Rule::SlidingWindowCounter, count, period) else {
+        let Some(window) = window(Rule::SlidingWindowCounter, count, period) else {
             return Ok(());
         };
         let now = window.layout.ticks(now);
         let spend = Spend::of_window(&window, now, cost % (count + 1));
-        prop_assert_ne!(decide(&spend, state).state, LOCKED);
-        prop_assert_ne!(undo(&spend, state), LOCKED);
-        prop_assert!(remaining(&window, undo(&spend, state), now) <= count);
+        prop_assert_ne!(spend.apply(state).state, NO_STATE);
+        prop_assert_ne!(spend.undo(state), NO_STATE);
+        prop_assert!(remaining(&window, spend.undo(state), now) <= count);
     }
 }

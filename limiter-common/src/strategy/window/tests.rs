@@ -4,18 +4,15 @@ extern crate std;
 
 use proptest::prelude::*;
 
-use super::{Layout, Seen, Window};
-use crate::{
-    strategy::{Strategy as Rule, gcra::MAX_BURST_OFFSET},
-    table::LOCKED,
-};
+use super::{super::one_bucket::window as of, Layout, Seen, Window};
+use crate::strategy::{NO_STATE, Strategy as Rule, gcra::MAX_BURST_OFFSET};
 
 /// Any window that can be counted.
 fn window() -> impl Strategy<Value = Window> {
     let rule = prop_oneof![Just(Rule::FixedWindow), Just(Rule::SlidingWindowCounter)];
     let up_to = |bits| (0u32..bits).prop_flat_map(|bits| 1u64 << bits..=2 << bits);
     (rule, up_to(44), up_to(62)).prop_filter_map("a window", |(rule, count, period)| {
-        Window::new(
+        of(
             rule,
             count.min(rule.largest_count()),
             period.min(MAX_BURST_OFFSET),
@@ -27,13 +24,13 @@ fn window() -> impl Strategy<Value = Window> {
 fn as_many_tokens_as_a_strategy_says() {
     for rule in [Rule::FixedWindow, Rule::SlidingWindowCounter] {
         for period in [1, 1_000_000_000, MAX_BURST_OFFSET] {
-            assert!(Window::new(rule, rule.largest_count(), period).is_some());
-            assert!(Window::new(rule, rule.largest_count() + 1, period).is_none());
-            assert!(Window::new(rule, u64::MAX, period).is_none());
-            assert!(Window::new(rule, 0, period).is_none());
+            assert!(of(rule, rule.largest_count(), period).is_some());
+            assert!(of(rule, rule.largest_count() + 1, period).is_none());
+            assert!(of(rule, u64::MAX, period).is_none());
+            assert!(of(rule, 0, period).is_none());
         }
-        assert!(Window::new(rule, 1, 0).is_none());
-        assert!(Window::new(rule, 1, MAX_BURST_OFFSET + 1).is_none());
+        assert!(of(rule, 1, 0).is_none());
+        assert!(of(rule, 1, MAX_BURST_OFFSET + 1).is_none());
     }
 }
 
@@ -52,7 +49,7 @@ proptest! {
             previous: if window.layout.keeps_previous() { previous % (window.count + 1) } else { 0 },
         };
         let state = window.state(&seen, now);
-        prop_assert_ne!(state, LOCKED);
+        prop_assert_ne!(state, NO_STATE);
         prop_assert_eq!(state == 0, seen.count == 0 && seen.previous == 0);
         if state == 0 {
             prop_assert_eq!(window.see(state, now), Seen::NONE);
@@ -70,7 +67,7 @@ proptest! {
         rule in prop_oneof![Just(Rule::FixedWindow), Just(Rule::SlidingWindowCounter)],
         count in 1u64..1 << 30, period in 1u64..1 << 61, now in 0u64..1 << 61,
     ) {
-        let window = Window::new(rule, count.min(rule.largest_count()), period).unwrap();
+        let window = of(rule, count.min(rule.largest_count()), period).unwrap();
         let Window { layout, .. } = window;
         let tick = layout.ns(1);
         // The first time at which it has ended, that began at some time of that tick.

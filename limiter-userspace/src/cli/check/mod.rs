@@ -138,7 +138,7 @@ fn warn_of_lockouts(policy: &Policy) -> anyhow::Result<()> {
 impl<'a> Interned<'a> {
     fn new(limit: &'a Limit) -> Self {
         let rate = limit.default;
-        let refilled = rate.filter(|_| limit.strategy == Strategy::Gcra);
+        let refilled = rate.filter(|_| limit.strategy.has_burst());
         let gcra = refilled.and_then(|rate| Gcra::new(rate.burst, rate.count, rate.period_ns));
         Self {
             id: limit.id.0,
@@ -187,7 +187,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
     // They tell strategies apart.
     let hidden: &[usize] = if limits
         .iter()
-        .all(|limit| limit.strategy == Strategy::Gcra.name())
+        .all(|limit| limit.strategy == Strategy::default().name())
     {
         &[5, 11]
     } else {

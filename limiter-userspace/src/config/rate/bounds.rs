@@ -5,7 +5,6 @@ use limiter_common::{
     strategy::{
         Strategy,
         gcra::{Gcra, MAX_BURST_OFFSET, MAX_TOKENS_PER_NS},
-        moving_window::MAX_PERIOD,
     },
 };
 
@@ -18,10 +17,6 @@ const LARGEST_FRAME: u64 = 1514;
 /// Of a period.
 const TOO_LONG: &str = "must be at most 1281023h: that is 146 years";
 
-/// The same, of a moving window.
-const TOO_LONG_TO_MOVE: &str =
-    "must be at most 10007h for strategy moving-window: that is 416 days";
-
 /// Which of the parts do not fit the limit or each other, and what would be right. `None`
 /// is a part that is missing or wrong by itself, and nothing is said of it.
 pub(super) fn wrong_parts(
@@ -32,7 +27,7 @@ pub(super) fn wrong_parts(
 ) -> Vec<(&'static str, String)> {
     match held.strategy {
         None => Vec::new(),
-        Some(Strategy::Gcra) => wrong_of_gcra(held.cost, burst, count, period_ns),
+        Some(strategy) if strategy.has_burst() => wrong_of_gcra(held.cost, burst, count, period_ns),
         Some(strategy) => wrong_of_window(strategy, held.cost, count, period_ns),
     }
 }
@@ -45,12 +40,8 @@ fn wrong_of_window(
     period_ns: Option<u64>,
 ) -> Vec<(&'static str, String)> {
     let mut wrong = Vec::new();
-    let (longest, too_long) = match strategy {
-        Strategy::MovingWindow => (MAX_PERIOD, TOO_LONG_TO_MOVE),
-        _ => (MAX_BURST_OFFSET, TOO_LONG),
-    };
-    if period_ns.is_some_and(|period_ns| period_ns > longest) {
-        wrong.push((PERIOD, too_long.to_owned()));
+    if period_ns.is_some_and(|period_ns| period_ns > strategy.longest_period()) {
+        wrong.push((PERIOD, too_long(strategy)));
     }
     let Some(count) = count else {
         return wrong;
@@ -63,18 +54,22 @@ fn wrong_of_window(
         );
         wrong.push((COUNT, message));
     } else if count > most {
-        let instead = match strategy {
-            Strategy::MovingWindow => {
-                ", which keeps when each came: use sliding-window-counter or gcra"
-            }
-            Strategy::SlidingWindowCounter => ": use fixed-window or gcra",
-            Strategy::FixedWindow | Strategy::Gcra => "",
-        };
-        let name = strategy.name();
+        let (name, instead) = (strategy.name(), strategy.above_largest_count());
         let message = format!("must be at most {most} for strategy {name}{instead}");
         wrong.push((COUNT, message));
     }
     wrong
+}
+
+/// What is wrong with a period that is longer than the strategy can count.
+fn too_long(strategy: Strategy) -> String {
+    const HOUR: u64 = 3_600_000_000_000;
+    if strategy.longest_period() == MAX_BURST_OFFSET {
+        return TOO_LONG.to_owned();
+    }
+    let (hours, name) = (strategy.longest_period() / HOUR, strategy.name());
+    let days = hours / 24;
+    format!("must be at most {hours}h for strategy {name}: that is {days} days")
 }
 
 /// The same, of a bucket.

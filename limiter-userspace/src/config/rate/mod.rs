@@ -115,7 +115,7 @@ fn refuse_burst(
     let (Some(strategy), Some((name, _))) = (strategy, fields.named(BURST)) else {
         return true;
     };
-    if strategy == Strategy::Gcra {
+    if strategy.has_burst() {
         return true;
     }
     let message = format!(
@@ -135,10 +135,11 @@ fn long<'n>(
     owner: Position,
     held: Held,
 ) -> Option<Rate> {
-    let has_burst = held.strategy.is_none_or(|one| one == Strategy::Gcra);
-    let needed = match held.strategy {
-        Some(Strategy::Gcra) => &[BURST, COUNT, PERIOD][..],
-        _ => &[COUNT, PERIOD],
+    let has_burst = held.strategy.is_none_or(Strategy::has_burst);
+    let needed = if held.strategy.is_some_and(Strategy::has_burst) {
+        &[BURST, COUNT, PERIOD][..]
+    } else {
+        &[COUNT, PERIOD]
     };
     let missing: Vec<String> = needed
         .iter()
@@ -162,11 +163,7 @@ fn long<'n>(
     let strategy = held.strategy?;
     let count = count?;
     Some(Rate {
-        burst: if strategy == Strategy::Gcra {
-            burst?
-        } else {
-            count
-        },
+        burst: if strategy.has_burst() { burst? } else { count },
         count,
         period_ns: period_ns?,
     })
@@ -203,7 +200,7 @@ fn short<'n>(
     }
     let given = fields
         .named(BURST)
-        .filter(|_| held.strategy == Some(Strategy::Gcra));
+        .filter(|_| held.strategy.is_some_and(Strategy::has_burst));
     let burst = match given {
         None => None,
         Some((_, node)) if rates.len() == 1 => Some(reader.positive(node, BURST)?),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use limiter_common::{address::Address, bucket::Owner, limit::LimitId};
+use limiter_common::{address::Address, limit::LimitId, owner::Owner};
 use tracing::{info, warn};
 
 use crate::{

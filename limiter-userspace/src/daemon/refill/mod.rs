@@ -4,7 +4,7 @@ mod prefix;
 
 use std::net::IpAddr;
 
-use limiter_common::{limit::LimitId, strategy::Strategy};
+use limiter_common::limit::LimitId;
 use thiserror::Error;
 
 use super::named::{NamedBucket, UnknownLimit, bucket_named, limit_named};
@@ -98,7 +98,7 @@ fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
         interface,
     } = bucket_named(datapath, holding)?;
     let when_full = holding.budget.when_full();
-    let has_burst = limit.strategy == Strategy::Gcra;
+    let has_burst = limit.strategy.has_burst();
     Some(Refill {
         limit: limit.name.clone(),
         id,

@@ -12,8 +12,8 @@ use std::{
 use ipnet::IpNet;
 use limiter_common::{
     address::Address,
-    bucket::{BucketKey, Owner},
     limit::{IdFormat, LimitId},
+    owner::{BucketKey, Owner},
 };
 use thiserror::Error;
 

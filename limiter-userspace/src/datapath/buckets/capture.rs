@@ -1,7 +1,6 @@
 //! What the kernel's buckets owe, to be kept elsewhere.
 
 use limiter_common::{
-    strategy::Strategy,
     table::{self, LOCKED},
     unit::KnownUnits as _,
 };
@@ -79,7 +78,7 @@ impl Walk {
     /// What a bucket owes that is captured on this walk.
     fn owed(self, units: &Units, unit: u32, state: u64, now_ns: u64) -> Option<u64> {
         let unit = units.unit(unit)?;
-        let is_cursor = unit.layout.strategy() == Strategy::MovingWindow;
+        let is_cursor = unit.layout.strategy().has_log();
         let is_captured = match self {
             Self::All => true,
             Self::Cursors => is_cursor,

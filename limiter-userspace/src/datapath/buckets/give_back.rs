@@ -1,9 +1,10 @@
 //! Giving one bucket tokens back.
 
 use limiter_common::{
-    bucket::{ATTEMPTS, BucketKey, Updated},
+    bucket::{ATTEMPTS, Updated},
+    owner::BucketKey,
     strategy::{
-        Budget, Strategy,
+        Budget,
         moving_window::{Cursor, Log, STAMPS},
     },
     table::OrderKind,
@@ -31,16 +32,16 @@ impl BucketMaps {
     ) -> Result<(), DatapathError> {
         let at = &At { units, now_ns };
         let spot = self.spot(key, budget.unit);
-        let is_log = budget.strategy() == Strategy::MovingWindow;
-        let stamps = (0..STAMPS).filter(|_| is_log);
+        let has_log = budget.strategy().has_log();
+        let stamps = (0..STAMPS).filter(|_| has_log);
         let stamps = stamps.map(|number| self.spot(&key.of_stamp(number), budget.stamp_unit));
         self.free_locks_of([spot].into_iter().chain(stamps))?;
-        match (budget.strategy(), cost) {
-            (Strategy::MovingWindow, _) => {
-                return self.take_last(key, budget, cost.unwrap_or(STAMPS), at);
-            }
-            (_, None) => self.clear(&spot)?,
-            (_, Some(cost)) => {
+        if has_log {
+            return self.take_last(key, budget, cost.unwrap_or(STAMPS), at);
+        }
+        match cost {
+            None => self.clear(&spot)?,
+            Some(cost) => {
                 let refund = budget.refund(now_ns, cost);
                 self.repeat_order(OrderKind::GiveBack, &spot, at, refund)?
             }
@@ -64,8 +65,9 @@ impl BucketMaps {
             if cursor.last <= at.now_ns {
                 return Ok(());
             }
-            let log = Log::read(key, |stamp| {
-                self.state(&self.spot(stamp, budget.stamp_unit), at)
+            let log = Log::read(|number| {
+                let stamp = key.of_stamp(number);
+                self.state(&self.spot(&stamp, budget.stamp_unit), at)
             })?;
             let left = cursor.without_last(count, &log, at.now_ns).state();
             if self.swap(&spot, at, seen, left)?.updated == Updated::Stored {

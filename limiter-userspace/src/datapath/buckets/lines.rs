@@ -3,8 +3,9 @@
 use std::hint;
 
 use limiter_common::{
-    bucket::{self, Bucket, BucketKey, Updated},
+    bucket::{self, Bucket, Updated},
     limit::LimitId,
+    owner::BucketKey,
     strategy::Spend,
     table::{self, LOCKED, Line as _, Order, OrderKind, WAYS},
     unit::{KnownUnits as _, MAX_UNITS, Unit},

@@ -17,10 +17,7 @@ use std::sync::OnceLock;
 
 use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray};
 use limiter_common::{
-    bucket::{Bucket, BucketKey},
-    counters::LOSSY_EVICTIONS,
-    table::unit_of,
-    unit::Unit,
+    bucket::Bucket, counters::LOSSY_EVICTIONS, owner::BucketKey, table::unit_of, unit::Unit,
 };
 
 use self::lines::{At, Spot};

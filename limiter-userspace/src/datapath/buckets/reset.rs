@@ -1,8 +1,8 @@
 //! Filling many buckets at once.
 
 use limiter_common::{
-    bucket::BucketKey,
     limit::LimitId,
+    owner::BucketKey,
     table,
     unit::{KnownUnits as _, Unit},
 };

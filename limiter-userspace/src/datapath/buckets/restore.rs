@@ -8,7 +8,7 @@
 use std::{collections::HashMap, iter, ops::AddAssign};
 
 use limiter_common::{
-    bucket::BucketKey,
+    owner::BucketKey,
     table::{self, OrderKind},
     unit::{KnownUnits as _, Unit},
 };

@@ -56,9 +56,10 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
 
 /// The strategy, or another one for what it cannot count.
 fn possible(strategy: Strategy, cost: Cost) -> Strategy {
-    match (strategy, cost) {
-        (Strategy::MovingWindow, Cost::Bytes) => Strategy::SlidingWindowCounter,
-        _ => strategy,
+    if cost == Cost::Bytes && strategy.why_no_bytes().is_some() {
+        Strategy::SlidingWindowCounter
+    } else {
+        strategy
     }
 }
 
@@ -107,11 +108,10 @@ const RATE_OF_WINDOWS: Rate = Rate {
 };
 
 const fn rate(strategy: Strategy) -> Rate {
-    match strategy {
-        Strategy::Gcra => RATE,
-        Strategy::FixedWindow | Strategy::MovingWindow | Strategy::SlidingWindowCounter => {
-            RATE_OF_WINDOWS
-        }
+    if strategy.has_burst() {
+        RATE
+    } else {
+        RATE_OF_WINDOWS
     }
 }
 

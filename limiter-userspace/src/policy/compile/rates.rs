@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use limiter_common::{
-    strategy::{Budget, Strategy},
-    unit::Unit,
-};
+use limiter_common::{strategy::Budget, unit::Unit};
 
 use super::{CompileError, index};
 use crate::policy::{Limit, Rate};
@@ -27,9 +24,10 @@ impl Rates {
             rate,
         })?;
         let unit = self.number(Unit::new(&budget, limit.cost));
-        let stamp_unit = match limit.strategy {
-            Strategy::MovingWindow => self.number(Unit::of_stamps(limit.cost)),
-            Strategy::Gcra | Strategy::FixedWindow | Strategy::SlidingWindowCounter => unit,
+        let stamp_unit = if limit.strategy.has_log() {
+            self.number(Unit::of_stamps(limit.cost))
+        } else {
+            unit
         };
         Ok(Budget {
             unit,

@@ -89,7 +89,7 @@ pub struct Terms {
     #[serde(with = "serial::CostForm")]
     pub cost: Cost,
     /// By which rule it holds them to its rate.
-    #[serde(with = "serial::StrategyForm")]
+    #[serde(with = "serial::strategy")]
     pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]

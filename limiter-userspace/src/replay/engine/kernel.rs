@@ -2,9 +2,9 @@
 
 use limiter_common::{
     ban::{Ban, BanKey},
-    bucket::BucketKey,
     decide::Verdict,
     offender::{Offender, OffenderKey},
+    owner::BucketKey,
     packet::Frame as _,
     sieve::{Pressure, SieveTraffic},
 };

@@ -5,9 +5,9 @@ mod native;
 
 use limiter_common::{
     ban::{Ban, BanKey},
-    bucket::BucketKey,
     decide::Verdict,
     offender::{Offender, OffenderKey},
+    owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
 };
 use thiserror::Error;

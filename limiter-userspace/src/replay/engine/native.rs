@@ -2,10 +2,10 @@
 
 use limiter_common::{
     ban::{Ban, BanKey},
-    bucket::BucketKey,
     charge::Workspace,
     decide::{Pipeline, Verdict},
     offender::{Offender, OffenderKey},
+    owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
 };
 

@@ -3,8 +3,8 @@ use std::{os::unix::fs::PermissionsExt as _, process::Command};
 use jiff::ToSpan as _;
 use limiter_common::{
     ban::{Ban, MAX_REASON},
-    bucket::BucketKey,
     limit::{Cost, LimitId},
+    owner::BucketKey,
     sieve::Listed,
     strategy::{Budget, Strategy},
     table::HashKey,

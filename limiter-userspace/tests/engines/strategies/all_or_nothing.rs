@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use limiter_common::{
-    bucket::BucketKey,
     limit::LimitId,
+    owner::BucketKey,
     reason::{
         Action,
         Reason::{OverLimit, WithinLimits},

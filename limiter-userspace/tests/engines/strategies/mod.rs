@@ -15,10 +15,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
-    bucket::BucketKey,
     limit::BUILT_IN,
+    owner::BucketKey,
     reason::Reason,
-    strategy::{Budget, Level, Strategy, moving_window::Log},
+    strategy::{Budget, Level, Strategy},
 };
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
@@ -66,12 +66,10 @@ fn level(maps: &SharedMaps, tables: &CompiledPolicy, source: u32, offset_ns: u64
         let bucket = maps.bucket(key)?;
         Ok(bucket.map(|bucket| tables.units.state(bucket, unit, now)))
     };
-    let log = match budget.strategy() {
-        Strategy::MovingWindow => Log::read(&key(source), |stamp| {
-            anyhow::Ok(state(stamp, budget.stamp_unit)?.unwrap_or_default())
-        })?,
-        _ => Log::EMPTY,
-    };
+    let log = budget.log(|number| {
+        let stamp = state(&key(source).of_stamp(number), budget.stamp_unit)?;
+        anyhow::Ok(stamp.unwrap_or_default())
+    })?;
     Ok(budget.level(now, state(&key(source), budget.unit)?, &log))
 }
 

@@ -1,81 +1,40 @@
-//! What a state is worth in another unit: the same debt, in tokens.
+//! What a debt is worth in another unit: as many tokens.
 
-use super::Unit;
-use crate::strategy::{Strategy, gcra::MAX_BURST_OFFSET};
+use super::MAX_BURST_OFFSET;
 
 /// Parts of a token are told by as many bits.
 const FRACTION_BITS: u32 = 31;
 
-impl Unit {
-    /// The state, in this unit, of a bucket that has `state` in the unit `from`, at the time
-    /// `now_ns`.
-    ///
-    /// Of GCRA the bucket owes as many tokens as before: whole ones to the token, a part of one
-    /// rounded up, by at most two ticks and 2^-29 of a token; and none that would take longer than
-    /// [`MAX_BURST_OFFSET`] to come back. Of windows it has counted as many tokens as before, for
-    /// as long as the bucket of time lasts yet, a period at most. It owes none where a token is
-    /// something else, or the strategy is another.
-    #[must_use]
-    #[inline(always)]
-    pub const fn exchange(&self, from: &Self, now_ns: u64, state: u64) -> u64 {
-        if self.cost != from.cost {
-            return self.full(now_ns);
-        }
-        match (self.layout.strategy(), from.layout.strategy()) {
-            (Strategy::Gcra, Strategy::Gcra) => {
-                let debt = state.saturating_sub(from.ticks(now_ns));
-                self.ticks(now_ns).saturating_add(self.worth_of(from, debt))
-            }
-            (Strategy::FixedWindow, Strategy::FixedWindow)
-            | (Strategy::SlidingWindowCounter, Strategy::SlidingWindowCounter) => {
-                let (from_now, now) = (from.ticks(now_ns), self.ticks(now_ns));
-                from.window()
-                    .exchanged(&self.window(), state, from_now, now)
-            }
-            (Strategy::MovingWindow, Strategy::MovingWindow) => state,
-            _ => self.full(now_ns),
-        }
+/// What a debt in ticks, of which a token is `from_interval`, is in ticks of which a token is
+/// `interval`. Of no unit, whose interval is 0, it is worth nothing.
+#[inline(always)]
+pub(super) const fn worth(debt: u64, from_interval: u64, interval: u64) -> u64 {
+    let (Some(whole), Some(rest), Some(most)) = (
+        debt.checked_div(from_interval),
+        debt.checked_rem(from_interval),
+        MAX_BURST_OFFSET.checked_div(interval),
+    ) else {
+        return 0;
+    };
+    if whole >= most {
+        return MAX_BURST_OFFSET;
     }
+    // Both cannot overflow: the first is an interval or more below 2^62.
+    let ticks = whole * interval + part(interval, fraction(rest, from_interval));
+    if ticks < MAX_BURST_OFFSET {
+        ticks
+    } else {
+        MAX_BURST_OFFSET
+    }
+}
 
-    /// The state of a bucket that owes nothing at the time `now_ns`.
-    #[inline(always)]
-    const fn full(&self, now_ns: u64) -> u64 {
-        match self.layout.strategy() {
-            Strategy::Gcra => self.ticks(now_ns),
-            _ => 0,
-        }
-    }
-
-    /// What a debt in ticks of the unit `from` is in ticks of this one.
-    #[inline(always)]
-    const fn worth_of(&self, from: &Self, debt: u64) -> u64 {
-        let (Some(whole), Some(rest), Some(most)) = (
-            debt.checked_div(from.interval),
-            debt.checked_rem(from.interval),
-            MAX_BURST_OFFSET.checked_div(self.interval),
-        ) else {
-            return 0;
-        };
-        if whole >= most {
-            return MAX_BURST_OFFSET;
-        }
-        // Both cannot overflow: the first is an interval or more below 2^62.
-        let ticks = whole * self.interval + self.part(fraction(rest, from.interval));
-        if ticks < MAX_BURST_OFFSET {
-            ticks
-        } else {
-            MAX_BURST_OFFSET
-        }
-    }
-
-    /// A fraction of the emission interval, rounded up. In halves: BPF has no 128-bit product.
-    #[inline(always)]
-    const fn part(&self, fraction: u64) -> u64 {
-        const LOWER: u64 = (1 << FRACTION_BITS) - 1;
-        let high = self.interval >> FRACTION_BITS;
-        let low = self.interval & LOWER;
-        fraction * high + ((fraction * low + LOWER) >> FRACTION_BITS)
-    }
+/// A fraction of the emission interval, rounded up. In halves: BPF has no 128-bit product.
+#[inline(always)]
+const fn part(interval: u64, fraction: u64) -> u64 {
+    const LOWER: u64 = (1 << FRACTION_BITS) - 1;
+    let high = interval >> FRACTION_BITS;
+    let low = interval & LOWER;
+    fraction * high + ((fraction * low + LOWER) >> FRACTION_BITS)
 }
 
 /// `rest / interval` in 2^-[`FRACTION_BITS`], rounded up; the rest is the smaller one, and the
@@ -98,11 +57,11 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{MAX_BURST_OFFSET, Unit};
+    use super::MAX_BURST_OFFSET;
     use crate::{
         limit::Cost,
         strategy::{
-            Budget,
+            Budget, Unit,
             gcra::{Gcra, MAX_TOKENS_PER_NS},
         },
     };

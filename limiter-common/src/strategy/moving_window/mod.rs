@@ -28,8 +28,23 @@
 //! cursor moved: never one too many and, but for refunds and lost races, never one too few. How
 //! many packets a limit counts is no part of the state, so it may change from one to the next.
 
-use super::{Decision, Spend};
-use crate::bucket::BucketKey;
+use super::{
+    Budget, Decision, LargerThanBudget, NEVER, Spend, Unit,
+    rule::{Rule, State},
+};
+#[cfg(not(target_arch = "bpf"))]
+mod log;
+
+#[cfg(not(target_arch = "bpf"))]
+pub use self::log::Log;
+#[cfg(not(target_arch = "bpf"))]
+use super::{
+    Layout, Report, Terms,
+    rule::{Debt, Ledger},
+    window,
+};
+#[cfg(not(target_arch = "bpf"))]
+use crate::limit::Cost;
 
 /// How many stamps a log has, and so how many packets a limit may count.
 pub const STAMPS: u64 = 128;
@@ -40,11 +55,6 @@ pub const MAX_PERIOD: u64 = 1 << 55;
 /// How far the times of two packets are apart at most that come one after the other by the cursor,
 /// in nanoseconds: the clock of one CPU may be behind, or a CPU be held up once it has read it.
 pub(crate) const MOST_BEHIND: u64 = 1 << 30;
-
-/// The same as [`STAMPS`], for arrays.
-const LOG_LENGTH: usize = 128;
-
-const _: () = assert!(LOG_LENGTH as u64 == STAMPS);
 
 const NUMBER_BITS: u32 = STAMPS.trailing_zeros();
 
@@ -79,7 +89,7 @@ impl Cursor {
         }
     }
 
-    /// The state that says so; a nanosecond later in place of [`crate::table::LOCKED`], and of that
+    /// The state that says so; a nanosecond later in place of [`super::NO_STATE`], and of that
     /// of a full bucket.
     #[must_use]
     #[inline(always)]
@@ -141,55 +151,152 @@ pub(crate) const fn decide(spend: &Spend, state: u64, cursor: Cursor, oldest: u6
     Decision::pass(moved.state())
 }
 
-/// How long until nothing of a state counts any more, in nanoseconds.
-#[inline(always)]
-pub(crate) const fn until_forgotten(state: u64, now: u64) -> u64 {
-    Cursor::of_state(state, now).last.saturating_sub(now)
+/// A state is a cursor, in any unit; and a debt is one with the time that is left in place of the
+/// end.
+impl State for Cursor {
+    #[inline(always)]
+    fn full(_: &Unit, _: u64) -> u64 {
+        0
+    }
+
+    #[inline(always)]
+    fn exchange(_from: &Unit, _to: &Unit, _now_ns: u64, state: u64) -> u64 {
+        state
+    }
+
+    #[inline(always)]
+    fn until_full(_unit: &Unit, now_ns: u64, state: u64) -> u64 {
+        Cursor::of_state(state, now_ns).last.saturating_sub(now_ns)
+    }
+
+    #[inline(always)]
+    fn weight(unit: &Unit, now_ns: u64, state: u64) -> u64 {
+        Self::until_full(unit, now_ns, state)
+    }
+
+    /// [`Cursor::without_last`] gives packets back.
+    #[inline(always)]
+    fn refunded(_: &Spend, state: u64) -> u64 {
+        state
+    }
 }
 
-/// The TATs of the packets of a log, for those who look at it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
-    /// By the number of the stamp; 0 where there is none.
-    pub stamps: [u64; LOG_LENGTH],
-}
+/// The moving window: what it takes besides the state, the log, [`decide`] is told.
+pub(crate) enum MovingWindow {}
 
-impl Log {
-    /// Of no packets.
-    pub const EMPTY: Self = Self {
-        stamps: [0; LOG_LENGTH],
-    };
-
-    /// The log of a bucket. `state` tells that of a bucket; 0: there is none.
-    ///
-    /// # Errors
-    ///
-    /// Those of `state`.
-    pub fn read<E>(
-        bucket: &BucketKey,
-        mut state: impl FnMut(&BucketKey) -> Result<u64, E>,
-    ) -> Result<Self, E> {
-        let mut log = Self::EMPTY;
-        for (number, stamp) in (0..).zip(&mut log.stamps) {
-            *stamp = state(&bucket.of_stamp(number))?;
+impl Rule for MovingWindow {
+    #[inline(always)]
+    fn spend(budget: &Budget, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
+        if cost > budget.window.count {
+            return Err(LargerThanBudget);
         }
-        Ok(log)
+        Ok(Spend::of_window(&budget.window, now_ns, cost))
     }
 
-    /// The stamp of that number; 0: there is none.
-    #[must_use]
-    pub fn stamp(&self, number: u64) -> u64 {
-        let number = usize::try_from(number).unwrap_or_default();
-        self.stamps[number % LOG_LENGTH]
+    #[inline(always)]
+    fn decide(_: &Spend, state: u64) -> Decision {
+        Decision::refuse(state, NEVER)
     }
 
-    /// The TAT of the packet that passed as the `nth` last.
-    pub(super) fn nth_last(&self, cursor: Cursor, nth: u64) -> u64 {
-        if nth == 1 {
-            cursor.last
+    #[inline(always)]
+    fn undo(_: &Spend, state: u64) -> u64 {
+        state
+    }
+}
+
+/// The later cursor is all there is to know: they do not add up.
+#[cfg(not(target_arch = "bpf"))]
+impl Debt for Cursor {
+    fn owed(_: &Unit, now_ns: u64, state: u64) -> u64 {
+        let cursor = Cursor::of_state(state, now_ns);
+        match cursor.last.saturating_sub(now_ns) {
+            0 => 0,
+            last => Cursor { last, ..cursor }.state(),
+        }
+    }
+
+    fn since(_: &Unit, owed: u64, before: u64) -> u64 {
+        if owed == before { 0 } else { owed }
+    }
+
+    fn adding(_: &Unit, _: u64, _: u64) -> Option<Spend> {
+        None
+    }
+
+    fn owing(_: &Unit, now_ns: u64, state: u64, owed: u64) -> u64 {
+        let (there, added) = (Cursor::of_state(state, now_ns), Cursor::of_state(owed, 0));
+        let added = Cursor {
+            last: now_ns.saturating_add(added.last),
+            ..added
+        };
+        if added.last > there.last.max(now_ns) {
+            added.state()
         } else {
-            self.stamp(cursor.stamp(nth))
+            state
         }
+    }
+}
+
+#[cfg(not(target_arch = "bpf"))]
+impl Ledger for MovingWindow {
+    const NAME: &'static str = "moving-window";
+    const LARGEST_COUNT: u64 = STAMPS;
+    const ABOVE_LARGEST_COUNT: &'static str =
+        ", which keeps when each came: use sliding-window-counter or gcra";
+    const LONGEST_PERIOD: u64 = MAX_PERIOD;
+    const HAS_LOG: bool = true;
+    const WHY_NO_BYTES: Option<&'static str> = Some(
+        "it keeps when each packet came, and not how long it was; use sliding-window-counter or gcra",
+    );
+
+    fn most_in_a_period(_burst: u64, count: u64) -> u64 {
+        count
+    }
+
+    fn admits_all_of(terms: &Terms, other: &Terms) -> bool {
+        u128::from(other.count) * terms.periods_of(other, 1) <= u128::from(terms.count)
+    }
+
+    fn budget(terms: &Terms) -> Option<Budget> {
+        let Terms {
+            count, period_ns, ..
+        } = *terms;
+        let fits = (1..=STAMPS).contains(&count) && (1..=MAX_PERIOD).contains(&period_ns);
+        fits.then(|| {
+            Budget::of_window(window::Window {
+                count,
+                period: period_ns,
+                layout: Layout::whole(super::Strategy::MovingWindow),
+                reserved: 0,
+            })
+        })
+    }
+
+    fn unit(budget: &Budget, cost: Cost) -> Unit {
+        Unit::in_ns(1, budget.window.layout, cost)
+    }
+
+    fn is_layout(layout: Layout) -> bool {
+        layout.is_whole()
+    }
+
+    fn report(budget: &Budget, now_ns: u64, state: u64, log: &Log, cost: u64) -> Report {
+        let count = budget.window.count;
+        let cursor = Cursor::of_state(state, now_ns);
+        // Those before may have passed under a longer period; they count no longer than the last
+        // one.
+        let tat = |nth| log.nth_last(cursor, nth).min(cursor.last);
+        let counted = (1..=count).filter(|nth| tat(*nth) > now_ns);
+        Report {
+            remaining: count - counted.count() as u64,
+            retry_in_ns: (cost <= 1).then(|| tat(count).saturating_sub(now_ns)),
+            reset_in_ns: cursor.last.saturating_sub(now_ns),
+        }
+    }
+
+    /// [`Cursor::without_last`] gives packets back, and no spend does.
+    fn refund(budget: &Budget, now_ns: u64, cost: u64) -> Spend {
+        window::refund(budget, now_ns, cost)
     }
 }
 

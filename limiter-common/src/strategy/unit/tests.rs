@@ -1,12 +1,14 @@
+//! A debt that is kept and put back is what it was, whatever the strategy.
+
 extern crate std;
 
 use proptest::prelude::*;
 
 use crate::{
     limit::Cost,
-    strategy::{Budget, Layout, Seen, Strategy as Rule, moving_window::Cursor},
-    table::LOCKED,
-    unit::Unit,
+    strategy::{
+        Budget, Layout, NO_STATE, Strategy as Rule, Unit, moving_window::Cursor, window::Seen,
+    },
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -131,7 +133,7 @@ proptest! {
     #[test]
     fn any_word_is_safe(unit in any_unit(), now in time(), passed: u64, state: u64, owed: u64, other: u64) {
         let back = unit.owing(now, state, owed);
-        prop_assert!(back != LOCKED || state == LOCKED);
+        prop_assert!(back != NO_STATE || state == NO_STATE);
         for word in [unit.owed(now, state), owed] {
             if let Some(left) = unit.left_of(word, passed) {
                 prop_assert!(unit.debt_ns(0, left) <= unit.debt_ns(0, word));

@@ -1,0 +1,162 @@
+//! The key of a bucket.
+
+use super::{Owner, OwnerKind};
+use crate::{
+    address::{Address, Family},
+    limit::LimitId,
+    strategy::moving_window,
+};
+
+/// Names one bucket: the limit, and whose budget of that limit.
+///
+/// Every byte is defined and there is no padding: the kernel hashes the key as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C, align(8))]
+pub struct BucketKey {
+    /// The limit's interned id.
+    pub limit: u16,
+    /// Of a moving window's log the number of the stamp, from 1 on; 0: the bucket itself.
+    stamp: u16,
+    /// What the id is.
+    kind: OwnerKind,
+    /// In network byte order: the masked address, IPv4 in the first four bytes; or a number in
+    /// the first eight.
+    id: [[u8; 8]; 2],
+}
+
+const _: () = assert!(size_of::<BucketKey>() == 24, "no padding in a hashed key");
+
+impl Default for BucketKey {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl BucketKey {
+    /// Of no limit.
+    pub const NONE: Self = Self::new(LimitId(0), OwnerKind::NONE, 0, 0);
+
+    /// The bucket of `limit` whose owner's id is of `kind`; the other bits of it are 0.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(limit: LimitId, kind: OwnerKind, high: u64, low: u64) -> Self {
+        Self {
+            limit: limit.0,
+            stamp: 0,
+            kind,
+            id: [high.to_be_bytes(), low.to_be_bytes()],
+        }
+    }
+
+    /// The bucket of `limit` that an `address` is charged to when its first
+    /// `prefix_length` bits name the budget.
+    #[must_use]
+    pub const fn of_source(limit: LimitId, address: Address, prefix_length: u8) -> Self {
+        let Address { family, high, low } = address.masked(prefix_length);
+        Self::new(limit, OwnerKind::of_range(family, prefix_length), high, low)
+    }
+
+    /// The bucket of `limit` that a subscriber is charged to.
+    #[must_use]
+    pub const fn of_subscriber(limit: LimitId, subscriber: u64) -> Self {
+        Self::new(limit, OwnerKind::SUBSCRIBER, subscriber, 0)
+    }
+
+    /// The bucket of `limit` that all that comes in on an interface is charged to.
+    #[must_use]
+    pub const fn of_interface(limit: LimitId, interface: u32) -> Self {
+        Self::new(limit, OwnerKind::INTERFACE, interface as u64, 0)
+    }
+
+    /// The bucket of a stamp of this one's log, by the stamp's number, which is below
+    /// [`moving_window::STAMPS`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_stamp(mut self, number: u64) -> Self {
+        self.stamp = (number % moving_window::STAMPS) as u16 + 1;
+        self
+    }
+
+    /// Of the bucket of a stamp one more than the stamp's number; 0: it is none.
+    #[must_use]
+    #[inline(always)]
+    pub const fn stamp(&self) -> u16 {
+        self.stamp
+    }
+
+    /// The owner in plain numbers: its kind, and the id in two halves.
+    #[must_use]
+    #[inline(always)]
+    pub const fn owner_words(&self) -> (u64, [u64; 2]) {
+        let [high, low] = self.id;
+        (
+            self.kind.0 as u64,
+            [u64::from_be_bytes(high), u64::from_be_bytes(low)],
+        )
+    }
+
+    /// What the owner's id is.
+    #[must_use]
+    #[inline(always)]
+    pub const fn owner_kind(&self) -> OwnerKind {
+        self.kind
+    }
+
+    /// Whose budget it is.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "interfaces have numbers of 32 bits"
+    )]
+    pub const fn owner(&self) -> Owner {
+        let [high, low] = self.id;
+        let number = u64::from_be_bytes(high);
+        match self.kind {
+            OwnerKind::SUBSCRIBER => Owner::Subscriber(number),
+            OwnerKind::INTERFACE => Owner::Interface(number as u32),
+            kind => Owner::Source {
+                address: if kind.0 >> 8 == Family::V4 as u32 {
+                    Address::v4([high[0], high[1], high[2], high[3]])
+                } else {
+                    Address::v6(high, low)
+                },
+                prefix_length: kind.prefix_length(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_whose_they_are() {
+        let id = LimitId(3);
+        let address = Address::v4([192, 0, 2, 77]);
+        assert_eq!(
+            BucketKey::of_source(id, address, 24).owner(),
+            Owner::Source {
+                address: Address::v4([192, 0, 2, 0]),
+                prefix_length: 24
+            }
+        );
+        let address = Address::v6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0], [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(
+            BucketKey::of_source(id, address, 128).owner(),
+            Owner::Source {
+                address,
+                prefix_length: 128
+            }
+        );
+        let of_subscriber = BucketKey::of_subscriber(id, u64::MAX);
+        assert_eq!(of_subscriber.owner(), Owner::Subscriber(u64::MAX));
+        assert_eq!(BucketKey::of_interface(id, 7).owner(), Owner::Interface(7));
+        // A number is no address, whatever its bytes.
+        assert_ne!(of_subscriber, BucketKey::of_interface(id, u32::MAX));
+        assert_ne!(
+            BucketKey::of_subscriber(id, address.high),
+            BucketKey::of_source(id, address, 64)
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! The log of a moving window, for those who look at it.
+
+use super::{Cursor, STAMPS};
+
+/// The same as [`STAMPS`], for arrays.
+const LOG_LENGTH: usize = 128;
+
+const _: () = assert!(LOG_LENGTH as u64 == STAMPS);
+
+/// The TATs of the packets of a log, for those who look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// By the number of the stamp; 0 where there is none.
+    pub stamps: [u64; LOG_LENGTH],
+}
+
+impl Log {
+    /// Of no packets.
+    pub const EMPTY: Self = Self {
+        stamps: [0; LOG_LENGTH],
+    };
+
+    /// The log of a bucket, of which `stamp` tells each stamp by its number; 0: there is none.
+    ///
+    /// # Errors
+    ///
+    /// Those of `stamp`.
+    pub fn read<E>(mut stamp: impl FnMut(u64) -> Result<u64, E>) -> Result<Self, E> {
+        let mut log = Self::EMPTY;
+        for (number, known) in (0..).zip(&mut log.stamps) {
+            *known = stamp(number)?;
+        }
+        Ok(log)
+    }
+
+    /// The stamp of that number; 0: there is none.
+    #[must_use]
+    pub fn stamp(&self, number: u64) -> u64 {
+        let number = usize::try_from(number).unwrap_or_default();
+        self.stamps[number % LOG_LENGTH]
+    }
+
+    /// The TAT of the packet that passed as the `nth` last.
+    pub(in crate::strategy) fn nth_last(&self, cursor: Cursor, nth: u64) -> u64 {
+        if nth == 1 {
+            cursor.last
+        } else {
+            self.stamp(cursor.stamp(nth))
+        }
+    }
+}
