@@ -1,6 +1,13 @@
 //! What no limiter can be faster than.
 
-use aya_ebpf::{bindings::xdp_md, helpers::bpf_ktime_get_ns, macros::xdp, programs::XdpContext};
+use aya_ebpf::{
+    Global,
+    bindings::{BPF_F_MMAPABLE, xdp_md},
+    btf_maps::Array,
+    helpers::bpf_ktime_get_ns,
+    macros::{btf_map, xdp},
+    programs::XdpContext,
+};
 use limiter_common::packet::{self, Facts, Frame};
 
 use crate::{
@@ -19,6 +26,14 @@ fn drop_all(context: XdpContext) -> u32 {
     drop_it()
 }
 
+/// Lines as the table of buckets has them. The loader sets how many there are.
+#[btf_map]
+static LINES: Array<[u64; 8], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// One less than the number of lines, which is a power of two.
+#[unsafe(no_mangle)]
+static LINE_MASK: Global<u64> = Global::new(0);
+
 /// Parses every frame as the limiter does and takes the time; then drops it.
 #[xdp]
 #[expect(
@@ -26,13 +41,35 @@ fn drop_all(context: XdpContext) -> u32 {
     reason = "the macro's entry point hands the context over"
 )]
 fn parse_and_clock(context: XdpContext) -> u32 {
-    draw_source(&context);
+    parse_then(&context, |_| 0)
+}
+
+/// Does the same, and reads the line of the source in a table as large as that of the buckets: what
+/// any limiter has to do that keeps something of each source.
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+#[expect(clippy::cast_possible_truncation, reason = "the mask has 32 bits")]
+fn parse_clock_and_line(context: XdpContext) -> u32 {
+    parse_then(&context, |facts| {
+        // Fibonacci hashing, by Knuth's multiplier: the upper bits are the good ones.
+        let hash = (facts.source.high ^ facts.source.low).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let index = hash >> 32 & LINE_MASK.load();
+        LINES.get(index as u32).map_or(0, |line| line[0])
+    })
+}
+
+#[inline(always)]
+fn parse_then(context: &XdpContext, read: impl FnOnce(&Facts) -> u64) -> u32 {
+    draw_source(context);
     let mut facts = Facts::NONE;
     let good = bench_parse(context.ctx, &raw mut facts);
     // SAFETY: the helper takes no argument and may be called anywhere.
     let now = unsafe { bpf_ktime_get_ns() };
-    // Never so: it makes the time and the facts be used.
-    if good == 0 || now < facts.length {
+    // Never so: it makes the time, the facts and what was read be used.
+    if good == 0 || now < facts.length + read(&facts) {
         return pass_it(true);
     }
     drop_it()

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     contender::{
-        CONTENDERS, Contender, DROP, HASH_1, HASHLIMIT, NFTABLES, PARSE, TABLE_1, TABLE_2,
+        CONTENDERS, Contender, DROP, HASH_1, HASHLIMIT, LINE, NFTABLES, PARSE, TABLE_1, TABLE_2,
         TABLE_BANS, TABLE_LISTED, TABLE_LISTS, TABLE_RANGE, TABLE_SIEVE, WINDOW,
     },
     scenario::{LARGE, Scenario},
@@ -155,6 +155,7 @@ impl Plan {
         self.contenders(|contender| {
             let wanted = [
                 PARSE,
+                LINE,
                 TABLE_1,
                 TABLE_2,
                 TABLE_RANGE,

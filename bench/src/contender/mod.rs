@@ -79,6 +79,7 @@ pub(crate) enum Kind {
 /// Names that targets go by.
 pub(crate) const DROP: &str = "XDP_DROP";
 pub(crate) const PARSE: &str = "parse + clock";
+pub(crate) const LINE: &str = "parse + clock + line";
 pub(crate) const TABLE_1: &str = "limiter, table, 1 limit";
 pub(crate) const TABLE_2: &str = "limiter, table, 2 limits";
 pub(crate) const TABLE_RANGE: &str = "limiter, table, address + range";
@@ -108,9 +109,10 @@ pub(crate) const NFTABLES: &str = "nftables set";
 pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
 
 /// Everything that is compared, in the order in which it is shown.
-pub(crate) const CONTENDERS: [Contender; 29] = [
+pub(crate) const CONTENDERS: [Contender; 30] = [
     Contender::new(DROP, Kind::Program("drop_all")),
     Contender::new(PARSE, Kind::Program("parse_and_clock")),
+    Contender::new(LINE, Kind::Program("parse_clock_and_line")),
     Contender::new(TABLE_1, Kind::Limiter(Store::Table, Limits::Address)),
     Contender::new(TABLE_2, Kind::Limiter(Store::Table, Limits::AddressTwice)),
     Contender::new(

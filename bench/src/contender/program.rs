@@ -8,6 +8,7 @@ use aya::{
     programs::{Xdp, XdpMode},
 };
 use bench_common::Layout;
+use limiter_common::table::WAYS;
 use limiter_userspace::{config::Store, datapath::Instance};
 use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
@@ -17,6 +18,9 @@ use crate::{drawing::Drawing, objects};
 
 /// The plain limiter.
 pub(super) const FIXED_WINDOW: &str = "fixed_window";
+
+/// As many as the limiter's table has.
+const LINES: u32 = ROOM / WAYS as u32;
 
 /// Room for every source, and for a thousand where there are few.
 pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
@@ -38,6 +42,8 @@ impl Loaded {
         };
         let mut ebpf = EbpfLoader::new()
             .override_global("MOST_IN_WINDOW", &terms.per_second, true)
+            .override_global("LINE_MASK", &u64::from(LINES - 1), true)
+            .map_max_entries("LINES", LINES)
             .map_max_entries("WINDOWS_V4", v4)
             .map_max_entries("WINDOWS_V6", v6)
             .load(objects::BENCH)?;

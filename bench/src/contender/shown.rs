@@ -32,6 +32,11 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
             super::PARSE,
             "an XDP program that parses as the limiter does, takes the time, and drops.",
         ),
+        program(
+            super::LINE,
+            "the same, and it reads the source's line in a table as large as that of 1 limit: what \
+             any limiter has to do that keeps something of each source.",
+        ),
         Shown {
             name: "limiter",
             sentence: format!(

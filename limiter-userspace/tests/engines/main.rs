@@ -23,6 +23,7 @@ mod random;
 mod refill;
 mod restore;
 mod sieve;
+mod stages;
 mod strategies;
 mod unit_numbers;
 mod units;

@@ -22,13 +22,13 @@ use crate::{
     policy::CompiledPolicy,
 };
 
-/// The most instructions that the verifier may walk: less than a third of the million at which it
-/// gives up, because kernels differ in what they prune.
-pub const MOST_VERIFIED: u32 = 330_000;
+/// The most instructions of one program that the verifier may walk: less than a sixth of the million
+/// at which it gives up, because kernels differ in what they prune.
+pub const MOST_VERIFIED: u32 = 150_000;
 
-/// The most bytes of stack that may be in use at a time: of the verifier's 512, one of the
-/// smallest frames is kept for what another compiler spills and older verifiers round up.
-pub const MOST_STACK: u32 = 512 - 32;
+/// The most bytes of stack that one program and its callees may use at a time: three quarters of the
+/// verifier's 512, so that there is room for what another compiler spills and for what comes next.
+pub const MOST_STACK: u32 = 384;
 
 /// The largest policies, by what their limits are: the verifier does not walk what is for
 /// strategies that no limit has.
@@ -205,9 +205,9 @@ mod tests {
         assert_eq!(
             excesses([MOST_VERIFIED, MOST_VERIFIED + 1], MOST_STACK + 1),
             [
-                "limiter in limiter.o: 330001 verified instructions with gcra in the hash store, \
-                 at most 330000",
-                "limiter in limiter.o: 481 bytes of stack, at most 480",
+                "limiter in limiter.o: 150001 verified instructions with gcra in the hash store, \
+                 at most 150000",
+                "limiter in limiter.o: 385 bytes of stack, at most 384",
             ]
         );
     }
