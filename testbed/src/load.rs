@@ -20,6 +20,9 @@ const NAP: Duration = Duration::from_millis(20);
 /// on a busy machine.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// From how long on it is a pause that nothing is sent.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// How long to let the receiver empty a full veth ring.
 const RING_PAUSE: Duration = Duration::from_micros(20);
 
@@ -81,6 +84,7 @@ impl Load {
             packets: 0,
             first_ns,
             last_ns: first_ns,
+            paused: Duration::ZERO,
         };
         let mut due = Duration::ZERO;
         while sent.packets < self.most && !progress.stopped() {
@@ -95,7 +99,12 @@ impl Load {
             }
             match deliver(sent.packets) {
                 Ok(()) => {
-                    sent.last_ns = monotonic_ns();
+                    let now_ns = monotonic_ns();
+                    let since = Duration::from_nanos(now_ns - sent.last_ns);
+                    if since >= PAUSE {
+                        sent.paused += since;
+                    }
+                    sent.last_ns = now_ns;
                     sent.packets += 1;
                     progress.count();
                     due += self.interval;
@@ -119,6 +128,9 @@ pub struct Sent {
     pub first_ns: u64,
     /// [`monotonic_ns`] just after the last was sent.
     pub last_ns: u64,
+    /// For how long nothing was sent in between, in pauses of 10 ms or more: a busy machine lets
+    /// nobody saturate.
+    pub paused: Duration,
 }
 
 /// A view into a load under way, from any thread: how far it is, and a way to end it.

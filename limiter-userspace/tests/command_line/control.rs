@@ -15,7 +15,8 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender, SERVER_INTERFACE};
 
 use crate::{
-    BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair, pinned::metrics, succeed, text,
+    BINARY, GOOD, Scene, assert_fails, assert_nothing_left, copy_binary, pair, pinned::metrics,
+    succeed, text,
 };
 
 #[test]
@@ -93,7 +94,7 @@ fn the_socket_is_roots_alone() -> Result<()> {
     // The directory lets anyone through, the socket does not.
     fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
     let copy = scene.path("limiter");
-    fs::copy(BINARY, &copy)?;
+    copy_binary(&copy)?;
     let mut command = Command::new(copy);
     command
         .uid(65_534)

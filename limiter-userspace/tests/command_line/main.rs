@@ -171,6 +171,14 @@ fn succeed(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
+/// Copies the binary, by another process: whatever this one forks meanwhile would have the copy open
+/// for writing, and nobody may run it then.
+fn copy_binary(to: &Path) -> Result<()> {
+    let copied = Command::new("cp").arg(BINARY).arg(to).status()?;
+    ensure!(copied.success(), "cp: {copied}");
+    Ok(())
+}
+
 /// Waits for an event. It is only a bound: a machine that is busy otherwise may take its time.
 fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + Duration::from_mins(1);

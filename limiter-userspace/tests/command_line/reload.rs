@@ -89,7 +89,11 @@ fn buckets_belong_to_names() -> Result<()> {
     pinned.send(CLIENT, 5)?;
     assert_remaining(&pinned, &[("PacketsPerIPAddress", 0), ("Renamed", 16)])?;
     let status = pinned.limiter.status()?;
-    ensure!(status["policy"]["generation"] == 5, "{status:#}");
+    // The daemon may have seen a change of the file by itself, too.
+    ensure!(
+        status["policy"]["generation"].as_u64() >= Some(5),
+        "{status:#}"
+    );
     ensure!(status["limits"]["PacketsPerIPAddress"]["passed_packets"] == 10);
     ensure!(status["limits"]["PacketsPerIPAddress"]["dropped_packets"] == 1);
     Ok(())

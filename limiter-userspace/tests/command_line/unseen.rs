@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::{Namespace, SERVER_INTERFACE};
 
 use crate::{
-    BINARY, Scene, assert_fails,
+    BINARY, Scene, assert_fails, copy_binary,
     pinned::{Pinned, program},
     succeed,
 };
@@ -35,7 +35,7 @@ const COMMANDS: [&[&str]; 14] = [
 fn prepare(scene: &Scene) -> Result<PathBuf> {
     fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
     let copy = scene.path("limiter");
-    fs::copy(BINARY, &copy)?;
+    copy_binary(&copy)?;
     fs::set_permissions(
         scene.path("limiter.yaml"),
         fs::Permissions::from_mode(0o644),

@@ -91,6 +91,7 @@ fn addresses_of_one_48_share_its_budget() -> Result<()> {
                 .map(|sent| sent.last_ns)
                 .min()
                 .context("three")?,
+            paused: members_sent.iter().map(|sent| sent.paused).sum(),
         },
         Window {
             first_ns: arrived
@@ -103,6 +104,7 @@ fn addresses_of_one_48_share_its_budget() -> Result<()> {
                 .map(|count| count.last_ns)
                 .max()
                 .context("three")?,
+            paused: Duration::ZERO,
         },
         1,
     );
