@@ -1,3 +1,6 @@
 //! What documents say of the code is so.
 
+mod links;
+mod pages;
 mod security;
+mod tables;
