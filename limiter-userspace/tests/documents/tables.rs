@@ -1,6 +1,6 @@
 //! The tables of docs/ name what the code has, and nothing else.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use limiter_common::{
     limit::BUILT_IN,
@@ -8,7 +8,10 @@ use limiter_common::{
 };
 use limiter_userspace::config;
 
-use super::pages::{names, page, pages, quoted, rows, section};
+use super::{
+    commands::help,
+    pages::{names, page, pages, quoted, rows, section},
+};
 
 fn sorted<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let mut names: Vec<_> = names.into_iter().collect();
@@ -19,12 +22,12 @@ fn sorted<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
 /// Every file of Rust below a directory.
 fn sources(directory: &Path) -> Vec<String> {
     let mut texts = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(directory).expect("sources can be listed") {
+        let path = entry.expect("sources can be listed").path();
         if path.is_dir() {
             texts.extend(sources(&path));
         } else {
-            texts.push(fs::read_to_string(path).unwrap());
+            texts.push(fs::read_to_string(path).expect("a source can be read"));
         }
     }
     texts
@@ -56,11 +59,7 @@ fn every_built_in_limit_is_told() {
 
 #[test]
 fn every_command_is_told() {
-    let help = Command::new(env!("CARGO_BIN_EXE_limiter"))
-        .arg("--help")
-        .output()
-        .unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
+    let help = help(&[]);
     let (_, commands) = help.split_once("Commands:\n").unwrap();
     let commands = commands.lines().take_while(|line| !line.is_empty());
     let commands = commands.filter_map(|line| line.split_whitespace().next());
