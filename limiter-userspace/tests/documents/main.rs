@@ -1,3 +1,7 @@
 //! What documents say of the code is so.
 
+mod commands;
+mod links;
+mod pages;
 mod security;
+mod tables;

@@ -1,0 +1,188 @@
+//! The tables of docs/ name what the code has, and nothing else.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use limiter_common::{
+    limit::BUILT_IN,
+    reason::{Action, Reason},
+};
+use limiter_userspace::config;
+
+use super::{
+    commands::help,
+    pages::{names, page, pages, quoted, rows, section},
+};
+
+fn sorted<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+    let mut names: Vec<_> = names.into_iter().collect();
+    names.sort_unstable();
+    names
+}
+
+/// Every file of Rust below a directory.
+fn sources(directory: &Path) -> Vec<String> {
+    let mut texts = Vec::new();
+    for entry in fs::read_dir(directory).expect("sources can be listed") {
+        let path = entry.expect("sources can be listed").path();
+        if path.is_dir() {
+            texts.extend(sources(&path));
+        } else {
+            texts.push(fs::read_to_string(path).expect("a source can be read"));
+        }
+    }
+    texts
+}
+
+#[test]
+fn every_reason_is_told_with_its_verdict() {
+    let text = page("packets.md");
+    let rows = rows(&text);
+    let told = sorted(names(&rows));
+    assert_eq!(told, sorted(Reason::ALL.iter().map(|reason| reason.name())));
+    for reason in Reason::ALL {
+        let row = rows.iter().find(|row| row[0].contains(reason.name()));
+        let verdict = match [Action::Pass, Action::Drop].map(|action| reason.action(action)) {
+            [one, other] if one == other => one.name(),
+            _ => "as configured",
+        };
+        assert_eq!(row.unwrap()[1], verdict, "{}", reason.name());
+    }
+}
+
+#[test]
+fn every_built_in_limit_is_told() {
+    let text = page("configure.md");
+    let told = quoted(section(&text, "### Built-in limits"));
+    let told = sorted(told.filter(|name| name.contains("Per")));
+    assert_eq!(told, sorted(BUILT_IN.iter().map(|limit| limit.name)));
+}
+
+#[test]
+fn every_command_is_told() {
+    let help = help(&[]);
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let commands = commands.filter_map(|line| line.split_whitespace().next());
+    let commands = sorted(commands.filter(|name| *name != "help"));
+
+    let text = page("operate.md");
+    let told = rows(section(&text, "## The commands"));
+    let told = names(&told);
+    let told = told.iter().filter_map(|text| text.split(' ').next());
+    assert_eq!(sorted(told), commands);
+}
+
+/// A configuration with a field that does not exist, and the heading above the table of those
+/// that do.
+const FIELDS: [(&str, &str, &str); 10] = [
+    ("configure.md", "## Sections", "qqqqqqqqqq: 1"),
+    (
+        "configure.md",
+        "### `limits`",
+        "limits: {Own: {id: ipAddress, cost: packets, qqqqqqqqqq: 1}}",
+    ),
+    (
+        "configure.md",
+        "### `match`",
+        "limits: {Own: {id: ipAddress, cost: packets, match: {qqqqqqqqqq: 1}}}",
+    ),
+    ("configure.md", "### `lists`", "lists: [{qqqqqqqqqq: 1}]"),
+    ("configure.md", "### `ip-rep`", "ip-rep: [{qqqqqqqqqq: 1}]"),
+    (
+        "configure.md",
+        "#### Metrics of a limit",
+        "limits: {Own: {id: ipAddress, cost: packets, metrics: {qqqqqqqqqq: 1}}}",
+    ),
+    ("configure.md", "### `buckets`", "buckets: {qqqqqqqqqq: 1}"),
+    (
+        "configure.md",
+        "### `offenders`",
+        "offenders: {qqqqqqqqqq: 1}",
+    ),
+    ("configure.md", "### `bans`", "bans: {qqqqqqqqqq: 1}"),
+    (
+        "reputation.md",
+        "## Automatic bans",
+        "limits: {PacketsPerIPAddress: {ban: {qqqqqqqqqq: 1}}}",
+    ),
+];
+
+#[test]
+fn every_field_of_the_configuration_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("limiter.yaml");
+    for (document, heading, text) in FIELDS {
+        fs::write(&file, text).unwrap();
+        let errors = config::load(&file).unwrap_err().to_string();
+        let known = errors.lines().find_map(|line| {
+            line.split_once("unknown field 'qqqqqqqqqq', must be one of ")
+                .map(|(_, known)| known.split(", "))
+        });
+        let known = known.unwrap_or_else(|| panic!("{text}: {errors}"));
+        let document = page(document);
+        let told = rows(section(&document, heading));
+        assert_eq!(sorted(names(&told)), sorted(known), "{heading}");
+    }
+}
+
+/// The endings that the exposition format adds to a metric's name.
+fn family(name: &str) -> &str {
+    let name = name.strip_suffix("_total").unwrap_or(name);
+    name.strip_suffix("_info").unwrap_or(name)
+}
+
+#[test]
+fn every_metric_is_told() {
+    let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/metrics"));
+    let registered: BTreeSet<_> = sources
+        .iter()
+        .flat_map(|text| text.split('"').skip(1).step_by(2))
+        .filter(|text| text.starts_with("limiter_"))
+        .map(family)
+        .collect();
+    assert!(registered.len() > 30, "{} metrics", registered.len());
+
+    let text = page("operate.md");
+    let table = rows(section(&text, "### Metrics"));
+    let told = names(&table);
+    let told: BTreeSet<_> = told
+        .iter()
+        .filter_map(|name| name.split('{').next())
+        .collect();
+    assert_eq!(
+        told.into_iter().map(family).collect::<BTreeSet<_>>(),
+        registered
+    );
+
+    // Elsewhere they have the same names.
+    for page in pages() {
+        if page.path.ends_with("architecture.md") {
+            continue;
+        }
+        let prose: String = page.text.split("```").step_by(2).collect();
+        for name in quoted(&prose).filter(|name| name.starts_with("limiter_")) {
+            let end = name.find(|c: char| c != '_' && !c.is_ascii_lowercase());
+            let name = &name[..end.unwrap_or(name.len())];
+            assert!(
+                registered.contains(family(name)),
+                "{}: {name}",
+                page.path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_configurations_to_start_with_load() {
+    let text = page("start.md");
+    let blocks = text.split("```yaml\n").skip(1);
+    let blocks: Vec<_> = blocks.filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("limiter.yaml");
+    for block in blocks {
+        fs::write(&file, block).unwrap();
+        let loaded = config::load(&file);
+        assert!(loaded.is_ok(), "{block}\n{}", loaded.unwrap_err());
+    }
+}
