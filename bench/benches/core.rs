@@ -8,6 +8,7 @@ use criterion::{Criterion, Throughput};
 use limiter_common::{charge::Workspace, decide::decide, packet};
 use limiter_userspace::{
     config,
+    datapath::possible_cpus,
     native::{BytesFrame, FixedClock, MemoryBuckets},
     policy::CompiledPolicy,
 };
@@ -92,7 +93,7 @@ fn deciding(criterion: &mut Criterion) {
 
 fn policy(limits: &str) -> CompiledPolicy {
     let config = config::parse(limits, "bench").unwrap_or_else(|errors| panic!("{errors}"));
-    CompiledPolicy::new(&config.policy).expect("these limits fit")
+    CompiledPolicy::new(&config.policy, possible_cpus()).expect("these limits fit")
 }
 
 fn frame(layout: Layout, index: u64) -> Vec<u8> {

@@ -12,9 +12,8 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{self, Buckets, Store},
-    datapath::{BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings},
-    native::SieveSizes,
-    policy::CompiledPolicy,
+    datapath::{BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus},
+    policy::{CompiledPolicy, SieveSizes},
 };
 
 use super::{Override, ROOM, Terms, kept::Kept, windows};
@@ -169,7 +168,7 @@ fn prefixes() -> impl Iterator<Item = Ipv4Addr> {
 pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Instance, Kept)> {
     let text = limits.configuration(terms);
     let config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
-    let policy = CompiledPolicy::new(&config.policy)?;
+    let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
     let buckets = Buckets {
         store,
         capacity: ROOM * limits.count(),
@@ -225,7 +224,7 @@ mod tests {
         let text = limits.configuration(terms);
         let config = config::parse(&text, "bench");
         let config = config.unwrap_or_else(|errors| panic!("{limits:?}: {errors}"));
-        CompiledPolicy::new(&config.policy).unwrap();
+        CompiledPolicy::new(&config.policy, possible_cpus()).unwrap();
     }
 
     #[test]

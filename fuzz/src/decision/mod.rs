@@ -33,6 +33,10 @@ use self::{
     wanted::{Wanted, wanted},
 };
 
+/// How many CPUs a policy is compiled for; the same on every machine, so that what one finds another
+/// finds too.
+const CPUS: u32 = 4;
+
 type States = HashMap<BucketKey, u64>;
 
 /// Sends packets through a policy.
@@ -41,7 +45,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     let policy = input.policy();
-    let Ok(tables) = CompiledPolicy::new(&policy) else {
+    let Ok(tables) = CompiledPolicy::new(&policy, CPUS) else {
         return;
     };
     let buckets = MemoryBuckets::default();

@@ -6,8 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::source;
-use crate::text;
+use crate::{file, text};
 
 /// A place in a file; lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,7 +111,7 @@ impl Problems {
 
     /// Notes that a file is read, whether or not that succeeds.
     pub(super) fn note_read(&mut self, path: &Path) {
-        if !source::is_descriptor(path) {
+        if !file::is_descriptor(path) {
             self.read.push(path.to_owned());
         }
     }

@@ -5,8 +5,10 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use limiter_common::limit::IdFormat;
 
-use super::prefix::{Invalid, Written};
-use crate::policy::{OverrideId, SubscriberNumber};
+use crate::{
+    policy::{OverrideId, SubscriberNumber},
+    prefix::{Invalid, Written},
+};
 
 /// The id that `text` spells, in the format of its limit: host bits zero, one spelling.
 ///

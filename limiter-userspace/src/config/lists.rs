@@ -6,7 +6,6 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 
 use super::{
-    Feeds,
     diagnostics::{Position, Problems},
     duration, limit,
     list_names::ListNames,
@@ -18,7 +17,7 @@ use super::{
     seen::Seen,
 };
 use crate::{
-    lists::{self, Bounds, Format, ListSource, Look, WhenStale},
+    lists::{self, Bounds, Feeds, Format, ListSource, Look, WhenStale},
     policy::List,
 };
 

@@ -1,6 +1,6 @@
 //! Configuration files: read, checked, and turned into a [`Config`], or every error in them.
 //!
-//! `source` reads a file, `node` parses it into a tree with positions, `reader` walks the
+//! `node` parses it into a tree with positions, `reader` walks the
 //! tree and notes errors; each section has a module that says what belongs there. All that
 //! is left of the file afterwards is right: nothing is checked again.
 
@@ -25,41 +25,33 @@ mod node;
 mod offenders;
 mod overrides;
 mod ports;
-pub(crate) mod prefix;
+mod prefix;
 pub(crate) mod rate;
 mod reader;
 mod sections;
 mod seen;
 mod settings;
-mod source;
 mod strategy;
 mod subscribers;
 mod traffic_server;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-pub(crate) use self::source::{is_descriptor, read_at_most};
 pub use self::{
     bans::Bans,
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
     settings::{AttachMode, Metrics},
-    source::Unreadable,
 };
 use self::{diagnostics::Problems, sections::Surroundings};
 use crate::{
-    lists::{Feed, ListSource},
+    file,
+    lists::{Feeds, ListSource},
     policy::Policy,
 };
-
-/// What was read of feed files, by the name of the list.
-pub type Feeds = BTreeMap<String, Vec<Feed>>;
 
 /// A configuration, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +105,7 @@ pub fn load_again(path: &Path, old: &Feeds) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
     problems.note_read(path);
-    let directory = if is_descriptor(path) {
+    let directory = if file::is_descriptor(path) {
         Path::new("")
     } else {
         path.parent().unwrap_or(Path::new(""))
@@ -124,7 +116,7 @@ pub fn load_again(path: &Path, old: &Feeds) -> Result<Config, Diagnostics> {
         feeds: old,
         now: Timestamp::now(),
     };
-    let config = match source::read(path) {
+    let config = match file::read(path) {
         Ok(text) => sections::read(&text, &surroundings, &mut problems),
         Err(error) => {
             problems.note(file, None, error.to_string());
@@ -149,7 +141,7 @@ pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
         feeds: &Feeds::new(),
         now: Timestamp::now(),
     };
-    let config = match source::check(text) {
+    let config = match file::check(text) {
         Ok(()) => sections::read(text, &surroundings, &mut problems),
         Err(error) => {
             problems.note(file, None, error.to_string());

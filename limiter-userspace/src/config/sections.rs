@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, Feeds, assemble, automatic_ban, bans, buckets,
+    Config, assemble, automatic_ban, bans, buckets,
     diagnostics::{FileNumber, Position, Problems},
     ip_rep::{self, IpRep},
     limits::{self, Limits},
@@ -14,7 +14,11 @@ use super::{
     node::{Node, Value},
     offenders, overrides,
     reader::Reader,
-    settings, source, subscribers,
+    settings, subscribers,
+};
+use crate::{
+    file::{self, Unreadable},
+    lists::Feeds,
 };
 
 const LIMITS: &str = "limits";
@@ -172,7 +176,7 @@ fn root<'t>(text: &'t str, file: FileNumber, problems: &mut Problems) -> Option<
         Ok(Node {
             value: Value::Null, ..
         }) => {
-            problems.note(file, None, source::Unreadable::Empty.to_string());
+            problems.note(file, None, Unreadable::Empty.to_string());
             None
         }
         Ok(root) => Some(root),
@@ -222,18 +226,18 @@ fn named_file<'n, T>(
 ) -> Option<T> {
     reader.problems().note_read(path);
     // What is wrong with the file as a whole is said where it is named.
-    let mut unreadable = |error: source::Unreadable| {
+    let mut unreadable = |error: Unreadable| {
         reader.error(node.at, format!("the file '{}' {error}", path.display()));
         None
     };
-    let text = match source::read(path) {
+    let text = match file::read(path) {
         Ok(text) => text,
         Err(error) => return unreadable(error),
     };
     match Node::parse(&text) {
         Ok(Node {
             value: Value::Null, ..
-        }) => unreadable(source::Unreadable::Empty),
+        }) => unreadable(Unreadable::Empty),
         Ok(root) => {
             let problems = reader.problems();
             let file = problems.open(&path.display().to_string());

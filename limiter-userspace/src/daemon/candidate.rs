@@ -12,13 +12,13 @@ use thiserror::Error;
 
 use super::Options;
 use crate::{
-    config::{self, Config, Diagnostics, Feeds},
+    config::{self, Config, Diagnostics},
     datapath::{
         Manifest,
         interface::{self, Interface, InterfaceError, Looked},
-        wall_clock_now,
+        possible_cpus, wall_clock_now,
     },
-    lists::ListRecord,
+    lists::{Feeds, ListRecord},
     policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
 };
 
@@ -127,7 +127,7 @@ impl Read {
         let known = known(&config);
         let names;
         (config.policy, names) = config.policy.with_names(&known.names, &known.in_force)?;
-        let policy = CompiledPolicy::with_units(&config.policy, &known.units)?;
+        let policy = CompiledPolicy::with_units(&config.policy, &known.units, possible_cpus())?;
         let feeds = mem::take(&mut config.feeds);
         Ok(Self {
             lists: ListRecord::all(&config.lists, &feeds),

@@ -7,7 +7,10 @@ use tracing::{info, warn};
 
 use super::{Daemon, candidate::Candidate, confirm, memory, reload::ReloadError, state::Resumed};
 use crate::{
-    datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now},
+    datapath::{
+        Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, possible_cpus,
+        wall_clock_now,
+    },
     guard,
     lists::ListRecord,
     policy::{CompiledPolicy, List, diff},
@@ -161,7 +164,8 @@ fn apply_lists(
             ..manifest.clone()
         };
         manifest.policy.lists = lists;
-        let policy = CompiledPolicy::with_units(&manifest.policy, &manifest.units)?;
+        let policy =
+            CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?;
         manifest.units = policy.units.clone();
         datapath.prepare(manifest, policy, &datapath.limited())?
     };

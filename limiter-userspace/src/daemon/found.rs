@@ -6,8 +6,8 @@ use tracing::{info, warn};
 
 use super::{candidate::Known, feeds::stand_ins, startup::StartupError};
 use crate::{
-    config::Feeds,
     datapath::{Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins},
+    lists::Feeds,
 };
 
 /// What there is to go on with.

@@ -35,7 +35,6 @@ use std::{
     time::Duration,
 };
 
-use aya::util::nr_cpus;
 use thiserror::Error;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -55,7 +54,7 @@ use crate::{
         protocol::{DaemonStatus, GuardStatus, StateStatus},
         sieves::SieveBrief,
     },
-    datapath::{Datapath, DatapathError},
+    datapath::{Datapath, DatapathError, possible_cpus},
     logging,
 };
 
@@ -266,7 +265,7 @@ pub fn run_alone(options: Options) -> Result<(), DaemonError> {
         .on_thread_start(|| {
             // Later there may be no descriptor to be had: each thread looks once how many CPUs there
             // are.
-            let _ = nr_cpus();
+            let _ = possible_cpus();
         })
         // Those that are there stay: later there may be no room for another, if somebody else has
         // taken it all.

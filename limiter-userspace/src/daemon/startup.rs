@@ -21,7 +21,7 @@ use super::{
     watch::files::FileWatch,
 };
 use crate::{
-    config::{self, AttachMode, Feeds},
+    config::AttachMode,
     control::server::{Place, Server, ServerError},
     datapath::{
         Attachment, DatapathError, LogLevel, Settings,
@@ -29,6 +29,8 @@ use crate::{
         pins::PinsError,
         preflight::{self, PreflightError},
     },
+    file,
+    lists::Feeds,
     metrics::{Listener, Metrics},
     policy::CompileError,
 };
@@ -131,7 +133,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         None => Found::Nothing,
     };
     // Before it is read: no change is missed.
-    let config = Some(options.config.clone()).filter(|path| !config::is_descriptor(path));
+    let config = Some(options.config.clone()).filter(|path| !file::is_descriptor(path));
     let mut files = FileWatch::new(config.into_iter());
     let Beginning {
         read,

@@ -12,6 +12,7 @@ mod batch;
 mod buckets;
 pub mod budget;
 mod carry;
+mod cpus;
 mod error;
 mod follow;
 mod grace;
@@ -57,6 +58,7 @@ use self::state::State;
 pub use self::{
     attach::{AttachedMode, Attachment},
     buckets::{BucketMaps, Restored},
+    cpus::possible_cpus,
     error::{DatapathError, Holder},
     follow::{Noticed, Present},
     instance::{Clocking, Instance, LogLevel},
@@ -73,8 +75,7 @@ pub use self::{
 use crate::{
     config::{Bans, Buckets, Config, Offenders, Scope},
     lists::ListRecord,
-    native::SieveSizes,
-    policy::{CompiledPolicy, serial},
+    policy::{CompiledPolicy, SieveSizes, serial},
     state::{Debts, SetDebts, StoredDebts},
 };
 
@@ -175,7 +176,7 @@ impl Datapath {
     pub fn new(settings: Settings) -> Result<Self, DatapathError> {
         let manifest = Manifest::empty(settings);
         Ok(Self {
-            policy: CompiledPolicy::new(&manifest.policy)?,
+            policy: CompiledPolicy::new(&manifest.policy, possible_cpus())?,
             state: State::new(manifest.state, settings),
             attachments: Vec::new(),
             manifest,

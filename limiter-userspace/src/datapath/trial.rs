@@ -9,8 +9,7 @@ use super::{
 };
 use crate::{
     config::{Buckets, Offenders},
-    native::SieveSizes,
-    policy::CompiledPolicy,
+    policy::{CompiledPolicy, SieveSizes},
 };
 
 /// An instance that tells its verdict on each frame.

@@ -14,6 +14,8 @@ mod report;
 mod source;
 mod status;
 
+use std::collections::BTreeMap;
+
 pub use self::{
     bounds::{Baseline, Bounds, Excess, Growth},
     coverage::{Coverage, InvalidShare, Share},
@@ -25,3 +27,6 @@ pub use self::{
     source::{Format, ListSource, WhenStale},
     status::{FeedStatus, ListState, ListStatus},
 };
+
+/// What was read of feed files, by the name of the list.
+pub type Feeds = BTreeMap<String, Vec<Feed>>;

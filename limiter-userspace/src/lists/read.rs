@@ -13,7 +13,7 @@ use super::{
     feed::{self, Content, ParseError},
 };
 use crate::{
-    config::{Unreadable, read_at_most},
+    file::{Unreadable, read_at_most},
     text,
 };
 

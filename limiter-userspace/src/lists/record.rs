@@ -6,11 +6,10 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Coverage, Feed, FeedReport, FeedStatus, ListSource, ListState, ListStatus, WhenStale};
-use crate::{
-    config::Feeds,
-    policy::{List, Policy},
+use super::{
+    Coverage, Feed, FeedReport, FeedStatus, Feeds, ListSource, ListState, ListStatus, WhenStale,
 };
+use crate::policy::{List, Policy};
 
 /// A list, and what was read of its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,11 +15,10 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use aya::util::nr_cpus;
 use tokio::sync::Notify;
 
 use self::scrape::Scrapes;
-use crate::daemon::Daemon;
+use crate::{daemon::Daemon, datapath::possible_cpus};
 
 /// The port is taken, nothing is served yet.
 pub struct Listener {
@@ -75,7 +74,7 @@ impl Listener {
         let thread = thread.spawn(move || {
             // Later there may be no descriptor to be had: each thread looks once how many CPUs there
             // are.
-            let _ = nr_cpus();
+            let _ = possible_cpus();
             let scrapes = Arc::new(Scrapes::new(Arc::clone(&daemon)));
             let pulse = &daemon.pulses().metrics;
             runtime.block_on(async {

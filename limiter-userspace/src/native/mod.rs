@@ -22,7 +22,7 @@ pub use self::{
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
     reputation::{MemoryBans, MemoryReputation, MemorySieves},
-    sieve::{ShardLists, SieveMemory, SieveSizes, SieveSnapshot},
+    sieve::{ShardLists, SieveMemory, SieveSnapshot},
     table::MemoryTable,
 };
 

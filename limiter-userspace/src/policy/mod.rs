@@ -1,6 +1,7 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
 mod automatic_ban;
+pub mod bans;
 mod compile;
 pub mod diff;
 mod forgeable;
@@ -32,7 +33,7 @@ pub use self::{
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     parts::{configured_name, part_name},
-    sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveUse},
+    sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},
 };

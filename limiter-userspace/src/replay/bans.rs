@@ -10,11 +10,11 @@ use limiter_common::{
 
 use super::engine::{Engine, EngineError};
 use crate::{
-    policy::{AutomaticBan, BanMode, Policy},
-    reputation::{
-        automatic::{Decider, Look, Offence, REFUSED_NS},
-        forgotten_at, prefix_of,
+    policy::{
+        AutomaticBan, BanMode, Policy,
+        bans::{forgotten_at, prefix_of},
     },
+    reputation::automatic::{Decider, Look, Offence, REFUSED_NS},
 };
 
 /// How many bans are told one by one: memory stays bounded in any capture.

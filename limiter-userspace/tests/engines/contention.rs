@@ -14,7 +14,7 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Settings},
+    datapath::{Clocking, Instance, LogLevel, Settings, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
 use testbed::{Frame, monotonic_ns};
@@ -58,7 +58,7 @@ fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
         .iter()
         .map(|(name, per_second)| Ok(limit(built_in(name)?, *per_second)));
     let policy = Policy::from(limits.collect::<Result<Vec<_>>>()?);
-    let tables = CompiledPolicy::new(&policy)?;
+    let tables = CompiledPolicy::new(&policy, possible_cpus())?;
     let settings = settings(store)?;
     let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
     let maps = instance.take_maps(settings)?;
@@ -154,7 +154,7 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
     let limits: Vec<_> = [(&BUILT_IN[0], 1 << 30), (&BUILT_IN[1], LAST)]
         .map(|(built_in, burst)| limit(built_in, burst))
         .into();
-    let tables = CompiledPolicy::new(&Policy::from(limits))?;
+    let tables = CompiledPolicy::new(&Policy::from(limits), possible_cpus())?;
     let frame = Frame::new("2001:db8:1::1".parse()?, "2001:db8:2::1".parse()?).udp(1, 2, b"x")?;
     let address = "2001:db8:1::1".parse::<IpAddr>()?.into();
     let keys = [

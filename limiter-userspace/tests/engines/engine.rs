@@ -26,12 +26,12 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::{DatapathError, SharedMaps, Trial},
+    datapath::{DatapathError, SharedMaps, Trial, possible_cpus},
     native::{
-        BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves, SieveSizes,
-        SieveSnapshot, decide_once,
+        BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves, SieveSnapshot,
+        decide_once,
     },
-    policy::{CompiledPolicy, Limit, Policy},
+    policy::{CompiledPolicy, Limit, Policy, SieveSizes},
 };
 
 /// Any fixed time after boot.
@@ -82,7 +82,8 @@ impl Engines {
     }
 
     pub(crate) fn with(policy: &Policy, store: Store) -> Result<Self, DatapathError> {
-        let mut tables = CompiledPolicy::new(policy).expect("the test's policy compiles");
+        let mut tables =
+            CompiledPolicy::new(policy, possible_cpus()).expect("the test's policy compiles");
         let buckets = Buckets {
             store,
             // So much of it that hardly ever five buckets meet in a line of four.
@@ -200,7 +201,7 @@ impl Engines {
 
     /// Goes on under another policy, with the same buckets, counters and offenders.
     pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
-        self.tables = CompiledPolicy::with_units(policy, &self.tables.units)
+        self.tables = CompiledPolicy::with_units(policy, &self.tables.units, possible_cpus())
             .expect("the test's policy compiles");
         self.tables.shape.hash_key = HASH_KEY;
         self.buckets.set_units(self.tables.units.clone());

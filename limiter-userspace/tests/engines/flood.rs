@@ -4,7 +4,7 @@ use anyhow::Result;
 use limiter_common::{limit::BUILT_IN, reason::Action};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::Trial,
+    datapath::{Trial, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
 use testbed::Frame;
@@ -68,7 +68,7 @@ impl Client {
 /// Not one good packet is lost, and the greedy one gets all it may and nothing more.
 fn check(buckets: Buckets) -> Result<()> {
     let limit = Limit::of_built_in(&BUILT_IN[0], Some(RATE));
-    let tables = CompiledPolicy::new(&Policy::from(vec![limit]))?;
+    let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
     let mut trial = Trial::new(&tables, buckets, Offenders::default())?;
     let start = 1_000 * SECOND;
     let mut good = (0..GOOD)

@@ -10,6 +10,7 @@ use limiter_common::{
     },
 };
 use limiter_userspace::{
+    datapath::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
     policy::{CompiledPolicy, Limit, Rate},
 };
@@ -439,7 +440,7 @@ fn jumbo_rows() -> Result<Vec<Row>> {
 /// Shorter than the kernel hands to any program, so natively alone.
 #[test]
 fn less_than_an_ethernet_header() -> Result<()> {
-    let tables = CompiledPolicy::new(&policy([limit("PacketsPerIPAddress", 1)]))?;
+    let tables = CompiledPolicy::new(&policy([limit("PacketsPerIPAddress", 1)]), possible_cpus())?;
     let buckets = MemoryBuckets::default();
     let verdict = decide_once(&BytesFrame(&[0; 13]), 0, &tables, &buckets, &(), &());
     assert_eq!(verdict.reason, MalformedEthernet);

@@ -17,7 +17,7 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps},
+    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate, Units},
     state::{Debts, StoredDebts},
 };
@@ -50,7 +50,7 @@ impl Program {
     /// `lines` are those of no other table of this process: by that the map is found.
     fn new(lines: u32) -> Result<Self> {
         let limit = Limit::of_built_in(&BUILT_IN[0], Some(rate(1_000)));
-        let tables = CompiledPolicy::new(&Policy::from(vec![limit]))?;
+        let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
         let buckets = Buckets {
             store: Store::Table,
             capacity: 4 * lines,

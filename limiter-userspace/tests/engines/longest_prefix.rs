@@ -9,7 +9,10 @@ use limiter_common::{
     limit::BUILT_IN,
     policy::{classify, parameters},
 };
-use limiter_userspace::policy::{CompiledPolicy, Limit, Override, OverrideId, Policy, Rate};
+use limiter_userspace::{
+    datapath::possible_cpus,
+    policy::{CompiledPolicy, Limit, Override, OverrideId, Policy, Rate},
+};
 use proptest::prelude::*;
 
 use crate::differential::generate;
@@ -98,17 +101,20 @@ fn the_kernel_finds_the_same_prefix() -> Result<()> {
         count: 1,
         period_ns: 1_000_000_000,
     };
-    let tables = CompiledPolicy::new(&Policy::from(vec![Limit {
-        overrides: (2..)
-            .zip(&prefixes)
-            .map(|(burst, prefix)| Override {
-                id: OverrideId::Prefix(*prefix),
-                rate: rate(burst),
-                comment: None,
-            })
-            .collect(),
-        ..Limit::of_built_in(&BUILT_IN[0], Some(rate(1)))
-    }]))?;
+    let tables = CompiledPolicy::new(
+        &Policy::from(vec![Limit {
+            overrides: (2..)
+                .zip(&prefixes)
+                .map(|(burst, prefix)| Override {
+                    id: OverrideId::Prefix(*prefix),
+                    rate: rate(burst),
+                    comment: None,
+                })
+                .collect(),
+            ..Limit::of_built_in(&BUILT_IN[0], Some(rate(1)))
+        }]),
+        possible_cpus(),
+    )?;
     let (trie_v4, trie_v6) = (Trie::new(&prefixes, v4)?, Trie::new(&prefixes, v6)?);
 
     for prefix in prefixes.iter().chain(&probes) {

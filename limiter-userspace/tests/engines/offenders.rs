@@ -15,7 +15,7 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{Buckets, Offenders},
-    datapath::Trial,
+    datapath::{Trial, possible_cpus},
     policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
 };
 use nix::{
@@ -189,7 +189,7 @@ fn source(number: u32) -> IpAddr {
 
 /// The program with a limit on everybody together, which is used up at once.
 fn trial(offenders: Offenders) -> Result<Trial> {
-    let tables = CompiledPolicy::new(&Policy::from(vec![total()]))?;
+    let tables = CompiledPolicy::new(&Policy::from(vec![total()]), possible_cpus())?;
     let mut trial = Trial::new(&tables, Buckets::default(), offenders)?;
     let verdict = trial.judge(START, &frame([192, 0, 2, 77].into())?)?;
     assert_eq!(verdict.reason, Reason::WithinLimits);

@@ -11,6 +11,7 @@ use limiter_common::{
     strategy::{Budget, Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_userspace::{
+    datapath::possible_cpus,
     native::{BytesFrame, FoundBucket, MemoryBuckets, decide_once},
     policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
 };
@@ -32,7 +33,8 @@ struct Native {
 impl Native {
     fn new(policy: &Policy) -> Self {
         Self {
-            tables: CompiledPolicy::new(policy).expect("the test's policy compiles"),
+            tables: CompiledPolicy::new(policy, possible_cpus())
+                .expect("the test's policy compiles"),
             buckets: MemoryBuckets::default(),
         }
     }
@@ -280,7 +282,7 @@ fn check_refunds(strategy: Rule) {
             ..Limit::of_built_in(limit, Some(rate))
         })
         .collect();
-    let tables = CompiledPolicy::new(&Policy::from(limits)).expect("it compiles");
+    let tables = CompiledPolicy::new(&Policy::from(limits), possible_cpus()).expect("it compiles");
     let address = |host| [0x2001, 0xdb8, 0, 0, 0, 0, 0, host].into();
     let frame = Frame::new(address(1), address(2));
     // The last limit counts the one, and not the other.

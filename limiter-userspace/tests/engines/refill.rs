@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use limiter_common::{bucket::BucketKey, limit::BUILT_IN, reason::Reason, strategy::Budget};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, Trial},
+    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, Trial, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
 use testbed::Frame;
@@ -35,7 +35,7 @@ impl One {
             period_ns: SECOND,
         };
         let limit = Limit::of_built_in(&BUILT_IN[0], Some(rate));
-        let tables = CompiledPolicy::new(&Policy::from(vec![limit]))?;
+        let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
         let buckets = Buckets {
             store,
             capacity: 1024,
@@ -149,7 +149,11 @@ fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
             trial.judge(NOW, &one.frame)?;
         }
         let limit = Limit::of_built_in(&BUILT_IN[0], Some(twice_as_fast));
-        let tables = CompiledPolicy::with_units(&Policy::from(vec![limit]), &one.tables.units)?;
+        let tables = CompiledPolicy::with_units(
+            &Policy::from(vec![limit]),
+            &one.tables.units,
+            possible_cpus(),
+        )?;
         let budget = tables.rates[0];
         assert_ne!(budget.unit, one.budget.unit);
         trial.replace(&tables)?;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use limiter_common::{bucket::BucketKey, limit::BUILT_IN, strategy::Budget};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps},
+    datapath::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate},
     state::Debts,
 };
@@ -32,7 +32,10 @@ fn policy() -> Result<CompiledPolicy> {
         };
         Limit::of_built_in(&BUILT_IN[index], Some(rate))
     });
-    Ok(CompiledPolicy::new(&Policy::from(Vec::from(limits)))?)
+    Ok(CompiledPolicy::new(
+        &Policy::from(Vec::from(limits)),
+        possible_cpus(),
+    )?)
 }
 
 /// A program with buckets of its own.

@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::Trial,
+    datapath::{Trial, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate, Units},
 };
 use testbed::Frame;
@@ -118,7 +118,7 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
     for (before, after) in cases {
         for store in [Store::Table, Store::Hash] {
             let what = format!("{store:?}: {before:?}, then {after:?}");
-            let first = CompiledPolicy::new(&Policy::from(vec![before.clone()]))?;
+            let first = CompiledPolicy::new(&Policy::from(vec![before.clone()]), possible_cpus())?;
             let buckets = Buckets {
                 store,
                 capacity: 4_096,
@@ -132,7 +132,7 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
             // As after policies with all other numbers.
             let known = full(&first.units, number)?;
             let policy = Policy::from(vec![after.clone()]);
-            let second = CompiledPolicy::with_units(&policy, &known)?;
+            let second = CompiledPolicy::with_units(&policy, &known, possible_cpus())?;
             assert_eq!(second.rates[0].unit, number, "{what}");
             trial.replace(&second)?;
 
@@ -158,7 +158,10 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
 #[test]
 fn debts_that_are_kept_are_not_put_back_in_other_units() -> Result<()> {
     for store in [Store::Table, Store::Hash] {
-        let first = CompiledPolicy::new(&Policy::from(vec![limit(Strategy::Gcra, 1, HOUR)]))?;
+        let first = CompiledPolicy::new(
+            &Policy::from(vec![limit(Strategy::Gcra, 1, HOUR)]),
+            possible_cpus(),
+        )?;
         let buckets = Buckets {
             store,
             capacity: 4_096,
@@ -171,7 +174,7 @@ fn debts_that_are_kept_are_not_put_back_in_other_units() -> Result<()> {
 
         let known = full(&first.units, first.rates[0].unit)?;
         let policy = Policy::from(vec![limit(Strategy::Gcra, 1_000, SECOND)]);
-        let second = CompiledPolicy::with_units(&policy, &known)?;
+        let second = CompiledPolicy::with_units(&policy, &known, possible_cpus())?;
         trial.replace(&second)?;
         let restored = trial
             .maps()
@@ -187,7 +190,10 @@ fn debts_that_are_kept_are_not_put_back_in_other_units() -> Result<()> {
 #[test]
 fn all_others_owe_what_they_owed() -> Result<()> {
     for store in [Store::Table, Store::Hash] {
-        let first = CompiledPolicy::new(&Policy::from(vec![limit(Strategy::Gcra, 1, HOUR)]))?;
+        let first = CompiledPolicy::new(
+            &Policy::from(vec![limit(Strategy::Gcra, 1, HOUR)]),
+            possible_cpus(),
+        )?;
         let buckets = Buckets {
             store,
             capacity: 4_096,
@@ -198,7 +204,7 @@ fn all_others_owe_what_they_owed() -> Result<()> {
         let policy = Policy::from(vec![limit(Strategy::Gcra, 7_777, SECOND)]);
         // Of the other kind: the numbers of this one are all taken, and none is given up.
         let known = full(&first.units, first.rates[0].unit)?;
-        let second = CompiledPolicy::with_units(&policy, &known)?;
+        let second = CompiledPolicy::with_units(&policy, &known, possible_cpus())?;
         trial.replace(&second)?;
         trial.maps().bucket(&key(DEBTOR)?)?.context("it is there")?;
         assert_eq!(

@@ -2,10 +2,7 @@
 
 use ipnet::IpNet;
 
-use crate::{
-    config::{duration, prefix::Written},
-    control::bans::BanReason,
-};
+use crate::{config::duration, control::bans::BanReason, prefix::Written};
 
 /// An address or a prefix.
 pub(super) fn prefix(text: &str) -> Result<IpNet, String> {

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     config::{self, Config},
+    datapath::possible_cpus,
     guard,
     policy::{AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy},
 };
@@ -96,7 +97,7 @@ struct Checked<'a> {
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let config = config::load(&args.file)?;
     // Everything but the kernel's part is tried.
-    CompiledPolicy::new(&config.policy)?;
+    CompiledPolicy::new(&config.policy, possible_cpus())?;
     let lists = CheckedLists::of(&config);
     lists.warn(&config, Timestamp::now());
     rates::warn(&config.policy);

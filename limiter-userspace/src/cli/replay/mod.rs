@@ -19,7 +19,7 @@ use clap::{Args, ValueEnum};
 use super::OutputArgs;
 use crate::{
     config::{self, Config, Offenders},
-    datapath::preflight,
+    datapath::{possible_cpus, preflight},
     policy::{CompiledPolicy, Policy},
     replay::{
         Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
@@ -60,7 +60,7 @@ enum EngineChoice {
 
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let config = config::load(&args.config)?;
-    let tables = CompiledPolicy::new(&config.policy)?;
+    let tables = CompiledPolicy::new(&config.policy, possible_cpus())?;
     let reader = open::capture(&args.capture)?;
     let mut capture = Capture::new(reader)?;
     let engine = engine(args.engine, &tables, &config)?;

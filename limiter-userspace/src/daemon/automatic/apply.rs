@@ -16,11 +16,8 @@ use crate::{
     },
     datapath::{BanMaps, DatapathError, monotonic_now},
     guard::Protected,
-    policy::{AutomaticBan, BanMode, Policy},
-    reputation::{
-        automatic::{Decider, Offence, REFUSED_NS},
-        prefix_of,
-    },
+    policy::{AutomaticBan, BanMode, Policy, bans::prefix_of},
+    reputation::automatic::{Decider, Offence, REFUSED_NS},
     text::short,
 };
 

@@ -10,11 +10,10 @@ use limiter_common::{
     limit::LimitId,
 };
 
-use super::store::prefix_of;
 use crate::{
     control::bans::{BanStatus, BansPage, BansQuery},
     datapath::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now},
-    policy::{List, Names, Policy},
+    policy::{List, Names, Policy, bans::prefix_of},
 };
 
 /// Some of the bans that hold.

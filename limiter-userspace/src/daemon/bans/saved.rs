@@ -2,10 +2,9 @@
 
 use tracing::{info, warn};
 
-use super::store::{forgotten_at, prefix_of};
 use crate::{
     datapath::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
-    reputation::worth,
+    policy::bans::{forgotten_at, prefix_of, worth},
     state::{Moment, SavedBan},
 };
 

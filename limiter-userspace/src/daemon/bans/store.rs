@@ -15,8 +15,11 @@ use super::{
     table::BanTable,
     tally::{Origin, Tally},
 };
-pub(in crate::daemon) use crate::reputation::{forgotten_at, prefix_of};
-use crate::{control::bans::BanReason, datapath::DatapathError};
+use crate::{
+    control::bans::BanReason,
+    datapath::DatapathError,
+    policy::bans::{forgotten_at, prefix_of},
+};
 
 /// How many bans may be removed before what the filter still has of them is cleared; or as many as
 /// are left, if these are more.

@@ -18,9 +18,8 @@ pub(super) use self::{accept::Accept, renew::stand_ins};
 use self::{renew::Renewed, tell::Told};
 use super::{Daemon, enforce, watch::files::FileWatch};
 use crate::{
-    config::Feeds,
     datapath::wall_clock_now,
-    lists::{FeedReport, ListRecord, ListState, Look},
+    lists::{FeedReport, Feeds, ListRecord, ListState, Look},
 };
 
 /// The longest that nobody looks whether a file is stale by now: the clock on the wall may be set

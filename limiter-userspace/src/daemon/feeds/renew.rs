@@ -3,8 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{
-    config::Feeds,
-    lists::{self, ListRecord, ListSource, Look},
+    lists::{self, Feeds, ListRecord, ListSource, Look},
     policy::List,
 };
 

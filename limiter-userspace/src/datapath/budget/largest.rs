@@ -151,7 +151,7 @@ mod tests {
                     assert!(is_there, "{strategy:?} {mode:?}");
                 }
             }
-            let tables = CompiledPolicy::new(&policy).unwrap();
+            let tables = CompiledPolicy::new(&policy, 1).unwrap();
             assert_eq!(tables.limits.len(), MAX_LIMITS as usize);
             let starts = tables.shape.starts;
             assert!(

@@ -15,11 +15,10 @@ use serde::Serialize;
 
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
-use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS};
+use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS, possible_cpus};
 use crate::{
     config::{Buckets, Offenders, Store},
-    native::SieveSizes,
-    policy::CompiledPolicy,
+    policy::{CompiledPolicy, SieveSizes},
 };
 
 /// The most instructions that the verifier may walk: less than a third of the million at which it
@@ -100,7 +99,10 @@ impl Cost {
 pub fn measure() -> Result<Vec<Cost>> {
     let mut policies = Vec::new();
     for (name, strategies) in POLICIES {
-        policies.push((name, CompiledPolicy::new(&largest_policy(strategies))?));
+        policies.push((
+            name,
+            CompiledPolicy::new(&largest_policy(strategies), possible_cpus())?,
+        ));
     }
     let objects = [
         ("limiter.o", LogLevel::Off),

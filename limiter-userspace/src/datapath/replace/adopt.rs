@@ -7,6 +7,7 @@ use crate::{
     datapath::{
         Attachment, Datapath, DatapathError,
         pins::{PinnedPolicy, Pins},
+        possible_cpus,
         program::Program,
         state::State,
     },
@@ -65,7 +66,7 @@ impl Datapath {
                 manifest: before,
                 programs,
             }) => Some(Previous {
-                policy: CompiledPolicy::with_units(&before.policy, &before.units)?,
+                policy: CompiledPolicy::with_units(&before.policy, &before.units, possible_cpus())?,
                 state: (before.state != manifest.state)
                     .then(|| State::open(&pins, &before))
                     .transpose()?,
@@ -78,7 +79,7 @@ impl Datapath {
             None => None,
         };
         let mut datapath = Self {
-            policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units)?,
+            policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?,
             manifest,
             state,
             attachments,

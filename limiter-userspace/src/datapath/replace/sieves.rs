@@ -13,8 +13,7 @@ use crate::{
     datapath::{
         Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now, state::State,
     },
-    native::SieveSizes,
-    policy::{CompiledPolicy, Policy, Sieve},
+    policy::{CompiledPolicy, Policy, Sieve, SieveSizes},
     state::SavedSieve,
 };
 

@@ -8,7 +8,7 @@ use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
 use super::ban_filter::BanFilter;
 use crate::{
     datapath::{DatapathError, batch, hash, maps::error, pod::InMap},
-    reputation::worth,
+    policy::bans::worth,
 };
 
 pub(in crate::datapath) const BANS: &str = "BANS";

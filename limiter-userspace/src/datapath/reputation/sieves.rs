@@ -15,7 +15,8 @@ use crate::{
         maps::{error, set_sum, sum},
         pod::InMap,
     },
-    native::{SieveMemory, SieveSizes},
+    native::SieveMemory,
+    policy::SieveSizes,
 };
 
 pub(in crate::datapath) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";

@@ -9,8 +9,8 @@ use super::{
     spans::{Span, Spans},
 };
 use crate::{
-    config::prefix::Written,
     lists::{Format, report::BadLine},
+    prefix::Written,
     text,
 };
 

@@ -10,7 +10,7 @@ use limiter_common::{
     },
 };
 
-use crate::native::{SieveMemory, SieveSizes};
+use crate::{native::SieveMemory, policy::SieveSizes};
 
 /// The sieves of a policy, with their pressures and what is counted of them.
 #[derive(Debug)]

@@ -1,17 +1,13 @@
 //! The memory of sieves as userspace has it: its own, or the kernel's mapped.
 
 mod look;
-mod sizes;
 mod snapshot;
 
 use std::sync::atomic::Ordering::SeqCst;
 
 use limiter_common::sieve::{Entry, Memory, Shard, Word};
 
-pub use self::{
-    sizes::SieveSizes,
-    snapshot::{ShardLists, SieveSnapshot},
-};
+pub use self::snapshot::{ShardLists, SieveSnapshot};
 
 /// The arrays that all sieves share.
 #[derive(Clone, Copy, Debug)]

@@ -80,14 +80,15 @@ pub struct CompiledPolicy {
 }
 
 impl CompiledPolicy {
-    /// Compiles a policy whose buckets are its own; the slot of a limit is its place in it.
-    pub fn new(policy: &Policy) -> Result<Self, CompileError> {
-        Self::with_units(policy, &Units::default())
+    /// Compiles a policy whose buckets are its own; the slot of a limit is its place in it. `cpus`:
+    /// how many CPUs its datapath may run on, which sieves are divided by.
+    pub fn new(policy: &Policy, cpus: u32) -> Result<Self, CompileError> {
+        Self::with_units(policy, &Units::default(), cpus)
     }
 
     /// Compiles a policy that goes on with the buckets of others, which count in the units that
     /// are `known`.
-    pub fn with_units(policy: &Policy, known: &Units) -> Result<Self, CompileError> {
+    pub fn with_units(policy: &Policy, known: &Units, cpus: u32) -> Result<Self, CompileError> {
         if policy.limits.len() > MAX_LIMITS as usize {
             return Err(CompileError::TooManyLimits(policy.limits.len()));
         }
@@ -140,7 +141,7 @@ impl CompiledPolicy {
             }
             starts[dimension as usize] = indexed.add(&of_dimension);
         }
-        let (sieves, sieve_uses) = sieves::compile(policy);
+        let (sieves, sieve_uses) = sieves::compile(policy, cpus);
         let (units, numbers) = known.intern(&rates.units)?;
         for budget in &mut budgets {
             // A limit that has no default has no unit either.

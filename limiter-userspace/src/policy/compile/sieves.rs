@@ -1,19 +1,15 @@
 //! The sieves, where in their memory they are, and who uses them.
 
-use aya::util::nr_cpus;
 use limiter_common::sieve::{
     Geometry, Region, Sieve, SieveUse, pressure_of_limit, pressure_of_sieve,
 };
 
 use super::index;
-use crate::{
-    native::SieveSizes,
-    policy::{self, Policy},
-};
+use crate::policy::{self, Policy, SieveSizes};
 
 /// The sieves of a policy, by their places in it, and their uses. Those that are off take no
-/// memory, and nobody uses them.
-pub(super) fn compile(policy: &Policy) -> (Vec<Sieve>, Vec<SieveUse>) {
+/// memory, and nobody uses them. `cpus`: how many CPUs may use them at once.
+pub(super) fn compile(policy: &Policy, cpus: u32) -> (Vec<Sieve>, Vec<SieveUse>) {
     let mut sieves = Vec::new();
     for sieve in &policy.sieves {
         let SieveSizes {
@@ -26,20 +22,18 @@ pub(super) fn compile(policy: &Policy) -> (Vec<Sieve>, Vec<SieveUse>) {
             heads,
             shards,
         };
-        sieves.push(entry(sieve, region));
+        sieves.push(entry(sieve, region, cpus));
     }
     (sieves, uses(policy))
 }
 
-fn entry(sieve: &policy::Sieve, region: Region) -> Sieve {
+fn entry(sieve: &policy::Sieve, region: Region, cpus: u32) -> Sieve {
     let leading = |bits: u8| {
         u64::MAX
             .checked_shl(64 - u32::from(bits.min(64)))
             .unwrap_or(0)
     };
     let geometry = if sieve.is_on() {
-        // A kernel that does not tell has one at least.
-        let cpus = nr_cpus().map_or(1, index);
         Geometry::new(sieve.buckets.into(), sieve.size.into(), cpus)
     } else {
         Geometry::OFF
@@ -88,6 +82,8 @@ mod tests {
     use super::*;
     use crate::policy::{Limit, Percentage, PermaBlock, PressureOf};
 
+    const CPUS: u32 = 4;
+
     fn sieve(name: &str, buckets: u8, size: u8) -> policy::Sieve {
         policy::Sieve {
             name: name.to_owned(),
@@ -112,10 +108,13 @@ mod tests {
             sieve("off", 1, 0),
             sieve("large", 10, 15),
         ];
-        let (compiled, _) = compile(&Policy {
-            sieves: sieves.into(),
-            ..Policy::from(Vec::new())
-        });
+        let (compiled, _) = compile(
+            &Policy {
+                sieves: sieves.into(),
+                ..Policy::from(Vec::new())
+            },
+            CPUS,
+        );
         let [small, off, large] = &compiled[..] else {
             panic!("{compiled:?}");
         };
@@ -139,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_sieve_is_as_it_is_configured() {
-        let compiled = entry(&sieve("main", 3, 5), Region::default());
+        let compiled = entry(&sieve("main", 3, 5), Region::default(), CPUS);
         assert_eq!((compiled.max_age_ns, compiled.perma_max_age_ns), (5, 7));
         assert_eq!((compiled.perma_limit, compiled.perma_threshold), (6, 1));
         for (ipv6_prefix, high, low) in [
@@ -153,7 +152,7 @@ mod tests {
                 ipv6_prefix,
                 ..sieve("main", 3, 5)
             };
-            let compiled = entry(&sieve, Region::default());
+            let compiled = entry(&sieve, Region::default(), CPUS);
             assert_eq!(
                 (compiled.ipv6_mask_high, compiled.ipv6_mask_low),
                 (high, low),
@@ -177,10 +176,13 @@ mod tests {
             limit(23, "b"),
         ];
         let sieves = ["a", "b", "everywhere"].map(|name| sieve(name, 3, 5));
-        let (_, uses) = compile(&Policy {
-            sieves: sieves.into(),
-            ..Policy::from(limits)
-        });
+        let (_, uses) = compile(
+            &Policy {
+                sieves: sieves.into(),
+                ..Policy::from(limits)
+            },
+            CPUS,
+        );
         let uses: Vec<_> = uses
             .iter()
             .map(|used| (used.limit, used.sieve, used.pressure))

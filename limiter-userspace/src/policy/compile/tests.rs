@@ -13,6 +13,9 @@ use crate::policy::{Limit, List, Match, Override, OverrideId, PortRange};
 
 mod listed;
 
+/// No sieve is compiled here.
+const CPUS: u32 = 1;
+
 fn rate(burst: u64) -> Rate {
     Rate {
         burst,
@@ -82,7 +85,7 @@ proptest! {
         let limits: Vec<Vec<IpNet>> =
             limits.into_iter().map(|set| set.into_iter().collect()).collect();
         let policy = policy(&limits);
-        let tables = CompiledPolicy::new(&policy).unwrap();
+        let tables = CompiledPolicy::new(&policy, CPUS).unwrap();
         let edges = limits.iter().flatten().chain(&probes)
             .flat_map(|prefix| [prefix.network(), prefix.broadcast()]);
         for source in edges {
@@ -136,7 +139,7 @@ proptest! {
             matching: matching.clone(),
             ..Limit::of_built_in(&BUILT_IN[0], Some(rate(1)))
         });
-        let tables = CompiledPolicy::new(&Policy::from(limits.collect::<Vec<_>>())).unwrap();
+        let tables = CompiledPolicy::new(&Policy::from(limits.collect::<Vec<_>>()), CPUS).unwrap();
         let all = u64::MAX >> (64 - matches.len());
         let set = |holds: &dyn Fn(&Match) -> bool| {
             let holding = (0..).zip(&matches).filter(|(_, one)| holds(one));
@@ -192,7 +195,7 @@ fn large_sets_fit_into_memory() {
         prefixes(&v6(0x2a1 << 116, 80)),
         prefixes(&v6(0x2001_0db8_0001_0002 << 64, 0)),
     ] {
-        let tables = CompiledPolicy::new(&policy(&[prefixes])).unwrap();
+        let tables = CompiledPolicy::new(&policy(&[prefixes]), CPUS).unwrap();
         assert_eq!(tables.classes.len(), 100_002);
         let bytes = tables.bytes();
         assert!(bytes <= MOST, "{bytes} bytes");
@@ -208,7 +211,7 @@ fn equal_overrides_share_a_class() {
     for other in &mut policy.limits[0].overrides {
         other.rate = rate(7);
     }
-    let tables = CompiledPolicy::new(&policy).unwrap();
+    let tables = CompiledPolicy::new(&policy, CPUS).unwrap();
     // Two of them are those of addresses without an override.
     assert_eq!(tables.classes.len(), 3);
     // The default's, and one for both.

@@ -2,6 +2,7 @@
 
 mod percentage;
 mod show;
+mod sizes;
 
 use limiter_common::{
     limit::LimitId,
@@ -9,7 +10,10 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use self::percentage::{InvalidPercentage, Percentage};
+pub use self::{
+    percentage::{InvalidPercentage, Percentage},
+    sizes::SieveSizes,
+};
 use super::{Limit, Mode, Policy};
 
 /// A sieve: lists of addresses by how busy they are.

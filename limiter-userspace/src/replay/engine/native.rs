@@ -13,9 +13,9 @@ use super::{Engine, EngineError};
 use crate::{
     native::{
         FixedClock, FoundBucket, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
-        SieveMemory, SieveSizes,
+        SieveMemory,
     },
-    policy::CompiledPolicy,
+    policy::{CompiledPolicy, SieveSizes},
     replay::CapturedFrame,
 };
 

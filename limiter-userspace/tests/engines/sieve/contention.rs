@@ -10,9 +10,8 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{Buckets, Offenders},
-    datapath::{Clocking, Instance, LogLevel, Settings},
-    native::SieveSizes,
-    policy::{CompiledPolicy, PermaBlock, Sieve},
+    datapath::{Clocking, Instance, LogLevel, Settings, possible_cpus},
+    policy::{CompiledPolicy, PermaBlock, Sieve, SieveSizes},
 };
 
 use super::{from, policy, sieve, total};
@@ -33,7 +32,8 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
             },
             ..sieve("main", 3, 5)
         };
-        let mut tables = CompiledPolicy::new(&policy([total(20, "main")], [aging]))?;
+        let mut tables =
+            CompiledPolicy::new(&policy([total(20, "main")], [aging]), possible_cpus())?;
         tables.sieves[0].geometry = Geometry {
             shard_bits,
             ..tables.sieves[0].geometry

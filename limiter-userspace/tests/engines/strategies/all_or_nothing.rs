@@ -12,6 +12,7 @@ use limiter_common::{
     strategy::Strategy,
 };
 use limiter_userspace::{
+    datapath::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
     policy::{CompiledPolicy, Limit},
 };
@@ -120,7 +121,7 @@ proptest! {
             1..150,
         ),
     ) {
-        let tables = CompiledPolicy::new(&policy(limits(&numbers))).expect("it compiles");
+        let tables = CompiledPolicy::new(&policy(limits(&numbers)), possible_cpus()).expect("it compiles");
         let ticks = tables.rates.iter().map(|budget| budget.window.layout.ns(1));
         prop_assert!(ticks.into_iter().all(|tick| tick == 1));
         let exact = |(strategy, count): &(Strategy, u64)| Exact::new(*strategy, *count, 100 * SECOND);

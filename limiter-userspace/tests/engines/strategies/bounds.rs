@@ -8,6 +8,7 @@ use limiter_common::{
     table::{HashKey, WhenFull},
 };
 use limiter_userspace::{
+    datapath::possible_cpus,
     native::{BytesFrame, MemoryBuckets, MemoryTable, decide_once},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
@@ -43,7 +44,8 @@ impl Native {
         let limit = Limit::of_built_in(built_in.expect("one of each cost"), Some(rate));
         let policy = Policy::from(vec![Limit { strategy, ..limit }]);
         Self {
-            tables: CompiledPolicy::new(&policy).expect("the test's policy compiles"),
+            tables: CompiledPolicy::new(&policy, possible_cpus())
+                .expect("the test's policy compiles"),
             cost,
         }
     }

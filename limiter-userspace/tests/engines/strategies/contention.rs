@@ -6,7 +6,7 @@ use anyhow::Result;
 use limiter_common::{reason::Reason, strategy::Strategy};
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps},
+    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
     policy::{CompiledPolicy, Policy},
 };
 use testbed::monotonic_ns;
@@ -67,7 +67,7 @@ fn exactly_as_many_pass_as_the_limit_says() -> Result<()> {
         for (strategy, count) in COUNTS {
             let policy = Policy::from(vec![limit(strategy, count, SECONDS)]);
             let settings = settings(store)?;
-            let tables = CompiledPolicy::new(&policy)?;
+            let tables = CompiledPolicy::new(&policy, possible_cpus())?;
             let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
             let maps = instance.take_maps(settings)?;
             let mut passed = 0;
@@ -110,7 +110,7 @@ fn no_period_admits_too_many() -> Result<()> {
             let mut limit = limit(strategy, count, 1);
             limit.default.as_mut().expect("it has one").period_ns = PERIOD;
             let settings = settings(store)?;
-            let tables = CompiledPolicy::new(&Policy::from(vec![limit]))?;
+            let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
             let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
             let maps = instance.take_maps(settings)?;
             let start = monotonic_ns();

@@ -22,7 +22,7 @@ use limiter_common::{
 };
 use limiter_userspace::{
     config::{Buckets, Offenders, Store},
-    datapath::{BucketMaps, SharedMaps, Trial},
+    datapath::{BucketMaps, SharedMaps, Trial, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
 use testbed::Frame;
@@ -88,7 +88,7 @@ impl Kernel {
             capacity,
             ..Buckets::default()
         };
-        let tables = CompiledPolicy::new(&Policy::from(vec![limit]))?;
+        let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
         let trial = Trial::with_same_secret(&tables, buckets, Offenders::OFF)?;
         Ok(Self { tables, trial })
     }

@@ -2,7 +2,10 @@
 
 use anyhow::Result;
 use limiter_common::strategy::Strategy;
-use limiter_userspace::policy::{CompiledPolicy, Policy};
+use limiter_userspace::{
+    datapath::possible_cpus,
+    policy::{CompiledPolicy, Policy},
+};
 
 use super::{Kernel, SECOND, STORES, key, limit};
 use crate::engine::START;
@@ -135,7 +138,7 @@ fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
     each(|kernel, strategy, what| {
         kernel.spend(1, 10, 0)?;
         let policy = Policy::from(vec![limit(strategy, 12, 1_500)]);
-        kernel.tables = CompiledPolicy::with_units(&policy, &kernel.tables.units)?;
+        kernel.tables = CompiledPolicy::with_units(&policy, &kernel.tables.units, possible_cpus())?;
         kernel.trial.replace(&kernel.tables)?;
         assert_eq!(kernel.remaining(1, SECOND)?, 2, "{what}");
         kernel.give_back(1, Some(3), SECOND)?;

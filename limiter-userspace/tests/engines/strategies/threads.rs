@@ -11,6 +11,7 @@ use limiter_common::{
     table::{HashKey, WhenFull},
 };
 use limiter_userspace::{
+    datapath::possible_cpus,
     native::{BytesFrame, MemoryTable, decide_once},
     policy::CompiledPolicy,
 };
@@ -53,7 +54,8 @@ struct Total {
 }
 
 fn run(strategy: Strategy, count: u64) -> Total {
-    let tables = CompiledPolicy::new(&policy([limit(strategy, count, 100)])).expect("it compiles");
+    let tables = CompiledPolicy::new(&policy([limit(strategy, count, 100)]), possible_cpus())
+        .expect("it compiles");
     // Enough lines for the stamps of a log.
     let table = MemoryTable::new(1 << 14, KEY, tables.units.clone(), WhenFull::DenyNew);
     let frame = frame(1).expect("a frame");

@@ -9,8 +9,8 @@ use limiter_common::{
     table::HashKey,
 };
 
-use super::{SieveSizes, SieveSnapshot};
-use crate::native::MemorySieves;
+use super::SieveSnapshot;
+use crate::{native::MemorySieves, policy::SieveSizes};
 
 const HASH_KEY: HashKey = HashKey {
     first: 0x0123_4567_89ab_cdef,

@@ -9,7 +9,10 @@ use std::{
 use limiter_common::sieve::{CONTENDED, Geometry, Lists, Place, Sieve};
 
 use super::{HASH_KEY, InMemory, address, sieve};
-use crate::native::{MemorySieves, SieveMemory, SieveSizes};
+use crate::{
+    native::{MemorySieves, SieveMemory},
+    policy::SieveSizes,
+};
 
 const THREADS: u32 = 4;
 const ARRIVALS: u32 = 100_000;

@@ -97,7 +97,7 @@ proptest! {
         policy.limits[1].overrides.clear();
         policy.subscribers = [(7, subscribers.into_iter().collect())].into();
         listing.apply(&mut policy);
-        let tables = CompiledPolicy::new(&policy).unwrap();
+        let tables = CompiledPolicy::new(&policy, CPUS).unwrap();
 
         let prefixes = listing.lists.iter().chain(&overrides).chain(policy.subscribers.values());
         let edges = prefixes.flatten().flat_map(|prefix| {
@@ -152,7 +152,7 @@ fn a_list_makes_one_class() {
         .collect();
     let mut policy = policy(&[vec![], vec![]]);
     policy.lists = vec![List::new("feed".to_owned(), &prefixes)];
-    let classes = |policy: &Policy| CompiledPolicy::new(policy).unwrap().classes.len();
+    let classes = |policy: &Policy| CompiledPolicy::new(policy, CPUS).unwrap().classes.len();
     // Those of each family that nothing is said of.
     assert_eq!(classes(&policy), 2, "nothing uses it");
     policy.limits[1].block = vec!["feed".to_owned()];

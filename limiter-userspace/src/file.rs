@@ -40,7 +40,7 @@ pub enum Unreadable {
 }
 
 /// The text of a configuration file.
-pub(super) fn read(path: &Path) -> Result<String, Unreadable> {
+pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
     text(read_at_most(path, MAX_MIB)?.bytes)
 }
 
@@ -114,7 +114,7 @@ fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
 }
 
 /// Whether a text may be that of a configuration.
-pub(super) fn check(text: &str) -> Result<(), Unreadable> {
+pub(crate) fn check(text: &str) -> Result<(), Unreadable> {
     if text.len() as u64 > MAX_MIB * MIB {
         return Err(Unreadable::TooLarge(MAX_MIB));
     }
