@@ -22,7 +22,6 @@ use ipnet::IpNet;
 use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::units::{KeptUnit, NoSuchUnit};
 pub use self::{
     automatic_ban::{AutomaticBan, BanMode, Escalation},
     compile::{CompileError, CompiledPolicy},
@@ -34,7 +33,7 @@ pub use self::{
     names::{Names, TooManyNames},
     parts::{configured_name, part_name},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
-    units::{TooManyUnits, Units},
+    units::{NoSuchUnit, TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},
 };
 
