@@ -6,11 +6,10 @@ use std::hint::black_box;
 use bench_common::{Layout, Source};
 use criterion::{Criterion, Throughput};
 use limiter_common::{charge::Workspace, decide::decide, packet};
+use limiter_policy::{config, policy::CompiledPolicy};
 use limiter_userspace::{
-    config,
     datapath::possible_cpus,
     native::{BytesFrame, FixedClock, MemoryBuckets},
-    policy::CompiledPolicy,
 };
 use testbed::Frame;
 

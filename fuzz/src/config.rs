@@ -1,6 +1,6 @@
 //! Any text as a configuration: it is refused with errors that have a place, or it is right.
 
-use limiter_userspace::{
+use limiter_policy::{
     config::{self, Diagnostics, Position},
     policy::CompiledPolicy,
 };

@@ -96,7 +96,8 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
 }
 
 /// Whether a path names one of this process's open files.
-pub(crate) fn is_descriptor(path: &Path) -> bool {
+#[must_use]
+pub fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || path.starts_with("/dev/fd")
         || path.starts_with("/proc/self/fd")

@@ -7,14 +7,16 @@ use limiter_common::address::Family;
 
 /// An address, and the length that stands after it.
 #[derive(Clone, Copy)]
-pub(crate) struct Written {
-    pub(crate) address: IpAddr,
-    pub(crate) length: Option<u8>,
+pub struct Written {
+    /// The address.
+    pub address: IpAddr,
+    /// The length, if there is one.
+    pub length: Option<u8>,
 }
 
 /// Why a text is neither an address nor a prefix.
 #[derive(Debug)]
-pub(crate) enum Invalid {
+pub enum Invalid {
     /// It looks like neither.
     Malformed,
     /// What is wrong with it and what would be right.
@@ -23,7 +25,8 @@ pub(crate) enum Invalid {
 
 impl Invalid {
     /// What is wrong and what would be right; `expected` is what belongs there.
-    pub(crate) fn why(self, expected: &str) -> String {
+    #[must_use]
+    pub fn why(self, expected: &str) -> String {
         match self {
             Self::Malformed => format!("expected {expected}"),
             Self::Because(why) => why,
@@ -33,7 +36,7 @@ impl Invalid {
 
 impl Written {
     /// What `text` spells.
-    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
@@ -66,7 +69,8 @@ impl Written {
     }
 
     /// The family of the address.
-    pub(crate) const fn family(self) -> Family {
+    #[must_use]
+    pub const fn family(self) -> Family {
         match self.address {
             IpAddr::V4(_) => Family::V4,
             IpAddr::V6(_) => Family::V6,
@@ -74,18 +78,20 @@ impl Written {
     }
 
     /// How many bits the address has.
-    pub(crate) const fn bits(self) -> u8 {
+    #[must_use]
+    pub const fn bits(self) -> u8 {
         bits(self.address)
     }
 
     /// The prefix of this length that the address is in; `None`: it has fewer bits.
-    pub(crate) fn around(self, length: u8) -> Option<IpNet> {
+    #[must_use]
+    pub fn around(self, length: u8) -> Option<IpNet> {
         Some(IpNet::new(self.address, length).ok()?.trunc())
     }
 
     /// The prefix itself, which must have no host bits set; an address alone is the prefix of
     /// its full length.
-    pub(crate) fn prefix(self) -> Result<IpNet, Invalid> {
+    pub fn prefix(self) -> Result<IpNet, Invalid> {
         let length = self.length.unwrap_or(self.bits());
         let prefix = self.around(length).ok_or(Invalid::Malformed)?;
         if prefix.addr() == self.address {

@@ -4,7 +4,8 @@ use ipnet::IpNet;
 use limiter_common::address::Family;
 
 /// A family's name: `IPv4`.
-pub(crate) const fn family(family: Family) -> &'static str {
+#[must_use]
+pub const fn family(family: Family) -> &'static str {
     match family {
         Family::V4 => "IPv4",
         Family::V6 => "IPv6",
@@ -12,7 +13,8 @@ pub(crate) const fn family(family: Family) -> &'static str {
 }
 
 /// A prefix, one that is a single address without its length: `192.0.2.1`, `192.0.2.0/24`.
-pub(crate) fn short(prefix: IpNet) -> String {
+#[must_use]
+pub fn short(prefix: IpNet) -> String {
     if prefix.prefix_len() == prefix.max_prefix_len() {
         prefix.addr().to_string()
     } else {
@@ -21,7 +23,8 @@ pub(crate) fn short(prefix: IpNet) -> String {
 }
 
 /// A count with its thousands apart: `1 048 576`.
-pub(crate) fn count(number: u64) -> String {
+#[must_use]
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (position, digit) in digits.chars().enumerate() {
@@ -35,7 +38,8 @@ pub(crate) fn count(number: u64) -> String {
 
 /// A duration in nanoseconds to the nanosecond, as configuration files have it, in its largest
 /// unit that gives a whole number: `90m`.
-pub(crate) fn period(ns: u64) -> String {
+#[must_use]
+pub fn period(ns: u64) -> String {
     const UNITS: [(u64, &str); 5] = [
         (3_600_000_000_000, "h"),
         (60_000_000_000, "m"),
@@ -51,7 +55,8 @@ pub(crate) fn period(ns: u64) -> String {
 }
 
 /// A text of whatever origin on one line: with its control characters escaped.
-pub(crate) fn one_line(text: &str) -> String {
+#[must_use]
+pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_control() {

@@ -10,10 +10,12 @@ use limiter_common::{
     sieve::{Pressure, pressure_of_sieve},
     strategy::Strategy,
 };
-use limiter_userspace::{
+use limiter_policy::{
     config::{self, Buckets, Store},
-    datapath::{BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus},
     policy::{CompiledPolicy, SieveSizes},
+};
+use limiter_userspace::datapath::{
+    BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus,
 };
 
 use super::{Override, ROOM, Terms, kept::Kept, windows};

@@ -22,10 +22,8 @@ use limiter_common::{
         moving_window::{Log, STAMPS},
     },
 };
-use limiter_userspace::{
-    native::{BytesFrame, MemoryBuckets, decide_once},
-    policy::CompiledPolicy,
-};
+use limiter_policy::policy::CompiledPolicy;
+use limiter_userspace::native::{BytesFrame, MemoryBuckets, decide_once};
 
 use self::{
     account::Account,

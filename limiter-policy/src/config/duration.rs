@@ -17,22 +17,27 @@ const MAX_NS: u128 = i64::MAX as u128;
 
 /// Why a text is not a duration that a limit can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidDuration {
+pub enum InvalidDuration {
+    /// It is none at all.
     #[error("a duration such as '1s', '1h30m' or '250ms' is needed")]
     Malformed,
+    /// It is a number alone.
     #[error("its unit is missing: ns, us, ms, s, m or h, such as '{0}s'")]
     MissingUnit(String),
+    /// Its unit is none.
     #[error("unknown unit '{0}', must be one of ns, us, ms, s, m, h")]
     UnknownUnit(String),
+    /// It is zero, or negative.
     #[error("must be > 0")]
     NotPositive,
+    /// It is longer than Go can count.
     #[error("must be at most 2562047h47m16.854775807s")]
     TooLong,
 }
 
 /// A duration's nanoseconds, at least 1: Go's `time.ParseDuration`, but for what is not
 /// positive. Digits below a nanosecond are cut off.
-pub(crate) fn parse(text: &str) -> Result<u64, InvalidDuration> {
+pub fn parse(text: &str) -> Result<u64, InvalidDuration> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),

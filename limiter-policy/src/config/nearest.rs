@@ -2,7 +2,8 @@
 
 /// The message for a name that is none of `known`: with the nearest of them when one is near,
 /// with all of them otherwise.
-pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+#[must_use]
+pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("unknown {what} '{name}', did you mean '{near}'?"),
         None => format!(

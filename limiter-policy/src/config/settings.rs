@@ -5,7 +5,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::ValueEnum;
 use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +15,7 @@ use super::{
 };
 
 /// How the program is attached to an interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttachMode {
     /// In the driver where it can, in the kernel's network stack where it cannot.

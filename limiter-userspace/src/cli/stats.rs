@@ -103,8 +103,10 @@ fn add_sieve(numbers: &mut BTreeMap<String, u64>, sieve: &SieveBrief) {
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::policy::FlatMetrics;
+
     use super::*;
-    use crate::{control::testing, policy::FlatMetrics};
+    use crate::control::testing;
 
     #[test]
     fn names_are_those_of_traffic_server_and_our_own() {

@@ -10,6 +10,11 @@ use clap::ValueEnum;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use limiter_common::counters::{LimitTraffic, Traffic};
+use limiter_policy::{
+    config::{Bans, Buckets, Offenders},
+    lists::{Findings, ListStatus},
+    policy::{FlatMetrics, Policy},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -17,12 +22,7 @@ use super::{
     settings::SettingDiff,
     sieves::{SieveBrief, SieveExplanation, SieveStatus},
 };
-use crate::{
-    config::{Bans, Buckets, Offenders},
-    daemon::History,
-    lists::{Findings, ListStatus},
-    policy::{FlatMetrics, Policy},
-};
+use crate::daemon::History;
 
 /// The version of the protocol; a daemon answers no other.
 pub const VERSION: u32 = 1;

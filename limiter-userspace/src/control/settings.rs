@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 
+use limiter_policy::config::{AttachMode, Config};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{AttachMode, Config},
     control::protocol::{InterfaceStatus, Status},
     datapath::AttachedMode,
 };
@@ -149,11 +149,10 @@ fn listening(address: Option<SocketAddr>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::config::{self, Store};
+
     use super::*;
-    use crate::{
-        config::{self, Store},
-        control::testing::status,
-    };
+    use crate::control::testing::status;
 
     /// What a change makes different between a daemon with the defaults on eth0 and a
     /// configuration that says as much.

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use limiter_policy::config::{Bans, Buckets, Metrics, Offenders};
+
 use super::protocol::{
     BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, PolicyStatus, Status,
 };
-use crate::{
-    config::{Bans, Buckets, Metrics, Offenders},
-    daemon::History,
-};
+use crate::daemon::History;
 
 /// Of a daemon with the defaults, on eth0.
 pub(crate) fn status() -> Status {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 
 use limiter_common::{counters::LimitTraffic, reason::Reason, strategy::Strategy};
+use limiter_policy::{lists::Extents, policy::Limit};
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -17,8 +18,6 @@ use crate::{
         LimitStatus, PolicyStatus, Request, Status,
     },
     datapath::{Attachment, Datapath, DatapathError, Holding, Present, wall_clock_now},
-    lists::Extents,
-    policy::Limit,
     reputation::pressure::Measured,
 };
 

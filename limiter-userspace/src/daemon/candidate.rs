@@ -8,18 +8,18 @@ use std::{
 
 use jiff::Timestamp;
 use limiter_common::{limit::Cost, strategy::Strategy};
+use limiter_policy::{
+    config::{self, Config, Diagnostics},
+    lists::{Feeds, ListRecord},
+    policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
+};
 use thiserror::Error;
 
 use super::Options;
-use crate::{
-    config::{self, Config, Diagnostics},
-    datapath::{
-        Manifest,
-        interface::{self, Interface, InterfaceError, Looked},
-        possible_cpus, wall_clock_now,
-    },
-    lists::{Feeds, ListRecord},
-    policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
+use crate::datapath::{
+    Manifest,
+    interface::{self, Interface, InterfaceError, Looked},
+    possible_cpus, wall_clock_now,
 };
 
 /// A configuration that holds no error.

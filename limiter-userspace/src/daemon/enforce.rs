@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use limiter_policy::{
+    lists::ListRecord,
+    policy::{CompiledPolicy, List, diff},
+};
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
@@ -12,8 +16,6 @@ use crate::{
         wall_clock_now,
     },
     guard,
-    lists::ListRecord,
-    policy::{CompiledPolicy, List, diff},
 };
 
 /// Puts a configuration in force, with buckets that owe what was resumed. If it is to be

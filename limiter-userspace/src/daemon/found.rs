@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use limiter_policy::lists::Feeds;
 use tracing::{info, warn};
 
 use super::{candidate::Known, feeds::stand_ins, startup::StartupError};
-use crate::{
-    datapath::{Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins},
-    lists::Feeds,
+use crate::datapath::{
+    Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins,
 };
 
 /// What there is to go on with.

@@ -8,16 +8,18 @@ use limiter_common::{
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
 };
+use limiter_policy::{
+    config::Offenders,
+    policy::{Policy, owner_id},
+};
 use thiserror::Error;
 
 use super::named::{UnknownLimit, limit_named};
 use crate::{
-    config::Offenders,
     control::protocol::{
         ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
     },
     datapath::{Datapath, DatapathError, monotonic_now},
-    policy::{Policy, owner_id},
 };
 
 /// Offenders cannot be told.

@@ -3,6 +3,7 @@
 
 use std::{convert::Infallible, mem, path::PathBuf, sync::Arc};
 
+use limiter_policy::{config::Config, policy::CompileError};
 use thiserror::Error;
 use tokio::{
     signal::unix::Signal,
@@ -20,13 +21,11 @@ use super::{
     watch::files::FileWatch,
 };
 use crate::{
-    config::Config,
     control::{
         protocol::Reloaded,
         settings::{self, SettingDiff},
     },
     datapath::{DatapathError, interface::InterfaceError},
-    policy::CompileError,
 };
 
 /// The policy in force stays as it is.

@@ -4,6 +4,7 @@
 
 use std::{io, mem, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use limiter_policy::{config::AttachMode, file, lists::Feeds, policy::CompileError};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tracing::info;
@@ -21,7 +22,6 @@ use super::{
     watch::files::FileWatch,
 };
 use crate::{
-    config::AttachMode,
     control::server::{Place, Server, ServerError},
     datapath::{
         Attachment, DatapathError, LogLevel, Settings,
@@ -29,10 +29,7 @@ use crate::{
         pins::PinsError,
         preflight::{self, PreflightError},
     },
-    file,
-    lists::Feeds,
     metrics::{Listener, Metrics},
-    policy::CompileError,
 };
 
 /// What the daemon is started with.

@@ -3,6 +3,7 @@
 use std::io;
 
 use jiff::Timestamp;
+use limiter_policy::config::AttachMode;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     pins::{Facts, NetworkNamespace, PinnedInterface, PinsError},
     program::Program,
 };
-use crate::config::AttachMode;
 
 /// The mode in which a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

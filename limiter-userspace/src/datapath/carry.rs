@@ -1,8 +1,10 @@
 //! Buckets whose maps are to be of another size, kind or number: what they owe is carried over to
 //! the new ones, and what was spent meanwhile is added when these are in use.
 
+use limiter_policy::policy::Units;
+
 use super::{Datapath, DatapathError, Restored, monotonic_now, state::State};
-use crate::{policy::Units, state::SetDebts};
+use crate::state::SetDebts;
 
 /// What was carried over before the new buckets were in use.
 pub(super) struct Carried {

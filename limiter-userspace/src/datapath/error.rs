@@ -4,10 +4,10 @@ use std::{io, path::PathBuf};
 
 use aya::{EbpfError, maps::MapError, pin::PinError, programs::ProgramError};
 use limiter_common::counters::MAX_INTERFACES;
+use limiter_policy::policy::CompileError;
 use thiserror::Error;
 
 use super::{log::LogError, pins::PinsError};
-use crate::policy::CompileError;
 
 /// The datapath could not be started or read; nothing is left attached.
 #[derive(Debug, Error)]

@@ -11,6 +11,10 @@ use aya::{
     programs::{TestRun, TestRunOptions, Xdp},
 };
 use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
+use limiter_policy::{
+    config::{Buckets, Offenders, Store},
+    policy::CompiledPolicy,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -22,10 +26,6 @@ use super::{
     preflight,
     program::Program,
     reputation::ReputationMaps,
-};
-use crate::{
-    config::{Buckets, Offenders, Store},
-    policy::CompiledPolicy,
 };
 
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";

@@ -11,6 +11,7 @@ use limiter_common::{
     limit::LimitId,
     reason::{REASON_COUNT, Reason},
 };
+use limiter_policy::policy::Units;
 
 use super::{
     BucketMaps, DatapathError, OffenderMaps, Settings,
@@ -21,7 +22,6 @@ use super::{
     offenders::{OFFENDERS, RECORDING},
     pod::InMap,
 };
-use crate::policy::Units;
 
 pub(super) const UNITS: &str = "UNITS";
 pub(super) const STORE_COUNTS: &str = "STORE_COUNTS";

@@ -52,6 +52,11 @@ use limiter_common::{
     strategy::{Budget, Level, Strategy, moving_window::Log},
     table::HashKey,
 };
+use limiter_policy::{
+    config::{Bans, Buckets, Config, Offenders, Scope},
+    lists::ListRecord,
+    policy::{CompiledPolicy, SieveSizes, serial},
+};
 use serde::{Deserialize, Serialize};
 
 use self::state::State;
@@ -72,12 +77,7 @@ pub use self::{
     sieves::LoadedSieve,
     trial::Trial,
 };
-use crate::{
-    config::{Bans, Buckets, Config, Offenders, Scope},
-    lists::ListRecord,
-    policy::{CompiledPolicy, SieveSizes, serial},
-    state::{Debts, SetDebts, StoredDebts},
-};
+use crate::state::{Debts, SetDebts, StoredDebts};
 
 /// What an instance is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

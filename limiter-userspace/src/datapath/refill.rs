@@ -9,9 +9,9 @@ use limiter_common::{
     policy::{classify, parameters},
     strategy::Level,
 };
+use limiter_policy::policy::SubscriberNumber;
 
 use super::{Datapath, DatapathError, Holding, monotonic_now};
-use crate::policy::SubscriberNumber;
 
 /// What a bucket held before and after it was given something back.
 #[derive(Clone, Copy, Debug)]

@@ -7,13 +7,10 @@ use limiter_common::{
     policy::{Class, classify},
     sieve::{Listed, Pressure, Sieve, SieveTraffic},
 };
+use limiter_policy::policy::{self, SieveUse};
 
 use super::{Datapath, DatapathError, ReputationMaps, SieveMaps, monotonic_now};
-use crate::{
-    native::SieveMemory,
-    policy::{self, SieveUse},
-    state::SavedSieve,
-};
+use crate::{native::SieveMemory, state::SavedSieve};
 
 /// One of them.
 #[derive(Clone, Copy)]

@@ -9,16 +9,15 @@ use limiter_common::{
     sieve::{SieveTraffic, pressure_of_limit},
     unit::Unit,
 };
-
+use limiter_policy::{
+    config::{Buckets, Scope},
+    policy::Units,
+};
 use tracing::warn;
 
 use super::{
     DatapathError, Manifest, Recorded, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _, pins::Pins,
-};
-use crate::{
-    config::{Buckets, Scope},
-    policy::Units,
 };
 
 /// The one set of all interfaces, where they share it.

@@ -2,14 +2,14 @@
 //! the caller sets.
 
 use limiter_common::decide::Verdict;
+use limiter_policy::{
+    config::{Buckets, Offenders},
+    policy::{CompiledPolicy, SieveSizes},
+};
 
 use super::{
     Clocking, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
     named::NamedMaps as _, shared::SharedDirectory,
-};
-use crate::{
-    config::{Buckets, Offenders},
-    policy::{CompiledPolicy, SieveSizes},
 };
 
 /// An instance that tells its verdict on each frame.

@@ -11,8 +11,7 @@ use limiter_common::{
     strategy::Change,
     table::{self, AGAIN, IN_ANOTHER_UNIT, Line, MISSING, unit_of},
 };
-
-use crate::policy::Units;
+use limiter_policy::policy::Units;
 
 /// Buckets without a capacity.
 #[derive(Clone, Debug, Default)]

@@ -9,9 +9,9 @@ use limiter_common::{
     table::{self, HashKey, LineStore, Spot, WhenFull},
     unit::{KnownUnits, Unit},
 };
+use limiter_policy::policy::Units;
 
 use super::{AtomicLine, bucket_in};
-use crate::policy::Units;
 
 /// A table that several threads may use at once.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use limiter_common::{
     address::Family,
     sieve::{self, Listed},
 };
+use limiter_policy::policy::{OverrideId, Sieve};
 
 use crate::{
     control::sieves::{BUSIEST, SieveEntry, SieveListStatus},
     native::SieveMemory,
-    policy::{OverrideId, Sieve},
 };
 
 /// The lists of a sieve, from list 0 to the entry list, with the busiest of each; `compiled` is

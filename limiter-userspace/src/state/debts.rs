@@ -8,9 +8,8 @@ use limiter_common::{
     table::{self, HashKey},
     unit::{KnownUnits as _, Unit},
 };
+use limiter_policy::policy::{Units, serial::HashKeyForm};
 use serde::{Deserialize, Serialize};
-
-use crate::policy::{Units, serial::HashKeyForm};
 
 /// What every bucket owed at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

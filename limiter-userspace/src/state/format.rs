@@ -11,11 +11,11 @@
 //! A reader knows one version, and refuses files of others.
 
 use jiff::Timestamp;
+use limiter_policy::policy::{Names, Sieve};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{SavedBan, SavedSieve, SetDebts, Snapshot};
-use crate::policy::{Names, Sieve};
 
 const MAGIC: [u8; 8] = *b"limiter\0";
 

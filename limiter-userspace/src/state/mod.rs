@@ -11,6 +11,7 @@ mod format;
 mod sieves;
 
 use jiff::{SignedDuration, Timestamp};
+use limiter_policy::policy::Names;
 
 pub use self::{
     bans::{Moment, SavedBan},
@@ -19,7 +20,6 @@ pub use self::{
     format::FormatError,
     sieves::SavedSieve,
 };
-use crate::policy::Names;
 
 /// Who owes what at a time of day, and all that it takes to go on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]

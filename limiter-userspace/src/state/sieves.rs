@@ -3,12 +3,10 @@
 use std::net::IpAddr;
 
 use limiter_common::sieve::Listed;
+use limiter_policy::policy::Sieve;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    native::{ShardLists, SieveSnapshot},
-    policy::Sieve,
-};
+use crate::native::{ShardLists, SieveSnapshot};
 
 /// All that is in a sieve, under its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anyhow::Result;
 use ipnet::IpNet;
 use limiter_common::reason::Reason::{Banned, WithinLimits};
-use limiter_userspace::policy::{Limit, Rate};
+use limiter_policy::policy::{Limit, Rate};
 use testbed::Frame;
 
 use crate::engine::{Engines, policy};

@@ -9,7 +9,7 @@ use limiter_common::{
     reason::{Action, Reason},
     strategy::{Budget, Strategy as Rule},
 };
-use limiter_userspace::{
+use limiter_policy::{
     config::Store,
     policy::{CompiledPolicy, Policy},
 };

@@ -9,10 +9,10 @@ use limiter_common::{
         WithinLimits,
     },
 };
+use limiter_policy::policy::{CompiledPolicy, Limit, Rate};
 use limiter_userspace::{
     datapath::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
-    policy::{CompiledPolicy, Limit, Rate},
 };
 use testbed::{Frame, Tag};
 

@@ -13,7 +13,7 @@ use limiter_common::{
     },
     strategy::Strategy,
 };
-use limiter_userspace::policy::{
+use limiter_policy::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Policy, Rate, TcpFlags,
 };
 use testbed::Frame;

@@ -9,7 +9,7 @@ use limiter_common::{
     limit::{BUILT_IN, LimitId},
     reason::Reason,
 };
-use limiter_userspace::policy::{Limit, List, Match, Mode, Policy, Rate};
+use limiter_policy::policy::{Limit, List, Match, Mode, Policy, Rate};
 use proptest::{prelude::*, sample::subsequence, test_runner::TestRunner};
 use testbed::Frame;
 

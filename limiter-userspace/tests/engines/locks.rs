@@ -15,10 +15,12 @@ use limiter_common::{
     strategy::Budget,
     table::{EMPTY, LOCKED, WAYS},
 };
-use limiter_userspace::{
+use limiter_policy::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate, Units},
+};
+use limiter_userspace::{
+    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
     state::{Debts, StoredDebts},
 };
 use testbed::Frame;

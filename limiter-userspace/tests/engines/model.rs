@@ -7,7 +7,7 @@ use limiter_common::{
     limit::{Cost, IdFormat},
     packet::{Facts, Transport},
 };
-use limiter_userspace::policy::{Fragments, Limit, Mode, Policy, Rate};
+use limiter_policy::policy::{Fragments, Limit, Mode, Policy, Rate};
 
 /// The rate that a packet is held to by a limit; `None`: the limit does not count it.
 pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {

@@ -13,11 +13,11 @@ use limiter_common::{
     offender::{Counts, Dropper, Offender, OffenderKey, RECORDS_BURST, RECORDS_PER_SECOND},
     reason::{Action, Reason},
 };
-use limiter_userspace::{
+use limiter_policy::{
     config::{Buckets, Offenders},
-    datapath::{Trial, possible_cpus},
     policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
 };
+use limiter_userspace::datapath::{Trial, possible_cpus};
 use nix::{
     sched::{CpuSet, sched_setaffinity},
     unistd::Pid,

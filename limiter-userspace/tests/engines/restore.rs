@@ -4,10 +4,12 @@ use std::net::Ipv4Addr;
 
 use anyhow::Result;
 use limiter_common::{bucket::BucketKey, limit::BUILT_IN, strategy::Budget};
-use limiter_userspace::{
+use limiter_policy::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps, possible_cpus},
     policy::{CompiledPolicy, Limit, Policy, Rate},
+};
+use limiter_userspace::{
+    datapath::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps, possible_cpus},
     state::Debts,
 };
 use testbed::Frame;

@@ -8,7 +8,7 @@ use limiter_common::{
     reason::Reason::{OverLimit, WithinLimits},
     strategy::{Level, moving_window::Log},
 };
-use limiter_userspace::{
+use limiter_policy::{
     config::Store,
     policy::{Limit, Override, OverrideId, Rate},
 };

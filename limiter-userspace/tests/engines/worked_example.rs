@@ -8,7 +8,7 @@ use limiter_common::{
     reason::Reason::{self, OverLimit, WithinLimits},
     strategy::{Level, moving_window::Log},
 };
-use limiter_userspace::policy::{Limit, Rate};
+use limiter_policy::policy::{Limit, Rate};
 use testbed::Frame;
 
 use crate::engine::{Engines, START, policy};

@@ -11,10 +11,10 @@ use limiter_common::{
     reason::Reason,
     strategy::Strategy,
 };
+use limiter_policy::policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags};
 use limiter_userspace::{
     datapath::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
-    policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags},
 };
 use testbed::{Delivery, SocketKind};
 

@@ -1,7 +1,7 @@
 //! How much a limit lets pass: burst, count and period, or rates in one text.
 
 mod bounds;
-pub(crate) mod text;
+pub mod text;
 
 use std::collections::HashMap;
 

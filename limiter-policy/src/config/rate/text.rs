@@ -86,7 +86,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
 }
 
 /// A rate as such a text has it, but for a period that is no whole number of seconds.
-pub(crate) fn written(count: u64, period_ns: u64) -> String {
+#[must_use]
+pub fn written(count: u64, period_ns: u64) -> String {
     let unit = UNITS
         .iter()
         .rev()

@@ -8,6 +8,7 @@ use std::{
 use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
+use limiter_policy::text::short;
 use serde_json::json;
 
 use super::{change::change, parse, stream};
@@ -15,7 +16,6 @@ use crate::{
     cli::{OutputArgs, ReadArgs, print_json, render::duration},
     control::bans::{BanChange, BanChanges, BanOutcome, BanReason, BanRequest},
     guard::Session,
-    text::short,
 };
 
 #[derive(Debug, Args)]

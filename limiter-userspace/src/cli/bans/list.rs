@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
+use limiter_policy::text::short;
 use serde::Serialize;
 
 use super::parse;
@@ -17,7 +18,6 @@ use crate::{
         bans::{BanStatus, BansQuery},
         protocol::{Answer, Request},
     },
-    text::short,
 };
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
+use limiter_policy::text::short;
 use serde_json::json;
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
 use crate::{
     cli::{OutputArgs, ReadArgs, print_json, render::counted},
     control::bans::{BanChange, BanChanges, BanOutcome},
-    text::short,
 };
 
 #[derive(Debug, Args)]

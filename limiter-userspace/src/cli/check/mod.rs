@@ -18,6 +18,10 @@ use limiter_common::{
     limit::IdFormat,
     strategy::{Strategy, gcra::Gcra},
 };
+use limiter_policy::{
+    config::{self, Config},
+    policy::{AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy},
+};
 use serde::Serialize;
 
 use self::{lists::CheckedLists, sieves::CheckedSieve};
@@ -25,12 +29,7 @@ use super::{
     OutputArgs, ReadArgs, print_json,
     render::{count, counted, duration, table_without},
 };
-use crate::{
-    config::{self, Config},
-    datapath::possible_cpus,
-    guard,
-    policy::{AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy},
-};
+use crate::{datapath::possible_cpus, guard};
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {

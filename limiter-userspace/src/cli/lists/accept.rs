@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 
 use anyhow::bail;
 use clap::Args;
+use limiter_policy::lists::ListStatus;
 use serde_json::json;
 
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
         client::ask,
         protocol::{Answer, Request},
     },
-    lists::ListStatus,
 };
 
 #[derive(Debug, Args)]

@@ -12,14 +12,16 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use limiter_policy::{
+    config::{self, Config},
+    lists::ListRecord,
+};
 
 pub(super) use self::{print::troubles, words::consequences};
 use super::{OutputArgs, ReadArgs, print_json};
 use crate::{
-    config::{self, Config},
     control::protocol::{Answer, Request},
     datapath::wall_clock_now,
-    lists::ListRecord,
 };
 
 #[derive(Debug, Args)]

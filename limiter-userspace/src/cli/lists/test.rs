@@ -7,6 +7,7 @@ use std::{
 
 use clap::Args;
 use ipnet::IpNet;
+use limiter_policy::lists::{Extent, Findings, ListFinding, UsedBy};
 use serde::Serialize;
 
 use super::{SourceArgs, words::consequences};
@@ -16,7 +17,6 @@ use crate::{
         render::{count, counted, table},
     },
     control::protocol::{Answer, Request},
-    lists::{Extent, Findings, ListFinding, UsedBy},
 };
 
 #[derive(Debug, Args)]

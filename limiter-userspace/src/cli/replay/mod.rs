@@ -15,12 +15,14 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
+use limiter_policy::{
+    config::{self, Config, Offenders},
+    policy::{CompiledPolicy, Policy},
+};
 
 use super::OutputArgs;
 use crate::{
-    config::{self, Config, Offenders},
     datapath::{possible_cpus, preflight},
-    policy::{CompiledPolicy, Policy},
     replay::{
         Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
         capture::Capture,

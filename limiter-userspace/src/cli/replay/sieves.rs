@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use limiter_policy::policy::Policy;
 use serde::Serialize;
 
 use super::super::{
@@ -10,7 +11,6 @@ use super::super::{
 };
 use crate::{
     control::sieves::SieveListStatus,
-    policy::Policy,
     replay::{SieveReplay, UnderPressure},
 };
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Parser as _;
+use limiter_policy::lists::Findings;
 
 use super::{model::Model, snapshot::Snapshot};
 use crate::{
@@ -16,7 +17,6 @@ use crate::{
         },
         testing::status,
     },
-    lists::Findings,
 };
 
 /// Some time; that of a snapshot is so many seconds later.

@@ -1,6 +1,10 @@
 //! Those whom the decider finds are banned, unless the guard speaks for them.
 
 use limiter_common::limit::LimitId;
+use limiter_policy::{
+    policy::{AutomaticBan, BanMode, Policy, bans::prefix_of},
+    text::short,
+};
 use tracing::info;
 
 use super::{
@@ -16,9 +20,7 @@ use crate::{
     },
     datapath::{BanMaps, DatapathError, monotonic_now},
     guard::Protected,
-    policy::{AutomaticBan, BanMode, Policy, bans::prefix_of},
     reputation::automatic::{Decider, Offence, REFUSED_NS},
-    text::short,
 };
 
 /// Bans them. Returns what is to be told.

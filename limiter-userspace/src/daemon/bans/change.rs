@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ipnet::IpNet;
+use limiter_policy::{policy::Policy, text::short};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -21,8 +22,6 @@ use crate::{
     daemon::{Daemon, answers::told, guard::Blind},
     datapath::{BanMaps, Datapath, DatapathError, monotonic_now},
     guard::Protected,
-    policy::Policy,
-    text::short,
 };
 
 /// Nothing was changed, or not all.

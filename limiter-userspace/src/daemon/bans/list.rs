@@ -9,11 +9,11 @@ use limiter_common::{
     ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
     limit::LimitId,
 };
+use limiter_policy::policy::{List, Names, Policy, bans::prefix_of};
 
 use crate::{
     control::bans::{BanStatus, BansPage, BansQuery},
     datapath::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now},
-    policy::{List, Names, Policy, bans::prefix_of},
 };
 
 /// Some of the bans that hold.

@@ -1,10 +1,10 @@
 //! Bans for the state file, and back from it.
 
+use limiter_policy::policy::bans::{forgotten_at, prefix_of, worth};
 use tracing::{info, warn};
 
 use crate::{
     datapath::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
-    policy::bans::{forgotten_at, prefix_of, worth},
     state::{Moment, SavedBan},
 };
 

@@ -9,17 +9,14 @@ use limiter_common::{
     ban::{Ban, BanKey, FOREVER, MAX_REASON},
     limit::LimitId,
 };
+use limiter_policy::policy::bans::{forgotten_at, prefix_of};
 use thiserror::Error;
 
 use super::{
     table::BanTable,
     tally::{Origin, Tally},
 };
-use crate::{
-    control::bans::BanReason,
-    datapath::DatapathError,
-    policy::bans::{forgotten_at, prefix_of},
-};
+use crate::{control::bans::BanReason, datapath::DatapathError};
 
 /// How many bans may be removed before what the filter still has of them is cleared; or as many as
 /// are left, if these are more.

@@ -3,10 +3,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use limiter_policy::lists::FeedReport;
 use tracing::info;
 
 use super::FeedKeeper;
-use crate::{daemon::Daemon, lists::FeedReport};
+use crate::daemon::Daemon;
 
 /// What somebody has looked at.
 pub(in crate::daemon) struct Accept {

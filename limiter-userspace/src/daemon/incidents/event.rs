@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use limiter_common::{address::Address, bucket::Owner, limit::LimitId};
+use limiter_policy::policy::{Policy, owner_id};
 use tracing::{info, warn};
 
 use crate::{
     control::protocol::Grouping,
     daemon::offenders::{limit_name, prefix_length},
-    policy::{Policy, owner_id},
 };
 
 /// Whose packets are dropped, and by which limit.

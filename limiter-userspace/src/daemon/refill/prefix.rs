@@ -15,14 +15,14 @@ use limiter_common::{
     bucket::{BucketKey, Owner},
     limit::{IdFormat, LimitId},
 };
+use limiter_policy::{
+    config::Store,
+    policy::{Limit, Policy},
+};
 use thiserror::Error;
 
 use super::RefillError;
-use crate::{
-    config::Store,
-    datapath::Datapath,
-    policy::{Limit, Policy},
-};
+use crate::datapath::Datapath;
 
 /// The most owners of one limit that are looked for.
 const MOST_OWNERS: u32 = 1 << MOST_BITS;

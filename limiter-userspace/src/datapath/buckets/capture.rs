@@ -5,13 +5,10 @@ use limiter_common::{
     table::{self, LOCKED},
     unit::KnownUnits as _,
 };
+use limiter_policy::{config::Store, policy::Units};
 
 use super::{BucketMaps, DatapathError, bucket_of};
-use crate::{
-    config::Store,
-    policy::Units,
-    state::{Debts, HashDebt, StoredDebts, TableDebt, TableDebts},
-};
+use crate::state::{Debts, HashDebt, StoredDebts, TableDebt, TableDebts};
 
 impl BucketMaps {
     /// Every bucket that owes something at the time `now_ns`, one after the other and not at one

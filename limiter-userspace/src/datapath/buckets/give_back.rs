@@ -8,9 +8,9 @@ use limiter_common::{
     },
     table::OrderKind,
 };
+use limiter_policy::policy::Units;
 
 use super::{At, BucketMaps, DatapathError};
-use crate::policy::Units;
 
 impl BucketMaps {
     /// Gives a bucket of these parameters `cost` tokens back, what it owes at most; `None`: all

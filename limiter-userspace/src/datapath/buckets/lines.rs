@@ -9,9 +9,9 @@ use limiter_common::{
     table::{self, LOCKED, Line as _, Order, OrderKind, WAYS},
     unit::{KnownUnits as _, MAX_UNITS, Unit},
 };
+use limiter_policy::{config::Store, policy::Units};
 
 use super::{BucketMaps, DatapathError, orders::Ended};
-use crate::{config::Store, policy::Units};
 
 /// How often a bucket that packets keep changing is tried to be changed: who has told somebody to
 /// forgive has time.

@@ -11,9 +11,10 @@ use limiter_common::{
     bucket::Updated,
     table::{LOCKED, Line as _, MARK, Order, OrderKind, WAYS},
 };
+use limiter_policy::config::Store;
 
 use super::{BucketMaps, DatapathError, Spot};
-use crate::{config::Store, datapath::grace::wait_for_running_programs};
+use crate::datapath::grace::wait_for_running_programs;
 
 /// How often a way is seen locked by the same bucket, with all running programs ended in between,
 /// before it is marked: a mark on a lock that somebody holds costs a bucket.

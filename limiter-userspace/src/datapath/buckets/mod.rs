@@ -22,6 +22,7 @@ use limiter_common::{
     table::unit_of,
     unit::Unit,
 };
+use limiter_policy::config::Store;
 
 use self::lines::{At, Spot};
 pub use self::restore::Restored;
@@ -32,10 +33,7 @@ use super::{
     pod::InMap,
     program::Program,
 };
-use crate::{
-    config::Store,
-    native::{AtomicLine, bucket_in},
-};
+use crate::native::{AtomicLine, bucket_in};
 
 pub(super) const BUCKETS: &str = "BUCKETS";
 pub(super) const TABLE: &str = "TABLE";

@@ -7,13 +7,11 @@ use limiter_common::{
     strategy::Spend,
     table::{EVICTED, Order, OrderKind},
 };
+use limiter_policy::config::Store;
 
 use super::{BucketMaps, DatapathError, InMap, Spot};
-use crate::{
-    config::Store,
-    datapath::{
-        instance::PROGRAM_ORDER, object::OBJECT, program::Program, shared::SharedDirectory,
-    },
+use crate::datapath::{
+    instance::PROGRAM_ORDER, object::OBJECT, program::Program, shared::SharedDirectory,
 };
 
 /// How an order ended.

@@ -6,9 +6,9 @@ use limiter_common::{
     table,
     unit::{KnownUnits as _, Unit},
 };
+use limiter_policy::{config::Store, policy::Units};
 
 use super::{At, BucketMaps, DatapathError, Spot, bucket_of, lines::FULL};
-use crate::{config::Store, policy::Units};
 
 impl BucketMaps {
     /// Fills every bucket, or those of one limit, that owes something at the time `now_ns`;

@@ -12,13 +12,10 @@ use limiter_common::{
     table::{self, OrderKind},
     unit::{KnownUnits as _, Unit},
 };
+use limiter_policy::{config::Store, policy::Units};
 
 use super::{At, BucketMaps, DatapathError, Spot};
-use crate::{
-    config::Store,
-    policy::Units,
-    state::{Debts, HashDebt, StoredDebts, TableDebts},
-};
+use crate::state::{Debts, HashDebt, StoredDebts, TableDebts};
 
 /// The most lines that a bucket is put into: the most times that a table may have grown.
 const MOST_COPIES: u32 = 16;

@@ -8,13 +8,10 @@ use limiter_common::{
     table::{self, OrderKind},
     unit::{MAX_UNITS, Unit},
 };
+use limiter_policy::{config::Store, policy::Units};
 
 use super::{BucketMaps, DatapathError, InMap, Spot, UNITS, bucket_of, error};
-use crate::{
-    config::Store,
-    datapath::{grace::wait_for_running_programs, monotonic_now},
-    policy::Units,
-};
+use crate::datapath::{grace::wait_for_running_programs, monotonic_now};
 
 impl BucketMaps {
     /// What the numbers of units mean to the kernel.

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use limiter_common::strategy::Strategy;
+use limiter_policy::{
+    config::{Buckets, Offenders, Store},
+    policy::{CompiledPolicy, SieveSizes},
+};
 use serde::Serialize;
 
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
 use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS, possible_cpus};
-use crate::{
-    config::{Buckets, Offenders, Store},
-    policy::{CompiledPolicy, SieveSizes},
-};
 
 /// The most instructions that the verifier may walk: less than a third of the million at which it
 /// gives up, because kernels differ in what they prune.

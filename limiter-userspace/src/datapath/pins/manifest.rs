@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
-use crate::{
+use limiter_policy::{
     config::AttachMode,
-    datapath::Settings,
     lists::{ListRecord, ListStatus},
     policy::{Names, Policy, Units},
 };
+use serde::{Deserialize, Serialize};
+
+use crate::datapath::Settings;
 
 /// What is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

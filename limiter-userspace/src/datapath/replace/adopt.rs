@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use limiter_policy::policy::CompiledPolicy;
+
 use super::{Adopted, Previous, names_by_link};
-use crate::{
-    datapath::{
-        Attachment, Datapath, DatapathError,
-        pins::{PinnedPolicy, Pins},
-        possible_cpus,
-        program::Program,
-        state::State,
-    },
-    policy::CompiledPolicy,
+use crate::datapath::{
+    Attachment, Datapath, DatapathError,
+    pins::{PinnedPolicy, Pins},
+    possible_cpus,
+    program::Program,
+    state::State,
 };
 
 impl Datapath {

@@ -3,12 +3,10 @@
 use std::{collections::BTreeMap, mem};
 
 use limiter_common::counters::MAX_INTERFACES;
+use limiter_policy::config::Scope;
 
 use super::Made;
-use crate::{
-    config::Scope,
-    datapath::{Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program},
-};
+use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program};
 
 /// What a switch has left.
 pub(super) struct Switched {

@@ -10,11 +10,13 @@ mod sieves;
 
 use std::{collections::BTreeMap, mem};
 
+use limiter_policy::policy::CompiledPolicy;
+
 use super::{
     Attachment, Datapath, DatapathError, Manifest, Noticed, ReputationMaps, Restored,
     interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
 };
-use crate::{policy::CompiledPolicy, state::SetDebts};
+use crate::state::SetDebts;
 
 /// A policy whose programs are verified; nothing of it is in force.
 pub struct Prepared {

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use limiter_common::counters::MAX_INTERFACES;
+use limiter_policy::{config::AttachMode, policy::CompiledPolicy};
 
 use super::{Made, Prepared};
-use crate::{
-    config::AttachMode,
-    datapath::{
-        Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest,
-        ReputationMaps, Settings, interface::Interface, log, maps::SharedMaps,
-        named::NamedMaps as _, shared::SharedDirectory, state::State,
-    },
-    policy::CompiledPolicy,
+use crate::datapath::{
+    Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
+    Settings, interface::Interface, log, maps::SharedMaps, named::NamedMaps as _,
+    shared::SharedDirectory, state::State,
 };
 
 impl Datapath {

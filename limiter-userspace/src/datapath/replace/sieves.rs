@@ -6,6 +6,7 @@ use limiter_common::{
     limit::MAX_LIMIT_IDS,
     sieve::{SieveTraffic, pressure_of_sieve},
 };
+use limiter_policy::policy::{CompiledPolicy, Policy, Sieve, SieveSizes};
 use tracing::info;
 
 use super::Prepared;
@@ -13,7 +14,6 @@ use crate::{
     datapath::{
         Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now, state::State,
     },
-    policy::{CompiledPolicy, Policy, Sieve, SieveSizes},
     state::SavedSieve,
 };
 

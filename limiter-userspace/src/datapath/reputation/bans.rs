@@ -4,12 +4,10 @@ use std::collections::HashSet;
 
 use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
+use limiter_policy::policy::bans::worth;
 
 use super::ban_filter::BanFilter;
-use crate::{
-    datapath::{DatapathError, batch, hash, maps::error, pod::InMap},
-    policy::bans::worth,
-};
+use crate::datapath::{DatapathError, batch, hash, maps::error, pod::InMap};
 
 pub(in crate::datapath) const BANS: &str = "BANS";
 pub(in crate::datapath) const BAN_LENGTHS: &str = "BAN_LENGTHS";

@@ -7,6 +7,7 @@ use aya::{
     maps::{Array, IterableMap as _, Map, MapData, MapError, PerCpuArray},
 };
 use limiter_common::sieve::{Entry, Pressure, Shard, SieveTraffic, Word};
+use limiter_policy::policy::SieveSizes;
 
 use crate::{
     datapath::{
@@ -16,7 +17,6 @@ use crate::{
         pod::InMap,
     },
     native::SieveMemory,
-    policy::SieveSizes,
 };
 
 pub(in crate::datapath) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";

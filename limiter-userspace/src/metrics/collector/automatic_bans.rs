@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use limiter_policy::policy::Policy;
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{MetricType, gauge::ConstGauge},
@@ -11,7 +12,6 @@ use super::{Labelled, counters};
 use crate::{
     control::protocol::GuardStatus,
     daemon::automatic::{Outcome, Outcomes},
-    policy::Policy,
 };
 
 /// Of the limits that ban.

@@ -9,8 +9,9 @@ use limiter_common::{
         CONTENDED, Entry, LIST, PRESSURES, Pressure, Shard, SieveTraffic, Sieves, Word, score,
     },
 };
+use limiter_policy::policy::SieveSizes;
 
-use crate::{native::SieveMemory, policy::SieveSizes};
+use crate::native::SieveMemory;
 
 /// The sieves of a policy, with their pressures and what is counted of them.
 #[derive(Debug)]

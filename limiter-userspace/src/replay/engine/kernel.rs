@@ -8,13 +8,15 @@ use limiter_common::{
     packet::Frame as _,
     sieve::{Pressure, SieveTraffic},
 };
+use limiter_policy::{
+    config::{Buckets, Offenders},
+    policy::CompiledPolicy,
+};
 
 use super::{Engine, EngineError};
 use crate::{
-    config::{Buckets, Offenders},
     datapath::{Trial, preflight::longest_test_frame},
     native::SieveMemory,
-    policy::CompiledPolicy,
     replay::CapturedFrame,
 };
 

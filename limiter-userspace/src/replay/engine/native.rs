@@ -8,6 +8,7 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     sieve::{Pressure, SieveTraffic},
 };
+use limiter_policy::policy::{CompiledPolicy, SieveSizes};
 
 use super::{Engine, EngineError};
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
         FixedClock, FoundBucket, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
         SieveMemory,
     },
-    policy::{CompiledPolicy, SieveSizes},
     replay::CapturedFrame,
 };
 

@@ -10,12 +10,12 @@ use limiter_common::{
     table::HashKey,
     unit::Unit,
 };
+use limiter_policy::policy::{Names, Percentage, PermaBlock, Sieve, Units};
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
     native::{ShardLists, SieveSnapshot},
-    policy::{Names, Percentage, PermaBlock, Sieve, Units},
     state::{
         Debts, HashDebt, Moment, SavedBan, SavedSieve, SetDebts, StoredDebts, TableDebt, TableDebts,
     },

@@ -8,7 +8,7 @@ use limiter_common::{
     reason::Action,
     strategy::{Strategy as Rule, moving_window::STAMPS},
 };
-use limiter_userspace::policy::{
+use limiter_policy::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
 };
 use proptest::{collection::vec, option, prelude::*};

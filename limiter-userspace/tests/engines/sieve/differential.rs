@@ -6,7 +6,7 @@ use limiter_common::{
     reason::Reason::{Iprep, IprepPerma, OverLimit, WithinLimits},
     sieve::{pressure_of_limit, pressure_of_sieve},
 };
-use limiter_userspace::policy::{Limit, Match, Mode, PermaBlock, PressureOf, Sieve};
+use limiter_policy::policy::{Limit, Match, Mode, PermaBlock, PressureOf, Sieve};
 use proptest::{prelude::*, test_runner::TestRunner};
 
 use super::{SECOND, blocking, policy, rate, sieve, total, udp};

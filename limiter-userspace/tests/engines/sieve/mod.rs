@@ -12,7 +12,7 @@ use limiter_common::{
     reason::Reason::{Iprep, IprepPerma, Unlimited, WithinLimits},
     sieve::{pressure_of_limit, pressure_of_sieve},
 };
-use limiter_userspace::policy::{
+use limiter_policy::policy::{
     Limit, Match, Mode, Percentage, PermaBlock, Policy, PressureOf, Rate, Sieve,
 };
 use testbed::Frame;

@@ -10,7 +10,7 @@ use limiter_common::{
     reason::Reason::{self, Iprep, OverLimit, WithinLimits},
     sieve::{pressure_of_limit, pressure_of_sieve},
 };
-use limiter_userspace::policy::{Limit, Mode, PressureOf, Sieve};
+use limiter_policy::policy::{Limit, Mode, PressureOf, Sieve};
 
 use super::{LONG, SECOND, from, policy, rate, sieve, total};
 use crate::engine::Engines;

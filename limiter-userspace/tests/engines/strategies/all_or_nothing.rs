@@ -11,10 +11,10 @@ use limiter_common::{
     },
     strategy::Strategy,
 };
+use limiter_policy::policy::{CompiledPolicy, Limit};
 use limiter_userspace::{
     datapath::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
-    policy::{CompiledPolicy, Limit},
 };
 use proptest::prelude::*;
 

@@ -7,10 +7,10 @@ use limiter_common::{
     strategy::Strategy,
     table::{HashKey, WhenFull},
 };
+use limiter_policy::policy::{CompiledPolicy, Limit, Policy, Rate};
 use limiter_userspace::{
     datapath::possible_cpus,
     native::{BytesFrame, MemoryBuckets, MemoryTable, decide_once},
-    policy::{CompiledPolicy, Limit, Policy, Rate},
 };
 use proptest::{prelude::*, strategy::Strategy as Values};
 use testbed::Frame;

@@ -4,10 +4,12 @@ use std::thread;
 
 use anyhow::Result;
 use limiter_common::{reason::Reason, strategy::Strategy};
-use limiter_userspace::{
+use limiter_policy::{
     config::{Buckets, Offenders, Store},
-    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
     policy::{CompiledPolicy, Policy},
+};
+use limiter_userspace::datapath::{
+    Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus,
 };
 use testbed::monotonic_ns;
 

@@ -2,10 +2,8 @@
 
 use anyhow::Result;
 use limiter_common::strategy::Strategy;
-use limiter_userspace::{
-    datapath::possible_cpus,
-    policy::{CompiledPolicy, Policy},
-};
+use limiter_policy::policy::{CompiledPolicy, Policy};
+use limiter_userspace::datapath::possible_cpus;
 
 use super::{Kernel, SECOND, STORES, key, limit};
 use crate::engine::START;

@@ -6,7 +6,7 @@ use limiter_common::{
     reason::Reason::{OverLimit, WithinLimits},
     strategy::Strategy,
 };
-use limiter_userspace::policy::Limit;
+use limiter_policy::policy::Limit;
 
 use super::{SECOND, STORES, frame, level, limit};
 use crate::engine::{Engines, policy};

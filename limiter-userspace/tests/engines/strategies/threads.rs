@@ -10,10 +10,10 @@ use limiter_common::{
     strategy::Strategy,
     table::{HashKey, WhenFull},
 };
+use limiter_policy::policy::CompiledPolicy;
 use limiter_userspace::{
     datapath::possible_cpus,
     native::{BytesFrame, MemoryTable, decide_once},
-    policy::CompiledPolicy,
 };
 
 use super::{SECOND, frame, limit};

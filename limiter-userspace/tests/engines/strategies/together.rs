@@ -6,7 +6,7 @@ use limiter_common::{
     reason::Reason::{self, OverLimit, WithinLimits},
     strategy::Strategy,
 };
-use limiter_userspace::policy::{Limit, Mode};
+use limiter_policy::policy::{Limit, Mode};
 
 use super::{SECOND, STORES, frame, limit};
 use crate::engine::{Engines, policy};

@@ -6,7 +6,7 @@ use limiter_common::{
     reason::Reason::{OverLimit, WithinLimits},
     strategy::{Level, Strategy},
 };
-use limiter_userspace::policy::{Limit, Rate};
+use limiter_policy::policy::{Limit, Rate};
 
 use super::{SECOND, STORES, frame, level};
 use crate::engine::{Engines, policy};

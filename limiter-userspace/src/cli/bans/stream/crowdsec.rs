@@ -5,12 +5,12 @@
 
 use std::io::BufRead;
 
+use limiter_policy::config::duration::{self, InvalidDuration};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{Ended, Item, Place, Sink};
 use crate::{
     cli::bans::{ban::Terms, parse},
-    config::duration::{self, InvalidDuration},
     control::bans::{BanChange, BanReason, BanRequest},
 };
 

@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
+use limiter_policy::text::{one_line, short};
 
 use self::counts::Counts;
 use super::{ban::Terms, change::change};
@@ -21,7 +22,6 @@ use crate::{
     cli::{ReadArgs, print_json},
     control::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
     guard::Session,
-    text::{one_line, short},
 };
 
 /// How long more is waited for: a request for each of a thousand lines a second costs the daemon

@@ -8,9 +8,10 @@ use limiter_common::{
     sieve::{Geometry, Listed, Place, Region, Sieve, score},
     table::HashKey,
 };
+use limiter_policy::policy::SieveSizes;
 
 use super::SieveSnapshot;
-use crate::{native::MemorySieves, policy::SieveSizes};
+use crate::native::MemorySieves;
 
 const HASH_KEY: HashKey = HashKey {
     first: 0x0123_4567_89ab_cdef,

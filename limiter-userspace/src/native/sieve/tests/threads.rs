@@ -7,12 +7,10 @@ use std::{
 };
 
 use limiter_common::sieve::{CONTENDED, Geometry, Lists, Place, Sieve};
+use limiter_policy::policy::SieveSizes;
 
 use super::{HASH_KEY, InMemory, address, sieve};
-use crate::{
-    native::{MemorySieves, SieveMemory},
-    policy::SieveSizes,
-};
+use crate::native::{MemorySieves, SieveMemory};
 
 const THREADS: u32 = 4;
 const ARRIVALS: u32 = 100_000;
