@@ -6,11 +6,11 @@ use std::hint::black_box;
 use bench_common::{Layout, Source};
 use criterion::{Criterion, Throughput};
 use limiter_common::{charge::Workspace, decide::decide, packet};
-use limiter_policy::{config, policy::CompiledPolicy};
-use limiter_userspace::{
-    datapath::possible_cpus,
+use limiter_datapath::{
+    kernel::possible_cpus,
     native::{BytesFrame, FixedClock, MemoryBuckets},
 };
+use limiter_policy::{config, policy::CompiledPolicy};
 use testbed::Frame;
 
 /// So many that their buckets are in no first-level cache, and few enough for a second-level

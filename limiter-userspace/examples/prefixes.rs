@@ -17,11 +17,11 @@ use anyhow::Result;
 use comfy_table::{Table, presets};
 use ipnet::IpNet;
 use limiter_common::{address::Address, limit::BUILT_IN, policy::classify};
+use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders},
     policy::{CompiledPolicy, Limit, Override, OverrideId, Policy, Rate},
 };
-use limiter_userspace::datapath::{Clocking, Instance, LogLevel, Settings, possible_cpus};
 use testbed::Frame;
 
 const PREFIXES: usize = 100_000;

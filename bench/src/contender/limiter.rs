@@ -10,12 +10,12 @@ use limiter_common::{
     sieve::{Pressure, pressure_of_sieve},
     strategy::Strategy,
 };
+use limiter_datapath::kernel::{
+    BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus,
+};
 use limiter_policy::{
     config::{self, Buckets, Store},
     policy::{CompiledPolicy, SieveSizes},
-};
-use limiter_userspace::datapath::{
-    BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus,
 };
 
 use super::{Override, ROOM, Terms, kept::Kept, windows};

@@ -8,8 +8,8 @@ use aya::{
     programs::{Xdp, XdpMode},
 };
 use bench_common::Layout;
+use limiter_datapath::kernel::Instance;
 use limiter_policy::config::Store;
-use limiter_userspace::datapath::Instance;
 use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 

@@ -2,11 +2,11 @@
 
 mod account;
 /// What the tests count with.
-#[path = "../../../limiter-userspace/tests/engines/brute_force/admitted.rs"]
+#[path = "../../../limiter-datapath/tests/engines/brute_force/admitted.rs"]
 mod admitted;
 mod input;
 /// The one that the tests hold both engines to.
-#[path = "../../../limiter-userspace/tests/engines/model.rs"]
+#[path = "../../../limiter-datapath/tests/engines/model.rs"]
 mod model;
 mod wanted;
 
@@ -22,8 +22,8 @@ use limiter_common::{
         moving_window::{Log, STAMPS},
     },
 };
+use limiter_datapath::native::{BytesFrame, MemoryBuckets, decide_once};
 use limiter_policy::policy::CompiledPolicy;
-use limiter_userspace::native::{BytesFrame, MemoryBuckets, decide_once};
 
 use self::{
     account::Account,

@@ -6,8 +6,8 @@ use limiter_common::{
     packet::{self, Facts},
     strategy::Budget,
 };
+use limiter_datapath::native::BytesFrame;
 use limiter_policy::policy::{Limit, Mode, Policy};
-use limiter_userspace::native::BytesFrame;
 
 use super::model;
 

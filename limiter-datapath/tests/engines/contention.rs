@@ -12,11 +12,11 @@ use limiter_common::{
     limit::{BUILT_IN, BuiltIn},
     reason::Reason,
 };
+use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
-use limiter_userspace::datapath::{Clocking, Instance, LogLevel, Settings, possible_cpus};
 use testbed::{Frame, monotonic_ns};
 
 /// A second or two of each CPU.

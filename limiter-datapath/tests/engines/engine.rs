@@ -24,16 +24,16 @@ use limiter_common::{
     table::HashKey,
     unit::KnownUnits as _,
 };
-use limiter_policy::{
-    config::{Buckets, Offenders, Store},
-    policy::{CompiledPolicy, Limit, Policy, SieveSizes},
-};
-use limiter_userspace::{
-    datapath::{DatapathError, SharedMaps, Trial, possible_cpus},
+use limiter_datapath::{
+    kernel::{DatapathError, SharedMaps, Trial, possible_cpus},
     native::{
         BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves, SieveSnapshot,
         decide_once,
     },
+};
+use limiter_policy::{
+    config::{Buckets, Offenders, Store},
+    policy::{CompiledPolicy, Limit, Policy, SieveSizes},
 };
 
 /// Any fixed time after boot.

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use limiter_common::{limit::BUILT_IN, reason::Action};
+use limiter_datapath::kernel::{Trial, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
-use limiter_userspace::datapath::{Trial, possible_cpus};
 use testbed::Frame;
 
 const SECOND: u64 = 1_000_000_000;

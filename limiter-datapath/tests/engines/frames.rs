@@ -9,11 +9,11 @@ use limiter_common::{
         WithinLimits,
     },
 };
-use limiter_policy::policy::{CompiledPolicy, Limit, Rate};
-use limiter_userspace::{
-    datapath::possible_cpus,
+use limiter_datapath::{
+    kernel::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
 };
+use limiter_policy::policy::{CompiledPolicy, Limit, Rate};
 use testbed::{Frame, Tag};
 
 use crate::engine::{Engines, policy};

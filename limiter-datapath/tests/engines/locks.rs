@@ -15,13 +15,13 @@ use limiter_common::{
     strategy::Budget,
     table::{EMPTY, LOCKED, WAYS},
 };
+use limiter_datapath::{
+    kernel::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
+    state::{Debts, StoredDebts},
+};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, Rate, Units},
-};
-use limiter_userspace::{
-    datapath::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
-    state::{Debts, StoredDebts},
 };
 use testbed::Frame;
 

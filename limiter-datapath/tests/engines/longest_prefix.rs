@@ -9,8 +9,8 @@ use limiter_common::{
     limit::BUILT_IN,
     policy::{classify, parameters},
 };
+use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::policy::{CompiledPolicy, Limit, Override, OverrideId, Policy, Rate};
-use limiter_userspace::datapath::possible_cpus;
 use proptest::prelude::*;
 
 use crate::differential::generate;

@@ -13,11 +13,11 @@ use limiter_common::{
     offender::{Counts, Dropper, Offender, OffenderKey, RECORDS_BURST, RECORDS_PER_SECOND},
     reason::{Action, Reason},
 };
+use limiter_datapath::kernel::{Trial, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders},
     policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
 };
-use limiter_userspace::datapath::{Trial, possible_cpus};
 use nix::{
     sched::{CpuSet, sched_setaffinity},
     unistd::Pid,

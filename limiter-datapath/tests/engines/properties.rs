@@ -10,11 +10,11 @@ use limiter_common::{
     reason::{Action, Reason},
     strategy::{Budget, Strategy as Rule, moving_window::STAMPS},
 };
-use limiter_policy::policy::{CompiledPolicy, Limit, Mode, Policy, Rate};
-use limiter_userspace::{
-    datapath::possible_cpus,
+use limiter_datapath::{
+    kernel::possible_cpus,
     native::{BytesFrame, FoundBucket, MemoryBuckets, decide_once},
 };
+use limiter_policy::policy::{CompiledPolicy, Limit, Mode, Policy, Rate};
 use proptest::prelude::*;
 use testbed::Frame;
 

@@ -4,12 +4,12 @@ use std::{net::IpAddr, thread};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{bucket::BucketKey, limit::BUILT_IN, reason::Reason, strategy::Budget};
+use limiter_datapath::kernel::{
+    Clocking, Instance, LogLevel, Settings, SharedMaps, Trial, possible_cpus,
+};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, Rate},
-};
-use limiter_userspace::datapath::{
-    Clocking, Instance, LogLevel, Settings, SharedMaps, Trial, possible_cpus,
 };
 use testbed::Frame;
 

@@ -4,13 +4,13 @@ use std::net::Ipv4Addr;
 
 use anyhow::Result;
 use limiter_common::{bucket::BucketKey, limit::BUILT_IN, strategy::Budget};
+use limiter_datapath::{
+    kernel::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps, possible_cpus},
+    state::Debts,
+};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, Rate},
-};
-use limiter_userspace::{
-    datapath::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps, possible_cpus},
-    state::Debts,
 };
 use testbed::Frame;
 

@@ -7,11 +7,11 @@ use limiter_common::{
     strategy::{Budget, Strategy, gcra::Gcra, moving_window::Log},
     unit::{MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
 };
+use limiter_datapath::kernel::{Trial, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, Rate, Units},
 };
-use limiter_userspace::datapath::{Trial, possible_cpus};
 use testbed::Frame;
 
 const SECOND: u64 = 1_000_000_000;

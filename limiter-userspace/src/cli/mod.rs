@@ -33,6 +33,10 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, Parser, Subcommand};
+use limiter_datapath::kernel::{
+    Adopted, Datapath, interface,
+    pins::{DEFAULT_DIRECTORY, Pins},
+};
 
 use crate::{
     control::{
@@ -41,10 +45,6 @@ use crate::{
         protocol::{Answer, Request},
     },
     daemon,
-    datapath::{
-        Adopted, Datapath, interface,
-        pins::{DEFAULT_DIRECTORY, Pins},
-    },
 };
 
 /// Holds every source address to a packet, byte or new-connection budget, before the

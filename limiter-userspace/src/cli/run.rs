@@ -6,13 +6,13 @@ use clap::{
     Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
+use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 use limiter_policy::config::{AttachMode, duration};
 use tracing::{Level, error};
 
 use super::{ControlArgs, fail};
 use crate::{
     daemon::{self, Options, incidents},
-    datapath::pins::DEFAULT_DIRECTORY,
     logging::{self, Format, FormatChoice},
 };
 

@@ -2,13 +2,11 @@
 
 use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 
+use limiter_datapath::kernel::AttachedMode;
 use limiter_policy::config::{AttachMode, Config};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    control::protocol::{InterfaceStatus, Status},
-    datapath::AttachedMode,
-};
+use crate::control::protocol::{InterfaceStatus, Status};
 
 /// A setting that the daemon has otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

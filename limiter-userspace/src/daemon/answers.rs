@@ -3,6 +3,9 @@
 use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
 
 use limiter_common::{counters::LimitTraffic, reason::Reason, strategy::Strategy};
+use limiter_datapath::kernel::{
+    Attachment, Datapath, DatapathError, Holding, Present, wall_clock_now,
+};
 use limiter_policy::{lists::Extents, policy::Limit};
 use tokio::task::spawn_blocking;
 
@@ -17,7 +20,6 @@ use crate::{
         Answer, BansStatus, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
     },
-    datapath::{Attachment, Datapath, DatapathError, Holding, Present, wall_clock_now},
     reputation::pressure::Measured,
 };
 

@@ -8,6 +8,11 @@ use std::{
 
 use jiff::Timestamp;
 use limiter_common::{limit::Cost, strategy::Strategy};
+use limiter_datapath::kernel::{
+    Manifest,
+    interface::{self, Interface, InterfaceError, Looked},
+    possible_cpus, wall_clock_now,
+};
 use limiter_policy::{
     config::{self, Config, Diagnostics},
     lists::{Feeds, ListRecord},
@@ -16,11 +21,6 @@ use limiter_policy::{
 use thiserror::Error;
 
 use super::Options;
-use crate::datapath::{
-    Manifest,
-    interface::{self, Interface, InterfaceError, Looked},
-    possible_cpus, wall_clock_now,
-};
 
 /// A configuration that holds no error.
 pub(super) struct Candidate {

@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use limiter_datapath::kernel::Previous;
 use serde::{Deserialize, Serialize};
-
-use crate::datapath::Previous;
 
 /// What is known of changes.
 #[derive(Default)]

@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use limiter_datapath::kernel::{DatapathError, Previous};
 use limiter_policy::policy::diff;
 use thiserror::Error;
 use tracing::{error, info, warn};
 
 use super::{Daemon, enforce::tell_begun_anew, pulse::BEAT, service, service_status};
-use crate::datapath::{DatapathError, Previous};
 
 /// How long the daemon may take to end.
 const TO_END: Duration = Duration::from_secs(5);

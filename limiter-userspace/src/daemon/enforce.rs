@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use limiter_datapath::kernel::{
+    Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, possible_cpus,
+    wall_clock_now,
+};
 use limiter_policy::{
     lists::ListRecord,
     policy::{CompiledPolicy, List, diff},
@@ -10,13 +14,7 @@ use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
 use super::{Daemon, candidate::Candidate, confirm, memory, reload::ReloadError, state::Resumed};
-use crate::{
-    datapath::{
-        Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, possible_cpus,
-        wall_clock_now,
-    },
-    guard,
-};
+use crate::guard;
 
 /// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
 /// confirmed, it can be reverted from then on. Returns the names of the limits whose buckets begin

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use limiter_datapath::kernel::{
+    Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins,
+};
 use limiter_policy::lists::Feeds;
 use tracing::{info, warn};
 
 use super::{candidate::Known, feeds::stand_ins, startup::StartupError};
-use crate::datapath::{
-    Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins,
-};
 
 /// What there is to go on with.
 pub(super) enum Found {

@@ -9,11 +9,11 @@ use std::{
 };
 
 use jiff::Timestamp;
+use limiter_datapath::kernel::wall_clock_now;
 use tracing::{info, warn};
 
 use crate::{
     control::protocol::GuardStatus,
-    datapath::wall_clock_now,
     guard::{Asker, Protected, Session, are_sessions_recorded},
 };
 

@@ -35,6 +35,7 @@ use std::{
     time::Duration,
 };
 
+use limiter_datapath::kernel::{Datapath, DatapathError, possible_cpus};
 use thiserror::Error;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -54,7 +55,6 @@ use crate::{
         protocol::{DaemonStatus, GuardStatus, StateStatus},
         sieves::SieveBrief,
     },
-    datapath::{Datapath, DatapathError, possible_cpus},
     logging,
 };
 

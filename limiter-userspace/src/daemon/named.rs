@@ -1,13 +1,12 @@
 //! Limits by the names that requests give them, and buckets in the words of answers.
 
 use limiter_common::{bucket::Owner, limit::LimitId};
+use limiter_datapath::kernel::{Datapath, Holding};
 use limiter_policy::{
     config::{Scope, nearest},
     policy::{Limit, Policy, owner_id},
 };
 use thiserror::Error;
-
-use crate::datapath::{Datapath, Holding};
 
 /// Whose bucket it is.
 pub(super) struct NamedBucket<'d> {

@@ -8,6 +8,7 @@ use limiter_common::{
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
 };
+use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::{
     config::Offenders,
     policy::{Policy, owner_id},
@@ -15,11 +16,8 @@ use limiter_policy::{
 use thiserror::Error;
 
 use super::named::{UnknownLimit, limit_named};
-use crate::{
-    control::protocol::{
-        ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
-    },
-    datapath::{Datapath, DatapathError, monotonic_now},
+use crate::control::protocol::{
+    ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
 };
 
 /// Offenders cannot be told.

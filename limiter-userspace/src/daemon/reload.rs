@@ -3,6 +3,7 @@
 
 use std::{convert::Infallible, mem, path::PathBuf, sync::Arc};
 
+use limiter_datapath::kernel::{DatapathError, interface::InterfaceError};
 use limiter_policy::{config::Config, policy::CompileError};
 use thiserror::Error;
 use tokio::{
@@ -20,12 +21,9 @@ use super::{
     service, service_status,
     watch::files::FileWatch,
 };
-use crate::{
-    control::{
-        protocol::Reloaded,
-        settings::{self, SettingDiff},
-    },
-    datapath::{DatapathError, interface::InterfaceError},
+use crate::control::{
+    protocol::Reloaded,
+    settings::{self, SettingDiff},
 };
 
 /// The policy in force stays as it is.

@@ -4,6 +4,12 @@
 
 use std::{io, mem, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use limiter_datapath::kernel::{
+    Attachment, DatapathError, LogLevel, Settings,
+    interface::InterfaceError,
+    pins::PinsError,
+    preflight::{self, PreflightError},
+};
 use limiter_policy::{config::AttachMode, file, lists::Feeds, policy::CompileError};
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -23,12 +29,6 @@ use super::{
 };
 use crate::{
     control::server::{Place, Server, ServerError},
-    datapath::{
-        Attachment, DatapathError, LogLevel, Settings,
-        interface::InterfaceError,
-        pins::PinsError,
-        preflight::{self, PreflightError},
-    },
     metrics::{Listener, Metrics},
 };
 

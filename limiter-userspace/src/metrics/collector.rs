@@ -10,6 +10,7 @@ use limiter_common::{
     counters::{LimitTraffic, Traffic},
     reason::{Action, Reason},
 };
+use limiter_datapath::kernel::Datapath;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
@@ -20,7 +21,6 @@ use super::sieves;
 use crate::{
     control::protocol::StateStatus,
     daemon::{Daemon, History},
-    datapath::Datapath,
 };
 
 /// The daemon's counters as metrics.

@@ -15,10 +15,11 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use limiter_datapath::kernel::possible_cpus;
 use tokio::sync::Notify;
 
 use self::scrape::Scrapes;
-use crate::{daemon::Daemon, datapath::possible_cpus};
+use crate::daemon::Daemon;
 
 /// The port is taken, nothing is served yet.
 pub struct Listener {

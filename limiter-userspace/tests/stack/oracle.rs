@@ -11,11 +11,11 @@ use limiter_common::{
     reason::Reason,
     strategy::Strategy,
 };
-use limiter_policy::policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags};
-use limiter_userspace::{
-    datapath::possible_cpus,
+use limiter_datapath::{
+    kernel::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
 };
+use limiter_policy::policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags};
 use testbed::{Delivery, SocketKind};
 
 use crate::{

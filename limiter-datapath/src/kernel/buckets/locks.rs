@@ -14,7 +14,7 @@ use limiter_common::{
 use limiter_policy::config::Store;
 
 use super::{BucketMaps, DatapathError, Spot};
-use crate::datapath::grace::wait_for_running_programs;
+use crate::kernel::grace::wait_for_running_programs;
 
 /// How often a way is seen locked by the same bucket, with all running programs ended in between,
 /// before it is marked: a mark on a lock that somebody holds costs a bucket.

@@ -10,7 +10,7 @@ use limiter_common::{
 use limiter_policy::config::Store;
 
 use super::{BucketMaps, DatapathError, InMap, Spot};
-use crate::datapath::{
+use crate::kernel::{
     instance::PROGRAM_ORDER, object::OBJECT, program::Program, shared::SharedDirectory,
 };
 

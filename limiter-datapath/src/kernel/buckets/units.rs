@@ -11,11 +11,11 @@ use limiter_common::{
 use limiter_policy::{config::Store, policy::Units};
 
 use super::{BucketMaps, DatapathError, InMap, Spot, UNITS, bucket_of, error};
-use crate::datapath::{grace::wait_for_running_programs, monotonic_now};
+use crate::kernel::{grace::wait_for_running_programs, monotonic_now};
 
 impl BucketMaps {
     /// What the numbers of units mean to the kernel.
-    pub(in crate::datapath) fn known_units(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
+    pub(in crate::kernel) fn known_units(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
         let mut units = BTreeMap::new();
         for number in 0..MAX_UNITS {
             let InMap(unit) = self.units.get(&number, 0).map_err(error(UNITS))?;
@@ -36,7 +36,7 @@ impl BucketMaps {
     }
 
     /// Fills the buckets that count in units of these numbers.
-    pub(in crate::datapath) fn clear_units(
+    pub(in crate::kernel) fn clear_units(
         &self,
         numbers: &HashSet<u32>,
     ) -> Result<u64, DatapathError> {

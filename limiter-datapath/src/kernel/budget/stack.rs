@@ -151,7 +151,7 @@ fn callee(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datapath::LogLevel;
+    use crate::kernel::LogLevel;
 
     const fn place(number: u64) -> Place {
         (SectionIndex(1), number)

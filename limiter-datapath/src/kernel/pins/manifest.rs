@@ -11,7 +11,7 @@ use limiter_policy::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::datapath::Settings;
+use crate::kernel::Settings;
 
 /// What is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

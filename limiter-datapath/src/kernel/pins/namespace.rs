@@ -13,16 +13,16 @@ use super::{Facts, PinsError, path_error};
 
 /// What tells a network namespace from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::datapath) struct NetworkNamespace {
+pub(in crate::kernel) struct NetworkNamespace {
     /// Its inode number, which another namespace gets once it is gone.
-    pub(in crate::datapath) inode: u64,
+    pub(in crate::kernel) inode: u64,
     /// Its cookie, which no other gets while the machine runs (Linux 5.14).
-    pub(in crate::datapath) cookie: Option<u64>,
+    pub(in crate::kernel) cookie: Option<u64>,
 }
 
 impl NetworkNamespace {
     /// That of this process.
-    pub(in crate::datapath) fn current() -> Result<Self, PinsError> {
+    pub(in crate::kernel) fn current() -> Result<Self, PinsError> {
         let path = Path::new("/proc/self/ns/net");
         let found = fs::metadata(path).map_err(path_error(path))?;
         Ok(Self {
@@ -33,7 +33,7 @@ impl NetworkNamespace {
     }
 
     /// That which is pinned beside a link.
-    pub(in crate::datapath) const fn of(facts: &Facts) -> Self {
+    pub(in crate::kernel) const fn of(facts: &Facts) -> Self {
         Self {
             inode: facts.namespace,
             cookie: facts.cookie,
@@ -41,7 +41,7 @@ impl NetworkNamespace {
     }
 
     /// Whether both are the same one, as far as can be told.
-    pub(in crate::datapath) fn is(&self, other: &Self) -> bool {
+    pub(in crate::kernel) fn is(&self, other: &Self) -> bool {
         match (self.cookie, other.cookie) {
             (Some(one), Some(other)) => one == other,
             _ => self.inode == other.inode,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{Adopted, Previous, names_by_link};
-use crate::datapath::{
+use crate::kernel::{
     Attachment, Datapath, DatapathError,
     pins::{PinnedPolicy, Pins},
     possible_cpus,

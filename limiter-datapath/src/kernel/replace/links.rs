@@ -6,7 +6,7 @@ use limiter_common::counters::MAX_INTERFACES;
 use limiter_policy::config::Scope;
 
 use super::Made;
-use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program};
+use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program};
 
 /// What a switch has left.
 pub(super) struct Switched {
@@ -151,7 +151,7 @@ impl Datapath {
     }
 
     /// Detaches, and forgets what was counted for the interfaces, and what they owe.
-    pub(in crate::datapath) fn let_go(
+    pub(in crate::kernel) fn let_go(
         &mut self,
         attachments: Vec<Attachment>,
     ) -> Result<(), DatapathError> {

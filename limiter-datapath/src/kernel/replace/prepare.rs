@@ -6,7 +6,7 @@ use limiter_common::counters::MAX_INTERFACES;
 use limiter_policy::{config::AttachMode, policy::CompiledPolicy};
 
 use super::{Made, Prepared};
-use crate::datapath::{
+use crate::kernel::{
     Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
     Settings, interface::Interface, log, maps::SharedMaps, named::NamedMaps as _,
     shared::SharedDirectory, state::State,

@@ -5,7 +5,7 @@ use std::mem;
 use tracing::warn;
 
 use super::{Previous, sieves::bring_back_counters};
-use crate::datapath::{Attachment, Datapath, DatapathError, Manifest, Pins};
+use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, Pins};
 
 impl Datapath {
     /// The policy in force stays: what was before is forgotten.

@@ -11,9 +11,7 @@ use tracing::info;
 
 use super::Prepared;
 use crate::{
-    datapath::{
-        Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now, state::State,
-    },
+    kernel::{Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now, state::State},
     state::SavedSieve,
 };
 

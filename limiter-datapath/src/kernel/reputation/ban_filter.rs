@@ -6,7 +6,7 @@ use limiter_common::{
     sieve::Word,
 };
 
-use crate::datapath::{DatapathError, mapped::Mapped};
+use crate::kernel::{DatapathError, mapped::Mapped};
 
 /// The filter's map. Nobody else writes to it.
 pub(super) struct BanFilter {

@@ -7,11 +7,11 @@ use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
 use limiter_policy::policy::bans::worth;
 
 use super::ban_filter::BanFilter;
-use crate::datapath::{DatapathError, batch, hash, maps::error, pod::InMap};
+use crate::kernel::{DatapathError, batch, hash, maps::error, pod::InMap};
 
-pub(in crate::datapath) const BANS: &str = "BANS";
-pub(in crate::datapath) const BAN_LENGTHS: &str = "BAN_LENGTHS";
-pub(in crate::datapath) const BAN_FILTER: &str = "BAN_FILTER";
+pub(in crate::kernel) const BANS: &str = "BANS";
+pub(in crate::kernel) const BAN_LENGTHS: &str = "BAN_LENGTHS";
+pub(in crate::kernel) const BAN_FILTER: &str = "BAN_FILTER";
 
 /// Reads and changes the maps of bans. One thread of one process changes them at a time; others
 /// may read meanwhile, as packets do.

@@ -10,7 +10,7 @@ use limiter_common::sieve::{Entry, Pressure, Shard, SieveTraffic, Word};
 use limiter_policy::policy::SieveSizes;
 
 use crate::{
-    datapath::{
+    kernel::{
         DatapathError, batch,
         mapped::Mapped,
         maps::{error, set_sum, sum},
@@ -19,11 +19,11 @@ use crate::{
     native::SieveMemory,
 };
 
-pub(in crate::datapath) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";
-pub(in crate::datapath) const SIEVE_HEADS: &str = "SIEVE_HEADS";
-pub(in crate::datapath) const SIEVE_SHARDS: &str = "SIEVE_SHARDS";
-pub(in crate::datapath) const PRESSURE: &str = "PRESSURE";
-pub(in crate::datapath) const SIEVE_TRAFFIC: &str = "SIEVE_TRAFFIC";
+pub(in crate::kernel) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";
+pub(in crate::kernel) const SIEVE_HEADS: &str = "SIEVE_HEADS";
+pub(in crate::kernel) const SIEVE_SHARDS: &str = "SIEVE_SHARDS";
+pub(in crate::kernel) const PRESSURE: &str = "PRESSURE";
+pub(in crate::kernel) const SIEVE_TRAFFIC: &str = "SIEVE_TRAFFIC";
 
 /// All of them.
 pub(super) const NAMES: [&str; 5] = [
@@ -127,7 +127,7 @@ impl SieveMaps {
     }
 
     /// Has so much been counted at an index.
-    pub(in crate::datapath) fn set_traffic(
+    pub(in crate::kernel) fn set_traffic(
         &mut self,
         index: u32,
         traffic: SieveTraffic,

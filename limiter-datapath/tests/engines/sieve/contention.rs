@@ -8,11 +8,11 @@ use limiter_common::{
     reason::Reason::{self, Iprep, IprepPerma, OverLimit},
     sieve::{Geometry, Listed, Pressure, pressure_of_limit},
 };
+use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders},
     policy::{CompiledPolicy, PermaBlock, Sieve, SieveSizes},
 };
-use limiter_userspace::datapath::{Clocking, Instance, LogLevel, Settings, possible_cpus};
 
 use super::{from, policy, sieve, total};
 

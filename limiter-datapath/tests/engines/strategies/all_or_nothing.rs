@@ -11,11 +11,11 @@ use limiter_common::{
     },
     strategy::Strategy,
 };
-use limiter_policy::policy::{CompiledPolicy, Limit};
-use limiter_userspace::{
-    datapath::possible_cpus,
+use limiter_datapath::{
+    kernel::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
 };
+use limiter_policy::policy::{CompiledPolicy, Limit};
 use proptest::prelude::*;
 
 use super::{SECOND, STORES, address, frame, limit};

@@ -4,12 +4,10 @@ use std::thread;
 
 use anyhow::Result;
 use limiter_common::{reason::Reason, strategy::Strategy};
+use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Policy},
-};
-use limiter_userspace::datapath::{
-    Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus,
 };
 use testbed::monotonic_ns;
 

@@ -20,11 +20,11 @@ use limiter_common::{
     reason::Reason,
     strategy::{Budget, Level, Strategy, moving_window::Log},
 };
+use limiter_datapath::kernel::{BucketMaps, SharedMaps, Trial, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, Rate},
 };
-use limiter_userspace::datapath::{BucketMaps, SharedMaps, Trial, possible_cpus};
 use testbed::Frame;
 
 use crate::engine::START;

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use limiter_common::strategy::Strategy;
+use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::policy::{CompiledPolicy, Policy};
-use limiter_userspace::datapath::possible_cpus;
 
 use super::{Kernel, SECOND, STORES, key, limit};
 use crate::engine::START;

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use limiter_common::strategy::{Level, Strategy};
+use limiter_datapath::{kernel::Restored, state::Debts};
 use limiter_policy::config::Store;
-use limiter_userspace::{datapath::Restored, state::Debts};
 
 use super::{Kernel, SECOND, STORES, limit};
 use crate::engine::START;

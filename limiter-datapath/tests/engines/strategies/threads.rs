@@ -10,11 +10,11 @@ use limiter_common::{
     strategy::Strategy,
     table::{HashKey, WhenFull},
 };
-use limiter_policy::policy::CompiledPolicy;
-use limiter_userspace::{
-    datapath::possible_cpus,
+use limiter_datapath::{
+    kernel::possible_cpus,
     native::{BytesFrame, MemoryTable, decide_once},
 };
+use limiter_policy::policy::CompiledPolicy;
 
 use super::{SECOND, frame, limit};
 use crate::{

@@ -1,6 +1,7 @@
 //! Bans changed by the daemon; or, where none runs, in what is pinned.
 
 use anyhow::bail;
+use limiter_datapath::kernel::Datapath;
 
 use crate::{
     cli::ReadArgs,
@@ -9,7 +10,6 @@ use crate::{
         protocol::{Answer, Request},
     },
     daemon,
-    datapath::Datapath,
     guard::{Asker, Protected},
 };
 

@@ -18,6 +18,7 @@ use limiter_common::{
     limit::IdFormat,
     strategy::{Strategy, gcra::Gcra},
 };
+use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::{
     config::{self, Config},
     policy::{AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy},
@@ -29,7 +30,7 @@ use super::{
     OutputArgs, ReadArgs, print_json,
     render::{count, counted, duration, table_without},
 };
-use crate::{datapath::possible_cpus, guard};
+use crate::guard;
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {

@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use limiter_datapath::kernel::wall_clock_now;
 use limiter_policy::{
     config::{self, Config},
     lists::ListRecord,
@@ -19,10 +20,7 @@ use limiter_policy::{
 
 pub(super) use self::{print::troubles, words::consequences};
 use super::{OutputArgs, ReadArgs, print_json};
-use crate::{
-    control::protocol::{Answer, Request},
-    datapath::wall_clock_now,
-};
+use crate::control::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]

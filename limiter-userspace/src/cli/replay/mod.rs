@@ -15,19 +15,17 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
+use limiter_datapath::kernel::{possible_cpus, preflight};
 use limiter_policy::{
     config::{self, Config, Offenders},
     policy::{CompiledPolicy, Policy},
 };
 
 use super::OutputArgs;
-use crate::{
-    datapath::{possible_cpus, preflight},
-    replay::{
-        Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
-        capture::Capture,
-        engine::{Engine, KernelEngine, NativeEngine},
-    },
+use crate::replay::{
+    Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
+    capture::Capture,
+    engine::{Engine, KernelEngine, NativeEngine},
 };
 
 #[derive(Debug, Args)]

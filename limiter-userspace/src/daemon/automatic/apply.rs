@@ -1,6 +1,7 @@
 //! Those whom the decider finds are banned, unless the guard speaks for them.
 
 use limiter_common::limit::LimitId;
+use limiter_datapath::kernel::{BanMaps, DatapathError, monotonic_now};
 use limiter_policy::{
     policy::{AutomaticBan, BanMode, Policy, bans::prefix_of},
     text::short,
@@ -18,7 +19,6 @@ use crate::{
         bans::{BanError, Bans, NewBan},
         offenders::limit_name,
     },
-    datapath::{BanMaps, DatapathError, monotonic_now},
     guard::Protected,
     reputation::automatic::{Decider, Offence, REFUSED_NS},
 };

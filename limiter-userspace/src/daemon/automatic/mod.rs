@@ -11,6 +11,7 @@ mod outcomes;
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use limiter_common::limit::LimitId;
+use limiter_datapath::kernel::{DatapathError, monotonic_now};
 use tokio::task::{JoinError, spawn_blocking};
 use tracing::{error, warn};
 
@@ -22,7 +23,6 @@ use super::{
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
 };
 use crate::{
-    datapath::{DatapathError, monotonic_now},
     guard::Protected,
     reputation::automatic::{Decider, Look},
 };

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ipnet::IpNet;
+use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
 use limiter_policy::{policy::Policy, text::short};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
@@ -20,7 +21,6 @@ use crate::{
         protocol::Answer,
     },
     daemon::{Daemon, answers::told, guard::Blind},
-    datapath::{BanMaps, Datapath, DatapathError, monotonic_now},
     guard::Protected,
 };
 

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
 use tokio::{
     task::spawn_blocking,
     time::{MissedTickBehavior, interval},
@@ -31,7 +32,6 @@ pub use self::{
     store::{BanCounts, BansDone},
 };
 use super::Daemon;
-use crate::datapath::{BanMaps, Datapath, DatapathError, monotonic_now};
 
 /// How often some thousand bans are looked through for those that are to be forgotten.
 const SWEEP: Duration = Duration::from_secs(1);

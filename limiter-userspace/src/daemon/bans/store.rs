@@ -9,6 +9,7 @@ use limiter_common::{
     ban::{Ban, BanKey, FOREVER, MAX_REASON},
     limit::LimitId,
 };
+use limiter_datapath::kernel::DatapathError;
 use limiter_policy::policy::bans::{forgotten_at, prefix_of};
 use thiserror::Error;
 
@@ -16,7 +17,7 @@ use super::{
     table::BanTable,
     tally::{Origin, Tally},
 };
-use crate::{control::bans::BanReason, datapath::DatapathError};
+use crate::control::bans::BanReason;
 
 /// How many bans may be removed before what the filter still has of them is cleared; or as many as
 /// are left, if these are more.

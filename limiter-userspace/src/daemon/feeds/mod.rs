@@ -11,6 +11,7 @@ mod tell;
 use std::{collections::BTreeSet, fs, mem, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use limiter_datapath::kernel::wall_clock_now;
 use limiter_policy::lists::{FeedReport, Feeds, ListRecord, ListState, Look};
 use tokio::{task::spawn_blocking, time::sleep};
 use tracing::error;
@@ -18,7 +19,6 @@ use tracing::error;
 pub(super) use self::{accept::Accept, renew::stand_ins};
 use self::{renew::Renewed, tell::Told};
 use super::{Daemon, enforce, watch::files::FileWatch};
-use crate::datapath::wall_clock_now;
 
 /// The longest that nobody looks whether a file is stale by now: the clock on the wall may be set
 /// meanwhile.

@@ -11,6 +11,7 @@ mod tracker;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use limiter_common::limit::LimitId;
+use limiter_datapath::kernel::{DatapathError, monotonic_now};
 use limiter_policy::config::Offenders;
 use tokio::task::spawn_blocking;
 use tracing::{error, warn};
@@ -20,7 +21,6 @@ use super::{
     Daemon,
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
 };
-use crate::datapath::{DatapathError, monotonic_now};
 
 /// For how long somebody must not have been dropped, so that the incident has ended.
 pub const QUIET: Duration = Duration::from_secs(30);

@@ -15,6 +15,7 @@ use limiter_common::{
     bucket::{BucketKey, Owner},
     limit::{IdFormat, LimitId},
 };
+use limiter_datapath::kernel::Datapath;
 use limiter_policy::{
     config::Store,
     policy::{Limit, Policy},
@@ -22,7 +23,6 @@ use limiter_policy::{
 use thiserror::Error;
 
 use super::RefillError;
-use crate::datapath::Datapath;
 
 /// The most owners of one limit that are looked for.
 const MOST_OWNERS: u32 = 1 << MOST_BITS;

@@ -9,11 +9,13 @@ use std::{
 };
 
 use limiter_common::sieve::Pressure;
+use limiter_datapath::kernel::{
+    Datapath, DatapathError, PressureMaps, monotonic_now, possible_cpus,
+};
 use tracing::{info, warn};
 
 use crate::{
     daemon::pulse::{BEAT, Pulses},
-    datapath::{Datapath, DatapathError, PressureMaps, monotonic_now, possible_cpus},
     reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
 };
 

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use limiter_datapath::kernel::{Datapath, DatapathError, LoadedSieve, monotonic_now};
 use limiter_policy::{
     config::nearest,
     policy::{Mode, Policy, Sieve, SieveUse},
@@ -10,7 +11,6 @@ use thiserror::Error;
 
 use crate::{
     control::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
-    datapath::{Datapath, DatapathError, LoadedSieve, monotonic_now},
     reputation::{
         lists::{entry, lists},
         pressure::{Budget, Load, Measured, rejected_from},

@@ -10,6 +10,10 @@ use std::{
     time::Duration,
 };
 
+use limiter_datapath::{
+    kernel::{DatapathError, wall_clock_now},
+    state::{LoadError, Reason, SaveError, Snapshot, StateFile},
+};
 use thiserror::Error;
 use tokio::{
     task::spawn_blocking,
@@ -19,11 +23,7 @@ use tracing::{error, info, warn};
 
 pub(super) use self::resume::Resumed;
 use super::{Daemon, bans};
-use crate::{
-    control::protocol::StateStatus,
-    datapath::{DatapathError, wall_clock_now},
-    state::{LoadError, Reason, SaveError, Snapshot, StateFile},
-};
+use crate::control::protocol::StateStatus;
 
 /// How often it is saved: so much is lost at most when the daemon is killed or the power fails.
 const INTERVAL: Duration = Duration::from_mins(1);

@@ -7,6 +7,10 @@ use std::{
     time::Duration,
 };
 
+use limiter_datapath::kernel::{
+    Noticed, Present,
+    interface::{self, Events},
+};
 use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
@@ -14,10 +18,6 @@ use tokio::{
 use tracing::{error, info, warn};
 
 use super::super::{Daemon, enforce::announce};
-use crate::datapath::{
-    Noticed, Present,
-    interface::{self, Events},
-};
 
 /// How often the interfaces are looked at all the same: an interface that could not be attached
 /// to may be free by now.
