@@ -7,5 +7,6 @@ pub mod daemon;
 pub mod guard;
 pub mod logging;
 pub mod metrics;
+pub mod protocol;
 pub mod replay;
 pub mod reputation;

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{OutputArgs, ReadArgs, print_json};
-use crate::control::protocol::{Answer, Request};
+use crate::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct ConfirmArgs {

@@ -13,8 +13,8 @@ use limiter_datapath::kernel::pins::Pins;
 use serde_json::json;
 
 use super::{OutputArgs, ReadArgs, print_json};
-use crate::control::{
-    client::{ClientError, ask},
+use crate::{
+    control::client::{ClientError, ask},
     protocol::{Answer, Request},
 };
 

@@ -17,7 +17,7 @@ use super::{
     render::{ago, at_least, count, duration, table_without},
     sieve,
 };
-use crate::control::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request, dropper};
+use crate::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request, dropper};
 
 /// The column that is told where limits have other strategies than the one that they have when
 /// nothing is said.

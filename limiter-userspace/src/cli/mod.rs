@@ -42,9 +42,9 @@ use crate::{
     control::{
         DEFAULT_SOCKET,
         client::{self, ClientError},
-        protocol::{Answer, Request},
     },
     daemon,
+    protocol::{Answer, Request},
 };
 
 /// Holds every source address to a packet, byte or new-connection budget, before the

@@ -13,9 +13,7 @@ use super::{
     render::{ago, at_least, count, nanoseconds, table_without},
     status::parse_seconds,
 };
-use crate::control::protocol::{
-    Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request,
-};
+use crate::protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct OffendersArgs {

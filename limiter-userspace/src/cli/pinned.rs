@@ -14,8 +14,8 @@ use limiter_datapath::kernel::{
 };
 
 use super::{ReadArgs, adopt};
-use crate::control::{
-    client::{self, ClientError},
+use crate::{
+    control::client::{self, ClientError},
     protocol::{Answer, Request},
 };
 

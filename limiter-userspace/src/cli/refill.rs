@@ -9,8 +9,8 @@ use super::{
     render::{count, counted, table_without},
 };
 use crate::{
-    control::protocol::{Answer, RefillList, Request},
     daemon,
+    protocol::{Answer, RefillList, Request},
 };
 
 /// Asks the daemon, or does it to what is pinned, and tells what was done.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use clap::Args;
 
 use super::{OutputArgs, ReadArgs, refill::refill};
-use crate::control::protocol::{RefundQuery, Request};
+use crate::protocol::{RefundQuery, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct RefundArgs {

@@ -9,10 +9,7 @@ use super::{
     OutputArgs, ReadArgs, print_json,
     render::{counted, duration},
 };
-use crate::control::{
-    protocol::{Answer, Reloaded, Request},
-    settings::SettingDiff,
-};
+use crate::protocol::{Answer, Reloaded, Request, SettingDiff};
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 
 use super::{OutputArgs, ReadArgs, refill::refill};
-use crate::control::protocol::{Request, ResetQuery, Whose};
+use crate::protocol::{Request, ResetQuery, Whose};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("one of them").required(true).args(["whose", "all"]))]

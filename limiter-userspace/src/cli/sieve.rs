@@ -9,8 +9,8 @@ use super::{
     OutputArgs, ReadArgs, print_json,
     render::{ago, count, counted, number, percent, table},
 };
-use crate::control::{
-    protocol::{Answer, Request},
+use crate::protocol::{
+    Answer, Request,
     sieves::{SieveBrief, SieveExplanation, SieveListStatus, SieveStatus, SieveUseStatus},
 };
 

@@ -8,8 +8,8 @@ use std::{
 use clap::Args;
 
 use super::{OutputArgs, ReadArgs, print_json, status};
-use crate::control::{
-    protocol::{LimitStatus, Status},
+use crate::protocol::{
+    LimitStatus, Status,
     sieves::{EVERYTHING, SieveBrief},
 };
 
@@ -106,7 +106,7 @@ mod tests {
     use limiter_policy::policy::FlatMetrics;
 
     use super::*;
-    use crate::control::testing;
+    use crate::protocol::testing;
 
     #[test]
     fn names_are_those_of_traffic_server_and_our_own() {

@@ -5,7 +5,7 @@ use limiter_common::{counters::LimitTraffic, reason::Action, strategy::Strategy}
 use limiter_policy::policy::Mode;
 
 use super::render::{count, table_without};
-use crate::control::protocol::PolicyStatus;
+use crate::protocol::PolicyStatus;
 
 /// One limit's row.
 pub(super) struct LimitRow {

@@ -16,7 +16,7 @@ use super::{
     offenders, refill, sieves,
 };
 use crate::{
-    control::protocol::{
+    protocol::{
         Answer, BansStatus, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
     },

@@ -13,8 +13,8 @@ use limiter_datapath::kernel::wall_clock_now;
 use tracing::{info, warn};
 
 use crate::{
-    control::protocol::GuardStatus,
     guard::{Asker, Protected, Session, are_sessions_recorded},
+    protocol::GuardStatus,
 };
 
 /// How long an answer is good for: a stream of bans asks a thousand times a second, and the routes

@@ -46,16 +46,12 @@ use tracing::info;
 pub use self::{
     answers::look,
     bans::{BanCounts, BansDone, change_pinned, lift_pinned},
-    changes::{History, LastReload},
     startup::{Options, StartupError},
 };
 use self::{changes::Changes, pulse::Pulses, state::StateKeeper};
 use crate::{
-    control::{
-        protocol::{DaemonStatus, GuardStatus, StateStatus},
-        sieves::SieveBrief,
-    },
     logging,
+    protocol::{DaemonStatus, GuardStatus, History, StateStatus, sieves::SieveBrief},
 };
 
 /// How many threads for what blocks are there from the start; there may be more.

@@ -16,7 +16,7 @@ use limiter_policy::{
 use thiserror::Error;
 
 use super::named::{UnknownLimit, limit_named};
-use crate::control::protocol::{
+use crate::protocol::{
     ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
 };
 

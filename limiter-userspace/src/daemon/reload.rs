@@ -21,9 +21,9 @@ use super::{
     service, service_status,
     watch::files::FileWatch,
 };
-use crate::control::{
-    protocol::Reloaded,
-    settings::{self, SettingDiff},
+use crate::{
+    control::settings,
+    protocol::{Reloaded, SettingDiff},
 };
 
 /// The policy in force stays as it is.

@@ -19,8 +19,8 @@ use prometheus_client::{
 
 use super::sieves;
 use crate::{
-    control::protocol::StateStatus,
-    daemon::{Daemon, History},
+    daemon::Daemon,
+    protocol::{History, StateStatus},
 };
 
 /// The daemon's counters as metrics.

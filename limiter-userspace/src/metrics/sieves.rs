@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::control::sieves::{EVERYTHING, SieveBrief, SieveUseStatus};
+use crate::protocol::sieves::{EVERYTHING, SieveBrief, SieveUseStatus};
 
 /// What of a use is a metric.
 type OfUse<T> = fn(&SieveUseStatus) -> T;

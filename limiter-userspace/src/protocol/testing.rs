@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use limiter_policy::config::{Bans, Buckets, Metrics, Offenders};
 
-use super::protocol::{
-    BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, PolicyStatus, Status,
+use super::{
+    BansStatus, BucketsStatus, DaemonStatus, GuardStatus, History, InterfaceStatus, PolicyStatus,
+    Status,
 };
-use crate::daemon::History;
 
 /// Of a daemon with the defaults, on eth0.
 pub(crate) fn status() -> Status {

@@ -22,7 +22,7 @@ use super::{
     engine::{Engine, EngineError},
     pressure::{Pressures, UnderPressure},
 };
-use crate::{control::sieves::SieveListStatus, reputation::lists::lists};
+use crate::{protocol::sieves::SieveListStatus, reputation::lists::lists};
 
 /// The engine's time of the first packet: a year after its clock began, so that later packets
 /// may be captured as earlier ones, and early enough that every limit counts for years more.

@@ -14,8 +14,8 @@ use serde_json::json;
 use super::{change::change, parse, stream};
 use crate::{
     cli::{OutputArgs, ReadArgs, print_json, render::duration},
-    control::bans::{BanChange, BanChanges, BanOutcome, BanReason, BanRequest},
     guard::Session,
+    protocol::bans::{BanChange, BanChanges, BanOutcome, BanReason, BanRequest},
 };
 
 #[derive(Debug, Args)]

@@ -5,12 +5,12 @@ use limiter_datapath::kernel::Datapath;
 
 use crate::{
     cli::ReadArgs,
-    control::{
-        bans::{BanChanges, BansChanged},
-        protocol::{Answer, Request},
-    },
     daemon,
     guard::{Asker, Protected},
+    protocol::{
+        Answer, Request,
+        bans::{BanChanges, BansChanged},
+    },
 };
 
 /// Makes and lifts bans.

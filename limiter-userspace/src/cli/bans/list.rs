@@ -14,9 +14,9 @@ use crate::{
         OutputArgs, ReadArgs,
         render::{count, counted, duration},
     },
-    control::{
+    protocol::{
+        Answer, Request,
         bans::{BanStatus, BansQuery},
-        protocol::{Answer, Request},
     },
 };
 

@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use limiter_policy::{config::duration, prefix::Written};
 
-use crate::control::bans::BanReason;
+use crate::protocol::bans::BanReason;
 
 /// An address or a prefix.
 pub(super) fn prefix(text: &str) -> Result<IpNet, String> {

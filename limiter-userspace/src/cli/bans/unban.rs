@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cli::{OutputArgs, ReadArgs, print_json, render::counted},
-    control::bans::{BanChange, BanChanges, BanOutcome},
+    protocol::bans::{BanChange, BanChanges, BanOutcome},
 };
 
 #[derive(Debug, Args)]

@@ -8,10 +8,8 @@ use serde::Serialize;
 
 use crate::{
     cli::{ReadArgs, print_json},
-    control::{
-        protocol::{Answer, Request},
-        settings::{self, SettingDiff},
-    },
+    control::settings,
+    protocol::{Answer, Request, SettingDiff},
 };
 
 #[derive(Serialize)]

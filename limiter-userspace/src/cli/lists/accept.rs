@@ -9,10 +9,8 @@ use serde_json::json;
 
 use crate::{
     cli::{ControlArgs, OutputArgs, print_json},
-    control::{
-        client::ask,
-        protocol::{Answer, Request},
-    },
+    control::client::ask,
+    protocol::{Answer, Request},
 };
 
 #[derive(Debug, Args)]

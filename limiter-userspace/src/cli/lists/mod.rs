@@ -20,7 +20,7 @@ use limiter_policy::{
 
 pub(super) use self::{print::troubles, words::consequences};
 use super::{OutputArgs, ReadArgs, print_json};
-use crate::control::protocol::{Answer, Request};
+use crate::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]

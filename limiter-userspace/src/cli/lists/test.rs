@@ -16,7 +16,7 @@ use crate::{
         print_json,
         render::{count, counted, table},
     },
-    control::protocol::{Answer, Request},
+    protocol::{Answer, Request},
 };
 
 #[derive(Debug, Args)]

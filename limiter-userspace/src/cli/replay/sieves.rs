@@ -10,7 +10,7 @@ use super::super::{
     sieve::lists_table,
 };
 use crate::{
-    control::sieves::SieveListStatus,
+    protocol::sieves::SieveListStatus,
     replay::{SieveReplay, UnderPressure},
 };
 

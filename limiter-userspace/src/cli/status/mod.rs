@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{OutputArgs, ReadArgs, print_json};
-use crate::control::protocol::{Answer, Request, Status};
+use crate::protocol::{Answer, Request, Status};
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {

@@ -11,7 +11,7 @@ use super::super::{
     sieve,
     traffic::{LimitRow, limits_table, malformed_action},
 };
-use crate::control::protocol::{GuardStatus, InterfaceStatus, StateStatus, Status};
+use crate::protocol::{GuardStatus, InterfaceStatus, StateStatus, Status};
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
     let name = &interface.name;

@@ -11,7 +11,7 @@ use crate::{
         print_json,
         repeat::{self, End},
     },
-    control::protocol::Status,
+    protocol::Status,
 };
 
 /// Shows the status until the user ends it, or the daemon is gone.

@@ -24,7 +24,7 @@ use clap::Args;
 
 use self::order::Column;
 use super::{OutputArgs, ReadArgs, offenders::RowsArgs, repeat, status::parse_seconds};
-use crate::control::protocol::MAX_OFFENDERS;
+use crate::protocol::MAX_OFFENDERS;
 
 #[derive(Debug, Args)]
 pub(super) struct TopArgs {

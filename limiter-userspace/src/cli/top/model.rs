@@ -11,7 +11,7 @@ use super::{
     rates::{Rates, Row, Sample},
     snapshot::{Query, Snapshot},
 };
-use crate::control::protocol::{Explanation, Grouping};
+use crate::protocol::{Explanation, Grouping};
 
 /// What is on the screen, and what the user has chosen. Knows neither of a terminal nor of a
 /// daemon.

@@ -11,10 +11,8 @@ use limiter_policy::lists::Findings;
 use super::{model::Model, snapshot::Snapshot};
 use crate::{
     cli::{Cli, Command},
-    control::{
-        protocol::{
-            Explanation, Grouping, LastDrop, LimitExplanation, OffenderList, OffenderStatus, Status,
-        },
+    protocol::{
+        Explanation, Grouping, LastDrop, LimitExplanation, OffenderList, OffenderStatus, Status,
         testing::status,
     },
 };

@@ -13,13 +13,13 @@ use super::{
     event::{Event, What},
 };
 use crate::{
-    control::bans::BanReason,
     daemon::{
         Daemon,
         bans::{BanError, Bans, NewBan},
         offenders::limit_name,
     },
     guard::Protected,
+    protocol::bans::BanReason,
     reputation::automatic::{Decider, Offence, REFUSED_NS},
 };
 

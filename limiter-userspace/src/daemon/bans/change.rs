@@ -16,12 +16,12 @@ use super::{
     with_bans_of,
 };
 use crate::{
-    control::{
-        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
-        protocol::Answer,
-    },
     daemon::{Daemon, answers::told, guard::Blind},
     guard::Protected,
+    protocol::{
+        Answer,
+        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
+    },
 };
 
 /// Nothing was changed, or not all.

@@ -12,7 +12,7 @@ use limiter_common::{
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now};
 use limiter_policy::policy::{List, Names, Policy, bans::prefix_of};
 
-use crate::control::bans::{BanStatus, BansPage, BansQuery};
+use crate::protocol::bans::{BanStatus, BansPage, BansQuery};
 
 /// Some of the bans that hold.
 pub(in crate::daemon) fn page(

@@ -17,7 +17,7 @@ use super::{
     table::BanTable,
     tally::{Origin, Tally},
 };
-use crate::control::bans::BanReason;
+use crate::protocol::bans::BanReason;
 
 /// How many bans may be removed before what the filter still has of them is cleared; or as many as
 /// are left, if these are more.

@@ -7,8 +7,8 @@ use limiter_policy::policy::{Policy, owner_id};
 use tracing::{info, warn};
 
 use crate::{
-    control::protocol::Grouping,
     daemon::offenders::{limit_name, prefix_length},
+    protocol::Grouping,
 };
 
 /// Whose packets are dropped, and by which limit.

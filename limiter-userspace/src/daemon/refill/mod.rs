@@ -9,7 +9,7 @@ use limiter_datapath::kernel::{Datapath, DatapathError, Refilled};
 use thiserror::Error;
 
 use super::named::{NamedBucket, UnknownLimit, bucket_named, limit_named};
-use crate::control::protocol::{Refill, RefillList, RefundQuery, ResetQuery, Whose};
+use crate::protocol::{Refill, RefillList, RefundQuery, ResetQuery, Whose};
 
 /// Nothing was given back.
 #[derive(Debug, Error)]

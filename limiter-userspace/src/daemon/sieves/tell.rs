@@ -10,7 +10,7 @@ use limiter_policy::{
 use thiserror::Error;
 
 use crate::{
-    control::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
+    protocol::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
     reputation::{
         lists::{entry, lists},
         pressure::{Budget, Load, Measured, rejected_from},

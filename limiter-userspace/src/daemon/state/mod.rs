@@ -23,7 +23,7 @@ use tracing::{error, info, warn};
 
 pub(super) use self::resume::Resumed;
 use super::{Daemon, bans};
-use crate::control::protocol::StateStatus;
+use crate::protocol::StateStatus;
 
 /// How often it is saved: so much is lost at most when the daemon is killed or the power fails.
 const INTERVAL: Duration = Duration::from_mins(1);

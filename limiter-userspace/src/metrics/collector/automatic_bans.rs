@@ -10,8 +10,8 @@ use prometheus_client::{
 
 use super::{Labelled, counters};
 use crate::{
-    control::protocol::GuardStatus,
     daemon::automatic::{Outcome, Outcomes},
+    protocol::GuardStatus,
 };
 
 /// Of the limits that ban.

@@ -5,7 +5,7 @@ use std::fmt;
 use limiter_policy::text::count;
 use serde::Serialize;
 
-use crate::control::bans::BanOutcome;
+use crate::protocol::bans::BanOutcome;
 
 /// How many of its changes had which end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

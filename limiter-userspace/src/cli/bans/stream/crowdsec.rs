@@ -11,7 +11,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{Ended, Item, Place, Sink};
 use crate::{
     cli::bans::{ban::Terms, parse},
-    control::bans::{BanChange, BanReason, BanRequest},
+    protocol::bans::{BanChange, BanReason, BanRequest},
 };
 
 #[derive(Deserialize)]

@@ -20,8 +20,8 @@ use self::counts::Counts;
 use super::{ban::Terms, change::change};
 use crate::{
     cli::{ReadArgs, print_json},
-    control::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
     guard::Session,
+    protocol::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
 };
 
 /// How long more is waited for: a request for each of a thousand lines a second costs the daemon
