@@ -14,6 +14,7 @@ use super::{ControlArgs, fail};
 use crate::{
     daemon::{self, Options, incidents},
     logging::{self, Format, FormatChoice},
+    metrics,
 };
 
 /// The levels, from that which says least.
@@ -146,6 +147,7 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         interfaces: args.interfaces,
         mode: args.mode.map(ModeChoice::mode),
         metrics: args.metrics.map(|MetricsAddress(address)| address),
+        bind_metrics: metrics::bind,
         socket: args.control.socket,
         log_datapath: args.log_datapath,
         pin: args.pin,

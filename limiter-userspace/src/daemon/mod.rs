@@ -7,6 +7,7 @@ mod candidate;
 mod changes;
 mod confirm;
 mod enforce;
+mod exporter;
 mod feeds;
 mod found;
 mod guard;
@@ -46,6 +47,7 @@ use tracing::info;
 pub use self::{
     answers::look,
     bans::{BanCounts, BansDone, change_pinned, lift_pinned},
+    exporter::{BindMetrics, MetricsListener},
     startup::{Options, StartupError},
 };
 use self::{changes::Changes, pulse::Pulses, state::StateKeeper};

@@ -28,7 +28,7 @@ use crate::{
 
 /// The policy in force stays as it is.
 #[derive(Debug, Error)]
-pub(super) enum ReloadError {
+pub enum ReloadError {
     /// The new one cannot be put in force.
     #[error(transparent)]
     Candidate(#[from] CandidateError),

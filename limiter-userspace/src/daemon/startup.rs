@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
-    Daemon,
+    BindMetrics, Daemon,
     candidate::{CandidateError, Known, Read},
     confirm::ConfirmationThread,
     enforce::put_in_force,
@@ -27,10 +27,7 @@ use super::{
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
 };
-use crate::{
-    control::server::{Place, Server, ServerError},
-    metrics::{Listener, Metrics},
-};
+use crate::control::server::{Place, Server, ServerError};
 
 /// What the daemon is started with.
 #[derive(Clone, Debug)]
@@ -43,6 +40,8 @@ pub struct Options {
     pub mode: Option<AttachMode>,
     /// Instead of the configuration's address for metrics; `Some(None)`: no metrics.
     pub metrics: Option<Option<SocketAddr>>,
+    /// Who serves them.
+    pub bind_metrics: BindMetrics,
     /// Where the control socket is.
     pub socket: PathBuf,
     /// Whether the program logs its verdicts.
@@ -91,14 +90,8 @@ pub enum StartupError {
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
     /// The policy could not be put in force.
-    #[error("{0}")]
-    Reload(String),
-}
-
-impl From<ReloadError> for StartupError {
-    fn from(error: ReloadError) -> Self {
-        Self::Reload(error.to_string())
-    }
+    #[error(transparent)]
+    Reload(#[from] ReloadError),
 }
 
 /// Everything that runs.
@@ -116,7 +109,7 @@ pub(super) struct Started {
 
 /// What runs beside the rest, on threads of its own that end when this is dropped.
 struct Threads {
-    _metrics: Option<Metrics>,
+    _metrics: Option<Box<dyn Send>>,
     _confirmation: ConfirmationThread,
     _pressure: PressureThread,
 }
@@ -147,9 +140,10 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let control = place.listen()?;
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
-        Some(address) => Some(
-            Metrics::bind(address).map_err(|source| StartupError::Metrics { address, source })?,
-        ),
+        Some(address) => {
+            let bound = (options.bind_metrics)(address);
+            Some(bound.map_err(|source| StartupError::Metrics { address, source })?)
+        }
     };
 
     let settings = || {
@@ -162,7 +156,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     };
     let datapath = found.into_datapath(resumed.is_some(), settings)?;
     let (reloads, requests) = reload::Requests::new();
-    let metrics = listener.as_ref().map(Listener::address);
+    let metrics = listener.as_ref().map(|listener| listener.address());
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let pressure = PressureThread::start(&daemon.pressures, &daemon.pulses);
