@@ -6,7 +6,10 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
-use super::{OutputArgs, ReadArgs, print_json};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+};
 use crate::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]

@@ -12,7 +12,10 @@ use clap::Args;
 use limiter_datapath::kernel::pins::Pins;
 use serde_json::json;
 
-use super::{OutputArgs, ReadArgs, print_json};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+};
 use crate::{
     control::client::{ClientError, ask},
     protocol::{Answer, Request},

@@ -11,9 +11,9 @@ use limiter_common::strategy::Strategy;
 use limiter_policy::{lists::Extents, text::short};
 
 use super::{
-    OutputArgs, ReadArgs,
+    args::{OutputArgs, ReadArgs},
     lists::consequences,
-    print_json,
+    output::print_json,
     render::{ago, at_least, count, duration, table_without},
     sieve,
 };

@@ -9,7 +9,8 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{ago, at_least, count, nanoseconds, table_without},
     status::parse_seconds,
 };

@@ -13,7 +13,7 @@ use limiter_datapath::kernel::{
     pins::{Pins, PinsError},
 };
 
-use super::{ReadArgs, adopt};
+use super::{args::ReadArgs, conversation::adopt};
 use crate::{
     control::client::{self, ClientError},
     protocol::{Answer, Request},

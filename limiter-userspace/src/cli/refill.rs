@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use anyhow::bail;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{count, counted, table_without},
 };
 use crate::{

@@ -4,7 +4,10 @@ use std::net::IpAddr;
 
 use clap::Args;
 
-use super::{OutputArgs, ReadArgs, refill::refill};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    refill::refill,
+};
 use crate::protocol::{RefundQuery, Request};
 
 #[derive(Debug, Args)]

@@ -6,7 +6,8 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{counted, duration},
 };
 use crate::protocol::{Answer, Reloaded, Request, SettingDiff};

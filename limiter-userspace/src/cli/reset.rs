@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 
-use super::{OutputArgs, ReadArgs, refill::refill};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    refill::refill,
+};
 use crate::protocol::{Request, ResetQuery, Whose};
 
 #[derive(Debug, Args)]

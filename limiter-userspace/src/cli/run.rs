@@ -10,7 +10,7 @@ use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 use limiter_policy::config::{AttachMode, duration};
 use tracing::{Level, error};
 
-use super::{ControlArgs, fail};
+use super::{args::ControlArgs, output::fail};
 use crate::{
     daemon::{self, Options, incidents},
     logging::{self, Format, FormatChoice},

@@ -6,7 +6,8 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{ago, count, counted, number, percent, table},
 };
 use crate::protocol::{

@@ -7,7 +7,11 @@ use std::{
 
 use clap::Args;
 
-use super::{OutputArgs, ReadArgs, print_json, status};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+    status,
+};
 use crate::protocol::{
     LimitStatus, Status,
     sieves::{EVERYTHING, SieveBrief},

@@ -13,7 +13,11 @@ use serde_json::json;
 
 use super::{change::change, parse, stream};
 use crate::{
-    cli::{OutputArgs, ReadArgs, print_json, render::duration},
+    cli::{
+        args::{OutputArgs, ReadArgs},
+        output::print_json,
+        render::duration,
+    },
     guard::Session,
     protocol::bans::{BanChange, BanChanges, BanOutcome, BanReason, BanRequest},
 };

@@ -4,7 +4,7 @@ use anyhow::bail;
 use limiter_datapath::kernel::Datapath;
 
 use crate::{
-    cli::ReadArgs,
+    cli::args::ReadArgs,
     daemon,
     guard::{Asker, Protected},
     protocol::{

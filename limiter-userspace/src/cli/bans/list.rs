@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::parse;
 use crate::{
     cli::{
-        OutputArgs, ReadArgs,
+        args::{OutputArgs, ReadArgs},
         render::{count, counted, duration},
     },
     protocol::{

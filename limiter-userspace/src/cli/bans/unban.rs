@@ -13,7 +13,11 @@ use super::{
     parse,
 };
 use crate::{
-    cli::{OutputArgs, ReadArgs, print_json, render::counted},
+    cli::{
+        args::{OutputArgs, ReadArgs},
+        output::print_json,
+        render::counted,
+    },
     protocol::bans::{BanChange, BanChanges, BanOutcome},
 };
 

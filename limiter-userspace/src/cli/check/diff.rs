@@ -7,7 +7,7 @@ use limiter_policy::{config::Config, policy::diff::Diff};
 use serde::Serialize;
 
 use crate::{
-    cli::{ReadArgs, print_json},
+    cli::{args::ReadArgs, output::print_json},
     control::settings,
     protocol::{Answer, Request, SettingDiff},
 };

@@ -27,7 +27,8 @@ use serde::Serialize;
 
 use self::{lists::CheckedLists, sieves::CheckedSieve};
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{count, counted, duration, table_without},
 };
 use crate::guard;

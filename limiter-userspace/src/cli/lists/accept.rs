@@ -8,7 +8,10 @@ use limiter_policy::lists::ListStatus;
 use serde_json::json;
 
 use crate::{
-    cli::{ControlArgs, OutputArgs, print_json},
+    cli::{
+        args::{ControlArgs, OutputArgs},
+        output::print_json,
+    },
     control::client::ask,
     protocol::{Answer, Request},
 };

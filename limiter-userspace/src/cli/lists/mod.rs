@@ -19,7 +19,10 @@ use limiter_policy::{
 };
 
 pub(super) use self::{print::troubles, words::consequences};
-use super::{OutputArgs, ReadArgs, print_json};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+};
 use crate::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{SourceArgs, words::consequences};
 use crate::{
     cli::{
-        print_json,
+        output::print_json,
         render::{count, counted, table},
     },
     protocol::{Answer, Request},

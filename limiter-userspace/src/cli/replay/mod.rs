@@ -21,7 +21,7 @@ use limiter_policy::{
     policy::{CompiledPolicy, Policy},
 };
 
-use super::OutputArgs;
+use super::args::OutputArgs;
 use crate::replay::{
     Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
     capture::Capture,

@@ -9,7 +9,10 @@ use std::{io, time::Duration};
 use anyhow::bail;
 use clap::Args;
 
-use super::{OutputArgs, ReadArgs, print_json};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+};
 use crate::protocol::{Answer, Request, Status};
 
 #[derive(Debug, Args)]

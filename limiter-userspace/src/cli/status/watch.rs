@@ -8,7 +8,7 @@ use std::{
 use super::{StatusArgs, fetch, print::print, screen::Screen};
 use crate::{
     cli::{
-        print_json,
+        output::print_json,
         repeat::{self, End},
     },
     protocol::Status,

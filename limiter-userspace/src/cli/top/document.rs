@@ -7,7 +7,7 @@ use super::{
     snapshot::{Query, Snapshot, fetch},
 };
 use crate::cli::{
-    print_json,
+    output::print_json,
     repeat::{End, repeat},
 };
 

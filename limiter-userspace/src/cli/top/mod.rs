@@ -23,7 +23,12 @@ use anyhow::bail;
 use clap::Args;
 
 use self::order::Column;
-use super::{OutputArgs, ReadArgs, offenders::RowsArgs, repeat, status::parse_seconds};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    offenders::RowsArgs,
+    repeat,
+    status::parse_seconds,
+};
 use crate::protocol::MAX_OFFENDERS;
 
 #[derive(Debug, Args)]

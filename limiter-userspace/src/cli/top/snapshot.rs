@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    cli::{ReadArgs, explain, offenders, render::nanoseconds, status},
+    cli::{args::ReadArgs, explain, offenders, render::nanoseconds, status},
     protocol::{Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status},
 };
 

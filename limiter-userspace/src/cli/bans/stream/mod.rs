@@ -19,7 +19,7 @@ use limiter_policy::text::{one_line, short};
 use self::counts::Counts;
 use super::{ban::Terms, change::change};
 use crate::{
-    cli::{ReadArgs, print_json},
+    cli::{args::ReadArgs, output::print_json},
     guard::Session,
     protocol::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
 };
