@@ -3,12 +3,14 @@
 //! | bytes | what |
 //! |---|---|
 //! | 8 | [`MAGIC`] |
-//! | 4 | the version, in little-endian order as the others |
+//! | 4 | the version, [`VERSION`], in little-endian order as the other numbers |
 //! | 8 | how many bytes the sections have |
 //! | … | the sections, in the [postcard format](https://postcard.jamesmunns.com/wire-format) |
 //! | 4 | CRC-32 of all before |
 //!
-//! A reader knows one version, and refuses files of others.
+//! The sections are the names with the time, the debts, the bans, and the sieves. Nothing in the
+//! bytes says where a value ends, so a reader cannot skip what it does not know: it reads one
+//! version only.
 
 use jiff::Timestamp;
 use limiter_policy::policy::{Names, Sieve};
@@ -19,8 +21,7 @@ use super::{SavedBan, SavedSieve, SetDebts, Snapshot};
 
 const MAGIC: [u8; 8] = *b"limiter\0";
 
-/// The version that is written and read. Its sections: the names with the time, the debts, the bans
-/// and the sieves.
+/// The version that is written and read. Raise it whenever a section changes.
 const VERSION: u32 = 3;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;

@@ -33,7 +33,7 @@ pub use self::{
     names::{Names, TooManyNames},
     parts::{configured_name, part_name},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
-    units::{NoSuchUnit, TooManyUnits, Units},
+    units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},
 };
 

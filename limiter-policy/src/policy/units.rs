@@ -180,9 +180,7 @@ struct KeptUnit {
     ns_per_tick: [u64; 2],
     cost: u32,
     current: bool,
-    /// As [`Layout::parts`] has it. Where it is not told, as by limiters that knew no other strategy,
-    /// that of GCRA.
-    #[serde(default)]
+    /// As [`Layout::parts`] has it.
     layout: [u8; 4],
 }
 
