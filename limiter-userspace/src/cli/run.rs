@@ -147,13 +147,12 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         interfaces: args.interfaces,
         mode: args.mode.map(ModeChoice::mode),
         metrics: args.metrics.map(|MetricsAddress(address)| address),
-        bind_metrics: metrics::bind,
         socket: args.control.socket,
         log_datapath: args.log_datapath,
         pin: args.pin,
         confirm: args.confirm,
         incident_quiet: Duration::from_secs(args.incident_quiet),
     };
-    daemon::run_alone(options)?;
+    daemon::run_alone(options, metrics::bind)?;
     Ok(())
 }

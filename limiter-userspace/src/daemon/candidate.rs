@@ -20,7 +20,7 @@ use limiter_policy::{
 };
 use thiserror::Error;
 
-use super::Options;
+use super::options::Options;
 
 /// A configuration that holds no error.
 pub(super) struct Candidate {

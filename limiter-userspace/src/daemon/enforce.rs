@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use limiter_datapath::kernel::{
-    Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, possible_cpus,
-    wall_clock_now,
+    DatapathError, LogLevel, Manifest, Previous, possible_cpus, wall_clock_now,
 };
 use limiter_policy::{
     lists::ListRecord,
@@ -13,7 +12,15 @@ use limiter_policy::{
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
-use super::{Daemon, candidate::Candidate, confirm, memory, reload::ReloadError, state::Resumed};
+use super::{
+    candidate::Candidate,
+    confirm,
+    error::ReloadError,
+    memory,
+    shared::Daemon,
+    state::Resumed,
+    tell::{announce, tell_begun_anew, tell_carried},
+};
 use crate::guard;
 
 /// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
@@ -170,48 +177,4 @@ fn apply_lists(
         datapath.prepare(manifest, policy, &datapath.limited())?
     };
     Ok(daemon.datapath_mut().apply(prepared)?)
-}
-
-pub(super) fn announce(attachment: &Attachment) {
-    let (interface, mode) = (attachment.interface.as_str(), attachment.mode.name());
-    match attachment.fell_back.as_deref() {
-        None => info!(interface, mode, "attached to {interface} in {mode} mode"),
-        Some(reason) => warn!(
-            interface,
-            mode,
-            reason,
-            "attached to {interface} in {mode} mode, which is several times slower: the driver \
-             refused native mode ({reason})"
-        ),
-    }
-}
-
-/// Says of limits that they have another strategy than before.
-pub(super) fn tell_begun_anew(limits: &[String]) {
-    for limit in limits {
-        warn!(
-            limit,
-            "{limit} has another strategy: its buckets begin anew, what was counted is forgotten"
-        );
-    }
-}
-
-fn tell_carried(carried: Restored) {
-    let Restored { restored, lost, .. } = carried;
-    info!(
-        restored,
-        lost, "the buckets are new ones, and owe what they owed (buckets in debt: {restored})"
-    );
-    warn_of_lost(lost);
-}
-
-/// Says how many buckets begin full that should not.
-pub(super) fn warn_of_lost(lost: u64) {
-    if lost > 0 {
-        warn!(
-            lost,
-            "`buckets` has changed, and has no room for some buckets that were in debt, or no \
-             way to tell whose they are: they begin full (buckets: {lost})"
-        );
-    }
 }

@@ -3,7 +3,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use super::Daemon;
+use super::shared::Daemon;
 
 /// Takes the port, before anything is attached.
 pub type BindMetrics = fn(SocketAddr) -> io::Result<Box<dyn MetricsListener>>;

@@ -8,7 +8,7 @@ use limiter_datapath::kernel::{
 use limiter_policy::lists::Feeds;
 use tracing::{info, warn};
 
-use super::{candidate::Known, feeds::stand_ins, startup::StartupError};
+use super::{candidate::Known, error::StartupError, feeds::stand_ins};
 
 /// What there is to go on with.
 pub(super) enum Found {

@@ -2,6 +2,7 @@
 
 mod automatic_bans;
 mod bans;
+mod labelled;
 
 use std::{
     fmt,
@@ -20,6 +21,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use self::labelled::{Labelled, counters};
 use super::sieves;
 use crate::{
     daemon::Daemon,
@@ -67,9 +69,6 @@ impl fmt::Debug for DaemonCollector {
         formatter.write_str("DaemonCollector")
     }
 }
-
-/// Something under its labels.
-type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
 
 impl Collector for DaemonCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
@@ -294,17 +293,4 @@ fn numbers<const N: usize>(
     rows.iter()
         .map(|(labels, traffic)| (labels.clone(), number(traffic)))
         .collect()
-}
-
-fn counters<const N: usize>(
-    encoder: &mut DescriptorEncoder,
-    name: &str,
-    help: &str,
-    rows: &[Labelled<N, u64>],
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, number) in rows {
-        ConstCounter::new(*number).encode(family.encode_family(labels)?)?;
-    }
-    Ok(())
 }

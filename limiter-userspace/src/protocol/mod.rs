@@ -11,7 +11,7 @@ mod status;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{error::Error, net::IpAddr, path::PathBuf};
 
 use ipnet::IpNet;
 use limiter_policy::{
@@ -164,4 +164,11 @@ pub enum Answer {
     Refilled(RefillList),
     /// It could not be done; errors one a line.
     Error(String),
+}
+
+impl Answer {
+    /// The answer, or why there is none.
+    pub fn told(answer: Result<Self, impl Error>) -> Self {
+        answer.unwrap_or_else(|error| Self::Error(error.to_string()))
+    }
 }

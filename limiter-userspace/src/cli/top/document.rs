@@ -1,7 +1,7 @@
 //! `limiter top --json`.
 
 use super::{
-    TopArgs,
+    args::TopArgs,
     order::Order,
     rates::Rates,
     snapshot::{Query, Snapshot, fetch},

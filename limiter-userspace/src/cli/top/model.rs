@@ -3,7 +3,7 @@
 use std::{net::IpAddr, ops::ControlFlow, time::Duration};
 
 use super::{
-    TopArgs,
+    args::TopArgs,
     filter::Filter,
     history::History,
     keys::{Action, Front},

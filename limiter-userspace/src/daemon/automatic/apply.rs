@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     daemon::{
-        Daemon,
         bans::{BanError, Bans, NewBan},
         offenders::limit_name,
+        shared::Daemon,
     },
     guard::Protected,
     protocol::bans::BanReason,

@@ -18,9 +18,9 @@ use tracing::{error, warn};
 use self::event::Lines;
 pub use self::outcomes::{Outcome, Outcomes};
 use super::{
-    Daemon,
     guard::Blind,
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
+    shared::Daemon,
 };
 use crate::{
     guard::Protected,

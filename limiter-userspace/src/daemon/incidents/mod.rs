@@ -18,8 +18,8 @@ use tracing::{error, warn};
 
 use self::{event::Event, tracker::Incidents};
 use super::{
-    Daemon,
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
+    shared::Daemon,
 };
 
 /// For how long somebody must not have been dropped, so that the incident has ended.

@@ -7,8 +7,8 @@ use limiter_datapath::{
 };
 use tracing::info;
 
-use super::StateKeeper;
-use crate::daemon::{bans, candidate::Known, enforce::warn_of_lost};
+use super::keeper::StateKeeper;
+use crate::daemon::{bans, candidate::Known, tell::warn_of_lost};
 
 /// What is so where there is nothing to go on with.
 const BEGINS_ANEW: &str = "every bucket begins full, and nobody is banned";

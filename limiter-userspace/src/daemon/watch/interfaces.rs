@@ -17,7 +17,7 @@ use tokio::{
 };
 use tracing::{error, info, warn};
 
-use super::super::{Daemon, enforce::announce};
+use crate::daemon::{shared::Daemon, tell::announce};
 
 /// How often the interfaces are looked at all the same: an interface that could not be attached
 /// to may be free by now.

@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use super::{Labelled, counters};
+use super::labelled::{Labelled, counters};
 use crate::daemon::{BanCounts, BansDone};
 
 pub(super) fn encode(

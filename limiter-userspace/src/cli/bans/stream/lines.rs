@@ -3,9 +3,9 @@
 
 use std::io::{BufRead, Read as _};
 
-use super::{Ended, Item, Place, Sink};
+use super::item::{Ended, Item, Place, Sink};
 use crate::{
-    cli::bans::{ban::Terms, parse},
+    cli::bans::{parse, terms::Terms},
     protocol::bans::{BanChange, BanRequest},
 };
 
