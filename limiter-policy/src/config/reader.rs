@@ -6,7 +6,7 @@ use super::{
     diagnostics::{FileNumber, Place, Position, Problems},
     nearest,
     node::{Node, Value},
-    rate,
+    rate::text,
     seen::Seen,
     traffic_server,
 };
@@ -233,12 +233,12 @@ impl<'n, 'p> Reader<'n, 'p> {
                 }
             } else if let Some(message) = traffic_server::without_meaning(name.text) {
                 self.error(name.at, message);
-            } else if known.contains(&rate::RATE) && rate::text::is_valid(name.text) {
+            } else if known.contains(&text::RATE) && text::is_valid(name.text) {
                 let message = format!(
                     "'{}' stands behind a ',' that ends the field before it: put all of '{}' in \
                      quotes",
                     name.text,
-                    rate::RATE
+                    text::RATE
                 );
                 self.error(name.at, message);
             } else {

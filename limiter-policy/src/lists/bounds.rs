@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use limiter_common::address::Family;
 use serde::{Deserialize, Serialize};
 
-use super::{Coverage, ListSource, Share};
+use super::coverage::{Coverage, Share};
 
 /// How much of each family the feeds of a list may cover, and by how much one may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,12 +136,9 @@ pub struct Growth {
 }
 
 /// What feeds cover of which the list itself, in the configuration, says nothing.
-pub(super) fn beyond_own<'f>(
-    source: &ListSource,
-    feeds: impl Iterator<Item = &'f [IpNet]>,
-) -> Coverage {
-    let own = Coverage::of(&IpNet::aggregate(&source.cidr));
-    let mut all = source.cidr.clone();
+pub(super) fn beyond_own<'f>(own: &[IpNet], feeds: impl Iterator<Item = &'f [IpNet]>) -> Coverage {
+    let mut all = own.to_vec();
+    let own = Coverage::of(&IpNet::aggregate(&all));
     for feed in feeds {
         all.extend_from_slice(feed);
     }

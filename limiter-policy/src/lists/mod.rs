@@ -8,6 +8,7 @@ mod bounds;
 mod coverage;
 mod feed;
 mod findings;
+mod format;
 mod read;
 mod record;
 mod report;
@@ -21,10 +22,11 @@ pub use self::{
     coverage::{Coverage, InvalidShare, Share},
     feed::{Content, MOST_PREFIXES, ParseError, parse},
     findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UsedBy},
-    read::{Feed, FeedError, Look, Refusal, read},
+    format::Format,
+    read::{FeedError, Look, Refusal, read},
     record::ListRecord,
-    report::{BadLine, FeedReport},
-    source::{Format, ListSource, WhenStale},
+    report::{BadLine, Feed, FeedReport},
+    source::{ListSource, WhenStale},
     status::{FeedStatus, ListState, ListStatus},
 };
 

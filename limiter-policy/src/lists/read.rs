@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use ipnet::IpNet;
 use jiff::Timestamp;
 use limiter_common::address::Family;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Baseline, Coverage, Excess, FeedReport, Growth, ListSource,
+    Baseline, Coverage, Excess, Feed, FeedReport, Growth, ListSource,
     bounds::beyond_own,
     feed::{self, Content, ParseError},
 };
@@ -22,15 +21,6 @@ const MAX_MIB: u64 = 128;
 
 /// Of how many entries one may be bad.
 const ONE_BAD_OF: u64 = 10;
-
-/// What was read of a feed file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Feed {
-    /// Which file, and what came of it.
-    pub report: FeedReport,
-    /// As few prefixes as have all its addresses, in order.
-    pub prefixes: Vec<IpNet>,
-}
 
 /// A feed file of which nothing is used.
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +126,7 @@ pub fn read(
         })
         .collect();
     let known = feeds.iter().flatten().map(|feed| feed.prefixes.as_slice());
-    let together = beyond_own(source, known);
+    let together = beyond_own(&source.cidr, known);
     if let Err(excess) = source.bounds.check_coverage(together) {
         // Nobody knows which of them is wrong.
         let are_new = feeds.iter_mut().zip(&source.files);
@@ -194,7 +184,7 @@ fn read_anew(
             message: first.message.clone(),
         });
     }
-    let beyond = beyond_own(source, [prefixes.as_slice()].into_iter());
+    let beyond = beyond_own(&source.cidr, [prefixes.as_slice()].into_iter());
     source
         .bounds
         .check_coverage(beyond)

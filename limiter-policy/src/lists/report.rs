@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Baseline, Coverage, Format};
+use super::{bounds::Baseline, coverage::Coverage, format::Format};
 use crate::text;
 
 /// A line of a feed file that could not be read.
@@ -81,4 +82,13 @@ impl FeedReport {
         }
         warnings
     }
+}
+
+/// What was read of a feed file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feed {
+    /// Which file, and what came of it.
+    pub report: FeedReport,
+    /// As few prefixes as have all its addresses, in order.
+    pub prefixes: Vec<IpNet>,
 }

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Bounds, Feed, FeedReport};
+use super::{Bounds, Feed, FeedReport, Format};
 use crate::{policy::List, text};
 
 /// A list as it is configured: its own prefixes, and files that have more of them.
@@ -65,48 +65,6 @@ impl ListSource {
     #[must_use]
     pub fn is_stale(&self, report: &FeedReport, now: Timestamp) -> bool {
         report.is_stale(self.max_age_ns, now)
-    }
-}
-
-/// What a feed file is written in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// That of the others which the file looks like.
-    #[default]
-    Auto,
-    /// An address, a prefix or a range `first-last` a line, with comments after `#` or `;`:
-    /// `FireHOL`'s netsets, Tor's exits, Spamhaus DROP as text.
-    Plain,
-    /// A JSON object with `cidr` a line: Spamhaus DROP.
-    JsonLines,
-    /// `CrowdSec`'s decisions, or alerts with decisions, as JSON.
-    #[serde(rename = "crowdsec")]
-    CrowdSec,
-    /// What `ipset save` prints.
-    Ipset,
-}
-
-impl Format {
-    /// Every format.
-    pub const ALL: [Self; 5] = [
-        Self::Auto,
-        Self::Plain,
-        Self::JsonLines,
-        Self::CrowdSec,
-        Self::Ipset,
-    ];
-
-    /// The format's name in configuration files and output.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Plain => "plain",
-            Self::JsonLines => "json-lines",
-            Self::CrowdSec => "crowdsec",
-            Self::Ipset => "ipset",
-        }
     }
 }
 

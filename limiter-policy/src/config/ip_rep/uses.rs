@@ -10,14 +10,9 @@ use super::{
         nearest,
     },
     IpRep,
+    named::NamedSieve,
 };
 use crate::policy::PressureOf;
-
-/// A sieve that a limit names, and where.
-pub(in super::super) struct NamedSieve {
-    pub(in super::super) name: String,
-    pub(in super::super) place: Place,
-}
 
 /// Notes what does not fit.
 pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Problems) {

@@ -10,6 +10,7 @@ use limiter_common::{
     strategy::Strategy,
 };
 
+pub(super) use self::text::RATE;
 use super::{
     diagnostics::Position,
     duration,
@@ -20,9 +21,6 @@ use crate::policy::Rate;
 
 /// The fields of a rate.
 pub(super) const FIELDS: [&str; 4] = [BURST, COUNT, PERIOD, RATE];
-
-/// The field with all of it in one text, which may have several rates.
-pub(super) const RATE: &str = "rate";
 
 const BURST: &str = "burst";
 const COUNT: &str = "count";

@@ -4,6 +4,9 @@
 use super::super::nearest;
 use crate::{policy::Rate, text};
 
+/// The field with all of it in one text, which may have several rates.
+pub(in super::super) const RATE: &str = "rate";
+
 /// The units, the Python library's: without calendars.
 const UNITS: [(&str, u64); 6] = [
     ("second", SECOND_NS),

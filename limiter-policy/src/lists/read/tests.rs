@@ -1,5 +1,6 @@
 use std::fs;
 
+use ipnet::IpNet;
 use jiff::SignedDuration;
 use tempfile::TempDir;
 
