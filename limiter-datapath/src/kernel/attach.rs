@@ -4,38 +4,17 @@ use std::io;
 
 use jiff::Timestamp;
 use limiter_policy::config::AttachMode;
-use serde::{Deserialize, Serialize};
 
 use super::{
     DatapathError, Holder,
+    clock::wall_clock_now,
     follow::Present,
     interface::Interface,
-    link::Link,
+    link::{AttachedMode, Link},
     log::Forwarding,
     pins::{Facts, NetworkNamespace, PinnedInterface, PinsError},
     program::Program,
 };
-
-/// The mode in which a program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AttachedMode {
-    /// In the driver, before the kernel allocates anything.
-    Native,
-    /// In the network stack: works everywhere, several times slower.
-    Generic,
-}
-
-impl AttachedMode {
-    /// The mode's name on screens and in configuration files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Generic => "generic",
-        }
-    }
-}
 
 /// A program on an interface. Dropping it detaches the program, unless its link is pinned.
 #[derive(Debug)]
@@ -97,7 +76,7 @@ impl Attachment {
             slot,
             mode,
             fell_back,
-            since: super::wall_clock_now(),
+            since: wall_clock_now(),
             link,
             program: Some(program),
             forwarding: None,

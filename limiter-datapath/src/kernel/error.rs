@@ -7,7 +7,18 @@ use limiter_common::counters::MAX_INTERFACES;
 use limiter_policy::policy::CompileError;
 use thiserror::Error;
 
-use super::{log::LogError, pins::PinsError};
+use super::{chain::chain, pins::PinsError};
+
+/// The log of the XDP program cannot be read.
+#[derive(Debug, Error)]
+pub enum LogError {
+    /// The object has no log, or not the one that is expected.
+    #[error("the XDP program has no log: {0}")]
+    Object(#[from] aya_log::Error),
+    /// The log's descriptor cannot be waited for.
+    #[error("cannot wait for the log of the XDP program: {0}")]
+    Wait(#[from] io::Error),
+}
 
 /// The datapath could not be started or read; nothing is left attached.
 #[derive(Debug, Error)]
@@ -147,30 +158,6 @@ pub enum DatapathError {
         /// What the kernel said.
         source: io::Error,
     },
-}
-
-/// An error and its causes on one line: aya's own texts often name only the step. Of a
-/// verifier's log, which has many lines, the last that says something.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = one_line(&error.to_string());
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = one_line(&error.to_string());
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
-fn one_line(text: &str) -> String {
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    match (lines.next(), lines.next_back()) {
-        (Some(first), Some(last)) => format!("{} … {}", first.trim(), last.trim()),
-        (Some(only), None) => only.trim().to_owned(),
-        (None, _) => String::new(),
-    }
 }
 
 /// The owner of the program on an interface.

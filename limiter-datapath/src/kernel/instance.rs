@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     DatapathError, Settings, array,
-    maps::{SharedMaps, UNITS},
+    buckets::UNITS,
+    maps::SharedMaps,
     named::NamedMaps as _,
     object::{OBJECT, OBJECT_WITH_LOG},
     pod::{InMap, RawVerdict},

@@ -9,11 +9,33 @@ use std::{
     path::Path,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{
-    attach::AttachedMode,
     program::Program,
     syscall::{self, Command, bpf},
 };
+
+/// The mode in which a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttachedMode {
+    /// In the driver, before the kernel allocates anything.
+    Native,
+    /// In the network stack: works everywhere, several times slower.
+    Generic,
+}
+
+impl AttachedMode {
+    /// The mode's name on screens and in configuration files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+}
 
 /// A link of the kernel's.
 #[derive(Debug)]

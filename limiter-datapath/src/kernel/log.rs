@@ -5,25 +5,13 @@ use std::io;
 use aya_log::EbpfLogger;
 use limiter_common::reason::Reason;
 use log::{Log, Metadata, Record};
-use thiserror::Error;
 use tokio::{io::unix::AsyncFd, task::JoinHandle};
 use tracing::debug;
 
-use super::Instance;
+use super::{error::LogError, instance::Instance};
 
 /// The target of the verdicts in the daemon's log, where they are chosen by.
 pub const VERDICTS: &str = module_path!();
-
-/// The log of the XDP program cannot be read.
-#[derive(Debug, Error)]
-pub enum LogError {
-    /// The object has no log, or not the one that is expected.
-    #[error("the XDP program has no log: {0}")]
-    Object(#[from] aya_log::Error),
-    /// The log's descriptor cannot be waited for.
-    #[error("cannot wait for the log of the XDP program: {0}")]
-    Wait(#[from] io::Error),
-}
 
 /// Forwards what a program logs until it is dropped.
 #[derive(Debug)]

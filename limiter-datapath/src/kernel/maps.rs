@@ -2,8 +2,7 @@
 
 use aya::{
     EbpfLoader,
-    maps::{IterableMap as _, Map, MapData, MapError, PerCpuArray},
-    util::nr_cpus,
+    maps::{IterableMap as _, Map, MapData, PerCpuArray},
 };
 use limiter_common::{
     bucket::{Bucket, BucketKey},
@@ -15,16 +14,15 @@ use limiter_policy::policy::Units;
 
 use super::{
     BucketMaps, DatapathError, OffenderMaps, Settings,
-    buckets::{BUCKETS, TABLE},
+    buckets::{BUCKETS, STORE_COUNTS, TABLE, UNITS},
     instance::BucketSizes,
+    map::{clear, error, sum},
     monotonic_now,
     named::NamedMaps,
     offenders::{OFFENDERS, RECORDING},
     pod::InMap,
 };
 
-pub(super) const UNITS: &str = "UNITS";
-pub(super) const STORE_COUNTS: &str = "STORE_COUNTS";
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
 
@@ -160,48 +158,4 @@ impl SharedMaps {
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         sum(&self.limit_traffic, limit.0.into()).map_err(error(LIMIT_TRAFFIC))
     }
-}
-
-/// Writes nothing for all CPUs.
-fn clear<T>(array: &mut PerCpuArray<MapData, InMap<T>>, index: u32) -> Result<(), MapError>
-where
-    T: Copy + Default + 'static,
-    InMap<T>: aya::Pod,
-{
-    set_sum(array, index, T::default())
-}
-
-/// Writes what all CPUs have together: the first one has it all.
-pub(super) fn set_sum<T>(
-    array: &mut PerCpuArray<MapData, InMap<T>>,
-    index: u32,
-    sum: T,
-) -> Result<(), MapError>
-where
-    T: Copy + Default + 'static,
-    InMap<T>: aya::Pod,
-{
-    let cpus = nr_cpus().map_err(|(_, source)| MapError::IoError(source))?;
-    let mut of_cpus = vec![InMap(T::default()); cpus];
-    if let Some(first) = of_cpus.first_mut() {
-        *first = InMap(sum);
-    }
-    array.set(index, of_cpus.try_into()?, 0)
-}
-
-pub(super) fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {
-    move |source| DatapathError::Map { map, source }
-}
-
-/// The sum over the CPUs.
-pub(super) fn sum<T>(array: &PerCpuArray<MapData, InMap<T>>, index: u32) -> Result<T, MapError>
-where
-    T: Copy + Default + std::ops::AddAssign + 'static,
-    InMap<T>: aya::Pod,
-{
-    let mut total = T::default();
-    for InMap(of_cpu) in array.get(&index, 0)?.iter() {
-        total += *of_cpu;
-    }
-    Ok(total)
 }

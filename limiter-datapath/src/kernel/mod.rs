@@ -12,6 +12,8 @@ mod batch;
 mod buckets;
 pub mod budget;
 mod carry;
+mod chain;
+mod clock;
 mod cpus;
 mod error;
 mod follow;
@@ -21,6 +23,7 @@ mod instance;
 pub mod interface;
 mod link;
 pub mod log;
+mod map;
 mod mapped;
 mod maps;
 mod named;
@@ -33,6 +36,7 @@ mod program;
 mod refill;
 mod replace;
 mod reputation;
+mod settings;
 mod shared;
 mod sieves;
 mod state;
@@ -41,7 +45,6 @@ mod trial;
 
 use std::net::IpAddr;
 
-use jiff::Timestamp;
 use limiter_common::{
     address::Address,
     bucket::BucketKey,
@@ -50,23 +53,19 @@ use limiter_common::{
     policy::{Class, LimitEntry, Shape, classify, parameters},
     reason::Reason,
     strategy::{Budget, Level, Strategy, moving_window::Log},
-    table::HashKey,
 };
-use limiter_policy::{
-    config::{Bans, Buckets, Config, Offenders, Scope},
-    lists::ListRecord,
-    policy::{CompiledPolicy, SieveSizes, serial},
-};
-use serde::{Deserialize, Serialize};
+use limiter_policy::{config::Scope, lists::ListRecord, policy::CompiledPolicy};
 
 use self::state::State;
 pub use self::{
-    attach::{AttachedMode, Attachment},
+    attach::Attachment,
     buckets::{BucketMaps, Restored},
+    clock::{monotonic_now, wall_clock_now},
     cpus::possible_cpus,
     error::{DatapathError, Holder},
     follow::{Noticed, Present},
     instance::{Clocking, Instance, LogLevel},
+    link::AttachedMode,
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
@@ -74,77 +73,11 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps},
+    settings::Settings,
     sieves::LoadedSieve,
     trial::Trial,
 };
-use crate::state::{Debts, SetDebts, StoredDebts};
-
-/// What an instance is made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Where the buckets are.
-    pub buckets: Buckets,
-    /// How many of those who were dropped are remembered.
-    pub offenders: Offenders,
-    /// How many addresses and ranges may be banned.
-    pub bans: Bans,
-    /// How much the sieves take.
-    #[serde(default)]
-    pub sieves: SieveSizes,
-    /// The generation of policies with which the sieves got the maps that they have.
-    #[serde(default)]
-    sieves_since: u64,
-    /// Whether each verdict is logged.
-    pub log: LogLevel,
-    /// The secret of the table of buckets, and of the sieves.
-    #[serde(with = "serial::HashKeyForm")]
-    hash_key: HashKey,
-}
-
-impl Settings {
-    /// With a secret that is drawn now.
-    pub fn new(
-        buckets: Buckets,
-        offenders: Offenders,
-        log: LogLevel,
-    ) -> Result<Self, DatapathError> {
-        Ok(Self {
-            buckets,
-            offenders,
-            bans: Bans::default(),
-            sieves: SieveSizes::default(),
-            sieves_since: 0,
-            log,
-            hash_key: HashKey {
-                first: getrandom::u64().map_err(DatapathError::Random)?,
-                second: getrandom::u64().map_err(DatapathError::Random)?,
-            },
-        })
-    }
-
-    /// What a configuration says, with the same secret.
-    #[must_use]
-    pub const fn with(self, config: &Config, log: LogLevel) -> Self {
-        Self {
-            buckets: config.buckets,
-            offenders: config.offenders,
-            bans: config.bans,
-            log,
-            ..self
-        }
-    }
-}
-
-impl Settings {
-    /// With the secret of a table whose buckets are to be put back.
-    #[must_use]
-    pub const fn resuming(mut self, debts: &Debts) -> Self {
-        if let StoredDebts::Table(table) = &debts.stored {
-            self.hash_key = table.hash_key;
-        }
-        self
-    }
-}
+use crate::state::SetDebts;
 
 /// The running datapath. Dropping it detaches every program, unless it is pinned.
 pub struct Datapath {
@@ -388,22 +321,4 @@ impl Datapath {
             .map(|attachment| attachment.interface.as_str())
             .or_else(|| self.manifest.name_of_slot(number))
     }
-}
-
-/// The clock that the kernel program reads, in nanoseconds: `CLOCK_MONOTONIC`.
-#[must_use]
-pub fn monotonic_now() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a timespec of our own; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
-}
-
-/// The time of day, for people.
-#[must_use]
-pub fn wall_clock_now() -> Timestamp {
-    Timestamp::now()
 }

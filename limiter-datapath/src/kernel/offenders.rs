@@ -6,7 +6,7 @@ use limiter_common::{
     offender::{Counts, Offender, OffenderKey, Recording},
 };
 
-use super::{DatapathError, hash, maps::error, pod::InMap};
+use super::{DatapathError, hash, map::error, pod::InMap};
 
 pub(super) const OFFENDERS: &str = "OFFENDERS";
 pub(super) const RECORDING: &str = "RECORDING";

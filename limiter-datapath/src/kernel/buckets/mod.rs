@@ -27,14 +27,12 @@ use limiter_policy::config::Store;
 use self::lines::{At, Spot};
 pub use self::restore::Restored;
 use super::{
-    DatapathError, Settings, hash,
-    mapped::Mapped,
-    maps::{STORE_COUNTS, UNITS, error},
-    pod::InMap,
-    program::Program,
+    DatapathError, Settings, hash, map::error, mapped::Mapped, pod::InMap, program::Program,
 };
 use crate::native::{AtomicLine, bucket_in};
 
+pub(super) const UNITS: &str = "UNITS";
+pub(super) const STORE_COUNTS: &str = "STORE_COUNTS";
 pub(super) const BUCKETS: &str = "BUCKETS";
 pub(super) const TABLE: &str = "TABLE";
 

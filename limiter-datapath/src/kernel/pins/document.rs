@@ -6,7 +6,7 @@ use std::path::Path;
 use aya::maps::{Array, Map, MapData, MapError};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::kernel::error::chain;
+use crate::kernel::chain::chain;
 
 /// What an entry of the map holds.
 const PAGE: usize = 4096;

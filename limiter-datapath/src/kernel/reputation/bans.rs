@@ -7,7 +7,7 @@ use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
 use limiter_policy::policy::bans::worth;
 
 use super::ban_filter::BanFilter;
-use crate::kernel::{DatapathError, batch, hash, maps::error, pod::InMap};
+use crate::kernel::{DatapathError, batch, hash, map::error, pod::InMap};
 
 pub(in crate::kernel) const BANS: &str = "BANS";
 pub(in crate::kernel) const BAN_LENGTHS: &str = "BAN_LENGTHS";

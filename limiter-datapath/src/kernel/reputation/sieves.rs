@@ -12,8 +12,8 @@ use limiter_policy::policy::SieveSizes;
 use crate::{
     kernel::{
         DatapathError, batch,
+        map::{error, set_sum, sum},
         mapped::Mapped,
-        maps::{error, set_sum, sum},
         pod::InMap,
     },
     native::SieveMemory,
