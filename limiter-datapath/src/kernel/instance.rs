@@ -11,18 +11,14 @@ use aya::{
     programs::{TestRun, TestRunOptions, Xdp},
 };
 use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
-use limiter_policy::{
-    config::{Buckets, Offenders, Store},
-    policy::CompiledPolicy,
-};
-use serde::{Deserialize, Serialize};
+use limiter_policy::{config::Offenders, policy::CompiledPolicy};
 
 use super::{
     DatapathError, Settings, array,
-    buckets::UNITS,
+    buckets::{BucketSizes, UNITS},
     maps::SharedMaps,
     named::NamedMaps as _,
-    object::{OBJECT, OBJECT_WITH_LOG},
+    object::{PROGRAM, PROGRAM_LINEAR},
     pod::{InMap, RawVerdict},
     preflight,
     program::Program,
@@ -31,17 +27,6 @@ use super::{
 
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
-
-/// The programs' names in the object: for frames in any number of pieces, and for kernels
-/// that know frames of one piece only.
-const PROGRAM: &str = "limiter";
-const PROGRAM_LINEAR: &str = "limiter_linear";
-
-/// Carries out what userspace wants of buckets.
-pub(super) const PROGRAM_ORDER: &str = "limiter_order";
-
-/// All of them.
-pub(super) const PROGRAMS: [&str; 3] = [PROGRAM, PROGRAM_LINEAR, PROGRAM_ORDER];
 
 /// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;
@@ -54,27 +39,6 @@ pub enum Clocking {
     Kernel,
     /// What [`super::Trial::judge`] is given.
     Test,
-}
-
-/// Which verdicts the program logs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogLevel {
-    /// None: the program has no log statements.
-    #[default]
-    Off,
-    /// Every one.
-    Verdicts,
-}
-
-impl LogLevel {
-    /// The object that can log so.
-    pub(super) const fn object(self) -> &'static [u8] {
-        match self {
-            Self::Off => OBJECT,
-            Self::Verdicts => OBJECT_WITH_LOG,
-        }
-    }
 }
 
 /// A loaded program.
@@ -272,34 +236,6 @@ impl Instance {
         raw.verdict().ok_or(DatapathError::NoVerdict)
     }
 }
-
-/// How large the maps of the two stores are; 0 for that which is not used.
-pub(super) struct BucketSizes {
-    pub(super) hash_entries: u32,
-    pub(super) table_lines: u32,
-}
-
-impl BucketSizes {
-    pub(super) fn new(buckets: Buckets) -> Self {
-        match buckets.store {
-            Store::Hash => Self {
-                hash_entries: buckets.capacity,
-                table_lines: 0,
-            },
-            Store::Table => Self {
-                hash_entries: 0,
-                table_lines: table_lines(buckets.capacity),
-            },
-        }
-    }
-}
-
-/// Enough lines for as many buckets, a power of two of them.
-pub(super) fn table_lines(capacity: u32) -> u32 {
-    capacity.div_ceil(WAYS_IN_LINE).next_power_of_two()
-}
-
-const WAYS_IN_LINE: u32 = 4;
 
 /// An array has at least one entry.
 fn entries(count: usize) -> u32 {

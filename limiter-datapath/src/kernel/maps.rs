@@ -14,8 +14,7 @@ use limiter_policy::policy::Units;
 
 use super::{
     BucketMaps, DatapathError, OffenderMaps, Settings,
-    buckets::{BUCKETS, STORE_COUNTS, TABLE, UNITS},
-    instance::BucketSizes,
+    buckets::{BUCKETS, BucketSizes, STORE_COUNTS, TABLE, UNITS},
     map::{clear, error, sum},
     monotonic_now,
     named::NamedMaps,

@@ -64,7 +64,7 @@ pub use self::{
     cpus::possible_cpus,
     error::{DatapathError, Holder},
     follow::{Noticed, Present},
-    instance::{Clocking, Instance, LogLevel},
+    instance::{Clocking, Instance},
     link::AttachedMode,
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
@@ -73,7 +73,7 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps},
-    settings::Settings,
+    settings::{LogLevel, Settings},
     sieves::LoadedSieve,
     trial::Trial,
 };

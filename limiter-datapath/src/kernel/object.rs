@@ -8,3 +8,14 @@ pub static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/lim
 /// The same program with its log statements compiled in.
 pub static OBJECT_WITH_LOG: &[u8] =
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter-log.o"));
+
+/// The programs' names in the object: for frames in any number of pieces, and for kernels
+/// that know frames of one piece only.
+pub(super) const PROGRAM: &str = "limiter";
+pub(super) const PROGRAM_LINEAR: &str = "limiter_linear";
+
+/// Carries out what userspace wants of buckets.
+pub(super) const PROGRAM_ORDER: &str = "limiter_order";
+
+/// All of them.
+pub(super) const PROGRAMS: [&str; 3] = [PROGRAM, PROGRAM_LINEAR, PROGRAM_ORDER];

@@ -7,7 +7,10 @@ use limiter_policy::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{error::DatapathError, instance::LogLevel};
+use super::{
+    error::DatapathError,
+    object::{OBJECT, OBJECT_WITH_LOG},
+};
 use crate::state::{Debts, StoredDebts};
 
 /// What an instance is made from.
@@ -30,6 +33,27 @@ pub struct Settings {
     /// The secret of the table of buckets, and of the sieves.
     #[serde(with = "serial::HashKeyForm")]
     pub(super) hash_key: HashKey,
+}
+
+/// Which verdicts the program logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogLevel {
+    /// None: the program has no log statements.
+    #[default]
+    Off,
+    /// Every one.
+    Verdicts,
+}
+
+impl LogLevel {
+    /// The object that can log so.
+    pub(super) const fn object(self) -> &'static [u8] {
+        match self {
+            Self::Off => OBJECT,
+            Self::Verdicts => OBJECT_WITH_LOG,
+        }
+    }
 }
 
 impl Settings {

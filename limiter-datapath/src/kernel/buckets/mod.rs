@@ -11,6 +11,7 @@ mod locks;
 mod orders;
 mod reset;
 mod restore;
+mod sizes;
 mod units;
 
 use std::sync::OnceLock;
@@ -26,6 +27,7 @@ use limiter_policy::config::Store;
 
 use self::lines::{At, Spot};
 pub use self::restore::Restored;
+pub(super) use self::sizes::BucketSizes;
 use super::{
     DatapathError, Settings, hash, map::error, mapped::Mapped, pod::InMap, program::Program,
 };

@@ -11,7 +11,9 @@ use limiter_policy::config::Store;
 
 use super::{BucketMaps, DatapathError, InMap, Spot};
 use crate::kernel::{
-    instance::PROGRAM_ORDER, object::OBJECT, program::Program, shared::SharedDirectory,
+    object::{OBJECT, PROGRAM_ORDER},
+    program::Program,
+    shared::SharedDirectory,
 };
 
 /// How an order ended.

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
-use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS, possible_cpus};
+use super::{Clocking, Instance, LogLevel, Settings, object::PROGRAMS, possible_cpus};
 
 /// The most instructions that the verifier may walk: less than a third of the million at which it
 /// gives up, because kernels differ in what they prune.

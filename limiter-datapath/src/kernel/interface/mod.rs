@@ -10,7 +10,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use thiserror::Error;
 
 pub use self::events::{Events, LinkEvent};
-use super::{DatapathError, Holder, instance::PROGRAMS};
+use super::{DatapathError, Holder, object::PROGRAMS};
 
 /// An interface that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
