@@ -6,11 +6,11 @@ use std::hint::black_box;
 use bench_common::{Layout, Source};
 use criterion::{Criterion, Throughput};
 use limiter_common::{charge::Workspace, decide::Pipeline, packet};
-use limiter_userspace::{
-    config,
+use limiter_datapath::{
+    kernel::possible_cpus,
     native::{BytesFrame, FixedClock, MemoryBuckets},
-    policy::CompiledPolicy,
 };
+use limiter_policy::{config, policy::CompiledPolicy};
 use testbed::Frame;
 
 /// So many that their buckets are in no first-level cache, and few enough for a second-level
@@ -91,7 +91,7 @@ fn deciding(criterion: &mut Criterion) {
 
 fn policy(limits: &str) -> CompiledPolicy {
     let config = config::parse(limits, "bench").unwrap_or_else(|errors| panic!("{errors}"));
-    CompiledPolicy::new(&config.policy).expect("these limits fit")
+    CompiledPolicy::new(&config.policy, possible_cpus()).expect("these limits fit")
 }
 
 fn frame(layout: Layout, index: u64) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bench_common::{Layout, Sink};
-use limiter_userspace::config::Store;
+use limiter_policy::config::Store;
 use serde::Serialize;
 
 use crate::{

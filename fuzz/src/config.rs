@@ -1,9 +1,12 @@
 //! Any text as a configuration: it is refused with errors that have a place, or it is right.
 
-use limiter_userspace::{
+use limiter_policy::{
     config::{self, Diagnostics, Position},
     policy::CompiledPolicy,
 };
+
+/// How many CPUs a policy is compiled for.
+const CPUS: u32 = 4;
 
 /// What errors are to call the text.
 const NAME: &str = "limiter.yaml";
@@ -15,7 +18,9 @@ pub fn run(data: &[u8]) {
     };
     match config::parse(text, NAME) {
         // Nothing is checked again after the configuration.
-        Ok(config) => drop(CompiledPolicy::new(&config.policy).expect("a policy that compiles")),
+        Ok(config) => {
+            drop(CompiledPolicy::new(&config.policy, CPUS).expect("a policy that compiles"));
+        }
         Err(diagnostics) => check(text, &diagnostics),
     }
 }

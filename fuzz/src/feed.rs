@@ -1,7 +1,7 @@
 //! Any bytes as a feed file: it is refused, or each of its entries is counted.
 
 use ipnet::IpNet;
-use limiter_userspace::lists::{self, Content, Format};
+use limiter_policy::lists::{self, Content, Format};
 
 /// Reads a feed in each format, and again what it holds.
 pub fn run(data: &[u8]) {

@@ -8,7 +8,7 @@ use limiter_common::{
     packet::{self, Facts, Transport},
     reason::Reason,
 };
-use limiter_userspace::native::BytesFrame;
+use limiter_datapath::native::BytesFrame;
 
 /// Longer than any frame is padded, so that every header may end up behind it.
 const PADDING: [u8; 64] = [0xff; 64];

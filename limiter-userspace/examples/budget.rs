@@ -9,7 +9,7 @@ use std::{fs, process::ExitCode, time::Duration};
 use anyhow::Result;
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
-use limiter_userspace::datapath::budget::{self, Cost, MOST_STACK, MOST_VERIFIED};
+use limiter_datapath::kernel::budget::{self, Cost, MOST_STACK, MOST_VERIFIED};
 use serde::Serialize;
 
 #[derive(Parser)]

@@ -17,9 +17,9 @@ use anyhow::Result;
 use comfy_table::{Table, presets};
 use ipnet::IpNet;
 use limiter_common::{address::Address, limit::BUILT_IN, policy::classify};
-use limiter_userspace::{
+use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
+use limiter_policy::{
     config::{Buckets, Offenders},
-    datapath::{Clocking, Instance, LogLevel, Settings},
     policy::{CompiledPolicy, Limit, Override, OverrideId, Policy, Rate},
 };
 use testbed::Frame;
@@ -228,7 +228,7 @@ fn main() -> Result<()> {
     for (name, prefixes) in sets() {
         let policy = policy(&prefixes);
         let start = Instant::now();
-        let tables = CompiledPolicy::new(&policy)?;
+        let tables = CompiledPolicy::new(&policy, possible_cpus())?;
         let compiled = start.elapsed();
         let start = Instant::now();
         let instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;

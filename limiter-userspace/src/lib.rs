@@ -1,18 +1,12 @@
 //! Everything the `limiter` command is made of.
 
 pub mod cli;
-pub mod config;
 mod connections;
 pub mod control;
 pub mod daemon;
-pub mod datapath;
 pub mod guard;
-pub mod lists;
 pub mod logging;
 pub mod metrics;
-pub mod native;
-pub mod policy;
+pub mod protocol;
 pub mod replay;
 pub mod reputation;
-pub mod state;
-mod text;

@@ -4,6 +4,8 @@ mod bench;
 mod budget;
 mod build_ebpf;
 mod built;
+#[cfg(test)]
+mod circles;
 mod command;
 mod demo;
 mod deny;

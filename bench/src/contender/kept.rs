@@ -3,10 +3,8 @@
 use anyhow::{Context as _, Result, bail};
 use aya::maps::Map;
 use limiter_common::{reason::Reason, table::WAYS};
-use limiter_userspace::{
-    config::Store,
-    datapath::{Instance, Settings, SharedMaps},
-};
+use limiter_datapath::kernel::{Instance, Settings, SharedMaps};
+use limiter_policy::config::Store;
 use serde::Serialize;
 
 use crate::{lane::to_f64, map_memory};

@@ -10,11 +10,12 @@ use limiter_common::{
     sieve::{Pressure, pressure_of_sieve},
     strategy::Strategy,
 };
-use limiter_userspace::{
+use limiter_datapath::kernel::{
+    BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus,
+};
+use limiter_policy::{
     config::{self, Buckets, Store},
-    datapath::{BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings},
-    native::SieveSizes,
-    policy::CompiledPolicy,
+    policy::{CompiledPolicy, SieveSizes},
 };
 
 use super::{Override, ROOM, Terms, kept::Kept, windows};
@@ -169,7 +170,7 @@ fn prefixes() -> impl Iterator<Item = Ipv4Addr> {
 pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Instance, Kept)> {
     let text = limits.configuration(terms);
     let config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
-    let policy = CompiledPolicy::new(&config.policy)?;
+    let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
     let buckets = Buckets {
         store,
         capacity: ROOM * limits.count(),
@@ -225,7 +226,7 @@ mod tests {
         let text = limits.configuration(terms);
         let config = config::parse(&text, "bench");
         let config = config.unwrap_or_else(|errors| panic!("{limits:?}: {errors}"));
-        CompiledPolicy::new(&config.policy).unwrap();
+        CompiledPolicy::new(&config.policy, possible_cpus()).unwrap();
     }
 
     #[test]

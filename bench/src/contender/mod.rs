@@ -13,7 +13,7 @@ use std::{net::Ipv4Addr, time::Duration};
 use anyhow::Result;
 use bench_common::{Layout, Sink};
 use limiter_common::strategy::Strategy;
-use limiter_userspace::config::Store;
+use limiter_policy::config::Store;
 use testbed::Pair;
 
 pub(crate) use self::{

@@ -9,7 +9,8 @@ use aya::{
 };
 use bench_common::Layout;
 use limiter_common::table::WAYS;
-use limiter_userspace::{config::Store, datapath::Instance};
+use limiter_datapath::kernel::Instance;
+use limiter_policy::config::Store;
 use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 

@@ -9,7 +9,7 @@ use limiter_common::{
     reason::Action,
     strategy::Strategy,
 };
-use limiter_userspace::policy::{
+use limiter_policy::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
 };
 use testbed::{Frame, Tag};

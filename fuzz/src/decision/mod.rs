@@ -2,11 +2,11 @@
 
 mod account;
 /// What the tests count with.
-#[path = "../../../limiter-userspace/tests/engines/brute_force/admitted.rs"]
+#[path = "../../../limiter-datapath/tests/engines/brute_force/admitted.rs"]
 mod admitted;
 mod input;
 /// The one that the tests hold both engines to.
-#[path = "../../../limiter-userspace/tests/engines/model.rs"]
+#[path = "../../../limiter-datapath/tests/engines/model.rs"]
 mod model;
 mod wanted;
 
@@ -19,16 +19,18 @@ use limiter_common::{
     reason::Reason,
     strategy::{Strategy, moving_window::STAMPS},
 };
-use limiter_userspace::{
-    native::{BytesFrame, MemoryBuckets, decide_once},
-    policy::CompiledPolicy,
-};
+use limiter_datapath::native::{BytesFrame, MemoryBuckets, decide_once};
+use limiter_policy::policy::CompiledPolicy;
 
 use self::{
     account::Account,
     input::Input,
     wanted::{Wanted, wanted},
 };
+
+/// How many CPUs a policy is compiled for; the same on every machine, so that what one finds another
+/// finds too.
+const CPUS: u32 = 4;
 
 type States = HashMap<BucketKey, u64>;
 
@@ -38,7 +40,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     let policy = input.policy();
-    let Ok(tables) = CompiledPolicy::new(&policy) else {
+    let Ok(tables) = CompiledPolicy::new(&policy, CPUS) else {
         return;
     };
     let buckets = MemoryBuckets::default();

@@ -6,10 +6,8 @@ use limiter_common::{
     packet::{self, Facts},
     strategy::Budget,
 };
-use limiter_userspace::{
-    native::BytesFrame,
-    policy::{Limit, Mode, Policy},
-};
+use limiter_datapath::native::BytesFrame;
+use limiter_policy::policy::{Limit, Mode, Policy};
 
 use super::model;
 

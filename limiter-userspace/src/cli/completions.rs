@@ -2,10 +2,8 @@
 
 use std::io::{self, Write as _};
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
-
-use super::Cli;
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
@@ -13,10 +11,10 @@ pub(super) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
+pub(super) fn completions(args: &CompletionsArgs, command: &mut Command) -> anyhow::Result<()> {
     // Into memory first: the generator panics where it cannot write.
     let mut script = Vec::new();
-    generate(args.shell, &mut Cli::command(), "limiter", &mut script);
+    generate(args.shell, command, "limiter", &mut script);
     io::stdout().write_all(&script)?;
     Ok(())
 }

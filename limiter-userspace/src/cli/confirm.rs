@@ -6,8 +6,11 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
-use super::{OutputArgs, ReadArgs, print_json};
-use crate::control::protocol::{Answer, Request};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+};
+use crate::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct ConfirmArgs {

@@ -9,15 +9,16 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
+use limiter_datapath::kernel::pins::Pins;
 use serde_json::json;
 
-use super::{OutputArgs, ReadArgs, print_json};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+};
 use crate::{
-    control::{
-        client::{ClientError, ask},
-        protocol::{Answer, Request},
-    },
-    datapath::pins::Pins,
+    control::client::{ClientError, ask},
+    protocol::{Answer, Request},
 };
 
 /// How long the daemon may take to end.

@@ -8,19 +8,16 @@ use std::{
 use anyhow::bail;
 use clap::Args;
 use limiter_common::strategy::Strategy;
+use limiter_policy::{lists::Extents, text::short};
 
 use super::{
-    OutputArgs, ReadArgs,
+    args::{OutputArgs, ReadArgs},
     lists::consequences,
-    print_json,
+    output::print_json,
     render::{ago, at_least, count, duration, table_without},
     sieve,
 };
-use crate::{
-    control::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request, dropper},
-    lists::Extents,
-    text::short,
-};
+use crate::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request, dropper};
 
 /// The column that is told where limits have other strategies than the one that they have when
 /// nothing is said.

@@ -1,14 +1,17 @@
 //! The command line.
 
+mod args;
 mod bans;
 mod check;
 mod completions;
 mod confirm;
+mod conversation;
 mod detach;
 mod explain;
 mod lists;
 pub mod manual;
 mod offenders;
+mod output;
 mod pinned;
 mod refill;
 mod refund;
@@ -24,28 +27,9 @@ mod status;
 mod top;
 mod traffic;
 
-use std::{
-    fmt::Display,
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{io, process::ExitCode};
 
-use anyhow::bail;
-use clap::{Args, Parser, Subcommand};
-
-use crate::{
-    control::{
-        DEFAULT_SOCKET,
-        client::{self, ClientError},
-        protocol::{Answer, Request},
-    },
-    daemon,
-    datapath::{
-        Adopted, Datapath, interface,
-        pins::{DEFAULT_DIRECTORY, Pins},
-    },
-};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Holds every source address to a packet, byte or new-connection budget, before the
 /// network stack sees its packets
@@ -98,91 +82,6 @@ enum Command {
     Completions(completions::CompletionsArgs),
 }
 
-#[derive(Clone, Debug, Args)]
-struct ControlArgs {
-    /// The daemon's control socket
-    #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
-    socket: PathBuf,
-}
-
-/// Of commands that read: what is pinned can answer them too.
-#[derive(Clone, Debug, Args)]
-struct ReadArgs {
-    #[command(flatten)]
-    control: ControlArgs,
-
-    /// Where to look, when no daemon runs, for what `limiter run --pin` has pinned
-    #[arg(long, value_name = "DIRECTORY", default_value = DEFAULT_DIRECTORY)]
-    pin: PathBuf,
-}
-
-impl ReadArgs {
-    /// The daemon's answer; or, where none runs and something is pinned, what that says.
-    fn ask(&self, request: &Request) -> anyhow::Result<Answer> {
-        self.conversation().ask(request)
-    }
-
-    /// For more than one request.
-    const fn conversation(&self) -> Conversation<'_> {
-        Conversation {
-            with: self,
-            pinned: None,
-        }
-    }
-}
-
-/// Requests one after another, to the daemon or to what is pinned.
-struct Conversation<'r> {
-    with: &'r ReadArgs,
-    /// Once no daemon has answered.
-    pinned: Option<Datapath>,
-}
-
-impl Conversation<'_> {
-    fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
-        let datapath = match &self.pinned {
-            Some(datapath) => datapath,
-            None => match client::ask(&self.with.control.socket, request.clone()) {
-                Err(not_running @ ClientError::NotRunning(_)) => {
-                    let Some(pins) = self.with.pins()? else {
-                        return Err(not_running.into());
-                    };
-                    self.pinned.insert(adopt(pins, not_running)?)
-                }
-                answer => return Ok(answer?),
-            },
-        };
-        match daemon::look(datapath, request) {
-            Answer::Error(error) => Err(ClientError::Refused(error).into()),
-            answer => Ok(answer),
-        }
-    }
-}
-
-/// What is pinned, where no daemon runs.
-fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
-    match Datapath::adopt(pins)? {
-        Adopted::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
-        Adopted::Links(pins, _) => bail!(
-            "what is pinned in {} is enforced, but this version of the limiter cannot read it: \
-             `limiter run --pin` takes it over, `limiter detach` removes it",
-            pins.directory().display()
-        ),
-        Adopted::Datapath(mut datapath, _) => {
-            // No daemon is there to see which interface has which name.
-            datapath.observe(&interface::list_now()?);
-            Ok(*datapath)
-        }
-    }
-}
-
-#[derive(Debug, Args)]
-struct OutputArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
 impl Cli {
     /// Does what was asked for; the exit code is 0, or 1 with a line on stderr.
     #[must_use]
@@ -206,7 +105,7 @@ impl Cli {
             Command::Refund(args) => refund::refund(args),
             Command::Top(args) => top::top(args),
             Command::Replay(args) => replay::replay(&args),
-            Command::Completions(args) => completions::completions(&args),
+            Command::Completions(args) => completions::completions(&args, &mut Self::command()),
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,
@@ -218,20 +117,7 @@ impl Cli {
             {
                 ExitCode::SUCCESS
             }
-            Err(error) => fail(&error),
+            Err(error) => output::fail(&error),
         }
     }
-}
-
-/// Says on stderr what went wrong.
-fn fail(error: &impl Display) -> ExitCode {
-    // Nowhere is left to tell it when stderr is gone too.
-    let _ = writeln!(io::stderr(), "{error}");
-    ExitCode::FAILURE
-}
-
-/// Prints a value as one line of JSON.
-fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    writeln!(io::stdout(), "{}", serde_json::to_string(value)?)?;
-    Ok(())
 }

@@ -9,13 +9,12 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{ago, at_least, count, nanoseconds, table_without},
     status::parse_seconds,
 };
-use crate::control::protocol::{
-    Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request,
-};
+use crate::protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct OffendersArgs {

@@ -7,18 +7,16 @@ use std::{
 };
 
 use anyhow::bail;
+use limiter_datapath::kernel::{
+    Datapath,
+    interface::{self, Owner},
+    pins::{Pins, PinsError},
+};
 
-use super::{ReadArgs, adopt};
+use super::{args::ReadArgs, conversation::adopt};
 use crate::{
-    control::{
-        client::{self, ClientError},
-        protocol::{Answer, Request},
-    },
-    datapath::{
-        Datapath,
-        interface::{self, Owner},
-        pins::{Pins, PinsError},
-    },
+    control::client::{self, ClientError},
+    protocol::{Answer, Request},
 };
 
 /// How long another limiter may hold what is pinned: a daemon that starts has it before it

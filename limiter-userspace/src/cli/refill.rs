@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use anyhow::bail;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{count, counted, table_without},
 };
 use crate::{
-    control::protocol::{Answer, RefillList, Request},
     daemon,
+    protocol::{Answer, RefillList, Request},
 };
 
 /// Asks the daemon, or does it to what is pinned, and tells what was done.

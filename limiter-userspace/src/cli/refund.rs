@@ -4,8 +4,11 @@ use std::net::IpAddr;
 
 use clap::Args;
 
-use super::{OutputArgs, ReadArgs, refill::refill};
-use crate::control::protocol::{RefundQuery, Request};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    refill::refill,
+};
+use crate::protocol::{RefundQuery, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct RefundArgs {

@@ -6,13 +6,11 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{counted, duration},
 };
-use crate::control::{
-    protocol::{Answer, Reloaded, Request},
-    settings::SettingDiff,
-};
+use crate::protocol::{Answer, Reloaded, Request, SettingDiff};
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {

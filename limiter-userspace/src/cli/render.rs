@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets::NOTHING};
-
-pub(super) use crate::text::count;
+pub(super) use limiter_policy::text::count;
 
 /// A table with a header; the columns at `right` hold numbers and line up on the right.
 pub(super) fn table<const N: usize, const R: usize>(

@@ -5,8 +5,11 @@ use std::net::IpAddr;
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 
-use super::{OutputArgs, ReadArgs, refill::refill};
-use crate::control::protocol::{Request, ResetQuery, Whose};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    refill::refill,
+};
+use crate::protocol::{Request, ResetQuery, Whose};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("one of them").required(true).args(["whose", "all"]))]

@@ -3,17 +3,18 @@
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{
-    Args,
+    Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
+use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
+use limiter_policy::config::{AttachMode, duration};
 use tracing::{Level, error};
 
-use super::{ControlArgs, fail};
+use super::{args::ControlArgs, output::fail};
 use crate::{
-    config::{AttachMode, duration},
     daemon::{self, Options, incidents},
-    datapath::pins::DEFAULT_DIRECTORY,
     logging::{self, Format, FormatChoice},
+    metrics,
 };
 
 /// The levels, from that which says least.
@@ -31,7 +32,7 @@ pub(super) struct RunArgs {
 
     /// How to attach, instead of the configuration's mode
     #[arg(long, value_enum)]
-    mode: Option<AttachMode>,
+    mode: Option<ModeChoice>,
 
     /// Where Prometheus finds the metrics, instead of the configuration's address, or `off`
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_metrics)]
@@ -75,6 +76,27 @@ pub(super) struct RunArgs {
 
     #[command(flatten)]
     control: ControlArgs,
+}
+
+/// [`AttachMode`] as the command line has it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModeChoice {
+    /// In the driver where it can, in the kernel's network stack where it cannot.
+    Auto,
+    /// In the driver, or not at all.
+    Native,
+    /// In the kernel's network stack: slower, works with every driver.
+    Generic,
+}
+
+impl ModeChoice {
+    const fn mode(self) -> AttachMode {
+        match self {
+            Self::Auto => AttachMode::Auto,
+            Self::Native => AttachMode::Native,
+            Self::Generic => AttachMode::Generic,
+        }
+    }
 }
 
 fn parse_patience(text: &str) -> Result<Duration, String> {
@@ -123,7 +145,7 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
     let options = Options {
         config: args.config,
         interfaces: args.interfaces,
-        mode: args.mode,
+        mode: args.mode.map(ModeChoice::mode),
         metrics: args.metrics.map(|MetricsAddress(address)| address),
         socket: args.control.socket,
         log_datapath: args.log_datapath,
@@ -131,6 +153,6 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         confirm: args.confirm,
         incident_quiet: Duration::from_secs(args.incident_quiet),
     };
-    daemon::run_alone(options)?;
+    daemon::run_alone(options, metrics::bind)?;
     Ok(())
 }

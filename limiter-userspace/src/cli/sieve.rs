@@ -6,11 +6,12 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{ago, count, counted, number, percent, table},
 };
-use crate::control::{
-    protocol::{Answer, Request},
+use crate::protocol::{
+    Answer, Request,
     sieves::{SieveBrief, SieveExplanation, SieveListStatus, SieveStatus, SieveUseStatus},
 };
 

@@ -7,9 +7,13 @@ use std::{
 
 use clap::Args;
 
-use super::{OutputArgs, ReadArgs, print_json, status};
-use crate::control::{
-    protocol::{LimitStatus, Status},
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+    status,
+};
+use crate::protocol::{
+    LimitStatus, Status,
     sieves::{EVERYTHING, SieveBrief},
 };
 
@@ -103,8 +107,10 @@ fn add_sieve(numbers: &mut BTreeMap<String, u64>, sieve: &SieveBrief) {
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::policy::FlatMetrics;
+
     use super::*;
-    use crate::{control::testing, policy::FlatMetrics};
+    use crate::protocol::testing;
 
     #[test]
     fn names_are_those_of_traffic_server_and_our_own() {

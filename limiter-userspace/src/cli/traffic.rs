@@ -2,9 +2,10 @@
 //! for each reason.
 
 use limiter_common::{counters::LimitTraffic, reason::Action, strategy::Strategy};
+use limiter_policy::policy::Mode;
 
 use super::render::{count, table_without};
-use crate::{control::protocol::PolicyStatus, policy::Mode};
+use crate::protocol::PolicyStatus;
 
 /// One limit's row.
 pub(super) struct LimitRow {

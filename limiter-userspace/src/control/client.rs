@@ -9,7 +9,7 @@ use std::{
 
 use thiserror::Error;
 
-use super::protocol::{Answer, MAX_ANSWER, Request, VERSION, Versioned};
+use crate::protocol::{Answer, MAX_ANSWER, Request, VERSION, Versioned};
 
 /// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);

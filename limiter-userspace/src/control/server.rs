@@ -19,11 +19,11 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::{
-    lock::Lock,
+use super::lock::Lock;
+use crate::{
+    connections::Connections,
     protocol::{Answer, MAX_REQUEST, Request, VERSION, Versioned},
 };
-use crate::connections::Connections;
 
 /// How long a client may take to state its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);

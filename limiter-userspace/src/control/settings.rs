@@ -1,32 +1,11 @@
 //! The settings beside the policy, in a configuration and of a daemon that runs.
 
-use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
 
-use serde::{Deserialize, Serialize};
+use limiter_datapath::kernel::AttachedMode;
+use limiter_policy::config::{AttachMode, Config};
 
-use crate::{
-    config::{AttachMode, Config},
-    control::protocol::{InterfaceStatus, Status},
-    datapath::AttachedMode,
-};
-
-/// A setting that the daemon has otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettingDiff {
-    /// Its section in the configuration.
-    pub setting: String,
-    /// What the daemon does.
-    pub old: String,
-    /// What the configuration says.
-    pub new: String,
-}
-
-impl fmt::Display for SettingDiff {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { setting, old, new } = self;
-        write!(formatter, "{setting:10}  {old} → {new}")
-    }
-}
+use crate::protocol::{InterfaceStatus, SettingDiff, Status};
 
 /// How to attach, in [`SettingDiff::setting`].
 pub const MODE: &str = "mode";
@@ -149,11 +128,10 @@ fn listening(address: Option<SocketAddr>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::config::{self, Store};
+
     use super::*;
-    use crate::{
-        config::{self, Store},
-        control::testing::status,
-    };
+    use crate::protocol::testing::status;
 
     /// What a change makes different between a daemon with the defaults on eth0 and a
     /// configuration that says as much.

@@ -1,24 +1,27 @@
 //! Answers to the requests that come over the control channel.
 
-use std::{collections::BTreeMap, error::Error, net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use limiter_common::{counters::LimitTraffic, reason::Reason};
+use limiter_datapath::kernel::{
+    Attachment, Datapath, DatapathError, Holding, Present, wall_clock_now,
+};
+use limiter_policy::{lists::Extents, policy::Limit};
 use tokio::task::spawn_blocking;
 
 use super::{
-    Daemon, bans, confirm,
-    feeds::Accept,
+    bans, confirm,
     named::{NamedBucket, bucket_named},
-    offenders, refill, sieves,
+    offenders, refill,
+    requests::Accept,
+    shared::Daemon,
+    sieves,
 };
 use crate::{
-    control::protocol::{
+    protocol::{
         Answer, BansStatus, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
     },
-    datapath::{Attachment, Datapath, DatapathError, Holding, Present, wall_clock_now},
-    lists::Extents,
-    policy::Limit,
     reputation::pressure::Measured,
 };
 
@@ -37,7 +40,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
         }
         Request::Confirm => {
             let confirmed = confirm::confirm(&daemon).await;
-            told(confirmed.map(|generation| Answer::Confirmed { generation }))
+            Answer::told(confirmed.map(|generation| Answer::Confirmed { generation }))
         }
         // It ends once that is told.
         Request::Detach => Answer::Detaching,
@@ -70,22 +73,28 @@ fn read(
     match request {
         Request::Status => {
             let status = status(datapath, daemon, measured);
-            told(status.map(Box::new).map(Answer::Status))
+            Answer::told(status.map(Box::new).map(Answer::Status))
         }
-        Request::Explain { address } => told(explain(datapath, *address).map(Answer::Explanation)),
+        Request::Explain { address } => {
+            Answer::told(explain(datapath, *address).map(Answer::Explanation))
+        }
         Request::Lists => Answer::Lists(datapath.manifest().list_statuses(wall_clock_now())),
         Request::TestLists { asked } => {
             Answer::Findings(datapath.manifest().policy.findings(*asked))
         }
-        Request::Offenders(query) => told(offenders::list(datapath, query).map(Answer::Offenders)),
-        Request::Bans(query) => told(bans::page(datapath, query).map(Answer::Bans)),
+        Request::Offenders(query) => {
+            Answer::told(offenders::list(datapath, query).map(Answer::Offenders))
+        }
+        Request::Bans(query) => Answer::told(bans::page(datapath, query).map(Answer::Bans)),
         Request::Sieves { name } => {
             let list = sieves::list(datapath, name.as_deref(), measured);
-            told(list.map(Answer::Sieves))
+            Answer::told(list.map(Answer::Sieves))
         }
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
-        Request::Reset(query) => told(refill::reset(datapath, query).map(Answer::Refilled)),
-        Request::Refund(query) => told(refill::refund(datapath, query).map(Answer::Refilled)),
+        Request::Reset(query) => Answer::told(refill::reset(datapath, query).map(Answer::Refilled)),
+        Request::Refund(query) => {
+            Answer::told(refill::refund(datapath, query).map(Answer::Refilled))
+        }
         Request::Reload
         | Request::AcceptList { .. }
         | Request::Confirm
@@ -93,10 +102,6 @@ fn read(
         | Request::ChangeBans(_)
         | Request::LiftBans => Answer::Error("it takes a daemon to do that".to_owned()),
     }
-}
-
-pub(super) fn told(answer: Result<Answer, impl Error>) -> Answer {
-    answer.unwrap_or_else(|error| Answer::Error(error.to_string()))
 }
 
 /// The daemon's status.

@@ -8,19 +8,19 @@ use std::{
 
 use jiff::Timestamp;
 use limiter_common::limit::Cost;
-use thiserror::Error;
-
-use super::Options;
-use crate::{
-    config::{self, Config, Diagnostics, Feeds},
-    datapath::{
-        Manifest,
-        interface::{self, Interface, InterfaceError, Looked},
-        wall_clock_now,
-    },
-    lists::ListRecord,
+use limiter_datapath::kernel::{
+    Manifest,
+    interface::{self, Interface, InterfaceError, Looked},
+    possible_cpus, wall_clock_now,
+};
+use limiter_policy::{
+    config::{self, Config, Diagnostics},
+    lists::{Feeds, ListRecord},
     policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
 };
+use thiserror::Error;
+
+use super::options::Options;
 
 /// A configuration that holds no error.
 pub(super) struct Candidate {
@@ -127,7 +127,7 @@ impl Read {
         let known = known(&config);
         let names;
         (config.policy, names) = config.policy.with_names(&known.names, &known.in_force)?;
-        let policy = CompiledPolicy::with_units(&config.policy, &known.units)?;
+        let policy = CompiledPolicy::with_units(&config.policy, &known.units, possible_cpus())?;
         let feeds = mem::take(&mut config.feeds);
         Ok(Self {
             lists: ListRecord::all(&config.lists, &feeds),

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use limiter_datapath::kernel::Previous;
 
-use crate::datapath::Previous;
+use crate::protocol::{History, LastReload};
 
 /// What is known of changes.
 #[derive(Default)]
@@ -20,28 +20,6 @@ pub(super) struct Changes {
 struct Unconfirmed {
     previous: Previous,
     until: Instant,
-}
-
-/// The reloads since the daemon runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct History {
-    /// How many put a policy in force.
-    pub succeeded: u64,
-    /// How many changed nothing, because of an error.
-    pub failed: u64,
-    /// The last one.
-    pub last: Option<LastReload>,
-    /// In how many nanoseconds the policy in force is reverted, unless it is confirmed.
-    pub unconfirmed_for_ns: Option<u64>,
-}
-
-/// The last reload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastReload {
-    /// When.
-    pub at: Timestamp,
-    /// Why it changed nothing; `None`: it put a policy in force.
-    pub error: Option<String>,
 }
 
 impl Changes {

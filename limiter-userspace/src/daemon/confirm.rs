@@ -7,14 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use limiter_datapath::kernel::{DatapathError, Previous};
+use limiter_policy::policy::diff;
 use thiserror::Error;
 use tracing::{error, info, warn};
 
-use super::{Daemon, enforce::tell_begun_anew, pulse::BEAT, service, service_status};
-use crate::{
-    datapath::{DatapathError, Previous},
-    policy::diff,
-};
+use super::{pulse::BEAT, service, shared::Daemon, tell::tell_begun_anew};
 
 /// How long the daemon may take to end.
 const TO_END: Duration = Duration::from_secs(5);
@@ -153,7 +151,7 @@ fn revert(daemon: &Daemon) -> Reverted {
         Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
     }
     daemon.settled.notify_one();
-    service::status(&service_status(daemon));
+    service::status(daemon);
     Reverted::Another
 }
 

@@ -2,16 +2,26 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tokio::task::spawn_blocking;
-use tracing::{info, warn};
-
-use super::{Daemon, candidate::Candidate, confirm, memory, reload::ReloadError, state::Resumed};
-use crate::{
-    datapath::{Attachment, DatapathError, LogLevel, Manifest, Previous, Restored, wall_clock_now},
-    guard,
+use limiter_datapath::kernel::{
+    DatapathError, LogLevel, Manifest, Previous, possible_cpus, wall_clock_now,
+};
+use limiter_policy::{
     lists::ListRecord,
     policy::{CompiledPolicy, List, diff},
 };
+use tokio::task::spawn_blocking;
+use tracing::{info, warn};
+
+use super::{
+    candidate::Candidate,
+    confirm,
+    error::ReloadError,
+    memory,
+    shared::Daemon,
+    state::Resumed,
+    tell::{announce, tell_begun_anew, tell_carried},
+};
+use crate::guard;
 
 /// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
 /// confirmed, it can be reverted from then on. Returns the names of the limits whose buckets begin
@@ -161,53 +171,10 @@ fn apply_lists(
             ..manifest.clone()
         };
         manifest.policy.lists = lists;
-        let policy = CompiledPolicy::with_units(&manifest.policy, &manifest.units)?;
+        let policy =
+            CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?;
         manifest.units = policy.units.clone();
         datapath.prepare(manifest, policy, &datapath.limited())?
     };
     Ok(daemon.datapath_mut().apply(prepared)?)
-}
-
-pub(super) fn announce(attachment: &Attachment) {
-    let (interface, mode) = (attachment.interface.as_str(), attachment.mode.name());
-    match attachment.fell_back.as_deref() {
-        None => info!(interface, mode, "attached to {interface} in {mode} mode"),
-        Some(reason) => warn!(
-            interface,
-            mode,
-            reason,
-            "attached to {interface} in {mode} mode, which is several times slower: the driver \
-             refused native mode ({reason})"
-        ),
-    }
-}
-
-/// Says of limits that they have another strategy than before.
-pub(super) fn tell_begun_anew(limits: &[String]) {
-    for limit in limits {
-        warn!(
-            limit,
-            "{limit} has another strategy: its buckets begin anew, what was counted is forgotten"
-        );
-    }
-}
-
-fn tell_carried(carried: Restored) {
-    let Restored { restored, lost, .. } = carried;
-    info!(
-        restored,
-        lost, "the buckets are new ones, and owe what they owed (buckets in debt: {restored})"
-    );
-    warn_of_lost(lost);
-}
-
-/// Says how many buckets begin full that should not.
-pub(super) fn warn_of_lost(lost: u64) {
-    if lost > 0 {
-        warn!(
-            lost,
-            "`buckets` has changed, and has no room for some buckets that were in debt, or no \
-             way to tell whose they are: they begin full (buckets: {lost})"
-        );
-    }
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use limiter_datapath::kernel::{
+    Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins,
+};
+use limiter_policy::lists::Feeds;
 use tracing::{info, warn};
 
-use super::{candidate::Known, feeds::stand_ins, startup::StartupError};
-use crate::{
-    config::Feeds,
-    datapath::{Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins},
-};
+use super::{candidate::Known, error::StartupError, feeds::stand_ins};
 
 /// What there is to go on with.
 pub(super) enum Found {

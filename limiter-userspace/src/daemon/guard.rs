@@ -9,12 +9,12 @@ use std::{
 };
 
 use jiff::Timestamp;
+use limiter_datapath::kernel::wall_clock_now;
 use tracing::{info, warn};
 
 use crate::{
-    control::protocol::GuardStatus,
-    datapath::wall_clock_now,
     guard::{Asker, Protected, Session, are_sessions_recorded},
+    protocol::GuardStatus,
 };
 
 /// How long an answer is good for: a stream of bans asks a thousand times a second, and the routes

@@ -7,6 +7,8 @@ mod candidate;
 mod changes;
 mod confirm;
 mod enforce;
+mod error;
+mod exporter;
 mod feeds;
 mod found;
 mod guard;
@@ -14,29 +16,23 @@ pub mod incidents;
 mod memory;
 mod named;
 mod offenders;
+mod options;
 mod pace;
 pub mod pulse;
 mod refill;
 mod reload;
+mod requests;
 mod service;
+mod shared;
 mod sieves;
 mod startup;
 mod state;
+mod tell;
 pub mod watch;
 
-use std::{
-    net::SocketAddr,
-    ops::{Deref, DerefMut},
-    path::PathBuf,
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    },
-    thread,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
-use aya::util::nr_cpus;
-use thiserror::Error;
+use limiter_datapath::kernel::possible_cpus;
 use tokio::{
     signal::unix::{SignalKind, signal},
     task::spawn_blocking,
@@ -46,207 +42,18 @@ use tracing::info;
 pub use self::{
     answers::look,
     bans::{BanCounts, BansDone, change_pinned, lift_pinned},
-    changes::{History, LastReload},
-    startup::{Options, StartupError},
+    error::{DaemonError, ReloadError, StartupError},
+    exporter::{BindMetrics, MetricsListener},
+    options::Options,
+    shared::Daemon,
 };
-use self::{changes::Changes, pulse::Pulses, state::StateKeeper};
-use crate::{
-    control::{
-        protocol::{DaemonStatus, GuardStatus, StateStatus},
-        sieves::SieveBrief,
-    },
-    datapath::{Datapath, DatapathError},
-    logging,
-};
+use crate::logging;
 
 /// How many threads for what blocks are there from the start; there may be more.
 const BLOCKING: usize = 4;
 
 /// Longer than any daemon runs.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 100);
-
-/// What the daemon answers from.
-pub struct Daemon {
-    options: Options,
-    /// Where the metrics are; `None`: nowhere.
-    metrics: Option<SocketAddr>,
-    /// Saves what buckets owe; `None`: nobody wants it.
-    state: Option<StateKeeper>,
-    datapath: RwLock<Datapath>,
-    /// What is known of bans beside the kernel's map.
-    bans: bans::BanKeeper,
-    /// Knows the addresses that are not to be banned.
-    guard: guard::Guard,
-    /// What became of automatic bans.
-    automatic: automatic::Outcomes,
-    changes: Mutex<Changes>,
-    /// Who asks for a reload.
-    reloads: reload::Requests,
-    /// Held while the policy is being changed: one change at a time.
-    changing: tokio::sync::Mutex<()>,
-    /// A change has begun to wait for confirmation, or nobody has to see to that any more.
-    unconfirmed: Condvar,
-    /// The first policy was not confirmed: it is to end.
-    not_confirmed: tokio::sync::Notify,
-    /// A change waits no more: it was confirmed, or reverted.
-    settled: tokio::sync::Notify,
-    /// Under which pressure sieves are.
-    pressures: Arc<sieves::Pressures>,
-    /// Which of the threads live.
-    pulses: Arc<Pulses>,
-    /// It is to end, and to leave nothing behind.
-    detach: tokio::sync::Notify,
-}
-
-impl Daemon {
-    fn new(
-        options: Options,
-        metrics: Option<SocketAddr>,
-        state: Option<StateKeeper>,
-        reloads: reload::Requests,
-        datapath: Datapath,
-    ) -> Self {
-        Self {
-            reloads,
-            options,
-            metrics,
-            state,
-            datapath: RwLock::new(datapath),
-            bans: bans::BanKeeper::default(),
-            guard: guard::Guard::default(),
-            automatic: automatic::Outcomes::default(),
-            changes: Mutex::default(),
-            changing: tokio::sync::Mutex::default(),
-            unconfirmed: Condvar::new(),
-            not_confirmed: tokio::sync::Notify::new(),
-            settled: tokio::sync::Notify::new(),
-            pressures: Arc::default(),
-            pulses: Arc::default(),
-            detach: tokio::sync::Notify::new(),
-        }
-    }
-
-    /// What is in force.
-    pub fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
-        // Whoever panicked with it has changed nothing by halves: see `Datapath::apply`.
-        self.datapath.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How the policy has changed since the daemon runs.
-    #[must_use]
-    pub fn history(&self) -> History {
-        self.changes().history()
-    }
-
-    /// What became of automatic bans since the daemon runs.
-    #[must_use]
-    pub const fn automatic_bans(&self) -> &automatic::Outcomes {
-        &self.automatic
-    }
-
-    /// Whether it is known whom not to ban.
-    #[must_use]
-    pub fn guard_status(&self) -> GuardStatus {
-        self.guard.status()
-    }
-
-    /// How saving the state has gone; `None`: nobody wants it.
-    #[must_use]
-    pub fn state_status(&self) -> Option<StateStatus> {
-        self.state.as_ref().map(StateKeeper::status)
-    }
-
-    /// How many bans there are, and what was done with them since the daemon runs.
-    #[must_use]
-    pub fn ban_counts(&self) -> BanCounts {
-        self.bans.store().counts()
-    }
-
-    /// The sieves at a glance.
-    pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
-        sieves::brief(datapath, &self.pressures.measured())
-    }
-
-    fn status(&self) -> DaemonStatus {
-        DaemonStatus {
-            metrics: self.metrics,
-            state: self.state_status(),
-            reloads: self.history(),
-            guard: self.guard.status(),
-        }
-    }
-
-    /// Where the threads beside this one give signs of life.
-    #[must_use]
-    pub fn pulses(&self) -> &Pulses {
-        &self.pulses
-    }
-
-    /// What is in force, to be changed.
-    fn datapath_mut(&self) -> ChangingDatapath<'_> {
-        ChangingDatapath {
-            datapath: self
-                .datapath
-                .write()
-                .unwrap_or_else(PoisonError::into_inner),
-            pressures: &self.pressures,
-        }
-    }
-
-    fn changes(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The datapath while it is changed. Whatever is in force then, its pressures are measured before
-/// anybody else sees it.
-struct ChangingDatapath<'d> {
-    datapath: RwLockWriteGuard<'d, Datapath>,
-    pressures: &'d sieves::Pressures,
-}
-
-impl Deref for ChangingDatapath<'_> {
-    type Target = Datapath;
-
-    fn deref(&self) -> &Datapath {
-        &self.datapath
-    }
-}
-
-impl DerefMut for ChangingDatapath<'_> {
-    fn deref_mut(&mut self) -> &mut Datapath {
-        &mut self.datapath
-    }
-}
-
-impl Drop for ChangingDatapath<'_> {
-    fn drop(&mut self) {
-        self.pressures.follow(&self.datapath);
-    }
-}
-
-/// Why the daemon ended without being told to.
-#[derive(Debug, Error)]
-pub enum DaemonError {
-    /// It did not get as far as running; it has attached and changed nothing.
-    #[error(transparent)]
-    Startup(#[from] StartupError),
-    /// Nobody confirmed its first policy.
-    #[error(
-        "the policy was not confirmed in time (limiter confirm): there was none before it, so \
-         everything is detached"
-    )]
-    NotConfirmed,
-    /// What is pinned could not be removed.
-    #[error(transparent)]
-    Detach(#[from] DatapathError),
-    /// Not even the beginning.
-    #[error("cannot begin: {0}")]
-    Runtime(#[source] std::io::Error),
-    /// The system would not deliver signals.
-    #[error("cannot wait for signals: {0}")]
-    Signals(std::io::Error),
-}
 
 /// How the daemon ends.
 enum End {
@@ -259,14 +66,14 @@ enum End {
 }
 
 /// Runs on a runtime of its own, this thread and some for what blocks, until it is told to end.
-pub fn run_alone(options: Options) -> Result<(), DaemonError> {
+pub fn run_alone(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonError> {
     memory::prepare();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .on_thread_start(|| {
             // Later there may be no descriptor to be had: each thread looks once how many CPUs there
             // are.
-            let _ = nr_cpus();
+            let _ = possible_cpus();
         })
         // Those that are there stay: later there may be no room for another, if somebody else has
         // taken it all.
@@ -275,7 +82,7 @@ pub fn run_alone(options: Options) -> Result<(), DaemonError> {
         .map_err(DaemonError::Runtime)?;
     runtime.block_on(async {
         make_threads().await;
-        run(options).await
+        run(options, bind_metrics).await
     })
 }
 
@@ -292,14 +99,14 @@ async fn make_threads() {
 }
 
 /// Runs until it is told to end. Then nothing is left attached, but what is pinned.
-async fn run(options: Options) -> Result<(), DaemonError> {
+async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
     let hang_up = signal(SignalKind::hangup()).map_err(DaemonError::Signals)?;
     let quiet = options.incident_quiet;
     let started = tokio::select! {
-        started = startup::start(options) => started?,
+        started = startup::start(options, bind_metrics) => started?,
         _ = interrupt.recv() => return Ok(()),
         _ = terminate.recv() => return Ok(()),
     };
@@ -312,7 +119,7 @@ async fn run(options: Options) -> Result<(), DaemonError> {
         let daemon = Arc::clone(&daemon);
         move || daemon.detach.notify_one()
     };
-    service::ready(&service_status(&daemon));
+    service::ready(&daemon);
     let end = tokio::select! {
         () = started.control.serve(answer, detach) => End::Stop,
         () = daemon.detach.notified() => End::Detach,
@@ -333,14 +140,6 @@ async fn run(options: Options) -> Result<(), DaemonError> {
     service::stopping();
     state::save(&daemon).await;
     stop(&daemon, &end)
-}
-
-/// What the service manager shows.
-fn service_status(daemon: &Daemon) -> String {
-    format!(
-        "limits: {}",
-        daemon.datapath().manifest().policy.limits.len()
-    )
 }
 
 fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {

@@ -1,13 +1,12 @@
 //! Limits by the names that requests give them, and buckets in the words of answers.
 
 use limiter_common::{limit::LimitId, owner::Owner};
-use thiserror::Error;
-
-use crate::{
+use limiter_datapath::kernel::{Datapath, Holding};
+use limiter_policy::{
     config::{Scope, nearest},
-    datapath::{Datapath, Holding},
     policy::{Limit, Policy, owner_id},
 };
+use thiserror::Error;
 
 /// Whose bucket it is.
 pub(super) struct NamedBucket<'d> {

@@ -8,16 +8,16 @@ use limiter_common::{
     offender::{Dropper, Offender, OffenderKey},
     owner::Owner,
 };
+use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
+use limiter_policy::{
+    config::Offenders,
+    policy::{Policy, owner_id},
+};
 use thiserror::Error;
 
 use super::named::{UnknownLimit, limit_named};
-use crate::{
-    config::Offenders,
-    control::protocol::{
-        ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
-    },
-    datapath::{Datapath, DatapathError, monotonic_now},
-    policy::{Policy, owner_id},
+use crate::protocol::{
+    ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
 };
 
 /// Offenders cannot be told.

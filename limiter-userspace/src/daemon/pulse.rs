@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::datapath::monotonic_now;
+use limiter_datapath::kernel::monotonic_now;
 
 /// How often a thread gives a sign of life at least, as long as it works.
 pub const BEAT: Duration = Duration::from_secs(1);

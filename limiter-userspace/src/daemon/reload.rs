@@ -1,100 +1,28 @@
 //! The configuration is read again whenever it is asked for. Nothing changes where anything of it
 //! is wrong.
 
-use std::{convert::Infallible, mem, path::PathBuf, sync::Arc};
+use std::{convert::Infallible, mem, sync::Arc};
 
-use thiserror::Error;
-use tokio::{
-    signal::unix::Signal,
-    sync::{mpsc, oneshot},
-    task::{JoinError, spawn_blocking},
-};
+use limiter_datapath::kernel::DatapathError;
+use limiter_policy::config::Config;
+use tokio::{signal::unix::Signal, sync::mpsc, task::spawn_blocking};
 use tracing::{error, info, warn};
 
 use super::{
-    Daemon, answers,
+    answers,
     candidate::{CandidateError, Known, Read},
     enforce::put_in_force,
-    feeds::{Accept, FeedKeeper},
-    service, service_status,
+    error::ReloadError,
+    feeds::FeedKeeper,
+    requests::Asked,
+    service,
+    shared::Daemon,
     watch::files::FileWatch,
 };
 use crate::{
-    config::Config,
-    control::{
-        protocol::Reloaded,
-        settings::{self, SettingDiff},
-    },
-    datapath::{DatapathError, interface::InterfaceError},
-    policy::CompileError,
+    control::settings,
+    protocol::{Reloaded, SettingDiff},
 };
-
-/// The policy in force stays as it is.
-#[derive(Debug, Error)]
-pub(super) enum ReloadError {
-    /// The new one cannot be put in force.
-    #[error(transparent)]
-    Candidate(#[from] CandidateError),
-    /// Its lists do not fit the datapath.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-    /// The kernel does not tell the interfaces.
-    #[error(transparent)]
-    Interface(#[from] InterfaceError),
-    /// The kernel refused.
-    #[error(transparent)]
-    Datapath(#[from] DatapathError),
-    /// The one before waits to be confirmed.
-    #[error(
-        "the policy in force waits to be confirmed: `limiter confirm` first, or wait until it is \
-         reverted"
-    )]
-    Unconfirmed,
-    /// It came to no end.
-    #[error("putting the policy in force failed: {0}")]
-    Task(#[from] JoinError),
-}
-
-/// Where changes of the policy are asked for.
-#[derive(Clone)]
-pub(super) struct Requests(mpsc::Sender<Asked>);
-
-/// What is asked for, and where what came of it is told.
-pub(super) enum Asked {
-    /// To read the configuration again.
-    Reload(oneshot::Sender<Result<Reloaded, String>>),
-    /// To put feeds in force that were held back.
-    Accept(Accept, oneshot::Sender<Result<Vec<PathBuf>, String>>),
-}
-
-impl Requests {
-    /// And where such requests arrive.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
-        let (requests, arriving) = mpsc::channel(1);
-        (Self(requests), arriving)
-    }
-
-    /// Asks for a reload, and waits for what comes of it.
-    pub(super) async fn reload(&self) -> Result<Reloaded, String> {
-        self.ask(Asked::Reload).await
-    }
-
-    /// Asks for feeds that were held back, and waits for what comes of it: the files that are in
-    /// force.
-    pub(super) async fn accept(&self, accept: Accept) -> Result<Vec<PathBuf>, String> {
-        self.ask(|reply| Asked::Accept(accept, reply)).await
-    }
-
-    async fn ask<T>(
-        &self,
-        asked: impl FnOnce(oneshot::Sender<Result<T, String>>) -> Asked,
-    ) -> Result<T, String> {
-        let (reply, answer) = oneshot::channel();
-        let ending = || "the daemon is about to end".to_owned();
-        self.0.send(asked(reply)).await.map_err(|_| ending())?;
-        answer.await.map_err(|_| ending())?
-    }
-}
 
 /// Reloads whenever it is asked to: by a request, by SIGHUP, by a change of one of the
 /// configuration's files. In between, lists are kept as their feeds are.
@@ -150,7 +78,7 @@ async fn reload(
                 reloaded.limits,
                 reloaded.overrides,
             );
-            service::status(&service_status(daemon));
+            service::status(daemon);
             Ok(reloaded)
         }
         Err(error) => {

@@ -6,19 +6,19 @@ use std::{convert::Infallible, time::Duration};
 use sd_notify::NotifyState::{self, Ready, Status, Stopping, Watchdog};
 use tracing::{error, warn};
 
-use super::pulse::Pulses;
+use super::{pulse::Pulses, shared::Daemon};
 
 /// How often to look whether threads live, where no service manager asks for it.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Everything is attached and every socket listens.
-pub(super) fn ready(status: &str) {
-    tell(&[Ready, Status(status)]);
+pub(super) fn ready(daemon: &Daemon) {
+    tell(&[Ready, Status(&text(daemon))]);
 }
 
 /// What is enforced has changed.
-pub(super) fn status(status: &str) {
-    tell(&[Status(status)]);
+pub(super) fn status(daemon: &Daemon) {
+    tell(&[Status(&text(daemon))]);
 }
 
 /// From here on things are taken down.
@@ -51,4 +51,12 @@ fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         warn!("cannot tell the service manager: {error}");
     }
+}
+
+/// What the service manager shows.
+fn text(daemon: &Daemon) -> String {
+    format!(
+        "limits: {}",
+        daemon.datapath().manifest().policy.limits.len()
+    )
 }

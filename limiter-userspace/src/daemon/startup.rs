@@ -2,105 +2,29 @@
 //! behind when a step fails: everything that can be refused comes before the first
 //! interface is touched.
 
-use std::{io, mem, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{mem, sync::Arc};
 
-use thiserror::Error;
+use limiter_datapath::kernel::{Attachment, DatapathError, LogLevel, Settings, preflight};
+use limiter_policy::{file, lists::Feeds, policy::CompileError};
 use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
-    Daemon,
     candidate::{CandidateError, Known, Read},
     confirm::ConfirmationThread,
     enforce::put_in_force,
+    error::StartupError,
+    exporter::BindMetrics,
     feeds::FeedKeeper,
     found::Found,
-    reload::{self, Asked, ReloadError},
+    options::Options,
+    requests::{Asked, Requests},
+    shared::Daemon,
     sieves::PressureThread,
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
 };
-use crate::{
-    config::{self, AttachMode, Feeds},
-    control::server::{Place, Server, ServerError},
-    datapath::{
-        Attachment, DatapathError, LogLevel, Settings,
-        interface::InterfaceError,
-        pins::PinsError,
-        preflight::{self, PreflightError},
-    },
-    metrics::{Listener, Metrics},
-    policy::CompileError,
-};
-
-/// What the daemon is started with.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The configuration file.
-    pub config: PathBuf,
-    /// Instead of the configuration's interfaces, when not empty.
-    pub interfaces: Vec<String>,
-    /// Instead of the configuration's mode.
-    pub mode: Option<AttachMode>,
-    /// Instead of the configuration's address for metrics; `Some(None)`: no metrics.
-    pub metrics: Option<Option<SocketAddr>>,
-    /// Where the control socket is.
-    pub socket: PathBuf,
-    /// Whether the program logs its verdicts.
-    pub log_datapath: bool,
-    /// Where to pin what is to outlive the daemon; `None`: nothing is.
-    pub pin: Option<PathBuf>,
-    /// How long each new policy waits to be confirmed; `None`: it needs not be.
-    pub confirm: Option<Duration>,
-    /// How long nobody may be dropped until an incident has ended.
-    pub incident_quiet: Duration,
-}
-
-/// The daemon did not start; nothing was attached or changed.
-#[derive(Debug, Error)]
-pub enum StartupError {
-    /// The configuration cannot be put in force.
-    #[error(transparent)]
-    Candidate(#[from] CandidateError),
-    /// The machine or the process lacks something.
-    #[error(transparent)]
-    Preflight(#[from] PreflightError),
-    /// An interface cannot be used.
-    #[error(transparent)]
-    Interface(#[from] InterfaceError),
-    /// Nothing can be pinned.
-    #[error(transparent)]
-    Pins(#[from] PinsError),
-    /// The control socket is not to be had.
-    #[error(transparent)]
-    Control(#[from] ServerError),
-    /// The metrics' port is not to be had.
-    #[error(
-        "cannot serve metrics on {address}: {source}; choose another address with --metrics or \
-         `metrics: {{listen: …}}`, or switch them off with `off`"
-    )]
-    Metrics {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The kernel refused.
-    #[error(transparent)]
-    Datapath(#[from] DatapathError),
-    /// There is no room for another thread.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[source] io::Error),
-    /// The policy could not be put in force.
-    #[error("{0}")]
-    Reload(String),
-}
-
-impl From<ReloadError> for StartupError {
-    fn from(error: ReloadError) -> Self {
-        Self::Reload(error.to_string())
-    }
-}
+use crate::control::server::{Place, Server};
 
 /// Everything that runs.
 pub(super) struct Started {
@@ -117,12 +41,15 @@ pub(super) struct Started {
 
 /// What runs beside the rest, on threads of its own that end when this is dropped.
 struct Threads {
-    _metrics: Option<Metrics>,
+    _metrics: Option<Box<dyn Send>>,
     _confirmation: ConfirmationThread,
     _pressure: PressureThread,
 }
 
-pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
+pub(super) async fn start(
+    options: Options,
+    bind_metrics: BindMetrics,
+) -> Result<Started, StartupError> {
     preflight::check()?;
     // Before anything else is touched: whoever is refused has not even set a state file aside.
     let place = Place::take(&options.socket).await?;
@@ -131,7 +58,7 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         None => Found::Nothing,
     };
     // Before it is read: no change is missed.
-    let config = Some(options.config.clone()).filter(|path| !config::is_descriptor(path));
+    let config = Some(options.config.clone()).filter(|path| !file::is_descriptor(path));
     let mut files = FileWatch::new(config.into_iter());
     let Beginning {
         read,
@@ -148,9 +75,10 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
     let control = place.listen()?;
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
-        Some(address) => Some(
-            Metrics::bind(address).map_err(|source| StartupError::Metrics { address, source })?,
-        ),
+        Some(address) => {
+            let bound = bind_metrics(address);
+            Some(bound.map_err(|source| StartupError::Metrics { address, source })?)
+        }
     };
 
     let settings = || {
@@ -162,8 +90,8 @@ pub(super) async fn start(options: Options) -> Result<Started, StartupError> {
         })
     };
     let datapath = found.into_datapath(resumed.is_some(), settings)?;
-    let (reloads, requests) = reload::Requests::new();
-    let metrics = listener.as_ref().map(Listener::address);
+    let (reloads, requests) = Requests::new();
+    let metrics = listener.as_ref().map(|listener| listener.address());
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let pressure = PressureThread::start(&daemon.pressures, &daemon.pulses);

@@ -3,9 +3,9 @@
 use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
+use limiter_policy::policy::{Mode, Policy, Standing};
 
 use super::{Guarded, Role, lockout};
-use crate::policy::{Mode, Policy, Standing};
 
 /// A list that would have somebody dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::policy::{BanMode, Forgeable, Limit, Mode, Policy, configured_name};
+use limiter_policy::policy::{BanMode, Forgeable, Limit, Mode, Policy, configured_name};
 
 /// A limit whose bans a forger can have made of anybody.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +45,9 @@ pub fn bans(policy: &Policy) -> Vec<ForgedBan<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::config;
+
     use super::*;
-    use crate::config;
 
     #[test]
     fn nothing_that_is_matched_proves_a_source() {

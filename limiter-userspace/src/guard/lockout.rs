@@ -7,9 +7,9 @@ use limiter_common::{
     address::{Address, Family},
     limit::{Cost, IdFormat},
 };
+use limiter_policy::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, Standing, TcpFlags};
 
 use super::{Budget, Guarded, Warning, Why};
-use crate::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, Standing, TcpFlags};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -25,6 +25,7 @@ mod warning;
 
 use std::net::IpAddr;
 
+use limiter_policy::policy::Policy;
 use tracing::warn;
 
 use self::asker::People;
@@ -34,7 +35,6 @@ pub use self::{
     records::are_kept as are_sessions_recorded,
     warning::{Budget, Role, Warning},
 };
-use crate::policy::Policy;
 
 /// An address that should not be locked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,6 @@
+use limiter_policy::config;
+
 use super::{blocked, lockout, sessions, *};
-use crate::config;
 
 const PEER: &str = "203.0.113.9";
 

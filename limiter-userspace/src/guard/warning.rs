@@ -3,8 +3,7 @@
 use std::{fmt, net::IpAddr};
 
 use limiter_common::{limit::Cost, strategy::Strategy};
-
-use crate::policy::{OverrideId, Rate};
+use limiter_policy::policy::{OverrideId, Rate};
 
 /// A limit that would hold somebody below what can be worked with.
 #[derive(Clone, Debug, PartialEq, Eq)]

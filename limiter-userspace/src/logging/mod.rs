@@ -10,13 +10,13 @@ mod stderr;
 use std::io::{self, IsTerminal as _};
 
 use clap::ValueEnum;
+use limiter_datapath::{LOG_TARGET, kernel::log::VERDICTS};
 use tracing::{Level, level_filters::LevelFilter};
 use tracing_subscriber::{
     filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
 pub use self::stderr::tell_lost;
-use crate::datapath::log::VERDICTS;
 
 /// How the log is to be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -70,6 +70,7 @@ pub fn start(format: Format, level: Level, verdicts: bool) {
     let filter = Targets::new()
         .with_default(ours.min(LevelFilter::WARN))
         .with_target(env!("CARGO_CRATE_NAME"), ours)
+        .with_target(LOG_TARGET, ours)
         .with_target(VERDICTS, verdicts);
     let lines = fmt::layer().with_writer(|| stderr::Line).with_target(false);
     let registry = tracing_subscriber::registry().with(filter);

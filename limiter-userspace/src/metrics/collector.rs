@@ -2,29 +2,67 @@
 
 mod automatic_bans;
 mod bans;
+mod labelled;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use jiff::Timestamp;
 use limiter_common::{
     counters::{LimitTraffic, Traffic},
     reason::{Action, Reason},
 };
+use limiter_datapath::kernel::{Datapath, DatapathError, Recorded};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use self::labelled::{Labelled, counters};
 use super::sieves;
 use crate::{
-    control::protocol::StateStatus,
-    daemon::{Daemon, History},
-    datapath::Datapath,
+    daemon::Daemon,
+    protocol::{History, StateStatus},
 };
 
 /// The daemon's counters as metrics.
-pub(super) struct DaemonCollector(pub(super) Arc<Daemon>);
+pub(super) struct DaemonCollector {
+    daemon: Arc<Daemon>,
+    failure: Failure,
+}
+
+/// Why the counters could not be read, which an encoder's error does not tell.
+#[derive(Clone, Default)]
+pub(super) struct Failure(Arc<Mutex<Option<DatapathError>>>);
+
+impl Failure {
+    /// The cause, which is told once.
+    pub(super) fn take(&self) -> Option<DatapathError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl DaemonCollector {
+    pub(super) const fn new(daemon: Arc<Daemon>, failure: Failure) -> Self {
+        Self { daemon, failure }
+    }
+
+    /// What was read; why it could not be is kept.
+    fn read<T>(&self, read: Result<T, DatapathError>) -> Result<T, fmt::Error> {
+        read.map_err(|error| {
+            let mut failure = self
+                .failure
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *failure = Some(error);
+            fmt::Error
+        })
+    }
+}
 
 impl fmt::Debug for DaemonCollector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,15 +70,12 @@ impl fmt::Debug for DaemonCollector {
     }
 }
 
-/// Something under its labels.
-type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
-
 impl Collector for DaemonCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let datapath = &*self.0.datapath();
+        let datapath = &*self.daemon.datapath();
         let manifest = datapath.manifest();
-        let by_reason = by_reason(datapath)?;
-        let by_limit = by_limit(datapath)?;
+        let by_reason = self.read(by_reason(datapath))?;
+        let by_limit = self.read(by_limit(datapath))?;
         let packets = |traffic: &Traffic| traffic.packets;
         let bytes = |traffic: &Traffic| traffic.bytes;
         counters(
@@ -69,7 +104,7 @@ impl Collector for DaemonCollector {
         )?;
 
         interfaces(datapath, &mut encoder)?;
-        let evictions = datapath.lossy_evictions().map_err(|_| fmt::Error)?;
+        let evictions = self.read(datapath.lossy_evictions())?;
         ConstCounter::new(evictions).encode(encoder.encode_descriptor(
             "limiter_bucket_lossy_evictions",
             "Buckets that were forgotten while they were in debt, for want of room",
@@ -77,16 +112,16 @@ impl Collector for DaemonCollector {
             MetricType::Counter,
         )?)?;
 
-        offenders(datapath, &mut encoder)?;
+        offenders(&self.read(datapath.offenders())?, &mut encoder)?;
         super::lists::encode(&manifest.list_statuses(Timestamp::now()), &mut encoder)?;
-        bans::encode(&self.0.ban_counts(), datapath, &mut encoder)?;
-        automatic_bans::encode(self.0.automatic_bans(), &manifest.policy, &mut encoder)?;
-        automatic_bans::guard(&self.0.guard_status(), &mut encoder)?;
+        bans::encode(&self.daemon.ban_counts(), datapath, &mut encoder)?;
+        automatic_bans::encode(self.daemon.automatic_bans(), &manifest.policy, &mut encoder)?;
+        automatic_bans::guard(&self.daemon.guard_status(), &mut encoder)?;
         sieves::limit_info(&manifest.policy, &mut encoder)?;
-        let briefs = self.0.sieves(datapath).map_err(|_| fmt::Error)?;
+        let briefs = self.read(self.daemon.sieves(datapath))?;
         sieves::sieves(&briefs, &mut encoder)?;
-        reloads(&self.0.history(), &mut encoder)?;
-        if let Some(status) = self.0.state_status() {
+        reloads(&self.daemon.history(), &mut encoder)?;
+        if let Some(status) = self.daemon.state_status() {
             state(&status, &mut encoder)?;
         }
 
@@ -137,8 +172,7 @@ fn interfaces(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Resu
     Ok(())
 }
 
-fn offenders(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Result {
-    let recorded = datapath.offenders().map_err(|_| fmt::Error)?;
+fn offenders(recorded: &Recorded, encoder: &mut DescriptorEncoder) -> fmt::Result {
     for (name, help, number) in [
         (
             "limiter_offender_records",
@@ -207,13 +241,11 @@ fn reloads(history: &History, encoder: &mut DescriptorEncoder) -> fmt::Result {
     )?)
 }
 
-fn by_reason(datapath: &Datapath) -> Result<Vec<Labelled<3, Traffic>>, fmt::Error> {
+fn by_reason(datapath: &Datapath) -> Result<Vec<Labelled<3, Traffic>>, DatapathError> {
     let mut rows = Vec::new();
     for attachment in datapath.attachments() {
         for reason in Reason::ALL {
-            let traffic = datapath
-                .reason_traffic(attachment, *reason)
-                .map_err(|_| fmt::Error)?;
+            let traffic = datapath.reason_traffic(attachment, *reason)?;
             let labels = [
                 ("interface", attachment.interface.clone()),
                 (
@@ -231,14 +263,14 @@ fn by_reason(datapath: &Datapath) -> Result<Vec<Labelled<3, Traffic>>, fmt::Erro
     Ok(rows)
 }
 
-fn by_limit(datapath: &Datapath) -> Result<Vec<Labelled<2, Traffic>>, fmt::Error> {
+fn by_limit(datapath: &Datapath) -> Result<Vec<Labelled<2, Traffic>>, DatapathError> {
     let mut rows = Vec::new();
     for limit in &datapath.manifest().policy.limits {
         let LimitTraffic {
             passed,
             dropped,
             would_drop,
-        } = datapath.limit_traffic(limit.id).map_err(|_| fmt::Error)?;
+        } = datapath.limit_traffic(limit.id)?;
         for (decision, traffic) in [
             (Action::Pass.name(), passed),
             (Action::Drop.name(), dropped),
@@ -261,17 +293,4 @@ fn numbers<const N: usize>(
     rows.iter()
         .map(|(labels, traffic)| (labels.clone(), number(traffic)))
         .collect()
-}
-
-fn counters<const N: usize>(
-    encoder: &mut DescriptorEncoder,
-    name: &str,
-    help: &str,
-    rows: &[Labelled<N, u64>],
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, number) in rows {
-        ConstCounter::new(*number).encode(family.encode_family(labels)?)?;
-    }
-    Ok(())
 }

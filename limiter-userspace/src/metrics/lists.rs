@@ -3,12 +3,11 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use limiter_policy::lists::ListStatus;
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, gauge::ConstGauge},
 };
-
-use crate::lists::ListStatus;
 
 /// What is told of each list.
 struct Gauge {

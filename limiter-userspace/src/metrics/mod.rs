@@ -15,32 +15,30 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use aya::util::nr_cpus;
+use limiter_datapath::kernel::possible_cpus;
 use tokio::sync::Notify;
 
 use self::scrape::Scrapes;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, MetricsListener};
 
 /// The port is taken, nothing is served yet.
-pub struct Listener {
+struct Listener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
 /// Serves until it is dropped.
-pub struct Metrics {
+struct Metrics {
     end: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Metrics {
-    /// Takes the port.
-    pub fn bind(address: SocketAddr) -> io::Result<Listener> {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok(Listener { listener, address })
-    }
+/// Takes the port.
+pub fn bind(address: SocketAddr) -> io::Result<Box<dyn MetricsListener>> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok(Box::new(Listener { listener, address }))
 }
 
 impl Drop for Metrics {
@@ -53,15 +51,12 @@ impl Drop for Metrics {
     }
 }
 
-impl Listener {
-    /// Where it listens: the port is the real one where 0 was asked for.
-    #[must_use]
-    pub const fn address(&self) -> SocketAddr {
+impl MetricsListener for Listener {
+    fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves `/metrics`.
-    pub fn serve(self, daemon: Arc<Daemon>) -> io::Result<Metrics> {
+    fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Box<dyn Send>> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -75,7 +70,7 @@ impl Listener {
         let thread = thread.spawn(move || {
             // Later there may be no descriptor to be had: each thread looks once how many CPUs there
             // are.
-            let _ = nr_cpus();
+            let _ = possible_cpus();
             let scrapes = Arc::new(Scrapes::new(Arc::clone(&daemon)));
             let pulse = &daemon.pulses().metrics;
             runtime.block_on(async {
@@ -86,9 +81,9 @@ impl Listener {
             });
             pulse.end();
         })?;
-        Ok(Metrics {
+        Ok(Box::new(Metrics {
             end,
             thread: Some(thread),
-        })
+        }))
     }
 }

@@ -7,9 +7,12 @@ use std::{
 };
 
 use hyper::body::Bytes;
+use limiter_datapath::kernel::DatapathError;
 use prometheus_client::{encoding::text::encode, metrics::info::Info, registry::Registry};
+use thiserror::Error;
+use tracing::warn;
 
-use super::collector::DaemonCollector;
+use super::collector::{DaemonCollector, Failure};
 use crate::daemon::Daemon;
 
 /// For how long a text is told: reading the counters takes time, and keeps changes of the policy
@@ -19,12 +22,24 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Makes the text.
 pub(super) struct Scrapes {
     registry: Registry,
+    failure: Failure,
     last: Mutex<Option<Scrape>>,
 }
 
 struct Scrape {
     made: Instant,
-    text: Result<Bytes, fmt::Error>,
+    text: Result<Bytes, Arc<ScrapeError>>,
+}
+
+/// There is no text.
+#[derive(Debug, Error)]
+pub(super) enum ScrapeError {
+    /// The kernel does not tell the counters.
+    #[error("cannot read the counters for /metrics: {0}")]
+    Datapath(#[source] DatapathError),
+    /// They make no text.
+    #[error("cannot write the counters for /metrics: {0}")]
+    Format(#[source] fmt::Error),
 }
 
 impl Scrapes {
@@ -32,28 +47,45 @@ impl Scrapes {
         let mut registry = Registry::default();
         let build = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("limiter_build", "The build that runs", Info::new(build));
-        registry.register_collector(Box::new(DaemonCollector(daemon)));
+        let failure = Failure::default();
+        let collector = DaemonCollector::new(daemon, failure.clone());
+        registry.register_collector(Box::new(collector));
         Self {
             registry,
+            failure,
             last: Mutex::default(),
         }
     }
 
-    /// The text, as of a second ago at most.
-    pub(super) fn text(&self) -> Result<Bytes, fmt::Error> {
+    /// The text, as of a second ago at most. The first error after a text is logged.
+    pub(super) fn text(&self) -> Result<Bytes, Arc<ScrapeError>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scrape) = &*last
             && scrape.made.elapsed() < FRESH
         {
             return scrape.text.clone();
         }
-        let mut text = String::new();
-        let text = encode(&mut text, &self.registry).map(|()| Bytes::from(text));
+        let text = self.make().map_err(Arc::new);
+        let had_failed = last.as_ref().is_some_and(|scrape| scrape.text.is_err());
+        if let (Err(error), false) = (&text, had_failed) {
+            warn!("{error}");
+        }
         *last = Some(Scrape {
             // However long it has taken.
             made: Instant::now(),
             text: text.clone(),
         });
         text
+    }
+
+    fn make(&self) -> Result<Bytes, ScrapeError> {
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => Ok(Bytes::from(text)),
+            Err(error) => Err(match self.failure.take() {
+                Some(cause) => ScrapeError::Datapath(cause),
+                None => ScrapeError::Format(error),
+            }),
+        }
     }
 }

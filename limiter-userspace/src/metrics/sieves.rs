@@ -2,15 +2,13 @@
 
 use std::fmt;
 
+use limiter_policy::policy::Policy;
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::{
-    control::sieves::{EVERYTHING, SieveBrief, SieveUseStatus},
-    policy::Policy,
-};
+use crate::protocol::sieves::{EVERYTHING, SieveBrief, SieveUseStatus};
 
 /// What of a use is a metric.
 type OfUse<T> = fn(&SieveUseStatus) -> T;

@@ -7,15 +7,13 @@ use limiter_common::{
     ban::{Ban, BanKey},
     limit::LimitId,
 };
+use limiter_policy::policy::{
+    AutomaticBan, BanMode, Policy,
+    bans::{forgotten_at, prefix_of},
+};
 
 use super::engine::{Engine, EngineError};
-use crate::{
-    policy::{AutomaticBan, BanMode, Policy},
-    reputation::{
-        automatic::{Decider, Look, Offence, REFUSED_NS},
-        forgotten_at, prefix_of,
-    },
-};
+use crate::reputation::automatic::{Decider, Look, Offence, REFUSED_NS};
 
 /// How many bans are told one by one: memory stays bounded in any capture.
 const MOST: usize = 1 << 16;

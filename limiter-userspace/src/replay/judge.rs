@@ -13,6 +13,7 @@ use limiter_common::{
     sieve::SieveTraffic,
     strategy::Report,
 };
+use limiter_policy::policy::{CompiledPolicy, Policy};
 use thiserror::Error;
 
 use super::{
@@ -21,11 +22,7 @@ use super::{
     engine::{Engine, EngineError},
     pressure::{Pressures, UnderPressure},
 };
-use crate::{
-    control::sieves::SieveListStatus,
-    policy::{CompiledPolicy, Policy},
-    reputation::lists::lists,
-};
+use crate::{protocol::sieves::SieveListStatus, reputation::lists::lists};
 
 /// The engine's time of the first packet: a year after its clock began, so that later packets
 /// may be captured as earlier ones, and early enough that every limit counts for years more.

@@ -4,12 +4,10 @@
 use std::time::Duration;
 
 use limiter_common::sieve::Pressure;
+use limiter_policy::policy::{Policy, SieveUse};
 
 use super::engine::{Engine, EngineError};
-use crate::{
-    policy::{Policy, SieveUse},
-    reputation::pressure::{EVERY, Gauge, HOLDS_NS, WINDOW},
-};
+use crate::reputation::pressure::{EVERY, Gauge, HOLDS_NS, WINDOW};
 
 /// Measures the pressures, and remembers how long they lasted.
 #[derive(Debug)]

@@ -7,12 +7,10 @@ use limiter_common::{
     address::Family,
     sieve::{self, Listed},
 };
+use limiter_datapath::native::SieveMemory;
+use limiter_policy::policy::{OverrideId, Sieve};
 
-use crate::{
-    control::sieves::{BUSIEST, SieveEntry, SieveListStatus},
-    native::SieveMemory,
-    policy::{OverrideId, Sieve},
-};
+use crate::protocol::sieves::{BUSIEST, SieveEntry, SieveListStatus};
 
 /// The lists of a sieve, from list 0 to the entry list, with the busiest of each; `compiled` is
 /// the same sieve as the datapath reads it. Ages are those at a time of the decision's clock, in

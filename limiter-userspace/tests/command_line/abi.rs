@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{MapInfo, MapType};
 use limiter_common::reason::Reason;
-use limiter_userspace::datapath::pins::ABI;
+use limiter_datapath::kernel::pins::ABI;
 
 use crate::pinned::Pinned;
 

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, fs};
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_userspace::lists::MOST_PREFIXES;
+use limiter_policy::lists::MOST_PREFIXES;
 use testbed::SERVER_INTERFACE;
 
 use crate::{

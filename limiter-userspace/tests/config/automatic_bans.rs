@@ -1,6 +1,6 @@
 //! The field `ban` of a limit.
 
-use limiter_userspace::{
+use limiter_policy::{
     config::Config,
     policy::{AutomaticBan, BanMode, Escalation},
 };

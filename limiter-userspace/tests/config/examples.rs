@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use limiter_common::limit::{Cost, IdFormat};
-use limiter_userspace::{
+use limiter_policy::{
     config::{self, AttachMode, Buckets, Config, Offenders},
     policy::Policy,
 };

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use limiter_userspace::config;
+use limiter_policy::config;
 
 use super::harness::{LIMIT, check, load};
 

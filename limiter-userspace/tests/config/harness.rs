@@ -6,7 +6,7 @@ use limiter_common::{
     limit::{BUILT_IN, LimitId},
     strategy::Strategy,
 };
-use limiter_userspace::{
+use limiter_policy::{
     config::{self, Config, Diagnostics},
     policy::{Limit, Match, Mode, Override, OverrideId, Rate},
 };

@@ -1,7 +1,7 @@
 //! The section `ip-rep`, and what limits say of sieves.
 
 use limiter_common::limit::LimitId;
-use limiter_userspace::policy::{FlatMetrics, PermaBlock, PressureOf, Sieve, SieveUse};
+use limiter_policy::policy::{FlatMetrics, PermaBlock, PressureOf, Sieve, SieveUse};
 
 use crate::harness::{LIMIT, SECOND, check, load};
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use limiter_userspace::{
+use limiter_policy::{
     config,
     lists::{Bounds, Format, ListSource, WhenStale},
     policy::List,

@@ -1,7 +1,7 @@
 //! A configuration from a text, and the names from one configuration to the next.
 
 use limiter_common::limit::LimitId;
-use limiter_userspace::{
+use limiter_policy::{
     config,
     policy::{Names, Policy},
 };

@@ -1,7 +1,7 @@
 //! Rates as one text, and limits of several rates.
 
 use limiter_common::limit::LimitId;
-use limiter_userspace::{
+use limiter_policy::{
     config,
     policy::{Limit, Names},
 };

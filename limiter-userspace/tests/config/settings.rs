@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use limiter_common::table::WhenFull;
-use limiter_userspace::config::{AttachMode, Offenders, Store};
+use limiter_policy::config::{AttachMode, Offenders, Store};
 
 use super::harness::{LIMIT, check, load};
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use limiter_userspace::config;
+use limiter_policy::config;
 use proptest::prelude::*;
 
 /// Pieces that configurations are made of, for making strange ones.

@@ -6,7 +6,7 @@ use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     reason::Action,
 };
-use limiter_userspace::{
+use limiter_policy::{
     config::{AttachMode, Bans, Buckets, Config, Metrics, Offenders},
     policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, TcpFlags},
 };

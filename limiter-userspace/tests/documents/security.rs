@@ -8,7 +8,9 @@ use std::{
 /// The file that a path of the document leads to.
 fn file(path: &str) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    if path.starts_with("src/") {
+    if path.starts_with("limiter-") {
+        package.join("..").join(path)
+    } else if path.starts_with("src/") {
         package.join(path)
     } else {
         package.join("tests").join(path)

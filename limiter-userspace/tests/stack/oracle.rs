@@ -11,10 +11,11 @@ use limiter_common::{
     reason::Reason,
     strategy::Strategy,
 };
-use limiter_userspace::{
+use limiter_datapath::{
+    kernel::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
-    policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags},
 };
+use limiter_policy::policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags};
 use testbed::{Delivery, SocketKind};
 
 use crate::{
@@ -146,7 +147,8 @@ fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
         })?;
     }
     let limits = limits_on(delivery);
-    let policy = CompiledPolicy::new(&Policy::from(limits.clone())).expect("good limits");
+    let policy =
+        CompiledPolicy::new(&Policy::from(limits.clone()), possible_cpus()).expect("good limits");
     for frame in frames {
         let buckets = MemoryBuckets::default();
         let verdict = decide_once(&BytesFrame(frame), 0, &policy, &buckets, &(), &());

@@ -61,7 +61,13 @@ impl Set {
     const fn packages(self) -> &'static [&'static str] {
         match self {
             Self::Smoke => &workspace::HOST_PACKAGES,
-            Self::Whole => &["--release", "--package", "limiter-userspace"],
+            Self::Whole => &[
+                "--release",
+                "--package",
+                "limiter-datapath",
+                "--package",
+                "limiter-userspace",
+            ],
         }
     }
 }
@@ -127,7 +133,8 @@ fn asked_for(arguments: &Arguments) -> Vec<String> {
 fn try_all(packages: &[Package], set: Set, interrupt: &Interrupt) -> Result<Vec<Outcome>> {
     let mut cargo = command::cargo("test");
     cargo.arg("--no-run").args(set.packages());
-    cargo.args(["--test", "engines"]);
+    // Cargo builds the daemon itself beside any of the tests of its package.
+    cargo.args(["--test", "engines", "--test", "documents"]);
     let built = Built::by(&mut cargo, "the daemon or its tests")?;
     let programs = [built.program("limiter")?, built.program("engines")?];
     let mut outcomes = Vec::new();

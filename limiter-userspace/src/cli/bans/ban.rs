@@ -8,14 +8,18 @@ use std::{
 use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
+use limiter_policy::text::short;
 use serde_json::json;
 
-use super::{change::change, parse, stream};
+use super::{change::change, parse, stream, terms::Terms};
 use crate::{
-    cli::{OutputArgs, ReadArgs, print_json, render::duration},
-    control::bans::{BanChange, BanChanges, BanOutcome, BanReason, BanRequest},
+    cli::{
+        args::{OutputArgs, ReadArgs},
+        output::print_json,
+        render::duration,
+    },
     guard::Session,
-    text::short,
+    protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest},
 };
 
 #[derive(Debug, Args)]
@@ -46,23 +50,6 @@ pub(in crate::cli) struct BanArgs {
 
     #[command(flatten)]
     output: OutputArgs,
-}
-
-/// What holds for all bans that do not say otherwise.
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct Terms {
-    /// For how long, such as 10m or 24h; until the ban is lifted unless it is given
-    #[arg(
-        long = "for",
-        value_name = "DURATION",
-        value_parser = parse::duration_ns,
-        allow_hyphen_values = true
-    )]
-    pub(super) for_ns: Option<u64>,
-
-    /// Why: up to 88 bytes of text
-    #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]
-    pub(super) reason: BanReason,
 }
 
 pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {

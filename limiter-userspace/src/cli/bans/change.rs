@@ -1,16 +1,16 @@
 //! Bans changed by the daemon; or, where none runs, in what is pinned.
 
 use anyhow::bail;
+use limiter_datapath::kernel::Datapath;
 
 use crate::{
-    cli::ReadArgs,
-    control::{
-        bans::{BanChanges, BansChanged},
-        protocol::{Answer, Request},
-    },
+    cli::args::ReadArgs,
     daemon,
-    datapath::Datapath,
     guard::{Asker, Protected},
+    protocol::{
+        Answer, Request,
+        bans::{BanChanges, BansChanged},
+    },
 };
 
 /// Makes and lifts bans.

@@ -5,19 +5,19 @@ use std::io::{self, BufWriter, Write};
 use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
+use limiter_policy::text::short;
 use serde::Serialize;
 
 use super::parse;
 use crate::{
     cli::{
-        OutputArgs, ReadArgs,
+        args::{OutputArgs, ReadArgs},
         render::{count, counted, duration},
     },
-    control::{
+    protocol::{
+        Answer, Request,
         bans::{BanStatus, BansQuery},
-        protocol::{Answer, Request},
     },
-    text::short,
 };
 
 #[derive(Debug, Args)]

@@ -5,4 +5,5 @@ mod change;
 pub(super) mod list;
 mod parse;
 mod stream;
+mod terms;
 pub(super) mod unban;

@@ -1,11 +1,9 @@
 //! What stands for a ban on the command line and in a stream.
 
 use ipnet::IpNet;
+use limiter_policy::{config::duration, prefix::Written};
 
-use crate::{
-    config::{duration, prefix::Written},
-    control::bans::BanReason,
-};
+use crate::protocol::bans::BanReason;
 
 /// An address or a prefix.
 pub(super) fn prefix(text: &str) -> Result<IpNet, String> {

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
+use limiter_policy::text::short;
 use serde_json::json;
 
 use super::{
@@ -12,9 +13,12 @@ use super::{
     parse,
 };
 use crate::{
-    cli::{OutputArgs, ReadArgs, print_json, render::counted},
-    control::bans::{BanChange, BanChanges, BanOutcome},
-    text::short,
+    cli::{
+        args::{OutputArgs, ReadArgs},
+        output::print_json,
+        render::counted,
+    },
+    protocol::bans::{BanChange, BanChanges, BanOutcome},
 };
 
 #[derive(Debug, Args)]

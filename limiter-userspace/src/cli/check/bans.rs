@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use crate::{
-    cli::render::{count, table},
+use limiter_policy::{
     policy::{AutomaticBan, Limit, Mode, Policy},
     text::period,
 };
+
+use crate::cli::render::{count, table};
 
 /// Shows them; nothing, if none does.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {

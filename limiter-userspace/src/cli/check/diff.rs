@@ -3,16 +3,13 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
+use limiter_policy::{config::Config, policy::diff::Diff};
 use serde::Serialize;
 
 use crate::{
-    cli::{ReadArgs, print_json},
-    config::Config,
-    control::{
-        protocol::{Answer, Request},
-        settings::{self, SettingDiff},
-    },
-    policy::diff::Diff,
+    cli::{args::ReadArgs, output::print_json},
+    control::settings,
+    protocol::{Answer, Request, SettingDiff},
 };
 
 #[derive(Serialize)]

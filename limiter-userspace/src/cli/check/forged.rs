@@ -2,7 +2,9 @@
 
 use std::io::{self, Write as _};
 
-use crate::{guard::forged, policy::Policy};
+use limiter_policy::policy::Policy;
+
+use crate::guard::forged;
 
 /// Says on stderr which they are.
 pub(super) fn warn(policy: &Policy) {

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use ipnet::IpNet;
 use jiff::Timestamp;
-use serde::Serialize;
-
-use crate::{
-    cli::render::{count, table},
+use limiter_policy::{
     config::Config,
     lists::{Bounds, Coverage, FeedReport},
     policy::{List, ListUse, Overlap, Policy, Purpose},
 };
+use serde::Serialize;
+
+use crate::cli::render::{count, table};
 
 /// The lists of a configuration, and what there is to say of them.
 #[derive(Serialize)]
@@ -161,8 +161,9 @@ fn addresses(number: u128) -> String {
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::config;
+
     use super::wide;
-    use crate::config;
 
     #[track_caller]
     fn check(uses: &str, expected: &[&str]) {

@@ -18,18 +18,20 @@ use limiter_common::{
     limit::IdFormat,
     strategy::{Strategy, gcra::Gcra},
 };
+use limiter_datapath::kernel::possible_cpus;
+use limiter_policy::{
+    config::{self, Config},
+    policy::{AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy},
+};
 use serde::Serialize;
 
 use self::{lists::CheckedLists, sieves::CheckedSieve};
 use super::{
-    OutputArgs, ReadArgs, print_json,
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
     render::{count, counted, duration, table_without},
 };
-use crate::{
-    config::{self, Config},
-    guard,
-    policy::{AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy},
-};
+use crate::guard;
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -96,7 +98,7 @@ struct Checked<'a> {
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let config = config::load(&args.file)?;
     // Everything but the kernel's part is tried.
-    CompiledPolicy::new(&config.policy)?;
+    CompiledPolicy::new(&config.policy, possible_cpus())?;
     let lists = CheckedLists::of(&config);
     lists.warn(&config, Timestamp::now());
     rates::warn(&config.policy);

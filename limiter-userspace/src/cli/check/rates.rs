@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::{
+use limiter_policy::{
     config::rate::text::written,
     policy::{Implied, Policy, Rate, configured_name},
 };

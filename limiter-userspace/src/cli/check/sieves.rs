@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use limiter_policy::policy::{Forgeable, Mode, PermaBlock, Policy, PressureOf};
 use serde::Serialize;
 
 use crate::{
     cli::render::{count, number, table},
-    policy::{Forgeable, Mode, PermaBlock, Policy, PressureOf},
     reputation::pressure::Budget,
 };
 
@@ -166,8 +166,9 @@ pub(super) fn print(out: &mut impl Write, sieves: &[CheckedSieve<'_>]) -> anyhow
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::config;
+
     use super::warnings;
-    use crate::config;
 
     #[track_caller]
     fn check(limit: &str, sieve: &str, expected: &[&str]) {

@@ -4,15 +4,16 @@ use std::io::{self, Write as _};
 
 use anyhow::bail;
 use clap::Args;
+use limiter_policy::lists::ListStatus;
 use serde_json::json;
 
 use crate::{
-    cli::{ControlArgs, OutputArgs, print_json},
-    control::{
-        client::ask,
-        protocol::{Answer, Request},
+    cli::{
+        args::{ControlArgs, OutputArgs},
+        output::print_json,
     },
-    lists::ListStatus,
+    control::client::ask,
+    protocol::{Answer, Request},
 };
 
 #[derive(Debug, Args)]

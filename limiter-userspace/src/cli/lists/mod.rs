@@ -12,15 +12,18 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-
-pub(super) use self::{print::troubles, words::consequences};
-use super::{OutputArgs, ReadArgs, print_json};
-use crate::{
+use limiter_datapath::kernel::wall_clock_now;
+use limiter_policy::{
     config::{self, Config},
-    control::protocol::{Answer, Request},
-    datapath::wall_clock_now,
     lists::ListRecord,
 };
+
+pub(super) use self::{print::troubles, words::consequences};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+};
+use crate::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]

@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
+use limiter_policy::lists::{ListState, ListStatus};
+
 use super::test::uses;
-use crate::{
-    cli::render::{count, duration, table},
-    lists::{ListState, ListStatus},
-};
+use crate::cli::render::{count, duration, table};
 
 /// A table of all of them, and what is wrong with their files.
 pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Result<()> {

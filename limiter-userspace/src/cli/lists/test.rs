@@ -7,16 +7,16 @@ use std::{
 
 use clap::Args;
 use ipnet::IpNet;
+use limiter_policy::lists::{Extent, Findings, ListFinding, UsedBy};
 use serde::Serialize;
 
 use super::{SourceArgs, words::consequences};
 use crate::{
     cli::{
-        print_json,
+        output::print_json,
         render::{count, counted, table},
     },
-    control::protocol::{Answer, Request},
-    lists::{Extent, Findings, ListFinding, UsedBy},
+    protocol::{Answer, Request},
 };
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! What lists mean for an address or a prefix, in words.
 
-use crate::{
+use limiter_policy::{
     lists::{Extent, Extents, Findings},
     policy::Purpose,
 };
@@ -82,8 +82,9 @@ fn lists(findings: &Findings, purpose: Purpose, limit: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::config;
+
     use super::*;
-    use crate::config;
 
     #[track_caller]
     fn check(uses: &str, of_limit: &str, asked: &str, expected: &[&str]) {

@@ -2,14 +2,16 @@
 
 use std::io::Write;
 
+use limiter_policy::{
+    policy::Policy,
+    text::{period, short},
+};
 use serde::Serialize;
 
 use super::print::time;
 use crate::{
     cli::render::{count, table},
-    policy::Policy,
     replay::{ReplayedBan, ReplayedBans},
-    text::{period, short},
 };
 
 /// How many bans are shown.

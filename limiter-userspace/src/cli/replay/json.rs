@@ -3,13 +3,11 @@
 use std::io::Write;
 
 use limiter_common::reason::{Action, Reason};
+use limiter_policy::policy::{Mode, Policy, owner_id};
 use serde::{Serialize, Serializer};
 
 use super::{bans::Bans, sieves::SieveEnd};
-use crate::{
-    policy::{Mode, Policy, owner_id},
-    replay::{Judged, ReplayedBans, SieveReplay, Summary, slots},
-};
+use crate::replay::{Judged, ReplayedBans, SieveReplay, Summary, slots};
 
 /// The id of the one bucket of a limit for all sources.
 const TOTAL: &str = "total";

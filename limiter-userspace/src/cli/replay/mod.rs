@@ -15,17 +15,17 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
-
-use super::OutputArgs;
-use crate::{
+use limiter_datapath::kernel::{possible_cpus, preflight};
+use limiter_policy::{
     config::{self, Config, Offenders},
-    datapath::preflight,
     policy::{CompiledPolicy, Policy},
-    replay::{
-        Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
-        capture::Capture,
-        engine::{Engine, KernelEngine, NativeEngine},
-    },
+};
+
+use super::args::OutputArgs;
+use crate::replay::{
+    Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
+    capture::Capture,
+    engine::{Engine, KernelEngine, NativeEngine},
 };
 
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ enum EngineChoice {
 
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let config = config::load(&args.config)?;
-    let tables = CompiledPolicy::new(&config.policy)?;
+    let tables = CompiledPolicy::new(&config.policy, possible_cpus())?;
     let reader = open::capture(&args.capture)?;
     let mut capture = Capture::new(reader)?;
     let engine = engine(args.engine, &tables, &config)?;

@@ -6,15 +6,13 @@ use limiter_common::{
     counters::Traffic,
     reason::{Action, Reason},
 };
+use limiter_policy::policy::Policy;
 
 use super::super::{
     render::{count, duration, table},
     traffic::{LimitRow, limits_table},
 };
-use crate::{
-    policy::Policy,
-    replay::{DroppedSource, Sources, Summary},
-};
+use crate::replay::{DroppedSource, Sources, Summary};
 
 /// How many sources are named.
 const NAMED: usize = 10;

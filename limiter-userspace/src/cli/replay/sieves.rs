@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use limiter_policy::policy::Policy;
 use serde::Serialize;
 
 use super::super::{
@@ -9,8 +10,7 @@ use super::super::{
     sieve::lists_table,
 };
 use crate::{
-    control::sieves::SieveListStatus,
-    policy::Policy,
+    protocol::sieves::SieveListStatus,
     replay::{SieveReplay, UnderPressure},
 };
 

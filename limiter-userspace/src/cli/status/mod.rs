@@ -9,8 +9,11 @@ use std::{io, time::Duration};
 use anyhow::bail;
 use clap::Args;
 
-use super::{OutputArgs, ReadArgs, print_json};
-use crate::control::protocol::{Answer, Request, Status};
+use super::{
+    args::{OutputArgs, ReadArgs},
+    output::print_json,
+};
+use crate::protocol::{Answer, Request, Status};
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {

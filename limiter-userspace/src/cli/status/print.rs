@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use limiter_common::reason::Reason;
+use limiter_policy::{config::Scope, lists::ListStatus};
 
 use super::super::{
     lists::troubles,
@@ -10,11 +11,7 @@ use super::super::{
     sieve,
     traffic::{LimitRow, limits_table, malformed_action},
 };
-use crate::{
-    config::Scope,
-    control::protocol::{GuardStatus, InterfaceStatus, StateStatus, Status},
-    lists::ListStatus,
-};
+use crate::protocol::{GuardStatus, InterfaceStatus, StateStatus, Status};
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
     let name = &interface.name;

@@ -8,10 +8,10 @@ use std::{
 use super::{StatusArgs, fetch, print::print, screen::Screen};
 use crate::{
     cli::{
-        print_json,
+        output::print_json,
         repeat::{self, End},
     },
-    control::protocol::Status,
+    protocol::Status,
 };
 
 /// Shows the status until the user ends it, or the daemon is gone.

@@ -1,13 +1,13 @@
 //! `limiter top --json`.
 
 use super::{
-    TopArgs,
+    args::TopArgs,
     order::Order,
     rates::Rates,
     snapshot::{Query, Snapshot, fetch},
 };
 use crate::cli::{
-    print_json,
+    output::print_json,
     repeat::{End, repeat},
 };
 

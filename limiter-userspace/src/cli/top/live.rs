@@ -10,7 +10,8 @@ use tokio::{
 };
 
 use super::{
-    TopArgs, keys,
+    args::TopArgs,
+    keys,
     model::Model,
     screen::Screen,
     snapshot::{Snapshot, fetch},

@@ -1,5 +1,6 @@
 //! `limiter top`.
 
+mod args;
 mod document;
 mod filter;
 mod history;
@@ -14,52 +15,12 @@ mod snapshot;
 mod testing;
 mod view;
 
-use std::{
-    io::{self, IsTerminal as _},
-    time::Duration,
-};
+use std::io::{self, IsTerminal as _};
 
 use anyhow::bail;
-use clap::Args;
 
-use self::order::Column;
-use super::{OutputArgs, ReadArgs, offenders::RowsArgs, repeat, status::parse_seconds};
-use crate::control::protocol::MAX_OFFENDERS;
-
-#[derive(Debug, Args)]
-pub(super) struct TopArgs {
-    /// How often the daemon is asked
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value = "1",
-        value_parser = parse_seconds
-    )]
-    interval: Duration,
-
-    #[command(flatten)]
-    rows: RowsArgs,
-
-    /// By which column rows are sorted
-    #[arg(long, value_enum, value_name = "COLUMN", default_value = "rate")]
-    sort: Column,
-
-    /// How many rows a document has at most; for --json
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 20,
-        requires = "json",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_OFFENDERS))
-    )]
-    count: u32,
-
-    #[command(flatten)]
-    read: ReadArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-}
+pub(super) use self::args::TopArgs;
+use super::repeat;
 
 pub(super) fn top(args: TopArgs) -> anyhow::Result<()> {
     if args.output.json {

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, ops::ControlFlow, time::Duration};
 
 use super::{
-    TopArgs,
+    args::TopArgs,
     filter::Filter,
     history::History,
     keys::{Action, Front},
@@ -11,7 +11,7 @@ use super::{
     rates::{Rates, Row, Sample},
     snapshot::{Query, Snapshot},
 };
-use crate::control::protocol::{Explanation, Grouping};
+use crate::protocol::{Explanation, Grouping};
 
 /// What is on the screen, and what the user has chosen. Knows neither of a terminal nor of a
 /// daemon.

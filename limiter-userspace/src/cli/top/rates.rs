@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::snapshot::Snapshot;
 use crate::{
     cli::traffic::malformed_action,
-    control::protocol::{Grouping, InterfaceStatus, OffenderStatus, Status},
+    protocol::{Grouping, InterfaceStatus, OffenderStatus, Status},
 };
 
 /// What is shown of a snapshot: its counts, and how fast they rise.

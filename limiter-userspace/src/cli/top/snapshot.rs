@@ -6,10 +6,8 @@ use std::{
 };
 
 use crate::{
-    cli::{ReadArgs, explain, offenders, render::nanoseconds, status},
-    control::protocol::{
-        Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status,
-    },
+    cli::{args::ReadArgs, explain, offenders, render::nanoseconds, status},
+    protocol::{Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status},
 };
 
 /// Who has not been dropped for longer, nor since the time before, is not shown: those who once

@@ -6,17 +6,15 @@ use std::{
 };
 
 use clap::Parser as _;
+use limiter_policy::lists::Findings;
 
 use super::{model::Model, snapshot::Snapshot};
 use crate::{
     cli::{Cli, Command},
-    control::{
-        protocol::{
-            Explanation, Grouping, LastDrop, LimitExplanation, OffenderList, OffenderStatus, Status,
-        },
+    protocol::{
+        Explanation, Grouping, LastDrop, LimitExplanation, OffenderList, OffenderStatus, Status,
         testing::status,
     },
-    lists::Findings,
 };
 
 /// Some time; that of a snapshot is so many seconds later.

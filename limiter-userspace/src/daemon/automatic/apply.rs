@@ -1,6 +1,11 @@
 //! Those whom the decider finds are banned, unless the guard speaks for them.
 
 use limiter_common::limit::LimitId;
+use limiter_datapath::kernel::{BanMaps, DatapathError, monotonic_now};
+use limiter_policy::{
+    policy::{AutomaticBan, BanMode, Policy, bans::prefix_of},
+    text::short,
+};
 use tracing::info;
 
 use super::{
@@ -8,20 +13,14 @@ use super::{
     event::{Event, What},
 };
 use crate::{
-    control::bans::BanReason,
     daemon::{
-        Daemon,
         bans::{BanError, Bans, NewBan},
         offenders::limit_name,
+        shared::Daemon,
     },
-    datapath::{BanMaps, DatapathError, monotonic_now},
     guard::Protected,
-    policy::{AutomaticBan, BanMode, Policy},
-    reputation::{
-        automatic::{Decider, Offence, REFUSED_NS},
-        prefix_of,
-    },
-    text::short,
+    protocol::bans::BanReason,
+    reputation::automatic::{Decider, Offence, REFUSED_NS},
 };
 
 /// Bans them. Returns what is to be told.

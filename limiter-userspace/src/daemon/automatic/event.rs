@@ -1,9 +1,8 @@
 //! Automatic bans in the log: a line for each, as far as their budget lasts.
 
 use limiter_common::strategy::gcra::Gcra;
+use limiter_policy::text::{count, period};
 use tracing::{info, warn};
-
-use crate::text::{count, period};
 
 /// How many lines at once, and then how many in each minute.
 const LINES_PER_MINUTE: u64 = 60;

@@ -11,18 +11,18 @@ mod outcomes;
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use limiter_common::limit::LimitId;
+use limiter_datapath::kernel::{DatapathError, monotonic_now};
 use tokio::task::{JoinError, spawn_blocking};
 use tracing::{error, warn};
 
 use self::event::Lines;
 pub use self::outcomes::{Outcome, Outcomes};
 use super::{
-    Daemon,
     guard::Blind,
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
+    shared::Daemon,
 };
 use crate::{
-    datapath::{DatapathError, monotonic_now},
     guard::Protected,
     reputation::automatic::{Decider, Look},
 };

@@ -3,26 +3,24 @@
 use std::{sync::Arc, time::Duration};
 
 use ipnet::IpNet;
+use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
+use limiter_policy::{policy::Policy, text::short};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
 use super::{
-    BanStore, Bans,
+    keeper::with_bans_of,
     list::{covering, excluded_by},
-    store::{BanError, NewBan},
-    with_bans_of,
+    store::{BanError, BanStore, Bans, NewBan},
 };
 use crate::{
-    control::{
-        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
-        protocol::Answer,
-    },
-    daemon::{Daemon, answers::told, guard::Blind},
-    datapath::{BanMaps, Datapath, DatapathError, monotonic_now},
+    daemon::{guard::Blind, shared::Daemon},
     guard::Protected,
-    policy::Policy,
-    text::short,
+    protocol::{
+        Answer,
+        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
+    },
 };
 
 /// Nothing was changed, or not all.
@@ -55,7 +53,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
         })
     });
     match changed.await {
-        Ok(changed) => told(changed.map(Answer::BansChanged)),
+        Ok(changed) => Answer::told(changed.map(Answer::BansChanged)),
         Err(error) => Answer::Error(format!("changing bans has failed: {error}")),
     }
 }
@@ -72,7 +70,7 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>) -> Answer {
         Ok::<_, DatapathError>(lifted)
     });
     match lifted.await {
-        Ok(lifted) => told(lifted.map(|lifted| Answer::BansLifted { lifted })),
+        Ok(lifted) => Answer::told(lifted.map(|lifted| Answer::BansLifted { lifted })),
         Err(error) => Answer::Error(format!("lifting bans has failed: {error}")),
     }
 }
@@ -88,7 +86,7 @@ pub fn change_pinned(
     let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
         all(datapath, bans, protected, wanted)
     });
-    told(changed.map(|outcomes| {
+    Answer::told(changed.map(|outcomes| {
         Answer::BansChanged(BansChanged {
             outcomes,
             ends_with_daemon: false,
@@ -106,7 +104,7 @@ pub fn lift_pinned(datapath: &Datapath) -> Answer {
         }
         Ok::<_, DatapathError>(lifted)
     });
-    told(lifted.map(|lifted| Answer::BansLifted { lifted }))
+    Answer::told(lifted.map(|lifted| Answer::BansLifted { lifted }))
 }
 
 /// Logs what was asked for by hand; of a stream there would be too much.

@@ -9,13 +9,10 @@ use limiter_common::{
     ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
     limit::LimitId,
 };
+use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now};
+use limiter_policy::policy::{List, Names, Policy, bans::prefix_of};
 
-use super::store::prefix_of;
-use crate::{
-    control::bans::{BanStatus, BansPage, BansQuery},
-    datapath::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now},
-    policy::{List, Names, Policy},
-};
+use crate::protocol::bans::{BanStatus, BansPage, BansQuery};
 
 /// Some of the bans that hold.
 pub(in crate::daemon) fn page(

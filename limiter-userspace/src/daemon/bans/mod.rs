@@ -2,53 +2,38 @@
 //! here is how it is changed, and what is counted of it.
 
 mod change;
+mod keeper;
 mod list;
 mod saved;
 mod store;
 mod table;
 mod tally;
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
+use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError};
 use tokio::{
     task::spawn_blocking,
     time::{MissedTickBehavior, interval},
 };
 use tracing::{error, warn};
 
+use self::keeper::with_bans_of;
 pub(super) use self::{
     change::{change, lift_all},
+    keeper::BanKeeper,
     list::{count, of_address, page},
     saved::{restore, save},
-    store::{BanError, BanStore, Bans, NewBan},
+    store::{BanError, Bans, NewBan},
 };
 pub use self::{
     change::{change_pinned, lift_pinned},
     store::{BanCounts, BansDone},
 };
-use super::Daemon;
-use crate::datapath::{BanMaps, Datapath, DatapathError, monotonic_now};
+use super::shared::Daemon;
 
 /// How often some thousand bans are looked through for those that are to be forgotten.
 const SWEEP: Duration = Duration::from_secs(1);
-
-/// What the daemon knows of bans beside the kernel's map.
-#[derive(Default)]
-pub(super) struct BanKeeper {
-    /// Who takes it has the datapath already.
-    store: Mutex<BanStore>,
-}
-
-impl BanKeeper {
-    /// What is counted of bans, as of a second ago at most.
-    pub(super) fn store(&self) -> MutexGuard<'_, BanStore> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Daemon {
     /// Looks at bans or changes them; nobody else does meanwhile, and no policy comes with other
@@ -61,18 +46,6 @@ impl Daemon {
         let mut store = self.bans.store();
         with_bans_of(&datapath, &mut store, act)
     }
-}
-
-/// The same of what is pinned.
-fn with_bans_of<T, E: From<DatapathError>>(
-    datapath: &Datapath,
-    store: &mut BanStore,
-    act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
-) -> Result<T, E> {
-    let reputation = datapath.reputation();
-    let maps = reputation.ok_or(DatapathError::NoPolicy)?;
-    let mut bans = store.open(maps.bans(), monotonic_now())?;
-    act(datapath, &mut bans)
 }
 
 /// Forgets bans that have ended, some thousand a second at most; forever.

@@ -1,13 +1,11 @@
 //! Bans for the state file, and back from it.
 
-use tracing::{info, warn};
-
-use super::store::{forgotten_at, prefix_of};
-use crate::{
-    datapath::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
-    reputation::worth,
+use limiter_datapath::{
+    kernel::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
     state::{Moment, SavedBan},
 };
+use limiter_policy::policy::bans::{forgotten_at, prefix_of, worth};
+use tracing::{info, warn};
 
 /// How many bans are put back at once.
 const AT_ONCE: usize = 8_192;

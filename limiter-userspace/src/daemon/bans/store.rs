@@ -9,14 +9,15 @@ use limiter_common::{
     ban::{Ban, BanKey, FOREVER, MAX_REASON},
     limit::LimitId,
 };
+use limiter_datapath::kernel::DatapathError;
+use limiter_policy::policy::bans::{forgotten_at, prefix_of};
 use thiserror::Error;
 
 use super::{
     table::BanTable,
     tally::{Origin, Tally},
 };
-pub(in crate::daemon) use crate::reputation::{forgotten_at, prefix_of};
-use crate::{control::bans::BanReason, datapath::DatapathError};
+use crate::protocol::bans::BanReason;
 
 /// How many bans may be removed before what the filter still has of them is cleared; or as many as
 /// are left, if these are more.

@@ -1,8 +1,7 @@
 //! Where bans are kept: the kernel's maps, or in tests plain memory.
 
 use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
-
-use crate::datapath::{BanMaps, DatapathError};
+use limiter_datapath::kernel::{BanMaps, DatapathError};
 
 /// Bans by prefix, also those that have ended.
 pub(in crate::daemon) trait BanTable {

@@ -3,18 +3,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use limiter_policy::lists::FeedReport;
 use tracing::info;
 
 use super::FeedKeeper;
-use crate::{daemon::Daemon, lists::FeedReport};
-
-/// What somebody has looked at.
-pub(in crate::daemon) struct Accept {
-    /// The list.
-    pub(in crate::daemon) list: String,
-    /// The digests of its files' contents.
-    pub(in crate::daemon) digests: Vec<String>,
-}
+use crate::daemon::{Daemon, requests::Accept};
 
 impl FeedKeeper {
     /// Puts these contents in force, unless the files have others by now. Returns the files; or why

@@ -11,17 +11,14 @@ mod tell;
 use std::{collections::BTreeSet, fs, mem, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use limiter_datapath::kernel::wall_clock_now;
+use limiter_policy::lists::{FeedReport, Feeds, ListRecord, ListState, Look};
 use tokio::{task::spawn_blocking, time::sleep};
 use tracing::error;
 
-pub(super) use self::{accept::Accept, renew::stand_ins};
+pub(super) use self::renew::stand_ins;
 use self::{renew::Renewed, tell::Told};
-use super::{Daemon, enforce, watch::files::FileWatch};
-use crate::{
-    config::Feeds,
-    datapath::wall_clock_now,
-    lists::{FeedReport, ListRecord, ListState, Look},
-};
+use super::{enforce, shared::Daemon, watch::files::FileWatch};
 
 /// The longest that nobody looks whether a file is stale by now: the clock on the wall may be set
 /// meanwhile.

@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use crate::{
-    config::Feeds,
-    lists::{self, ListRecord, ListSource, Look},
+use limiter_policy::{
+    lists::{self, Feeds, ListRecord, ListSource, Look},
     policy::List,
 };
 
@@ -73,10 +72,10 @@ mod tests {
 
     use ipnet::IpNet;
     use jiff::Timestamp;
+    use limiter_policy::lists::{Bounds, Format, WhenStale};
     use tempfile::TempDir;
 
     use super::*;
-    use crate::lists::{Bounds, Format, WhenStale};
 
     /// Two lists, the second of which has both files.
     struct Scene {

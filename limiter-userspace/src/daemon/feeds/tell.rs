@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use jiff::Timestamp;
+use limiter_policy::lists::ListRecord;
 use tracing::{info, warn};
-
-use crate::lists::ListRecord;
 
 /// What was said of the files of lists, by the lists' names, as far as it still holds.
 #[derive(Default)]

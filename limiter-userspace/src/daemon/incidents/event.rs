@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use limiter_common::{address::Address, limit::LimitId, owner::Owner};
+use limiter_policy::policy::{Policy, owner_id};
 use tracing::{info, warn};
 
 use crate::{
-    control::protocol::Grouping,
     daemon::offenders::{limit_name, prefix_length},
-    policy::{Policy, owner_id},
+    protocol::Grouping,
 };
 
 /// Whose packets are dropped, and by which limit.

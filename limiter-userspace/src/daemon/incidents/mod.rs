@@ -11,17 +11,15 @@ mod tracker;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use limiter_common::limit::LimitId;
+use limiter_datapath::kernel::{DatapathError, monotonic_now};
+use limiter_policy::config::Offenders;
 use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
 use self::{event::Event, tracker::Incidents};
 use super::{
-    Daemon,
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
-};
-use crate::{
-    config::Offenders,
-    datapath::{DatapathError, monotonic_now},
+    shared::Daemon,
 };
 
 /// For how long somebody must not have been dropped, so that the incident has ended.

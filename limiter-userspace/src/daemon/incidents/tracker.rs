@@ -12,12 +12,12 @@ use limiter_common::{
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
 };
+use limiter_datapath::kernel::Recorded;
 
 use super::{
     event::{Event, Source, Subject},
     lines::Lines,
 };
-use crate::datapath::Recorded;
 
 /// An incident begins with so many drops from one look to the next: fewer are nobody's concern.
 pub(super) const LEAST_DROPS: u64 = 10;

@@ -5,13 +5,11 @@ mod prefix;
 use std::net::IpAddr;
 
 use limiter_common::limit::LimitId;
+use limiter_datapath::kernel::{Datapath, DatapathError, Refilled};
 use thiserror::Error;
 
 use super::named::{NamedBucket, UnknownLimit, bucket_named, limit_named};
-use crate::{
-    control::protocol::{Refill, RefillList, RefundQuery, ResetQuery, Whose},
-    datapath::{Datapath, DatapathError, Refilled},
-};
+use crate::protocol::{Refill, RefillList, RefundQuery, ResetQuery, Whose};
 
 /// Nothing was given back.
 #[derive(Debug, Error)]

@@ -15,14 +15,14 @@ use limiter_common::{
     limit::{IdFormat, LimitId},
     owner::{BucketKey, Owner},
 };
+use limiter_datapath::kernel::Datapath;
+use limiter_policy::{
+    config::Store,
+    policy::{Limit, Policy},
+};
 use thiserror::Error;
 
 use super::RefillError;
-use crate::{
-    config::Store,
-    datapath::Datapath,
-    policy::{Limit, Policy},
-};
 
 /// The most owners of one limit that are looked for.
 const MOST_OWNERS: u32 = 1 << MOST_BITS;

@@ -8,13 +8,14 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use aya::util::nr_cpus;
 use limiter_common::sieve::Pressure;
+use limiter_datapath::kernel::{
+    Datapath, DatapathError, PressureMaps, monotonic_now, possible_cpus,
+};
 use tracing::{info, warn};
 
 use crate::{
     daemon::pulse::{BEAT, Pulses},
-    datapath::{Datapath, DatapathError, PressureMaps, monotonic_now},
     reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
 };
 
@@ -128,7 +129,7 @@ impl Drop for PressureThread {
 /// Keeps the pressures up to date until it is over.
 fn keep(pressures: &Pressures, pulses: &Pulses) {
     // Later there may be no descriptor to be had: each thread looks once how many CPUs there are.
-    let _ = nr_cpus();
+    let _ = possible_cpus();
     let mut keeper = Keeper::default();
     loop {
         pulses.pressure.beat();

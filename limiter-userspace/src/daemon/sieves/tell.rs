@@ -2,13 +2,15 @@
 
 use std::net::IpAddr;
 
+use limiter_datapath::kernel::{Datapath, DatapathError, LoadedSieve, monotonic_now};
+use limiter_policy::{
+    config::nearest,
+    policy::{Mode, Policy, Sieve, SieveUse},
+};
 use thiserror::Error;
 
 use crate::{
-    config::nearest,
-    control::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
-    datapath::{Datapath, DatapathError, LoadedSieve, monotonic_now},
-    policy::{Mode, Policy, Sieve, SieveUse},
+    protocol::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
     reputation::{
         lists::{entry, lists},
         pressure::{Budget, Load, Measured, rejected_from},

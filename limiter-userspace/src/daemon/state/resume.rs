@@ -1,14 +1,14 @@
 //! Going on where the daemon before has ended: with its limits' ids, its units, the secret of its
 //! table, what buckets owed, and who was banned.
 
-use tracing::info;
-
-use super::StateKeeper;
-use crate::{
-    daemon::{bans, candidate::Known, enforce::warn_of_lost},
-    datapath::{DatapathError, Prepared, Settings, wall_clock_now},
+use limiter_datapath::{
+    kernel::{DatapathError, Prepared, Settings, wall_clock_now},
     state::Snapshot,
 };
+use tracing::info;
+
+use super::keeper::StateKeeper;
+use crate::daemon::{bans, candidate::Known, tell::warn_of_lost};
 
 /// What is so where there is nothing to go on with.
 const BEGINS_ANEW: &str = "every bucket begins full, and nobody is banned";

@@ -7,17 +7,17 @@ use std::{
     time::Duration,
 };
 
+use limiter_datapath::kernel::{
+    Noticed, Present,
+    interface::{self, Events},
+};
 use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
 };
 use tracing::{error, info, warn};
 
-use super::super::{Daemon, enforce::announce};
-use crate::datapath::{
-    Noticed, Present,
-    interface::{self, Events},
-};
+use crate::daemon::{shared::Daemon, tell::announce};
 
 /// How often the interfaces are looked at all the same: an interface that could not be attached
 /// to may be free by now.

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
+use limiter_policy::policy::Policy;
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use super::{Labelled, counters};
+use super::labelled::{Labelled, counters};
 use crate::{
-    control::protocol::GuardStatus,
     daemon::automatic::{Outcome, Outcomes},
-    policy::Policy,
+    protocol::GuardStatus,
 };
 
 /// Of the limits that ban.

@@ -2,16 +2,14 @@
 
 use std::fmt;
 
+use limiter_datapath::kernel::Datapath;
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use super::{Labelled, counters};
-use crate::{
-    daemon::{BanCounts, BansDone},
-    datapath::Datapath,
-};
+use super::labelled::{Labelled, counters};
+use crate::daemon::{BanCounts, BansDone};
 
 pub(super) fn encode(
     counts: &BanCounts,

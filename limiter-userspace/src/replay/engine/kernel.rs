@@ -8,15 +8,17 @@ use limiter_common::{
     packet::Frame as _,
     sieve::{Pressure, SieveTraffic},
 };
+use limiter_datapath::{
+    kernel::{Trial, preflight::longest_test_frame},
+    native::SieveMemory,
+};
+use limiter_policy::{
+    config::{Buckets, Offenders},
+    policy::CompiledPolicy,
+};
 
 use super::{Engine, EngineError};
-use crate::{
-    config::{Buckets, Offenders},
-    datapath::{Trial, preflight::longest_test_frame},
-    native::SieveMemory,
-    policy::CompiledPolicy,
-    replay::CapturedFrame,
-};
+use crate::replay::CapturedFrame;
 
 /// Decides in the kernel.
 pub struct KernelEngine {

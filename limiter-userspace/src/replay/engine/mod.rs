@@ -10,11 +10,12 @@ use limiter_common::{
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
 };
+use limiter_datapath::{kernel::DatapathError, native::SieveMemory};
+use limiter_policy::policy::CompiledPolicy;
 use thiserror::Error;
 
 pub use self::{kernel::KernelEngine, native::NativeEngine};
 use super::CapturedFrame;
-use crate::{datapath::DatapathError, native::SieveMemory, policy::CompiledPolicy};
 
 /// Decides on frames, and keeps the buckets.
 pub trait Engine {

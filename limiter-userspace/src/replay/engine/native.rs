@@ -8,16 +8,14 @@ use limiter_common::{
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
 };
+use limiter_datapath::native::{
+    FixedClock, FoundBucket, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
+    SieveMemory,
+};
+use limiter_policy::policy::{CompiledPolicy, SieveSizes};
 
 use super::{Engine, EngineError};
-use crate::{
-    native::{
-        FixedClock, FoundBucket, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
-        SieveMemory, SieveSizes,
-    },
-    policy::CompiledPolicy,
-    replay::CapturedFrame,
-};
+use crate::replay::CapturedFrame;
 
 /// Decides in this process.
 #[derive(Debug)]

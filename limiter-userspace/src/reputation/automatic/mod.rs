@@ -33,13 +33,13 @@ use limiter_common::{
     offender::{Dropper, Offender, OffenderKey},
     strategy::gcra::Gcra,
 };
+use limiter_policy::policy::{AutomaticBan, Mode, Policy};
 
 pub use self::offence::Offence;
 use self::{
     ranges::{Members, around, is_range, network_of, site_of},
     window::{SLICES, Window},
 };
-use crate::policy::{AutomaticBan, Mode, Policy};
 
 /// How many bans are made in a second, and at once: what more there is waits for the next look.
 pub const BANS_PER_SECOND: u64 = 1_000;

@@ -4,9 +4,9 @@ use limiter_common::{
     ban::{Ban, BanKey, MAX_REASON},
     limit::LimitId,
 };
+use limiter_policy::{policy::AutomaticBan, text};
 
 use super::Subject;
-use crate::{policy::AutomaticBan, text};
 
 /// Somebody who has been dropped so often that the limit bans them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What a pressure is measured by.
 
 use limiter_common::{counters::Traffic, limit::Cost, sieve::pressure_of_limit};
+use limiter_policy::policy::{Limit, Mode, Policy, PressureOf, Sieve, SieveUse};
 
 use super::{Growth, Load};
-use crate::policy::{Limit, Mode, Policy, PressureOf, Sieve, SieveUse};
 
 /// So many packets, bytes or new connections in so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! From what is used of a limit to what is rejected: Traffic Server's formula, in whole numbers.
 
-use crate::policy::Percentage;
+use limiter_policy::policy::Percentage;
 
 /// What is used of a limit, as a fraction: both are in the same unit, whatever it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

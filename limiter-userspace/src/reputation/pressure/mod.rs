@@ -10,6 +10,7 @@ mod meter;
 use std::collections::BTreeMap;
 
 use limiter_common::sieve::SieveTraffic;
+use limiter_policy::policy::{Percentage, Policy, SieveUse};
 
 use self::budget::Counter;
 pub use self::{
@@ -17,7 +18,6 @@ pub use self::{
     level::{Load, pressure, rejected_from},
     meter::{EVERY, Growth, Meter, WINDOW},
 };
-use crate::policy::{Percentage, Policy, SieveUse};
 
 /// For how long a pressure holds, in nanoseconds: should nobody measure it any more, nobody is
 /// rejected for long.

@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 
 use limiter_common::{counters::Traffic, sieve::SieveTraffic};
+use limiter_policy::config;
 
 use super::*;
-use crate::config;
 
 const MS: u64 = 1_000_000;
 

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use limiter_policy::text::count;
 use serde::Serialize;
 
-use crate::{control::bans::BanOutcome, text::count};
+use crate::protocol::bans::BanOutcome;
 
 /// How many of its changes had which end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -5,13 +5,13 @@
 
 use std::io::BufRead;
 
+use limiter_policy::config::duration::{self, InvalidDuration};
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::{Ended, Item, Place, Sink};
+use super::item::{Ended, Item, Place, Sink};
 use crate::{
-    cli::bans::{ban::Terms, parse},
-    config::duration::{self, InvalidDuration},
-    control::bans::{BanChange, BanReason, BanRequest},
+    cli::bans::{parse, terms::Terms},
+    protocol::bans::{BanChange, BanReason, BanRequest},
 };
 
 #[derive(Deserialize)]

@@ -3,10 +3,10 @@
 
 use std::io::{BufRead, Read as _};
 
-use super::{Ended, Item, Place, Sink};
+use super::item::{Ended, Item, Place, Sink};
 use crate::{
-    cli::bans::{ban::Terms, parse},
-    control::bans::{BanChange, BanRequest},
+    cli::bans::{parse, terms::Terms},
+    protocol::bans::{BanChange, BanRequest},
 };
 
 /// The longest line, in bytes.
@@ -98,7 +98,7 @@ fn word(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::bans::BanReason;
+    use crate::protocol::bans::BanReason;
 
     fn terms() -> Terms {
         Terms {

@@ -3,25 +3,29 @@
 
 mod counts;
 mod crowdsec;
+mod item;
 mod lines;
 
 use std::{
     io::{self, BufRead, Write as _},
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::mpsc::{Receiver, sync_channel},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
+use limiter_policy::text::{one_line, short};
 
-use self::counts::Counts;
-use super::{ban::Terms, change::change};
+use self::{
+    counts::Counts,
+    item::{Item, Place, Sink},
+};
+use super::{change::change, terms::Terms};
 use crate::{
-    cli::{ReadArgs, print_json},
-    control::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
+    cli::{args::ReadArgs, output::print_json},
     guard::Session,
-    text::{one_line, short},
+    protocol::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
 };
 
 /// How long more is waited for: a request for each of a thousand lines a second costs the daemon
@@ -30,46 +34,6 @@ const GATHER: Duration = Duration::from_millis(20);
 
 /// How much may be read ahead.
 const AHEAD: usize = 4 * MAX_CHANGES;
-
-/// Something from the stream.
-enum Item {
-    /// A ban to make or to lift; in which line, or which decision it was.
-    Change(Place, BanChange),
-    /// Nothing that can be applied, and why.
-    Bad(Place, String),
-    /// Something that is no ban of an address or a range.
-    Skipped,
-    /// The stream cannot be read any more.
-    Broken(String),
-}
-
-/// Where something stands in the stream, from 1 on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Line(u64),
-    Decision(u64),
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Line(number) => write!(formatter, "line {number}"),
-            Self::Decision(number) => write!(formatter, "decision {number}"),
-        }
-    }
-}
-
-/// Nobody wants to know more.
-struct Ended;
-
-/// Where items go.
-struct Sink(SyncSender<Item>);
-
-impl Sink {
-    fn put(&self, item: Item) -> Result<(), Ended> {
-        self.0.send(item).map_err(|_| Ended)
-    }
-}
 
 /// Applies what comes on stdin, until it ends.
 pub(super) fn stream(

@@ -10,12 +10,11 @@ use std::{
     io::{self, Write},
 };
 
+use limiter_policy::policy::Policy;
+
 use self::scale::{Scale, time_unit};
 use super::super::render::count;
-use crate::{
-    policy::Policy,
-    replay::{Fate, Timeline, Usage},
-};
+use crate::replay::{Fate, Timeline, Usage};
 
 /// The picture, and within it the area of the plot, in pixels.
 const WIDTH: u64 = 960;

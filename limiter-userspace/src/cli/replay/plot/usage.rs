@@ -4,15 +4,13 @@
 use std::io::{self, Write};
 
 use limiter_common::limit::Cost;
+use limiter_policy::policy::{Limit, Policy, Rate};
 
 use super::{
     super::super::render::{count, duration},
     Entry, LEFT, Layer, Plot, Scale, USAGE_HEIGHT, area_width, legend,
 };
-use crate::{
-    policy::{Limit, Policy, Rate},
-    replay::{Fate, Timeline, Usage},
-};
+use crate::replay::{Fate, Timeline, Usage};
 
 /// How many entries of the legend stand on a line: their labels are long.
 pub(super) const COLUMNS: u64 = 1;

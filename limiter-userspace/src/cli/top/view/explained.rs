@@ -10,7 +10,7 @@ use crate::{
         explain::{last_drop_lines, summary},
         render::{count, duration},
     },
-    control::protocol::{Explanation, LimitExplanation},
+    protocol::{Explanation, LimitExplanation},
 };
 
 /// What `limiter explain` tells, as it fits a narrow page: two lines a limit.

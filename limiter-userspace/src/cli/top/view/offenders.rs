@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     cli::render::{ago, at_least, count},
-    control::protocol::Grouping,
+    protocol::Grouping,
 };
 
 /// Columns between two columns.

@@ -7,7 +7,7 @@ use super::{
     },
     *,
 };
-use crate::control::protocol::Grouping;
+use crate::protocol::Grouping;
 
 /// The lines of a screen of that size, without the spaces at their ends.
 fn screen(model: &Model, (width, height): (u16, u16)) -> Vec<String> {

@@ -10,7 +10,7 @@ use ratatui::{
 use super::{super::model::Model, offenders::rate, palette::Palette};
 use crate::{
     cli::render::{count, duration, nanoseconds},
-    control::protocol::InterfaceStatus,
+    protocol::InterfaceStatus,
 };
 
 pub(super) fn draw_head(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {

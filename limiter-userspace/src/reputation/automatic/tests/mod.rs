@@ -11,9 +11,9 @@ use limiter_common::{
     limit::{BUILT_IN, LimitId},
     offender::{Dropper, Offender, OffenderKey},
 };
+use limiter_policy::policy::{AutomaticBan, BanMode, Escalation, Limit, Policy};
 
 use super::{Decider, Look, Offence};
-use crate::policy::{AutomaticBan, BanMode, Escalation, Limit, Policy};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;

@@ -8,12 +8,10 @@ use limiter_common::{
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
 };
+use limiter_policy::policy::{AutomaticBan, Mode};
 
 use super::{MS, SECOND, Scene, ns, policy, shown, terms, told};
-use crate::{
-    policy::{AutomaticBan, Mode},
-    reputation::automatic::{BANS_PER_SECOND, Decider, MOST_ASIDE, Offence, Subject},
-};
+use crate::reputation::automatic::{BANS_PER_SECOND, Decider, MOST_ASIDE, Offence, Subject};
 
 const ONE: &str = "192.0.2.1";
 const OTHER: &str = "192.0.2.2";

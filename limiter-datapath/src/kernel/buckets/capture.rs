@@ -1,0 +1,86 @@
+//! What the kernel's buckets owe, to be kept elsewhere.
+
+use limiter_common::{
+    table::{self, LOCKED},
+    unit::KnownUnits as _,
+};
+use limiter_policy::{config::Store, policy::Units};
+
+use super::{BucketMaps, DatapathError, bucket_of};
+use crate::state::{Debts, HashDebt, StoredDebts, TableDebt, TableDebts};
+
+impl BucketMaps {
+    /// Every bucket that owes something at the time `now_ns`, one after the other and not at one
+    /// moment. `units`: those that buckets count in.
+    pub fn capture(&self, units: &Units, now_ns: u64) -> Result<Debts, DatapathError> {
+        let walks = Walk::all(units);
+        let stored = match self.settings.buckets.store {
+            Store::Table => {
+                let mut debts = Vec::new();
+                for walk in walks {
+                    debts.extend(self.in_lines().filter_map(|(line, name, state)| {
+                        let owed = walk.owed(units, table::unit_of(name), state, now_ns)?;
+                        Some(TableDebt { line, name, owed })
+                    }));
+                }
+                StoredDebts::Table(TableDebts {
+                    hash_key: self.settings.hash_key,
+                    lines: self.table.count(),
+                    debts,
+                })
+            }
+            Store::Hash => {
+                let mut debts = Vec::new();
+                for walk in walks {
+                    let buckets = self.elements()?.into_iter();
+                    let buckets = buckets.map(|(key, element)| (key, bucket_of(element)));
+                    // Just being exchanged: what it owes is not to be known.
+                    let buckets = buckets.filter(|(_, bucket)| bucket.state != LOCKED);
+                    debts.extend(buckets.filter_map(|(key, bucket)| {
+                        let unit = bucket.unit;
+                        let owed = walk.owed(units, unit, bucket.state, now_ns)?;
+                        Some(HashDebt { key, unit, owed })
+                    }));
+                }
+                StoredDebts::Hash(debts)
+            }
+        };
+        Ok(Debts {
+            units: units.clone(),
+            stored,
+        })
+    }
+}
+
+/// A walk through all buckets, on which some are captured.
+///
+/// The cursors of moving windows come before all others, and so before their stamps: a log whose
+/// stamps are older than the cursor would lack packets. Those that are newer are not looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Walk {
+    All,
+    Cursors,
+    Others,
+}
+
+impl Walk {
+    fn all(units: &Units) -> &'static [Self] {
+        if units.iter().any(|(_, unit)| unit.is_of_stamps()) {
+            &[Self::Cursors, Self::Others]
+        } else {
+            &[Self::All]
+        }
+    }
+
+    /// What a bucket owes that is captured on this walk.
+    fn owed(self, units: &Units, unit: u32, state: u64, now_ns: u64) -> Option<u64> {
+        let unit = units.unit(unit)?;
+        let is_cursor = unit.layout.strategy().has_log();
+        let is_captured = match self {
+            Self::All => true,
+            Self::Cursors => is_cursor,
+            Self::Others => !is_cursor,
+        };
+        Some(unit.owed(now_ns, state)).filter(|owed| is_captured && *owed > 0)
+    }
+}

@@ -1,0 +1,89 @@
+//! The kernel's program that changes buckets for userspace, and what it is told.
+
+use aya::EbpfLoader;
+use limiter_common::{
+    bucket::Updated,
+    policy::Shape,
+    strategy::Spend,
+    table::{EVICTED, Order, OrderKind},
+};
+use limiter_policy::config::Store;
+
+use super::{BucketMaps, DatapathError, InMap, Spot};
+use crate::kernel::{
+    object::{OBJECT, PROGRAM_ORDER},
+    program::Program,
+    shared::SharedDirectory,
+    stages,
+};
+
+/// How an order ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) updated: Updated,
+    /// A bucket in debt was forgotten to make room.
+    pub(super) evicted: bool,
+}
+
+impl BucketMaps {
+    /// Has the kernel do something to a bucket: wholly or not at all, whenever this process is
+    /// killed.
+    pub(super) fn order(
+        &self,
+        kind: OrderKind,
+        spot: &Spot,
+        spend: Spend,
+        now_ns: u64,
+    ) -> Result<Ended, DatapathError> {
+        self.carry_out(&Order {
+            kind: kind as u32,
+            spend,
+            now_ns,
+            ..spot.order()
+        })
+    }
+
+    pub(super) fn carry_out(&self, order: &Order) -> Result<Ended, DatapathError> {
+        let returned = self.program()?.run_on(order);
+        let returned = returned.map_err(DatapathError::Order)?;
+        Ok(Ended {
+            updated: Updated::of_number(returned & !EVICTED),
+            evicted: returned & EVICTED != 0,
+        })
+    }
+
+    /// The program, which is loaded for the first order: most daemons never give one.
+    fn program(&self) -> Result<&Program, DatapathError> {
+        if let Some(program) = self.orders.get() {
+            return Ok(program);
+        }
+        let program = self.load()?;
+        Ok(self.orders.get_or_init(|| program))
+    }
+
+    /// Loads it over these maps; it asks for no policy.
+    fn load(&self) -> Result<Program, DatapathError> {
+        let shape = InMap(Shape {
+            table_lines: match self.settings.buckets.store {
+                Store::Table => self.table.count(),
+                Store::Hash => 0,
+            },
+            // Units of all kinds may come while it is loaded.
+            odd_units: 1,
+            ..Shape::EMPTY
+        });
+        let directory = SharedDirectory::new()?;
+        let mut loader = EbpfLoader::new();
+        loader.override_global("SHAPE", &shape, true);
+        for (map, data) in self.maps() {
+            let path = directory.path().join(map);
+            let pinned = data.pin(&path);
+            pinned.map_err(|source| DatapathError::Pin { map, source })?;
+            loader.map_pin_path(map, path);
+        }
+        let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
+        let program = stages::program(&mut ebpf, PROGRAM_ORDER)?;
+        program.load().map_err(DatapathError::Verify)?;
+        Program::of(program).map_err(DatapathError::Verify)
+    }
+}

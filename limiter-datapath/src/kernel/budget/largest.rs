@@ -1,0 +1,170 @@
+//! The policy that asks most of the verifier.
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use limiter_common::{
+    limit::{BUILT_IN, Cost, IdFormat, LimitId, MAX_LIMITS},
+    sieve::MAX_SIEVES,
+    strategy::{Strategy, moving_window},
+};
+use limiter_policy::policy::{
+    Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock, Policy,
+    PressureOf, Rate, Sieve, TcpFlags,
+};
+
+/// Ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
+/// thousand ranges of addresses in each family: what the verifier repeats for each of them
+/// comes to more than its million.
+const OVERRIDES: u32 = 64;
+
+/// As many limits as there may be, of every kind, half of them observing, each with all that a
+/// limit can match on, with a default, and with overrides in both families, each for ids of its
+/// own. They are of these strategies in turns, of each in both modes.
+#[must_use]
+pub fn largest_policy(strategies: &[Strategy]) -> Policy {
+    let kinds = BUILT_IN.iter().cycle();
+    let strategies = strategies.iter().flat_map(|strategy| [*strategy; 2]);
+    let limits = (0..MAX_LIMITS).zip(1..).zip(kinds).zip(strategies.cycle());
+    Policy {
+        limits: limits
+            .map(|(((slot, id), kind), strategy)| (slot, id, kind, possible(strategy, kind.cost)))
+            .map(|(slot, id, kind, strategy)| Limit {
+                name: format!("Limit{id}"),
+                id: LimitId(id),
+                mode: if slot % 2 == 0 {
+                    Mode::Enforce
+                } else {
+                    Mode::Observe
+                },
+                id_format: if slot == 0 {
+                    IdFormat::Total
+                } else {
+                    kind.id_format
+                },
+                matching: matching(slot),
+                overrides: overrides(slot, rate(strategy)),
+                ip_rep: Some(sieve(0).name),
+                strategy,
+                ..Limit::of_built_in(kind, Some(rate(strategy)))
+            })
+            .collect(),
+        subscribers: [(1, vec![v4(0), v6(0)])].into(),
+        sieves: (0..MAX_SIEVES).map(sieve).collect(),
+        ..Policy::from(Vec::new())
+    }
+}
+
+/// The strategy, or another one for what it cannot count.
+fn possible(strategy: Strategy, cost: Cost) -> Strategy {
+    if cost == Cost::Bytes && strategy.why_no_bytes().is_some() {
+        Strategy::SlidingWindowCounter
+    } else {
+        strategy
+    }
+}
+
+/// The first is used by all limits, the others on the whole interface.
+fn sieve(number: u32) -> Sieve {
+    Sieve {
+        name: format!("sieve{number}"),
+        buckets: 2,
+        size: 5,
+        percentage: Percentage::default(),
+        max_age_ns: 1_000_000_000,
+        perma_block: PermaBlock {
+            limit: 1,
+            threshold: 1,
+            max_age_ns: 1_000_000_000,
+        },
+        ipv6_prefix: 64,
+        pressure: Some(PressureOf::PacketsPerSecond(1)),
+    }
+}
+
+fn matching(slot: u32) -> Match {
+    let port = 1 + (slot % 1_000) as u16;
+    Match {
+        protocols: vec![6, 17],
+        source_ports: vec![port..=port],
+        destination_ports: vec![port..=port],
+        tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
+        destinations: vec![v4(slot), v6(slot)],
+        fragments: Fragments::Ignore,
+    }
+}
+
+/// Not a whole number of nanoseconds a token, so counted in ticks.
+const RATE: Rate = Rate {
+    burst: 10_000,
+    count: 7_777,
+    period_ns: 1_000_000_000,
+};
+
+/// As many as a moving window may count, at most: the others have room for so few.
+const RATE_OF_WINDOWS: Rate = Rate {
+    burst: moving_window::STAMPS,
+    count: moving_window::STAMPS,
+    period_ns: 1_000_000_000,
+};
+
+const fn rate(strategy: Strategy) -> Rate {
+    if strategy.has_burst() {
+        RATE
+    } else {
+        RATE_OF_WINDOWS
+    }
+}
+
+/// Every second /24 and /48 from those of the slot on, so that no two touch.
+fn overrides(slot: u32, rate: Rate) -> Vec<Override> {
+    (slot * OVERRIDES..(slot + 1) * OVERRIDES)
+        .flat_map(|number| [v4(number), v6(number)])
+        .map(|id| Override {
+            id: OverrideId::Prefix(id),
+            rate,
+            comment: None,
+        })
+        .collect()
+}
+
+fn v4(number: u32) -> IpNet {
+    Ipv4Net::new_assert((number << 9).into(), 24).into()
+}
+
+fn v6(number: u32) -> IpNet {
+    Ipv6Net::new_assert((u128::from(number) << 81).into(), 48).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::policy::CompiledPolicy;
+
+    use super::*;
+
+    #[test]
+    fn fills_the_tables() {
+        for strategies in [&[Strategy::Gcra][..], &Strategy::ALL] {
+            let policy = largest_policy(strategies);
+            for strategy in strategies {
+                for mode in [Mode::Enforce, Mode::Observe] {
+                    let mut limits = policy.limits.iter();
+                    let is_there = limits.any(|one| (one.strategy, one.mode) == (*strategy, mode));
+                    assert!(is_there, "{strategy:?} {mode:?}");
+                }
+            }
+            let tables = CompiledPolicy::new(&policy, 1).unwrap();
+            assert_eq!(tables.limits.len(), MAX_LIMITS as usize);
+            let starts = tables.shape.starts;
+            assert!(
+                starts
+                    .iter()
+                    .all(|start| start.as_node().is_some() && !start.is_unused())
+            );
+            // Each limit's own in each family, the subscriber's, and those of all other addresses.
+            assert_eq!(
+                tables.sieve_uses.len(),
+                (MAX_LIMITS + MAX_SIEVES - 1) as usize
+            );
+            assert_eq!(tables.classes.len(), 2 * (MAX_LIMITS as usize + 2));
+        }
+    }
+}

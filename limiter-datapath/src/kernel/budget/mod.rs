@@ -1,0 +1,218 @@
+//! What the XDP program costs the kernel's verifier, and what it may cost.
+//!
+//! Nothing of it runs in the daemon: `cargo xtask build-ebpf --budget` (by the example
+//! `budget`) and the tests measure with the same policies against the same bounds.
+
+mod frame;
+mod largest;
+mod stack;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use limiter_common::{decide::Stage, strategy::Strategy};
+use limiter_policy::{
+    config::{Buckets, Offenders, Store},
+    policy::{CompiledPolicy, SieveSizes},
+};
+use serde::Serialize;
+
+use self::frame::INSTRUCTION;
+pub use self::{largest::largest_policy, stack::Function};
+use super::{
+    Clocking, Instance, LogLevel, Settings, object::PROGRAM_ORDER, possible_cpus, stages::Frames,
+};
+
+/// The most instructions of one program that the verifier may walk: less than a sixth of the million
+/// at which it gives up, because kernels differ in what they prune.
+pub const MOST_VERIFIED: u32 = 150_000;
+
+/// The most bytes of stack that one program and its callees may use at a time: three quarters of the
+/// verifier's 512, so that there is room for what another compiler spills and for what comes next.
+pub const MOST_STACK: u32 = 384;
+
+/// The largest policies, by what their limits are: the verifier does not walk what is for
+/// strategies that no limit has.
+const POLICIES: [(&str, &[Strategy]); 2] = [
+    (Strategy::Gcra.name(), &[Strategy::Gcra]),
+    ("all strategies", &Strategy::ALL),
+];
+
+/// What a program costs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cost {
+    /// The object's file, as it is built.
+    pub object: &'static str,
+    /// The program in it.
+    pub program: String,
+    /// Under each of the largest policies, in each store.
+    pub verifications: Vec<Verification>,
+    /// Bytes of stack that are in use at a time, at the most, under any policy.
+    pub stack: u32,
+    /// The entry point, and after it every function that is called.
+    pub functions: Vec<Function>,
+}
+
+/// What a program costs under one policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verification {
+    /// Which of the largest policies: the strategies of its limits.
+    pub policy: &'static str,
+    /// Where buckets are: what is for the other store is not walked.
+    pub store: Store,
+    /// Instructions that the verifier walked, each as often as it did.
+    pub verified_instructions: u32,
+    /// Instructions of the program in the kernel, without those that this policy never
+    /// reaches.
+    pub translated_instructions: u32,
+    /// How long the kernel took to verify and compile it.
+    pub verification_ns: u64,
+}
+
+impl Cost {
+    /// Each bound that it exceeds, in words.
+    #[must_use]
+    pub fn excesses(&self) -> Vec<String> {
+        let program = format!("{} in {}", self.program, self.object);
+        let verified = self.verifications.iter().filter_map(|verification| {
+            let Verification {
+                policy,
+                store,
+                verified_instructions: now,
+                ..
+            } = verification;
+            let store = store.name();
+            (*now > MOST_VERIFIED).then(|| {
+                format!(
+                    "{program}: {now} verified instructions with {policy} in the {store} store, at \
+                     most {MOST_VERIFIED}"
+                )
+            })
+        });
+        let now = self.stack;
+        let stack = (now > MOST_STACK)
+            .then(|| format!("{program}: {now} bytes of stack, at most {MOST_STACK}"));
+        verified.chain(stack).collect()
+    }
+}
+
+/// Loads each program with each of the largest policies, in each store, attaches it to nothing, and
+/// lets it go.
+pub fn measure() -> Result<Vec<Cost>> {
+    let mut policies = Vec::new();
+    for (name, strategies) in POLICIES {
+        policies.push((
+            name,
+            CompiledPolicy::new(&largest_policy(strategies), possible_cpus())?,
+        ));
+    }
+    let objects = [
+        ("limiter.o", LogLevel::Off),
+        ("limiter-log.o", LogLevel::Verdicts),
+    ];
+    let mut costs = Vec::new();
+    for (object, log) in objects {
+        for program in programs() {
+            let mut verifications = Vec::new();
+            for (name, policy) in &policies {
+                for store in [Store::Table, Store::Hash] {
+                    verifications.push(verify(log, &program, name, policy, store)?);
+                }
+            }
+            let functions = stack::functions(log.object(), &program)?;
+            costs.push(Cost {
+                object,
+                program,
+                verifications,
+                stack: functions
+                    .first()
+                    .map_or(0, |entry| entry.stack_with_callees),
+                functions,
+            });
+        }
+    }
+    Ok(costs)
+}
+
+/// The entry, the stages and the program that carries out orders.
+fn programs() -> Vec<String> {
+    let mut programs = Vec::new();
+    for frames in Frames::ALL {
+        programs.push(frames.entry().to_owned());
+        programs.extend(Stage::ALL.iter().map(|stage| frames.program(*stage)));
+    }
+    programs.push(PROGRAM_ORDER.to_owned());
+    programs
+}
+
+fn verify(
+    log: LogLevel,
+    program: &str,
+    name: &'static str,
+    policy: &CompiledPolicy,
+    store: Store,
+) -> Result<Verification> {
+    let buckets = Buckets {
+        store,
+        ..Buckets::default()
+    };
+    let mut settings = Settings::new(buckets, Offenders::default(), log)?;
+    settings.sieves = SieveSizes::of(&policy.sieves);
+    let mut instance =
+        Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
+    let (program, time) = instance.verify_one(program)?;
+    let info = program.info()?;
+    let verified = info
+        .verified_instruction_count()
+        .context("this kernel does not tell what it verified: use Linux 5.16 or newer")?;
+    let bytes = info
+        .size_translated()
+        .context("this kernel does not tell a program's size: may this process see it?")?;
+    Ok(Verification {
+        policy: name,
+        store,
+        verified_instructions: verified,
+        translated_instructions: bytes / u32::try_from(INSTRUCTION)?,
+        verification_ns: nanoseconds(time),
+    })
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_each_bound_that_is_exceeded() {
+        let excesses = |verified: [u32; 2], stack| {
+            let verification = |(store, verified_instructions)| Verification {
+                policy: "gcra",
+                store,
+                verified_instructions,
+                translated_instructions: 1,
+                verification_ns: 1,
+            };
+            let verified = [Store::Table, Store::Hash].into_iter().zip(verified);
+            let cost = Cost {
+                object: "limiter.o",
+                program: "limiter".to_owned(),
+                verifications: verified.map(verification).collect(),
+                stack,
+                functions: Vec::new(),
+            };
+            cost.excesses()
+        };
+        assert!(excesses([MOST_VERIFIED; 2], MOST_STACK).is_empty());
+        assert_eq!(
+            excesses([MOST_VERIFIED, MOST_VERIFIED + 1], MOST_STACK + 1),
+            [
+                "limiter in limiter.o: 150001 verified instructions with gcra in the hash store, \
+                 at most 150000",
+                "limiter in limiter.o: 385 bytes of stack, at most 384",
+            ]
+        );
+    }
+}

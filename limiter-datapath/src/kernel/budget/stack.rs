@@ -1,0 +1,229 @@
+//! How deep the program's functions go on the stack together.
+//!
+//! By the object's instructions, since the verifier tells it in the log of a load only, which
+//! grows to megabytes and which aya keeps only of a program that was refused. Compared by hand
+//! with that log for the largest policy, function by function, the numbers are the same.
+
+use std::collections::HashMap;
+
+use anyhow::{Context as _, Result, bail};
+use object::{
+    File, Object as _, ObjectSection as _, ObjectSymbol as _, Relocation, RelocationTarget,
+    SectionIndex, Symbol, SymbolKind,
+};
+use serde::Serialize;
+
+use super::frame::{self, INSTRUCTION, Instruction};
+
+/// What the verifier rounds a frame up to; with a JIT, newer ones round to half of it.
+const ROUNDED_TO: u32 = 32;
+
+/// A function of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Function {
+    /// Its name in the object.
+    pub name: String,
+    /// How many instructions it has in the object.
+    pub instructions: usize,
+    /// The bytes of the stack that it uses itself.
+    pub stack: u32,
+    /// Together with the functions that it calls, along the deepest way, each frame rounded as
+    /// the verifier does.
+    pub stack_with_callees: u32,
+}
+
+/// Where a function is: its section, and its place in there.
+type Place = (SectionIndex, u64);
+
+/// The code of one function.
+struct Code {
+    name: String,
+    instructions: Vec<Instruction>,
+    callees: Vec<Place>,
+}
+
+/// The entry point and every function that is reached from it, a caller before its callees.
+pub(super) fn functions(object: &[u8], entry: &str) -> Result<Vec<Function>> {
+    let codes = read(object)?;
+    let (entry, _) = codes
+        .iter()
+        .find(|(_, code)| code.name == entry)
+        .with_context(|| format!("the object has no function {entry}"))?;
+    let mut functions = Vec::new();
+    visit(*entry, &codes, &mut Vec::new(), &mut functions)?;
+    functions.reverse();
+    Ok(functions)
+}
+
+/// Adds a function after those that it calls; returns the bytes that they use together.
+fn visit(
+    place: Place,
+    codes: &HashMap<Place, Code>,
+    callers: &mut Vec<Place>,
+    functions: &mut Vec<Function>,
+) -> Result<u32> {
+    let code = codes.get(&place).context("a call leads to no function")?;
+    if callers.contains(&place) {
+        bail!("{} calls itself", code.name);
+    }
+    if let Some(known) = functions.iter().find(|known| known.name == code.name) {
+        return Ok(known.stack_with_callees);
+    }
+    callers.push(place);
+    let mut below = 0;
+    for callee in &code.callees {
+        below = below.max(visit(*callee, codes, callers, functions)?);
+    }
+    callers.pop();
+    let stack = frame::depth(&code.instructions);
+    let stack_with_callees = below + stack.max(1).next_multiple_of(ROUNDED_TO);
+    functions.push(Function {
+        name: code.name.clone(),
+        instructions: code.instructions.len(),
+        stack,
+        stack_with_callees,
+    });
+    Ok(stack_with_callees)
+}
+
+/// Every function of the object.
+fn read(object: &[u8]) -> Result<HashMap<Place, Code>> {
+    let file = File::parse(object)?;
+    let mut codes = HashMap::new();
+    for symbol in file.symbols() {
+        if symbol.kind() == SymbolKind::Text && symbol.is_definition() {
+            let index = symbol.section_index().context("a function is nowhere")?;
+            codes.insert((index, symbol.address()), code(&file, &symbol)?);
+        }
+    }
+    Ok(codes)
+}
+
+fn code(file: &File, symbol: &Symbol) -> Result<Code> {
+    let name = symbol.name()?.to_owned();
+    let index = symbol.section_index().context("a function is nowhere")?;
+    let section = file.section_by_index(index)?;
+    let bytes = section
+        .data_range(symbol.address(), symbol.size())?
+        .with_context(|| format!("{name} is not all in its section"))?;
+    let (bytes, _) = bytes.as_chunks::<INSTRUCTION>();
+    let instructions: Vec<_> = bytes.iter().copied().map(Instruction::new).collect();
+
+    let relocations: HashMap<u64, Relocation> = section.relocations().collect();
+    let addresses = (symbol.address()..).step_by(INSTRUCTION);
+    let callees = addresses
+        .zip(&instructions)
+        .filter(|(_, instruction)| instruction.calls_function())
+        .map(|(address, call)| callee(file, index, address, *call, relocations.get(&address)))
+        .collect::<Result<_>>()?;
+    Ok(Code {
+        name,
+        instructions,
+        callees,
+    })
+}
+
+/// Where a call leads: from the symbol that its relocation names, or else from itself.
+fn callee(
+    file: &File,
+    section: SectionIndex,
+    address: u64,
+    call: Instruction,
+    relocation: Option<&Relocation>,
+) -> Result<Place> {
+    let (section, from) = match relocation.map(Relocation::target) {
+        None => (section, address),
+        Some(RelocationTarget::Symbol(index)) => {
+            let symbol = file.symbol_by_index(index)?;
+            let section = symbol.section_index();
+            (
+                section.context("a call leaves the object")?,
+                symbol.address(),
+            )
+        }
+        Some(target) => bail!("a call leads to {target:?}"),
+    };
+    let distance = (call.immediate + 1) * i64::try_from(INSTRUCTION)?;
+    let place = from.checked_add_signed(distance);
+    Ok((section, place.context("a call leaves its section")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::LogLevel;
+
+    const fn place(number: u64) -> Place {
+        (SectionIndex(1), number)
+    }
+
+    /// A function that stores at `r10 - depth` and calls others.
+    fn function(name: &str, depth: i16, callees: &[u64]) -> Code {
+        let [o1, o2] = (-depth).to_ne_bytes();
+        let registers = if cfg!(target_endian = "big") {
+            0xa1
+        } else {
+            0x1a
+        };
+        Code {
+            name: name.to_owned(),
+            instructions: vec![Instruction::new([0x7b, registers, o1, o2, 0, 0, 0, 0])],
+            callees: callees.iter().copied().map(place).collect(),
+        }
+    }
+
+    fn walk(functions: impl IntoIterator<Item = Code>) -> Result<Vec<(String, u32)>> {
+        let codes = (0..).map(place).zip(functions).collect();
+        let mut found = Vec::new();
+        visit(place(0), &codes, &mut Vec::new(), &mut found)?;
+        let sums = found.into_iter().rev();
+        Ok(sums.map(|f| (f.name, f.stack_with_callees)).collect())
+    }
+
+    #[test]
+    fn adds_up_the_deepest_calls() {
+        let sums = walk([
+            function("entry", 100, &[1, 2, 1]),
+            function("left", 8, &[3]),
+            function("right", 40, &[3]),
+            function("both", 33, &[]),
+            function("unused", 500, &[]),
+        ]);
+        let sum = |name: &str, bytes| (name.to_owned(), bytes);
+        let expected = [
+            sum("entry", 128 + 64 + 64),
+            sum("right", 64 + 64),
+            sum("left", 32 + 64),
+            sum("both", 64),
+        ];
+        assert_eq!(sums.unwrap(), expected);
+    }
+
+    #[test]
+    fn refuses_what_has_no_depth() {
+        let error = |functions: Vec<Code>| walk(functions).unwrap_err().to_string();
+        assert_eq!(
+            error(vec![function("a", 8, &[1]), function("b", 8, &[0])]),
+            "a calls itself"
+        );
+        assert_eq!(
+            error(vec![function("a", 8, &[7])]),
+            "a call leads to no function"
+        );
+    }
+
+    #[test]
+    fn reads_the_objects() {
+        for log in [LogLevel::Off, LogLevel::Verdicts] {
+            let functions = functions(log.object(), "limiter").unwrap();
+            let entry = &functions[0];
+            assert_eq!(entry.name, "limiter");
+            // The parsing, the searches, the matching, the preparation and the update.
+            let named = functions.iter().filter(|f| f.name.starts_with("limiter_"));
+            assert!(named.count() >= 5, "{functions:?}");
+            assert!(entry.stack_with_callees > entry.stack, "{functions:?}");
+        }
+        let error = functions(LogLevel::Off.object(), "nothing").unwrap_err();
+        assert_eq!(error.to_string(), "the object has no function nothing");
+    }
+}

@@ -1,0 +1,25 @@
+//! Errors on one line.
+
+/// An error and its causes on one line: aya's own texts often name only the step. Of a
+/// verifier's log, which has many lines, the last that says something.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = one_line(&error.to_string());
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = one_line(&error.to_string());
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    match (lines.next(), lines.next_back()) {
+        (Some(first), Some(last)) => format!("{} … {}", first.trim(), last.trim()),
+        (Some(only), None) => only.trim().to_owned(),
+        (None, _) => String::new(),
+    }
+}

@@ -1,0 +1,245 @@
+//! One instance of the XDP program in the kernel, with the tables of one policy.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::Array,
+    programs::{TestRun, TestRunOptions, Xdp},
+};
+use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
+use limiter_policy::{config::Offenders, policy::CompiledPolicy};
+
+use super::{
+    DatapathError, Settings, array,
+    buckets::{BucketSizes, UNITS},
+    maps::SharedMaps,
+    named::NamedMaps as _,
+    pod::{InMap, RawVerdict},
+    program::Program,
+    reputation::ReputationMaps,
+    stages::{self, Frames, Stages},
+};
+
+const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
+const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
+
+/// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
+const XDP_DROP: u32 = 1;
+const XDP_PASS: u32 = 2;
+
+/// Where the program takes the time from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clocking {
+    /// The kernel's monotonic clock.
+    Kernel,
+    /// What [`super::Trial::judge`] is given.
+    Test,
+}
+
+/// The pipeline for one interface: an entry, and the stages that the policy uses.
+pub struct Instance {
+    ebpf: Ebpf,
+    frames: Frames,
+    shape: Shape,
+}
+
+impl Instance {
+    /// Loads the program for the interface in `slot`, with buckets and counters of its own.
+    pub fn load(
+        policy: &CompiledPolicy,
+        slot: u32,
+        settings: Settings,
+        clocking: Clocking,
+    ) -> Result<Self, DatapathError> {
+        Self::load_build(settings.log.object(), policy, slot, settings, clocking)
+    }
+
+    /// Loads another build of the program: a benchmark's, whose maps the caller sets up.
+    pub fn load_build(
+        object: &[u8],
+        policy: &CompiledPolicy,
+        slot: u32,
+        settings: Settings,
+        clocking: Clocking,
+    ) -> Result<Self, DatapathError> {
+        let mut instance = Self::prepare(object, policy, slot, settings, clocking, None)?;
+        instance.verify()?;
+        Ok(instance)
+    }
+
+    /// Makes and fills the maps; the program is still to be verified.
+    ///
+    /// With `shared`, buckets and counters are those of the other instances that were prepared
+    /// with the same directory; without, they are its own.
+    pub(super) fn prepare(
+        object: &[u8],
+        policy: &CompiledPolicy,
+        slot: u32,
+        settings: Settings,
+        clocking: Clocking,
+        shared: Option<&Path>,
+    ) -> Result<Self, DatapathError> {
+        let shape = Shape {
+            interface: slot,
+            table_lines: BucketSizes::new(settings.buckets).table_lines,
+            when_full: settings.buckets.when_full as u32,
+            hash_key: settings.hash_key,
+            ..policy.shape
+        };
+        let shape_in_map = InMap(shape);
+        let records_offenders = u8::from(settings.offenders != Offenders::OFF);
+        let on_trial = u8::from(clocking == Clocking::Test);
+        let mut loader = EbpfLoader::new();
+        SharedMaps::size(&mut loader, settings);
+        ReputationMaps::size(&mut loader, settings);
+        loader
+            .override_global("SHAPE", &shape_in_map, true)
+            .override_global("ON_TRIAL", &on_trial, true)
+            .override_global("RECORDS_OFFENDERS", &records_offenders, true)
+            .map_max_entries("NODES", entries(policy.nodes.len()))
+            .map_max_entries("STRETCHES", entries(policy.stretches.len()))
+            .map_max_entries("SLOTS", entries(policy.slots.len()))
+            .map_max_entries("CLASSES", entries(policy.classes.len()))
+            .map_max_entries("RATES", entries(policy.rates.len()))
+            .map_max_entries("MASKS", entries(policy.masks.len()))
+            .map_max_entries("SIEVES", entries(policy.sieves.len()))
+            .map_max_entries("SIEVE_USES", entries(policy.sieve_uses.len()));
+        if let Some(directory) = shared {
+            let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
+            for name in names {
+                loader.map_pin_path(name, directory.join(name));
+            }
+        }
+        let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
+        array::write(&mut ebpf, "LIMITS", &policy.limits)?;
+        array::write(&mut ebpf, "NODES", &policy.nodes)?;
+        array::write(&mut ebpf, "STRETCHES", &policy.stretches)?;
+        array::write(&mut ebpf, "SLOTS", &policy.slots)?;
+        array::write(&mut ebpf, "CLASSES", &policy.classes)?;
+        array::write(&mut ebpf, "RATES", &policy.rates)?;
+        array::write_at(&mut ebpf, UNITS, policy.units.iter())?;
+        array::write(&mut ebpf, "MASKS", &policy.masks)?;
+        array::write(&mut ebpf, "SIEVES", &policy.sieves)?;
+        array::write(&mut ebpf, "SIEVE_USES", &policy.sieve_uses)?;
+        Ok(Self {
+            ebpf,
+            frames: Frames::of_this_kernel(),
+            shape,
+        })
+    }
+
+    /// Has the kernel verify and compile the entry and the stages; returns how long it took.
+    pub(super) fn verify(&mut self) -> Result<Duration, DatapathError> {
+        let start = Instant::now();
+        stages::load(&mut self.ebpf, self.frames, &self.shape)?;
+        self.entry()?.load().map_err(DatapathError::Verify)?;
+        Ok(start.elapsed())
+    }
+
+    /// Has the kernel verify and compile one program of the object, whatever this kernel would get;
+    /// returns it, and how long it took.
+    pub(super) fn verify_one(&mut self, name: &str) -> Result<(&mut Xdp, Duration), DatapathError> {
+        let program = stages::program(&mut self.ebpf, name)?;
+        let start = Instant::now();
+        program.load().map_err(DatapathError::Verify)?;
+        Ok((program, start.elapsed()))
+    }
+
+    /// The name of the entry in the object.
+    #[must_use]
+    pub const fn program_name(&self) -> &'static str {
+        self.frames.entry()
+    }
+
+    fn entry(&mut self) -> Result<&mut Xdp, DatapathError> {
+        stages::program(&mut self.ebpf, self.frames.entry())
+    }
+
+    /// The verified entry with its stages.
+    pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
+        let stages = Stages::of(&self.ebpf, self.frames)?;
+        let program = Program::of(self.entry()?).map_err(DatapathError::Verify)?;
+        Ok(program.with_stages(stages))
+    }
+
+    /// Runs the program on a frame many times over, as fast as this CPU can, by
+    /// `BPF_PROG_TEST_RUN`; returns how long the program ran. Several threads may do so at
+    /// once.
+    pub fn hammer(&self, frame: &[u8], times: u32) -> Result<Duration, DatapathError> {
+        let name = self.program_name();
+        let program: &Xdp = self
+            .ebpf
+            .program(name)
+            .and_then(|program| program.try_into().ok())
+            .ok_or_else(|| DatapathError::NoProgram(name.to_owned()))?;
+        let mut options = TestRunOptions::new();
+        options.data_in = Some(frame);
+        options.repeat = times;
+        let result = program.test_run(options).map_err(DatapathError::Verify)?;
+        // What the kernel tells is the mean of the runs.
+        Ok(result.duration * times)
+    }
+
+    /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.
+    pub fn set_clock(&mut self, now_ns: u64) -> Result<(), DatapathError> {
+        array::write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns])
+    }
+
+    /// The object's maps and programs, for the logger.
+    pub fn ebpf_mut(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
+    }
+
+    /// The buckets and counters of this instance, when it was prepared without `shared`.
+    pub fn take_maps(&mut self, settings: Settings) -> Result<SharedMaps, DatapathError> {
+        SharedMaps::take(&mut self.ebpf, settings)
+    }
+
+    /// What is known of sources, of this instance, when it was prepared without `shared`.
+    pub fn take_reputation(&mut self, settings: Settings) -> Result<ReputationMaps, DatapathError> {
+        ReputationMaps::take(&mut self.ebpf, settings)
+    }
+
+    /// Runs the program once on a frame at a time of its clock, which must be
+    /// [`Clocking::Test`], by `BPF_PROG_TEST_RUN`.
+    pub(super) fn test(
+        &mut self,
+        now_ns: u64,
+        frame: &[u8],
+    ) -> Result<(Action, Verdict), DatapathError> {
+        self.set_clock(now_ns)?;
+        let mut options = TestRunOptions::new();
+        options.data_in = Some(frame);
+        let result = self
+            .entry()?
+            .test_run(options)
+            .map_err(DatapathError::Verify)?;
+        let action = match result.return_value {
+            XDP_PASS => Action::Pass,
+            XDP_DROP => Action::Drop,
+            _ => return Err(DatapathError::Missing("action but pass and drop")),
+        };
+        Ok((action, self.last_verdict()?))
+    }
+
+    fn last_verdict(&self) -> Result<Verdict, DatapathError> {
+        let error = |source| DatapathError::Map {
+            map: TRIAL_VERDICT,
+            source,
+        };
+        let map = self.ebpf.map(TRIAL_VERDICT);
+        let map = map.ok_or(DatapathError::Missing(TRIAL_VERDICT))?;
+        let array = Array::<_, InMap<RawVerdict>>::try_from(map).map_err(error)?;
+        let InMap(raw) = array.get(&0, 0).map_err(error)?;
+        raw.verdict().ok_or(DatapathError::NoVerdict)
+    }
+}
+
+/// An array has at least one entry.
+fn entries(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX).max(1)
+}

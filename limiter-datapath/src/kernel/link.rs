@@ -1,0 +1,164 @@
+//! What holds a program on an interface: a BPF link. The interface has the program for as long as
+//! the link is open somewhere, or pinned.
+//!
+//! Not aya's: it closes a link whose program could not be replaced, which would detach it.
+
+use std::{
+    io,
+    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
+    path::Path,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    program::Program,
+    syscall::{self, Command, bpf},
+};
+
+/// The mode in which a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttachedMode {
+    /// In the driver, before the kernel allocates anything.
+    Native,
+    /// In the network stack: works everywhere, several times slower.
+    Generic,
+}
+
+impl AttachedMode {
+    /// The mode's name on screens and in configuration files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+}
+
+/// A link of the kernel's.
+#[derive(Debug)]
+pub(super) struct Link {
+    descriptor: OwnedFd,
+    id: u32,
+}
+
+/// What the kernel tells of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LinkInfo {
+    /// The id of the program that it holds.
+    pub(super) program: u32,
+    /// The index of the interface; 0: it has vanished.
+    pub(super) interface: u32,
+}
+
+/// `BPF_XDP` of `enum bpf_attach_type`.
+const BPF_XDP: u32 = 37;
+
+/// Fails unless the link's program is the expected one.
+const BPF_F_REPLACE: u32 = 1 << 2;
+
+impl Link {
+    /// Attaches a program to the interface of an index.
+    pub(super) fn create(
+        program: &Program,
+        interface: u32,
+        mode: AttachedMode,
+    ) -> io::Result<Self> {
+        #[repr(C)]
+        struct Attributes {
+            program: u32,
+            interface: u32,
+            attach_type: u32,
+            flags: u32,
+        }
+        // XDP_FLAGS_SKB_MODE and XDP_FLAGS_DRV_MODE, from linux/if_link.h.
+        let flags = match mode {
+            AttachedMode::Generic => 1 << 1,
+            AttachedMode::Native => 1 << 2,
+        };
+        let mut attributes = Attributes {
+            program: program.descriptor(),
+            interface,
+            attach_type: BPF_XDP,
+            flags,
+        };
+        // SAFETY: the attributes are numbers.
+        let descriptor = unsafe { bpf(Command::CreateLink, &mut attributes) }?;
+        // SAFETY: the kernel has just opened it, and nothing else owns it.
+        Self::new(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+
+    /// Opens the link that is pinned under a name.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Self::new(syscall::open(path)?)
+    }
+
+    fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        // `struct bpf_link_info`: its type, its id.
+        let [_, id] = syscall::info(descriptor.as_raw_fd().cast_unsigned())?;
+        Ok(Self { descriptor, id })
+    }
+
+    /// Its number, which no other link has while this one is there.
+    pub(super) const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Pins it under a name: the program then stays when this process ends.
+    pub(super) fn pin(&self, path: &Path) -> io::Result<()> {
+        syscall::pin(self.descriptor(), path)
+    }
+
+    /// Puts `new` in the place of `old`, or of whatever is there, in one step: every packet meets
+    /// one or the other.
+    ///
+    /// # Errors
+    ///
+    /// The link is as it was: another program than `old` is there (`EPERM`), the interface has
+    /// vanished (`ENOLINK`).
+    pub(super) fn replace(&self, old: Option<&Program>, new: &Program) -> io::Result<()> {
+        #[repr(C)]
+        struct Attributes {
+            link: u32,
+            new: u32,
+            flags: u32,
+            old: u32,
+        }
+        let mut attributes = Attributes {
+            link: self.descriptor(),
+            new: new.descriptor(),
+            flags: old.map_or(0, |_| BPF_F_REPLACE),
+            old: old.map_or(0, Program::descriptor),
+        };
+        // SAFETY: the attributes are numbers.
+        unsafe { bpf(Command::UpdateLink, &mut attributes) }.map(drop)
+    }
+
+    /// Takes the program off the interface, at once: the kernel closes a link that is pinned no more
+    /// only some milliseconds later.
+    pub(super) fn detach(&self) -> io::Result<()> {
+        #[repr(C)]
+        struct Attributes {
+            link: u32,
+        }
+        let mut attributes = Attributes {
+            link: self.descriptor(),
+        };
+        // SAFETY: the attributes are a number.
+        unsafe { bpf(Command::DetachLink, &mut attributes) }.map(drop)
+    }
+
+    /// What it holds, and where.
+    pub(super) fn info(&self) -> io::Result<LinkInfo> {
+        // `struct bpf_link_info`, as it is for XDP: its type, its id, the program, 4 bytes of
+        // nothing, the interface.
+        let [_, _, program, _, interface, _] = syscall::info(self.descriptor())?;
+        Ok(LinkInfo { program, interface })
+    }
+
+    fn descriptor(&self) -> u32 {
+        self.descriptor.as_raw_fd().cast_unsigned()
+    }
+}

@@ -1,0 +1,161 @@
+//! The maps that the instances share: buckets, counters and offenders.
+
+use aya::{
+    EbpfLoader,
+    maps::{IterableMap as _, Map, MapData, PerCpuArray},
+};
+use limiter_common::{
+    bucket::Bucket,
+    counters::{LimitTraffic, Traffic},
+    limit::LimitId,
+    owner::BucketKey,
+    reason::{REASON_COUNT, Reason},
+};
+use limiter_policy::policy::Units;
+
+use super::{
+    BucketMaps, DatapathError, OffenderMaps, Settings,
+    buckets::{BUCKETS, BucketSizes, STORE_COUNTS, TABLE, UNITS},
+    map::{clear, error, sum},
+    monotonic_now,
+    named::NamedMaps,
+    offenders::{OFFENDERS, RECORDING},
+    pod::InMap,
+};
+
+const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
+const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
+
+/// Reads the maps that the instances share.
+pub struct SharedMaps {
+    buckets: BucketMaps,
+    reason_traffic: PerCpuArray<MapData, InMap<Traffic>>,
+    limit_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
+    offenders: OffenderMaps,
+}
+
+impl NamedMaps for SharedMaps {
+    const NAMES: &'static [&'static str] = &[
+        BUCKETS,
+        TABLE,
+        UNITS,
+        STORE_COUNTS,
+        REASON_TRAFFIC,
+        LIMIT_TRAFFIC,
+        OFFENDERS,
+        RECORDING,
+    ];
+
+    fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
+        let sizes = BucketSizes::new(settings.buckets);
+        loader
+            .map_max_entries(BUCKETS, sizes.hash_entries.max(1))
+            .map_max_entries(TABLE, sizes.table_lines.max(1))
+            .map_max_entries(OFFENDERS, settings.offenders.capacity.max(1));
+    }
+
+    fn new(
+        settings: Settings,
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        Ok(Self {
+            buckets: BucketMaps::new(settings, &mut open)?,
+            reason_traffic: open(REASON_TRAFFIC)?
+                .try_into()
+                .map_err(error(REASON_TRAFFIC))?,
+            limit_traffic: open(LIMIT_TRAFFIC)?
+                .try_into()
+                .map_err(error(LIMIT_TRAFFIC))?,
+            offenders: OffenderMaps::new(open)?,
+        })
+    }
+
+    fn all(&self) -> Vec<(&'static str, &MapData)> {
+        let [offenders, recording] = self.offenders.maps();
+        let mut maps = Vec::from(self.buckets.maps());
+        maps.extend([
+            (REASON_TRAFFIC, self.reason_traffic.map()),
+            (LIMIT_TRAFFIC, self.limit_traffic.map()),
+            offenders,
+            recording,
+        ]);
+        maps
+    }
+
+    fn entries(map: &str, settings: Settings) -> Option<u32> {
+        let sizes = BucketSizes::new(settings.buckets);
+        match map {
+            BUCKETS => Some(sizes.hash_entries),
+            TABLE => Some(sizes.table_lines),
+            OFFENDERS => Some(settings.offenders.capacity),
+            _ => None,
+        }
+    }
+}
+
+impl SharedMaps {
+    /// Reads them as these settings say, which must fit.
+    pub(super) const fn set(&mut self, settings: Settings) {
+        self.buckets.set(settings);
+    }
+
+    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    pub fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
+        self.buckets.bucket(key)
+    }
+
+    /// How many buckets there are.
+    pub fn bucket_count(&self) -> Result<usize, DatapathError> {
+        self.buckets.count()
+    }
+
+    /// The buckets, to be changed.
+    #[must_use]
+    pub const fn buckets(&self) -> &BucketMaps {
+        &self.buckets
+    }
+
+    /// How many buckets were forgotten while they were in debt, of [`Store::Table`].
+    pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
+        self.buckets.lossy_evictions()
+    }
+
+    /// The offenders.
+    #[must_use]
+    pub const fn offenders(&self) -> &OffenderMaps {
+        &self.offenders
+    }
+
+    /// What all CPUs counted under a reason, for the interface in `slot`.
+    pub fn reason_traffic(&self, slot: u32, reason: Reason) -> Result<Traffic, DatapathError> {
+        sum(&self.reason_traffic, slot * REASON_COUNT + reason as u32)
+            .map_err(error(REASON_TRAFFIC))
+    }
+
+    /// Forgets what was counted for the interface in `slot`.
+    pub(super) fn forget_interface(&mut self, slot: u32) -> Result<(), DatapathError> {
+        (0..REASON_COUNT)
+            .try_for_each(|reason| clear(&mut self.reason_traffic, slot * REASON_COUNT + reason))
+            .map_err(error(REASON_TRAFFIC))
+    }
+
+    /// Forgets what was counted for a limit, whom it dropped, and what its buckets owe: another
+    /// gets its id. `units`: those that buckets count in.
+    pub(super) fn forget_limit(
+        &mut self,
+        limit: LimitId,
+        units: &Units,
+    ) -> Result<(), DatapathError> {
+        let index = limit.0.into();
+        clear(&mut self.limit_traffic, index).map_err(error(LIMIT_TRAFFIC))?;
+        self.offenders.forget_limit(limit)?;
+        self.buckets
+            .reset_all(Some(limit), units, monotonic_now())?;
+        Ok(())
+    }
+
+    /// What all CPUs counted for a limit.
+    pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
+        sum(&self.limit_traffic, limit.0.into()).map_err(error(LIMIT_TRAFFIC))
+    }
+}

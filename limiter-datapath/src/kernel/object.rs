@@ -1,0 +1,13 @@
+//! The compiled XDP program, inside the binary.
+
+use aya::include_bytes_aligned;
+
+/// The object that is loaded.
+pub static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter.o"));
+
+/// The same program with its log statements compiled in.
+pub static OBJECT_WITH_LOG: &[u8] =
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter-log.o"));
+
+/// Carries out what userspace wants of buckets.
+pub(super) const PROGRAM_ORDER: &str = "limiter_order";

@@ -1,0 +1,92 @@
+//! The maps of offenders: who was dropped, by which limit, and how often.
+
+use aya::maps::{HashMap, IterableMap as _, Map, MapData, PerCpuArray};
+use limiter_common::{
+    limit::LimitId,
+    offender::{Counts, Offender, OffenderKey, Recording},
+};
+
+use super::{DatapathError, hash, map::error, pod::InMap};
+
+pub(super) const OFFENDERS: &str = "OFFENDERS";
+pub(super) const RECORDING: &str = "RECORDING";
+
+/// Reads the maps of offenders.
+pub struct OffenderMaps {
+    offenders: HashMap<MapData, InMap<OffenderKey>, InMap<Offender>>,
+    recording: PerCpuArray<MapData, InMap<Recording>>,
+}
+
+/// All that was recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// Those who are remembered, in no order.
+    pub offenders: Vec<(OffenderKey, Offender)>,
+    /// What all CPUs counted of drops.
+    pub counts: Counts,
+}
+
+impl OffenderMaps {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        Ok(Self {
+            offenders: open(OFFENDERS)?.try_into().map_err(error(OFFENDERS))?,
+            recording: open(RECORDING)?.try_into().map_err(error(RECORDING))?,
+        })
+    }
+
+    /// The maps under their names.
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 2] {
+        [
+            (OFFENDERS, self.offenders.map()),
+            (RECORDING, self.recording.map()),
+        ]
+    }
+
+    /// Forgets whom a limit dropped.
+    pub(super) fn forget_limit(&mut self, limit: LimitId) -> Result<(), DatapathError> {
+        let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
+        for (key, _) in offenders {
+            if key.limit == limit.0 {
+                hash::remove(&self.offenders, key).map_err(error(OFFENDERS))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything, a few thousand offenders a system call. Keeps nobody from being forgotten.
+    pub fn read(&self) -> Result<Recorded, DatapathError> {
+        let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
+        // Afterwards: what was skipped or forgotten of those above is counted then.
+        let mut counts = Counts::default();
+        let of_cpus = self.recording.get(&0, 0).map_err(error(RECORDING))?;
+        for InMap(of_cpu) in of_cpus.iter() {
+            counts += of_cpu.counts;
+        }
+        Ok(Recorded { offenders, counts })
+    }
+}
+
+impl Recorded {
+    /// Adds what was recorded elsewhere.
+    pub(super) fn add(&mut self, other: Self) {
+        self.offenders.extend(other.offenders);
+        self.counts += other.counts;
+    }
+
+    /// How many offenders were forgotten for want of room. One who was recorded while this was
+    /// read may be counted too.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        let remembered = self.offenders.len() as u64;
+        self.counts.inserted.saturating_sub(remembered)
+    }
+
+    /// Whether offenders may have been dropped more often than their counts say; never less
+    /// often.
+    #[must_use]
+    pub fn is_lower_bound(&self) -> bool {
+        self.counts.skipped > 0 || self.forgotten() > 0
+    }
+}

@@ -1,0 +1,62 @@
+//! A document in a BPF map, so that it can be pinned beside the programs it is about: both are
+//! there or neither is.
+
+use std::path::Path;
+
+use aya::maps::{Array, Map, MapData, MapError};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::kernel::chain::chain;
+
+/// What an entry of the map holds.
+const PAGE: usize = 4096;
+
+/// The length of the text stands before it, as a number of eight bytes in little-endian order.
+const HEADER: usize = 8;
+
+/// A document could not be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// The kernel refused.
+    #[error("{}", chain(.0))]
+    Map(#[from] MapError),
+    /// It is none of those this version knows.
+    #[error("it cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It could not be pinned, or is not pinned.
+    #[error("{}", chain(.0))]
+    Pin(#[from] aya::pin::PinError),
+}
+
+/// Pins a document under a name.
+pub(super) fn pin(path: &Path, document: &impl Serialize) -> Result<(), DocumentError> {
+    let text = serde_json::to_vec(document)?;
+    let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(text);
+    bytes.resize(bytes.len().next_multiple_of(PAGE), 0);
+    let (pages, _) = bytes.as_chunks::<PAGE>();
+    let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
+    let mut map = Array::<_, [u8; PAGE]>::create(count, 0)?;
+    for (index, page) in (0..).zip(pages) {
+        map.set(index, page, 0)?;
+    }
+    Ok(map.pin(path)?)
+}
+
+/// Reads the document that is pinned under a name.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, DocumentError> {
+    let map = Map::from_map_data(MapData::from_pin(path)?)?;
+    let map = Array::<_, [u8; PAGE]>::try_from(map)?;
+    let mut bytes = Vec::new();
+    for index in 0..map.len() {
+        bytes.extend(map.get(&index, 0)?);
+    }
+    let (length, text) = bytes
+        .split_first_chunk::<HEADER>()
+        .unwrap_or((&[0; HEADER], &[]));
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    // What is shorter than it says is no JSON either.
+    Ok(serde_json::from_slice(
+        text.get(..length).unwrap_or_default(),
+    )?)
+}

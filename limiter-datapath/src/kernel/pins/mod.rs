@@ -1,0 +1,373 @@
+//! What outlives the daemon: links, programs and maps, pinned in a directory of a BPF filesystem.
+//!
+//! ```text
+//! DIRECTORY/
+//!   interfaces/INDEX/link       holds the program on the interface; this place never changes,
+//!   interfaces/INDEX/facts      so that every version of the limiter can take it over
+//!   v1/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
+//!                               began with; v1 is the ABI of all below it
+//!   v1/policies/GENERATION/manifest
+//!   v1/policies/GENERATION/INDEX  the policy's program for an interface
+//!   v1/policies/GENERATION/stages/INDEX  the array of the stages that it hands packets over to
+//! ```
+//!
+//! Between a change of the policy and its end there are two generations; a link says by its
+//! program which is in force. There may be no dots in names of a BPF filesystem, so interfaces
+//! have their indices.
+
+mod directory;
+mod document;
+mod error;
+mod look;
+mod manifest;
+mod namespace;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use self::directory::{make, names, numbers, remove};
+pub(super) use self::namespace::NetworkNamespace;
+pub use self::{document::DocumentError, error::PinsError, manifest::Manifest};
+use super::{
+    grace::wait_for_running_programs,
+    link::{AttachedMode, Link},
+    program::Program,
+};
+
+/// The version of everything below `v…`: of the maps' types, sizes and values, and of the
+/// manifest. To be raised when one of them changes so that an older or newer limiter would
+/// misread it; a test tells when the maps do.
+pub const ABI: u32 = 1;
+
+/// Where `--pin` pins unless it is told otherwise.
+pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";
+
+const INTERFACES: &str = "interfaces";
+const POLICIES: &str = "policies";
+const STATE: &str = "state";
+const LINK: &str = "link";
+const FACTS: &str = "facts";
+const MANIFEST: &str = "manifest";
+const STAGES: &str = "stages";
+
+/// What is known of an interface that has the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Facts {
+    /// Its name when it was attached to.
+    pub(super) name: String,
+    /// The inode number of the network namespace that its index is of.
+    pub(super) namespace: u64,
+    /// The cookie of that namespace; `None`: the kernel or an older version told none.
+    #[serde(default)]
+    pub(super) cookie: Option<u64>,
+    /// The block of its reason counters.
+    pub(super) slot: u32,
+    /// The mode in which it runs.
+    pub(super) mode: AttachedMode,
+    /// Native mode was wished for and refused, for this cause.
+    pub(super) fell_back: Option<String>,
+    /// When it was attached.
+    pub(super) since: Timestamp,
+}
+
+/// An interface whose link is pinned.
+#[derive(Debug)]
+pub(super) struct PinnedInterface {
+    pub(super) index: u32,
+    pub(super) facts: Facts,
+    pub(super) link: Link,
+}
+
+/// A policy that is pinned, with its programs by the interfaces' indices.
+#[derive(Debug)]
+pub(super) struct PinnedPolicy {
+    pub(super) manifest: Manifest,
+    pub(super) programs: BTreeMap<u32, Program>,
+}
+
+/// A directory of pins.
+#[derive(Debug)]
+pub struct Pins {
+    directory: PathBuf,
+    /// Keeps every other process that changes pins away; `None`: for reading alone.
+    lock: Option<File>,
+}
+
+impl Pins {
+    /// Takes a directory for this process alone, and makes it if it is not there.
+    pub fn take(directory: &Path) -> Result<Self, PinsError> {
+        make(directory)?;
+        let lock = File::open(directory).map_err(path_error(directory))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(PinsError::InUse(directory.into())),
+            Err(fs::TryLockError::Error(source)) => return Err(path_error(directory)(source)),
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            lock: Some(lock),
+        })
+    }
+
+    /// Whether this process alone may change what is pinned.
+    pub(super) const fn are_taken(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where the maps of one set of buckets, counters and offenders are pinned, which began with a
+    /// generation.
+    pub(super) fn state(&self, generation: u64, owner: &str) -> PathBuf {
+        self.states().join(generation.to_string()).join(owner)
+    }
+
+    /// Whose maps are pinned, of those that began with a generation.
+    pub(super) fn state_owners(&self, generation: u64) -> Result<Vec<String>, PinsError> {
+        names(&self.states().join(generation.to_string()))
+    }
+
+    /// Makes a directory that [`Self::state`] tells, empty.
+    pub(super) fn make_state(&self, generation: u64, owner: &str) -> Result<PathBuf, PinsError> {
+        let path = self.state(generation, owner);
+        remove(&path)?;
+        make(&path)?;
+        Ok(path)
+    }
+
+    /// Removes the maps of one set.
+    pub(super) fn remove_state(&self, generation: u64, owner: &str) -> Result<(), PinsError> {
+        remove(&self.state(generation, owner))
+    }
+
+    /// Removes the maps that began with other generations; `None`: with any.
+    pub(super) fn remove_other_states(&self, generation: Option<u64>) -> Result<(), PinsError> {
+        for other in numbers::<u64>(&self.states())? {
+            if Some(other) != generation {
+                remove(&self.states().join(other.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of what other versions of the limiter have pinned, such as `v0`.
+    pub fn other_versions(&self) -> Result<Vec<String>, PinsError> {
+        let mut names = names(&self.directory)?;
+        names.retain(|name| name.starts_with('v') && *name != version());
+        Ok(names)
+    }
+
+    /// Removes what other versions have pinned, but for links, whose place is the same for all.
+    pub(super) fn remove_other_versions(&self) -> Result<(), PinsError> {
+        for name in self.other_versions()? {
+            remove(&self.directory.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what this version has pinned, but for links.
+    pub(super) fn remove_this_version(&self) -> Result<(), PinsError> {
+        remove(&self.versioned())
+    }
+
+    /// The interfaces whose links are pinned.
+    pub(super) fn interfaces(&self) -> Result<Vec<PinnedInterface>, PinsError> {
+        let directory = self.directory.join(INTERFACES);
+        let mut interfaces = Vec::new();
+        for index in numbers::<u32>(&directory)? {
+            let of_interface = directory.join(index.to_string());
+            let facts = of_interface.join(FACTS);
+            let link = of_interface.join(LINK);
+            if !link.try_exists().map_err(path_error(&link))? {
+                // Its making was cut short; there is no program either.
+                continue;
+            }
+            let facts: Facts = document::read(&facts).map_err(document_error(&facts))?;
+            let of_facts = NetworkNamespace::of(&facts);
+            let link = Link::open(&link).map_err(path_error(&link))?;
+            // A link whose interface has vanished, perhaps with its whole namespace, is nobody's.
+            let enforces = link.info().is_ok_and(|info| info.interface != 0);
+            if self.lock.is_some() && enforces && !of_facts.is(&NetworkNamespace::current()?) {
+                return Err(PinsError::OtherNamespace(self.directory.clone()));
+            }
+            interfaces.push(PinnedInterface { index, facts, link });
+        }
+        Ok(interfaces)
+    }
+
+    /// Pins an interface's link. From then on the program stays.
+    pub(super) fn add_interface(
+        &self,
+        index: u32,
+        facts: &Facts,
+        link: &Link,
+    ) -> Result<(), PinsError> {
+        let directory = self.interface(index);
+        remove(&directory)?;
+        make(&directory)?;
+        let path = directory.join(FACTS);
+        document::pin(&path, facts).map_err(document_error(&path))?;
+        let path = directory.join(LINK);
+        link.pin(&path).map_err(path_error(&path))
+    }
+
+    /// Removes an interface's link: unless somebody has it open, the program goes.
+    pub(super) fn remove_interface(&self, index: u32) -> Result<(), PinsError> {
+        remove(&self.interface(index))
+    }
+
+    /// The policies, the oldest first.
+    pub(super) fn policies(&self) -> Result<Vec<PinnedPolicy>, PinsError> {
+        let directory = self.versioned().join(POLICIES);
+        let mut policies = Vec::new();
+        for generation in numbers::<u64>(&directory)? {
+            let of_policy = directory.join(generation.to_string());
+            let path = of_policy.join(MANIFEST);
+            if !path.try_exists().map_err(path_error(&path))? {
+                // Its making was cut short, before any program of it was used.
+                continue;
+            }
+            let manifest = document::read(&path).map_err(document_error(&path))?;
+            let mut programs = BTreeMap::new();
+            for index in numbers::<u32>(&of_policy)? {
+                let name = index.to_string();
+                let (path, stages) = (of_policy.join(&name), of_policy.join(STAGES).join(&name));
+                let program = Program::open(&path, &stages).map_err(path_error(&path))?;
+                programs.insert(index, program);
+            }
+            policies.push(PinnedPolicy { manifest, programs });
+        }
+        Ok(policies)
+    }
+
+    /// Pins a policy and its programs.
+    pub(super) fn add_policy<'p>(
+        &self,
+        manifest: &Manifest,
+        programs: impl IntoIterator<Item = (u32, &'p Program)>,
+    ) -> Result<(), PinsError> {
+        let directory = self.policy(manifest.generation);
+        remove(&directory)?;
+        make(&directory)?;
+        for (index, program) in programs {
+            self.add_program(manifest.generation, index, program)?;
+        }
+        // What has one is whole.
+        let path = directory.join(MANIFEST);
+        document::pin(&path, manifest).map_err(document_error(&path))
+    }
+
+    /// Pins one more program of a policy, in the place of that for another interface that had the
+    /// index before.
+    pub(super) fn add_program(
+        &self,
+        generation: u64,
+        index: u32,
+        program: &Program,
+    ) -> Result<(), PinsError> {
+        self.remove_program(generation, index)?;
+        let (directory, name) = (self.policy(generation), index.to_string());
+        if let Some(stages) = program.stages() {
+            // Before the program: with one that is pinned its stages are, too.
+            let directory = directory.join(STAGES);
+            make(&directory)?;
+            let path = directory.join(&name);
+            stages.pin(&path).map_err(path_error(&path))?;
+        }
+        let path = directory.join(&name);
+        program.pin(&path).map_err(path_error(&path))
+    }
+
+    /// Removes a program of a policy, if it is there.
+    pub(super) fn remove_program(&self, generation: u64, index: u32) -> Result<(), PinsError> {
+        let (directory, name) = (self.policy(generation), index.to_string());
+        for path in [directory.join(&name), directory.join(STAGES).join(&name)] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(path_error(&path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a policy and its programs.
+    pub(super) fn remove_policy(&self, generation: u64) -> Result<(), PinsError> {
+        remove(&self.policy(generation))
+    }
+
+    /// Removes everything: whatever was attached is detached.
+    pub fn remove_all(self) -> Result<(), PinsError> {
+        // The links first: what they enforce is then whole to its end.
+        let interfaces = self.directory.join(INTERFACES);
+        for of_interface in fs::read_dir(&interfaces).into_iter().flatten().flatten() {
+            // What cannot be opened goes with its pin.
+            if let Ok(link) = Link::open(&of_interface.path().join(LINK)) {
+                let _ = link.detach();
+            }
+        }
+        // What is on its way between two stages gets to its end. Without memory for a map there is
+        // no waiting: then it is dropped, and counted.
+        let _ = wait_for_running_programs();
+        remove(&interfaces)?;
+        remove(&self.directory)
+    }
+
+    fn versioned(&self) -> PathBuf {
+        self.directory.join(version())
+    }
+
+    fn states(&self) -> PathBuf {
+        self.versioned().join(STATE)
+    }
+
+    fn interface(&self, index: u32) -> PathBuf {
+        self.directory.join(INTERFACES).join(index.to_string())
+    }
+
+    fn policy(&self, generation: u64) -> PathBuf {
+        let policies = self.versioned().join(POLICIES);
+        policies.join(generation.to_string())
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            // Goes only if nothing was pinned: a start that was refused leaves nothing behind.
+            let _ = fs::remove_dir(&self.directory);
+        }
+    }
+}
+
+fn version() -> String {
+    format!("v{ABI}")
+}
+
+fn path_error(path: &Path) -> impl Fn(io::Error) -> PinsError + use<> {
+    let path = path.to_owned();
+    move |source| PinsError::Path {
+        path: path.clone(),
+        source,
+    }
+}
+
+fn document_error(path: &Path) -> impl Fn(DocumentError) -> PinsError + use<> {
+    let path = path.to_owned();
+    move |source| PinsError::Document {
+        path: path.clone(),
+        source: Box::new(source),
+    }
+}

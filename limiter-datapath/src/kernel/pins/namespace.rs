@@ -1,0 +1,111 @@
+//! Which network namespace it is: another one has interfaces of the same indices and names.
+
+use std::{
+    fs, io,
+    os::{
+        fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
+        unix::fs::MetadataExt as _,
+    },
+    path::Path,
+};
+
+use super::{Facts, PinsError, path_error};
+
+/// What tells a network namespace from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::kernel) struct NetworkNamespace {
+    /// Its inode number, which another namespace gets once it is gone.
+    pub(in crate::kernel) inode: u64,
+    /// Its cookie, which no other gets while the machine runs (Linux 5.14).
+    pub(in crate::kernel) cookie: Option<u64>,
+}
+
+impl NetworkNamespace {
+    /// That of this process.
+    pub(in crate::kernel) fn current() -> Result<Self, PinsError> {
+        let path = Path::new("/proc/self/ns/net");
+        let found = fs::metadata(path).map_err(path_error(path))?;
+        Ok(Self {
+            inode: found.ino(),
+            // An older kernel has none.
+            cookie: cookie().ok(),
+        })
+    }
+
+    /// That which is pinned beside a link.
+    pub(in crate::kernel) const fn of(facts: &Facts) -> Self {
+        Self {
+            inode: facts.namespace,
+            cookie: facts.cookie,
+        }
+    }
+
+    /// Whether both are the same one, as far as can be told.
+    pub(in crate::kernel) fn is(&self, other: &Self) -> bool {
+        match (self.cookie, other.cookie) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.inode == other.inode,
+        }
+    }
+}
+
+/// The cookie of the network namespace that this thread is in.
+fn cookie() -> io::Result<u64> {
+    // SAFETY: takes numbers only.
+    let socket = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let mut cookie = 0_u64;
+    let mut length = libc::socklen_t::try_from(size_of_val(&cookie)).unwrap_or(0);
+    // SAFETY: the kernel writes at most `length` bytes, which are there, and any of which are a
+    // value.
+    let got = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if got < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(cookie)
+}
+
+#[cfg(test)]
+mod tests {
+    use testbed::Namespace;
+
+    use super::*;
+
+    #[test]
+    fn each_namespace_has_a_cookie_of_its_own() -> anyhow::Result<()> {
+        let here = NetworkNamespace::current()?;
+        assert_eq!(here, NetworkNamespace::current()?);
+        let [one, other] = [Namespace::new()?, Namespace::new()?];
+        let of = |namespace: &Namespace| namespace.enter(|| Ok(cookie()?));
+        let cookies = [here.cookie, Some(of(&one)?), Some(of(&other)?)];
+        assert!(cookies.iter().all(Option::is_some));
+        assert!(cookies[0] != cookies[1] && cookies[1] != cookies[2] && cookies[0] != cookies[2]);
+        Ok(())
+    }
+
+    #[test]
+    fn an_inode_number_counts_only_where_there_is_no_cookie() {
+        let namespace = |inode, cookie| NetworkNamespace { inode, cookie };
+        let check = |one: NetworkNamespace, other: NetworkNamespace, expected| {
+            assert_eq!(one.is(&other), expected, "{one:?} {other:?}");
+            assert_eq!(other.is(&one), expected, "{one:?} {other:?}");
+        };
+        check(namespace(1, Some(7)), namespace(1, Some(7)), true);
+        check(namespace(1, Some(7)), namespace(1, Some(8)), false);
+        check(namespace(1, None), namespace(1, Some(8)), true);
+        check(namespace(1, None), namespace(2, Some(8)), false);
+        check(namespace(1, None), namespace(2, None), false);
+    }
+}

@@ -1,0 +1,119 @@
+//! Going on with what another daemon has pinned.
+
+use std::collections::BTreeMap;
+
+use limiter_policy::policy::CompiledPolicy;
+
+use super::{Adopted, Previous, names_by_link};
+use crate::kernel::{
+    Attachment, Datapath, DatapathError,
+    pins::{PinnedPolicy, Pins},
+    possible_cpus,
+    program::Program,
+    state::State,
+};
+
+impl Datapath {
+    /// Takes over what is pinned; also, where the policy in force was not settled, the one before
+    /// it.
+    pub fn adopt(pins: Pins) -> Result<Adopted, DatapathError> {
+        let mut policies = pins.policies()?;
+        let interfaces = pins.interfaces()?;
+        let held: Vec<_> = interfaces
+            .iter()
+            .filter_map(|interface| Some(interface.link.info().ok()?.program))
+            .collect();
+        let in_force = policies.iter().rposition(|policy| {
+            let mut programs = policy.programs.values();
+            programs.any(|program| held.contains(&program.id()))
+        });
+        // Where no interface is left, the newest.
+        let Some(place) = in_force.or_else(|| policies.len().checked_sub(1)) else {
+            let interfaces = interfaces.into_iter();
+            let attachments = interfaces.map(|found| Attachment::of_pinned(found, None));
+            let attachments = attachments.collect();
+            return Ok(Adopted::Links(pins, attachments));
+        };
+        let PinnedPolicy {
+            manifest,
+            mut programs,
+        } = policies.swap_remove(place);
+        let state = State::open(&pins, &manifest)?;
+        let later: Vec<_> = policies
+            .extract_if(.., |policy| {
+                policy.manifest.generation > manifest.generation
+            })
+            .collect();
+        let mut before = policies
+            .into_iter()
+            .find(|policy| policy.manifest.generation < manifest.generation);
+        let attachments: Vec<_> = interfaces
+            .into_iter()
+            .map(|interface| {
+                let index = interface.index;
+                // A change of the policy may have been cut short between two interfaces.
+                let of = |programs: &mut BTreeMap<u32, Program>| {
+                    let program = programs.remove(&index)?;
+                    held.contains(&program.id()).then_some(program)
+                };
+                let program = of(&mut programs).or_else(|| of(&mut before.as_mut()?.programs));
+                Attachment::of_pinned(interface, program)
+            })
+            .collect();
+        let previous = match before {
+            Some(PinnedPolicy {
+                manifest: before,
+                programs,
+            }) => Some(Previous {
+                policy: CompiledPolicy::with_units(&before.policy, &before.units, possible_cpus())?,
+                state: (before.state != manifest.state)
+                    .then(|| State::open(&pins, &before))
+                    .transpose()?,
+                manifest: before,
+                carried: None,
+                programs,
+                removed: Vec::new(),
+                attached: names_by_link(&attachments),
+            }),
+            None => None,
+        };
+        let mut datapath = Self {
+            policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?,
+            manifest,
+            state,
+            attachments,
+            pins: Some(pins),
+        };
+        datapath.learn_units()?;
+        // Who only looks changes nothing: whoever has the pins may be in the midst of a change.
+        if datapath.pins.as_ref().is_some_and(Pins::are_taken) {
+            datapath.clean_up(previous.as_ref(), &later)?;
+        }
+        Ok(Adopted::Datapath(
+            Box::new(datapath),
+            previous.map(Box::new),
+        ))
+    }
+
+    /// Does what daemons before this one were killed over.
+    fn clean_up(
+        &mut self,
+        previous: Option<&Previous>,
+        later: &[PinnedPolicy],
+    ) -> Result<(), DatapathError> {
+        self.state.clean_up(&self.manifest.units)?;
+        if let Some(Previous {
+            state: Some(state),
+            manifest,
+            ..
+        }) = previous
+        {
+            state.clean_up(&manifest.units)?;
+        }
+        for policy in later {
+            // It was given up, or never in force.
+            self.forget_limits_of(&policy.manifest)?;
+        }
+        self.forget_free_slots()
+    }
+}

@@ -1,0 +1,193 @@
+//! The links to the interfaces: made, pinned, given other programs, and let go.
+
+use std::{collections::BTreeMap, mem};
+
+use limiter_common::counters::MAX_INTERFACES;
+use limiter_policy::config::Scope;
+
+use super::Made;
+use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program};
+
+/// What a switch has left.
+pub(super) struct Switched {
+    pub(super) programs: BTreeMap<u32, Program>,
+    pub(super) removed: Vec<Attachment>,
+}
+
+impl Datapath {
+    /// Keeps attachments that are pinned, in the places of those to former interfaces of the same
+    /// names: from these the program goes. Returns those that have not vanished.
+    pub(super) fn keep(
+        &mut self,
+        attachments: Vec<Attachment>,
+    ) -> Result<Vec<Noticed>, DatapathError> {
+        let mut formers = Vec::new();
+        for attachment in attachments {
+            let name = &attachment.interface;
+            let place = self
+                .attachments
+                .iter()
+                .position(|found| found.interface == *name);
+            match place {
+                Some(place) => {
+                    let former = mem::replace(&mut self.attachments[place], attachment);
+                    formers.extend(former.exists().then(|| former.noticed()));
+                    self.unpin(&[former])?;
+                }
+                None => self.attachments.push(attachment),
+            }
+        }
+        Ok(formers)
+    }
+
+    /// Pins attachments, or none of them.
+    pub(super) fn pin(&self, attachments: &[Attachment]) -> Result<(), DatapathError> {
+        let Some(pins) = &self.pins else {
+            return Ok(());
+        };
+        for attachment in attachments {
+            let pinned = attachment
+                .facts()
+                .and_then(|facts| pins.add_interface(attachment.index, &facts, &attachment.link));
+            if let Err(error) = pinned {
+                self.unpin(attachments)?;
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of attachments whose indices these interfaces have by now: pins go by indices. Their
+    /// interfaces have vanished, or went to another network namespace.
+    pub(super) fn make_way(&mut self, made: &[Made]) -> Result<(), DatapathError> {
+        let is_in_the_way = |found: &mut Attachment| {
+            let mut made = made.iter().map(|made| &made.interface);
+            made.any(|interface| interface.index == found.index && !found.is_on(interface))
+        };
+        let in_the_way: Vec<_> = self.attachments.extract_if(.., is_in_the_way).collect();
+        self.unpin(&in_the_way)
+    }
+
+    /// Removes the pins of attachments, unless others have them by now.
+    pub(super) fn unpin(&self, attachments: &[Attachment]) -> Result<(), DatapathError> {
+        if let Some(pins) = &self.pins {
+            for attachment in attachments {
+                let has_its_pins = |other: &Attachment| {
+                    other.index == attachment.index && other.link.id() != attachment.link.id()
+                };
+                if self.attachments.iter().any(has_its_pins) {
+                    continue;
+                }
+                pins.remove_interface(attachment.index)?;
+                pins.remove_program(self.manifest.generation, attachment.index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the programs in force, or none.
+    pub(super) fn switch(
+        &mut self,
+        made: Vec<Made>,
+        manifest: &Manifest,
+    ) -> Result<Switched, DatapathError> {
+        self.make_way(&made)?;
+        // What an interface may refuse comes first.
+        let mut successors = BTreeMap::new();
+        let mut new = Vec::new();
+        for made in made {
+            let mut attachments = self.attachments.iter();
+            match attachments.find(|found| found.is_on(&made.interface)) {
+                Some(found) => drop(successors.insert(found.link.id(), made)),
+                None => new.push(made.attach(manifest.mode)?),
+            }
+        }
+        self.pin(&new)?;
+        let is_left = |attachment: &mut Attachment| {
+            let is_waited_for =
+                !attachment.exists() && manifest.interfaces.contains(&attachment.interface);
+            !successors.contains_key(&attachment.link.id()) && !is_waited_for
+        };
+        let removed: Vec<_> = self.attachments.extract_if(.., is_left).collect();
+        let mut programs = BTreeMap::new();
+        let mut names = Vec::new();
+        for place in 0..self.attachments.len() {
+            let attachment = &mut self.attachments[place];
+            let Some(made) = successors.remove(&attachment.link.id()) else {
+                continue;
+            };
+            match attachment.replace(made.program) {
+                Ok(old) => {
+                    attachment.forwarding = made.forwarding;
+                    names.push((place, made.interface.name));
+                    programs.extend(old.map(|old| (attachment.index, old)));
+                }
+                Err(error) => {
+                    self.put_back(programs)?;
+                    self.attachments.extend(removed);
+                    self.unpin(&new)?;
+                    return Err(error);
+                }
+            }
+        }
+        for (place, name) in names {
+            self.attachments[place].mean(name);
+        }
+        self.keep(new)?;
+        Ok(Switched { programs, removed })
+    }
+
+    /// Puts older programs in force again.
+    pub(super) fn put_back(
+        &mut self,
+        mut programs: BTreeMap<u32, Program>,
+    ) -> Result<(), DatapathError> {
+        let mut replaced = Vec::new();
+        for attachment in &mut self.attachments {
+            if let Some(program) = programs.remove(&attachment.index) {
+                replaced.extend(attachment.replace(program)?);
+            }
+        }
+        Program::retire(replaced);
+        Ok(())
+    }
+
+    /// Detaches, and forgets what was counted for the interfaces, and what they owe.
+    pub(in crate::kernel) fn let_go(
+        &mut self,
+        attachments: Vec<Attachment>,
+    ) -> Result<(), DatapathError> {
+        self.unpin(&attachments)?;
+        let slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
+        // From here on nothing is counted for them any more.
+        Attachment::end(attachments);
+        self.forget_slots(slots)
+    }
+
+    /// Forgets what was left of interfaces that are not attached to any more: who detached them was
+    /// killed before it was gone, and others may get their slots.
+    pub(super) fn forget_free_slots(&mut self) -> Result<(), DatapathError> {
+        match self.settings().buckets.scope {
+            Scope::Host => self.forget_slots(0..MAX_INTERFACES),
+            Scope::Interface => self.forget_slots(self.state.slots()),
+        }
+    }
+
+    /// Forgets what was left under those of `slots` that are nobody's: no interface has them that is
+    /// attached to, or that is to be and is waited for.
+    pub(super) fn forget_slots(
+        &mut self,
+        slots: impl IntoIterator<Item = u32>,
+    ) -> Result<(), DatapathError> {
+        for slot in slots {
+            let mut attachments = self.attachments.iter();
+            if self.manifest.name_of_slot(slot).is_none()
+                && attachments.all(|found| found.slot != slot)
+            {
+                self.reset_interface(slot)?;
+                self.state.forget(slot, self.pins.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! The end of a replacement: what was before is forgotten, or comes back.
+
+use std::mem;
+
+use tracing::warn;
+
+use super::{Previous, sieves::bring_back_counters};
+use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, Pins, program::Program};
+
+impl Datapath {
+    /// The policy in force stays: what was before is forgotten.
+    pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
+        Program::retire(previous.programs.into_values());
+        self.let_go(previous.removed)?;
+        // Those of interfaces that were not attached to, too.
+        self.forget_slots(previous.manifest.slots.into_values())?;
+        match &self.pins {
+            Some(pins) if previous.manifest.generation != self.manifest.generation => {
+                pins.remove_policy(previous.manifest.generation)?;
+            }
+            _ => {}
+        }
+        if let Some(pins) = &self.pins {
+            // Nothing of it is in force any more.
+            pins.remove_other_versions()?;
+            pins.remove_other_states(Some(self.state.generation()))?;
+        }
+        Ok(())
+    }
+
+    /// Puts what was before in force again. Interfaces that it was not on are detached.
+    pub fn revert(&mut self, previous: Previous) -> Result<(), DatapathError> {
+        let Previous {
+            manifest,
+            policy,
+            mut state,
+            carried: _,
+            programs,
+            removed,
+            attached,
+        } = previous;
+        if let Some(state) = &mut state {
+            bring_back_counters((state, &manifest), (&self.state, &self.manifest))?;
+            // Before anything is judged by it: what was banned or lifted meanwhile stays so.
+            let lost = state.follow_reputation(&self.state)?;
+            if lost > 0 {
+                warn!(
+                    lost,
+                    "the policy before has less room for bans: limits' bans are lifted first, and \
+                     of either those that would end first (bans: {lost})"
+                );
+            }
+        }
+        self.put_back(programs)?;
+        let is_added = |found: &mut Attachment| !attached.contains_key(&found.link.id());
+        let added = self.attachments.extract_if(.., is_added).collect();
+        self.attachments.extend(removed);
+        for attachment in &mut self.attachments {
+            if let Some(name) = attached.get(&attachment.link.id()) {
+                attachment.mean(name.clone());
+            }
+        }
+        let reverted = mem::replace(&mut self.manifest, manifest);
+        self.policy = policy;
+        if let Some(state) = state {
+            self.state = state;
+        }
+        self.state.set(self.manifest.settings);
+        self.learn_units()?;
+        // Before the pins of the other policy go, which tell of its names.
+        self.forget_limits_of(&reverted)?;
+        // Now it is known whose numbers are still in use.
+        self.let_go(added)?;
+        if let Some(pins) = &self.pins {
+            pins.remove_policy(reverted.generation)?;
+            pins.remove_other_states(Some(self.state.generation()))?;
+        }
+        Ok(())
+    }
+
+    /// Knows from now on what the buckets count in: the policy that comes back does not know the
+    /// units of those after it.
+    pub(super) fn learn_units(&mut self) -> Result<(), DatapathError> {
+        let units = self.state.units(&self.manifest.units)?;
+        self.policy.units.clone_from(&units);
+        self.manifest.units = units;
+        Ok(())
+    }
+
+    /// Forgets all of the limits that only a later policy had, which is in force nowhere: their ids
+    /// are free again, or those of limits before them.
+    pub(super) fn forget_limits_of(&mut self, later: &Manifest) -> Result<(), DatapathError> {
+        for limit in self.manifest.names.taken_over_from(&later.names) {
+            self.state.forget_limit(limit, &self.policy.units)?;
+        }
+        Ok(())
+    }
+
+    /// The pins and the links, if no policy was ever in force; or itself.
+    pub fn without_policy(self: Box<Self>) -> Result<(Pins, Vec<Attachment>), Box<Self>> {
+        match *self {
+            Self {
+                manifest: Manifest { generation: 0, .. },
+                pins: Some(pins),
+                attachments,
+                ..
+            } => Ok((pins, attachments)),
+            other => Err(Box::new(other)),
+        }
+    }
+
+    /// Detaches every program and removes every pin.
+    pub fn detach(&mut self) -> Result<(), DatapathError> {
+        if let Some(pins) = self.pins.take() {
+            pins.remove_all()?;
+        }
+        Attachment::end(mem::take(&mut self.attachments));
+        Ok(())
+    }
+}

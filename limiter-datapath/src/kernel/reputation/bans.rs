@@ -1,0 +1,185 @@
+//! The maps of bans.
+
+use std::collections::HashSet;
+
+use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
+use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
+use limiter_policy::policy::bans::worth;
+
+use super::ban_filter::BanFilter;
+use crate::kernel::{DatapathError, batch, hash, map::error, pod::InMap};
+
+pub(in crate::kernel) const BANS: &str = "BANS";
+pub(in crate::kernel) const BAN_LENGTHS: &str = "BAN_LENGTHS";
+pub(in crate::kernel) const BAN_FILTER: &str = "BAN_FILTER";
+
+/// Reads and changes the maps of bans. One thread of one process changes them at a time; others
+/// may read meanwhile, as packets do.
+pub struct BanMaps {
+    bans: HashMap<MapData, InMap<BanKey>, InMap<Ban>>,
+    lengths: Array<MapData, u64>,
+    filter: BanFilter,
+}
+
+impl BanMaps {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        Ok(Self {
+            bans: open(BANS)?.try_into().map_err(error(BANS))?,
+            lengths: open(BAN_LENGTHS)?.try_into().map_err(error(BAN_LENGTHS))?,
+            filter: BanFilter::new(open(BAN_FILTER)?.try_into().map_err(error(BAN_FILTER))?)?,
+        })
+    }
+
+    /// The maps under their names.
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
+        [
+            (BANS, self.bans.map()),
+            (BAN_LENGTHS, self.lengths.map()),
+            (BAN_FILTER, self.filter.map()),
+        ]
+    }
+
+    /// The kernel's number of the map: another one has another.
+    pub fn id(&self) -> Result<u32, DatapathError> {
+        let info = self.bans.map().info();
+        Ok(info.map_err(error(BANS))?.id())
+    }
+
+    /// How many bans there may be.
+    pub fn capacity(&self) -> Result<u32, DatapathError> {
+        let info = self.bans.map().info();
+        Ok(info.map_err(error(BANS))?.max_entries())
+    }
+
+    /// Every ban, also those that have ended and are not removed yet.
+    pub fn read(&self) -> Result<Vec<(BanKey, Ban)>, DatapathError> {
+        hash::read(&self.bans).map_err(error(BANS))
+    }
+
+    /// Some thousand of them from a position on, which is added to `bans`; `None`: from the start.
+    /// Returns where to go on; `None`: that was all.
+    pub fn read_some(
+        &self,
+        position: Option<u32>,
+        bans: &mut Vec<(BanKey, Ban)>,
+    ) -> Result<Option<u32>, DatapathError> {
+        hash::read_some(&self.bans, position, bans).map_err(error(BANS))
+    }
+
+    /// The ban of a prefix itself, also one that has ended.
+    pub fn get(&self, key: &BanKey) -> Result<Option<Ban>, DatapathError> {
+        match self.bans.get(&InMap(*key), 0) {
+            Ok(InMap(ban)) => Ok(Some(ban)),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(source) => Err(error(BANS)(source)),
+        }
+    }
+
+    /// Bans a prefix, in place of a ban that it has.
+    pub fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
+        self.insert_all(&[(key, ban)])
+    }
+
+    /// Lifts the ban of a prefix; returns whether there was one.
+    pub fn remove(&self, key: &BanKey) -> Result<bool, DatapathError> {
+        hash::remove(&self.bans, *key).map_err(error(BANS))
+    }
+
+    /// The prefix lengths that the datapath looks for, as words of bits: see
+    /// [`BanKey::length_bit`].
+    pub fn lengths(&self) -> Result<[u64; LENGTH_WORDS as usize], DatapathError> {
+        let mut lengths = [0; LENGTH_WORDS as usize];
+        for (word, bits) in (0..).zip(&mut lengths) {
+            *bits = self.lengths.get(&word, 0).map_err(error(BAN_LENGTHS))?;
+        }
+        Ok(lengths)
+    }
+
+    /// From now on the datapath looks for no other lengths than these: no ban has another.
+    pub fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError> {
+        let mut lengths = self.lengths()?;
+        for (bits, used) in lengths.iter_mut().zip(used) {
+            *bits &= used;
+        }
+        self.set_lengths(lengths)
+    }
+
+    /// Clears the bits of the filter that no ban has any more: those of bans that were removed stay
+    /// until then, and cost a look-up.
+    pub fn clear_filter(&self) -> Result<(), DatapathError> {
+        let bans = self.read()?;
+        self.filter.set_only(bans.iter().map(|(key, _)| key));
+        Ok(())
+    }
+
+    /// Bans many prefixes.
+    pub fn insert_all(&self, bans: &[(BanKey, Ban)]) -> Result<(), DatapathError> {
+        let present = self.lengths()?;
+        let mut lengths = present;
+        for (key, _) in bans {
+            let (word, bit) = key.length_bit();
+            lengths[word as usize] |= bit;
+        }
+        // First: a ban of a length that the datapath does not look for would not hold.
+        if lengths != present {
+            self.set_lengths(lengths)?;
+        }
+        for (key, _) in bans {
+            self.filter.add(key);
+        }
+        let (keys, bans): (Vec<_>, Vec<_>) = bans
+            .iter()
+            .map(|(key, ban)| (InMap(*key), InMap(*ban)))
+            .unzip();
+        hash::write(&self.bans, &keys, &bans).map_err(error(BANS))
+    }
+
+    /// Takes over the bans of other maps, where these are not the same ones; of those that have
+    /// ended by `now_ns` only if there is room for all. Fails before anything is written where
+    /// there is no room for those that hold.
+    pub(super) fn carry(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
+        if self.id()? == from.id()? {
+            return Ok(());
+        }
+        let mut bans = from.read()?;
+        let capacity = self.capacity()?;
+        if bans.len() > capacity as usize {
+            bans.retain(|(_, ban)| ban.holds(now_ns));
+        }
+        if bans.len() > capacity as usize {
+            return Err(DatapathError::TooManyBans {
+                bans: bans.len(),
+                capacity,
+            });
+        }
+        self.insert_all(&bans)
+    }
+
+    /// Has the bans of other maps from now on, in place of its own, where these are not the same
+    /// ones. Where there is no room for all, those of [`worth`] are kept; returns how many are not.
+    pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
+        if self.id()? == from.id()? {
+            return Ok(0);
+        }
+        let mut bans = from.read()?;
+        bans.sort_unstable_by_key(|(_, ban)| worth(ban));
+        let kept = bans.len().min(self.capacity()? as usize);
+        let lost = bans.len() - kept;
+        bans.truncate(kept);
+        let theirs: HashSet<_> = bans.iter().map(|(key, _)| *key).collect();
+        for (key, _) in self.read()? {
+            if !theirs.contains(&key) {
+                self.remove(&key)?;
+            }
+        }
+        self.insert_all(&bans)?;
+        Ok(lost)
+    }
+
+    fn set_lengths(&self, lengths: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError> {
+        let words: Vec<u32> = (0..LENGTH_WORDS).collect();
+        batch::update(&self.lengths, &words, &lengths).map_err(error(BAN_LENGTHS))
+    }
+}

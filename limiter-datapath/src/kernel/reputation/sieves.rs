@@ -1,0 +1,171 @@
+//! The maps of sieves.
+
+use std::{os::fd::AsFd as _, sync::Arc};
+
+use aya::{
+    EbpfLoader,
+    maps::{Array, IterableMap as _, Map, MapData, MapError, PerCpuArray},
+};
+use limiter_common::sieve::{Entry, Pressure, Shard, SieveTraffic, Word};
+use limiter_policy::policy::SieveSizes;
+
+use crate::{
+    kernel::{
+        DatapathError, batch,
+        map::{error, set_sum, sum},
+        mapped::Mapped,
+        pod::InMap,
+    },
+    native::SieveMemory,
+};
+
+pub(in crate::kernel) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";
+pub(in crate::kernel) const SIEVE_HEADS: &str = "SIEVE_HEADS";
+pub(in crate::kernel) const SIEVE_SHARDS: &str = "SIEVE_SHARDS";
+pub(in crate::kernel) const PRESSURE: &str = "PRESSURE";
+pub(in crate::kernel) const SIEVE_TRAFFIC: &str = "SIEVE_TRAFFIC";
+
+/// All of them.
+pub(super) const NAMES: [&str; 5] = [
+    SIEVE_ENTRIES,
+    SIEVE_HEADS,
+    SIEVE_SHARDS,
+    PRESSURE,
+    SIEVE_TRAFFIC,
+];
+
+/// Reads the maps of sieves.
+pub struct SieveMaps {
+    entries: Mapped<Entry>,
+    heads: Mapped<Word>,
+    shards: Mapped<Shard>,
+    traffic: PerCpuArray<MapData, InMap<SieveTraffic>>,
+    pressures: Arc<PressureMaps>,
+    /// The generation of policies that they were made for.
+    since: u64,
+}
+
+/// What pressure is measured by, and where the kernel finds it: for a thread that does so whatever
+/// becomes of the datapath, and has descriptors of its own.
+pub struct PressureMaps {
+    pressure: Array<MapData, InMap<Pressure>>,
+    traffic: PerCpuArray<MapData, InMap<SieveTraffic>>,
+}
+
+impl PressureMaps {
+    /// Sets the pressure at an index: [`limiter_common::sieve::pressure_of_limit`] or
+    /// [`limiter_common::sieve::pressure_of_sieve`].
+    pub fn set_pressure(&self, index: u32, pressure: Pressure) -> Result<(), DatapathError> {
+        batch::update(&self.pressure, &[index], &[InMap(pressure)]).map_err(error(PRESSURE))
+    }
+
+    /// The pressure at an index, also one that holds no more.
+    pub fn pressure(&self, index: u32) -> Result<Pressure, DatapathError> {
+        let InMap(pressure) = self.pressure.get(&index, 0).map_err(error(PRESSURE))?;
+        Ok(pressure)
+    }
+
+    /// What all CPUs counted at an index.
+    pub fn traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
+        sum(&self.traffic, index).map_err(error(SIEVE_TRAFFIC))
+    }
+}
+
+/// The same map, by another descriptor.
+fn again(data: &MapData) -> Result<Map, MapError> {
+    let descriptor = data.fd().as_fd().try_clone_to_owned()?;
+    Map::from_map_data(MapData::from_fd(descriptor)?)
+}
+
+impl SieveMaps {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+        since: u64,
+    ) -> Result<Self, DatapathError> {
+        let mut array = |map| open(map).map(|array| (array, error(map)));
+        let (entries, of_entries) = array(SIEVE_ENTRIES)?;
+        let (heads, of_heads) = array(SIEVE_HEADS)?;
+        let (shards, of_shards) = array(SIEVE_SHARDS)?;
+        let (traffic, of_traffic) = array(SIEVE_TRAFFIC)?;
+        let traffic: PerCpuArray<_, _> = traffic.try_into().map_err(&of_traffic)?;
+        let pressures = PressureMaps {
+            pressure: open(PRESSURE)?.try_into().map_err(error(PRESSURE))?,
+            traffic: again(traffic.map())
+                .and_then(Map::try_into)
+                .map_err(of_traffic)?,
+        };
+        Ok(Self {
+            entries: Mapped::new(entries.try_into().map_err(of_entries)?)?,
+            heads: Mapped::new(heads.try_into().map_err(of_heads)?)?,
+            shards: Mapped::new(shards.try_into().map_err(of_shards)?)?,
+            traffic,
+            pressures: Arc::new(pressures),
+            since,
+        })
+    }
+
+    /// The maps under their names.
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 5] {
+        [
+            (SIEVE_ENTRIES, self.entries.map()),
+            (SIEVE_HEADS, self.heads.map()),
+            (SIEVE_SHARDS, self.shards.map()),
+            (PRESSURE, self.pressures.pressure.map()),
+            (SIEVE_TRAFFIC, self.traffic.map()),
+        ]
+    }
+
+    /// What pressure is measured by and told in, for whoever does that.
+    #[must_use]
+    pub const fn pressures(&self) -> &Arc<PressureMaps> {
+        &self.pressures
+    }
+
+    /// What all CPUs counted at an index.
+    pub fn traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
+        self.pressures.traffic(index)
+    }
+
+    /// Has so much been counted at an index.
+    pub(in crate::kernel) fn set_traffic(
+        &mut self,
+        index: u32,
+        traffic: SieveTraffic,
+    ) -> Result<(), DatapathError> {
+        set_sum(&mut self.traffic, index, traffic).map_err(error(SIEVE_TRAFFIC))
+    }
+
+    /// The generation of policies that they were made for.
+    pub(super) const fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// What is in the sieves, as it is now.
+    #[must_use]
+    pub fn memory(&self) -> SieveMemory<'_> {
+        SieveMemory {
+            entries: self.entries.all(),
+            heads: self.heads.all(),
+            shards: self.shards.all(),
+        }
+    }
+}
+
+/// How many entries a map of that name has; `None`: always the same.
+pub(super) fn entries(map: &str, sizes: SieveSizes) -> Option<u32> {
+    match map {
+        SIEVE_ENTRIES => Some(sizes.entries),
+        SIEVE_HEADS => Some(sizes.heads),
+        SIEVE_SHARDS => Some(sizes.shards),
+        _ => None,
+    }
+}
+
+/// Has a loader make the maps as large as they are to be.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: SieveSizes) {
+    for map in [SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS] {
+        if let Some(entries) = entries(map, sizes) {
+            loader.map_max_entries(map, entries.max(1));
+        }
+    }
+}

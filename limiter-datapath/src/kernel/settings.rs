@@ -1,0 +1,102 @@
+//! What instances of the program are made from.
+
+use limiter_common::table::HashKey;
+use limiter_policy::{
+    config::{Bans, Buckets, Config, Offenders},
+    policy::{SieveSizes, serial},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    error::DatapathError,
+    object::{OBJECT, OBJECT_WITH_LOG},
+};
+use crate::state::{Debts, StoredDebts};
+
+/// What an instance is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Where the buckets are.
+    pub buckets: Buckets,
+    /// How many of those who were dropped are remembered.
+    pub offenders: Offenders,
+    /// How many addresses and ranges may be banned.
+    pub bans: Bans,
+    /// How much the sieves take.
+    #[serde(default)]
+    pub sieves: SieveSizes,
+    /// The generation of policies with which the sieves got the maps that they have.
+    #[serde(default)]
+    pub(super) sieves_since: u64,
+    /// Whether each verdict is logged.
+    pub log: LogLevel,
+    /// The secret of the table of buckets, and of the sieves.
+    #[serde(with = "serial::HashKeyForm")]
+    pub(super) hash_key: HashKey,
+}
+
+/// Which verdicts the program logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogLevel {
+    /// None: the program has no log statements.
+    #[default]
+    Off,
+    /// Every one.
+    Verdicts,
+}
+
+impl LogLevel {
+    /// The object that can log so.
+    pub(super) const fn object(self) -> &'static [u8] {
+        match self {
+            Self::Off => OBJECT,
+            Self::Verdicts => OBJECT_WITH_LOG,
+        }
+    }
+}
+
+impl Settings {
+    /// With a secret that is drawn now.
+    pub fn new(
+        buckets: Buckets,
+        offenders: Offenders,
+        log: LogLevel,
+    ) -> Result<Self, DatapathError> {
+        Ok(Self {
+            buckets,
+            offenders,
+            bans: Bans::default(),
+            sieves: SieveSizes::default(),
+            sieves_since: 0,
+            log,
+            hash_key: HashKey {
+                first: getrandom::u64().map_err(DatapathError::Random)?,
+                second: getrandom::u64().map_err(DatapathError::Random)?,
+            },
+        })
+    }
+
+    /// What a configuration says, with the same secret.
+    #[must_use]
+    pub const fn with(self, config: &Config, log: LogLevel) -> Self {
+        Self {
+            buckets: config.buckets,
+            offenders: config.offenders,
+            bans: config.bans,
+            log,
+            ..self
+        }
+    }
+}
+
+impl Settings {
+    /// With the secret of a table whose buckets are to be put back.
+    #[must_use]
+    pub const fn resuming(mut self, debts: &Debts) -> Self {
+        if let StoredDebts::Table(table) = &debts.stored {
+            self.hash_key = table.hash_key;
+        }
+        self
+    }
+}

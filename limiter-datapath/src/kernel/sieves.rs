@@ -1,0 +1,98 @@
+//! The sieves of the policy in force.
+
+use std::net::IpAddr;
+
+use limiter_common::{
+    address::Address,
+    policy::{Class, classify},
+    sieve::{Listed, Pressure, Sieve, SieveTraffic},
+};
+use limiter_policy::policy::{self, SieveUse};
+
+use super::{Datapath, DatapathError, ReputationMaps, SieveMaps, monotonic_now};
+use crate::{native::SieveMemory, state::SavedSieve};
+
+/// One of them.
+#[derive(Clone, Copy)]
+pub struct LoadedSieve<'d> {
+    /// Its place in the policy.
+    pub number: usize,
+    /// As it is configured.
+    pub configured: &'d policy::Sieve,
+    /// As the datapath reads it.
+    pub compiled: &'d Sieve,
+    /// What is in it, and in the others.
+    pub memory: SieveMemory<'d>,
+}
+
+impl Datapath {
+    /// Those that are on.
+    pub fn sieves(&self) -> impl Iterator<Item = LoadedSieve<'_>> {
+        let configured = self.manifest.policy.sieves.iter();
+        let all = (0..).zip(configured.zip(&self.policy.sieves));
+        let memory = self.sieve_maps().map(SieveMaps::memory);
+        all.filter_map(move |(number, (configured, compiled))| {
+            Some(LoadedSieve {
+                number,
+                configured,
+                compiled,
+                memory: memory.filter(|_| configured.is_on())?,
+            })
+        })
+    }
+
+    /// All that is in them.
+    #[must_use]
+    pub fn capture_sieves(&self) -> Vec<SavedSieve> {
+        let now_ns = monotonic_now();
+        let captured = self.sieves().map(|sieve| {
+            let snapshot = sieve.memory.snapshot(sieve.compiled);
+            SavedSieve::new(sieve.configured, &snapshot, now_ns)
+        });
+        captured.collect()
+    }
+
+    /// What a sieve has for a source, and in which list; `None`: nothing.
+    #[must_use]
+    pub fn sieved(&self, sieve: &LoadedSieve<'_>, source: IpAddr) -> Option<(u32, Listed)> {
+        let hash_key = self.settings().hash_key;
+        let source = Address::from(source);
+        sieve.memory.find(sieve.compiled, &hash_key, &source)
+    }
+
+    /// Whether packets of a source may come to a use of a sieve: lists neither exclude nor block it,
+    /// and the limit that uses the sieve, if it is one, counts some of them.
+    #[must_use]
+    pub fn may_be_scored(&self, source: IpAddr, used: SieveUse) -> bool {
+        let Some(class) = classify(&self.policy, &Address::from(source)) else {
+            return false;
+        };
+        let decided = [Class::EXCLUDED, Class::BLOCKED].contains(&class.standing);
+        let counted = used.limit.is_none_or(|id| {
+            let mut limits = self.manifest.policy.limits.iter();
+            let slot = limits.position(|limit| limit.id == id);
+            slot.is_some_and(|slot| class.applies & 1 << slot != 0)
+        });
+        counted && !decided
+    }
+
+    /// What was counted of a use of a sieve, and the pressure that it is under at a time of the
+    /// decision's clock, in nanoseconds; `None`: under none.
+    pub fn sieve_use(
+        &self,
+        used: SieveUse,
+        now_ns: u64,
+    ) -> Result<(SieveTraffic, Option<u8>), DatapathError> {
+        let (Some(maps), Some(index)) = (self.sieve_maps(), used.index()) else {
+            return Ok((SieveTraffic::default(), None));
+        };
+        let pressure: Pressure = maps.pressures().pressure(index)?;
+        let above = pressure.at(now_ns).checked_sub(1);
+        let pressure = above.and_then(|lists| u8::try_from(lists).ok());
+        Ok((maps.traffic(index)?, pressure))
+    }
+
+    fn sieve_maps(&self) -> Option<&SieveMaps> {
+        self.reputation().map(ReputationMaps::sieves)
+    }
+}

@@ -1,0 +1,123 @@
+//! The kernel's program on trial: attached to nothing, one frame at a time, on a clock that
+//! the caller sets.
+
+use limiter_common::decide::Verdict;
+use limiter_policy::{
+    config::{Buckets, Offenders},
+    policy::{CompiledPolicy, SieveSizes},
+};
+
+use super::{
+    Clocking, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
+    named::NamedMaps as _, shared::SharedDirectory,
+};
+
+/// An instance that tells its verdict on each frame.
+pub struct Trial {
+    policy: CompiledPolicy,
+    settings: Settings,
+    /// Where the next instance finds the maps.
+    directory: SharedDirectory,
+    instance: Instance,
+    maps: SharedMaps,
+    reputation: ReputationMaps,
+}
+
+impl Trial {
+    /// Loads the program with buckets, counters and offenders of its own.
+    pub fn new(
+        policy: &CompiledPolicy,
+        buckets: Buckets,
+        offenders: Offenders,
+    ) -> Result<Self, DatapathError> {
+        Self::with_settings(policy, Settings::new(buckets, offenders, LogLevel::Off)?)
+    }
+
+    /// The same, with the secret that the policy's tables have: what they decide natively is then
+    /// decided here.
+    pub fn with_same_secret(
+        policy: &CompiledPolicy,
+        buckets: Buckets,
+        offenders: Offenders,
+    ) -> Result<Self, DatapathError> {
+        let settings = Settings::new(buckets, offenders, LogLevel::Off)?;
+        let hash_key = policy.shape.hash_key;
+        Self::with_settings(
+            policy,
+            Settings {
+                hash_key,
+                ..settings
+            },
+        )
+    }
+
+    fn with_settings(policy: &CompiledPolicy, settings: Settings) -> Result<Self, DatapathError> {
+        let settings = Settings {
+            sieves: SieveSizes::of(&policy.sieves),
+            ..settings
+        };
+        let directory = SharedDirectory::new()?;
+        Ok(Self {
+            policy: policy.clone(),
+            settings,
+            instance: load(policy, settings, &directory)?,
+            maps: SharedMaps::open(directory.path(), settings)?,
+            reputation: ReputationMaps::open(directory.path(), settings)?,
+            directory,
+        })
+    }
+
+    /// Goes on under another policy, which knows the units of the one before, with the same
+    /// buckets, counters and offenders.
+    pub fn replace(&mut self, policy: &CompiledPolicy) -> Result<(), DatapathError> {
+        let buckets = self.maps.buckets();
+        buckets.clear_taken_over(&self.policy.units, &policy.units)?;
+        self.instance = load(policy, self.settings, &self.directory)?;
+        self.policy = policy.clone();
+        Ok(())
+    }
+
+    /// Decides on a frame at a time of the program's clock, in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's; and [`DatapathError::NoVerdict`] unless the program told a verdict, and
+    /// did what that says.
+    pub fn judge(&mut self, now_ns: u64, frame: &[u8]) -> Result<Verdict, DatapathError> {
+        let (action, verdict) = self.instance.test(now_ns, frame)?;
+        if verdict.action(&self.policy) == action {
+            Ok(verdict)
+        } else {
+            Err(DatapathError::NoVerdict)
+        }
+    }
+
+    /// The buckets, counters and offenders.
+    #[must_use]
+    pub const fn maps(&self) -> &SharedMaps {
+        &self.maps
+    }
+
+    /// What is known of sources.
+    #[must_use]
+    pub const fn reputation(&self) -> &ReputationMaps {
+        &self.reputation
+    }
+
+    /// What is known of sources, to be changed.
+    pub const fn reputation_mut(&mut self) -> &mut ReputationMaps {
+        &mut self.reputation
+    }
+}
+
+fn load(
+    policy: &CompiledPolicy,
+    settings: Settings,
+    directory: &SharedDirectory,
+) -> Result<Instance, DatapathError> {
+    let object = settings.log.object();
+    let shared = Some(directory.path());
+    let mut instance = Instance::prepare(object, policy, 0, settings, Clocking::Test, shared)?;
+    instance.verify()?;
+    Ok(instance)
+}

@@ -1,0 +1,96 @@
+//! Sieves over plain memory.
+
+use std::{cell::RefCell, iter::repeat_with};
+
+use limiter_common::{
+    address::Address,
+    policy::Tables,
+    sieve::{
+        CONTENDED, Entry, LIST, PRESSURES, Pressure, Shard, SieveTraffic, Sieves, Word, score,
+    },
+};
+use limiter_policy::policy::SieveSizes;
+
+use crate::native::SieveMemory;
+
+/// The sieves of a policy, with their pressures and what is counted of them.
+#[derive(Debug)]
+pub struct MemorySieves {
+    entries: Vec<Entry>,
+    heads: Vec<Word>,
+    shards: Vec<Shard>,
+    pressures: Vec<Pressure>,
+    traffic: RefCell<Vec<SieveTraffic>>,
+}
+
+/// None.
+impl Default for MemorySieves {
+    fn default() -> Self {
+        Self::new(SieveSizes::default())
+    }
+}
+
+impl MemorySieves {
+    /// Empty ones, so large, under no pressure.
+    #[must_use]
+    pub fn new(sizes: SieveSizes) -> Self {
+        fn some<T: Default>(count: u32) -> Vec<T> {
+            repeat_with(T::default).take(count as usize).collect()
+        }
+        Self {
+            entries: some(sizes.entries),
+            heads: some(sizes.heads),
+            shards: some(sizes.shards),
+            pressures: some(PRESSURES),
+            traffic: RefCell::new(some(PRESSURES)),
+        }
+    }
+
+    /// Sets the pressure at an index.
+    pub fn set_pressure(&mut self, index: u32, pressure: Pressure) {
+        if let Some(there) = self.pressures.get_mut(index as usize) {
+            *there = pressure;
+        }
+    }
+
+    /// What was counted at an index.
+    #[must_use]
+    pub fn traffic(&self, index: u32) -> SieveTraffic {
+        let traffic = self.traffic.borrow();
+        traffic.get(index as usize).copied().unwrap_or_default()
+    }
+
+    /// What is in them.
+    #[must_use]
+    pub fn memory(&self) -> SieveMemory<'_> {
+        SieveMemory {
+            entries: &self.entries,
+            heads: &self.heads,
+            shards: &self.shards,
+        }
+    }
+}
+
+impl Sieves for MemorySieves {
+    fn pressure(&self, index: u32, now_ns: u64) -> u32 {
+        let pressure = self.pressures.get(index as usize);
+        pressure.map_or(0, |pressure| pressure.at(now_ns))
+    }
+
+    fn count(&self, index: u32, change: impl FnOnce(&mut SieveTraffic)) {
+        if let Some(traffic) = self.traffic.borrow_mut().get_mut(index as usize) {
+            change(traffic);
+        }
+    }
+
+    fn score<T: Tables>(&self, tables: &T, sieve: u32, source: &Address, now_ns: u64) -> u32 {
+        let hash_key = &tables.shape().hash_key;
+        match tables.sieve(sieve) {
+            Some(sieve) => {
+                let key = sieve.key(source);
+                score(&self.memory(), sieve, hash_key, &key, now_ns)
+            }
+            None => LIST | CONTENDED,
+        }
+    }
+}

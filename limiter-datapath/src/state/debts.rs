@@ -1,0 +1,265 @@
+//! What buckets owe.
+
+use std::{collections::HashMap, net::IpAddr};
+
+use limiter_common::{
+    limit::LimitId,
+    owner::{BucketKey, Owner},
+    table::{self, HashKey},
+    unit::{KnownUnits as _, Unit},
+};
+use limiter_policy::policy::{Units, serial::HashKeyForm};
+use serde::{Deserialize, Serialize};
+
+/// What every bucket owed at one time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Debts {
+    /// The units that they count in.
+    pub units: Units,
+    /// The buckets that owed something.
+    pub stored: StoredDebts,
+}
+
+impl Debts {
+    /// How many buckets owed something. A moving window is one, whatever is in its log.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let is_bucket = |unit: u32| !self.is_of_stamps(unit);
+        let count = match &self.stored {
+            StoredDebts::Table(table) => {
+                let units = table.debts.iter().map(|debt| table::unit_of(debt.name));
+                units.filter(|unit| is_bucket(*unit)).count()
+            }
+            StoredDebts::Hash(debts) => debts.iter().filter(|debt| is_bucket(debt.unit)).count(),
+        };
+        count as u64
+    }
+
+    fn is_of_stamps(&self, unit: u32) -> bool {
+        self.units.unit(unit).is_some_and(Unit::is_of_stamps)
+    }
+
+    /// What was spent since: these less the `earlier` ones, of the same buckets, `passed_ns`
+    /// before.
+    #[must_use]
+    pub fn since(&self, earlier: &Self, passed_ns: u64) -> Self {
+        let spent = |unit: u32, owed: u64, earlier: Option<&u64>| {
+            let unit = self.units.unit(unit)?;
+            unit.since(owed, earlier.copied().unwrap_or(0), passed_ns)
+        };
+        let stored = match (&self.stored, &earlier.stored) {
+            (StoredDebts::Table(table), StoredDebts::Table(earlier)) => {
+                let before = earlier.debts.iter();
+                let before: HashMap<_, _> = before
+                    .map(|debt| ((debt.line, debt.name), debt.owed))
+                    .collect();
+                let debts = table.debts.iter().filter_map(|debt| {
+                    let earlier = before.get(&(debt.line, debt.name));
+                    let owed = spent(table::unit_of(debt.name), debt.owed, earlier)?;
+                    Some(TableDebt { owed, ..*debt })
+                });
+                StoredDebts::Table(TableDebts {
+                    debts: debts.collect(),
+                    ..*table
+                })
+            }
+            (StoredDebts::Hash(debts), StoredDebts::Hash(earlier)) => {
+                let before = earlier.iter();
+                let before: HashMap<_, _> = before
+                    .map(|debt| ((debt.key, debt.unit), debt.owed))
+                    .collect();
+                let debts = debts.iter().filter_map(|debt| {
+                    let earlier = before.get(&(debt.key, debt.unit));
+                    let owed = spent(debt.unit, debt.owed, earlier)?;
+                    Some(HashDebt { owed, ..*debt })
+                });
+                StoredDebts::Hash(debts.collect())
+            }
+            // Of another store: nothing is known of before.
+            (stored, _) => stored.clone(),
+        };
+        Self {
+            units: self.units.clone(),
+            stored,
+        }
+    }
+}
+
+/// What the buckets of one set owed: that of all interfaces, or of one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetDebts {
+    /// The interface that has the buckets to itself, by name; `None`: all share them.
+    pub interface: Option<String>,
+    /// What they owed.
+    pub debts: Debts,
+}
+
+/// Buckets that owed something, as their store knows them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StoredDebts {
+    /// By hashes of their owners.
+    Table(TableDebts),
+    /// By their owners.
+    Hash(Vec<HashDebt>),
+}
+
+/// Buckets of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableDebts {
+    /// The secret of the table.
+    #[serde(with = "HashKeyForm")]
+    pub hash_key: HashKey,
+    /// How many lines the table had, a power of two.
+    pub lines: u32,
+    /// The buckets.
+    pub debts: Vec<TableDebt>,
+}
+
+/// A bucket of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableDebt {
+    /// The index of its line.
+    pub line: u32,
+    /// Its name, which tells the limit and the unit.
+    pub name: u64,
+    /// What it owes, as [`Unit::owed`] has it.
+    pub owed: u64,
+}
+
+/// A bucket of the hash map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "KeptHashDebt", into = "KeptHashDebt")]
+pub struct HashDebt {
+    /// The bucket.
+    pub key: BucketKey,
+    /// The number of its unit.
+    pub unit: u32,
+    /// What it owes, as [`Unit::owed`] has it.
+    pub owed: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptHashDebt {
+    limit: u16,
+    owner: KeptOwner,
+    unit: u32,
+    owed: u64,
+    /// As [`BucketKey::stamp`] has it.
+    stamp: u16,
+}
+
+#[derive(Serialize, Deserialize)]
+enum KeptOwner {
+    Range(IpAddr, u8),
+    Subscriber(u64),
+    Interface(u32),
+}
+
+impl From<HashDebt> for KeptHashDebt {
+    fn from(debt: HashDebt) -> Self {
+        Self {
+            limit: debt.key.limit,
+            owner: match debt.key.owner() {
+                Owner::Source {
+                    address,
+                    prefix_length,
+                } => KeptOwner::Range(address.into(), prefix_length),
+                Owner::Subscriber(number) => KeptOwner::Subscriber(number),
+                Owner::Interface(number) => KeptOwner::Interface(number),
+            },
+            unit: debt.unit,
+            owed: debt.owed,
+            stamp: debt.key.stamp(),
+        }
+    }
+}
+
+impl From<KeptHashDebt> for HashDebt {
+    fn from(kept: KeptHashDebt) -> Self {
+        let limit = LimitId(kept.limit);
+        let bucket = match kept.owner {
+            KeptOwner::Range(address, prefix_length) => {
+                BucketKey::of_source(limit, address.into(), prefix_length)
+            }
+            KeptOwner::Subscriber(number) => BucketKey::of_subscriber(limit, number),
+            KeptOwner::Interface(number) => BucketKey::of_interface(limit, number),
+        };
+        Self {
+            key: match kept.stamp.checked_sub(1) {
+                Some(number) => bucket.of_stamp(number.into()),
+                None => bucket,
+            },
+            unit: kept.unit,
+            owed: kept.owed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::{
+        address::Address,
+        limit::Cost,
+        strategy::{Budget, Strategy},
+    };
+
+    use super::*;
+
+    fn unit(strategy: Strategy) -> Unit {
+        let budget = Budget::new(strategy, 1, 1, 1_000_000_000).unwrap();
+        Unit::new(&budget, Cost::Packets)
+    }
+
+    #[test]
+    fn what_was_spent_since() {
+        let second = unit(Strategy::Gcra);
+        let (units, numbers) = Units::default().intern(&[second]).unwrap();
+        let debts = |owed: &[(u8, u64)]| {
+            let limit = LimitId(1);
+            let debts = owed.iter().map(|(last, owed)| HashDebt {
+                key: BucketKey::of_source(limit, Address::v4([192, 0, 2, *last]), 32),
+                unit: numbers[0],
+                owed: *owed,
+            });
+            Debts {
+                units: units.clone(),
+                stored: StoredDebts::Hash(debts.collect()),
+            }
+        };
+        let earlier = debts(&[(1, 100), (2, 100), (3, 10), (5, 50)]);
+        // After 20 ns: one has spent nothing, one 30, one was full in between, one is new.
+        let later = debts(&[(1, 80), (2, 110), (3, 25), (4, 7), (5, 29)]);
+        let expected = debts(&[(2, 30), (3, 25), (4, 7)]);
+        assert_eq!(later.since(&earlier, 20), expected);
+    }
+
+    #[test]
+    fn a_moving_window_is_one_bucket() {
+        let known = [unit(Strategy::MovingWindow), Unit::of_stamps(Cost::Packets)];
+        let (units, numbers) = Units::default().intern(&known).unwrap();
+        let key = BucketKey::of_subscriber(LimitId(1), 7);
+        let keys = [(key, 0), (key.of_stamp(0), 1), (key.of_stamp(127), 1)];
+        let in_hash = keys.map(|(key, unit)| HashDebt {
+            key,
+            unit: numbers[unit],
+            owed: 5,
+        });
+        let in_table = (0..).zip(keys).map(|(line, (_, unit))| TableDebt {
+            line,
+            name: u64::from(numbers[unit]),
+            owed: 5,
+        });
+        let in_table = TableDebts {
+            hash_key: HashKey::default(),
+            lines: 4,
+            debts: in_table.collect(),
+        };
+        for stored in [
+            StoredDebts::Hash(in_hash.into()),
+            StoredDebts::Table(in_table),
+        ] {
+            let units = units.clone();
+            assert_eq!(Debts { units, stored }.count(), 1);
+        }
+    }
+}

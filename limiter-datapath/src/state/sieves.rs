@@ -1,0 +1,87 @@
+//! Whom sieves know.
+
+use std::net::IpAddr;
+
+use limiter_common::sieve::Listed;
+use limiter_policy::policy::Sieve;
+use serde::{Deserialize, Serialize};
+
+use crate::native::{ShardLists, SieveSnapshot};
+
+/// All that is in a sieve, under its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedSieve {
+    /// Its name.
+    pub name: String,
+    /// How many lists it has besides list 0.
+    pub buckets: u8,
+    /// The entry list holds two to the power of this.
+    pub size: u8,
+    /// How many leading bits of an IPv6 address are scored.
+    pub ipv6_prefix: u8,
+    /// Its shards, their lists from list 0 on, and of each who was hit last first.
+    shards: Vec<Vec<Vec<SavedEntry>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedEntry {
+    address: IpAddr,
+    count: u32,
+    age_ns: u64,
+}
+
+impl SavedSieve {
+    /// Of what was in a sieve at a time of the decision's clock, in nanoseconds.
+    #[must_use]
+    pub fn new(sieve: &Sieve, snapshot: &SieveSnapshot, now_ns: u64) -> Self {
+        let saved = |listed: &Listed| SavedEntry {
+            address: listed.key.into(),
+            count: listed.count,
+            age_ns: now_ns.saturating_sub(listed.added_ns),
+        };
+        let list = |list: &Vec<Listed>| list.iter().map(saved).collect();
+        let shards = snapshot.shards.iter();
+        Self {
+            name: sieve.name.clone(),
+            buckets: sieve.buckets,
+            size: sieve.size,
+            ipv6_prefix: sieve.ipv6_prefix,
+            shards: shards
+                .map(|shard| shard.lists.iter().map(list).collect())
+                .collect(),
+        }
+    }
+
+    /// Whether that sieve has the same lists.
+    #[must_use]
+    pub fn fits(&self, sieve: &Sieve) -> bool {
+        (&self.name, self.buckets, self.size, self.ipv6_prefix)
+            == (&sieve.name, sieve.buckets, sieve.size, sieve.ipv6_prefix)
+    }
+
+    /// What was in it, `passed_ns` later, at a time of the decision's clock in nanoseconds. That
+    /// clock begins with the boot: who came before is as old as the machine is up, and so is aged
+    /// later than it would have been.
+    #[must_use]
+    pub fn snapshot(&self, now_ns: u64, passed_ns: u64) -> SieveSnapshot {
+        let listed = |entry: &SavedEntry| Listed {
+            key: entry.address.into(),
+            count: entry.count,
+            added_ns: now_ns.saturating_sub(entry.age_ns.saturating_add(passed_ns)),
+        };
+        let list = |list: &Vec<SavedEntry>| list.iter().map(listed).collect();
+        let shards = self.shards.iter().map(|lists| ShardLists {
+            lists: lists.iter().map(list).collect(),
+            is_exact: true,
+        });
+        SieveSnapshot {
+            shards: shards.collect(),
+        }
+    }
+
+    /// How many addresses were in it.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.shards.iter().flatten().map(Vec::len).sum()
+    }
+}

@@ -1,0 +1,187 @@
+//! Two CPUs at one source, as fast as they can: exact to the packet.
+//!
+//! The program runs on the kernel's own clock, on both CPUs at once, with an address limit, a
+//! range limit and a byte limit on every packet. Whichever binds, none may ever pass more than
+//! burst + elapsed / emission interval, and the one that binds passes 99.9 % of that.
+
+use std::{net::IpAddr, thread};
+
+use anyhow::{Context as _, Result};
+use limiter_common::{
+    limit::{BUILT_IN, BuiltIn},
+    owner::BucketKey,
+    reason::Reason,
+};
+use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
+use limiter_policy::{
+    config::{Buckets, Offenders, Store},
+    policy::{CompiledPolicy, Limit, Policy, Rate},
+};
+use testbed::{Frame, monotonic_ns};
+
+/// A second or two of each CPU.
+const TIMES: u32 = 6_000_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+const STORES: [Store; 2] = [Store::Table, Store::Hash];
+
+fn settings(store: Store) -> Result<Settings> {
+    let buckets = Buckets {
+        store,
+        capacity: 65_536,
+        ..Buckets::default()
+    };
+    Ok(Settings::new(buckets, Offenders::default(), LogLevel::Off)?)
+}
+
+/// One limit: its name and what it allows each second, in its own units.
+type Allowed = (&'static str, u64);
+
+fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
+    let rate = Rate {
+        // A second of it: a busy machine may stop both CPUs for a while.
+        burst: per_second,
+        count: per_second,
+        period_ns: SECOND,
+    };
+    Limit::of_built_in(built_in, Some(rate))
+}
+
+/// Hammers a policy whose limit `binding` is the strictest.
+fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
+    let built_in = |name: &str| {
+        let found = BUILT_IN.iter().find(|limit| limit.name == name);
+        found.context("a built-in limit")
+    };
+    let limits = limits
+        .iter()
+        .map(|(name, per_second)| Ok(limit(built_in(name)?, *per_second)));
+    let policy = Policy::from(limits.collect::<Result<Vec<_>>>()?);
+    let tables = CompiledPolicy::new(&policy, possible_cpus())?;
+    let settings = settings(store)?;
+    let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+    let maps = instance.take_maps(settings)?;
+    let source = "2001:db8:1::1".parse()?;
+    let frame = Frame::new(source, "2001:db8:2::1".parse()?).udp(1, 2, &[0; 38])?;
+
+    let instance = &instance;
+    let hammer = || instance.hammer(&frame, TIMES);
+    let start = monotonic_ns();
+    let (one, other) = thread::scope(|scope| {
+        let other = scope.spawn(hammer);
+        let one = hammer();
+        (one, other.join().expect("the other thread does not panic"))
+    });
+    let elapsed = u128::from(monotonic_ns() - start);
+    // The kernel sets each run up and takes it down, tens of milliseconds without a packet.
+    let busy = one?.max(other?).as_nanos();
+
+    for limit in &policy.limits {
+        let rate = limit.default.context("every limit has a default")?;
+        let traffic = maps.limit_traffic(limit.id)?.passed;
+        let admitted = match limit.cost {
+            limiter_common::limit::Cost::Bytes => traffic.bytes,
+            _ => traffic.packets,
+        };
+        let allowed_in = |ns: u128| {
+            let added = ns * u128::from(rate.count) / u128::from(SECOND);
+            u64::try_from(added).map(|added| rate.burst + added)
+        };
+        let most = allowed_in(elapsed)?;
+        assert!(admitted <= most, "{}: {admitted} of {most}", limit.name);
+        if limit.name == binding {
+            assert!(
+                admitted * 1000 >= allowed_in(busy)? * 999,
+                "{}: {admitted} of {most} in {elapsed} ns, {busy} of them busy; \
+                 contended {}, over the limit {}",
+                limit.name,
+                maps.reason_traffic(0, Reason::Contended)?.packets,
+                maps.reason_traffic(0, Reason::OverLimit)?.packets,
+            );
+        }
+    }
+    let total: u64 = Reason::ALL
+        .iter()
+        .map(|reason| Ok(maps.reason_traffic(0, *reason)?.packets))
+        .sum::<Result<u64>>()?;
+    assert_eq!(total, u64::from(2 * TIMES), "every packet has a reason");
+
+    let mut dropped = 0;
+    for limit in &policy.limits {
+        dropped += maps.limit_traffic(limit.id)?.dropped.packets;
+    }
+    let recorded = maps.offenders().read()?;
+    let counts = recorded.counts;
+    assert_eq!(counts.recorded + counts.skipped, dropped, "{counts:?}");
+    let drops = recorded
+        .offenders
+        .iter()
+        .map(|(_, offender)| offender.drops);
+    assert_eq!(drops.sum::<u64>(), counts.recorded, "{recorded:?}");
+    Ok(())
+}
+
+#[test]
+fn two_cpus_stay_within_the_bound() -> Result<()> {
+    let (address, range, bytes) = (
+        "PacketsPerIPAddress",
+        "PacketsPerIPv6Range",
+        "BytesPerIPAddress",
+    );
+    for store in STORES {
+        for (limits, binding) in [
+            ([300_000, 900_000, 90_000_000], address),
+            ([900_000, 300_000, 90_000_000], range),
+            ([900_000, 900_000, 30_000_000], bytes),
+        ] {
+            let [by_address, by_range, in_bytes] = limits;
+            let limits = [(address, by_address), (range, by_range), (bytes, in_bytes)];
+            check(store, limits, binding)?;
+        }
+    }
+    Ok(())
+}
+
+/// Time stands still, so that not a token comes back, and two CPUs race for the last ones of a
+/// range, again and again. What the address was charged for packets that then were refused by
+/// the range, it must have got back, to the token.
+#[test]
+fn two_cpus_refund_what_they_lose() -> Result<()> {
+    const ROUNDS: usize = 20;
+    const LAST: u64 = 40_000;
+    const NOW: u64 = 1_000 * SECOND;
+    let limits: Vec<_> = [(&BUILT_IN[0], 1 << 30), (&BUILT_IN[1], LAST)]
+        .map(|(built_in, burst)| limit(built_in, burst))
+        .into();
+    let tables = CompiledPolicy::new(&Policy::from(limits), possible_cpus())?;
+    let frame = Frame::new("2001:db8:1::1".parse()?, "2001:db8:2::1".parse()?).udp(1, 2, b"x")?;
+    let address = "2001:db8:1::1".parse::<IpAddr>()?.into();
+    let keys = [
+        BucketKey::of_source(BUILT_IN[0].id, address, 128),
+        BucketKey::of_source(BUILT_IN[1].id, address, 48),
+    ];
+    for round in 0..ROUNDS {
+        let settings = settings(STORES[round % 2])?;
+        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
+        let maps = instance.take_maps(settings)?;
+        instance.set_clock(NOW)?;
+        let instance = &instance;
+        // Each more than half of the range's tokens: they are out while both still run.
+        let hammer = || instance.hammer(&frame, 60_000);
+        thread::scope(|scope| {
+            let other = scope.spawn(hammer);
+            hammer()?;
+            other.join().expect("the other thread does not panic")
+        })?;
+        for (key, budget) in keys.iter().zip(&tables.rates) {
+            let gcra = &budget.gcra;
+            let tat = maps.bucket(key)?.context("a bucket")?.state;
+            let debt = tat - gcra.ticks(NOW);
+            assert_eq!(debt / gcra.emission_interval, LAST, "tokens of {key:?}");
+        }
+        assert_eq!(maps.reason_traffic(0, Reason::WithinLimits)?.packets, LAST);
+        assert_eq!(maps.reason_traffic(0, Reason::Contended)?.packets, 0);
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Random frames and random policies through both engines, and against a plain model; halfway
+//! another policy takes the buckets over.
+
+use std::{env, thread};
+
+use anyhow::{Context as _, Result};
+use limiter_common::{
+    charge::account,
+    reason::{Action, Reason},
+    strategy::{Budget, Strategy as Rule},
+};
+use limiter_policy::{
+    config::Store,
+    policy::{CompiledPolicy, Policy},
+};
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+
+use crate::{
+    engine::{Engines, classified},
+    model, random,
+};
+
+/// How many policies a run takes; more where the variable of this name says so.
+const POLICIES: &str = "LIMITER_DIFFERENTIAL_POLICIES";
+const DEFAULT_POLICIES: u32 = 200;
+
+/// How many frames go through each policy.
+const FRAMES: usize = 10_000;
+
+/// The longest time between two frames mostly, in nanoseconds.
+const STEP: u64 = 3_000_000;
+
+/// The time between two frames: sometimes exactly a period of a limit, where its windows end.
+fn step() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        40 => 0..STEP,
+        5 => Just(0),
+        2 => prop::sample::select(random::PERIODS.to_vec()),
+    ]
+}
+
+#[test]
+fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
+    let policies = match env::var(POLICIES) {
+        Ok(number) => number.parse().context(POLICIES)?,
+        Err(_) => DEFAULT_POLICIES,
+    };
+    let mut runner = TestRunner::default();
+    let frames = prop::collection::vec((step(), random::frame()), FRAMES);
+    let frames = generate(&frames, &mut runner);
+    let mut seen = Seen::default();
+    for number in 0..policies {
+        let policies = ShownOnPanic(generate(&random::successive(), &mut runner));
+        let store = if number % 2 == 0 {
+            Store::Table
+        } else {
+            Store::Hash
+        };
+        check(&policies.0, store, &frames, &mut seen)?;
+    }
+    seen.assert_everything();
+    Ok(())
+}
+
+fn check(
+    [policy, next]: &[Policy; 2],
+    store: Store,
+    frames: &[(u64, Vec<u8>)],
+    seen: &mut Seen,
+) -> Result<()> {
+    let mut engines = Engines::with(policy, store)?;
+    let mut now = 0;
+    let (before, after) = frames.split_at(FRAMES / 2);
+    send(&mut engines, policy, &mut now, before, seen);
+    engines.assert_same_state();
+    engines.replace(next)?;
+    send(&mut engines, next, &mut now, after, seen);
+    engines.assert_same_state();
+    Ok(())
+}
+
+fn send(
+    engines: &mut Engines,
+    policy: &Policy,
+    now: &mut u64,
+    frames: &[(u64, Vec<u8>)],
+    seen: &mut Seen,
+) {
+    for (step, frame) in frames {
+        *now += step;
+        let verdict = engines.verdict(*now, frame);
+        let matched = meant(policy, engines.tables(), frame);
+        match verdict.action(engines.tables()) {
+            Action::Pass => seen.passed += u64::from(matched != 0),
+            Action::Drop => seen.dropped += u64::from(matched != 0),
+        }
+        seen.would_drop += u64::from(verdict.would_drop != 0);
+        for (slot, limit) in (0..).zip(&policy.limits) {
+            let of_strategy = &mut seen.strategies[limit.strategy as usize];
+            let charged = verdict.matched & !verdict.would_drop & (1 << slot) != 0;
+            of_strategy.admitted += u64::from(verdict.reason == Reason::WithinLimits && charged);
+            let denied = verdict.denied_by() == Some(slot);
+            of_strategy.refused += u64::from(verdict.reason == Reason::OverLimit && denied);
+        }
+        assert_eq!(
+            verdict.matched, matched,
+            "the limits that count {frame:02x?}"
+        );
+    }
+}
+
+/// The limits that count a frame by the model, which must agree with the tables on their rates.
+fn meant(policy: &Policy, tables: &CompiledPolicy, frame: &[u8]) -> u64 {
+    let Some(packet) = classified(tables, frame) else {
+        return 0;
+    };
+    let mut meant = 0;
+    for (slot, limit) in (0..).zip(&policy.limits) {
+        let Some(rate) = model::rate(policy, limit, &packet.facts) else {
+            continue;
+        };
+        meant |= 1 << slot;
+        let account = account(tables, &packet, slot).expect("a limit in the slot");
+        let budget = Budget::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
+        // The policy's compiler has numbered the units.
+        let budget = budget.map(|budget| Budget {
+            unit: account.budget.unit,
+            stamp_unit: account.budget.stamp_unit,
+            ..budget
+        });
+        assert_eq!(
+            Some(*account.budget),
+            budget,
+            "slot {slot} for {frame:02x?}"
+        );
+    }
+    meant
+}
+
+/// What occurred: a test in which nothing does would prove nothing.
+#[derive(Default)]
+struct Seen {
+    passed: u64,
+    dropped: u64,
+    would_drop: u64,
+    /// By the strategy's number.
+    strategies: [OfStrategy; Rule::ALL.len()],
+}
+
+/// What limits of a strategy did with packets.
+#[derive(Default)]
+struct OfStrategy {
+    admitted: u64,
+    refused: u64,
+}
+
+impl Seen {
+    fn assert_everything(&self) {
+        let Self {
+            passed,
+            dropped,
+            would_drop,
+            strategies,
+        } = self;
+        println!("limited frames: {passed} passed, {dropped} dropped; {would_drop} observed");
+        assert!(*passed > 0 && *dropped > 0 && *would_drop > 0);
+        for (strategy, OfStrategy { admitted, refused }) in Rule::ALL.iter().zip(strategies) {
+            println!(
+                "{}: {admitted} admitted, {refused} refused",
+                strategy.name()
+            );
+            assert!(*admitted > 0 && *refused > 0, "{strategy:?}");
+        }
+    }
+}
+
+struct ShownOnPanic([Policy; 2]);
+
+impl Drop for ShownOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            println!("{:#?}", self.0);
+        }
+    }
+}
+
+/// Values without shrinking: each costs a program load, and a failure prints its frame.
+pub(crate) fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut TestRunner) -> T {
+    strategy
+        .new_tree(runner)
+        .expect("the strategies reject little")
+        .current()
+}

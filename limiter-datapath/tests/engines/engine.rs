@@ -1,0 +1,297 @@
+//! Both engines over one policy.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ipnet::IpNet;
+use limiter_common::{
+    ban::{Ban, BanKey, MAX_REASON},
+    bucket::Bucket,
+    charge::Packet,
+    counters::{LimitTraffic, Traffic},
+    decide::Verdict,
+    limit::LimitId,
+    owner::BucketKey,
+    packet::{Facts, Frame as _, parse},
+    policy::classify,
+    reason::{
+        Action,
+        Reason::{self},
+    },
+    sieve::{Pressure, SieveTraffic},
+    strategy::moving_window::{Cursor, STAMPS},
+    table::HashKey,
+    unit::KnownUnits as _,
+};
+use limiter_datapath::{
+    kernel::{DatapathError, SharedMaps, Trial, possible_cpus},
+    native::{
+        BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves, SieveSnapshot,
+        decide_once,
+    },
+};
+use limiter_policy::{
+    config::{Buckets, Offenders, Store},
+    policy::{CompiledPolicy, Limit, Policy, SieveSizes},
+};
+
+/// Any fixed time after boot.
+pub(crate) const START: u64 = 1_000_000_000_000;
+
+/// Shards of sieves are chosen by it: both have the same.
+const HASH_KEY: HashKey = HashKey {
+    first: 0x0123_4567_89ab_cdef,
+    second: 0xfedc_ba98_7654_3210,
+};
+
+pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
+    Policy::from(limits.into_iter().collect::<Vec<_>>())
+}
+
+/// A good packet with the class of its source.
+pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
+    let mut facts = Facts::NONE;
+    parse(&BytesFrame(frame), &mut facts).ok()?;
+    let class = *classify(tables, &facts.source)?;
+    Some(Packet {
+        facts,
+        class,
+        now: 0,
+    })
+}
+
+/// The same policy in memory and in the kernel.
+pub(crate) struct Engines {
+    tables: CompiledPolicy,
+    buckets: MemoryBuckets,
+    offenders: MemoryOffenders,
+    reputation: MemoryReputation,
+    /// The latest time.
+    now: u64,
+    /// What the verdicts so far must have counted: by reason, and by the limit's interned id.
+    by_reason: HashMap<Reason, Traffic>,
+    by_limit: BTreeMap<u16, LimitTraffic>,
+    /// How many packets a bucket or a sieve refused.
+    refused: u64,
+    trial: Trial,
+}
+
+impl Engines {
+    /// With the buckets in the table.
+    pub(crate) fn new(policy: &Policy) -> Result<Self, DatapathError> {
+        Self::with(policy, Store::Table)
+    }
+
+    pub(crate) fn with(policy: &Policy, store: Store) -> Result<Self, DatapathError> {
+        let mut tables =
+            CompiledPolicy::new(policy, possible_cpus()).expect("the test's policy compiles");
+        let buckets = Buckets {
+            store,
+            // So much of it that hardly ever five buckets meet in a line of four.
+            capacity: match store {
+                Store::Table => 1 << 19,
+                Store::Hash => 1 << 16,
+            },
+            ..Buckets::default()
+        };
+        tables.shape.hash_key = HASH_KEY;
+        let trial = Trial::with_same_secret(&tables, buckets, Offenders::default())?;
+        let reputation = MemoryReputation {
+            sieves: MemorySieves::new(SieveSizes::of(&tables.sieves)),
+            ..MemoryReputation::default()
+        };
+        Ok(Self {
+            trial,
+            by_limit: BTreeMap::new(),
+            refused: 0,
+            tables,
+            buckets: MemoryBuckets::default(),
+            offenders: MemoryOffenders::default(),
+            reputation,
+            now: START,
+            by_reason: HashMap::new(),
+        })
+    }
+
+    /// Bans a prefix in both until `offset_ns` after [`START`].
+    pub(crate) fn ban(&mut self, prefix: IpNet, offset_ns: u64) -> Result<(), DatapathError> {
+        let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
+        let until_ns = START.saturating_add(offset_ns);
+        self.reputation.bans.insert(key, until_ns);
+        let ban = Ban {
+            until_ns,
+            since_ns: START,
+            times: 1,
+            limit: Ban::BY_HAND,
+            reason_length: 0,
+            reason: [0; MAX_REASON],
+        };
+        self.trial.reputation_mut().bans_mut().insert(key, ban)
+    }
+
+    /// Clears the kernel's filter of bans that were lifted.
+    pub(crate) fn clear_ban_filter(&self) -> Result<(), DatapathError> {
+        self.trial.reputation().bans().clear_filter()
+    }
+
+    /// Lifts the ban of a prefix in both.
+    pub(crate) fn unban(&mut self, prefix: IpNet) -> Result<bool, DatapathError> {
+        let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
+        let lifted = self.trial.reputation_mut().bans_mut().remove(&key)?;
+        assert_eq!(self.reputation.bans.remove(&key), lifted);
+        Ok(lifted)
+    }
+
+    /// Sets a pressure in both; it holds until `offset_ns` after [`START`].
+    pub(crate) fn press(
+        &mut self,
+        index: u32,
+        pressure: u32,
+        offset_ns: u64,
+    ) -> Result<(), DatapathError> {
+        let pressure = Pressure::new(pressure, START.saturating_add(offset_ns));
+        self.reputation.sieves.set_pressure(index, pressure);
+        let sieves = self.trial.reputation().sieves();
+        sieves.pressures().set_pressure(index, pressure)
+    }
+
+    /// What both have counted of a use of a sieve.
+    pub(crate) fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
+        let kernel = self.trial.reputation().sieves().traffic(index)?;
+        assert_eq!(kernel, self.reputation.sieves.traffic(index), "use {index}");
+        Ok(kernel)
+    }
+
+    /// What is in a sieve in both.
+    pub(crate) fn in_sieve(&self, number: usize) -> SieveSnapshot {
+        let sieve = &self.tables.sieves[number];
+        let kernel = self.trial.reputation().sieves().memory().snapshot(sieve);
+        assert_eq!(kernel, self.reputation.sieves.memory().snapshot(sieve));
+        kernel
+    }
+
+    /// Puts a frame through both, `offset_ns` after [`START`]; returns the reason.
+    pub(crate) fn judge(&mut self, offset_ns: u64, frame: &[u8]) -> Reason {
+        self.verdict(offset_ns, frame).reason
+    }
+
+    /// Puts a frame through both, `offset_ns` after [`START`]; they must agree.
+    pub(crate) fn verdict(&mut self, offset_ns: u64, frame: &[u8]) -> Verdict {
+        let now = START + offset_ns;
+        let frame_in_memory = BytesFrame(frame);
+        let native = decide_once(
+            &frame_in_memory,
+            now,
+            &self.tables,
+            &self.buckets,
+            &self.offenders,
+            &self.reputation,
+        );
+        let kernel = self
+            .trial
+            .judge(now, frame)
+            .expect("the kernel runs the program");
+        assert_eq!(
+            kernel, native,
+            "kernel and native differ on {frame:02x?} at {now}"
+        );
+        self.now = now;
+        self.count(&native, frame_in_memory.length() as u64);
+        native
+    }
+
+    /// Goes on under another policy, with the same buckets, counters and offenders.
+    pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
+        self.tables = CompiledPolicy::with_units(policy, &self.tables.units, possible_cpus())
+            .expect("the test's policy compiles");
+        self.tables.shape.hash_key = HASH_KEY;
+        self.buckets.set_units(self.tables.units.clone());
+        self.trial.replace(&self.tables)
+    }
+
+    fn count(&mut self, verdict: &Verdict, length: u64) {
+        self.by_reason
+            .entry(verdict.reason)
+            .or_default()
+            .add(length);
+        // Whom a list blocks for a limit is no offender; whom a sieve drops for none is.
+        let by_sieve = matches!(verdict.reason, Reason::Iprep | Reason::IprepPerma);
+        let by_budget = verdict.denied_by().is_some() && verdict.reason != Reason::BlockedList;
+        self.refused += u64::from(by_sieve || by_budget);
+        let action = verdict.action(&self.tables);
+        for (slot, limit) in (0..).zip(&self.tables.limits) {
+            let bit = 1 << slot;
+            let limit = self.by_limit.entry(limit.id).or_default();
+            match action {
+                Action::Drop if verdict.denied_by() == Some(slot) => limit.dropped.add(length),
+                Action::Pass if verdict.would_drop & bit != 0 => limit.would_drop.add(length),
+                Action::Pass if verdict.matched & bit != 0 => limit.passed.add(length),
+                _ => {}
+            }
+        }
+    }
+
+    /// Every bucket and offender is the same on both sides, and the kernel has counted every
+    /// verdict.
+    pub(crate) fn assert_same_state(&self) {
+        let maps = self.maps();
+        let native = self.buckets.clone().into_states();
+        for key in native.keys().filter(|key| key.stamp() == 0) {
+            let native = self.buckets.bucket(key).expect("it is there");
+            let kernel = maps.bucket(key).expect("a readable map");
+            let unit = self.tables.units.unit(native.unit).expect("a known unit");
+            // A full bucket may be forgotten: a missing one is full.
+            if unit.layout.strategy().has_log() {
+                let in_kernel = |key: &BucketKey| maps.bucket(key).expect("a readable map");
+                let in_memory = |key: &BucketKey| self.buckets.bucket(key);
+                let kernel =
+                    kernel.map_or_else(Vec::new, |cursor| self.counting(key, cursor, in_kernel));
+                assert_eq!(kernel, self.counting(key, native, in_memory), "{key:?}");
+            } else if kernel.is_some() || unit.debt_ns(self.now, native.state) > 0 {
+                assert_eq!(kernel, Some(native), "{key:?}");
+            }
+        }
+        let lost = maps.lossy_evictions().expect("a readable map");
+        assert_eq!(lost, 0, "there is room for all");
+        let count = maps.bucket_count().expect("a readable map");
+        assert!(count <= native.len(), "the kernel has {count}");
+        for reason in Reason::ALL {
+            let kernel = maps.reason_traffic(0, *reason).expect("a readable map");
+            let native = self.by_reason.get(reason).copied().unwrap_or_default();
+            assert_eq!(kernel, native, "{}", reason.name());
+        }
+        for (id, native) in &self.by_limit {
+            let kernel = maps.limit_traffic(LimitId(*id)).expect("a readable map");
+            assert_eq!(kernel, *native, "limit {id}");
+        }
+        let recorded = maps.offenders().read().expect("a readable map");
+        assert_eq!(HashMap::from_iter(recorded.offenders), self.offenders.all());
+        let counts = recorded.counts;
+        assert_eq!(counts, self.offenders.counts());
+        assert_eq!(counts.recorded + counts.skipped, self.refused);
+    }
+
+    /// The TATs in a log that still count, the last one first. Where its stamps are is the same on
+    /// both sides only as long as nobody has forgotten the cursor, which is then a full bucket's.
+    fn counting(
+        &self,
+        key: &BucketKey,
+        cursor: Bucket,
+        stored: impl Fn(&BucketKey) -> Option<Bucket>,
+    ) -> Vec<u64> {
+        let cursor = Cursor::of_state(cursor.state, self.now);
+        let stamps = (2..=STAMPS).filter_map(|nth| stored(&key.of_stamp(cursor.stamp(nth))));
+        [cursor.last]
+            .into_iter()
+            .chain(stamps.map(|stamp| stamp.state))
+            .filter(|tat| *tat > self.now)
+            .collect()
+    }
+
+    pub(crate) fn maps(&self) -> &SharedMaps {
+        self.trial.maps()
+    }
+
+    pub(crate) fn tables(&self) -> &CompiledPolicy {
+        &self.tables
+    }
+}

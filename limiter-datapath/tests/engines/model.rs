@@ -1,0 +1,78 @@
+//! What a policy means, said as plainly as can be: without tables, slot sets or look-ups.
+
+use std::net::IpAddr;
+
+use limiter_common::{
+    address::Address,
+    limit::{Cost, IdFormat},
+    packet::{Facts, Transport},
+};
+use limiter_policy::policy::{Fragments, Limit, Mode, Policy, Rate};
+
+/// The rate that a packet is held to by a limit; `None`: the limit does not count it.
+pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
+    let source = IpAddr::from(facts.source);
+    let for_family = match limit.id_format {
+        IdFormat::Ipv4RangeCidr { .. } => source.is_ipv4(),
+        IdFormat::Ipv6RangeCidr { .. } => source.is_ipv6(),
+        IdFormat::RegId => policy.subscriber_of(source).is_some(),
+        IdFormat::IpAddress | IdFormat::Total => true,
+    };
+    if limit.mode == Mode::Off || !for_family || !counts(limit, facts) {
+        return None;
+    }
+    match policy.override_of(limit, source) {
+        Some(other) => Some(other.rate),
+        None => limit.default,
+    }
+}
+
+fn counts(limit: &Limit, facts: &Facts) -> bool {
+    let wanted = &limit.matching;
+    let destination = IpAddr::from(Address {
+        family: facts.source.family,
+        high: facts.destination_high,
+        low: facts.destination_low,
+    });
+    let is_tcp = facts.protocol == 6;
+    let has_ports = matches!(facts.protocol, 6 | 17 | 33 | 132 | 136);
+    let needs_ports = !wanted.source_ports.is_empty() || !wanted.destination_ports.is_empty();
+    let needs_flags = wanted.tcp_flags.is_some();
+
+    if !wanted.destinations.is_empty()
+        && !wanted
+            .destinations
+            .iter()
+            .any(|prefix| prefix.contains(&destination))
+    {
+        return false;
+    }
+    if facts.transport == Transport::UnknownProtocol {
+        // A later fragment of IPv6: it may belong to anything.
+        let wants_something = needs_ports || needs_flags || !wanted.protocols.is_empty();
+        return limit.cost != Cost::NewConnections
+            && (!wants_something || wanted.fragments == Fragments::Count);
+    }
+    if !wanted.protocols.is_empty() && !wanted.protocols.contains(&facts.protocol) {
+        return false;
+    }
+    if facts.transport == Transport::Unknown {
+        // A later fragment of IPv4: nothing but its protocol is known.
+        return limit.cost != Cost::NewConnections
+            && (!(needs_ports || needs_flags) || wanted.fragments == Fragments::Count)
+            && (!wanted.protocols.is_empty() || !needs_flags || is_tcp)
+            && (!wanted.protocols.is_empty() || !needs_ports || has_ports);
+    }
+    let syn_without_ack = is_tcp && facts.tcp_flags & 0x12 == 0x02;
+    let among = |ports: &[std::ops::RangeInclusive<u16>], port| {
+        ports.is_empty() || has_ports && ports.iter().any(|range| range.contains(&port))
+    };
+    (limit.cost != Cost::NewConnections || syn_without_ack)
+        && wanted.tcp_flags.is_none_or(|wanted| {
+            is_tcp
+                && facts.tcp_flags & wanted.set == wanted.set
+                && facts.tcp_flags & wanted.clear == 0
+        })
+        && among(&wanted.source_ports, facts.source_port)
+        && among(&wanted.destination_ports, facts.destination_port)
+}

@@ -1,0 +1,47 @@
+//! The object itself, as tools other than ours see it.
+
+use std::{fs, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use limiter_datapath::kernel::{OBJECT, budget};
+
+/// Loads with bpftool (that is, libbpf), pins, shows and forgets; all in a mount namespace
+/// of its own, so that the machine's BPF filesystem is not touched.
+#[test]
+fn loads_with_bpftool() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let object = directory.path().join("limiter.o");
+    fs::write(&object, OBJECT)?;
+    let mount = directory.path().join("bpf");
+    fs::create_dir(&mount)?;
+    let script = r#"
+        set -e
+        mount -t bpf none "$2"
+        bpftool prog load "$1" "$2/limiter" type xdp
+        bpftool --json prog show pinned "$2/limiter"
+    "#;
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .args([&object, &mount])
+        .output()
+        .context("cannot run unshare")?;
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(shown["name"], "limiter");
+    assert_eq!(shown["type"], "xdp");
+    Ok(())
+}
+
+/// Whatever a policy makes the program do, every verifier has to come to its end.
+#[test]
+fn the_largest_policy_is_within_the_budget() -> Result<()> {
+    for cost in budget::measure()? {
+        let excesses = cost.excesses();
+        assert!(excesses.is_empty(), "{excesses:?}, of {cost:#?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,332 @@
+//! What holds for every policy and every sequence of frames and times, natively.
+
+use std::collections::HashMap;
+
+use limiter_common::{
+    bucket::{BucketStore, Search, Updated},
+    charge::{Charge, account},
+    decide::Verdict,
+    limit::BUILT_IN,
+    owner::BucketKey,
+    reason::{Action, Reason},
+    strategy::{Budget, Strategy as Rule, moving_window::STAMPS},
+};
+use limiter_datapath::{
+    kernel::possible_cpus,
+    native::{BytesFrame, FoundBucket, MemoryBuckets, decide_once},
+};
+use limiter_policy::policy::{CompiledPolicy, Limit, Mode, Policy, Rate};
+use proptest::prelude::*;
+use testbed::Frame;
+
+use crate::{
+    brute_force::Admitted,
+    engine::{START, classified},
+    random,
+};
+
+/// A policy in memory.
+struct Native {
+    tables: CompiledPolicy,
+    buckets: MemoryBuckets,
+}
+
+impl Native {
+    fn new(policy: &Policy) -> Self {
+        Self {
+            tables: CompiledPolicy::new(policy, possible_cpus())
+                .expect("the test's policy compiles"),
+            buckets: MemoryBuckets::default(),
+        }
+    }
+
+    fn verdict(&self, now: u64, frame: &[u8]) -> Verdict {
+        decide_once(
+            &BytesFrame(frame),
+            now,
+            &self.tables,
+            &self.buckets,
+            &(),
+            &(),
+        )
+    }
+
+    /// Whether the limit of a bit only observes.
+    fn observes(&self, slot_bit: u64) -> bool {
+        self.tables.shape.observing & slot_bit != 0
+    }
+
+    fn states(&self) -> HashMap<BucketKey, u64> {
+        self.buckets.clone().into_states()
+    }
+
+    /// The buckets of the limits in a set, with their parameters and the packet's cost.
+    fn accounts(&self, frame: &[u8], limits: u64) -> Vec<(BucketKey, Budget, u64)> {
+        if limits == 0 {
+            return Vec::new();
+        }
+        let packet = classified(&self.tables, frame).expect("a good packet");
+        (0..64)
+            .filter(|slot| limits & 1 << slot != 0)
+            .filter_map(|slot| account(&self.tables, &packet, slot))
+            .map(|account| (account.key, *account.budget, account.cost))
+            .collect()
+    }
+}
+
+/// The bits of a set, each alone.
+fn bits(set: u64) -> impl Iterator<Item = u64> {
+    (0..64)
+        .map(|slot| 1 << slot)
+        .filter(move |bit| set & bit != 0)
+}
+
+/// What a bucket was charged.
+struct Charged {
+    first: u64,
+    admitted: Admitted,
+    total: u64,
+}
+
+impl Charged {
+    fn new(first: u64) -> Self {
+        Self {
+            first,
+            admitted: Admitted::default(),
+            total: 0,
+        }
+    }
+
+    /// Adds a charge; returns whether the bound holds.
+    fn admits(&mut self, budget: &Budget, now: u64, cost: u64) -> bool {
+        self.admitted.add(now, cost);
+        self.total += cost;
+        let Budget { gcra, window, .. } = budget;
+        if budget.strategy() == Rule::Gcra {
+            let refilled = gcra.ticks(now) - gcra.ticks(self.first);
+            let owed = u128::from(self.total.saturating_sub(gcra.burst));
+            return owed * u128::from(gcra.emission_interval) <= u128::from(refilled);
+        }
+        // The configured period is two ticks shorter at most.
+        let period = window.layout.ns(window.period.saturating_sub(2)).max(1);
+        let most = budget.strategy().most_in_a_period(0, window.count);
+        self.admitted.most_in(period) <= most
+    }
+}
+
+/// Frames, each some time after the one before, on a CPU whose clock may be behind.
+fn traffic() -> impl Strategy<Value = Vec<(u64, u64, Vec<u8>)>> {
+    let step = prop_oneof![Just(0), 0u64..100_000, 0u64..50_000_000];
+    let behind = prop_oneof![Just(0), 0u64..5_000];
+    prop::collection::vec((step, behind, random::frame()), 1..150)
+}
+
+proptest! {
+    /// The daemon that comes after this one, and the command line, have the same policy.
+    #[test]
+    fn a_policy_is_the_same_when_it_is_read_again(policy in random::policy()) {
+        let text = serde_json::to_string(&policy)?;
+        prop_assert_eq!(serde_json::from_str::<Policy>(&text)?, policy);
+    }
+
+    /// A drop charges nothing anywhere, but the fixed windows that have refused; a pass charges every
+    /// limit that counts the packet, but those that would have dropped it; and no bucket is ever
+    /// charged above its bound.
+    #[test]
+    fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
+        let native = Native::new(&policy);
+        let mut charged: HashMap<BucketKey, Charged> = HashMap::new();
+        let (mut latest, mut now) = (START, START);
+        for (step, behind, frame) in traffic {
+            latest += step;
+            // Packets of one CPU; of several, what holds is told beside the strategies.
+            now = now.max(latest - behind);
+            let before = native.states();
+            let verdict = native.verdict(now, &frame);
+            let mut expected = before.clone();
+            let passes = verdict.matched != 0 && verdict.action(&native.tables) == Action::Pass;
+            for (slot_bit, (key, budget, cost)) in bits(verdict.matched)
+                .zip(native.accounts(&frame, verdict.matched))
+            {
+                let is_charged = passes && verdict.would_drop & slot_bit == 0;
+                let state = before.get(&key).copied().unwrap_or(0);
+                let spend = budget.spend(now, cost);
+                let decision = spend.ok().map(|spend| spend.apply(state));
+                match budget.strategy() {
+                    Rule::MovingWindow if is_charged => {
+                        let log = (0..STAMPS).map(|number| key.of_stamp(number));
+                        for key in log.chain([key]) {
+                            // What it must be is told beside the strategies.
+                            expected.extend(native.states().get(&key).map(|state| (key, *state)));
+                        }
+                        prop_assert_ne!(expected.get(&key), before.get(&key));
+                    }
+                    Rule::MovingWindow => {}
+                    Rule::FixedWindow if !is_charged => {
+                        let decision = decision.expect("it asks for any cost");
+                        let observes = !passes && native.observes(slot_bit);
+                        if !decision.passes() && !observes {
+                            expected.insert(key, decision.state);
+                        }
+                    }
+                    _ if is_charged => {
+                        let decision = decision.expect("it fits");
+                        prop_assert!(decision.passes());
+                        expected.insert(key, decision.state);
+                    }
+                    _ => {}
+                }
+                if is_charged {
+                    let charged = charged.entry(key).or_insert_with(|| Charged::new(now));
+                    prop_assert!(charged.admits(&budget, now, cost), "{:?}", key);
+                }
+            }
+            prop_assert_eq!(native.states(), expected);
+        }
+    }
+
+    /// Limits that observe change nothing for the others.
+    #[test]
+    fn observing_has_no_effect(policy in random::policy(), traffic in traffic()) {
+        let mut blind = policy.clone();
+        for limit in &mut blind.limits {
+            if limit.mode == Mode::Observe {
+                limit.mode = Mode::Off;
+            }
+        }
+        let (native, blind) = (Native::new(&policy), Native::new(&blind));
+        let mut now = START;
+        for (step, _, frame) in traffic {
+            now += step;
+            let (seeing, blind) = (native.verdict(now, &frame), blind.verdict(now, &frame));
+            prop_assert_eq!(seeing.denied_by(), blind.denied_by());
+            prop_assert_eq!(
+                seeing.action(&native.tables),
+                blind.reason.action(policy.malformed)
+            );
+        }
+        let states = native.states();
+        for (key, tat) in blind.states() {
+            prop_assert_eq!(states.get(&key), Some(&tat));
+        }
+    }
+}
+
+/// A store in which one limit's buckets cannot be changed, as when other CPUs always win or the
+/// kernel has no memory.
+struct Failing {
+    buckets: MemoryBuckets,
+    limit: u16,
+    failure: Updated,
+}
+
+impl BucketStore for Failing {
+    type Found = FoundBucket;
+
+    fn find(
+        &self,
+        key: &BucketKey,
+        unit: u32,
+        search: &mut Search,
+        found: &mut FoundBucket,
+    ) -> u64 {
+        self.buckets.find(key, unit, search, found)
+    }
+
+    fn read(&self, found: &FoundBucket) -> u64 {
+        self.buckets.read(found)
+    }
+
+    fn find_stamp(
+        &self,
+        bucket: &FoundBucket,
+        number: u64,
+        unit: u32,
+        found: &mut FoundBucket,
+    ) -> u64 {
+        self.buckets.find_stamp(bucket, number, unit, found)
+    }
+
+    fn spend(&self, charge: &Charge<FoundBucket>) -> Updated {
+        if charge.found.key.limit == self.limit {
+            self.failure
+        } else {
+            self.buckets.spend(charge)
+        }
+    }
+
+    fn refund(&self, charge: &Charge<FoundBucket>) -> Updated {
+        self.buckets.refund(charge)
+    }
+}
+
+/// Whatever goes wrong at the last of several limits, the others get back what they were
+/// charged.
+#[test]
+fn what_was_charged_is_refunded() {
+    for strategy in Rule::ALL {
+        check_refunds(strategy);
+    }
+}
+
+/// With others of that strategy.
+fn check_refunds(strategy: Rule) {
+    let rate = Rate {
+        burst: 5,
+        count: 5,
+        period_ns: 5_000_000_000,
+    };
+    let limits = BUILT_IN[..2].iter().chain([&BUILT_IN[4]]);
+    let limits: Vec<_> = limits
+        .map(|limit| Limit {
+            strategy,
+            ..Limit::of_built_in(limit, Some(rate))
+        })
+        .collect();
+    let tables = CompiledPolicy::new(&Policy::from(limits), possible_cpus()).expect("it compiles");
+    let address = |host| [0x2001, 0xdb8, 0, 0, 0, 0, 0, host].into();
+    let frame = Frame::new(address(1), address(2));
+    // The last limit counts the one, and not the other.
+    let refused = frame.tcp_syn(1, 2, 0).expect("a frame of one family");
+    let passing = frame.udp(1, 2, b"x").expect("a frame of one family");
+    for (failure, reason) in [
+        (Updated::Declined, None),
+        (Updated::Contended, Some(Reason::Contended)),
+        (Updated::Unavailable, Some(Reason::BucketUnavailable)),
+    ] {
+        for earlier in 0..3 {
+            let buckets = Failing {
+                buckets: MemoryBuckets::default(),
+                limit: BUILT_IN[4].id.0,
+                failure,
+            };
+            let decide =
+                |frame: &[u8]| decide_once(&BytesFrame(frame), START, &tables, &buckets, &(), &());
+            for _ in 0..earlier {
+                assert_eq!(decide(&passing).reason, Reason::WithinLimits);
+            }
+            let states = || buckets.buckets.clone().into_states();
+            let before = states();
+            let verdict = decide(&refused);
+            // A window that is never what it was seen to be is other CPUs', whoever they are.
+            let reason = reason.unwrap_or(if strategy == Rule::Gcra {
+                Reason::OverLimit
+            } else {
+                Reason::Contended
+            });
+            assert_eq!((verdict.reason, verdict.denied_by()), (reason, Some(2)));
+            for (key, state) in states() {
+                let given_back = if strategy == Rule::Gcra { START } else { 0 };
+                let expected = match before.get(&key) {
+                    Some(before) => *before,
+                    // A stamp stays, and says when a packet came that has passed before.
+                    None if key.stamp() != 0 => state,
+                    None => given_back,
+                };
+                assert_eq!(state, expected, "{strategy:?} {key:?} after {earlier}");
+            }
+            let cursors = states().keys().filter(|key| key.stamp() == 0).count();
+            assert_eq!(cursors, 2, "those before it were charged");
+        }
+    }
+}

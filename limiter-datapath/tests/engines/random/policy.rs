@@ -1,0 +1,249 @@
+//! Policies of every kind of limit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipnet::IpNet;
+use limiter_common::{
+    limit::{Cost, IdFormat, LimitId},
+    reason::Action,
+    strategy::{Strategy as Rule, moving_window::STAMPS},
+};
+use limiter_policy::policy::{
+    Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
+};
+use proptest::{collection::vec, option, prelude::*};
+
+use super::{port, prefix};
+
+/// The periods of rates, in nanoseconds.
+pub(crate) const PERIODS: [u64; 3] = [1_000_000, 1_000_000_000, 7_777_777];
+
+const SUBSCRIBERS: std::ops::Range<u64> = 1..4;
+
+pub(crate) fn policy() -> impl Strategy<Value = Policy> {
+    let malformed = prop_oneof![3 => Just(Action::Drop), 1 => Just(Action::Pass)];
+    (vec(limit(), 1..9), subscribers(), malformed).prop_map(|(limits, subscribers, malformed)| {
+        let numbered = (32..).zip(limits).map(|(id, limit)| Limit {
+            id: LimitId(id),
+            name: format!("Limit{id}"),
+            ..limit
+        });
+        Policy {
+            subscribers,
+            malformed,
+            ..Policy::from(numbered.collect::<Vec<_>>())
+        }
+    })
+}
+
+/// A policy and one that comes after it: with other rates and costs for the same buckets, or with
+/// the ids alone in common.
+pub(crate) fn successive() -> impl Strategy<Value = [Policy; 2]> {
+    (policy(), policy(), any::<bool>()).prop_map(|(policy, other, same_buckets)| {
+        let mut next = other;
+        if same_buckets {
+            let limits = policy.limits.iter().zip(next.limits);
+            let limits = limits.map(|(limit, other)| {
+                let next = Limit {
+                    cost: if other.id.0.is_multiple_of(4) {
+                        other.cost
+                    } else {
+                        limit.cost
+                    },
+                    strategy: if other.id.0.is_multiple_of(5) {
+                        other.strategy
+                    } else {
+                        limit.strategy
+                    },
+                    default: other.default,
+                    ..limit.clone()
+                };
+                countable(next)
+            });
+            next = Policy {
+                limits: limits.collect(),
+                ..policy.clone()
+            };
+        }
+        [policy, next]
+    })
+}
+
+/// No prefix belongs to two.
+fn subscribers() -> impl Strategy<Value = BTreeMap<u64, Vec<IpNet>>> {
+    vec((prefix(), SUBSCRIBERS), 0..6).prop_map(|prefixes| {
+        let mut known = BTreeSet::new();
+        let mut subscribers = BTreeMap::<_, Vec<_>>::new();
+        for (prefix, number) in prefixes {
+            if known.insert(prefix) {
+                subscribers.entry(number).or_default().push(prefix);
+            }
+        }
+        subscribers
+    })
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    let cost = prop_oneof![
+        Just(Cost::Packets),
+        Just(Cost::Bytes),
+        Just(Cost::NewConnections)
+    ];
+    let strategy = prop_oneof![
+        2 => Just(Rule::Gcra),
+        1 => Just(Rule::FixedWindow),
+        1 => Just(Rule::MovingWindow),
+        1 => Just(Rule::SlidingWindowCounter),
+    ];
+    let mode = prop_oneof![
+        6 => Just(Mode::Enforce),
+        2 => Just(Mode::Observe),
+        1 => Just(Mode::Off)
+    ];
+    (
+        id_format(),
+        cost,
+        strategy,
+        matching(),
+        mode,
+        option::weighted(0.9, rate()),
+        vec((prefix(), SUBSCRIBERS, rate()), 0..4),
+    )
+        .prop_map(
+            |(id_format, cost, strategy, matching, mode, default, overrides)| {
+                countable(Limit {
+                    name: String::new(),
+                    id: LimitId(0),
+                    id_format,
+                    cost,
+                    strategy,
+                    matching,
+                    mode,
+                    ban: None,
+                    default,
+                    overrides: distinct(id_format, overrides),
+                    exclude: vec![],
+                    block: vec![],
+                    ip_rep: None,
+                    metrics: None,
+                })
+            },
+        )
+}
+
+/// The limit with rates that its strategy can count; of bytes no moving window counts any.
+fn countable(mut limit: Limit) -> Limit {
+    if limit.strategy == Rule::MovingWindow && limit.cost == Cost::Bytes {
+        limit.cost = Cost::Packets;
+    }
+    let overrides = limit.overrides.iter_mut().map(|other| &mut other.rate);
+    for rate in limit.default.iter_mut().chain(overrides) {
+        rate.burst = match (limit.strategy, limit.cost) {
+            (Rule::Gcra, _) | (_, Cost::Bytes) => rate.burst,
+            (Rule::MovingWindow, _) if rate.burst.is_multiple_of(7) => STAMPS,
+            // Few enough to be reached.
+            _ => 1 + rate.burst / 8 % 40,
+        };
+        if limit.strategy != Rule::Gcra {
+            rate.count = rate.burst;
+        }
+    }
+    limit
+}
+
+fn id_format() -> impl Strategy<Value = IdFormat> {
+    prop_oneof![
+        3 => Just(IdFormat::IpAddress),
+        1 => prop_oneof![Just(8), Just(24), Just(31)]
+            .prop_map(|prefix_length| IdFormat::Ipv4RangeCidr { prefix_length }),
+        1 => prop_oneof![Just(16), Just(48), Just(64), Just(127)]
+            .prop_map(|prefix_length| IdFormat::Ipv6RangeCidr { prefix_length }),
+        1 => Just(IdFormat::RegId),
+        1 => Just(IdFormat::Total),
+    ]
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    let period = prop::sample::select(PERIODS.to_vec());
+    (1u64..40, 1u64..2_000, period).prop_map(|(burst, count, period_ns)| Rate {
+        // Enough for some frames and too little for others, where bytes are counted.
+        burst: burst * 40,
+        count: count * 3,
+        period_ns,
+    })
+}
+
+fn matching() -> impl Strategy<Value = Match> {
+    let protocol = prop_oneof![Just(6), Just(17), Just(1), Just(58), Just(132), any::<u8>()];
+    let flags = (any::<u8>(), any::<u8>()).prop_map(|(set, clear)| TcpFlags {
+        // Few, so that some segments match.
+        set: set & 0x12,
+        clear: clear & !set & 0x3f,
+    });
+    let fragments = prop_oneof![Just(Fragments::Count), Just(Fragments::Ignore)];
+    (
+        rarely(vec(protocol, 1..3)),
+        rarely(ports()),
+        rarely(ports()),
+        option::weighted(0.2, flags),
+        rarely(vec(prefix(), 1..4)),
+        fragments,
+    )
+        .prop_map(
+            |(protocols, source_ports, destination_ports, tcp_flags, destinations, fragments)| {
+                Match {
+                    protocols,
+                    source_ports,
+                    destination_ports,
+                    tcp_flags,
+                    destinations,
+                    fragments,
+                }
+            },
+        )
+}
+
+fn ports() -> impl Strategy<Value = Vec<PortRange>> {
+    let range = (port(), port()).prop_map(|(one, other)| one.min(other)..=one.max(other));
+    vec(range, 1..4)
+}
+
+/// Mostly nothing, which is everything.
+fn rarely<T: std::fmt::Debug + Clone>(
+    values: impl Strategy<Value = Vec<T>>,
+) -> impl Strategy<Value = Vec<T>> {
+    option::weighted(0.25, values).prop_map(Option::unwrap_or_default)
+}
+
+/// The overrides whose id is of the format, each id once.
+fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Override> {
+    let mut known = BTreeSet::new();
+    let mut distinct = Vec::new();
+    for (prefix, subscriber, rate) in overrides {
+        let id = match format {
+            IdFormat::IpAddress => OverrideId::Prefix(prefix),
+            IdFormat::Ipv4RangeCidr { prefix_length }
+            | IdFormat::Ipv6RangeCidr { prefix_length } => {
+                match IpNet::new(prefix.addr(), prefix_length) {
+                    Ok(range)
+                        if prefix.addr().is_ipv4()
+                            == matches!(format, IdFormat::Ipv4RangeCidr { .. }) =>
+                    {
+                        OverrideId::Prefix(range.trunc())
+                    }
+                    _ => continue,
+                }
+            }
+            IdFormat::RegId => OverrideId::Subscriber(subscriber),
+            IdFormat::Total => continue,
+        };
+        if known.insert(id) {
+            distinct.push(Override {
+                id,
+                rate,
+                comment: None,
+            });
+        }
+    }
+    distinct
+}

@@ -1,0 +1,107 @@
+//! The stages of the kernel's program: which are loaded, and what becomes of a packet that cannot be
+//! handed over to one.
+
+use anyhow::{Context as _, Result, anyhow};
+use aya::{
+    maps::{MapData, ProgramArray},
+    programs::Xdp,
+};
+use limiter_common::{decide::Stage, reason::Reason};
+use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus};
+use limiter_policy::{
+    config::{self, Buckets, Offenders},
+    policy::{CompiledPolicy, SieveSizes},
+};
+use testbed::Frame;
+
+use crate::engine::START;
+
+/// A limit that enforces, one that observes, and a sieve under pressure by any packet.
+const ENFORCING: &str = "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}";
+const OBSERVING: &str = "PacketsPerIPv4Range: {burst: 10, count: 1, period: 1h, mode: observe}";
+const SIEVE: &str = "ip-rep: [{name: all, size: 12, pressure: {packets-per-second: 1}}]\n";
+
+struct Scene {
+    instance: Instance,
+    maps: SharedMaps,
+}
+
+impl Scene {
+    fn new(limits: &[&str], rest: &str) -> Result<Self> {
+        let mut text = rest.to_owned();
+        if !limits.is_empty() {
+            text += &format!("limits: {{{}}}\n", limits.join(", "));
+        }
+        let config = config::parse(&text, "test").map_err(|errors| anyhow!("{errors}"))?;
+        let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
+        let mut settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?;
+        settings.sieves = SieveSizes::of(&policy.sieves);
+        let mut instance = Instance::load(&policy, 0, settings, Clocking::Test)?;
+        instance.set_clock(START)?;
+        let maps = instance.take_maps(settings)?;
+        Ok(Self { instance, maps })
+    }
+
+    fn array(&mut self) -> Result<ProgramArray<&mut MapData>> {
+        let name = match self.instance.program_name() {
+            "limiter" => "STAGES",
+            _ => "STAGES_LINEAR",
+        };
+        let map = self.instance.ebpf_mut().map_mut(name);
+        Ok(map.context(name)?.try_into()?)
+    }
+
+    /// The stages whose programs are in the kernel.
+    fn loaded(&mut self) -> Result<Vec<Stage>> {
+        let entry = self.instance.program_name();
+        let suffix = entry.strip_prefix("limiter").context("the entry's name")?;
+        let mut loaded = Vec::new();
+        for stage in Stage::ALL {
+            let name = format!("limiter_{}{suffix}", stage.name());
+            let program = self.instance.ebpf_mut().program_mut(&name).context(name)?;
+            let program: &mut Xdp = program.try_into()?;
+            if program.fd().is_ok() {
+                loaded.push(*stage);
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Sends a packet; returns how many were counted under a reason so far.
+    fn send(&self, reason: Reason) -> Result<u64> {
+        let frame = Frame::new([192, 0, 2, 1].into(), [198, 51, 100, 1].into()).udp(9, 53, b"x")?;
+        self.instance.hammer(&frame, 1)?;
+        Ok(self.maps.reason_traffic(0, reason)?.packets)
+    }
+}
+
+#[test]
+fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
+    let [sieves, charge, observe] = [Stage::Sieves, Stage::Charge, Stage::Observe];
+    for (limits, rest, used) in [
+        (&[ENFORCING][..], "", &[charge][..]),
+        (&[OBSERVING], "", &[observe]),
+        (&[ENFORCING, OBSERVING], "", &[charge, observe]),
+        (&[ENFORCING], SIEVE, &[sieves, charge]),
+        (&[], SIEVE, &[sieves]),
+        (&[ENFORCING, OBSERVING], SIEVE, &[sieves, charge, observe]),
+    ] {
+        let mut scene = Scene::new(limits, rest)?;
+        assert_eq!(scene.loaded()?, used, "{limits:?} {rest}");
+    }
+    Ok(())
+}
+
+/// It fails closed, and can be seen.
+#[test]
+fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
+    for stage in Stage::ALL {
+        let mut scene = Scene::new(&[ENFORCING, OBSERVING], SIEVE)?;
+        assert_eq!(scene.send(Reason::WithinLimits)?, 1, "{stage:?}");
+        scene.array()?.clear_index(&(*stage as u32))?;
+        assert_eq!(scene.send(Reason::MissedTailCall)?, 1, "{stage:?}");
+        let within = scene.maps.reason_traffic(0, Reason::WithinLimits)?;
+        assert_eq!(within.packets, 1, "{stage:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Tokens are given back.
+
+use anyhow::Result;
+use limiter_common::strategy::Strategy;
+use limiter_datapath::kernel::possible_cpus;
+use limiter_policy::policy::{CompiledPolicy, Policy};
+
+use super::{Kernel, SECOND, STORES, key, limit};
+use crate::engine::START;
+
+const CAPACITY: u32 = 65_536;
+
+impl Kernel {
+    fn give_back(&self, source: u32, cost: Option<u64>, offset_ns: u64) -> Result<()> {
+        let (units, now) = (&self.tables.units, START + offset_ns);
+        let buckets = self.buckets();
+        Ok(buckets.give_back(&key(source), self.budget()?, cost, units, now)?)
+    }
+
+    fn reset_all(&self, offset_ns: u64) -> Result<u64> {
+        let (units, now) = (&self.tables.units, START + offset_ns);
+        Ok(self.buckets().reset_all(None, units, now)?)
+    }
+}
+
+/// Every strategy in both stores.
+fn each(mut check: impl FnMut(&mut Kernel, Strategy, &str) -> Result<()>) -> Result<()> {
+    for strategy in Strategy::ALL {
+        for store in STORES {
+            let mut kernel = Kernel::new(limit(strategy, 10, 1_000), store, CAPACITY)?;
+            check(&mut kernel, strategy, &format!("{strategy:?} {store:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// So many packets pass from now on, and no more.
+fn assert_left(kernel: &mut Kernel, left: u64, now: u64, what: &str) -> Result<()> {
+    assert_eq!(kernel.remaining(1, now)?, left, "{what}");
+    for number in 0..left {
+        assert!(kernel.passes(1, now)?, "{what}: {number}");
+    }
+    assert!(!kernel.passes(1, now)?, "{what}: no more");
+    Ok(())
+}
+
+#[test]
+fn so_many_packets_pass_again_as_are_given_back() -> Result<()> {
+    each(|kernel, _, what| {
+        // There is nothing to be given back.
+        kernel.give_back(1, Some(1), 0)?;
+        assert_eq!(kernel.trial.maps().bucket_count()?, 0, "{what}");
+        // Two more than pass.
+        for second in 0..12 {
+            kernel.passes(1, second * SECOND)?;
+        }
+        let now = 20 * SECOND;
+        for tokens in [3, 1, 7] {
+            assert_left(kernel, 0, now, what)?;
+            kernel.give_back(1, Some(tokens), now)?;
+            assert_left(kernel, tokens, now, what)?;
+        }
+        // Never more than was spent.
+        kernel.give_back(1, Some(u64::MAX), now)?;
+        assert_left(kernel, 10, now, what)?;
+        kernel.give_back(1, None, now)?;
+        assert_eq!(kernel.level(1, now)?.reset_in_ns, 0, "{what}");
+        assert_left(kernel, 10, now, what)
+    })
+}
+
+/// Those that passed last are given back: of a log the older ones still count, and end first.
+#[test]
+fn the_last_packets_of_a_log_are_given_back() -> Result<()> {
+    each(|kernel, strategy, what| {
+        if strategy != Strategy::MovingWindow {
+            return Ok(());
+        }
+        for second in 0..10 {
+            assert!(kernel.passes(1, second * SECOND)?, "{what}");
+        }
+        let now = 20 * SECOND;
+        kernel.give_back(1, Some(4), now)?;
+        let level = kernel.level(1, now)?;
+        // Of the sixth packet, which came after 5 s.
+        assert_eq!(level.reset_in_ns, 985 * SECOND, "{what}");
+        assert_left(kernel, 4, now, what)?;
+        assert_eq!(kernel.level(1, now)?.retry_in_ns, 980 * SECOND, "{what}");
+        Ok(())
+    })
+}
+
+/// However often it begins anew, no stamp of before is taken for one of now.
+#[test]
+fn a_log_that_was_cleared_begins_anew() -> Result<()> {
+    for count in [1, 2, 100, 128] {
+        for store in STORES {
+            let limit = limit(Strategy::MovingWindow, count, 1_000);
+            let mut kernel = Kernel::new(limit, store, CAPACITY)?;
+            for round in 0..3 {
+                let what = format!("{count} {store:?} {round}");
+                let now = round * SECOND;
+                assert_left(&mut kernel, count, now, &what)?;
+                kernel.give_back(1, Some(count.div_ceil(2)), now)?;
+                assert_left(&mut kernel, count.div_ceil(2), now, &what)?;
+                if round == 1 {
+                    assert_eq!(kernel.reset_all(now)?, 1, "{what}");
+                } else {
+                    kernel.give_back(1, None, now)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn all_are_filled_and_counted() -> Result<()> {
+    each(|kernel, _, what| {
+        for source in 1..=5 {
+            kernel.spend(source, 4, 0)?;
+        }
+        assert_eq!(kernel.reset_all(SECOND)?, 5, "{what}");
+        assert_eq!(kernel.reset_all(SECOND)?, 0, "{what}");
+        for source in 1..=5 {
+            assert_eq!(kernel.remaining(source, SECOND)?, 10, "{what}");
+        }
+        // Stamps of before do not count either.
+        assert_left(kernel, 10, 2 * SECOND, what)
+    })
+}
+
+/// A bucket that no packet has come for since its limit has other numbers.
+#[test]
+fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
+    each(|kernel, strategy, what| {
+        kernel.spend(1, 10, 0)?;
+        let policy = Policy::from(vec![limit(strategy, 12, 1_500)]);
+        kernel.tables = CompiledPolicy::with_units(&policy, &kernel.tables.units, possible_cpus())?;
+        kernel.trial.replace(&kernel.tables)?;
+        assert_eq!(kernel.remaining(1, SECOND)?, 2, "{what}");
+        kernel.give_back(1, Some(3), SECOND)?;
+        assert_left(kernel, 5, SECOND, what)
+    })
+}

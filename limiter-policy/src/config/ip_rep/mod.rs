@@ -1,0 +1,175 @@
+//! The section `ip-rep`: sieves, in the vocabulary of Traffic Server's rate_limit plugin.
+
+mod fields;
+mod named;
+mod uses;
+
+use super::{
+    diagnostics::Place,
+    limit,
+    node::Node,
+    reader::{Fields, Name, Reader},
+    seen::Seen,
+};
+use crate::policy::Sieve;
+
+pub(super) use self::{named::NamedSieve, uses::check as check_uses};
+
+const NAME: &str = "name";
+const BUCKETS: &str = "buckets";
+const SIZE: &str = "size";
+const PERCENTAGE: &str = "percentage";
+const MAX_AGE: &str = "max-age";
+const PERMA_BLOCK: &str = "perma-block";
+const IPV6_PREFIX: &str = "ipv6-prefix";
+const PRESSURE: &str = "pressure";
+
+const FIELDS: [&str; 8] = [
+    NAME,
+    BUCKETS,
+    SIZE,
+    PERCENTAGE,
+    MAX_AGE,
+    PERMA_BLOCK,
+    IPV6_PREFIX,
+    PRESSURE,
+];
+
+/// The sieves of the section.
+#[derive(Default)]
+pub(super) struct IpRep {
+    definitions: Vec<Definition>,
+    /// Whether there may be others, in what could not be read.
+    incomplete: bool,
+}
+
+/// A sieve, and where things stand that have to fit other sections.
+struct Definition {
+    sieve: Sieve,
+    place: Place,
+    pressure: Option<Place>,
+}
+
+impl IpRep {
+    /// When the section's name is misspelt, or it cannot be read.
+    pub(super) const fn unreadable() -> Self {
+        Self {
+            definitions: Vec::new(),
+            incomplete: true,
+        }
+    }
+
+    /// Whether any of them is on.
+    pub(super) fn is_used(&self) -> bool {
+        let mut all = self.definitions.iter();
+        all.any(|definition| definition.sieve.is_on())
+    }
+
+    /// The sieve of that name.
+    fn definition(&self, name: &str) -> Option<&Definition> {
+        let mut all = self.definitions.iter();
+        all.find(|definition| definition.sieve.name == name)
+    }
+
+    /// The sieves, in the order of the file.
+    pub(super) fn into_sieves(self) -> Vec<Sieve> {
+        let sieves = self.definitions.into_iter();
+        sieves.map(|definition| definition.sieve).collect()
+    }
+}
+
+/// Reads a list of sieves.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<IpRep> {
+    let items = reader.items(node, "a list of sieves, each with a name")?;
+    if items.is_empty() {
+        let message = "no sieves: name at least one, or leave the section out";
+        reader.error(node.at, message);
+    }
+    if items.len() > Sieve::MOST {
+        let message = format!("too many sieves, at most {} fit", Sieve::MOST);
+        reader.error(node.at, message);
+    }
+    let mut ip_rep = IpRep::default();
+    let mut seen = Seen::default();
+    for item in items {
+        match read_sieve(reader, item, &mut seen) {
+            Some(definition) => ip_rep.definitions.push(definition),
+            None => ip_rep.incomplete = true,
+        }
+    }
+    let sieves = ip_rep
+        .definitions
+        .iter()
+        .map(|definition| &definition.sieve);
+    let entries: u64 = sieves
+        .filter(|sieve| sieve.is_on())
+        .map(|sieve| 1 << sieve.size)
+        .sum();
+    if entries > Sieve::MOST_ENTRIES {
+        let message = format!(
+            "the entry lists of all sieves together hold {entries}, at most {} fit: take \
+             smaller sizes",
+            Sieve::MOST_ENTRIES
+        );
+        reader.error(node.at, message);
+    }
+    Some(ip_rep)
+}
+
+/// One sieve; `None` when it has no name that can be used.
+fn read_sieve<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    seen: &mut Seen<&'n str>,
+) -> Option<Definition> {
+    let fields = reader.fields(node, "a sieve: a map with 'name' and 'size'", &FIELDS)?;
+    let name = read_name(reader, node, &fields);
+    let (buckets, size) = fields::size(reader, &fields);
+    let percentage = fields::percentage(reader, &fields);
+    let max_age_ns = fields::max_age(reader, &fields);
+    let perma_block = fields::perma_block(reader, &fields, buckets);
+    let ipv6_prefix = fields::ipv6_prefix(reader, &fields);
+    let pressure = fields::pressure(reader, &fields);
+    let name = name?;
+    if !seen.is_first(reader, name.text, name.at, || {
+        format!("sieve '{}'", name.text)
+    }) {
+        return None;
+    }
+    Some(Definition {
+        place: reader.place(name.at),
+        pressure: fields.get(PRESSURE).map(|node| reader.place(node.at)),
+        sieve: Sieve {
+            name: name.text.to_owned(),
+            buckets,
+            size,
+            percentage,
+            max_age_ns,
+            perma_block,
+            ipv6_prefix,
+            pressure,
+        },
+    })
+}
+
+fn read_name<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    fields: &Fields<'n>,
+) -> Option<Name<'n>> {
+    let Some(named) = fields.get(NAME) else {
+        if fields.is_missing(NAME) {
+            reader.error(node.at, format!("missing field '{NAME}'"));
+        }
+        return None;
+    };
+    let name = Name {
+        text: reader.text(named, "a name")?,
+        at: named.at,
+    };
+    if !limit::is_name(name.text) {
+        let message = format!("invalid name '{}', {}", name.text, limit::expected_name());
+        reader.error(name.at, message);
+    }
+    Some(name)
+}

@@ -1,0 +1,303 @@
+//! The section `lists`: addresses under a name, in the configuration and in feed files.
+
+use std::{ops::RangeInclusive, path::PathBuf};
+
+use ipnet::IpNet;
+use jiff::Timestamp;
+
+use super::{
+    diagnostics::{Position, Problems},
+    duration, limit,
+    list_names::ListNames,
+    nearest,
+    node::Node,
+    prefix,
+    reader::{Fields, Reader},
+    sections::{self, Surroundings},
+    seen::Seen,
+};
+use crate::{
+    lists::{self, Bounds, Feeds, Format, ListSource, Look, WhenStale},
+    policy::List,
+};
+
+const NAME: &str = "name";
+const CIDR: &str = "cidr";
+const FILE: &str = "file";
+const FORMAT: &str = "format";
+const MAX_AGE: &str = "max-age";
+const WHEN_STALE: &str = "when-stale";
+const MAX_COVERAGE: &str = "max-coverage";
+const MAX_GROWTH: &str = "max-growth";
+
+const FIELDS: [&str; 8] = [
+    NAME,
+    CIDR,
+    FILE,
+    FORMAT,
+    MAX_AGE,
+    WHEN_STALE,
+    MAX_COVERAGE,
+    MAX_GROWTH,
+];
+
+/// By what a feed may multiply within a day.
+const GROWTH: RangeInclusive<u64> = 2..=1000;
+
+/// The lists that there are.
+#[derive(Default)]
+pub(super) struct Lists {
+    /// What the configuration says of each.
+    pub(super) sources: Vec<ListSource>,
+    /// What was read of their files.
+    pub(super) feeds: Feeds,
+    /// Every name, also of those with which something is wrong.
+    names: Vec<String>,
+    /// Whether the section could not be read, so that any name may be in it.
+    unreadable: bool,
+}
+
+impl Lists {
+    /// What is known of the lists when their section cannot be read.
+    pub(super) fn unreadable() -> Self {
+        Self {
+            unreadable: true,
+            ..Self::default()
+        }
+    }
+
+    /// Notes which names are those of no list.
+    pub(super) fn check(&self, named: &ListNames, problems: &mut Problems) {
+        let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        for (name, place) in named.iter() {
+            if known.contains(&name) || self.unreadable {
+                continue;
+            }
+            let message = if known.is_empty() {
+                format!("unknown list '{name}': there is no section 'lists' that has it")
+            } else {
+                nearest::unknown("list", name, &known)
+            };
+            problems.note_at(place, message);
+        }
+    }
+
+    /// Reads the files of a list, which are named at these places.
+    fn read_feeds(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        source: &ListSource,
+        places: Vec<Position>,
+        surroundings: &Surroundings<'_>,
+    ) {
+        let old = surroundings
+            .feeds
+            .get(&source.name)
+            .map_or(&[][..], Vec::as_slice);
+        let mut feeds = Vec::new();
+        let look = Look {
+            now: surroundings.now,
+            accepted: &[],
+        };
+        for (feed, at) in lists::read(source, old, |_| true, look)
+            .into_iter()
+            .zip(places)
+        {
+            match feed {
+                Ok(feed) => feeds.push(feed),
+                Err(error) => reader.error(at, error.to_string()),
+            }
+        }
+        if !feeds.is_empty() {
+            self.feeds.insert(source.name.clone(), feeds);
+        }
+    }
+
+    /// The lists themselves, at a time.
+    pub(super) fn lists(&self, now: Timestamp) -> Vec<List> {
+        let feeds =
+            |source: &ListSource| self.feeds.get(&source.name).map_or(&[][..], Vec::as_slice);
+        let sources = self.sources.iter();
+        sources
+            .map(|source| source.list(feeds(source), now))
+            .collect()
+    }
+}
+
+/// Reads a list of lists, and the files that they name.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    surroundings: &Surroundings<'_>,
+) -> Option<Lists> {
+    let items = reader.items(
+        node,
+        "a list of lists, each with 'name' and 'cidr' or 'file'",
+    )?;
+    if items.is_empty() {
+        reader.error(
+            node.at,
+            "no lists: name at least one, or leave the section out",
+        );
+    }
+    let mut lists = Lists::default();
+    let mut seen = Seen::default();
+    for item in items {
+        let Some(fields) = reader.fields(item, "a list with 'name' and 'cidr' or 'file'", &FIELDS)
+        else {
+            continue;
+        };
+        let name = read_name(reader, item, &fields, &mut seen);
+        lists.names.extend(name.clone());
+        let files = read_files(reader, &fields, surroundings);
+        let (places, files) = files.into_iter().unzip();
+        let source = ListSource {
+            name: name.unwrap_or_default(),
+            cidr: read_cidr(reader, &fields),
+            files,
+            format: read_format(reader, &fields),
+            max_age_ns: read_max_age(reader, &fields),
+            when_stale: read_when_stale(reader, &fields),
+            bounds: read_bounds(reader, &fields),
+        };
+        if fields.is_missing(CIDR) && fields.is_missing(FILE) {
+            let message = format!("an empty list: it needs '{CIDR}' or '{FILE}'");
+            reader.error(item.at, message);
+        }
+        lists.read_feeds(reader, &source, places, surroundings);
+        lists.sources.push(source);
+    }
+    Some(lists)
+}
+
+fn read_name<'n>(
+    reader: &mut Reader<'n, '_>,
+    item: &'n Node<'n>,
+    fields: &Fields<'n>,
+    seen: &mut Seen<&'n str>,
+) -> Option<String> {
+    let Some(node) = fields.get(NAME) else {
+        if fields.is_missing(NAME) {
+            reader.error(item.at, format!("missing field '{NAME}'"));
+        }
+        return None;
+    };
+    let name = reader.text(node, "a list's name")?;
+    if !limit::is_name(name) {
+        let message = format!("invalid name '{name}', {}", limit::expected_name());
+        reader.error(node.at, message);
+    }
+    seen.is_first(reader, name, node.at, || format!("list '{name}'"));
+    Some(name.to_owned())
+}
+
+fn read_cidr<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Vec<IpNet> {
+    let Some(node) = fields.get(CIDR) else {
+        return Vec::new();
+    };
+    let items = reader.one_or_more(node, "addresses or prefixes");
+    items
+        .iter()
+        .filter_map(|item| prefix::read(reader, item, CIDR))
+        .collect()
+}
+
+fn read_files<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    surroundings: &Surroundings<'_>,
+) -> Vec<(Position, PathBuf)> {
+    let Some(node) = fields.get(FILE) else {
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    let mut seen = Seen::default();
+    for item in reader.one_or_more(node, "files") {
+        let Some(name) = reader.text(item, "a file's name") else {
+            continue;
+        };
+        if seen.is_first(reader, name, item.at, || format!("file '{name}'")) {
+            let path = sections::named_path(reader, item.at, name, surroundings.directory);
+            files.extend(path.map(|path| (item.at, path)));
+        }
+    }
+    files
+}
+
+fn read_format<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Format {
+    let Some(node) = of_files(reader, fields, FORMAT) else {
+        return Format::default();
+    };
+    let known = Format::ALL.map(|format| (format.name(), format));
+    reader.choice(node, FORMAT, known).unwrap_or_default()
+}
+
+fn read_max_age<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<u64> {
+    let node = of_files(reader, fields, MAX_AGE)?;
+    let text = reader.text(node, "a duration such as '24h'")?;
+    match duration::parse(text) {
+        Ok(ns) => Some(ns),
+        Err(error) => {
+            reader.error(node.at, format!("invalid {MAX_AGE} '{text}', {error}"));
+            None
+        }
+    }
+}
+
+fn read_when_stale<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> WhenStale {
+    let Some(node) = of_files(reader, fields, WHEN_STALE) else {
+        return WhenStale::default();
+    };
+    if fields.is_missing(MAX_AGE) {
+        let message = format!("'{WHEN_STALE}' has no effect without '{MAX_AGE}'");
+        reader.error(node.at, message);
+    }
+    let known = WhenStale::ALL.map(|one| (one.name(), one));
+    reader.choice(node, WHEN_STALE, known).unwrap_or_default()
+}
+
+fn read_bounds<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Bounds {
+    let mut bounds = Bounds::default();
+    if let Some(node) = of_files(reader, fields, MAX_COVERAGE)
+        && let Some(shares) = reader.fields(node, "a map of 'ipv4' and 'ipv6'", &["ipv4", "ipv6"])
+    {
+        for (family, most) in [("ipv4", &mut bounds.ipv4), ("ipv6", &mut bounds.ipv6)] {
+            let Some(node) = shares.get(family) else {
+                continue;
+            };
+            let Some(text) = reader.text(node, "a percentage such as '5%'") else {
+                continue;
+            };
+            match text.parse() {
+                Ok(share) => *most = share,
+                Err(error) => {
+                    let message = format!("invalid {MAX_COVERAGE} '{text}', {error}");
+                    reader.error(node.at, message);
+                }
+            }
+        }
+    }
+    if let Some(node) = of_files(reader, fields, MAX_GROWTH) {
+        bounds.growth = if reader.scalar(node) == Some("off") {
+            None
+        } else {
+            let factor = reader.whole(node, MAX_GROWTH, GROWTH);
+            factor.and_then(|factor| u32::try_from(factor).ok())
+        };
+    }
+    bounds
+}
+
+/// A field that says something of the files, which must be there then.
+fn of_files<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    field: &str,
+) -> Option<&'n Node<'n>> {
+    let node = fields.get(field)?;
+    if fields.is_missing(FILE) {
+        let message = format!("'{field}' has no effect without '{FILE}'");
+        reader.error(node.at, message);
+    }
+    Some(node)
+}

@@ -1,0 +1,82 @@
+//! Did you mean …?
+
+/// The message for a name that is none of `known`: with the nearest of them when one is near,
+/// with all of them otherwise.
+#[must_use]
+pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(near) => format!("unknown {what} '{name}', did you mean '{near}'?"),
+        None => format!(
+            "unknown {what} '{name}', must be one of {}",
+            known.join(", ")
+        ),
+    }
+}
+
+/// Names as a choice: `auto, native or generic`.
+pub(super) fn alternatives(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// The name that `name` is most likely a misspelling of: at most a third of its letters
+/// differ. Case does not count.
+pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    /// Longer than any known name by far; the distance takes quadratic time.
+    const LONGEST: usize = 100;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let name = name.to_lowercase();
+    known
+        .iter()
+        .map(|known| {
+            (
+                strsim::damerau_levenshtein(&name, &known.to_lowercase()),
+                *known,
+            )
+        })
+        .filter(|(distance, known)| *distance <= (known.len() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_nearest() {
+        let known = ["burst", "count", "period"];
+        for (name, expected) in [
+            ("bust", Some("burst")),
+            ("COUNT", Some("count")),
+            ("perido", Some("period")),
+            ("mode", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, &known), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_the_choice() {
+        assert_eq!(alternatives(&[]), "");
+        assert_eq!(alternatives(&["off"]), "off");
+        assert_eq!(alternatives(&["drop", "pass"]), "drop or pass");
+        assert_eq!(
+            alternatives(&["auto", "native", "generic"]),
+            "auto, native or generic"
+        );
+    }
+
+    #[test]
+    fn lists_the_known_when_none_is_near() {
+        assert_eq!(
+            unknown("field", "x", &["burst", "count"]),
+            "unknown field 'x', must be one of burst, count"
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `state`, `metrics`.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use limiter_common::reason::Action;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    node::{Node, Value},
+    reader::Reader,
+    seen::Seen,
+};
+
+/// How the program is attached to an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttachMode {
+    /// In the driver where it can, in the kernel's network stack where it cannot.
+    #[default]
+    Auto,
+    /// In the driver, or not at all.
+    Native,
+    /// In the kernel's network stack: slower, works with every driver.
+    Generic,
+}
+
+impl AttachMode {
+    const ALL: [Self; 3] = [Self::Auto, Self::Native, Self::Generic];
+
+    /// The mode's name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+}
+
+/// Where Prometheus finds the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// The address to serve them on; `None`: nowhere.
+    pub listen: Option<SocketAddr>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 9470))),
+        }
+    }
+}
+
+/// Reads `interfaces`.
+pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
+    let Some(items) = reader.items(node, "a list of interface names") else {
+        return Vec::new();
+    };
+    if items.is_empty() {
+        reader.error(
+            node.at,
+            "no interfaces: name at least one, or leave the section out",
+        );
+    }
+    let mut seen = Seen::default();
+    let mut names = Vec::new();
+    for item in items {
+        let Some(name) = reader.text(item, "an interface's name") else {
+            continue;
+        };
+        if !is_interface_name(name) {
+            reader.error(
+                item.at,
+                format!(
+                    "invalid interface '{name}', expected 1 to 15 bytes without '/', ':' or \
+                     white space, such as 'eth0'"
+                ),
+            );
+        } else if seen.is_first(reader, name, item.at, || format!("interface '{name}'")) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// The kernel's rule: `dev_valid_name` in net/core/dev.c, IFNAMSIZ is 16 with its NUL.
+fn is_interface_name(name: &str) -> bool {
+    (1..16).contains(&name.len())
+        && !matches!(name, "." | "..")
+        && !name
+            .chars()
+            .any(|character| matches!(character, '/' | ':') || character.is_whitespace())
+}
+
+/// Reads `mode`.
+pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> AttachMode {
+    reader
+        .choice(
+            node,
+            "mode",
+            AttachMode::ALL.map(|mode| (mode.name(), mode)),
+        )
+        .unwrap_or_default()
+}
+
+/// Reads `malformed`: what is done to malformed packets.
+pub(super) fn read_malformed<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Action {
+    let known = [Action::Drop, Action::Pass].map(|action| (action.name(), action));
+    reader.choice(node, "action", known).unwrap_or(Action::Drop)
+}
+
+/// Reads `state`: where the state file is, `directory` being that of the configuration.
+pub(super) fn read_state<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    directory: Option<&Path>,
+) -> Option<PathBuf> {
+    let name = reader.text(node, "a file's name")?;
+    if Path::new(name).file_name().is_none() || name.ends_with('/') {
+        let message = format!("invalid state '{name}', expected a file's name");
+        reader.error(node.at, message);
+        return None;
+    }
+    Some(directory.unwrap_or(Path::new("")).join(name))
+}
+
+/// Reads `metrics`.
+pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Metrics {
+    const EXPECTED: &str = "an address and port, such as '127.0.0.1:9470', or 'off'";
+    let mut metrics = Metrics::default();
+    let Some(fields) = reader.fields(node, "a map with 'listen'", &["listen"]) else {
+        return metrics;
+    };
+    let Some(node) = fields.get("listen") else {
+        return metrics;
+    };
+    let Some(text) = reader.text(node, EXPECTED) else {
+        return metrics;
+    };
+    if text == "off" {
+        metrics.listen = None;
+    } else if let Ok(address) = text.parse() {
+        metrics.listen = Some(address);
+    } else if let Value::Boolean = node.value {
+        reader.unexpected(node, EXPECTED);
+    } else {
+        let port = text.strip_prefix(':').unwrap_or(text);
+        let hint = match port.parse::<u16>() {
+            Ok(port) => format!("did you mean '127.0.0.1:{port}'?"),
+            Err(_) => format!("expected {EXPECTED}"),
+        };
+        reader.error(node.at, format!("invalid listen '{text}', {hint}"));
+    }
+    metrics
+}

@@ -1,0 +1,129 @@
+//! Reading a file of the configuration, which may be anything.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, Read},
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
+    path::Path,
+    time::SystemTime,
+};
+
+/// The largest configuration file, in MiB; a million overrides take half of it.
+const MAX_MIB: u64 = 64;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Why a file cannot be read, or not as text.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// The system refused.
+    #[error("cannot be read: {0}")]
+    Io(#[source] io::Error),
+    /// It is none.
+    #[error("is a directory, not a file")]
+    Directory,
+    /// It is none that is simply read.
+    #[error("is not a regular file")]
+    NotRegular,
+    /// It has more than that many MiB.
+    #[error("is larger than {0} MiB, which is the most such a file may have")]
+    TooLarge(u64),
+    /// It is no text.
+    #[error("is a binary file, not YAML: it has a NUL byte at offset {0}")]
+    Nul(usize),
+    /// It is no text in this encoding.
+    #[error("is not UTF-8 text: invalid byte at offset {0}")]
+    NotUtf8(usize),
+    /// Nothing is in it.
+    #[error("is empty: limits or overrides are needed")]
+    Empty,
+}
+
+/// The text of a configuration file.
+pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
+    text(read_at_most(path, MAX_MIB)?.bytes)
+}
+
+/// A file's content.
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    /// When it was changed last, if the system tells.
+    pub(crate) modified: Option<SystemTime>,
+}
+
+/// The content of a file that has up to `most` MiB.
+///
+/// Regular files only, and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's
+/// `<(…)`): opening a named pipe would wait for its writer, and opening a device can do
+/// anything.
+pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable> {
+    // Looked at before it is opened: opening alone starts a watchdog.
+    let metadata = std::fs::metadata(path).map_err(Unreadable::Io)?;
+    let kind = metadata.file_type();
+    let open_pipe = kind.is_fifo() && is_descriptor(path);
+    if kind.is_dir() {
+        return Err(Unreadable::Directory);
+    }
+    if !kind.is_file() && !open_pipe {
+        return Err(Unreadable::NotRegular);
+    }
+    let mut options = OpenOptions::new();
+    options.read(true);
+    if !open_pipe {
+        // Should the name have come to stand for a named pipe since: do not wait for a writer.
+        options.custom_flags(libc::O_NONBLOCK);
+    }
+    let file = options.open(path).map_err(Unreadable::Io)?;
+    let metadata = file.metadata().map_err(Unreadable::Io)?;
+    if !metadata.is_file() && !open_pipe {
+        return Err(Unreadable::NotRegular);
+    }
+    if metadata.len() > most * MIB {
+        return Err(Unreadable::TooLarge(most));
+    }
+    // Its size may be unknown (a pipe) or change while it is read.
+    let mut bytes = Vec::new();
+    file.take(most * MIB + 1)
+        .read_to_end(&mut bytes)
+        .map_err(Unreadable::Io)?;
+    if bytes.len() as u64 > most * MIB {
+        return Err(Unreadable::TooLarge(most));
+    }
+    Ok(Content {
+        bytes,
+        modified: metadata.modified().ok(),
+    })
+}
+
+/// Whether a path names one of this process's open files.
+#[must_use]
+pub fn is_descriptor(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc/self/fd")
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
+    // A binary file is rarely UTF-8; that it is binary says more.
+    if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
+        return Err(Unreadable::Nul(offset));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|error| Unreadable::NotUtf8(error.utf8_error().valid_up_to()))?;
+    check(&text)?;
+    Ok(text)
+}
+
+/// Whether a text may be that of a configuration.
+pub(crate) fn check(text: &str) -> Result<(), Unreadable> {
+    if text.len() as u64 > MAX_MIB * MIB {
+        return Err(Unreadable::TooLarge(MAX_MIB));
+    }
+    if let Some(offset) = text.bytes().position(|byte| byte == 0) {
+        return Err(Unreadable::Nul(offset));
+    }
+    if text.trim().is_empty() {
+        return Err(Unreadable::Empty);
+    }
+    Ok(())
+}

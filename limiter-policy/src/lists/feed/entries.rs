@@ -1,0 +1,135 @@
+//! The entries of a file: addresses, prefixes and ranges, and those that are none.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::IpNet;
+
+use super::{
+    Content, ParseError,
+    spans::{Span, Spans},
+};
+use crate::{
+    lists::{Format, report::BadLine},
+    prefix::Written,
+    text,
+};
+
+const EXPECTED: &str = "an address, prefix or range, such as '192.0.2.1', '192.0.2.0/24' or \
+                        '192.0.2.1-192.0.2.9'";
+
+/// How many of those that cannot be read are kept.
+const MOST_KEPT: usize = 10;
+
+/// What was read so far.
+#[derive(Default)]
+pub(super) struct Entries {
+    spans: Spans,
+    read: u64,
+    bad: u64,
+    first_bad: Vec<BadLine>,
+    /// Why no more of the file is to be read.
+    full: Option<ParseError>,
+}
+
+impl Entries {
+    /// Adds the entry that a text spells: an address, a prefix or a range. Host bits of a prefix
+    /// do not count.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn add(&mut self, text: &str) -> Result<(), String> {
+        let read = match text.split_once('-') {
+            Some((first, last)) => range(first.trim(), last.trim()),
+            None => prefix(text).map(Span::from),
+        };
+        let span = read.map_err(|why| format!("invalid entry '{}', {why}", shown(text)))?;
+        self.read += 1;
+        if let Err(error) = self.spans.add(span) {
+            self.full = Some(error);
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for more.
+    ///
+    /// # Errors
+    ///
+    /// When there is none: reading ends there.
+    pub(super) fn room(&self) -> Result<(), ParseError> {
+        self.full.clone().map_or(Ok(()), Err)
+    }
+
+    /// Counts what cannot be read in a line, which counts from 1.
+    pub(super) fn note(&mut self, line: impl FnOnce() -> u64, message: String) {
+        self.bad += 1;
+        if self.first_bad.len() < MOST_KEPT {
+            let line = line();
+            self.first_bad.push(BadLine { line, message });
+        }
+    }
+
+    pub(super) fn into_content(self, format: Format) -> Result<Content, ParseError> {
+        self.room()?;
+        Ok(Content {
+            format,
+            prefixes: self.spans.into_prefixes()?,
+            entries: self.read,
+            bad: self.bad,
+            first_bad: self.first_bad,
+        })
+    }
+}
+
+/// A text of a file as it can be shown on one line.
+pub(super) fn shown(text: &str) -> String {
+    const MOST: usize = 60;
+    let start: String = text.chars().take(MOST).collect();
+    let cut = if start.len() < text.len() { "…" } else { "" };
+    format!("{}{cut}", text::one_line(&start))
+}
+
+fn prefix(text: &str) -> Result<IpNet, String> {
+    let written = written(text)?;
+    let length = written.length.unwrap_or(written.bits());
+    written
+        .around(length)
+        .filter(|prefix| prefix.prefix_len() > 0)
+        .ok_or_else(every_address)
+}
+
+fn range(first: &str, last: &str) -> Result<Span, String> {
+    let address = |text| match written(text)? {
+        Written {
+            address,
+            length: None,
+        } => Ok(address),
+        Written { .. } => Err("a range goes from an address to an address".to_owned()),
+    };
+    let (first, last) = (address(first)?, address(last)?);
+    if first > last {
+        return Err("the range ends before it begins".to_owned());
+    }
+    match (first, last) {
+        (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::BROADCAST)) => {
+            Err(every_address())
+        }
+        (IpAddr::V4(first), IpAddr::V4(last)) => Ok(Span::V4(first, last)),
+        (IpAddr::V6(first), IpAddr::V6(last))
+            if first.to_bits() == 0 && last.to_bits() == u128::MAX =>
+        {
+            Err(every_address())
+        }
+        (IpAddr::V6(first), IpAddr::V6(last)) => Ok(Span::V6(first, last)),
+        _ => Err("the range begins in one family and ends in the other".to_owned()),
+    }
+}
+
+fn written(text: &str) -> Result<Written, String> {
+    Written::parse(text).map_err(|error| error.why(EXPECTED))
+}
+
+/// One slip in a feed must not exclude or block everybody; a configuration's own list may.
+fn every_address() -> String {
+    "which is every address: only the configuration itself may list that".to_owned()
+}

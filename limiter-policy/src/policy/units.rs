@@ -1,0 +1,362 @@
+//! Interning: each unit that states of buckets count in is given a number that stays with it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use limiter_common::{
+    bucket::Bucket,
+    limit::Cost,
+    ratio::Ratio,
+    strategy::{Layout, gcra::MAX_BURST_OFFSET},
+    unit::{KnownUnits, MAX_UNITS, MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
+};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Every unit that was interned, also those that no limit counts in any more: there may still be
+/// buckets that do.
+///
+/// Hand it from one policy to the next, as long as the buckets are the same ones. It can be kept
+/// beside them, as a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<KeptUnit>", into = "Vec<KeptUnit>")]
+pub struct Units(BTreeMap<u32, Known>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    unit: Unit,
+    /// Whether the policy counts in it that was interned last.
+    current: bool,
+}
+
+/// More units than there are numbers.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error(
+    "the limits and their overrides have too many different rates: at most {MAX_UNITS_OF_KIND} \
+     fit, together with those of the policy before; give some the same count and period"
+)]
+pub struct TooManyUnits;
+
+impl Units {
+    /// These units and `current`, those of one policy; and the numbers of `current`.
+    ///
+    /// Once no number is free, the units give theirs up that are neither current nor of the policy
+    /// before. Buckets may still count in one: see [`Self::taken_over_from`].
+    ///
+    /// # Errors
+    ///
+    /// When `current` and the policy before have too many.
+    pub fn intern(&self, current: &[Unit]) -> Result<(Self, Vec<u32>), TooManyUnits> {
+        let mut known: HashMap<Unit, u32> =
+            self.iter().map(|(number, unit)| (unit, number)).collect();
+        let wanted: HashSet<Unit> = current.iter().copied().collect();
+        let mut units = self.clone();
+        for known in units.0.values_mut() {
+            known.current = wanted.contains(&known.unit);
+        }
+        let mut even = self.spare(0, &wanted);
+        let mut odd = self.spare(ODD_UNIT, &wanted);
+        let mut numbers = Vec::with_capacity(current.len());
+        for unit in current {
+            if let Some(number) = known.get(unit) {
+                numbers.push(*number);
+                continue;
+            }
+            let spare = if unit.is_odd() {
+                odd.next()
+            } else {
+                even.next()
+            };
+            let number = spare.ok_or(TooManyUnits)?;
+            known.insert(*unit, number);
+            let new = Known {
+                unit: *unit,
+                current: true,
+            };
+            units.0.insert(number, new);
+            numbers.push(number);
+        }
+        Ok((units, numbers))
+    }
+
+    /// The numbers of a kind that may be given, the lowest that are free before those that are to
+    /// be given up.
+    fn spare(&self, first: u32, wanted: &HashSet<Unit>) -> impl Iterator<Item = u32> {
+        let of_kind = first..first + MAX_UNITS_OF_KIND;
+        let free = of_kind
+            .clone()
+            .filter(|number| !self.0.contains_key(number));
+        let given_up = self
+            .0
+            .range(of_kind)
+            .filter(|(_, known)| !known.current && !wanted.contains(&known.unit))
+            .map(|(number, _)| *number);
+        free.chain(given_up)
+    }
+
+    /// The numbers that are other units' than before. Before one of these is used, what its number
+    /// was given up with has to be gone: nobody may read it in another unit.
+    pub fn taken_over_from<'u>(&'u self, before: &'u Self) -> impl Iterator<Item = u32> + 'u {
+        let numbers = self.iter();
+        let taken = numbers.filter(|(number, unit)| {
+            let had = before.unit(*number);
+            had.is_some_and(|had| had != unit)
+        });
+        taken.map(|(number, _)| number)
+    }
+
+    /// What the numbers mean in the kernel, `in_kernel`, of which this may know less: a policy may
+    /// have been in force since that was given up again. Also the numbers of no use there, in which
+    /// nothing may count: of what is none, or stands there twice.
+    #[must_use]
+    pub fn as_in_kernel(&self, in_kernel: &BTreeMap<u32, Unit>) -> (Self, Vec<u32>) {
+        let mut units = self.clone();
+        units.0.retain(|number, known| {
+            let now = in_kernel.get(number);
+            now.is_none_or(|now| *now == known.unit)
+        });
+        let mut known: HashSet<_> = units.iter().map(|(_, unit)| unit).collect();
+        let mut of_no_use = Vec::new();
+        for (number, unit) in in_kernel {
+            if units.0.contains_key(number) {
+                continue;
+            }
+            if is_unit(*number, unit) && known.insert(*unit) {
+                let unit = *unit;
+                let current = false;
+                units.0.insert(*number, Known { unit, current });
+            } else {
+                of_no_use.push(*number);
+            }
+        }
+        (units, of_no_use)
+    }
+
+    /// The state of a bucket in the unit of that number, at the time `now_ns`: its own, exchanged
+    /// if it counts in another.
+    #[must_use]
+    pub fn state(&self, bucket: Bucket, unit: u32, now_ns: u64) -> u64 {
+        if bucket.unit == unit {
+            bucket.state
+        } else {
+            self.exchange(bucket.unit, unit, now_ns, bucket.state)
+        }
+    }
+
+    /// Every unit with its number, in the order of the numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Unit)> {
+        self.0.iter().map(|(number, known)| (*number, known.unit))
+    }
+
+    /// Whether one is of other states than TATs in nanoseconds.
+    #[must_use]
+    pub fn have_odd_units(&self) -> bool {
+        self.0.range(ODD_UNIT..).next().is_some()
+    }
+}
+
+impl KnownUnits for Units {
+    fn unit(&self, number: u32) -> Option<&Unit> {
+        self.0.get(&number).map(|known| &known.unit)
+    }
+}
+
+/// Whether it is a unit that a limit may count in, under such a number.
+fn is_unit(number: u32, unit: &Unit) -> bool {
+    (1..=MAX_BURST_OFFSET).contains(&unit.interval)
+        && unit.cost <= Cost::NewConnections as u32
+        && number < MAX_UNITS
+        && unit.is_odd() == (number & ODD_UNIT != 0)
+}
+
+/// A unit as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptUnit {
+    number: u32,
+    #[serde(rename = "emission_interval")]
+    interval: u64,
+    /// The whole, and the fraction in 2^-64.
+    ticks_per_ns: [u64; 2],
+    ns_per_tick: [u64; 2],
+    cost: u32,
+    current: bool,
+    /// As [`Layout::parts`] has it.
+    layout: [u8; 4],
+}
+
+impl From<Units> for Vec<KeptUnit> {
+    fn from(units: Units) -> Self {
+        let entries = units.0.into_iter().map(|(number, known)| KeptUnit {
+            number,
+            interval: known.unit.interval,
+            ticks_per_ns: known.unit.ticks_per_ns.parts(),
+            ns_per_tick: known.unit.ns_per_tick.parts(),
+            cost: known.unit.cost,
+            current: known.current,
+            layout: known.unit.layout.parts(),
+        });
+        entries.collect()
+    }
+}
+
+/// A list of units that no limiter has kept so.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("unit {0} is none that a limit counts in, or stands there twice")]
+pub struct NoSuchUnit(u32);
+
+impl TryFrom<Vec<KeptUnit>> for Units {
+    type Error = NoSuchUnit;
+
+    fn try_from(entries: Vec<KeptUnit>) -> Result<Self, NoSuchUnit> {
+        let mut units = Self::default();
+        let mut known = HashSet::new();
+        for entry in entries {
+            let number = entry.number;
+            let layout = Layout::from_parts(entry.layout).ok_or(NoSuchUnit(number))?;
+            let unit = Unit {
+                interval: entry.interval,
+                ticks_per_ns: Ratio::from_parts(entry.ticks_per_ns),
+                ns_per_tick: Ratio::from_parts(entry.ns_per_tick),
+                cost: entry.cost,
+                layout,
+            };
+            let kept = Known {
+                unit,
+                current: entry.current,
+            };
+            let is_unit = is_unit(number, &unit);
+            if !is_unit || !known.insert(unit) || units.0.insert(entry.number, kept).is_some() {
+                return Err(NoSuchUnit(entry.number));
+            }
+        }
+        Ok(units)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::strategy::{Budget, Strategy, gcra::Gcra};
+
+    use super::*;
+
+    /// One token in as many nanoseconds.
+    fn even(interval: u32) -> Unit {
+        let gcra = Gcra::new(1, 1, interval.into()).unwrap();
+        Unit::new(&Budget::of_gcra(gcra), Cost::Packets)
+    }
+
+    /// As many tokens in a little more than as many nanoseconds: in ticks of its own.
+    fn odd(count: u32) -> Unit {
+        let gcra = Gcra::new(1, count.into(), u64::from(count) + 1).unwrap();
+        Unit::new(&Budget::of_gcra(gcra), Cost::Packets)
+    }
+
+    #[test]
+    fn a_unit_keeps_its_number_in_any_order_and_company() {
+        let (first, numbers) = Units::default()
+            .intern(&[even(5), odd(3), even(7)])
+            .unwrap();
+        assert_eq!(numbers, [0, ODD_UNIT, 1]);
+        assert!(first.have_odd_units());
+        let (second, numbers) = first.intern(&[even(7), even(9), even(9), odd(3)]).unwrap();
+        assert_eq!(numbers, [1, 2, 2, ODD_UNIT]);
+        // One that was gone for a while.
+        let (third, numbers) = second.intern(&[even(5), odd(4)]).unwrap();
+        assert_eq!(numbers, [0, ODD_UNIT + 1]);
+        assert_eq!(third.unit(2), Some(&even(9)));
+        assert_eq!(third.unit(3), None);
+    }
+
+    #[test]
+    fn what_a_token_is_makes_another_unit() {
+        let gcra = Gcra::new(1, 1, 5).unwrap();
+        let units = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
+        let units = units.map(|cost| Unit::new(&Budget::of_gcra(gcra), cost));
+        let (_, numbers) = Units::default().intern(&units).unwrap();
+        assert_eq!(numbers, [0, 1, 2]);
+        // The burst does not.
+        let larger = Gcra::new(9, 1, 5).unwrap();
+        assert_eq!(Unit::new(&Budget::of_gcra(larger), Cost::Bytes), units[1]);
+    }
+
+    #[test]
+    fn only_units_of_policies_long_gone_give_up_their_numbers() {
+        let numbered = |range: std::ops::Range<u32>| range.map(even).collect::<Vec<_>>();
+        let last = MAX_UNITS_OF_KIND;
+        let too_many = numbered(1..last + 2);
+        assert_eq!(Units::default().intern(&too_many), Err(TooManyUnits));
+        let (full, numbers) = Units::default().intern(&numbered(1..last + 1)).unwrap();
+        assert_eq!(numbers.last(), Some(&(last - 1)));
+        // All others are those of the policy before.
+        assert_eq!(full.intern(&[even(last + 1)]), Err(TooManyUnits));
+        let (_, numbers) = full.intern(&[odd(3)]).unwrap();
+        assert_eq!(numbers, [ODD_UNIT], "the kinds have numbers of their own");
+
+        let (next, _) = full.intern(&numbered(2..last)).unwrap();
+        let (next, numbers) = next.intern(&[even(1), even(last + 1)]).unwrap();
+        assert_eq!(numbers, [0, last - 1]);
+        assert_eq!(next.unit(last - 1), Some(&even(last + 1)));
+        assert_eq!(next.unit(1), Some(&even(2)));
+        let taken: Vec<_> = next.taken_over_from(&full).collect();
+        assert_eq!(taken, [last - 1]);
+        assert_eq!(next.taken_over_from(&next).count(), 0);
+    }
+
+    #[test]
+    fn the_kernel_knows_what_numbers_mean() {
+        let (before, _) = Units::default().intern(&[even(5), odd(3)]).unwrap();
+        let (before, _) = before.intern(&[even(6)]).unwrap();
+        let all: BTreeMap<_, _> = before.iter().collect();
+        assert_eq!(before.as_in_kernel(&all), (before.clone(), Vec::new()));
+
+        // A later policy had one unit more, and one in the place of another.
+        let mut later = all.clone();
+        later.insert(0, even(8));
+        later.insert(7, even(7));
+        let (found, of_no_use) = before.as_in_kernel(&later);
+        assert_eq!(found.iter().collect::<BTreeMap<_, _>>(), later);
+        assert!(of_no_use.is_empty());
+        // What is current stays so.
+        let (next, _) = found.intern(&[even(9)]).unwrap();
+        assert_eq!(next.unit(1), Some(&even(6)));
+
+        // Twice, and under a number of the other kind.
+        later.insert(8, even(7));
+        later.insert(9, odd(9));
+        let (found, of_no_use) = before.as_in_kernel(&later);
+        assert_eq!(of_no_use, [8, 9]);
+        let kept = serde_json::to_string(&found).unwrap();
+        assert_eq!(serde_json::from_str::<Units>(&kept).unwrap(), found);
+    }
+
+    /// One of a window.
+    fn window() -> Unit {
+        let budget = Budget::new(Strategy::SlidingWindowCounter, 0, 10, 100).unwrap();
+        Unit::new(&budget, Cost::Packets)
+    }
+
+    #[test]
+    fn are_kept_as_a_list() {
+        let first = [even(5), odd(3), window(), Unit::of_stamps(Cost::Packets)];
+        let (units, _) = Units::default().intern(&first).unwrap();
+        let (units, _) = units.intern(&[even(6)]).unwrap();
+        let kept = serde_json::to_string(&units).unwrap();
+        let read: Units = serde_json::from_str(&kept).unwrap();
+        assert_eq!(read, units);
+
+        let refused = |from: &str, to: &str| {
+            assert!(kept.contains(from), "{kept}");
+            let error = serde_json::from_str::<Units>(&kept.replace(from, to)).unwrap_err();
+            assert!(
+                error.to_string().contains("is none that a limit"),
+                "{error}"
+            );
+        };
+        refused("\"number\":1,", "\"number\":0,");
+        refused("\"number\":1,", "\"number\":32770,");
+        refused("\"number\":32768", "\"number\":65536");
+        refused("\"emission_interval\":6", "\"emission_interval\":5");
+        refused("\"emission_interval\":6", "\"emission_interval\":0");
+        refused("\"cost\":0", "\"cost\":3");
+    }
+}

@@ -1,0 +1,50 @@
+//! What `limiter top` is told.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::order::Column;
+use crate::{
+    cli::{
+        args::{OutputArgs, ReadArgs},
+        offenders::RowsArgs,
+        status::parse_seconds,
+    },
+    protocol::MAX_OFFENDERS,
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct TopArgs {
+    /// How often the daemon is asked
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "1",
+        value_parser = parse_seconds
+    )]
+    pub(super) interval: Duration,
+
+    #[command(flatten)]
+    pub(super) rows: RowsArgs,
+
+    /// By which column rows are sorted
+    #[arg(long, value_enum, value_name = "COLUMN", default_value = "rate")]
+    pub(super) sort: Column,
+
+    /// How many rows a document has at most; for --json
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20,
+        requires = "json",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_OFFENDERS))
+    )]
+    pub(super) count: u32,
+
+    #[command(flatten)]
+    pub(super) read: ReadArgs,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}

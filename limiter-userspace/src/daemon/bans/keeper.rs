@@ -1,0 +1,33 @@
+//! The bans while the daemon runs, and what is pinned.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
+
+use super::store::{BanStore, Bans};
+
+/// What the daemon knows of bans beside the kernel's map.
+#[derive(Default)]
+pub(in crate::daemon) struct BanKeeper {
+    /// Who takes it has the datapath already.
+    store: Mutex<BanStore>,
+}
+
+impl BanKeeper {
+    /// What is counted of bans, as of a second ago at most.
+    pub(in crate::daemon) fn store(&self) -> MutexGuard<'_, BanStore> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks at the bans of a datapath or changes them.
+pub(super) fn with_bans_of<T, E: From<DatapathError>>(
+    datapath: &Datapath,
+    store: &mut BanStore,
+    act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
+) -> Result<T, E> {
+    let reputation = datapath.reputation();
+    let maps = reputation.ok_or(DatapathError::NoPolicy)?;
+    let mut bans = store.open(maps.bans(), monotonic_now())?;
+    act(datapath, &mut bans)
+}

@@ -1,0 +1,25 @@
+//! Counters under their labels.
+
+use std::fmt;
+
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter},
+};
+
+/// Something under its labels.
+pub(super) type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
+
+/// Writes them as one family.
+pub(super) fn counters<const N: usize>(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    rows: &[Labelled<N, u64>],
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, number) in rows {
+        ConstCounter::new(*number).encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A status for tests.
+
+use std::collections::BTreeMap;
+
+use limiter_policy::config::{Bans, Buckets, Metrics, Offenders};
+
+use super::{
+    BansStatus, BucketsStatus, DaemonStatus, GuardStatus, History, InterfaceStatus, PolicyStatus,
+    Status,
+};
+
+/// Of a daemon with the defaults, on eth0.
+pub(crate) fn status() -> Status {
+    Status {
+        interfaces: vec![InterfaceStatus {
+            name: "eth0".to_owned(),
+            mode: Some("native".to_owned()),
+            attached: true,
+            renamed: None,
+            elsewhere: false,
+            replaced: false,
+            since: Some(jiff::Timestamp::UNIX_EPOCH),
+            fell_back: None,
+        }],
+        policy: PolicyStatus {
+            generation: 1,
+            loaded_at: jiff::Timestamp::UNIX_EPOCH,
+            limits: 1,
+            overrides: 0,
+            malformed: "drop".to_owned(),
+        },
+        buckets: BucketsStatus {
+            settings: Buckets::default(),
+            lossy_evictions: 0,
+        },
+        offenders: Offenders::default(),
+        bans: BansStatus {
+            settings: Bans::default(),
+            ipv4: 0,
+            ipv6: 0,
+        },
+        pinned: None,
+        daemon: Some(DaemonStatus {
+            metrics: Metrics::default().listen,
+            state: None,
+            reloads: History::default(),
+            guard: GuardStatus::default(),
+        }),
+        reasons: BTreeMap::new(),
+        limits: BTreeMap::new(),
+        lists: Vec::new(),
+        sieves: Vec::new(),
+    }
+}

@@ -1,0 +1,277 @@
+//! Whether the files of a crate import each other in circles.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use syn::{Attribute, Item, ItemUse, UseTree, Visibility, visit::Visit};
+
+use crate::workspace;
+
+/// The crates whose folders stand above or below each other.
+const CRATES: [&str; 3] = ["limiter-policy", "limiter-datapath", "limiter-userspace"];
+
+/// A path of modules, and of what is in the last; from the crate's root on.
+type Names = Vec<String>;
+
+/// A module without its tests.
+struct Module {
+    file: PathBuf,
+    /// What it imports and names, as it says it.
+    names: BTreeSet<Names>,
+    /// What it calls what it imports.
+    imported: BTreeMap<String, Names>,
+}
+
+/// The modules of a crate.
+struct Modules(BTreeMap<Names, Module>);
+
+impl Modules {
+    fn read(source: &Path) -> Result<Self> {
+        let mut modules = Self(BTreeMap::new());
+        modules.add_file(Names::new(), source.join("lib.rs"))?;
+        Ok(modules)
+    }
+
+    fn add_file(&mut self, module: Names, file: PathBuf) -> Result<()> {
+        let cannot_read = || format!("cannot read {}", file.display());
+        let text = fs::read_to_string(&file).with_context(cannot_read)?;
+        let items = syn::parse_file(&text).with_context(cannot_read)?.items;
+        self.add(module, file, items)
+    }
+
+    fn add(&mut self, module: Names, file: PathBuf, items: Vec<Item>) -> Result<()> {
+        let mut named = Named::default();
+        for item in items {
+            match item {
+                Item::Mod(inner) if !is_for_tests(&inner.attrs) => {
+                    let name = inner.ident.to_string();
+                    let child = [module.clone(), vec![name.clone()]].concat();
+                    match inner.content {
+                        Some((_, items)) => self.add(child, file.clone(), items)?,
+                        None => self.add_file(child, file_of(&file, &name))?,
+                    }
+                }
+                Item::Mod(_) => {}
+                item => named.visit_item(&item),
+            }
+        }
+        let Named { names, imported } = named;
+        let read = Module {
+            file,
+            names,
+            imported,
+        };
+        self.0.insert(module, read);
+        Ok(())
+    }
+
+    /// Where a module finds what it calls so; `None`: in another crate, or it is its own.
+    fn find(&self, module: &Names, names: &[String]) -> Option<Names> {
+        let (first, rest) = names.split_first()?;
+        let from = match first.as_str() {
+            "crate" => Names::new(),
+            "self" => module.clone(),
+            "super" => {
+                let parent = module.split_last()?.1.to_vec();
+                // Once more, or what is in there.
+                return self
+                    .find(&parent, rest)
+                    .or_else(|| Some([parent, rest.to_vec()].concat()));
+            }
+            name => {
+                let child = [module.clone(), vec![name.to_owned()]].concat();
+                if self.0.contains_key(&child) {
+                    child
+                } else {
+                    let imported = self.0.get(module)?.imported.get(name)?;
+                    if imported.as_slice() == names {
+                        return None;
+                    }
+                    self.find(module, imported)?
+                }
+            }
+        };
+        Some([from, rest.to_vec()].concat())
+    }
+
+    /// The module that has it, where others pass it on.
+    fn owner(&self, names: &Names) -> Names {
+        let mut module = names.clone();
+        while !self.0.contains_key(&module) {
+            module.pop();
+        }
+        let passed_on = names.get(module.len()).and_then(|name| {
+            let imported = self.0[&module].imported.get(name)?;
+            self.find(&module, imported)
+        });
+        match passed_on {
+            Some(from) if from != names[..=module.len()] => {
+                self.owner(&[from, names[module.len() + 1..].to_vec()].concat())
+            }
+            _ => module,
+        }
+    }
+
+    /// Which files each file takes something from.
+    fn files(&self) -> BTreeMap<&Path, BTreeSet<&Path>> {
+        let mut files: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (name, module) in &self.0 {
+            let found = module
+                .names
+                .iter()
+                .filter_map(|names| self.find(name, names));
+            let from = found.map(|names| self.0[&self.owner(&names)].file.as_path());
+            let others = from.filter(|file| *file != module.file);
+            files
+                .entry(module.file.as_path())
+                .or_default()
+                .extend(others);
+        }
+        files
+    }
+}
+
+/// What a module names outside of its tests.
+#[derive(Default)]
+struct Named {
+    names: BTreeSet<Names>,
+    imported: BTreeMap<String, Names>,
+}
+
+impl Named {
+    fn import(&mut self, tree: &UseTree, before: &Names, is_passed_on: bool) {
+        let with = |name: &syn::Ident| [before.clone(), vec![name.to_string()]].concat();
+        let (name, names) = match tree {
+            UseTree::Path(path) => {
+                return self.import(&path.tree, &with(&path.ident), is_passed_on);
+            }
+            UseTree::Group(group) => {
+                let items = group.items.iter();
+                return items.for_each(|item| self.import(item, before, is_passed_on));
+            }
+            UseTree::Name(one) if one.ident == "self" => {
+                (before.last().cloned().unwrap_or_default(), before.clone())
+            }
+            UseTree::Name(one) => (one.ident.to_string(), with(&one.ident)),
+            UseTree::Rename(one) if one.ident == "self" => (one.rename.to_string(), before.clone()),
+            UseTree::Rename(one) => (one.rename.to_string(), with(&one.ident)),
+            UseTree::Glob(_) => (String::new(), before.clone()),
+        };
+        // A module that only passes on what its own modules have does not depend on them.
+        if !(is_passed_on && names.first().is_some_and(|first| first == "self")) {
+            self.names.insert(names.clone());
+        }
+        self.imported.insert(name, names);
+    }
+}
+
+impl<'a> Visit<'a> for Named {
+    fn visit_item_use(&mut self, item: &'a ItemUse) {
+        if !is_for_tests(&item.attrs) {
+            let is_passed_on = !matches!(item.vis, Visibility::Inherited);
+            self.import(&item.tree, &Names::new(), is_passed_on);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'a syn::Path) {
+        let segments = path.segments.iter();
+        let names: Names = segments.map(|segment| segment.ident.to_string()).collect();
+        if names.len() > 1 {
+            self.names.insert(names);
+        }
+        syn::visit::visit_path(self, path);
+    }
+
+    /// `pub(in crate::daemon)` takes nothing from there.
+    fn visit_visibility(&mut self, _: &'a Visibility) {}
+}
+
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute
+                .parse_args::<syn::Path>()
+                .is_ok_and(|condition| condition.is_ident("test"))
+    })
+}
+
+/// The file of a module that is declared in a file.
+fn file_of(parent: &Path, name: &str) -> PathBuf {
+    let alone = folder(parent).join(name).with_extension("rs");
+    if alone.exists() {
+        alone
+    } else {
+        folder(parent).join(name).join("mod.rs")
+    }
+}
+
+/// The folder that a file's own modules are in.
+fn folder(file: &Path) -> PathBuf {
+    let parent = file.parent().unwrap_or(file);
+    match file.file_stem() {
+        Some(name) if name != "lib" && name != "mod" => parent.join(name),
+        _ => parent.to_owned(),
+    }
+}
+
+/// Where a file counts to: to its own modules, if it has some, else to those beside it.
+fn home(file: &Path) -> PathBuf {
+    let own = folder(file);
+    if own.is_dir() {
+        own
+    } else {
+        file.parent().unwrap_or(file).to_owned()
+    }
+}
+
+/// The way from one file to another; `None`: there is none.
+fn way<'f>(
+    files: &BTreeMap<&'f Path, BTreeSet<&'f Path>>,
+    from: &'f Path,
+    to: &'f Path,
+) -> Option<Vec<&'f Path>> {
+    let mut ways = vec![vec![from]];
+    let mut seen = BTreeSet::from([from]);
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            let last = way.last()?;
+            if *last == to {
+                return Some(way);
+            }
+            for next in files.get(last).into_iter().flatten() {
+                if seen.insert(next) {
+                    longer.push([way.as_slice(), &[*next]].concat());
+                }
+            }
+        }
+        ways = longer;
+    }
+    None
+}
+
+#[test]
+fn no_circle_between_folders() -> Result<()> {
+    let mut circles = Vec::new();
+    for name in CRATES {
+        let source = workspace::root().join(name).join("src");
+        let modules = Modules::read(&source)?;
+        let files = modules.files();
+        assert!(files.len() > 50, "{name} has {} files", files.len());
+        for (from, others) in &files {
+            for other in others.iter().filter(|other| home(from) != home(other)) {
+                circles.extend(way(&files, other, from).map(|way| {
+                    let shown = way.iter().map(|file| file.strip_prefix(workspace::root()));
+                    let shown = shown.map(|file| file.unwrap_or(from).display().to_string());
+                    shown.collect::<Vec<_>>().join("\n  -> ")
+                }));
+            }
+        }
+    }
+    assert!(circles.is_empty(), "circles:\n{}", circles.join("\n\n"));
+    Ok(())
+}
