@@ -8,10 +8,8 @@ use limiter_common::address::Family;
 /// An address, and the length that stands after it.
 #[derive(Clone, Copy)]
 pub struct Written {
-    /// The address.
-    pub address: IpAddr,
-    /// The length, if there is one.
-    pub length: Option<u8>,
+    pub(crate) address: IpAddr,
+    pub(crate) length: Option<u8>,
 }
 
 /// Why a text is neither an address nor a prefix.
@@ -69,8 +67,7 @@ impl Written {
     }
 
     /// The family of the address.
-    #[must_use]
-    pub const fn family(self) -> Family {
+    pub(crate) const fn family(self) -> Family {
         match self.address {
             IpAddr::V4(_) => Family::V4,
             IpAddr::V6(_) => Family::V6,
@@ -78,14 +75,12 @@ impl Written {
     }
 
     /// How many bits the address has.
-    #[must_use]
-    pub const fn bits(self) -> u8 {
+    pub(crate) const fn bits(self) -> u8 {
         bits(self.address)
     }
 
     /// The prefix of this length that the address is in; `None`: it has fewer bits.
-    #[must_use]
-    pub fn around(self, length: u8) -> Option<IpNet> {
+    pub(crate) fn around(self, length: u8) -> Option<IpNet> {
         Some(IpNet::new(self.address, length).ok()?.trunc())
     }
 

@@ -4,8 +4,7 @@ use ipnet::IpNet;
 use limiter_common::address::Family;
 
 /// A family's name: `IPv4`.
-#[must_use]
-pub const fn family(family: Family) -> &'static str {
+pub(crate) const fn family(family: Family) -> &'static str {
     match family {
         Family::V4 => "IPv4",
         Family::V6 => "IPv6",
