@@ -1,6 +1,9 @@
 //! Limits by the names that requests give them, and buckets in the words of answers.
 
-use limiter_common::{limit::LimitId, owner::Owner};
+use limiter_common::{
+    limit::{LimitId, NumberOf},
+    owner::Owner,
+};
 use thiserror::Error;
 
 use crate::{
@@ -26,7 +29,9 @@ pub(super) fn bucket_named<'d>(
     let limits = &datapath.manifest().policy.limits;
     let owner = holding.key.owner();
     let owning_interface = match owner {
-        Owner::Interface(number) => datapath.interface_name(number)?,
+        Owner::Number(NumberOf::Interface, number) => {
+            datapath.interface_name(u32::try_from(number).ok()?)?
+        }
         _ => "",
     };
     Some(NamedBucket {
