@@ -219,3 +219,36 @@ impl NumberOf {
         self.row().why_no_overrides
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_networks_of_a_family_addresses_or_numbers() {
+        let families = [Family::V4, Family::V6];
+        for format in IdFormat::ALL {
+            for family in families {
+                let length = format.prefix_length(family);
+                let is_of_source = format.number().is_none() && format.is_for(family);
+                assert_eq!(length.is_some(), is_of_source, "{format:?}");
+            }
+            let Some(range) = format.range() else {
+                assert_eq!(format.with_prefix_length(20), format);
+                continue;
+            };
+            let [least, most] = range.lengths;
+            assert!((least..=most).contains(&range.prefix_length));
+            let other = format.with_prefix_length(20);
+            assert_eq!(other.prefix_length(range.family), Some(20));
+            assert_eq!(other.name(), format.name());
+        }
+    }
+
+    /// In a key the number stands where ranges have their family.
+    #[test]
+    fn no_number_is_that_of_a_family() {
+        let mut numbers = (0..=u8::MAX).filter(|number| NumberOf::of_number(*number).is_some());
+        assert!(numbers.all(|number| ![0, Family::V4 as u8, Family::V6 as u8].contains(&number)));
+    }
+}

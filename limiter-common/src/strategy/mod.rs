@@ -183,3 +183,29 @@ impl Strategy {
         ask!(self, Rule => Rule::admits_all_of(terms, other))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Layout, Strategy};
+
+    #[test]
+    fn an_unknown_number_is_no_strategy() {
+        for (number, strategy) in (0..).zip(Strategy::ALL) {
+            assert_eq!(Strategy::of_number(number), Some(strategy));
+        }
+        let known = u8::try_from(Strategy::ALL.len()).expect("fewer than numbers");
+        for unknown in known..=u8::MAX {
+            assert_eq!(Strategy::of_number(unknown), None);
+            assert_eq!(Layout::from_parts([unknown, 0, 0, 0]), None);
+            assert_eq!(Layout::from_parts([unknown, 0, 4, 0]), None);
+        }
+    }
+
+    #[test]
+    fn names_tell_strategies_apart() {
+        for (position, strategy) in Strategy::ALL.iter().enumerate() {
+            let mut others = Strategy::ALL[position + 1..].iter();
+            assert!(others.all(|other| other.name() != strategy.name()));
+        }
+    }
+}
