@@ -1,10 +1,10 @@
 //! Strategies: by which rule a limit holds its owners to its count and period.
 //!
-//! A strategy is a file, or a folder as that of GCRA, with a type that implements [`rule::Rule`]
-//! and [`rule::Ledger`], how it decides and what people ask of it; and one that implements
-//! [`rule::State`] and [`rule::Debt`], what its states are worth, unless they are those of another
-//! one. This file names every strategy, and it alone knows which type is whose. Whoever wants to
-//! know something asks a [`Strategy`], a [`Budget`], a [`Spend`] or a [`Unit`].
+//! A strategy is a file, or a folder as that of GCRA. Its type implements [`rule::Rule`], how it
+//! decides, and [`rule::Ledger`], what people ask of it. Another type implements [`rule::State`]
+//! and [`rule::Debt`], what its states are worth; strategies may share that one. This file names
+//! every strategy, and it alone knows which type is whose. Others ask a [`Strategy`], a
+//! [`Budget`], a [`Spend`] or a [`Unit`].
 
 /// Asks the rule of a strategy, a type, under the name that the caller gives it.
 macro_rules! ask {

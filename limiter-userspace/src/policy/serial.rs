@@ -267,7 +267,7 @@ impl<'d> Deserialize<'d> for OverrideId {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::strategy::Strategy;
+    use limiter_common::{limit::IdFormat, strategy::Strategy};
     use serde_json::{Value, json};
 
     use super::*;
@@ -399,7 +399,7 @@ mod tests {
         #[derive(Serialize)]
         struct Described(
             #[serde(with = "CostForm")] Cost,
-            #[serde(with = "super::id_format")] IdFormat,
+            #[serde(with = "id_format")] IdFormat,
             #[serde(with = "ActionForm")] Action,
         );
         let check = |cost: Cost, format: IdFormat, action: Action| {
