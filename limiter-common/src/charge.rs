@@ -27,10 +27,10 @@ impl Packet {
     /// What may name the owners of the buckets that it is charged to, where it came in on the
     /// interface of that number.
     #[inline(always)]
-    const fn known(&self, interface: u32) -> Known<'_> {
+    const fn known<'a>(&'a self, interface: &'a u32) -> Known<'a> {
         Known {
             facts: &self.facts,
-            subscriber: self.class.subscriber,
+            subscriber: &self.class.subscriber,
             interface,
         }
     }
@@ -170,7 +170,7 @@ pub fn account<'a, T: Tables>(tables: &'a T, packet: &Packet, slot: u32) -> Opti
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
     let budget = parameters(tables, &packet.class, slot)?;
     Some(Account {
-        key: limit.bucket(&packet.known(tables.shape().interface), family),
+        key: limit.bucket(&packet.known(&tables.shape().interface), family),
         budget,
         cost: limit.cost_of(&packet.facts),
     })

@@ -7,23 +7,24 @@ use crate::{
     packet::Facts,
 };
 
-/// What may name the owner of a bucket that a packet is charged to.
+/// What may name the owner of a bucket that a packet is charged to. All by reference: what is not
+/// asked for is not read.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
     /// What the packet's headers say.
     pub facts: &'a Facts,
     /// The number of the subscriber to whom the source belongs.
-    pub subscriber: u64,
+    pub subscriber: &'a u64,
     /// The daemon's number for the interface that the packet came in on.
-    pub interface: u32,
+    pub interface: &'a u32,
 }
 
 impl Known<'_> {
     #[inline(always)]
     const fn number(&self, of: NumberOf) -> u64 {
         match of {
-            NumberOf::Subscriber => self.subscriber,
-            NumberOf::Interface => self.interface as u64,
+            NumberOf::Subscriber => *self.subscriber,
+            NumberOf::Interface => *self.interface as u64,
         }
     }
 }

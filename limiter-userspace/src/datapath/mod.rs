@@ -364,8 +364,8 @@ impl Datapath {
         let on = |interface| {
             let known = Known {
                 facts: &facts,
-                subscriber: class.subscriber,
-                interface,
+                subscriber: &class.subscriber,
+                interface: &interface,
             };
             let key = limit.bucket(&known, source.family.index());
             (interface, key)

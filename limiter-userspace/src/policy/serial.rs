@@ -65,10 +65,13 @@ pub(super) mod id_format {
     ) -> Result<IdFormat, D::Error> {
         let (name, length) = match Form::deserialize(deserializer)? {
             Form::Name(name) => (name, None),
-            Form::Range(range) => match range.into_iter().next() {
-                Some((name, length)) => (name, Some(length.prefix_length)),
-                None => return Err(D::Error::custom("missing id format")),
-            },
+            Form::Range(ranges) => {
+                let mut ranges = ranges.into_iter();
+                match (ranges.next(), ranges.next()) {
+                    (Some((name, length)), None) => (name, Some(length.prefix_length)),
+                    _ => return Err(D::Error::custom("expected one id format")),
+                }
+            }
         };
         let mut formats = IdFormat::ALL.into_iter();
         let named =
