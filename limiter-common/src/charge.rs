@@ -4,7 +4,7 @@ use crate::{
     bucket::Search,
     decide::{Steps, Strictest, Verdict},
     limit::MAX_LIMITS,
-    owner::{BucketKey, OwnerKind},
+    owner::{BucketKey, Known, OwnerKind},
     packet::Facts,
     policy::{Class, Tables, parameters},
     reason::Reason,
@@ -21,6 +21,19 @@ pub struct Packet {
     pub class: Class,
     /// When it arrived, in nanoseconds.
     pub now: u64,
+}
+
+impl Packet {
+    /// What may name the owners of the buckets that it is charged to, where it came in on the
+    /// interface of that number.
+    #[inline(always)]
+    const fn known<'a>(&'a self, interface: &'a u32) -> Known<'a> {
+        Known {
+            facts: &self.facts,
+            subscriber: &self.class.subscriber,
+            interface,
+        }
+    }
 }
 
 /// What one limit wants of one packet: which bucket is to change, and how.
@@ -171,7 +184,7 @@ pub fn account<'a, T: Tables>(tables: &'a T, packet: &Packet, slot: u32) -> Opti
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
     let budget = parameters(tables, &packet.class, slot)?;
     Some(Account {
-        key: limit.bucket(tables.shape(), &packet.class, &packet.facts.source, family),
+        key: limit.bucket(&packet.known(&tables.shape().interface), family),
         budget,
         cost: limit.cost_of(&packet.facts),
     })

@@ -1,6 +1,8 @@
 //! What a limit is: whose budget, counted in what, under which name and interned id.
 
-use crate::address::Family;
+mod id_format;
+
+pub use self::id_format::{IPV4_RANGE, IPV6_RANGE, IdFormat, NumberOf, Range};
 
 /// How many limits one policy may hold.
 ///
@@ -17,69 +19,6 @@ pub const MAX_LIMIT_IDS: u32 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct LimitId(pub u16);
-
-/// Whose budget a limit is: what of a packet names the bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IdFormat {
-    /// One IPv4 (/32) or IPv6 (/128) source address.
-    IpAddress,
-    /// The source's IPv4 network.
-    Ipv4RangeCidr {
-        /// How many leading bits of the address name the network.
-        prefix_length: u8,
-    },
-    /// The source's IPv6 network.
-    Ipv6RangeCidr {
-        /// How many leading bits of the address name the network.
-        prefix_length: u8,
-    },
-    /// The subscriber to whose prefixes the source belongs, of either family.
-    RegId,
-    /// The interface that the packet came in on: one bucket for all sources.
-    Total,
-}
-
-/// The prefix length of [`IdFormat::Ipv4RangeCidr`] unless another is configured.
-pub const IPV4_RANGE: u8 = 24;
-
-/// The prefix length of [`IdFormat::Ipv6RangeCidr`] unless another is configured.
-pub const IPV6_RANGE: u8 = 48;
-
-impl IdFormat {
-    /// The format's name in configuration files and messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::IpAddress => "ipAddress",
-            Self::Ipv4RangeCidr { .. } => "ipv4RangeCIDR",
-            Self::Ipv6RangeCidr { .. } => "ipv6RangeCIDR",
-            Self::RegId => "regId",
-            Self::Total => "total",
-        }
-    }
-
-    /// Whether a limit of this format is for packets of the family.
-    #[must_use]
-    pub const fn is_for(self, family: Family) -> bool {
-        !matches!(
-            (self, family),
-            (Self::Ipv4RangeCidr { .. }, Family::V6) | (Self::Ipv6RangeCidr { .. }, Family::V4)
-        )
-    }
-
-    /// How many leading bits of a source of the family name the bucket; `None`: something
-    /// else names it, or the limit is not for the family.
-    #[must_use]
-    pub const fn prefix_length(self, family: Family) -> Option<u8> {
-        match (self, family) {
-            (Self::IpAddress, Family::V4) => Some(32),
-            (Self::IpAddress, Family::V6) => Some(128),
-            (Self::Ipv4RangeCidr { prefix_length }, Family::V4)
-            | (Self::Ipv6RangeCidr { prefix_length }, Family::V6) => Some(prefix_length),
-            _ => None,
-        }
-    }
-}
 
 /// What a limit counts. The numbers stand in what is kept from one policy to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

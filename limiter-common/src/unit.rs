@@ -2,9 +2,9 @@
 //!
 //! A state of GCRA is a time in ticks. What it is worth, in tokens, depends on the emission
 //! interval and the tick length of the limit that wrote it; a state of another strategy has its
-//! own [layout](crate::strategy::Layout); and a token is a packet, a byte or a new connection. So every state says in which
-//! unit it counts, by the unit's number, and whoever knows the units can compare and exchange states
-//! of different limits and different policies.
+//! own [layout](crate::strategy::Layout); and a token is a packet, a byte or a new connection. So
+//! every state says in which unit it counts, by the unit's number, and whoever knows the units can
+//! compare and exchange states of different limits and different policies.
 
 pub use crate::strategy::Unit;
 

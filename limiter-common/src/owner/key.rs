@@ -3,7 +3,7 @@
 use super::{Owner, OwnerKind};
 use crate::{
     address::{Address, Family},
-    limit::LimitId,
+    limit::{LimitId, NumberOf},
     strategy::moving_window,
 };
 
@@ -56,16 +56,22 @@ impl BucketKey {
         Self::new(limit, OwnerKind::of_range(family, prefix_length), high, low)
     }
 
+    /// The bucket of `limit` whose owner is named by a number.
+    #[must_use]
+    pub const fn of_number(limit: LimitId, of: NumberOf, number: u64) -> Self {
+        Self::new(limit, OwnerKind::of_number(of), number, 0)
+    }
+
     /// The bucket of `limit` that a subscriber is charged to.
     #[must_use]
     pub const fn of_subscriber(limit: LimitId, subscriber: u64) -> Self {
-        Self::new(limit, OwnerKind::SUBSCRIBER, subscriber, 0)
+        Self::of_number(limit, NumberOf::Subscriber, subscriber)
     }
 
     /// The bucket of `limit` that all that comes in on an interface is charged to.
     #[must_use]
     pub const fn of_interface(limit: LimitId, interface: u32) -> Self {
-        Self::new(limit, OwnerKind::INTERFACE, interface as u64, 0)
+        Self::of_number(limit, NumberOf::Interface, interface as u64)
     }
 
     /// The bucket of a stamp of this one's log, by the stamp's number, which is below
@@ -104,23 +110,17 @@ impl BucketKey {
 
     /// Whose budget it is.
     #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "interfaces have numbers of 32 bits"
-    )]
     pub const fn owner(&self) -> Owner {
         let [high, low] = self.id;
-        let number = u64::from_be_bytes(high);
-        match self.kind {
-            OwnerKind::SUBSCRIBER => Owner::Subscriber(number),
-            OwnerKind::INTERFACE => Owner::Interface(number as u32),
-            kind => Owner::Source {
-                address: if kind.0 >> 8 == Family::V4 as u32 {
+        match self.kind.number() {
+            Some(of) => Owner::Number(of, u64::from_be_bytes(high)),
+            None => Owner::Source {
+                address: if self.kind.0 >> 8 == Family::V4 as u32 {
                     Address::v4([high[0], high[1], high[2], high[3]])
                 } else {
                     Address::v6(high, low)
                 },
-                prefix_length: kind.prefix_length(),
+                prefix_length: self.kind.prefix_length(),
             },
         }
     }
@@ -150,8 +150,14 @@ mod tests {
             }
         );
         let of_subscriber = BucketKey::of_subscriber(id, u64::MAX);
-        assert_eq!(of_subscriber.owner(), Owner::Subscriber(u64::MAX));
-        assert_eq!(BucketKey::of_interface(id, 7).owner(), Owner::Interface(7));
+        assert_eq!(
+            of_subscriber.owner(),
+            Owner::Number(NumberOf::Subscriber, u64::MAX)
+        );
+        assert_eq!(
+            BucketKey::of_interface(id, 7).owner(),
+            Owner::Number(NumberOf::Interface, 7)
+        );
         // A number is no address, whatever its bytes.
         assert_ne!(of_subscriber, BucketKey::of_interface(id, u32::MAX));
         assert_ne!(

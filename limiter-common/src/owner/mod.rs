@@ -1,9 +1,14 @@
 //! Owners: whose budget a bucket is, and how that makes the bucket's key.
 
 mod key;
+mod of_packet;
 
-pub use self::key::BucketKey;
-use crate::address::{Address, Family};
+pub(crate) use self::of_packet::OwnerOf;
+pub use self::{key::BucketKey, of_packet::Known};
+use crate::{
+    address::{Address, Family},
+    limit::NumberOf,
+};
 
 /// What the id of an owner is: its IP version and how many leading bits of an address count, or a
 /// number's kind. It tells the owners of one packet apart.
@@ -14,15 +19,23 @@ pub struct OwnerKind(u32);
 impl OwnerKind {
     /// Of no owner.
     pub const NONE: Self = Self(0);
-    /// The number of a subscriber.
-    pub const SUBSCRIBER: Self = Self(1 << 8);
-    /// The daemon's number for an interface.
-    pub const INTERFACE: Self = Self(2 << 8);
 
     /// The first `prefix_length` bits of an address of a family.
     #[must_use]
     pub const fn of_range(family: Family, prefix_length: u8) -> Self {
         Self((family as u32) << 8 | prefix_length as u32)
+    }
+
+    /// A number.
+    #[must_use]
+    pub const fn of_number(number: NumberOf) -> Self {
+        Self((number as u32) << 8)
+    }
+
+    /// What the id is a number of; `None`: it is a range of addresses.
+    const fn number(self) -> Option<NumberOf> {
+        let [.., number, _] = self.0.to_be_bytes();
+        NumberOf::of_number(number)
     }
 
     const fn prefix_length(self) -> u8 {
@@ -41,8 +54,6 @@ pub enum Owner {
         /// How many leading bits name the owner.
         prefix_length: u8,
     },
-    /// That of a subscriber, by number.
-    Subscriber(u64),
-    /// That of all that comes in on an interface, by the daemon's number for it.
-    Interface(u32),
+    /// That of whatever has a number.
+    Number(NumberOf, u64),
 }

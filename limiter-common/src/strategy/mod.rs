@@ -1,10 +1,10 @@
 //! Strategies: by which rule a limit holds its owners to its count and period.
 //!
-//! A strategy is a file, or a folder as that of GCRA, with a type that implements [`rule::Rule`]
-//! and [`rule::Ledger`], how it decides and what people ask of it; and one that implements
-//! [`rule::State`] and [`rule::Debt`], what its states are worth, unless they are those of another
-//! one. This file names every strategy, and it alone knows which type is whose. Whoever wants to
-//! know something asks a [`Strategy`], a [`Budget`], a [`Spend`] or a [`Unit`].
+//! A strategy is a file, or a folder as that of GCRA. Its type implements [`rule::Rule`], how it
+//! decides, and [`rule::Ledger`], what people ask of it. Another type implements [`rule::State`]
+//! and [`rule::Debt`], what its states are worth; strategies may share that one. This file names
+//! every strategy, and it alone knows which type is whose. Others ask a [`Strategy`], a
+//! [`Budget`], a [`Spend`] or a [`Unit`].
 
 /// Asks the rule of a strategy, a type, under the name that the caller gives it.
 macro_rules! ask {
@@ -181,5 +181,31 @@ impl Strategy {
     #[must_use]
     pub fn admits_all_of(self, terms: &Terms, other: &Terms) -> bool {
         ask!(self, Rule => Rule::admits_all_of(terms, other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Layout, Strategy};
+
+    #[test]
+    fn an_unknown_number_is_no_strategy() {
+        for (number, strategy) in (0..).zip(Strategy::ALL) {
+            assert_eq!(Strategy::of_number(number), Some(strategy));
+        }
+        let known = u8::try_from(Strategy::ALL.len()).expect("fewer than numbers");
+        for unknown in known..=u8::MAX {
+            assert_eq!(Strategy::of_number(unknown), None);
+            assert_eq!(Layout::from_parts([unknown, 0, 0, 0]), None);
+            assert_eq!(Layout::from_parts([unknown, 0, 4, 0]), None);
+        }
+    }
+
+    #[test]
+    fn names_tell_strategies_apart() {
+        for (position, strategy) in Strategy::ALL.iter().enumerate() {
+            let mut others = Strategy::ALL[position + 1..].iter();
+            assert!(others.all(|other| other.name() != strategy.name()));
+        }
     }
 }

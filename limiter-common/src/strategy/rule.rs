@@ -1,7 +1,7 @@
 //! What every strategy answers, on the path of packets and off it.
 //!
-//! All functions are of a type without values: a bucket's state is one number, and what else
-//! there is to know comes with a [`Budget`], a [`Spend`] or a [`Unit`].
+//! No function takes `self`: a bucket's state is one number, and what else there is to know comes
+//! with a [`Budget`], a [`Spend`] or a [`Unit`]. `ask!` and `ask_state!` choose the type.
 
 use super::{Budget, Decision, LargerThanBudget, Spend, Unit};
 #[cfg(not(target_arch = "bpf"))]
@@ -25,7 +25,8 @@ pub(crate) trait State {
     /// is full.
     fn weight(unit: &Unit, now_ns: u64, state: u64) -> u64;
 
-    /// The state of a bucket that gets back what [`Ledger::refund`] says, what it owes at most.
+    /// The state of a bucket that gets a refund, but no more than it owes: for people, and not for
+    /// packets.
     fn refunded(spend: &Spend, state: u64) -> u64;
 }
 
@@ -55,8 +56,8 @@ pub(crate) trait Debt {
     /// How much of a debt is new, where `before` is left of an older one; 0: nothing.
     fn since(unit: &Unit, owed: u64, before: u64) -> u64;
 
-    /// What adds a debt to whatever a bucket owes; `None`: that takes the state, as
-    /// [`Self::owing`] does.
+    /// What adds a debt to whatever a bucket owes; `None`: only [`Self::owing`] does, which knows
+    /// the state.
     fn adding(unit: &Unit, now_ns: u64, owed: u64) -> Option<Spend>;
 
     /// The state of a bucket that has `state` at the time `now_ns`, with a debt on top.

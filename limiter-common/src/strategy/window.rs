@@ -249,7 +249,8 @@ pub(super) const fn refund(budget: &Budget, now_ns: u64, cost: u64) -> Spend {
     Spend::of_window(&budget.window, budget.window.layout.ticks(now_ns), cost)
 }
 
-/// [`report`](super::rule::Ledger::report), of a bucket of which so much remains, and that makes wait so many ticks.
+/// [`report`](super::rule::Ledger::report), of a bucket of which so much remains, and that makes
+/// wait so many ticks.
 #[cfg(not(target_arch = "bpf"))]
 pub(super) const fn report(
     window: &Window,

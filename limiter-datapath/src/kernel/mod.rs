@@ -50,8 +50,9 @@ use limiter_common::{
     address::Address,
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
-    owner::BucketKey,
-    policy::{Class, LimitEntry, Shape, classify, parameters},
+    owner::{BucketKey, Known},
+    packet::Facts,
+    policy::{Class, LimitEntry, classify, parameters},
     reason::Reason,
     strategy::{Budget, Level},
 };
@@ -291,12 +292,17 @@ impl Datapath {
         class: &Class,
         source: &Address,
     ) -> Vec<(u32, BucketKey)> {
+        let facts = Facts {
+            source: *source,
+            ..Facts::NONE
+        };
         let on = |interface| {
-            let shape = Shape {
-                interface,
-                ..self.policy.shape
+            let known = Known {
+                facts: &facts,
+                subscriber: &class.subscriber,
+                interface: &interface,
             };
-            let key = limit.bucket(&shape, class, source, source.family.index());
+            let key = limit.bucket(&known, source.family.index());
             (interface, key)
         };
         let attached = self.attachments.iter().map(|attachment| attachment.slot);

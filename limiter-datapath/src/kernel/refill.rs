@@ -4,7 +4,7 @@ use std::{collections::HashSet, net::IpAddr};
 
 use limiter_common::{
     address::Address,
-    limit::{IdFormat, LimitId},
+    limit::{LimitId, NumberOf},
     owner::BucketKey,
     policy::{classify, parameters},
     strategy::Level,
@@ -109,7 +109,9 @@ impl Datapath {
         };
         let (units, now) = (&self.policy.units, monotonic_now());
         let limits = (0..).zip(&self.manifest.policy.limits);
-        for (slot, limit) in limits.filter(|(_, limit)| limit.id_format == IdFormat::Total) {
+        for (slot, limit) in
+            limits.filter(|(_, limit)| limit.id_format.number() == Some(NumberOf::Interface))
+        {
             // Such a limit has the same parameters wherever it applies.
             let mut classes = self.policy.classes.iter();
             let class = classes.find(|class| class.applies & (1 << slot) != 0);

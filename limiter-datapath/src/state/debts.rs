@@ -3,7 +3,7 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use limiter_common::{
-    limit::LimitId,
+    limit::{LimitId, NumberOf},
     owner::{BucketKey, Owner},
     table::{self, HashKey},
     unit::{KnownUnits as _, Unit},
@@ -152,7 +152,7 @@ struct KeptHashDebt {
 enum KeptOwner {
     Range(IpAddr, u8),
     Subscriber(u64),
-    Interface(u32),
+    Interface(u64),
 }
 
 impl From<HashDebt> for KeptHashDebt {
@@ -164,8 +164,8 @@ impl From<HashDebt> for KeptHashDebt {
                     address,
                     prefix_length,
                 } => KeptOwner::Range(address.into(), prefix_length),
-                Owner::Subscriber(number) => KeptOwner::Subscriber(number),
-                Owner::Interface(number) => KeptOwner::Interface(number),
+                Owner::Number(NumberOf::Subscriber, number) => KeptOwner::Subscriber(number),
+                Owner::Number(NumberOf::Interface, number) => KeptOwner::Interface(number),
             },
             unit: debt.unit,
             owed: debt.owed,
@@ -181,8 +181,12 @@ impl From<KeptHashDebt> for HashDebt {
             KeptOwner::Range(address, prefix_length) => {
                 BucketKey::of_source(limit, address.into(), prefix_length)
             }
-            KeptOwner::Subscriber(number) => BucketKey::of_subscriber(limit, number),
-            KeptOwner::Interface(number) => BucketKey::of_interface(limit, number),
+            KeptOwner::Subscriber(number) => {
+                BucketKey::of_number(limit, NumberOf::Subscriber, number)
+            }
+            KeptOwner::Interface(number) => {
+                BucketKey::of_number(limit, NumberOf::Interface, number)
+            }
         };
         Self {
             key: match kept.stamp.checked_sub(1) {

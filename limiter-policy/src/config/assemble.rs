@@ -1,6 +1,6 @@
 //! From the sections to the policy: what they must have of each other, and interned ids.
 
-use limiter_common::{limit::IdFormat, reason::Action};
+use limiter_common::{limit::NumberOf, reason::Action};
 
 use super::{
     diagnostics::Problems,
@@ -131,14 +131,18 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     let name = &limit.name;
     parts.lists.check(&limit.exclude, problems);
     parts.lists.check(&limit.block, problems);
-    if limit.id_format == IdFormat::RegId && parts.subscribers_missing {
+    if limit.id_format.number() == Some(NumberOf::Subscriber) && parts.subscribers_missing {
         let message = format!("{name} needs a section 'subscribers', which gives numbers prefixes");
         problems.note_at(limit.place, message);
     }
     if !limit.needs_overrides {
         return;
     }
-    if limit.id_format == IdFormat::Total {
+    if limit
+        .id_format
+        .number()
+        .is_some_and(|of| of.why_no_overrides().is_some())
+    {
         let message = format!("{name} limits nothing: it needs burst, count and period, or rate");
         problems.note_at(limit.place, message);
     } else if parts.overrides_known && !parts.overrides.contains_key(&(index, 0)) {

@@ -154,13 +154,10 @@ pub(super) fn check_recorded(limits: &Limits, offenders: Offenders, problems: &m
 
 /// Notes that a budget is not that of those whom it drops.
 fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdFormat) {
-    let whose = match id_format {
-        IdFormat::IpAddress | IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
-            return;
-        }
-        IdFormat::RegId => "a subscriber shares",
-        IdFormat::Total => "all sources share",
+    let Some(number) = id_format.number() else {
+        return;
     };
+    let whose = number.shared_by();
     let message = format!(
         "'ban' is not for id {}: of a budget that {whose}, packets are dropped of whoever comes \
          next, and not of who has used it up",

@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use limiter_common::limit::IdFormat;
+use limiter_common::{
+    address::Family,
+    limit::{IdFormat, NumberOf},
+};
 
 use crate::{
     policy::{OverrideId, SubscriberNumber},
@@ -16,40 +19,36 @@ use crate::{
 ///
 /// What is wrong with it and what would be right.
 pub(super) fn parse(text: &str, format: IdFormat) -> Result<OverrideId, String> {
-    let id = match format {
-        IdFormat::IpAddress => address_or_prefix(text).map(OverrideId::Prefix),
-        IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
-            range(text, format).map(OverrideId::Prefix)
-        }
-        IdFormat::RegId => subscriber_number(text)
+    let id = match format.number() {
+        None => match format.range() {
+            None => address_or_prefix(text).map(OverrideId::Prefix),
+            Some(_) => range(text, format).map(OverrideId::Prefix),
+        },
+        Some(NumberOf::Subscriber) => subscriber_number(text)
             .map(OverrideId::Subscriber)
             .ok_or(Invalid::Malformed),
-        IdFormat::Total => Err(Invalid::Malformed),
+        Some(_) => Err(Invalid::Malformed),
     };
     id.map_err(|error| format!("invalid id '{text}', {}", error.why(&expectation(format))))
 }
 
 /// The format's ids, in words and by example.
 pub(super) fn expectation(format: IdFormat) -> String {
-    let range = |family, length, example: IpAddr| {
+    if let Some(range) = format.range() {
+        let (family, example): (_, IpAddr) = match range.family {
+            Family::V4 => ("IPv4", [192, 0, 2, 0].into()),
+            Family::V6 => ("IPv6", [0x2001, 0xdb8, 1, 0, 0, 0, 0, 0].into()),
+        };
+        let length = range.prefix_length;
         let example = IpNet::new(example, length).unwrap_or(example.into());
-        format!("an {family} /{length} range, such as '{}'", example.trunc())
-    };
-    match format {
-        IdFormat::IpAddress => {
-            "an IPv4 or IPv6 address or prefix, such as '192.0.2.1' or '2001:db8::/64'".to_owned()
-        }
-        IdFormat::Ipv4RangeCidr { prefix_length } => {
-            range("IPv4", prefix_length, [192, 0, 2, 0].into())
-        }
-        IdFormat::Ipv6RangeCidr { prefix_length } => range(
-            "IPv6",
-            prefix_length,
-            [0x2001, 0xdb8, 1, 0, 0, 0, 0, 0].into(),
-        ),
-        IdFormat::RegId => "a subscriber's number, such as '1001'".to_owned(),
-        IdFormat::Total => "no id: all sources share one bucket".to_owned(),
+        return format!("an {family} /{length} range, such as '{}'", example.trunc());
     }
+    let expected = match format.number() {
+        None => "an IPv4 or IPv6 address or prefix, such as '192.0.2.1' or '2001:db8::/64'",
+        Some(NumberOf::Subscriber) => "a subscriber's number, such as '1001'",
+        Some(_) => "no id",
+    };
+    expected.to_owned()
 }
 
 /// The subscriber's number that `text` spells: 1 or more, in its one spelling.
@@ -96,7 +95,6 @@ fn range(text: &str, format: IdFormat) -> Result<IpNet, Invalid> {
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
-    use limiter_common::address::Family;
     use proptest::prelude::*;
 
     use super::*;
@@ -256,7 +254,7 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "[0-9a-f:./%]{0,45}|.*") {
-            for format in [IdFormat::IpAddress, IPV4, IPV6, IdFormat::RegId, IdFormat::Total] {
+            for format in IdFormat::ALL {
                 let _ = parse(&text, format);
             }
         }

@@ -1,9 +1,7 @@
 //! One limit of the section `limits`: a built-in one, or one that the file defines.
 
-use std::ops::RangeInclusive;
-
 use limiter_common::{
-    limit::{BUILT_IN, BuiltIn, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat},
+    limit::{BUILT_IN, BuiltIn, Cost, IdFormat},
     strategy::Strategy,
 };
 
@@ -34,12 +32,6 @@ const METRICS: &str = "metrics";
 
 /// What a built-in limit has already.
 const DEFINITION: [&str; 3] = [ID, COST, MATCH];
-
-/// The lengths of IPv4 ranges: no registry allocates shorter ones.
-const IPV4_LENGTHS: RangeInclusive<u64> = 8..=32;
-
-/// The lengths of IPv6 ranges, likewise.
-const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
 
 /// The longest name of a limit, a list or a sieve.
 const MAX_NAME: usize = 64;
@@ -254,21 +246,11 @@ fn read_definition<'n>(
             reader.error(name.at, format!("missing field '{field}'"));
         }
     }
-    let id_formats = [
-        IdFormat::IpAddress,
-        IdFormat::Ipv4RangeCidr {
-            prefix_length: IPV4_RANGE,
-        },
-        IdFormat::Ipv6RangeCidr {
-            prefix_length: IPV6_RANGE,
-        },
-        IdFormat::RegId,
-        IdFormat::Total,
-    ];
+    let id_formats = IdFormat::ALL.map(|format| (format.name(), format));
     let costs = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
     let id_format = fields
         .get(ID)
-        .and_then(|node| reader.choice(node, ID, id_formats.map(|format| (format.name(), format))));
+        .and_then(|node| reader.choice(node, ID, id_formats));
     let cost = fields
         .get(COST)
         .and_then(|node| reader.choice(node, COST, costs.map(|cost| (cost.name(), cost))));
@@ -319,24 +301,15 @@ fn read_prefix_length<'n>(
     let Some(node) = fields.get(PREFIX_LENGTH) else {
         return Some(id_format);
     };
-    let mut length = |range| {
-        let length = reader.whole(node, PREFIX_LENGTH, range)?;
-        u8::try_from(length).ok()
+    let Some(range) = id_format.range() else {
+        let message = format!(
+            "'{PREFIX_LENGTH}' is for ranges only, not for id {}",
+            id_format.name()
+        );
+        reader.error(node.at, message);
+        return Some(id_format);
     };
-    match id_format {
-        IdFormat::Ipv4RangeCidr { .. } => Some(IdFormat::Ipv4RangeCidr {
-            prefix_length: length(IPV4_LENGTHS)?,
-        }),
-        IdFormat::Ipv6RangeCidr { .. } => Some(IdFormat::Ipv6RangeCidr {
-            prefix_length: length(IPV6_LENGTHS)?,
-        }),
-        IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => {
-            let message = format!(
-                "'{PREFIX_LENGTH}' is for ranges only, not for id {}",
-                id_format.name()
-            );
-            reader.error(node.at, message);
-            Some(id_format)
-        }
-    }
+    let [least, most] = range.lengths.map(u64::from);
+    let length = reader.whole(node, PREFIX_LENGTH, least..=most)?;
+    Some(id_format.with_prefix_length(u8::try_from(length).ok()?))
 }

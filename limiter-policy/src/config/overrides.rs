@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limiter_common::limit::IdFormat;
+use limiter_common::limit::NumberOf;
 
 use super::{
     diagnostics::Position,
@@ -234,11 +234,9 @@ impl Collected<'_> {
     /// The limit of that name, which must be one that can have overrides.
     fn limit(&mut self, reader: &mut Reader<'_, '_>, name: Name<'_>) -> Option<LimitIndex> {
         let index = self.limits.named(reader, name)?;
-        if self.limits.get(index).id_format == IdFormat::Total {
-            let message = format!(
-                "{} can have no overrides: it has one bucket for all sources",
-                name.text
-            );
+        let number = self.limits.get(index).id_format.number();
+        if let Some(why) = number.and_then(NumberOf::why_no_overrides) {
+            let message = format!("{} can have no overrides: {why}", name.text);
             reader.error(name.at, message);
             return None;
         }

@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::{
-    limit::{BuiltIn, Cost, IdFormat, LimitId},
+    limit::{BuiltIn, Cost, IdFormat, LimitId, NumberOf},
     owner::Owner,
     strategy::{Strategy, Terms},
 };
@@ -123,8 +123,8 @@ pub fn owner_id(owner: &Owner, interface: &str) -> String {
                 |prefix| OverrideId::Prefix(prefix).to_string(),
             )
         }
-        Owner::Subscriber(number) => number.to_string(),
-        Owner::Interface(_) => interface.to_owned(),
+        Owner::Number(NumberOf::Interface, _) => interface.to_owned(),
+        Owner::Number(_, number) => number.to_string(),
     }
 }
 
@@ -166,7 +166,7 @@ pub struct Limit {
     #[serde(with = "serial::LimitIdForm")]
     pub id: LimitId,
     /// Whose budget it is.
-    #[serde(with = "serial::IdFormatForm")]
+    #[serde(with = "serial::id_format")]
     pub id_format: IdFormat,
     /// What it counts.
     #[serde(with = "serial::CostForm")]

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
 use limiter_common::{
-    limit::{Cost, IdFormat, LimitId},
+    limit::{Cost, LimitId},
     reason::Action,
     table::{HashKey, WhenFull},
 };
@@ -22,28 +22,66 @@ use super::{OverrideId, SubscriberNumber};
 #[serde(remote = "LimitId")]
 pub struct LimitIdForm(u16);
 
-/// Whose budget a limit is; of ranges with the length of their prefix.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "IdFormat", rename_all = "camelCase")]
-pub enum IdFormatForm {
-    /// [`IdFormat::IpAddress`].
-    IpAddress,
-    /// [`IdFormat::Ipv4RangeCidr`].
-    #[serde(rename = "ipv4RangeCIDR")]
-    Ipv4RangeCidr {
-        /// In bits.
+/// Whose budget a limit is, as its name; ranges with the length of their prefix.
+pub(super) mod id_format {
+    use std::collections::BTreeMap;
+
+    use limiter_common::limit::IdFormat;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Name(String),
+        Range(BTreeMap<String, Length>),
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Length {
         prefix_length: u8,
-    },
-    /// [`IdFormat::Ipv6RangeCidr`].
-    #[serde(rename = "ipv6RangeCIDR")]
-    Ipv6RangeCidr {
-        /// In bits.
-        prefix_length: u8,
-    },
-    /// [`IdFormat::RegId`].
-    RegId,
-    /// [`IdFormat::Total`].
-    Total,
+    }
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands over references"
+    )]
+    pub(in super::super) fn serialize<S: Serializer>(
+        format: &IdFormat,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let name = format.name().to_owned();
+        let form = match format.range() {
+            None => Form::Name(name),
+            Some(range) => {
+                let prefix_length = range.prefix_length;
+                Form::Range(BTreeMap::from([(name, Length { prefix_length })]))
+            }
+        };
+        form.serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
+        deserializer: D,
+    ) -> Result<IdFormat, D::Error> {
+        let (name, length) = match Form::deserialize(deserializer)? {
+            Form::Name(name) => (name, None),
+            Form::Range(ranges) => {
+                let mut ranges = ranges.into_iter();
+                match (ranges.next(), ranges.next()) {
+                    (Some((name, length)), None) => (name, Some(length.prefix_length)),
+                    _ => return Err(D::Error::custom("expected one id format")),
+                }
+            }
+        };
+        let mut formats = IdFormat::ALL.into_iter();
+        let named =
+            formats.find(|one| one.name() == name && one.range().is_some() == length.is_some());
+        match (named, length) {
+            (Some(format), None) => Ok(format),
+            (Some(format), Some(length)) => Ok(format.with_prefix_length(length)),
+            (None, _) => Err(D::Error::custom(format_args!("unknown id format '{name}'"))),
+        }
+    }
 }
 
 /// What a limit counts.
@@ -232,7 +270,7 @@ impl<'d> Deserialize<'d> for OverrideId {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::strategy::Strategy;
+    use limiter_common::{limit::IdFormat, strategy::Strategy};
     use serde_json::{Value, json};
 
     use super::*;
@@ -364,7 +402,7 @@ mod tests {
         #[derive(Serialize)]
         struct Described(
             #[serde(with = "CostForm")] Cost,
-            #[serde(with = "IdFormatForm")] IdFormat,
+            #[serde(with = "id_format")] IdFormat,
             #[serde(with = "ActionForm")] Action,
         );
         let check = |cost: Cost, format: IdFormat, action: Action| {

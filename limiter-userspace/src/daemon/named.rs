@@ -1,6 +1,9 @@
 //! Limits by the names that requests give them, and buckets in the words of answers.
 
-use limiter_common::{limit::LimitId, owner::Owner};
+use limiter_common::{
+    limit::{LimitId, NumberOf},
+    owner::Owner,
+};
 use limiter_datapath::kernel::{Datapath, Holding};
 use limiter_policy::{
     config::{Scope, nearest},
@@ -25,7 +28,9 @@ pub(super) fn bucket_named<'d>(
     let limits = &datapath.manifest().policy.limits;
     let owner = holding.key.owner();
     let owning_interface = match owner {
-        Owner::Interface(number) => datapath.interface_name(number)?,
+        Owner::Number(NumberOf::Interface, number) => {
+            datapath.interface_name(u32::try_from(number).ok()?)?
+        }
         _ => "",
     };
     Some(NamedBucket {

@@ -5,7 +5,7 @@ use std::{net::IpAddr, ops::RangeInclusive};
 use ipnet::IpNet;
 use limiter_common::{
     address::{Address, Family},
-    limit::{Cost, IdFormat},
+    limit::{Cost, NumberOf},
 };
 use limiter_policy::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, Standing, TcpFlags};
 
@@ -134,19 +134,19 @@ pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &Guarded) -> bool 
 
 /// Whose bucket of the limit the address spends from; `None`: none.
 fn budget(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Budget> {
-    let family = Address::from(guarded.address).family;
-    match limit.id_format {
-        IdFormat::IpAddress => Some(Budget::Own),
-        IdFormat::Total => Some(Budget::Total),
-        IdFormat::RegId => {
-            let subscriber = policy.subscriber_of(guarded.address)?;
-            Some(Budget::Shared(OverrideId::Subscriber(subscriber)))
-        }
-        IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
+    match limit.id_format.number() {
+        None if limit.id_format.range().is_none() => Some(Budget::Own),
+        None => {
+            let family = Address::from(guarded.address).family;
             let length = limit.id_format.prefix_length(family)?;
             let range = IpNet::new(guarded.address, length).ok()?.trunc();
             Some(Budget::Shared(OverrideId::Prefix(range)))
         }
+        Some(NumberOf::Subscriber) => {
+            let subscriber = policy.subscriber_of(guarded.address)?;
+            Some(Budget::Shared(OverrideId::Subscriber(subscriber)))
+        }
+        Some(_) => Some(Budget::Total),
     }
 }
 

@@ -46,7 +46,7 @@ impl State for Tat {
         }
     }
 
-    /// Who owes less is full sooner.
+    /// A bucket that owes less is full sooner.
     #[inline(always)]
     fn weight(unit: &Unit, now_ns: u64, state: u64) -> u64 {
         Self::until_full(unit, now_ns, state)

@@ -181,7 +181,7 @@ impl State for Cursor {
     }
 }
 
-/// The moving window: what it takes besides the state, the log, [`decide`] is told.
+/// The moving window. A decision takes the log besides the state: [`decide`] makes it.
 pub(crate) enum MovingWindow {}
 
 impl Rule for MovingWindow {

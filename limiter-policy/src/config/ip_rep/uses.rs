@@ -1,6 +1,6 @@
 //! What limits and sieves have to have of each other.
 
-use limiter_common::limit::IdFormat;
+use limiter_common::limit::NumberOf;
 
 use super::{
     super::{
@@ -57,7 +57,7 @@ fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &
     if definition.pressure.is_some() {
         return;
     }
-    if limit.id_format == IdFormat::Total {
+    if limit.id_format.number() == Some(NumberOf::Interface) {
         check_rate(limit, named.place, problems);
     } else {
         let message = format!(
@@ -88,7 +88,7 @@ fn check_measure(limits: &Limits, name: &str, place: Place, problems: &mut Probl
     let mut all = limits.iter();
     let found = all.find(|(_, limit)| limit.name == name);
     let id_format = match found {
-        Some((_, limit)) if limit.id_format == IdFormat::Total => {
+        Some((_, limit)) if limit.id_format.number() == Some(NumberOf::Interface) => {
             check_rate(limit, place, problems);
             return;
         }

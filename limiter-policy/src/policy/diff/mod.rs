@@ -83,7 +83,7 @@ pub struct LimitDiff {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Terms {
     /// Whose budget it is.
-    #[serde(rename = "id", with = "serial::IdFormatForm")]
+    #[serde(rename = "id", with = "serial::id_format")]
     pub id_format: IdFormat,
     /// What it counts.
     #[serde(with = "serial::CostForm")]

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use limiter_common::{limit::IdFormat, strategy::Strategy};
+use limiter_common::strategy::Strategy;
 
 use super::{
     BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
@@ -141,14 +141,9 @@ impl LimitDiff {
 impl Terms {
     fn part(&self, part: Part) -> String {
         match part {
-            Part::Id => match self.id_format {
-                IdFormat::Ipv4RangeCidr { prefix_length }
-                | IdFormat::Ipv6RangeCidr { prefix_length } => {
-                    format!("{} /{prefix_length}", self.id_format.name())
-                }
-                IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => {
-                    self.id_format.name().to_owned()
-                }
+            Part::Id => match self.id_format.range() {
+                Some(range) => format!("{} /{}", self.id_format.name(), range.prefix_length),
+                None => self.id_format.name().to_owned(),
             },
             Part::Cost => self.cost.name().to_owned(),
             Part::Strategy => self.strategy.name().to_owned(),

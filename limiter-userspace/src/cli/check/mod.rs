@@ -14,10 +14,7 @@ use std::{
 
 use clap::Args;
 use jiff::Timestamp;
-use limiter_common::{
-    limit::IdFormat,
-    strategy::{Strategy, gcra::Gcra},
-};
+use limiter_common::strategy::{Strategy, gcra::Gcra};
 use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::{
     config::{self, Config},
@@ -147,11 +144,7 @@ impl<'a> Interned<'a> {
             limit: &limit.name,
             mode: limit.mode.name(),
             id_format: limit.id_format.name(),
-            prefix_length: match limit.id_format {
-                IdFormat::Ipv4RangeCidr { prefix_length }
-                | IdFormat::Ipv6RangeCidr { prefix_length } => Some(prefix_length),
-                IdFormat::IpAddress | IdFormat::RegId | IdFormat::Total => None,
-            },
+            prefix_length: limit.id_format.range().map(|range| range.prefix_length),
             cost: limit.cost.name(),
             strategy: limit.strategy.name(),
             matching: (!limit.matching.is_everything()).then_some(&limit.matching),

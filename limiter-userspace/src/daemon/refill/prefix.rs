@@ -12,7 +12,7 @@ use std::{
 use ipnet::IpNet;
 use limiter_common::{
     address::Address,
-    limit::{IdFormat, LimitId},
+    limit::{LimitId, NumberOf},
     owner::{BucketKey, Owner},
 };
 use limiter_datapath::kernel::Datapath;
@@ -82,8 +82,8 @@ fn is_charged(key: &BucketKey, prefix: IpNet, subscribers: &HashSet<u64>) -> boo
             address,
             prefix_length,
         } => IpNet::new(address.into(), prefix_length).is_ok_and(|owner| overlap(&owner, &prefix)),
-        Owner::Subscriber(number) => subscribers.contains(&number),
-        Owner::Interface(_) => true,
+        Owner::Number(NumberOf::Subscriber, number) => subscribers.contains(&number),
+        Owner::Number(..) => true,
     }
 }
 
@@ -99,8 +99,8 @@ fn sources(
 ) -> Result<Vec<IpAddr>, TooWide> {
     let family = Address::from(prefix.addr()).family;
     let Some(length) = limit.id_format.prefix_length(family) else {
-        return Ok(match limit.id_format {
-            IdFormat::RegId => borders.iter().copied().collect(),
+        return Ok(match limit.id_format.number() {
+            Some(NumberOf::Subscriber) => borders.iter().copied().collect(),
             // Any will do, if the limit is for the family at all.
             _ => vec![prefix.addr()],
         });

@@ -1,0 +1,254 @@
+//! Whose budget a limit is: what of a packet names the bucket.
+//!
+//! [`IdFormat::row`] and [`NumberOf::row`] are the table of all kinds of owners. Whoever needs to
+//! know something of a kind asks the table, so that another kind is a row, and where its number
+//! comes from: [`OwnerOf`](crate::owner::OwnerOf).
+
+use crate::address::Family;
+
+/// Whose budget a limit is: what of a packet names the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IdFormat {
+    /// One IPv4 (/32) or IPv6 (/128) source address.
+    IpAddress,
+    /// The source's IPv4 network.
+    Ipv4RangeCidr {
+        /// How many leading bits of the address name the network.
+        prefix_length: u8,
+    },
+    /// The source's IPv6 network.
+    Ipv6RangeCidr {
+        /// How many leading bits of the address name the network.
+        prefix_length: u8,
+    },
+    /// The subscriber to whose prefixes the source belongs, of either family.
+    RegId,
+    /// The interface that the packet came in on: one bucket for all sources.
+    Total,
+}
+
+/// The prefix length of [`IdFormat::Ipv4RangeCidr`] unless another is configured.
+pub const IPV4_RANGE: u8 = 24;
+
+/// The prefix length of [`IdFormat::Ipv6RangeCidr`] unless another is configured.
+pub const IPV6_RANGE: u8 = 48;
+
+/// What there is to know of a format.
+struct Row {
+    name: &'static str,
+    id: Id,
+}
+
+/// What an id is.
+#[derive(Clone, Copy)]
+enum Id {
+    /// The source address.
+    Address,
+    /// The source's network.
+    Range(Range),
+    /// A number.
+    Number(NumberOf),
+}
+
+/// The source's networks of one family and length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The family.
+    pub family: Family,
+    /// How many leading bits of the address name the network.
+    pub prefix_length: u8,
+    /// The least and the most bits that can be configured: no registry allocates shorter networks.
+    pub lengths: [u8; 2],
+}
+
+/// What the number is of that names an owner. The numbers stand in what is kept from one policy
+/// to the next; 0 and those of [`Family`] stand there for ranges of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum NumberOf {
+    /// The subscriber to whom the source belongs.
+    Subscriber = 1,
+    /// The interface that the packet came in on, by the daemon's number for it.
+    Interface = 2,
+}
+
+/// What there is to know of a number.
+struct NumberRow {
+    shared_by: &'static str,
+    why_no_overrides: Option<&'static str>,
+}
+
+impl IdFormat {
+    /// Every format; ranges as they are unless configured otherwise.
+    pub const ALL: [Self; 5] = [
+        Self::IpAddress,
+        Self::Ipv4RangeCidr {
+            prefix_length: IPV4_RANGE,
+        },
+        Self::Ipv6RangeCidr {
+            prefix_length: IPV6_RANGE,
+        },
+        Self::RegId,
+        Self::Total,
+    ];
+
+    const fn row(self) -> Row {
+        match self {
+            Self::IpAddress => Row {
+                name: "ipAddress",
+                id: Id::Address,
+            },
+            Self::Ipv4RangeCidr { prefix_length } => Row {
+                name: "ipv4RangeCIDR",
+                id: Id::Range(Range {
+                    family: Family::V4,
+                    prefix_length,
+                    lengths: [8, 32],
+                }),
+            },
+            Self::Ipv6RangeCidr { prefix_length } => Row {
+                name: "ipv6RangeCIDR",
+                id: Id::Range(Range {
+                    family: Family::V6,
+                    prefix_length,
+                    lengths: [16, 128],
+                }),
+            },
+            Self::RegId => Row {
+                name: "regId",
+                id: Id::Number(NumberOf::Subscriber),
+            },
+            Self::Total => Row {
+                name: "total",
+                id: Id::Number(NumberOf::Interface),
+            },
+        }
+    }
+
+    /// The format's name in configuration files and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Whether a limit of this format is for packets of the family.
+    #[must_use]
+    pub fn is_for(self, family: Family) -> bool {
+        self.range().is_none_or(|range| range.family == family)
+    }
+
+    /// How many leading bits of a source of the family name the bucket; `None`: something
+    /// else names it, or the limit is not for the family.
+    #[must_use]
+    pub const fn prefix_length(self, family: Family) -> Option<u8> {
+        match (self.row().id, family) {
+            (Id::Address, Family::V4) => Some(32),
+            (Id::Address, Family::V6) => Some(128),
+            (Id::Range(range), _) if range.family as u64 == family as u64 => {
+                Some(range.prefix_length)
+            }
+            _ => None,
+        }
+    }
+
+    /// The networks that share a bucket each; `None`: its ids are no networks.
+    #[must_use]
+    pub const fn range(self) -> Option<Range> {
+        match self.row().id {
+            Id::Range(range) => Some(range),
+            Id::Address | Id::Number(_) => None,
+        }
+    }
+
+    /// The same format with networks of another length, if its ids are networks.
+    #[must_use]
+    pub const fn with_prefix_length(self, prefix_length: u8) -> Self {
+        match self {
+            Self::Ipv4RangeCidr { .. } => Self::Ipv4RangeCidr { prefix_length },
+            Self::Ipv6RangeCidr { .. } => Self::Ipv6RangeCidr { prefix_length },
+            other => other,
+        }
+    }
+
+    /// What the number is of that names a bucket; `None`: the source's address does.
+    #[must_use]
+    pub const fn number(self) -> Option<NumberOf> {
+        match self.row().id {
+            Id::Number(number) => Some(number),
+            Id::Address | Id::Range(_) => None,
+        }
+    }
+}
+
+impl NumberOf {
+    const fn row(self) -> NumberRow {
+        match self {
+            Self::Subscriber => NumberRow {
+                shared_by: "a subscriber shares",
+                why_no_overrides: None,
+            },
+            Self::Interface => NumberRow {
+                shared_by: "all sources share",
+                why_no_overrides: Some("it has one bucket for all sources"),
+            },
+        }
+    }
+
+    /// The kind of that number; `None`: the source's address names the owner.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_number(number: u8) -> Option<Self> {
+        const SUBSCRIBER: u8 = NumberOf::Subscriber as u8;
+        const INTERFACE: u8 = NumberOf::Interface as u8;
+        match number {
+            SUBSCRIBER => Some(Self::Subscriber),
+            INTERFACE => Some(Self::Interface),
+            _ => None,
+        }
+    }
+
+    /// Who shares the budget of such an owner, so that it says nothing of any one of them.
+    #[must_use]
+    pub const fn shared_by(self) -> &'static str {
+        self.row().shared_by
+    }
+
+    /// Why no such owner can have an override; `None`: each can.
+    #[must_use]
+    pub const fn why_no_overrides(self) -> Option<&'static str> {
+        self.row().why_no_overrides
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_networks_of_a_family_addresses_or_numbers() {
+        let families = [Family::V4, Family::V6];
+        for format in IdFormat::ALL {
+            for family in families {
+                let length = format.prefix_length(family);
+                let is_of_source = format.number().is_none() && format.is_for(family);
+                assert_eq!(length.is_some(), is_of_source, "{format:?}");
+            }
+            let Some(range) = format.range() else {
+                assert_eq!(format.with_prefix_length(20), format);
+                continue;
+            };
+            let [least, most] = range.lengths;
+            assert!((least..=most).contains(&range.prefix_length));
+            let other = format.with_prefix_length(20);
+            assert_eq!(other.prefix_length(range.family), Some(20));
+            assert_eq!(other.name(), format.name());
+        }
+    }
+
+    /// In a key the number stands where ranges have their family.
+    #[test]
+    fn no_number_is_that_of_a_family() {
+        let mut numbers = (0..=u8::MAX).filter(|number| NumberOf::of_number(*number).is_some());
+        assert!(numbers.all(|number| ![0, Family::V4 as u8, Family::V6 as u8].contains(&number)));
+    }
+}
