@@ -21,7 +21,6 @@ use ipnet::IpNet;
 use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::units::{KeptUnit, NoSuchUnit};
 pub use self::{
     automatic_ban::{AutomaticBan, BanMode, Escalation},
     compile::{CompileError, CompiledPolicy},

@@ -171,19 +171,17 @@ fn is_unit(number: u32, unit: &Unit) -> bool {
 /// A unit as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeptUnit {
-    pub(crate) number: u32,
+struct KeptUnit {
+    number: u32,
     #[serde(rename = "emission_interval")]
-    pub(crate) interval: u64,
+    interval: u64,
     /// The whole, and the fraction in 2^-64.
-    pub(crate) ticks_per_ns: [u64; 2],
-    pub(crate) ns_per_tick: [u64; 2],
-    pub(crate) cost: u32,
-    pub(crate) current: bool,
-    /// As [`Layout::parts`] has it. Where it is not told, as by limiters that knew no other strategy,
-    /// that of GCRA.
-    #[serde(default)]
-    pub(crate) layout: [u8; 4],
+    ticks_per_ns: [u64; 2],
+    ns_per_tick: [u64; 2],
+    cost: u32,
+    current: bool,
+    /// As [`Layout::parts`] has it.
+    layout: [u8; 4],
 }
 
 impl From<Units> for Vec<KeptUnit> {

@@ -140,17 +140,17 @@ pub struct HashDebt {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct KeptHashDebt {
-    pub(super) limit: u16,
-    pub(super) owner: KeptOwner,
-    pub(super) unit: u32,
-    pub(super) owed: u64,
+struct KeptHashDebt {
+    limit: u16,
+    owner: KeptOwner,
+    unit: u32,
+    owed: u64,
     /// As [`BucketKey::stamp`] has it.
-    pub(super) stamp: u16,
+    stamp: u16,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) enum KeptOwner {
+enum KeptOwner {
     Range(IpAddr, u8),
     Subscriber(u64),
     Interface(u32),

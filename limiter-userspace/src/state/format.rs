@@ -3,16 +3,14 @@
 //! | bytes | what |
 //! |---|---|
 //! | 8 | [`MAGIC`] |
-//! | 4 | the version, in little-endian order as the others |
+//! | 4 | the version, [`VERSION`], in little-endian order as the other numbers |
 //! | 8 | how many bytes the sections have |
 //! | … | the sections, in the [postcard format](https://postcard.jamesmunns.com/wire-format) |
 //! | 4 | CRC-32 of all before |
 //!
-//! A version has the sections of the one before, perhaps of another form, and may have more behind
-//! them. A reader of it knows those of older files. It cannot skip what it does not know: a file of a newer
-//! version is none that it can read.
-
-mod before_3;
+//! The sections are the names with the time, the debts, the bans, and the sieves. Nothing in the
+//! bytes says where a value ends, so a reader cannot skip what it does not know: it reads one
+//! version only.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,9 +21,7 @@ use crate::policy::{Names, Sieve};
 
 const MAGIC: [u8; 8] = *b"limiter\0";
 
-/// The version that is written. Version 1 has two sections: the names with the time, and the
-/// debts. Version 2 has the bans and the sieves behind them. In version 3 the debts tell what the
-/// bits of a state mean, which those [before](before_3) have of GCRA only.
+/// The version that is written and read. Raise it whenever a section changes.
 const VERSION: u32 = 3;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;
@@ -44,8 +40,8 @@ pub enum FormatError {
     #[error("it is no state file of limiter's")]
     Foreign,
     /// Another release has written it.
-    #[error("it is of version {0}, and this limiter knows versions up to {VERSION}")]
-    Newer(u32),
+    #[error("it is of version {0}, and this limiter reads version {VERSION} only")]
+    Version(u32),
     /// It is shorter or longer than it says.
     #[error("it has {found} bytes instead of {expected}")]
     Length {
@@ -100,8 +96,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let (version, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let (length, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let version = u32::from_le_bytes(*version);
-    if version > VERSION {
-        return Err(FormatError::Newer(version));
+    if version != VERSION {
+        return Err(FormatError::Version(version));
     }
     let expected = u64::from_le_bytes(*length).saturating_add(least as u64);
     if expected != bytes.len() as u64 {
@@ -114,25 +110,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     if crc32fast::hash(&bytes[..bytes.len() - CHECKSUM]) != u32::from_le_bytes(*checksum) {
         return Err(FormatError::Checksum);
     }
-    if version == 0 {
-        return Err(FormatError::Content("there is no version 0".to_owned()));
-    }
     let content = |error: postcard::Error| FormatError::Content(error.to_string());
     let (head, sections) = postcard::take_from_bytes::<Head<Names>>(sections).map_err(content)?;
-    let (sets, sections) = if version < 3 {
-        before_3::take_sets(sections).map_err(content)?
-    } else {
-        postcard::take_from_bytes::<Vec<SetDebts>>(sections).map_err(content)?
-    };
-    let (bans, sieves, sections) = if version < 2 {
-        (Vec::new(), Vec::new(), sections)
-    } else {
-        let (bans, sections) =
-            postcard::take_from_bytes::<Vec<SavedBan>>(sections).map_err(content)?;
-        let (sieves, sections) =
-            postcard::take_from_bytes::<Vec<SavedSieve>>(sections).map_err(content)?;
-        (bans, sieves, sections)
-    };
+    let (sets, sections) = postcard::take_from_bytes::<Vec<SetDebts>>(sections).map_err(content)?;
+    let (bans, sections) = postcard::take_from_bytes::<Vec<SavedBan>>(sections).map_err(content)?;
+    let (sieves, sections) =
+        postcard::take_from_bytes::<Vec<SavedSieve>>(sections).map_err(content)?;
     if !sections.is_empty() {
         let more = format!("{} bytes are left over", sections.len());
         return Err(FormatError::Content(more));
