@@ -5,7 +5,7 @@ use std::{fmt, net::IpAddr};
 use ipnet::IpNet;
 use limiter_common::{
     bucket::Owner,
-    limit::{BuiltIn, Cost, IdFormat, LimitId},
+    limit::{Cost, IdFormat, LimitId},
     strategy::Strategy,
 };
 use serde::{Deserialize, Serialize};
@@ -197,10 +197,11 @@ pub struct Limit {
     pub metrics: Option<FlatMetrics>,
 }
 
+#[cfg(feature = "testing")]
 impl Limit {
     /// A built-in limit as it is when nothing is said of it but its rate.
     #[must_use]
-    pub fn of_built_in(built_in: &BuiltIn, default: Option<Rate>) -> Self {
+    pub fn of_built_in(built_in: &limiter_common::limit::BuiltIn, default: Option<Rate>) -> Self {
         Self {
             name: built_in.name.to_owned(),
             id: built_in.id,

@@ -6,8 +6,7 @@ use limiter_common::{
     sieve::MAX_SIEVES,
     strategy::{Strategy, moving_window},
 };
-
-use crate::policy::{
+use limiter_userspace::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock, Policy,
     PressureOf, Rate, Sieve, TcpFlags,
 };
@@ -137,8 +136,9 @@ fn v6(number: u32) -> IpNet {
 
 #[cfg(test)]
 mod tests {
+    use limiter_userspace::policy::CompiledPolicy;
+
     use super::*;
-    use crate::policy::CompiledPolicy;
 
     #[test]
     fn fills_the_tables() {

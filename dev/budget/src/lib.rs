@@ -1,7 +1,7 @@
 //! What the XDP program costs the kernel's verifier, and what it may cost.
 //!
-//! Nothing of it runs in the daemon: `cargo xtask build-ebpf --budget` (by the example
-//! `budget`) and the tests measure with the same policies against the same bounds.
+//! `cargo xtask build-ebpf --budget` and the tests measure with the same policies against the same
+//! bounds.
 
 mod frame;
 mod largest;
@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use limiter_common::strategy::Strategy;
+use limiter_userspace::{
+    config::{Buckets, Offenders, Store},
+    datapath::{Instance, LogLevel, OBJECT, OBJECT_WITH_LOG, Settings},
+    native::SieveSizes,
+    policy::CompiledPolicy,
+};
 use serde::Serialize;
 
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
-use super::{Clocking, Instance, LogLevel, Settings, instance::PROGRAMS};
-use crate::{
-    config::{Buckets, Offenders, Store},
-    native::SieveSizes,
-    policy::CompiledPolicy,
-};
 
 /// The most instructions that the verifier may walk: less than a third of the million at which it
 /// gives up, because kernels differ in what they prune.
@@ -103,19 +103,19 @@ pub fn measure() -> Result<Vec<Cost>> {
         policies.push((name, CompiledPolicy::new(&largest_policy(strategies))?));
     }
     let objects = [
-        ("limiter.o", LogLevel::Off),
-        ("limiter-log.o", LogLevel::Verdicts),
+        ("limiter.o", OBJECT, LogLevel::Off),
+        ("limiter-log.o", OBJECT_WITH_LOG, LogLevel::Verdicts),
     ];
     let mut costs = Vec::new();
-    for (object, log) in objects {
-        for program in PROGRAMS {
+    for (object, bytes, log) in objects {
+        for program in Instance::PROGRAMS {
             let mut verifications = Vec::new();
             for (name, policy) in &policies {
                 for store in [Store::Table, Store::Hash] {
                     verifications.push(verify(log, program, name, policy, store)?);
                 }
             }
-            let functions = stack::functions(log.object(), program)?;
+            let functions = stack::functions(bytes, program)?;
             costs.push(Cost {
                 object,
                 program,
@@ -143,23 +143,19 @@ fn verify(
     };
     let mut settings = Settings::new(buckets, Offenders::default(), log)?;
     settings.sieves = SieveSizes::of(&policy.sieves);
-    let mut instance =
-        Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
-    instance.choose(program);
-    let time = instance.verify()?;
-    let info = instance.program()?.info()?;
-    let verified = info
-        .verified_instruction_count()
+    let cost = Instance::verifier_cost(program, policy, settings)?;
+    let verified = cost
+        .verified_instructions
         .context("this kernel does not tell what it verified: use Linux 5.16 or newer")?;
-    let bytes = info
-        .size_translated()
+    let bytes = cost
+        .translated_bytes
         .context("this kernel does not tell a program's size: may this process see it?")?;
     Ok(Verification {
         policy: name,
         store,
         verified_instructions: verified,
         translated_instructions: bytes / u32::try_from(INSTRUCTION)?,
-        verification_ns: nanoseconds(time),
+        verification_ns: nanoseconds(cost.time),
     })
 }
 
