@@ -15,20 +15,28 @@ pub const MAX_LIMIT_IDS: u32 = 256;
 /// Given at load, stable across reloads. Those below [`FIRST_CUSTOM_ID`] belong to
 /// [`BUILT_IN`]; 0 names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]
 pub struct LimitId(pub u16);
 
 /// Whose budget a limit is: what of a packet names the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "camelCase")
+)]
 pub enum IdFormat {
     /// One IPv4 (/32) or IPv6 (/128) source address.
     IpAddress,
     /// The source's IPv4 network.
+    #[cfg_attr(feature = "serde", serde(rename = "ipv4RangeCIDR"))]
     Ipv4RangeCidr {
         /// How many leading bits of the address name the network.
         prefix_length: u8,
     },
     /// The source's IPv6 network.
+    #[cfg_attr(feature = "serde", serde(rename = "ipv6RangeCIDR"))]
     Ipv6RangeCidr {
         /// How many leading bits of the address name the network.
         prefix_length: u8,
@@ -83,6 +91,11 @@ impl IdFormat {
 
 /// What a limit counts. The numbers stand in what is kept from one policy to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Cost {
     /// One token a packet.
     Packets = 0,

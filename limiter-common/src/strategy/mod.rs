@@ -28,6 +28,11 @@ pub use self::{
 
 /// By which rule a limit decides. The numbers stand in what is kept from one policy to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Strategy {
     /// The generic cell rate algorithm: a bucket of `burst` tokens that refills evenly.
     #[default]

@@ -75,7 +75,7 @@ use crate::{
     config::{Bans, Buckets, Config, Offenders, Scope},
     lists::ListRecord,
     native::SieveSizes,
-    policy::{CompiledPolicy, serial},
+    policy::CompiledPolicy,
     state::{Debts, SetDebts, StoredDebts},
 };
 
@@ -97,7 +97,6 @@ pub struct Settings {
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
-    #[serde(with = "serial::HashKeyForm")]
     hash_key: HashKey,
 }
 

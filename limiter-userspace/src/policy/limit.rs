@@ -154,20 +154,13 @@ pub struct Limit {
     /// Its name in files and on screens.
     pub name: String,
     /// Its interned id.
-    #[serde(with = "serial::LimitIdForm")]
     pub id: LimitId,
     /// Whose budget it is.
-    #[serde(with = "serial::IdFormatForm")]
     pub id_format: IdFormat,
     /// What it counts.
-    #[serde(with = "serial::CostForm")]
     pub cost: Cost,
     /// By which rule it holds them to its rate, overrides included.
-    #[serde(
-        default,
-        with = "serial::StrategyForm",
-        skip_serializing_if = "serial::is_default"
-    )]
+    #[serde(default, skip_serializing_if = "serial::is_default")]
     pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]

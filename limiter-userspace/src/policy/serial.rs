@@ -1,111 +1,19 @@
 //! The policy in serde's data model: what files of our own and the control channel hold.
 //!
-//! What has a name in configuration files has the same one here. `limiter-common` depends on
-//! nothing, so its types are described here a second time, for `#[serde(with = "…")]`; that the
-//! descriptions fit is checked by the compiler.
+//! What has a name in configuration files has the same one here. The policy's own types, and those
+//! of `limiter-common` by its feature `serde`, derive what they can; here is the rest.
 
 use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
-use limiter_common::{
-    limit::{Cost, IdFormat, LimitId},
-    reason::Action,
-    strategy::Strategy,
-    table::{HashKey, WhenFull},
-};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use thiserror::Error;
 
 use super::{OverrideId, SubscriberNumber};
 
-/// A limit's interned id, as its number.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LimitId")]
-pub struct LimitIdForm(u16);
-
-/// Whose budget a limit is; of ranges with the length of their prefix.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "IdFormat", rename_all = "camelCase")]
-pub enum IdFormatForm {
-    /// [`IdFormat::IpAddress`].
-    IpAddress,
-    /// [`IdFormat::Ipv4RangeCidr`].
-    #[serde(rename = "ipv4RangeCIDR")]
-    Ipv4RangeCidr {
-        /// In bits.
-        prefix_length: u8,
-    },
-    /// [`IdFormat::Ipv6RangeCidr`].
-    #[serde(rename = "ipv6RangeCIDR")]
-    Ipv6RangeCidr {
-        /// In bits.
-        prefix_length: u8,
-    },
-    /// [`IdFormat::RegId`].
-    RegId,
-    /// [`IdFormat::Total`].
-    Total,
-}
-
-/// What a limit counts.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Cost", rename_all = "kebab-case")]
-pub enum CostForm {
-    /// [`Cost::Packets`].
-    Packets,
-    /// [`Cost::Bytes`].
-    Bytes,
-    /// [`Cost::NewConnections`].
-    NewConnections,
-}
-
-/// By which rule a limit decides.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Strategy", rename_all = "kebab-case")]
-pub enum StrategyForm {
-    /// [`Strategy::Gcra`].
-    Gcra,
-    /// [`Strategy::FixedWindow`].
-    FixedWindow,
-    /// [`Strategy::MovingWindow`].
-    MovingWindow,
-    /// [`Strategy::SlidingWindowCounter`].
-    SlidingWindowCounter,
-}
-
 /// Whether a value is what it is when nothing is said of it.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// What is done to a packet.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Action", rename_all = "kebab-case")]
-pub enum ActionForm {
-    /// [`Action::Pass`].
-    Pass,
-    /// [`Action::Drop`].
-    Drop,
-}
-
-/// What happens when there is no room for another bucket.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "WhenFull", rename_all = "kebab-case")]
-pub enum WhenFullForm {
-    /// [`WhenFull::Evict`].
-    Evict,
-    /// [`WhenFull::DenyNew`].
-    DenyNew,
-    /// [`WhenFull::PassNew`].
-    PassNew,
-}
-
-/// The secret of a table of buckets: only for files that root alone can read.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "HashKey")]
-pub struct HashKeyForm {
-    first: u64,
-    second: u64,
 }
 
 /// Ranges of ports, as objects with the first and the last.
@@ -222,6 +130,11 @@ impl<'d> Deserialize<'d> for OverrideId {
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::{
+        limit::{Cost, IdFormat, LimitId},
+        reason::Action,
+        strategy::Strategy,
+    };
     use serde_json::{Value, json};
 
     use super::*;
@@ -350,14 +263,8 @@ mod tests {
     /// What is said here of names is what the types say themselves.
     #[test]
     fn every_value_has_its_own_name() {
-        #[derive(Serialize)]
-        struct Described(
-            #[serde(with = "CostForm")] Cost,
-            #[serde(with = "IdFormatForm")] IdFormat,
-            #[serde(with = "ActionForm")] Action,
-        );
         let check = |cost: Cost, format: IdFormat, action: Action| {
-            let json = serde_json::to_value(Described(cost, format, action)).unwrap();
+            let json = serde_json::to_value((cost, format, action)).unwrap();
             let format_name = match &json[1] {
                 Value::Object(range) => range.keys().next().map(String::as_str),
                 other => other.as_str(),

@@ -10,7 +10,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Units, serial::HashKeyForm};
+use crate::policy::Units;
 
 /// What every bucket owed at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +108,6 @@ pub enum StoredDebts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableDebts {
     /// The secret of the table.
-    #[serde(with = "HashKeyForm")]
     pub hash_key: HashKey,
     /// How many lines the table had, a power of two.
     pub lines: u32,

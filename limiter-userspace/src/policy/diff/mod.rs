@@ -24,7 +24,6 @@ pub use self::{
 };
 use super::{
     AutomaticBan, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Rate, SubscriberNumber,
-    serial,
 };
 
 /// What a policy enforces other than the one before it. The comments of overrides do not count.
@@ -83,13 +82,11 @@ pub struct LimitDiff {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Terms {
     /// Whose budget it is.
-    #[serde(rename = "id", with = "serial::IdFormatForm")]
+    #[serde(rename = "id")]
     pub id_format: IdFormat,
     /// What it counts.
-    #[serde(with = "serial::CostForm")]
     pub cost: Cost,
     /// By which rule it holds them to its rate.
-    #[serde(with = "serial::StrategyForm")]
     pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]
@@ -187,10 +184,8 @@ pub struct SubscriberDiff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MalformedDiff {
     /// What was.
-    #[serde(with = "serial::ActionForm")]
     pub old: Action,
     /// What is from now on.
-    #[serde(with = "serial::ActionForm")]
     pub new: Action,
 }
 
