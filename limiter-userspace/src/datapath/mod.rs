@@ -50,6 +50,7 @@ use limiter_common::{
     strategy::{Budget, Level, Strategy, moving_window::Log},
     table::HashKey,
 };
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "testing")]
@@ -387,12 +388,7 @@ impl Datapath {
 /// The clock that the kernel program reads, in nanoseconds: `CLOCK_MONOTONIC`.
 #[must_use]
 pub fn monotonic_now() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a timespec of our own; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
