@@ -17,11 +17,17 @@ pub const MAX_LIMIT_IDS: u32 = 256;
 /// Given at load, stable across reloads. Those below [`FIRST_CUSTOM_ID`] belong to
 /// [`BUILT_IN`]; 0 names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]
 pub struct LimitId(pub u16);
 
 /// What a limit counts. The numbers stand in what is kept from one policy to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Cost {
     /// One token a packet.
     Packets = 0,

@@ -18,7 +18,7 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
     privileges::check_bpf("the budget is measured by loading BPF programs")?;
     build_ebpf::build()?;
     let mut cargo = command::cargo("build");
-    cargo.args(["--package", "limiter-userspace", "--example", "budget"]);
+    cargo.args(["--package", "budget"]);
     let budget = Built::by(&mut cargo, "the measuring program")?.program("budget")?;
     let mut command = Command::new(&budget);
     if json {

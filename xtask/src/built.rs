@@ -10,9 +10,24 @@ use serde::Deserialize;
 
 use crate::command::shown;
 
-/// Programs that cargo built, each with the name of its target.
+/// What cargo built.
 #[derive(Debug)]
-pub(crate) struct Built(Vec<(String, PathBuf)>);
+pub(crate) struct Built(Vec<Artifact>);
+
+/// A message of cargo's about one target.
+#[derive(Debug, Deserialize)]
+struct Artifact {
+    target: Target,
+    /// The features of its package.
+    features: Vec<String>,
+    /// The program, if it is one.
+    executable: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    name: String,
+}
 
 impl Built {
     /// Runs `cargo build` with its progress on the terminal; `what` is said not to build.
@@ -29,30 +44,24 @@ impl Built {
         Ok(Self::of_messages(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// The executables among cargo's messages, one JSON object a line.
+    /// The targets among cargo's messages, one JSON object a line.
     fn of_messages(messages: &str) -> Self {
-        #[derive(Deserialize)]
-        struct Artifact {
-            target: Target,
-            executable: Option<PathBuf>,
-        }
-        #[derive(Deserialize)]
-        struct Target {
-            name: String,
-        }
-        let programs = messages.lines().filter_map(|line| {
-            let Artifact { target, executable } = serde_json::from_str(line).ok()?;
-            Some((target.name, executable?))
-        });
-        Self(programs.collect())
+        let artifacts = messages.lines().map(serde_json::from_str);
+        Self(artifacts.filter_map(Result::ok).collect())
+    }
+
+    /// Whether a package that was built has a feature of that name.
+    pub(crate) fn has_feature(&self, name: &str) -> bool {
+        let mut features = self.0.iter().flat_map(|artifact| &artifact.features);
+        features.any(|feature| feature == name)
     }
 
     /// The program of that name.
     pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
         self.0
             .iter()
-            .find(|(target, _)| target == name)
-            .map(|(_, path)| path.clone())
+            .filter(|artifact| artifact.target.name == name)
+            .find_map(|artifact| artifact.executable.clone())
             .with_context(|| {
                 format!("cargo built no `{name}`: is it still a target of its package?")
             })
@@ -65,17 +74,19 @@ mod tests {
 
     #[test]
     fn finds_programs_among_messages() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"testbed"},"executable":null}
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"testbed"},"features":["one","two"],"executable":null}
 {"reason":"build-script-executed","out_dir":"/t/out"}
-{"reason":"compiler-artifact","target":{"name":"limiter"},"executable":"/t/release/limiter"}
-{"reason":"compiler-artifact","target":{"name":"engines"},"executable":"/t/release/deps/engines-01"}
+{"reason":"compiler-artifact","target":{"name":"limiter"},"features":[],"executable":"/t/release/limiter"}
+{"reason":"compiler-artifact","target":{"name":"engines"},"features":[],"executable":"/t/release/deps/engines-01"}
 {"reason":"build-finished","success":true}"#;
         let built = Built::of_messages(messages);
         let found = built.program("limiter").unwrap();
         assert_eq!(found, PathBuf::from("/t/release/limiter"));
         let found = built.program("engines").unwrap();
         assert_eq!(found, PathBuf::from("/t/release/deps/engines-01"));
+        assert!(built.program("testbed").is_err());
         assert!(built.program("other").is_err());
+        assert!(built.has_feature("two") && !built.has_feature("three"));
         assert!(Built::of_messages("").program("limiter").is_err());
     }
 }

@@ -3,6 +3,10 @@
 use std::{io, thread};
 
 use anyhow::{Result, bail};
+use nix::{
+    sched::{CloneFlags, unshare},
+    unistd::geteuid,
+};
 
 /// Fails, with the reason, if BPF programs could not be loaded or network namespaces not be made,
 /// which `purpose` does.
@@ -29,8 +33,7 @@ pub(crate) fn check_bpf(purpose: &str) -> Result<()> {
 
 /// Fails, with the reason, if this is not root, as `purpose` has to be.
 pub(crate) fn check_root(purpose: &str) -> Result<()> {
-    // SAFETY: takes nothing, touches no memory and cannot fail.
-    if unsafe { libc::geteuid() } != 0 {
+    if !geteuid().is_root() {
         bail!("{purpose}: run as root");
     }
     Ok(())
@@ -75,13 +78,7 @@ fn create_map() -> io::Result<()> {
 
 /// In a thread of its own: only that one moves to the new namespace, and it ends at once.
 fn unshare_network() -> io::Result<()> {
-    let unshared = thread::spawn(|| {
-        // SAFETY: takes flags only; a new network namespace invalidates no memory.
-        match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    });
+    let unshared = thread::spawn(|| Ok(unshare(CloneFlags::CLONE_NEWNET)?));
     unshared
         .join()
         .unwrap_or_else(|_| Err(io::Error::other("the thread that tried it panicked")))

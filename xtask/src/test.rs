@@ -39,6 +39,9 @@ pub(crate) fn run() -> Result<ExitCode> {
     let outcomes = [
         step("format", || command::succeed(&mut format())),
         step("clippy (host)", || command::succeed(&mut clippy())),
+        step("clippy (shipped)", || {
+            command::succeed(&mut clippy_as_shipped())
+        }),
         step("clippy (BPF)", || {
             Ok(Builder::new(workspace::root())?.clippy()?)
         }),
@@ -76,6 +79,15 @@ fn clippy() -> Command {
     cargo
         .args(workspace::HOST_PACKAGES)
         .arg("--all-targets")
+        .args(["--", "-D", "warnings"]);
+    cargo
+}
+
+/// The daemon without what only tests call, as users get it: the tests' builds all have that.
+fn clippy_as_shipped() -> Command {
+    let mut cargo = command::cargo("clippy");
+    cargo
+        .args(["--package", "limiter-userspace", "--package", "manual"])
         .args(["--", "-D", "warnings"]);
     cargo
 }

@@ -6,8 +6,10 @@ use crate::{
     owner::BucketKey,
 };
 
-/// The secret of one table: random, and drawn anew for each.
+/// The secret of one table: random, and drawn anew for each. Write it only to files that root alone
+/// can read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct HashKey {
     /// The first half.

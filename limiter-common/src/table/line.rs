@@ -64,6 +64,11 @@ pub trait LineStore: KnownUnits {
 
 /// What happens to a packet that needs a new bucket where all of the line are in debt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 #[repr(u32)]
 pub enum WhenFull {
     /// The bucket whose owner gains least is forgotten: whose it was has a little more

@@ -1,6 +1,6 @@
 //! What can go wrong between the policy and the interface.
 
-use std::{io, path::PathBuf};
+use std::io;
 
 use aya::{EbpfError, maps::MapError, pin::PinError, programs::ProgramError};
 use limiter_common::counters::MAX_INTERFACES;
@@ -156,14 +156,6 @@ pub enum DatapathError {
     /// The program told a verdict that is none, or did something else.
     #[error("the program in the kernel did something else with a frame than its verdict says")]
     NoVerdict,
-    /// A file of the kernel could not be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
 }
 
 /// The owner of the program on an interface.

@@ -1,9 +1,9 @@
 //! One instance of the XDP program in the kernel, with the tables of one policy.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+#[cfg(feature = "testing")]
+mod testing;
+
+use std::path::Path;
 
 use aya::{
     Ebpf, EbpfLoader,
@@ -13,6 +13,8 @@ use aya::{
 use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
 use limiter_policy::{config::Offenders, policy::CompiledPolicy};
 
+#[cfg(feature = "testing")]
+pub use self::testing::VerifierCost;
 use super::{
     DatapathError, Settings, array,
     buckets::{BucketSizes, UNITS},
@@ -48,29 +50,6 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Loads the program for the interface in `slot`, with buckets and counters of its own.
-    pub fn load(
-        policy: &CompiledPolicy,
-        slot: u32,
-        settings: Settings,
-        clocking: Clocking,
-    ) -> Result<Self, DatapathError> {
-        Self::load_build(settings.log.object(), policy, slot, settings, clocking)
-    }
-
-    /// Loads another build of the program: a benchmark's, whose maps the caller sets up.
-    pub fn load_build(
-        object: &[u8],
-        policy: &CompiledPolicy,
-        slot: u32,
-        settings: Settings,
-        clocking: Clocking,
-    ) -> Result<Self, DatapathError> {
-        let mut instance = Self::prepare(object, policy, slot, settings, clocking, None)?;
-        instance.verify()?;
-        Ok(instance)
-    }
-
     /// Makes and fills the maps; the program is still to be verified.
     ///
     /// With `shared`, buckets and counters are those of the other instances that were prepared
@@ -132,27 +111,10 @@ impl Instance {
         })
     }
 
-    /// Has the kernel verify and compile the entry and the stages; returns how long it took.
-    pub(super) fn verify(&mut self) -> Result<Duration, DatapathError> {
-        let start = Instant::now();
+    /// Has the kernel verify and compile the entry and the stages.
+    pub(super) fn verify(&mut self) -> Result<(), DatapathError> {
         stages::load(&mut self.ebpf, self.frames, &self.shape)?;
-        self.entry()?.load().map_err(DatapathError::Verify)?;
-        Ok(start.elapsed())
-    }
-
-    /// Has the kernel verify and compile one program of the object, whatever this kernel would get;
-    /// returns it, and how long it took.
-    pub(super) fn verify_one(&mut self, name: &str) -> Result<(&mut Xdp, Duration), DatapathError> {
-        let program = stages::program(&mut self.ebpf, name)?;
-        let start = Instant::now();
-        program.load().map_err(DatapathError::Verify)?;
-        Ok((program, start.elapsed()))
-    }
-
-    /// The name of the entry in the object.
-    #[must_use]
-    pub const fn program_name(&self) -> &'static str {
-        self.frames.entry()
+        self.entry()?.load().map_err(DatapathError::Verify)
     }
 
     fn entry(&mut self) -> Result<&mut Xdp, DatapathError> {
@@ -166,24 +128,6 @@ impl Instance {
         Ok(program.with_stages(stages))
     }
 
-    /// Runs the program on a frame many times over, as fast as this CPU can, by
-    /// `BPF_PROG_TEST_RUN`; returns how long the program ran. Several threads may do so at
-    /// once.
-    pub fn hammer(&self, frame: &[u8], times: u32) -> Result<Duration, DatapathError> {
-        let name = self.program_name();
-        let program: &Xdp = self
-            .ebpf
-            .program(name)
-            .and_then(|program| program.try_into().ok())
-            .ok_or_else(|| DatapathError::NoProgram(name.to_owned()))?;
-        let mut options = TestRunOptions::new();
-        options.data_in = Some(frame);
-        options.repeat = times;
-        let result = program.test_run(options).map_err(DatapathError::Verify)?;
-        // What the kernel tells is the mean of the runs.
-        Ok(result.duration * times)
-    }
-
     /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.
     pub fn set_clock(&mut self, now_ns: u64) -> Result<(), DatapathError> {
         array::write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns])
@@ -192,16 +136,6 @@ impl Instance {
     /// The object's maps and programs, for the logger.
     pub fn ebpf_mut(&mut self) -> &mut Ebpf {
         &mut self.ebpf
-    }
-
-    /// The buckets and counters of this instance, when it was prepared without `shared`.
-    pub fn take_maps(&mut self, settings: Settings) -> Result<SharedMaps, DatapathError> {
-        SharedMaps::take(&mut self.ebpf, settings)
-    }
-
-    /// What is known of sources, of this instance, when it was prepared without `shared`.
-    pub fn take_reputation(&mut self, settings: Settings) -> Result<ReputationMaps, DatapathError> {
-        ReputationMaps::take(&mut self.ebpf, settings)
     }
 
     /// Runs the program once on a frame at a time of its clock, which must be

@@ -105,6 +105,7 @@ impl SharedMaps {
     }
 
     /// How many buckets there are.
+    #[cfg(feature = "testing")]
     pub fn bucket_count(&self) -> Result<usize, DatapathError> {
         self.buckets.count()
     }

@@ -10,7 +10,6 @@ mod array;
 mod attach;
 mod batch;
 mod buckets;
-pub mod budget;
 mod carry;
 mod chain;
 mod clock;
@@ -58,6 +57,8 @@ use limiter_common::{
 };
 use limiter_policy::{config::Scope, lists::ListRecord, policy::CompiledPolicy};
 
+#[cfg(feature = "testing")]
+pub use self::instance::VerifierCost;
 use self::state::State;
 pub use self::{
     attach::Attachment,
@@ -212,11 +213,6 @@ impl Datapath {
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
         self.state.reputation()
-    }
-
-    /// What is known of sources, to be changed.
-    pub const fn reputation_mut(&mut self) -> Option<&mut ReputationMaps> {
-        self.state.reputation_mut()
     }
 
     /// What was counted for a limit on all interfaces.

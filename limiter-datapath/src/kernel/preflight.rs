@@ -1,7 +1,8 @@
 //! What must be there before anything is loaded: told by name, not by an error number.
 
-use std::{ffi::CStr, fs, path::Path};
+use std::{fs, path::Path};
 
+use rustix::system::uname;
 use thiserror::Error;
 
 /// The machine or the process lacks something.
@@ -164,17 +165,10 @@ struct Kernel {
 
 impl Kernel {
     fn running() -> Self {
-        // SAFETY: zeroes make a valid `utsname`, its fields being arrays of characters.
-        let mut name: libc::utsname = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a `utsname` of our own.
-        unsafe { libc::uname(&raw mut name) };
-        // SAFETY: the kernel ends the string, or the zeroes above do.
-        let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
-        // SAFETY: as above.
-        let version = unsafe { CStr::from_ptr(name.version.as_ptr()) };
+        let name = uname();
         Self {
-            release: release.to_string_lossy().into_owned(),
-            version: version.to_string_lossy().into_owned(),
+            release: name.release().to_string_lossy().into_owned(),
+            version: name.version().to_string_lossy().into_owned(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use limiter_common::table::HashKey;
 use limiter_policy::{
     config::{Bans, Buckets, Config, Offenders},
-    policy::{SieveSizes, serial},
+    policy::SieveSizes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,6 @@ pub struct Settings {
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
-    #[serde(with = "serial::HashKeyForm")]
     pub(super) hash_key: HashKey,
 }
 

@@ -7,14 +7,15 @@
 //! milliseconds.
 
 use std::{
-    ffi::CStr,
     fs, io,
     os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd},
+        fd::{AsRawFd, OwnedFd},
         unix::fs::DirBuilderExt as _,
     },
     path::{Path, PathBuf},
 };
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::DatapathError;
 
@@ -65,38 +66,12 @@ impl Drop for SharedDirectory {
 
 /// The root of a new BPF filesystem that is not part of any mount tree (Linux 5.2).
 fn detached_bpf_filesystem() -> io::Result<OwnedFd> {
-    const KIND: &CStr = c"bpf";
-    // From linux/mount.h.
-    const FSOPEN_CLOEXEC: libc::c_uint = 1;
-    const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
-    const FSMOUNT_CLOEXEC: libc::c_uint = 1;
-
-    // SAFETY: the name is a C string that outlives the call.
-    let context =
-        descriptor(unsafe { libc::syscall(libc::SYS_fsopen, KIND.as_ptr(), FSOPEN_CLOEXEC) })?;
-    // SAFETY: this command takes no key, value or auxiliary argument.
-    let created = unsafe {
-        libc::syscall(
-            libc::SYS_fsconfig,
-            context.as_raw_fd(),
-            FSCONFIG_CMD_CREATE,
-            std::ptr::null::<u8>(),
-            std::ptr::null::<u8>(),
-            0,
-        )
-    };
-    if created < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: takes numbers only.
-    descriptor(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), FSMOUNT_CLOEXEC, 0) })
-}
-
-/// The descriptor that a system call returned.
-fn descriptor(returned: libc::c_long) -> io::Result<OwnedFd> {
-    match i32::try_from(returned) {
-        // SAFETY: the system call has just opened it, and nothing else owns it.
-        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let context = fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let root = fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )?;
+    Ok(root)
 }

@@ -1,6 +1,9 @@
 //! The kernel's program on trial: attached to nothing, one frame at a time, on a clock that
 //! the caller sets.
 
+#[cfg(feature = "testing")]
+mod testing;
+
 use limiter_common::decide::Verdict;
 use limiter_policy::{
     config::{Buckets, Offenders},
@@ -15,8 +18,10 @@ use super::{
 /// An instance that tells its verdict on each frame.
 pub struct Trial {
     policy: CompiledPolicy,
+    #[cfg(feature = "testing")]
     settings: Settings,
     /// Where the next instance finds the maps.
+    #[cfg(feature = "testing")]
     directory: SharedDirectory,
     instance: Instance,
     maps: SharedMaps,
@@ -24,17 +29,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Loads the program with buckets, counters and offenders of its own.
-    pub fn new(
-        policy: &CompiledPolicy,
-        buckets: Buckets,
-        offenders: Offenders,
-    ) -> Result<Self, DatapathError> {
-        Self::with_settings(policy, Settings::new(buckets, offenders, LogLevel::Off)?)
-    }
-
-    /// The same, with the secret that the policy's tables have: what they decide natively is then
-    /// decided here.
+    /// Loads the program with buckets, counters and offenders of its own, and with the secret that
+    /// the policy's tables have: what they decide natively is then decided here.
     pub fn with_same_secret(
         policy: &CompiledPolicy,
         buckets: Buckets,
@@ -59,22 +55,14 @@ impl Trial {
         let directory = SharedDirectory::new()?;
         Ok(Self {
             policy: policy.clone(),
+            #[cfg(feature = "testing")]
             settings,
             instance: load(policy, settings, &directory)?,
             maps: SharedMaps::open(directory.path(), settings)?,
             reputation: ReputationMaps::open(directory.path(), settings)?,
+            #[cfg(feature = "testing")]
             directory,
         })
-    }
-
-    /// Goes on under another policy, which knows the units of the one before, with the same
-    /// buckets, counters and offenders.
-    pub fn replace(&mut self, policy: &CompiledPolicy) -> Result<(), DatapathError> {
-        let buckets = self.maps.buckets();
-        buckets.clear_taken_over(&self.policy.units, &policy.units)?;
-        self.instance = load(policy, self.settings, &self.directory)?;
-        self.policy = policy.clone();
-        Ok(())
     }
 
     /// Decides on a frame at a time of the program's clock, in nanoseconds.

@@ -33,6 +33,7 @@ pub struct FoundBucket {
 impl MemoryBuckets {
     /// Goes on with the same buckets under a policy that has these units, those of the policies
     /// before included.
+    #[cfg(feature = "testing")]
     pub fn set_units(&mut self, units: Units) {
         self.units = units;
     }
@@ -45,6 +46,7 @@ impl MemoryBuckets {
     }
 
     /// Every bucket and its state.
+    #[cfg(feature = "testing")]
     #[must_use]
     pub fn into_states(self) -> HashMap<BucketKey, u64> {
         let buckets = self.buckets.into_inner().into_iter();

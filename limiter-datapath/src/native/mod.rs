@@ -5,17 +5,12 @@ mod line;
 mod offenders;
 mod reputation;
 mod sieve;
+#[cfg(feature = "testing")]
 mod table;
+#[cfg(feature = "testing")]
+mod testing;
 
-use limiter_common::{
-    bucket::BucketStore,
-    charge::Workspace,
-    decide::{Clock, Pipeline, Verdict},
-    offender::OffenderStore,
-    packet::{Frame, Headers},
-    policy::Tables,
-    reputation::Reputation,
-};
+use limiter_common::decide::Clock;
 
 pub use self::{
     buckets::{FoundBucket, MemoryBuckets},
@@ -23,26 +18,12 @@ pub use self::{
     offenders::MemoryOffenders,
     reputation::{MemoryBans, MemoryReputation, MemorySieves},
     sieve::{ShardLists, SieveMemory, SieveSnapshot},
-    table::MemoryTable,
 };
-
-/// A frame in memory.
-#[derive(Clone, Copy, Debug)]
-pub struct BytesFrame<'a>(pub &'a [u8]);
-
-impl Frame for BytesFrame<'_> {
-    fn length(&self) -> usize {
-        self.0.len()
-    }
-
-    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.0.get(offset..)?.first_chunk().copied()
-    }
-
-    fn without_first(&self, length: usize) -> Self {
-        Self(&self.0[length..])
-    }
-}
+#[cfg(feature = "testing")]
+pub use self::{
+    table::MemoryTable,
+    testing::{BytesFrame, decide_once},
+};
 
 /// A clock that stands at one time, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -52,31 +33,4 @@ impl Clock for FixedClock {
     fn now(&self) -> u64 {
         self.0
     }
-}
-
-/// Decides as [`Pipeline::decide`] does, on one frame that arrives at `now_ns`, with a workspace of
-/// its own. A caller that decides on many frames keeps a workspace.
-pub fn decide_once<H, T, B, O, R>(
-    frame: &H,
-    now_ns: u64,
-    tables: &T,
-    buckets: &B,
-    offenders: &O,
-    reputation: &R,
-) -> Verdict
-where
-    H: Headers,
-    T: Tables,
-    B: BucketStore,
-    O: OffenderStore,
-    R: Reputation,
-{
-    let pipeline = Pipeline {
-        clock: &FixedClock(now_ns),
-        tables,
-        buckets,
-        offenders,
-        reputation,
-    };
-    pipeline.decide(frame, &mut Workspace::default())
 }

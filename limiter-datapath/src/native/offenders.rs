@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
     charge::Packet,
-    offender::{Counts, Dropper, Offender, OffenderKey, OffenderStore, Recording, Stored},
+    offender::{Dropper, Offender, OffenderKey, OffenderStore, Recording, Stored},
     policy::Tables,
 };
 
@@ -19,13 +19,7 @@ struct Records {
 }
 
 impl MemoryOffenders {
-    /// Every offender.
-    #[must_use]
-    pub fn all(&self) -> HashMap<OffenderKey, Offender> {
-        self.0.borrow().offenders.clone()
-    }
-
-    /// The same in a list, in no order.
+    /// Every offender, in no order.
     #[must_use]
     pub fn list(&self) -> Vec<(OffenderKey, Offender)> {
         let records = self.0.borrow();
@@ -34,8 +28,9 @@ impl MemoryOffenders {
     }
 
     /// What was counted of drops.
+    #[cfg(feature = "testing")]
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> limiter_common::offender::Counts {
         self.0.borrow().recording.counts
     }
 }

@@ -8,7 +8,7 @@ use limiter_common::{
     table::{self, HashKey},
     unit::{KnownUnits as _, Unit},
 };
-use limiter_policy::policy::{Units, serial::HashKeyForm};
+use limiter_policy::policy::Units;
 use serde::{Deserialize, Serialize};
 
 /// What every bucket owed at one time.
@@ -107,7 +107,6 @@ pub enum StoredDebts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableDebts {
     /// The secret of the table.
-    #[serde(with = "HashKeyForm")]
     pub hash_key: HashKey,
     /// How many lines the table had, a power of two.
     pub lines: u32,

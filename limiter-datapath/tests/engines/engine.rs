@@ -125,7 +125,7 @@ impl Engines {
             reason_length: 0,
             reason: [0; MAX_REASON],
         };
-        self.trial.reputation_mut().bans_mut().insert(key, ban)
+        self.trial.reputation().bans().insert(key, ban)
     }
 
     /// Clears the kernel's filter of bans that were lifted.
@@ -136,7 +136,7 @@ impl Engines {
     /// Lifts the ban of a prefix in both.
     pub(crate) fn unban(&mut self, prefix: IpNet) -> Result<bool, DatapathError> {
         let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
-        let lifted = self.trial.reputation_mut().bans_mut().remove(&key)?;
+        let lifted = self.trial.reputation().bans().remove(&key)?;
         assert_eq!(self.reputation.bans.remove(&key), lifted);
         Ok(lifted)
     }
@@ -264,7 +264,10 @@ impl Engines {
             assert_eq!(kernel, *native, "limit {id}");
         }
         let recorded = maps.offenders().read().expect("a readable map");
-        assert_eq!(HashMap::from_iter(recorded.offenders), self.offenders.all());
+        assert_eq!(
+            HashMap::<_, _>::from_iter(recorded.offenders),
+            HashMap::from_iter(self.offenders.list())
+        );
         let counts = recorded.counts;
         assert_eq!(counts, self.offenders.counts());
         assert_eq!(counts.recorded + counts.skipped, self.refused);

@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_datapath::kernel::{OBJECT, budget};
+use limiter_datapath::kernel::OBJECT;
 
 /// Loads with bpftool (that is, libbpf), pins, shows and forgets; all in a mount namespace
 /// of its own, so that the machine's BPF filesystem is not touched.

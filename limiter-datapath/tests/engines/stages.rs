@@ -28,10 +28,11 @@ struct Scene {
 
 impl Scene {
     fn new(limits: &[&str], rest: &str) -> Result<Self> {
-        let mut text = rest.to_owned();
-        if !limits.is_empty() {
-            text += &format!("limits: {{{}}}\n", limits.join(", "));
-        }
+        let text = if limits.is_empty() {
+            rest.to_owned()
+        } else {
+            format!("limits: {{{}}}\n{rest}", limits.join(", "))
+        };
         let config = config::parse(&text, "test").map_err(|errors| anyhow!("{errors}"))?;
         let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
         let mut settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?;

@@ -6,7 +6,6 @@ use limiter_common::table::WhenFull;
 use serde::{Deserialize, Serialize};
 
 use super::{node::Node, reader::Reader};
-use crate::policy::serial;
 
 /// Where the state of limits is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +15,6 @@ pub struct Buckets {
     /// How many buckets there may be at once, of all limits together.
     pub capacity: u32,
     /// What happens when there is no room for another one in [`Store::Table`].
-    #[serde(with = "serial::WhenFullForm")]
     pub when_full: WhenFull,
     /// Which interfaces share them.
     pub scope: Scope,

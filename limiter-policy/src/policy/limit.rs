@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::{
-    limit::{BuiltIn, Cost, IdFormat, LimitId, NumberOf},
+    limit::{Cost, IdFormat, LimitId, NumberOf},
     owner::Owner,
     strategy::{Strategy, Terms},
 };
@@ -163,13 +163,11 @@ pub struct Limit {
     /// Its name in files and on screens.
     pub name: String,
     /// Its interned id.
-    #[serde(with = "serial::LimitIdForm")]
     pub id: LimitId,
     /// Whose budget it is.
     #[serde(with = "serial::id_format")]
     pub id_format: IdFormat,
     /// What it counts.
-    #[serde(with = "serial::CostForm")]
     pub cost: Cost,
     /// By which rule it holds them to its rate, overrides included.
     #[serde(
@@ -206,10 +204,11 @@ pub struct Limit {
     pub metrics: Option<FlatMetrics>,
 }
 
+#[cfg(feature = "testing")]
 impl Limit {
     /// A built-in limit as it is when nothing is said of it but its rate.
     #[must_use]
-    pub fn of_built_in(built_in: &BuiltIn, default: Option<Rate>) -> Self {
+    pub fn of_built_in(built_in: &limiter_common::limit::BuiltIn, default: Option<Rate>) -> Self {
         Self {
             name: built_in.name.to_owned(),
             id: built_in.id,

@@ -90,12 +90,6 @@ pub struct Standing<'p> {
 }
 
 impl Standing<'_> {
-    /// Whether the address is never limited here.
-    #[must_use]
-    pub const fn is_excluded(&self) -> bool {
-        !self.excluded_by.is_empty()
-    }
-
     /// Whether the address is always dropped here.
     #[must_use]
     pub const fn is_blocked(&self) -> bool {
@@ -108,13 +102,6 @@ impl Policy {
     #[must_use]
     pub fn list(&self, name: &str) -> Option<&List> {
         self.lists.iter().find(|list| list.name == name)
-    }
-
-    /// The lists that an address is on, with the prefix that it is in.
-    pub fn lists_with(&self, address: IpAddr) -> impl Iterator<Item = (&List, IpNet)> {
-        self.lists
-            .iter()
-            .filter_map(move |list| Some((list, list.prefix_of(address)?)))
     }
 
     /// What the lists say of an address before any limit is asked.
@@ -230,9 +217,9 @@ mod tests {
             ..Policy::from(Vec::new())
         };
         let both = policy.standing_of([192, 0, 2, 1].into());
-        assert!(both.is_excluded() && !both.is_blocked());
+        assert!(!both.excluded_by.is_empty() && !both.is_blocked());
         let blocked = policy.standing_of([192, 0, 2, 16].into());
-        assert!(!blocked.is_excluded() && blocked.is_blocked());
+        assert!(blocked.excluded_by.is_empty() && blocked.is_blocked());
         let neither = policy.standing_of([192, 0, 3, 0].into());
         assert_eq!(neither, Standing::default());
     }

@@ -52,7 +52,6 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sieves: Vec<Sieve>,
     /// What is done to malformed packets.
-    #[serde(with = "serial::ActionForm")]
     pub malformed: Action,
     /// The lists, each under another name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,26 +1,15 @@
 //! The policy in serde's data model: what files of our own and the control channel hold.
 //!
-//! What has a name in configuration files has the same one here. `limiter-common` depends on
-//! nothing, so its types are described here a second time, for `#[serde(with = "…")]`; that the
-//! descriptions fit is checked by the compiler.
+//! What has a name in configuration files has the same one here. The policy's own types, and those
+//! of `limiter-common` by its feature `serde`, derive what they can; here is the rest.
 
 use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
-use limiter_common::{
-    limit::{Cost, LimitId},
-    reason::Action,
-    table::{HashKey, WhenFull},
-};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use thiserror::Error;
 
 use super::{OverrideId, SubscriberNumber};
-
-/// A limit's interned id, as its number.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "LimitId")]
-pub struct LimitIdForm(u16);
 
 /// Whose budget a limit is, as its name; ranges with the length of their prefix.
 pub(super) mod id_format {
@@ -84,18 +73,6 @@ pub(super) mod id_format {
     }
 }
 
-/// What a limit counts.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Cost", rename_all = "kebab-case")]
-pub enum CostForm {
-    /// [`Cost::Packets`].
-    Packets,
-    /// [`Cost::Bytes`].
-    Bytes,
-    /// [`Cost::NewConnections`].
-    NewConnections,
-}
-
 /// By which rule a limit decides, as its name.
 pub(super) mod strategy {
     use limiter_common::strategy::Strategy;
@@ -124,36 +101,6 @@ pub(super) mod strategy {
 /// Whether a value is what it is when nothing is said of it.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// What is done to a packet.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Action", rename_all = "kebab-case")]
-pub enum ActionForm {
-    /// [`Action::Pass`].
-    Pass,
-    /// [`Action::Drop`].
-    Drop,
-}
-
-/// What happens when there is no room for another bucket.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "WhenFull", rename_all = "kebab-case")]
-pub enum WhenFullForm {
-    /// [`WhenFull::Evict`].
-    Evict,
-    /// [`WhenFull::DenyNew`].
-    DenyNew,
-    /// [`WhenFull::PassNew`].
-    PassNew,
-}
-
-/// The secret of a table of buckets: only for files that root alone can read.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "HashKey")]
-pub struct HashKeyForm {
-    first: u64,
-    second: u64,
 }
 
 /// Ranges of ports, as objects with the first and the last.
@@ -270,7 +217,11 @@ impl<'d> Deserialize<'d> for OverrideId {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::{limit::IdFormat, strategy::Strategy};
+    use limiter_common::{
+        limit::{Cost, IdFormat, LimitId},
+        reason::Action,
+        strategy::Strategy,
+    };
     use serde_json::{Value, json};
 
     use super::*;
@@ -400,11 +351,7 @@ mod tests {
     #[test]
     fn every_value_has_its_own_name() {
         #[derive(Serialize)]
-        struct Described(
-            #[serde(with = "CostForm")] Cost,
-            #[serde(with = "id_format")] IdFormat,
-            #[serde(with = "ActionForm")] Action,
-        );
+        struct Described(Cost, #[serde(with = "id_format")] IdFormat, Action);
         let check = |cost: Cost, format: IdFormat, action: Action| {
             let json = serde_json::to_value(Described(cost, format, action)).unwrap();
             let format_name = match &json[1] {

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// How long it takes at most from one look to the next, whatever a look costs.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -15,14 +17,8 @@ pub(super) fn pause_after(look: Duration, share: u32, least: Duration) -> Durati
 /// What this thread has had of a CPU. On a host that is flooded a look takes much longer than
 /// that: it waits for the packets.
 pub(super) fn cpu_time() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a timespec of our own; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::new(time.tv_sec.unsigned_abs(), nanoseconds)
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 use std::{
     convert::Infallible,
     io::{self, Write},
-    os::fd::AsRawFd,
+    os::fd::AsFd,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::time::sleep;
 use tracing::warn;
 
@@ -76,14 +77,9 @@ fn write(bytes: &[u8]) -> Result<(), usize> {
 
 /// Whether something can be written without waiting. (What nobody can read any more is refused, and
 /// does not wait either.)
-fn has_room(stderr: &impl AsRawFd) -> bool {
-    let mut stderr = libc::pollfd {
-        fd: stderr.as_raw_fd(),
-        events: libc::POLLOUT,
-        revents: 0,
-    };
-    // SAFETY: the pointer is to one `pollfd` of our own, and it does not wait.
-    unsafe { libc::poll(&raw mut stderr, 1, 0) > 0 }
+fn has_room(stderr: &impl AsFd) -> bool {
+    let mut stderr = [PollFd::new(stderr, PollFlags::OUT)];
+    poll(&mut stderr, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
 /// Says in the log how many lines it has lost, as soon as there is room; forever.

@@ -6,7 +6,7 @@ use limiter_common::{
     limit::BUILT_IN,
     reason::{Action, Reason},
 };
-use limiter_userspace::config;
+use limiter_policy::config;
 
 use super::{
     commands::help,

@@ -21,6 +21,9 @@ const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 /// What is different there: the service has a place for its state, who tries the example has none.
 const STATE: [&str; 2] = ["\n# state: ", "\nstate: "];
 
+/// The feature with what only tests call.
+const TESTING: &str = "testing";
+
 /// The shells, and the file in which each looks for the completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "limiter"),
@@ -101,10 +104,22 @@ fn build(profile: Profile) -> Result<Built> {
     let mut cargo = command::cargo("build");
     cargo.args(match profile {
         Profile::Dev => &workspace::HOST_PACKAGES[..],
-        Profile::Release => &["--release", "--package", "limiter-userspace"],
+        Profile::Release => &[
+            "--release",
+            "--package",
+            "limiter-userspace",
+            "--package",
+            "manual",
+        ],
     });
-    cargo.args(["--bin", "limiter", "--example", "manual"]);
-    Built::by(&mut cargo, "the daemon")
+    cargo.args(["--bin", "limiter", "--bin", "manual"]);
+    let built = Built::by(&mut cargo, "the daemon")?;
+    ensure!(
+        profile == Profile::Dev || !built.has_feature(TESTING),
+        "the build has the feature `{TESTING}`, which is never shipped: which dependency switches \
+         it on?"
+    );
+    Ok(built)
 }
 
 /// As Debian wants manual pages; cargo-deb leaves alone what is below target/.

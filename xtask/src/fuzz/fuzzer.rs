@@ -156,7 +156,7 @@ fn why(target: &str, status: ExitStatus, said: &[String], log: &Path) -> String 
             let input = place::shown(Path::new(input));
             format!(
                 "{target}: the input in {input} broke what has to hold ({log} has it all): keep it \
-                 with `cp {input} fuzz/regressions/{target}/WHAT-IT-IS`, and \
+                 with `cp {input} dev/fuzz/regressions/{target}/WHAT-IT-IS`, and \
                  `cargo test -p limiter-fuzz` fails until that is corrected"
             )
         }

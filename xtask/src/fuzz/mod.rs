@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`
 //!
-//! The targets are those of the package in `fuzz/`. Everything that fuzzing writes is below
+//! The targets are those of the package in `dev/fuzz/`. Everything that fuzzing writes is below
 //! `target/fuzz/`.
 
 mod build;

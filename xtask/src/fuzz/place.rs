@@ -11,7 +11,7 @@ use crate::workspace;
 
 /// The package of the targets.
 pub(super) fn package() -> PathBuf {
-    workspace::root().join("fuzz")
+    workspace::root().join("dev/fuzz")
 }
 
 /// Where everything is that fuzzing writes.

@@ -7,6 +7,7 @@ use ebpf_build::{
     compiler::{self, Compiler},
     linker,
 };
+use nix::unistd::geteuid;
 
 use crate::{command, emulator};
 
@@ -137,9 +138,7 @@ impl Rights {
     /// Looks.
     pub(crate) fn look() -> Self {
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-        // SAFETY: takes nothing, touches no memory and cannot fail.
-        let root = unsafe { libc::geteuid() } == 0;
-        if root && is_debian(&release) {
+        if geteuid().is_root() && is_debian(&release) {
             Self::Apt
         } else {
             Self::None

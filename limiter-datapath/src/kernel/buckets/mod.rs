@@ -102,6 +102,7 @@ impl BucketMaps {
     }
 
     /// How many buckets there are.
+    #[cfg(feature = "testing")]
     pub(super) fn count(&self) -> Result<usize, DatapathError> {
         match self.settings.buckets.store {
             Store::Table => Ok(self.in_lines().count()),

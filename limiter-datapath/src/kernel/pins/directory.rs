@@ -1,11 +1,8 @@
 //! Directories of a BPF filesystem.
 
-use std::{
-    ffi::CString,
-    fs, io,
-    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
-    path::Path,
-};
+use std::{fs, io, os::unix::fs::DirBuilderExt as _, path::Path};
+
+use rustix::fs::statfs;
 
 use super::{PinsError, path_error};
 
@@ -37,14 +34,7 @@ pub(super) fn nearest(path: &Path) -> Result<&Path, PinsError> {
 }
 
 pub(super) fn is_bpf(path: &Path) -> io::Result<bool> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: zeroes make a valid `statfs`, its fields being numbers.
-    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is a C string and the pointer is to a `statfs` of our own.
-    if unsafe { libc::statfs(path.as_ptr(), &raw mut found) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(found.f_type == libc::BPF_FS_MAGIC)
+    Ok(statfs(path)?.f_type == libc::BPF_FS_MAGIC)
 }
 
 /// Removes a directory and what is in it, if it is there.

@@ -3,8 +3,8 @@
 use std::{
     fs, io,
     os::{
-        fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
-        unix::fs::MetadataExt as _,
+        fd::AsRawFd as _,
+        unix::{fs::MetadataExt as _, net::UnixDatagram},
     },
     path::Path,
 };
@@ -51,13 +51,7 @@ impl NetworkNamespace {
 
 /// The cookie of the network namespace that this thread is in.
 fn cookie() -> io::Result<u64> {
-    // SAFETY: takes numbers only.
-    let socket = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just opened it, and nothing else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let socket = UnixDatagram::unbound()?;
     let mut cookie = 0_u64;
     let mut length = libc::socklen_t::try_from(size_of_val(&cookie)).unwrap_or(0);
     // SAFETY: the kernel writes at most `length` bytes, which are there, and any of which are a

@@ -78,11 +78,6 @@ impl ReputationMaps {
         &self.bans
     }
 
-    /// Who is banned, to be changed.
-    pub const fn bans_mut(&mut self) -> &mut BanMaps {
-        &mut self.bans
-    }
-
     /// Who is busy.
     #[must_use]
     pub const fn sieves(&self) -> &SieveMaps {

@@ -185,7 +185,7 @@ proptest! {
             }
         };
         let expected = Extents {
-            excluded: extent(&|address| policy.standing_of(address).is_excluded()),
+            excluded: extent(&|address| !policy.standing_of(address).excluded_by.is_empty()),
             blocked: extent(&|address| policy.standing_of(address).is_blocked()),
         };
         let findings = policy.findings(asked);

@@ -182,6 +182,7 @@ impl CompiledPolicy {
     }
 
     /// How many bytes of memory the tables take, without the units, which belong to the buckets.
+    #[cfg(feature = "testing")]
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(&self.limits[..])

@@ -86,7 +86,6 @@ pub struct Terms {
     #[serde(rename = "id", with = "serial::id_format")]
     pub id_format: IdFormat,
     /// What it counts.
-    #[serde(with = "serial::CostForm")]
     pub cost: Cost,
     /// By which rule it holds them to its rate.
     #[serde(with = "serial::strategy")]
@@ -187,10 +186,8 @@ pub struct SubscriberDiff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MalformedDiff {
     /// What was.
-    #[serde(with = "serial::ActionForm")]
     pub old: Action,
     /// What is from now on.
-    #[serde(with = "serial::ActionForm")]
     pub new: Action,
 }
 

@@ -1,8 +1,18 @@
 //! Captures: pcap and pcapng, of Ethernet, as a stream.
 //!
-//! The crates that read these formats were weighed: they lose the operating system's error,
-//! take a short read from a pipe for a foreign file, or read a big-endian section's options
-//! as little-endian. Of both formats only little is needed here.
+//! Own code, because the crates that read these formats fall short of what a replay needs:
+//!
+//! * pcap-parser 0.17 reads a big-endian interface's time offset as little-endian, refuses every
+//!   time resolution that is a power of two, and does not know the packet block that enhanced
+//!   packets replaced. It needs each block whole in its buffer, so a block that a capture may well
+//!   have (name resolution, secrets, statistics) is either refused or takes as much memory as its
+//!   length says. It replaces the operating system's error by one of its own, and gives up
+//!   on a short first read from a pipe.
+//! * pcap-file 2.0 takes every time for nanoseconds, whatever the interface's resolution and offset
+//!   are, and needs each block whole in its buffer as well.
+//!
+//! Little of both formats is needed here. Lengths are checked before they are used, memory is
+//! bounded by one frame and one table of interfaces, and other blocks are skipped as a stream.
 
 mod byte_order;
 mod error;

@@ -1,6 +1,6 @@
 //! Writes the manual pages to a directory, for `cargo xtask dist`.
 //!
-//! An example, and not a command of `limiter`: who has the package has the pages.
+//! A program of its own, and not a command of `limiter`: the package holds the pages.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,15 +1,14 @@
 //! Shows what the XDP program costs the kernel's verifier, for
 //! `cargo xtask build-ebpf --budget`.
 //!
-//! An example, and not a command of `limiter`: it tells those who change the program something,
-//! and those who run it nothing.
+//! A program of its own, and not a command of `limiter`: it serves those who change the XDP program.
 
 use std::{fs, process::ExitCode, time::Duration};
 
 use anyhow::Result;
+use budget::{Cost, MOST_STACK, MOST_VERIFIED};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
-use limiter_datapath::kernel::budget::{self, Cost, MOST_STACK, MOST_VERIFIED};
 use serde::Serialize;
 
 #[derive(Parser)]

@@ -142,7 +142,7 @@ impl Limits {
 }
 
 /// Bans addresses that no flood comes from.
-fn ban(bans: &mut BanMaps) -> Result<()> {
+fn ban(bans: &BanMaps) -> Result<()> {
     const FIRST: u32 = 0x2000_0000;
     let ban = Ban {
         until_ns: FOREVER,
@@ -192,7 +192,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
         drawing.apply(instance.ebpf_mut())?;
     }
     if limits == Limits::ManyBans {
-        ban(instance.take_reputation(settings)?.bans_mut())?;
+        ban(instance.take_reputation(settings)?.bans())?;
     }
     if limits == Limits::Sieve {
         // Pressure that scores and rejects nobody, and does not end.

@@ -5,5 +5,8 @@ use std::process::ExitCode;
 use ebpf_build::{Builder, build_script};
 
 fn main() -> ExitCode {
-    build_script(&["bench-common", "bench-ebpf"], Builder::build_bench)
+    build_script(
+        &["dev/bench-common", "dev/bench-ebpf"],
+        Builder::build_bench,
+    )
 }

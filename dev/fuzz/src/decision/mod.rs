@@ -2,11 +2,11 @@
 
 mod account;
 /// What the tests count with.
-#[path = "../../../limiter-datapath/tests/engines/brute_force/admitted.rs"]
+#[path = "../../../../limiter-datapath/tests/engines/brute_force/admitted.rs"]
 mod admitted;
 mod input;
 /// The one that the tests hold both engines to.
-#[path = "../../../limiter-datapath/tests/engines/model.rs"]
+#[path = "../../../../limiter-datapath/tests/engines/model.rs"]
 mod model;
 mod wanted;
 

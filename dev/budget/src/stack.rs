@@ -150,8 +150,9 @@ fn callee(
 
 #[cfg(test)]
 mod tests {
+    use limiter_datapath::kernel::{OBJECT, OBJECT_WITH_LOG};
+
     use super::*;
-    use crate::kernel::LogLevel;
 
     const fn place(number: u64) -> Place {
         (SectionIndex(1), number)
@@ -214,8 +215,8 @@ mod tests {
 
     #[test]
     fn reads_the_objects() {
-        for log in [LogLevel::Off, LogLevel::Verdicts] {
-            let functions = functions(log.object(), "limiter").unwrap();
+        for object in [OBJECT, OBJECT_WITH_LOG] {
+            let functions = functions(object, "limiter").unwrap();
             let entry = &functions[0];
             assert_eq!(entry.name, "limiter");
             // The parsing, the searches, the matching, the preparation and the update.
@@ -223,7 +224,7 @@ mod tests {
             assert!(named.count() >= 5, "{functions:?}");
             assert!(entry.stack_with_callees > entry.stack, "{functions:?}");
         }
-        let error = functions(LogLevel::Off.object(), "nothing").unwrap_err();
+        let error = functions(OBJECT, "nothing").unwrap_err();
         assert_eq!(error.to_string(), "the object has no function nothing");
     }
 }

@@ -1,7 +1,7 @@
 //! What the XDP program costs the kernel's verifier, and what it may cost.
 //!
-//! Nothing of it runs in the daemon: `cargo xtask build-ebpf --budget` (by the example
-//! `budget`) and the tests measure with the same policies against the same bounds.
+//! `cargo xtask build-ebpf --budget` and the tests measure with the same policies against the same
+//! bounds.
 
 mod frame;
 mod largest;
@@ -10,7 +10,10 @@ mod stack;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use limiter_common::{decide::Stage, strategy::Strategy};
+use limiter_common::strategy::Strategy;
+use limiter_datapath::kernel::{
+    Instance, LogLevel, OBJECT, OBJECT_WITH_LOG, Settings, possible_cpus,
+};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, SieveSizes},
@@ -19,9 +22,6 @@ use serde::Serialize;
 
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
-use super::{
-    Clocking, Instance, LogLevel, Settings, object::PROGRAM_ORDER, possible_cpus, stages::Frames,
-};
 
 /// The most instructions of one program that the verifier may walk: less than a sixth of the million
 /// at which it gives up, because kernels differ in what they prune.
@@ -107,19 +107,19 @@ pub fn measure() -> Result<Vec<Cost>> {
         ));
     }
     let objects = [
-        ("limiter.o", LogLevel::Off),
-        ("limiter-log.o", LogLevel::Verdicts),
+        ("limiter.o", OBJECT, LogLevel::Off),
+        ("limiter-log.o", OBJECT_WITH_LOG, LogLevel::Verdicts),
     ];
     let mut costs = Vec::new();
-    for (object, log) in objects {
-        for program in programs() {
+    for (object, bytes, log) in objects {
+        for program in Instance::programs() {
             let mut verifications = Vec::new();
             for (name, policy) in &policies {
                 for store in [Store::Table, Store::Hash] {
                     verifications.push(verify(log, &program, name, policy, store)?);
                 }
             }
-            let functions = stack::functions(log.object(), &program)?;
+            let functions = stack::functions(bytes, &program)?;
             costs.push(Cost {
                 object,
                 program,
@@ -132,17 +132,6 @@ pub fn measure() -> Result<Vec<Cost>> {
         }
     }
     Ok(costs)
-}
-
-/// The entry, the stages and the program that carries out orders.
-fn programs() -> Vec<String> {
-    let mut programs = Vec::new();
-    for frames in Frames::ALL {
-        programs.push(frames.entry().to_owned());
-        programs.extend(Stage::ALL.iter().map(|stage| frames.program(*stage)));
-    }
-    programs.push(PROGRAM_ORDER.to_owned());
-    programs
 }
 
 fn verify(
@@ -158,22 +147,19 @@ fn verify(
     };
     let mut settings = Settings::new(buckets, Offenders::default(), log)?;
     settings.sieves = SieveSizes::of(&policy.sieves);
-    let mut instance =
-        Instance::prepare(log.object(), policy, 0, settings, Clocking::Kernel, None)?;
-    let (program, time) = instance.verify_one(program)?;
-    let info = program.info()?;
-    let verified = info
-        .verified_instruction_count()
+    let cost = Instance::verifier_cost(program, policy, settings)?;
+    let verified = cost
+        .verified_instructions
         .context("this kernel does not tell what it verified: use Linux 5.16 or newer")?;
-    let bytes = info
-        .size_translated()
+    let bytes = cost
+        .translated_bytes
         .context("this kernel does not tell a program's size: may this process see it?")?;
     Ok(Verification {
         policy: name,
         store,
         verified_instructions: verified,
         translated_instructions: bytes / u32::try_from(INSTRUCTION)?,
-        verification_ns: nanoseconds(time),
+        verification_ns: nanoseconds(cost.time),
     })
 }
 

@@ -22,8 +22,6 @@ const SOURCES: [&str; 5] = [
 /// Has `build` put objects into the directory that cargo gives a build script for what it makes,
 /// and tells cargo to do so again when the XDP program's sources change, or one of `more`, from
 /// the workspace's root.
-///
-/// To be called by the build script of a package directly below the workspace's root.
 pub fn build_script<T>(
     more: &[&str],
     build: impl FnOnce(&Builder, &Path) -> Result<T, crate::Error>,
@@ -43,7 +41,7 @@ fn run<T>(
     build: impl FnOnce(&Builder, &Path) -> Result<T, crate::Error>,
 ) -> Result<(), Box<dyn Error>> {
     let package = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-    let workspace = package.parent().unwrap_or(Path::new("."));
+    let workspace = workspace(&package).ok_or("there is no Cargo.lock above the package")?;
     for source in SOURCES.iter().chain(more) {
         println!(
             "cargo::rerun-if-changed={}",
@@ -55,4 +53,12 @@ fn run<T>(
         &PathBuf::from(env::var("OUT_DIR")?),
     )?;
     Ok(())
+}
+
+/// The nearest directory above a package that holds a Cargo.lock.
+fn workspace(package: &Path) -> Option<&Path> {
+    package
+        .ancestors()
+        .skip(1)
+        .find(|directory| directory.join("Cargo.lock").exists())
 }

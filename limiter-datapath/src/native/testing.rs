@@ -1,0 +1,58 @@
+//! Deciding on single frames in memory.
+
+use limiter_common::{
+    bucket::BucketStore,
+    charge::Workspace,
+    decide::{Pipeline, Verdict},
+    offender::OffenderStore,
+    packet::{Frame, Headers},
+    policy::Tables,
+    reputation::Reputation,
+};
+
+use super::FixedClock;
+
+/// A frame in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct BytesFrame<'a>(pub &'a [u8]);
+
+impl Frame for BytesFrame<'_> {
+    fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.0.get(offset..)?.first_chunk().copied()
+    }
+
+    fn without_first(&self, length: usize) -> Self {
+        Self(&self.0[length..])
+    }
+}
+
+/// Decides as [`Pipeline::decide`] does, on one frame that arrives at `now_ns`, with a workspace of
+/// its own. A caller that decides on many frames keeps a workspace.
+pub fn decide_once<H, T, B, O, R>(
+    frame: &H,
+    now_ns: u64,
+    tables: &T,
+    buckets: &B,
+    offenders: &O,
+    reputation: &R,
+) -> Verdict
+where
+    H: Headers,
+    T: Tables,
+    B: BucketStore,
+    O: OffenderStore,
+    R: Reputation,
+{
+    let pipeline = Pipeline {
+        clock: &FixedClock(now_ns),
+        tables,
+        buckets,
+        offenders,
+        reputation,
+    };
+    pipeline.decide(frame, &mut Workspace::default())
+}
