@@ -150,7 +150,7 @@ impl<Found> Workspace<Found> {
 
     /// The charge of the limit in a slot.
     #[inline(always)]
-    pub(crate) const fn charge(&mut self, slot: u32) -> &mut Charge<Found> {
+    pub const fn charge(&mut self, slot: u32) -> &mut Charge<Found> {
         &mut self.charges[(slot % MAX_LIMITS) as usize]
     }
 

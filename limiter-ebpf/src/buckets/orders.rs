@@ -9,7 +9,7 @@ use limiter_common::{
 
 use super::{
     Charge, Found, SPEND, hash, in_table, limiter_change, limiter_change_hash, limiter_exchange,
-    limiter_exchange_hash, limiter_read_hash, limiter_update, table,
+    limiter_exchange_hash, limiter_read_hash, limiter_update, table, workspace,
 };
 
 /// Carries out the order that the frame is; returns how it ended, as
@@ -23,7 +23,13 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
     // SAFETY: as many bytes are there, any of which are an order. They start a page's fraction of
     // 256 bytes behind its beginning, and nobody writes to them.
     let order = unsafe { &*(start as *const Order) };
-    let mut charge = Charge {
+    // Not on the stack, which is for the functions below. No packet has the workspace meanwhile: the
+    // kernel lets none in on a CPU that runs an order.
+    let Some(workspace) = workspace() else {
+        return Updated::Unavailable as u32;
+    };
+    let charge = workspace.charge(0);
+    *charge = Charge {
         found: Found {
             key: order.key,
             spot: Spot {
@@ -43,10 +49,10 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
     };
     let before = table::lossy_evictions();
     let ended = match OrderKind::of_number(order.kind) {
-        Some(OrderKind::Spend) => limiter_update(&raw const charge, SPEND),
-        Some(OrderKind::SpendIfThere) => limiter_update_if_there(&raw const charge),
-        Some(OrderKind::GiveBack) => limiter_give_back(&raw mut charge),
-        Some(OrderKind::Clear) => limiter_clear(&raw const charge),
+        Some(OrderKind::Spend) => limiter_update(&raw const *charge, SPEND),
+        Some(OrderKind::SpendIfThere) => limiter_update_if_there(&raw const *charge),
+        Some(OrderKind::GiveBack) => limiter_give_back(&raw mut *charge),
+        Some(OrderKind::Clear) => limiter_clear(&raw const *charge),
         Some(OrderKind::Mark) if in_table() => table::mark(&charge.found.spot) as u32,
         Some(OrderKind::Free) if in_table() => table::free(&charge.found.spot, charge.seen) as u32,
         _ => Updated::Unavailable as u32,

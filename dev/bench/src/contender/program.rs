@@ -21,7 +21,9 @@ use crate::{drawing::Drawing, objects};
 pub(super) const FIXED_WINDOW: &str = "fixed_window";
 
 /// As many as the limiter's table has.
-const LINES: u32 = ROOM / WAYS as u32;
+const LINES: u32 = ROOM / 4;
+
+const _: () = assert!(WAYS == 4);
 
 /// Room for every source, and for a thousand where there are few.
 pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
