@@ -51,20 +51,12 @@ macro_rules! programs {
         $(
             #[doc = concat!("[`Stage::", stringify!($stage), "`].")]
             #[xdp(frags)]
-            #[expect(
-                clippy::needless_pass_by_value,
-                reason = "the macro's entry point hands the context over"
-            )]
             fn $name(context: XdpContext) -> u32 {
                 run::<true>(&context, Stage::$stage)
             }
 
             #[doc = concat!("[`Stage::", stringify!($stage), "`] for frames of one piece.")]
             #[xdp]
-            #[expect(
-                clippy::needless_pass_by_value,
-                reason = "the macro's entry point hands the context over"
-            )]
             fn $linear(context: XdpContext) -> u32 {
                 run::<false>(&context, Stage::$stage)
             }
