@@ -1,20 +1,23 @@
 //! Measuring, in the object that is built with `bench`: sources drawn inside the program, and
 //! nothing handed to the network stack.
 
-use aya_ebpf::programs::XdpContext;
-
 #[cfg(not(feature = "bench"))]
-#[inline(always)]
-pub(crate) fn draw_source(_context: &XdpContext) {}
-
-#[cfg(not(feature = "bench"))]
-#[inline(always)]
-pub(crate) fn sinks(_context: &XdpContext) -> bool {
-    false
-}
-
+pub(crate) use self::off::{draw_source, sinks};
 #[cfg(feature = "bench")]
 pub(crate) use self::on::{draw_source, sinks};
+
+#[cfg(not(feature = "bench"))]
+mod off {
+    use aya_ebpf::programs::XdpContext;
+
+    #[inline(always)]
+    pub(crate) fn draw_source(_context: &XdpContext) {}
+
+    #[inline(always)]
+    pub(crate) fn sinks(_context: &XdpContext) -> bool {
+        false
+    }
+}
 
 #[cfg(feature = "bench")]
 mod on {
