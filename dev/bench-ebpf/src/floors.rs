@@ -51,7 +51,6 @@ fn parse_and_clock(context: XdpContext) -> u32 {
     clippy::needless_pass_by_value,
     reason = "the macro's entry point hands the context over"
 )]
-#[expect(clippy::cast_possible_truncation, reason = "the mask has 32 bits")]
 fn parse_clock_and_line(context: XdpContext) -> u32 {
     parse_then(&context, |facts| {
         // Fibonacci hashing, by Knuth's multiplier: the upper bits are the good ones.
