@@ -3,6 +3,7 @@
 use std::{fs, process::Command, thread, time::Duration};
 
 use anyhow::{Result, ensure};
+use limiter_datapath::kernel::pins::ABI;
 use nix::sys::signal::Signal;
 use testbed::{
     CLIENT_INTERFACE, Frame, Limiter, Load, PinDirectory, RawSender, RawSink, SERVER_INTERFACE,
@@ -192,8 +193,8 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     pinned.send(CLIENT, 4)?;
     let link = pinned.link()?;
     pinned.limiter.kill()?;
-    let of_version = |version| pinned.pins.path().join(version);
-    fs::rename(of_version("v1"), of_version("v0"))?;
+    let of_version = |version: &str| pinned.pins.path().join(version);
+    fs::rename(of_version(&format!("v{ABI}")), of_version("v0"))?;
     assert_fails(
         &mut pinned.with_pins("status"),
         &[

@@ -4,11 +4,11 @@
 //! DIRECTORY/
 //!   interfaces/INDEX/link       holds the program on the interface; this place never changes,
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
-//!   v1/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v1 is the ABI of all below it
-//!   v1/policies/GENERATION/manifest
-//!   v1/policies/GENERATION/INDEX  the policy's program for an interface
-//!   v1/policies/GENERATION/stages/INDEX  the array of the stages that it hands packets over to
+//!   v2/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
+//!                               began with; v2 is the ABI of all below it
+//!   v2/policies/GENERATION/manifest
+//!   v2/policies/GENERATION/INDEX  the policy's program for an interface
+//!   v2/policies/GENERATION/stages/INDEX  the array of the stages that it hands packets over to
 //! ```
 //!
 //! Between a change of the policy and its end there are two generations; a link says by its
@@ -44,7 +44,7 @@ use super::{
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the
 /// manifest. To be raised when one of them changes so that an older or newer limiter would
 /// misread it; a test tells when the maps do.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 
 /// Where `--pin` pins unless it is told otherwise.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";
@@ -170,7 +170,12 @@ impl Pins {
 
     /// Removes what other versions have pinned, but for links, whose place is the same for all.
     pub(super) fn remove_other_versions(&self) -> Result<(), PinsError> {
-        for name in self.other_versions()? {
+        let names = self.other_versions()?;
+        if !names.is_empty() {
+            // As in `remove_all`.
+            let _ = wait_for_running_programs();
+        }
+        for name in names {
             remove(&self.directory.join(name))?;
         }
         Ok(())
