@@ -1,4 +1,4 @@
-//! Whose budget a limit is: what of a packet names the bucket.
+//! The kinds of ids: which part of a packet names the bucket of a limit.
 //!
 //! [`IdFormat::row`] and [`NumberOf::row`] are the table of all kinds of owners. Whoever needs to
 //! know something of a kind asks the table, so that another kind is a row, and where its number
@@ -6,7 +6,7 @@
 
 use crate::address::Family;
 
-/// Whose budget a limit is: what of a packet names the bucket.
+/// The kind of id that a limit has: which part of a packet names its bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdFormat {
     /// One IPv4 (/32) or IPv6 (/128) source address.

@@ -15,7 +15,7 @@ use crate::{
 pub struct BucketKey {
     /// The limit's interned id.
     pub limit: u16,
-    /// Of a moving window's log the number of the stamp, from 1 on; 0: the bucket itself.
+    /// The number of a stamp in a moving window's log, from 1 on; 0: the bucket itself.
     stamp: u16,
     /// What the id is.
     kind: OwnerKind,
@@ -83,7 +83,7 @@ impl BucketKey {
         self
     }
 
-    /// Of the bucket of a stamp one more than the stamp's number; 0: it is none.
+    /// One more than the stamp's number, if this is a stamp's bucket; else 0.
     #[must_use]
     #[inline(always)]
     pub const fn stamp(&self) -> u16 {
@@ -108,7 +108,7 @@ impl BucketKey {
         self.kind
     }
 
-    /// Whose budget it is.
+    /// The owner of the bucket.
     #[must_use]
     pub const fn owner(&self) -> Owner {
         let [high, low] = self.id;

@@ -44,7 +44,7 @@ impl OwnerKind {
     }
 }
 
-/// Whose budget a bucket is.
+/// The owner of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// That of an address or a range.

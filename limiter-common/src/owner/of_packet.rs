@@ -1,4 +1,4 @@
-//! Whose budget a packet is charged to.
+//! The owner that a packet is charged to.
 
 use super::{BucketKey, OwnerKind};
 use crate::{
