@@ -1,4 +1,4 @@
-//! Builds the XDP program's objects, which the daemon embeds.
+//! Builds the XDP program's objects, which this crate embeds.
 
 use std::process::ExitCode;
 

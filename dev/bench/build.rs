@@ -1,4 +1,4 @@
-//! Builds the objects that the benchmark alone loads.
+//! Builds the objects for the benchmark alone.
 
 use std::process::ExitCode;
 

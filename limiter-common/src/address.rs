@@ -4,7 +4,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The address family; the numbers are the IP version's.
 ///
-/// As wide as the words of an [`Address`], which then has no padding.
+/// It is as wide as the words of an [`Address`], so that the address has no padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Family {
@@ -15,22 +15,22 @@ pub enum Family {
 }
 
 impl Family {
-    /// 0 for IPv4 and 1 for IPv6.
+    /// Returns 0 for IPv4 and 1 for IPv6.
     #[must_use]
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.number() as usize
     }
 
-    /// The same in 32 bits, for arguments of the kernel program's functions.
+    /// Returns [`Self::index`] in 32 bits, for arguments of the kernel program's functions.
     #[must_use]
     #[inline(always)]
     pub const fn number(self) -> u32 {
-        // By the version's bits, and not by a branch.
+        // Reads a bit of the version, which needs no branch.
         ((self as u64 >> 1) & 1) as u32
     }
 
-    /// The family of that [index](Self::index).
+    /// Returns the family with that [index](Self::index).
     #[must_use]
     #[inline(always)]
     pub const fn of_index(index: usize) -> Self {
@@ -40,21 +40,21 @@ impl Family {
 
 /// An IPv4 or IPv6 address, left-aligned in 128 bits, in host byte order.
 ///
-/// The family is part of the address: an IPv6 packet from `::ffff:192.0.2.1` must not be
-/// able to spend the budget of 192.0.2.1.
+/// The family is part of the address: an IPv6 packet from `::ffff:192.0.2.1` must not spend the
+/// budget of 192.0.2.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Address {
     /// The family.
     pub family: Family,
-    /// The leading 64 bits; of an IPv4 address the upper half of them.
+    /// The leading 64 bits; an IPv4 address is in their upper half.
     pub high: u64,
     /// The trailing 64 bits; 0 for IPv4.
     pub low: u64,
 }
 
 impl Address {
-    /// An IPv4 address from its four bytes in network order.
+    /// Makes an IPv4 address from its four bytes in network order.
     #[must_use]
     #[inline(always)]
     pub const fn v4(bytes: [u8; 4]) -> Self {
@@ -65,7 +65,7 @@ impl Address {
         }
     }
 
-    /// An IPv6 address from its sixteen bytes in network order, in two halves.
+    /// Makes an IPv6 address from the two halves of its sixteen bytes in network order.
     #[must_use]
     #[inline(always)]
     pub const fn v6(high: [u8; 8], low: [u8; 8]) -> Self {
@@ -76,14 +76,14 @@ impl Address {
         }
     }
 
-    /// Whether it is an IPv6 address that stands for an IPv4 one (`::ffff:0:0/96`).
+    /// Returns whether this is an IPv6 address that maps an IPv4 one (`::ffff:0:0/96`).
     #[must_use]
     #[inline(always)]
     pub const fn is_v4_mapped(&self) -> bool {
         matches!(self.family, Family::V6) && self.high == 0 && self.low >> 32 == 0xffff
     }
 
-    /// The address with all but the first `prefix_length` bits cleared.
+    /// Returns the address with all but the first `prefix_length` bits cleared.
     #[must_use]
     #[inline(always)]
     pub const fn masked(self, prefix_length: u8) -> Self {
@@ -128,7 +128,7 @@ impl From<Address> for IpAddr {
     }
 }
 
-/// A word whose first `count` bits are set; `count` above 64 counts as 64.
+/// Returns a word whose first `count` bits are set; a `count` above 64 counts as 64.
 #[inline(always)]
 const fn leading_ones(count: u8) -> u64 {
     if count == 0 {

@@ -1,144 +1,202 @@
-//! Buckets: what is stored of one, and the seam behind which they are.
+//! Buckets: what a store keeps of one, and the trait of stores.
 
 use crate::{
-    charge::{Charge, Workspace},
-    decide::{self, WindowChange},
+    numbered::numbered,
     owner::{BucketKey, OwnerKind},
-    policy::Tables,
 };
 
-/// What is stored of a bucket.
+/// What a store keeps of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The number of the unit that the state counts in.
     pub unit: u32,
-    /// What the unit makes of it.
+    /// The state; the unit says what it means.
     pub state: u64,
 }
 
-/// How often a store tries to change a bucket that other CPUs keep changing.
+/// The maximum number of attempts of an update while other CPUs keep changing the bucket.
 pub const ATTEMPTS: u32 = 32;
 
-/// How an update of a bucket ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Updated {
-    /// The state that was asked for is stored.
-    Stored,
-    /// The change declined; the bucket owes what it did.
-    Declined,
-    /// Other CPUs won all [`ATTEMPTS`]; the bucket is theirs.
-    Contended,
-    /// The store has no room; the bucket does not exist.
-    Unavailable,
-    /// The store has no room, and the packet is to pass uncharged.
-    Untracked,
+numbered! {
+    /// How an update of a bucket ended.
+    pub enum Updated {
+        /// The state that was decided on is stored.
+        Stored,
+        /// The decision was a refusal; the bucket's debt is unchanged.
+        Declined,
+        /// Other CPUs won all [`ATTEMPTS`]; the bucket is as they left it.
+        Contended,
+        /// The store has no room; the bucket does not exist.
+        Unavailable,
+        /// The store has no room, and the packet is to pass uncharged.
+        Untracked,
+    } else Unavailable
 }
 
-impl Updated {
-    /// The ending of that number.
-    #[must_use]
-    #[inline(always)]
-    pub const fn of_number(number: u32) -> Self {
-        const STORED: u32 = Updated::Stored as u32;
-        const DECLINED: u32 = Updated::Declined as u32;
-        const CONTENDED: u32 = Updated::Contended as u32;
-        const UNTRACKED: u32 = Updated::Untracked as u32;
-        match number {
-            STORED => Self::Stored,
-            DECLINED => Self::Declined,
-            CONTENDED => Self::Contended,
-            UNTRACKED => Self::Untracked,
-            _ => Self::Unavailable,
-        }
-    }
+numbered! {
+    /// How a swap of a bucket's state ended.
+    pub enum Swap {
+        /// The new state is stored.
+        Stored,
+        /// The bucket's state is no longer the one seen, or the bucket has moved. Read it again.
+        Changed,
+        /// The new state was stored, but the bucket's name changed at the same moment, and the
+        /// state could not be taken back. If it is still the same bucket in another unit, the
+        /// change was exchanged with it. So a charge may be repeated, which at worst charges too
+        /// much; a refund must not be.
+        Misplaced,
+        /// The store has no room; the bucket does not exist.
+        Unavailable,
+        /// The store has no room, and the packet is to pass uncharged.
+        Untracked,
+    } else Unavailable
+}
+
+/// A decision on a bucket, for [`BucketStore::update`] to carry out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// The bucket's new state.
+    pub state: u64,
+    /// How the update ends once the bucket is in that state.
+    pub ending: Ending,
+}
+
+numbered! {
+    /// How an update ends once the bucket is in the state that was decided on.
+    pub enum Ending {
+        /// [`Updated::Stored`].
+        Stored,
+        /// [`Updated::Stored`], and the bucket owes less: must not be repeated after
+        /// [`Swap::Misplaced`].
+        GivenBack,
+        /// [`Updated::Declined`].
+        Declined,
+        /// [`Updated::Untracked`]; the bucket stays as it is.
+        Untracked,
+        /// [`Updated::Unavailable`]; the bucket stays as it is.
+        Unavailable,
+        /// The update does not end: it reads the bucket again.
+        Again,
+    } else Unavailable
 }
 
 /// Where the state of buckets is kept: one 64-bit word for each.
 ///
-/// A bucket that does not exist is a full bucket, so looking for it never creates it. The state 0
-/// is that of a full bucket, whatever its strategy; there are others, such as any TAT that has
-/// passed.
+/// A bucket that does not exist is a full bucket, so looking for it never creates it. State 0 is a
+/// full bucket of any strategy; other states can be full too, such as any TAT that has passed.
+///
+/// A store knows nothing of strategies. It finds a state and replaces it by compare-and-swap; if
+/// that fails, the caller decides again on the current state.
 pub trait BucketStore {
-    /// How the store gets back to a bucket that it has looked for.
-    type Found: Copy + Default;
+    /// The store's handle of a bucket that it has looked for.
+    type Location: Copy + Default;
 
-    /// Whether it may be asked for limits of other strategies than GCRA. One that never is is
-    /// spared what these take.
-    const WINDOWS: bool = true;
-
-    /// Looks for a bucket of a limit that counts in the unit of number `unit`; returns its state.
+    /// Looks for the bucket of a limit that counts in the unit of number `unit`; returns its state.
     ///
-    /// One that counts in another unit, since its limit had another rate, it does not see:
-    /// [`Self::spend`] exchanges it.
+    /// It does not see a bucket that counts in another unit because its limit had another rate:
+    /// [`Self::swap`] exchanges that one.
     ///
-    /// Where it is the only one, a store may leave the look-up to [`Self::spend`], and say that
-    /// the bucket is full.
-    fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, found: &mut Self::Found)
-    -> u64;
-
-    /// Replaces the state of the bucket by what the charge's spend makes of it, in one atomic
-    /// step: when another CPU has changed it since it was looked for, the spend is asked again
-    /// with the new state.
-    fn spend(&self, charge: &Charge<Self::Found>) -> Updated;
-
-    /// Takes the charge's spend back, in the same way.
-    fn refund(&self, charge: &Charge<Self::Found>) -> Updated;
-
-    /// The state of a bucket that was looked for; 0 when it is not there, or in another unit.
-    fn read(&self, found: &Self::Found) -> u64;
-
-    /// Looks for a stamp of a bucket that was looked for, by the stamp's number; returns its
-    /// state.
-    fn find_stamp(
+    /// If the search is for a single bucket, a store may leave the look-up to [`Self::update`] and
+    /// return the state of a full bucket. [`Self::swap`] then returns [`Swap::Changed`].
+    fn find(
         &self,
-        bucket: &Self::Found,
-        number: u64,
+        key: &BucketKey,
         unit: u32,
-        found: &mut Self::Found,
+        search: &mut Search,
+        location: &mut Self::Location,
     ) -> u64;
 
-    /// [`decide::prepare`]. The kernel program makes it a function of its own, which the verifier
-    /// walks once and not once for each way to get there; so with the next ones.
-    #[inline(always)]
-    fn prepare<T: Tables>(
+    /// Looks for a numbered part of a bucket that was looked for; returns its state. A part is
+    /// another bucket of the same limit and owner; the store does not know its purpose.
+    fn find_part(
         &self,
-        tables: &T,
-        workspace: &mut Workspace<Self::Found>,
-        slot: u32,
-    ) -> u64
-    where
-        Self: Sized,
-    {
-        decide::prepare(self, tables, workspace, slot)
-    }
+        bucket: &Self::Location,
+        number: u64,
+        unit: u32,
+        location: &mut Self::Location,
+    ) -> u64;
 
-    /// [`decide::decide_window`].
-    #[inline(always)]
-    fn decide_window(
-        &self,
-        workspace: &mut Workspace<Self::Found>,
-        slot: u32,
-        wanted: WindowChange,
-    ) -> u64
-    where
-        Self: Sized,
-    {
-        decide::decide_window(self, workspace, slot, wanted)
-    }
+    /// Looks again for a bucket; returns its state, which is 0 if the bucket is missing or counts
+    /// in another unit.
+    fn read(&self, location: &mut Self::Location) -> u64;
 
-    /// [`decide::change_window`].
+    /// Replaces the state `seen` of a bucket by `wanted`, in one atomic step. A missing bucket,
+    /// whose state is 0, is created. A bucket in another unit is exchanged, so that it counts in
+    /// this one when it is read again.
+    fn swap(&self, location: &Self::Location, now_ns: u64, seen: u64, wanted: u64) -> Swap;
+
+    /// Changes a bucket as `decide` says, while other CPUs may change it too. It calls `decide`
+    /// again whenever another CPU was faster.
+    ///
+    /// Stores that can read and swap with one look-up override it.
     #[inline(always)]
-    fn change_window(
+    fn update(
         &self,
-        workspace: &mut Workspace<Self::Found>,
-        slot: u32,
-        wanted: WindowChange,
+        location: &mut Self::Location,
+        now_ns: u64,
+        decide: &mut impl Decide<Self::Location>,
     ) -> Updated
     where
         Self: Sized,
     {
-        decide::change_window(self, workspace, slot, wanted)
+        update(self, location, now_ns, decide)
+    }
+}
+
+/// Decides on a bucket's new state. Not a closure, which the kernel program could not inline.
+pub trait Decide<Location> {
+    /// Decides on the bucket at `location`, which is in that state.
+    fn decide(&mut self, location: &Location, state: u64) -> Decided;
+}
+
+/// Does [`BucketStore::update`] by [`BucketStore::read`] and [`BucketStore::swap`].
+#[inline(always)]
+pub fn update<B: BucketStore>(
+    buckets: &B,
+    location: &mut B::Location,
+    now_ns: u64,
+    decide: &mut impl Decide<B::Location>,
+) -> Updated {
+    for _ in 0..ATTEMPTS {
+        let seen = buckets.read(location);
+        let swap = |wanted| buckets.swap(location, now_ns, seen, wanted);
+        if let Some(updated) = decide.decide(location, seen).carry_out(seen, swap) {
+            return updated;
+        }
+    }
+    Updated::Contended
+}
+
+impl Decided {
+    /// Leaves a bucket as it is, in `state`.
+    #[must_use]
+    #[inline(always)]
+    pub const fn leave(state: u64, ending: Ending) -> Self {
+        Self { state, ending }
+    }
+
+    /// Carries out the decision on a bucket in the state `seen`, which `swap` replaces by its
+    /// argument; `None`: decide again.
+    #[inline(always)]
+    pub fn carry_out(self, seen: u64, swap: impl FnOnce(u64) -> Swap) -> Option<Updated> {
+        let Self { state, ending } = self;
+        let updated = match ending {
+            Ending::Stored | Ending::GivenBack => Updated::Stored,
+            Ending::Declined => Updated::Declined,
+            Ending::Untracked => return Some(Updated::Untracked),
+            Ending::Unavailable => return Some(Updated::Unavailable),
+            Ending::Again => return None,
+        };
+        if state == seen {
+            return Some(updated);
+        }
+        match swap(state) {
+            Swap::Stored => Some(updated),
+            Swap::Misplaced if matches!(ending, Ending::GivenBack) => Some(updated),
+            Swap::Changed | Swap::Misplaced => None,
+            Swap::Unavailable => Some(Updated::Unavailable),
+            Swap::Untracked => Some(Updated::Untracked),
+        }
     }
 }
 
@@ -146,16 +204,16 @@ pub trait BucketStore {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Search {
-    /// Of what kind of owner the hash is; several limits mostly have the same one.
+    /// The kind of owner that the hash was computed of; several limits often share one.
     pub hashed: OwnerKind,
-    /// 1: it is for one bucket only, or for each by itself.
+    /// 1: the search is for one bucket, or for each bucket by itself.
     pub single: u32,
     /// The hash, for stores that have one.
     pub hash: u64,
 }
 
 impl Search {
-    /// For one bucket.
+    /// A search for one bucket.
     pub const SINGLE: Self = Self {
         hashed: OwnerKind::NONE,
         single: 1,

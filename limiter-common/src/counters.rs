@@ -1,20 +1,20 @@
-//! What is counted, as the kernel stores it: one set per CPU, summed by the reader.
+//! Counters as the kernel stores them: one set per CPU, summed by the reader.
 
 use crate::{limit::MAX_LIMIT_IDS, reason::REASON_COUNT};
 
-/// How many interfaces one daemon serves at most: each has its own block of reason counters.
+/// The maximum number of interfaces of one daemon: each has its own block of reason counters.
 pub const MAX_INTERFACES: u32 = 64;
 
-/// How many reason counters there are: a block of [`REASON_COUNT`] for each interface.
+/// The number of reason counters: a block of [`REASON_COUNT`] for each interface.
 pub const REASON_COUNTERS: u32 = MAX_INTERFACES * REASON_COUNT;
 
-/// How many limit counters there are: one for each interned id.
+/// The number of limit counters: one for each interned id.
 pub const LIMIT_COUNTERS: u32 = MAX_LIMIT_IDS;
 
-/// How many counters of the bucket store there are.
+/// The number of counters of the bucket store.
 pub const STORE_COUNTERS: u32 = 1;
 
-/// Which of them counts buckets that were forgotten while they were in debt.
+/// The index of the bucket store's counter of buckets that were forgotten in debt.
 pub const LOSSY_EVICTIONS: u32 = 0;
 
 /// Packets and their bytes, from the Ethernet header on.
@@ -49,9 +49,9 @@ impl core::ops::AddAssign for Traffic {
 pub struct LimitTraffic {
     /// Charged to the limit and passed.
     pub passed: Traffic,
-    /// Dropped, this limit being the strictest that denied.
+    /// Dropped, with this limit as the strictest that denied.
     pub dropped: Traffic,
-    /// Passed, the limit having too few tokens but only observing.
+    /// Passed although the bucket had too few tokens, because the limit only observes.
     pub would_drop: Traffic,
 }
 

@@ -1,27 +1,27 @@
-//! What a limit is: whose budget, counted in what, under which name and interned id.
+//! Limits: whose budget each is, what it counts, and its name and interned id.
 
 mod id_format;
 
 pub use self::id_format::{IPV4_RANGE, IPV6_RANGE, IdFormat, NumberOf, Range};
 
-/// How many limits one policy may hold.
+/// The maximum number of limits in a policy.
 ///
-/// A packet's matching limits are kept as the bits of one `u64` while it is decided on.
+/// The decision keeps a packet's matching limits as the bits of one `u64`.
 pub const MAX_LIMITS: u32 = 64;
 
-/// How many interned ids exist, 0 (which names nothing) included.
+/// The number of interned ids, including 0, which names nothing.
 pub const MAX_LIMIT_IDS: u32 = 256;
 
-/// The interned id of a limit: what its name is everywhere but in files and on screens.
+/// The interned id of a limit: it stands for the name everywhere but in files and on screens.
 ///
-/// Given at load, stable across reloads. Those below [`FIRST_CUSTOM_ID`] belong to
+/// It is assigned at load and stable across reloads. Ids below [`FIRST_CUSTOM_ID`] belong to
 /// [`BUILT_IN`]; 0 names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]
 pub struct LimitId(pub u16);
 
-/// What a limit counts. The numbers stand in what is kept from one policy to the next.
+/// What a limit counts. Data that is kept from one policy to the next contains the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -29,16 +29,16 @@ pub struct LimitId(pub u16);
     serde(rename_all = "kebab-case")
 )]
 pub enum Cost {
-    /// One token a packet.
+    /// One token per packet.
     Packets = 0,
-    /// One token a byte of the frame, from the Ethernet header on.
+    /// One token per byte of the frame, from the Ethernet header on.
     Bytes = 1,
-    /// One token a TCP segment with SYN and without ACK; other packets are not counted.
+    /// One token per TCP segment with SYN and without ACK; other packets are not counted.
     NewConnections = 2,
 }
 
 impl Cost {
-    /// The unit's name in configuration files and messages.
+    /// Returns the cost's name in configuration files and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,14 +49,14 @@ impl Cost {
     }
 }
 
-/// A limit that is there by name, without a definition of its own.
+/// A limit that exists by its name, without a definition in the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
     /// Its name in configuration files.
     pub name: &'static str,
     /// Its interned id, the same in every release.
     pub id: LimitId,
-    /// Whose budget it is.
+    /// The format of its ids, which says whose budget it is.
     pub id_format: IdFormat,
     /// What it counts.
     pub cost: Cost,

@@ -1,4 +1,4 @@
-//! Multiplying by a fraction without dividing, to the bit.
+//! Exact multiplication by a fraction without division.
 
 /// A non-negative rational number as `whole + fraction / 2^64`, rounded down.
 ///
@@ -20,7 +20,7 @@ impl Ratio {
         fraction_low: 0,
     };
 
-    /// `numerator / denominator`, rounded down to a multiple of 2^-64; `None` when the
+    /// Returns `numerator / denominator`, rounded down to a multiple of 2^-64; `None` if the
     /// denominator is 0.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
@@ -37,7 +37,7 @@ impl Ratio {
         Some(Self::from_parts([numerator / denominator, fraction as u64]))
     }
 
-    /// The whole, and the fraction in 2^-64.
+    /// Returns the whole, and the fraction in 2^-64.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub const fn parts(self) -> [u64; 2] {
@@ -45,7 +45,7 @@ impl Ratio {
         [self.whole, fraction]
     }
 
-    /// The ratio of those [parts](Self::parts).
+    /// Makes a ratio of its [parts](Self::parts).
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     #[expect(
@@ -60,17 +60,17 @@ impl Ratio {
         }
     }
 
-    /// `value × self`, rounded down; wraps when the product does not fit 64 bits.
+    /// Returns `value × self`, rounded down; wraps if the product does not fit 64 bits.
     ///
-    /// Schoolbook multiplication in halves (Knuth, The Art of Computer Programming, 4.3.1),
-    /// of which only the upper word is kept.
+    /// It is schoolbook multiplication in halves (Knuth, The Art of Computer Programming, 4.3.1)
+    /// that keeps only the upper word.
     #[must_use]
     #[inline(always)]
     pub const fn scale(self, value: u64) -> u64 {
         const LOWER: u64 = 0xffff_ffff;
         let whole = value.wrapping_mul(self.whole);
         let (high, low) = (self.fraction_high as u64, self.fraction_low as u64);
-        // Most limits tick in nanoseconds and are spared the rest.
+        // Most limits tick in nanoseconds and end here.
         if high | low == 0 {
             return whole;
         }

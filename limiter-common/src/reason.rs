@@ -1,6 +1,6 @@
 //! The table of reasons: the one vocabulary of counters, metrics, replay, logs and docs.
 
-/// What is done to a packet.
+/// What to do with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -15,7 +15,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The action's name in metrics and output.
+    /// Returns the action's name in metrics and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl Action {
     }
 }
 
-/// The action in a row of the table: that of malformed packets is the policy's.
+/// The action in a row of the table; the policy decides on that of malformed packets.
 macro_rules! action {
     (Malformed, $malformed:ident) => {
         $malformed
@@ -48,7 +48,7 @@ macro_rules! reasons {
             /// Every reason, in the order of its number.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name in metrics, JSON and logs.
+            /// Returns the name in metrics, JSON and logs.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -56,8 +56,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// What is done to a packet for this reason, under a policy that has `malformed`
-            /// done to malformed packets.
+            /// Returns the action on a packet for this reason, under a policy whose action on
+            /// malformed packets is `malformed`.
             #[must_use]
             #[inline(always)]
             pub const fn action(self, malformed: Action) -> Action {
@@ -66,7 +66,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The reason of that number.
+            /// Returns the reason of that number.
             #[must_use]
             pub const fn of_number(number: u32) -> Option<Self> {
                 match number {
@@ -75,7 +75,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// One sentence for people.
+            /// Returns a sentence that explains the reason.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self {
@@ -102,11 +102,11 @@ reasons! {
     BucketUnavailable "bucket_unavailable" Drop
         "There was no room for a new bucket; nothing was charged.",
     Untracked "untracked" Pass
-        "There was no room for a new bucket of a matching limit, which let it pass uncharged.",
+        "There was no room for a new bucket; the matching limit let the packet pass uncharged.",
     Excluded "excluded" Pass
         "The source is on a list that is excluded: it is neither limited nor scored.",
     BlockedList "blocked_list" Drop
-        "The source is on a list that is blocked, by all means or by a matching limit.",
+        "The source is on a list that the policy or a matching limit blocks.",
     Banned "banned" Drop
         "The source is banned, by itself or with its range.",
     Iprep "iprep" Drop
@@ -131,10 +131,26 @@ reasons! {
     MalformedTransport "malformed_transport" Malformed
         "An SCTP, DCCP or UDP-Lite header is cut short.",
     MissedTailCall "missed_tail_call" Drop
-        "A stage of the program was not there: the pinned array of stages was emptied or removed.",
+        "A stage of the program was missing: the pinned array of stages was emptied or removed.",
 }
 
-/// How many reasons there are.
+impl Reason {
+    /// Whether a sieve dropped the packet.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_of_sieve(self) -> bool {
+        matches!(self, Self::Iprep | Self::IprepPerma)
+    }
+
+    /// Whether a list decided, so that no limit was asked for tokens.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_of_list(self) -> bool {
+        matches!(self, Self::Excluded | Self::BlockedList)
+    }
+}
+
+/// The number of reasons.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the table above has a few dozen rows"

@@ -1,24 +1,18 @@
-//! What is known of sources besides their budgets: who is banned, and whom a sieve holds to be
-//! busy.
+//! Knowledge of sources besides their budgets: bans and sieves.
 
-use crate::{
-    address::Address,
-    charge::Packet,
-    decide::{Clock, Verdict},
-    policy::Tables,
-};
+use crate::{address::Address, clock::Clock, judged::Packet, policy::Tables, verdict::Verdict};
 
-/// Where reputations are kept.
+/// A store of reputations.
 pub trait Reputation {
-    /// Whether a ban of the source, or of a range that it is in, holds now.
+    /// Returns whether a ban of the source, or of a range that contains it, holds now.
     fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool;
 
-    /// Has the sieves that are under pressure score a packet; returns whether one of them drops
-    /// it, which the verdict then says. Not called under a policy that uses no sieve.
+    /// Scores a packet in the sieves that are under pressure; returns whether one of them drops it,
+    /// and then sets the verdict. Not called under a policy that uses no sieve.
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool;
 }
 
-/// Nothing is known of anybody.
+/// Knows nothing of anybody.
 impl Reputation for () {
     #[inline(always)]
     fn is_banned<C: Clock>(&self, _source: &Address, _clock: &C) -> bool {

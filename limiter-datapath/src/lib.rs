@@ -1,9 +1,9 @@
-//! Where packets are decided on: in the kernel by the XDP program, and over plain memory by the same
-//! core; and what of it outlives the daemon.
+//! Decides on packets: in the kernel with the XDP program, and over plain memory with the same
+//! core. Keeps what outlives the daemon.
 
 pub mod kernel;
 pub mod native;
 pub mod state;
 
-/// The target of what this crate logs.
+/// The log target of this crate's events.
 pub const LOG_TARGET: &str = env!("CARGO_CRATE_NAME");

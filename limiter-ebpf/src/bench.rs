@@ -1,5 +1,5 @@
-//! Measuring, in the object that is built with `bench`: sources drawn inside the program, and
-//! nothing handed to the network stack.
+//! Measurement, in the object built with `bench`: the program draws the sources itself and hands
+//! nothing to the network stack.
 
 #[cfg(not(feature = "bench"))]
 pub(crate) use self::off::{draw_source, sinks};
@@ -32,7 +32,7 @@ mod on {
         let draw = DRAW.get_ptr_mut(0)?;
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         let draw = unsafe { &mut *draw };
-        // SAFETY: the frame is the program's while it runs.
+        // SAFETY: the frame belongs to the program while it runs.
         let frame = unsafe { Frame::new(context.data(), context.data_end()) };
         Some(then(draw, &frame))
     }
@@ -47,7 +47,7 @@ mod on {
         });
     }
 
-    /// Whether the frame is to be dropped even if it may pass.
+    /// Returns whether to drop the frame even if it may pass.
     #[inline(always)]
     pub(crate) fn sinks(context: &XdpContext) -> bool {
         with_draw(context, |draw, frame| draw.sinks(frame)).unwrap_or(false)

@@ -1,7 +1,7 @@
-//! The time: the kernel's monotonic clock.
+//! The kernel's monotonic clock.
 
 use aya_ebpf::helpers::bpf_ktime_get_ns;
-use limiter_common::decide::Clock;
+use limiter_common::clock::Clock;
 
 use crate::trial;
 

@@ -1,4 +1,4 @@
-//! Counters: a set for each CPU, so that counting costs no locked instruction.
+//! Counters: a set for each CPU, so that counting needs no locked instruction.
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
@@ -17,7 +17,8 @@ static REASON_TRAFFIC: PerCpuArray<Traffic, { REASON_COUNTERS as usize }> = PerC
 #[btf_map]
 static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, { LIMIT_COUNTERS as usize }> = PerCpuArray::new();
 
-/// Counts a frame of `length` bytes under its reason, and under the limits that passed or dropped it.
+/// Counts a frame of `length` bytes under its reason, and under the limits that passed or dropped
+/// it.
 #[inline(always)]
 pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
     let shape = MapTables.shape();
@@ -28,13 +29,13 @@ pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
     }
     match action {
         Action::Pass => {
-            for slot in 0..MAX_LIMITS {
-                if slot >= shape.limit_count {
+            for limit_index in 0..MAX_LIMITS {
+                if limit_index >= shape.limit_count {
                     break;
                 }
-                let bit = 1u64 << (slot & 63);
+                let bit = 1u64 << (limit_index & 63);
                 if verdict.matched & bit != 0 {
-                    of_limit(slot, |traffic| {
+                    of_limit(limit_index, |traffic| {
                         if verdict.would_drop & bit == 0 {
                             traffic.passed.add(length);
                         } else {
@@ -45,17 +46,17 @@ pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
             }
         }
         Action::Drop => {
-            if let Some(slot) = verdict.denied_by() {
-                of_limit(slot, |traffic| traffic.dropped.add(length));
+            if let Some(limit_index) = verdict.denied_by() {
+                of_limit(limit_index, |traffic| traffic.dropped.add(length));
             }
         }
     }
 }
 
-/// Changes the counters of the limit in a slot of the policy.
+/// Changes the counters of the limit with that index in the policy.
 #[inline(always)]
-fn of_limit(slot: u32, change: impl FnOnce(&mut LimitTraffic)) {
-    if let Some(limit) = MapTables.limit(slot)
+fn of_limit(limit_index: u32, change: impl FnOnce(&mut LimitTraffic)) {
+    if let Some(limit) = MapTables.limit(limit_index)
         && let Some(counter) = LIMIT_TRAFFIC.get_ptr_mut(u32::from(limit.id))
     {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.

@@ -1,8 +1,8 @@
-//! The bytes of the frame, every access checked against its end.
+//! The bytes of the frame, with every access checked against its end.
 //!
-//! A frame may be in several pieces, of which only the first is mapped: jumbo frames are,
-//! where the driver's buffers are pages. Headers are nearly always in the first; where one is
-//! not, the frame is parsed again by copying from all pieces.
+//! A frame may be in several pieces, of which only the first is mapped: jumbo frames are, if the
+//! driver's buffers are pages. Headers are nearly always in the first piece; if one is not, the
+//! frame is parsed again by copying from all pieces.
 
 use aya_ebpf::{
     bindings::xdp_md,
@@ -16,13 +16,13 @@ use limiter_common::{
 
 use crate::globals;
 
-/// No header that is parsed starts beyond this, a mask: the verifier wants offsets bounded.
+/// No parsed header starts beyond this. It is a mask, because the verifier needs bounded offsets.
 const MAX_OFFSET: usize = 0x3fff;
 
 /// In place of a reason's number: the packet is good.
 const GOOD: u32 = u32::MAX;
 
-/// The frame that the program runs on. With `FRAGS` it may be in several pieces.
+/// The frame that the program runs on. With `FRAGS`, it may be in several pieces.
 pub(crate) struct XdpFrame<'c, const FRAGS: bool> {
     context: &'c XdpContext,
     length: usize,
@@ -44,14 +44,14 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
         Self { context, length }
     }
 
-    /// Its length in bytes, all pieces together.
+    /// Returns the length of all pieces in bytes.
     #[inline(always)]
     pub(crate) const fn length(&self) -> u64 {
         self.length as u64
     }
 }
 
-/// The length of the first piece in bytes.
+/// Returns the length of the first piece in bytes.
 #[inline(always)]
 fn mapped(context: &XdpContext) -> usize {
     context.data_end() - context.data()
@@ -86,7 +86,7 @@ impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
 struct Mapped {
     start: usize,
     end: usize,
-    /// Of all pieces together.
+    /// The length of all pieces.
     length: usize,
 }
 
@@ -106,7 +106,7 @@ impl Frame for Mapped {
             return None;
         }
         // SAFETY: the N bytes at `address` lie between the start and the end of the piece,
-        // which the kernel keeps readable while the program runs; any bytes make an array.
+        // which the kernel keeps readable while the program runs; any bytes are a valid array.
         Some(unsafe { (address as *const [u8; N]).read_unaligned() })
     }
 
@@ -121,7 +121,7 @@ impl Frame for Mapped {
     }
 }
 
-/// 0, of which the verifier does not know that.
+/// Returns 0, which the verifier does not know.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "BPF has 64-bit words")]
 fn unknown_zero() -> usize {
@@ -131,7 +131,7 @@ fn unknown_zero() -> usize {
 /// All pieces.
 struct Pieces {
     context: *mut xdp_md,
-    /// Where the frame begins in them.
+    /// The frame's offset in the pieces.
     start: usize,
     length: usize,
 }
@@ -168,10 +168,10 @@ impl Frame for Pieces {
     }
 }
 
-/// Parses all pieces; returns a [`Reason`] as its number, or [`GOOD`].
+/// Parses all pieces; returns the number of a [`Reason`], or [`GOOD`].
 ///
-/// A global function of the BPF object: the verifier walks it once, and what follows it once,
-/// and not once for each way through the headers.
+/// It is a global function of the BPF object: the verifier walks it and the code after it once,
+/// and not once for each path through the headers.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_parse_pieces(context: *mut xdp_md, length: usize, facts: *mut Facts) -> u32 {

@@ -1,4 +1,4 @@
-//! Diagnosis: each verdict as a log line, in the object that is built with `log`.
+//! Diagnosis: writes each verdict as a log line, in the object built with `log`.
 
 #[cfg(feature = "log")]
 use aya_ebpf::programs::XdpContext;
@@ -14,17 +14,17 @@ pub(crate) fn verdict(verdict: &Verdict, action: Action) {
     limiter_log(verdict.reason as u32, action as u32);
 }
 
-/// Logs a reason and an action by their numbers; returns 0. A global function of the BPF object,
-/// whose stack is its own.
+/// Logs a reason and an action by their numbers; returns 0. It is a global function of the BPF
+/// object, with its own stack.
 #[cfg(feature = "log")]
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_log(reason: u32, action: u32) -> u32 {
     const PASS: u32 = Action::Pass as u32;
-    // The macros want a context and read nothing of it.
+    // The macros need a context but do not read it.
     let context = &XdpContext::new(core::ptr::null_mut());
-    // The name of the reason is the reader's to look up: a string for each would not fit
-    // the log record's budget of instructions.
+    // The reader looks up the reason's name: a string for each would not fit the log record's
+    // budget of instructions.
     if action == PASS {
         aya_log_ebpf::debug!(context, "pass reason={}", reason);
     } else {

@@ -1,7 +1,7 @@
 //! The XDP program: the decision core over kernel maps, and one match from reason to action.
 //!
-//! Everything that decides is in `limiter-common`; here are only the three things that the
-//! kernel gives (the frame's bytes, the clock, the maps) and what is counted.
+//! All decisions are made in `limiter-common`; here are only the counters and the three things that
+//! the kernel provides: the frame's bytes, the clock and the maps.
 
 #![no_std]
 #![no_main]
@@ -33,8 +33,8 @@ use limiter_common::{
 
 use self::frame::XdpFrame;
 
-/// Decides on every frame of the interface it is attached to, jumbo frames in several pieces
-/// included.
+/// Decides on every frame of the interface that it is attached to, including jumbo frames in
+/// several pieces.
 #[xdp(frags)]
 #[expect(
     clippy::needless_pass_by_value,
@@ -44,8 +44,8 @@ fn limiter(context: XdpContext) -> u32 {
     run::<true>(&context)
 }
 
-/// The same for kernels that know frames of one piece only, which refuse the other (before
-/// Linux 5.18).
+/// Does the same on kernels that support only frames of one piece and refuse the other program
+/// (before Linux 5.18).
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -55,8 +55,8 @@ fn limiter_linear(context: XdpContext) -> u32 {
     run::<false>(&context)
 }
 
-/// Carries out an order of userspace's on a bucket, which stands in place of a frame: attached to
-/// nothing, and run by `BPF_PROG_TEST_RUN`. Returns how it ended.
+/// Carries out an order of userspace on a bucket, passed in place of a frame; returns how it ended.
+/// The program is attached to nothing and run by `BPF_PROG_TEST_RUN`.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -71,7 +71,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     bench::draw_source(context);
     let frame = XdpFrame::<FRAGS>::new(context);
     let Some(workspace) = buckets::workspace() else {
-        // The map has this one element for each CPU.
+        // Never happens: the map has this element for each CPU.
         let verdict = Verdict::without_limits(Reason::BucketUnavailable);
         return finish(context, frame.length(), &verdict);
     };
@@ -85,12 +85,12 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     }
 }
 
-/// The end of the pipeline: counts the frame under its verdict, and acts.
+/// Ends the pipeline: counts the frame under its verdict, and returns the action.
 #[inline(always)]
 fn finish(context: &XdpContext, frame_length: u64, verdict: &Verdict) -> u32 {
     let action = verdict.action(&tables::MapTables);
-    // Before the counters' loop: verifiers before Linux 6.5 trace no number back across a call, and
-    // would walk the loop once for each set of numbers that was ever in it.
+    // Before the counters' loop: verifiers before Linux 6.5 do not trace numbers back across a
+    // call, and would walk the loop once for each set of numbers in it.
     log::verdict(verdict, action);
     counters::count(frame_length, verdict, action);
     trial::tell(verdict);
@@ -100,13 +100,13 @@ fn finish(context: &XdpContext, frame_length: u64, verdict: &Verdict) -> u32 {
     }
 }
 
-/// Nothing here panics, and BPF could not unwind: the loop never survives the linker.
+/// Nothing here panics, and BPF cannot unwind: the linker removes the loop.
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}
 }
 
-/// Some helpers are open to programs under a GPL-compatible licence only.
+/// Some helpers are only open to programs under a GPL-compatible licence.
 #[unsafe(link_section = "license")]
 #[unsafe(no_mangle)]
 static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

@@ -7,7 +7,7 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    charge::Packet,
+    judged::Packet,
     offender::{Dropper, Offender, OffenderKey, OffenderStore, Recording, Stored},
     policy::Tables,
 };
@@ -24,28 +24,28 @@ static RECORDING: PerCpuArray<Recording, 1> = PerCpuArray::new();
 /// `-EEXIST`: another CPU was the first to record the offender.
 const ALREADY_THERE: i32 = -17;
 
-/// How often an offender is looked for and inserted: another CPU may insert it in between, and
-/// to forget it again at once the map would have to be far too small.
+/// The number of attempts to find or insert an offender: another CPU may insert it in between, and
+/// only a far too small map would forget it again at once.
 const ATTEMPTS: u32 = 3;
 
 pub(crate) struct MapOffenders;
 
 impl OffenderStore for MapOffenders {
     #[inline(always)]
-    fn record<T: Tables>(&self, _tables: &T, packet: &Packet, slot: u32, by: Dropper) {
+    fn record<T: Tables>(&self, _tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
         if globals::RECORDS_OFFENDERS.load() != 0 {
-            limiter_record_offender(packet, slot, by as u32);
+            limiter_record_offender(packet, limit_index, by as u32);
         }
     }
 }
 
-/// Records that the limit in the slot dropped the packet, or a sieve, which `by` tells; returns 0.
+/// Records that the limit with that index or a sieve dropped the packet, as `by` says; returns 0.
 ///
-/// A global function of the BPF object: the verifier walks it once, and its stack is not the
+/// It is a global function of the BPF object: the verifier walks it once, and its stack is not the
 /// entry point's.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_record_offender(packet: *const Packet, slot: u32, by: u32) -> u32 {
+extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, by: u32) -> u32 {
     let by = if by == Dropper::Sieve as u32 {
         Dropper::Sieve
     } else {
@@ -53,7 +53,7 @@ extern "C" fn limiter_record_offender(packet: *const Packet, slot: u32, by: u32)
     };
     // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
     if let Some(packet) = unsafe { packet.as_ref() }
-        && let Some(key) = OffenderKey::of_packet(&MapTables, packet, slot, by)
+        && let Some(key) = OffenderKey::of_packet(&MapTables, packet, limit_index, by)
         && let Some(recording) = RECORDING.get_ptr_mut(0)
     {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
@@ -68,7 +68,7 @@ fn store(key: &OffenderKey, now_ns: u64) -> Stored {
     for _ in 0..ATTEMPTS {
         if let Some(offender) = OFFENDERS.get_ptr_mut(key) {
             // SAFETY: an element of the map: aligned words that stay mapped. Other CPUs add to
-            // the drops atomically too; of two last drops either may be kept.
+            // the drops atomically too; either of two last drops may be kept.
             unsafe {
                 atomic::add(&raw mut (*offender).drops, 1);
                 (&raw mut (*offender).last_drop_ns).write_volatile(now_ns);

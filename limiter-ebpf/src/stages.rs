@@ -1,8 +1,8 @@
-//! The stages after the entry: programs of their own, which hand over by tail calls.
+//! The stages after the entry: separate programs, which hand over by tail calls.
 //!
-//! What they hand over is in the workspace of the CPU. Each has an entry for frames in any number of
-//! pieces, and one for kernels that know frames of one piece only: the kernel does not mix programs
-//! of the two kinds in one array.
+//! They hand over in the CPU's workspace. Each stage has a program for frames in any number of
+//! pieces, and one for kernels that support only frames of one piece: the kernel does not mix
+//! programs of the two kinds in one array.
 
 use aya_ebpf::{
     btf_maps::ProgramArray,
@@ -24,16 +24,16 @@ use crate::{
     tables::MapTables,
 };
 
-/// The programs of the stages that the policy uses, by the stages' numbers. The loader puts them
-/// there before it attaches the entry.
+/// The programs of the stages that the policy uses, by the stages' numbers. The loader inserts them
+/// before it attaches the entry.
 #[btf_map]
 static STAGES: ProgramArray<STAGE_COUNT> = ProgramArray::new();
 
-/// The same for kernels that know frames of one piece only.
+/// The same for kernels that support only frames of one piece.
 #[btf_map]
 static STAGES_LINEAR: ProgramArray<STAGE_COUNT> = ProgramArray::new();
 
-/// What packets are decided by; with `WINDOWS` also under limits of other strategies than GCRA.
+/// Returns the pipeline; with `WINDOWS`, limits may have other strategies than GCRA.
 #[inline(always)]
 pub(crate) const fn pipeline<const WINDOWS: bool>()
 -> Pipeline<'static, KernelClock, MapTables, MapBuckets<WINDOWS>, MapOffenders, MapReputation> {
@@ -73,14 +73,14 @@ programs! {
 #[inline(always)]
 fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     let Some(workspace) = buckets::workspace() else {
-        // The map has this one element for each CPU.
+        // Never happens: the map has this element for each CPU.
         return finish(
             context,
             0,
             &Verdict::without_limits(Reason::BucketUnavailable),
         );
     };
-    // Most policies have limits of GCRA alone: what the others take is not even verified then.
+    // Most policies have only limits of GCRA: the code of other strategies is not verified then.
     let progress = if MapTables.shape().windows == 0 {
         pipeline::<false>().run(stage, workspace)
     } else {
@@ -97,7 +97,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     }
 }
 
-/// Hands the packet in the workspace over to a stage.
+/// Hands the workspace's packet over to a stage.
 #[inline(always)]
 pub(crate) fn hand_over<const FRAGS: bool>(
     context: &XdpContext,
@@ -105,7 +105,7 @@ pub(crate) fn hand_over<const FRAGS: bool>(
     frame_length: u64,
 ) -> u32 {
     let number = stage as u32;
-    // SAFETY: nothing is left behind that would have to be dropped.
+    // SAFETY: nothing remains that would have to be dropped.
     unsafe {
         if FRAGS {
             STAGES.tail_call(context, number);
@@ -113,7 +113,7 @@ pub(crate) fn hand_over<const FRAGS: bool>(
             STAGES_LINEAR.tail_call(context, number);
         }
     }
-    // It does not return, unless the stage is not there.
+    // The tail call returns only if the stage is missing.
     let missed = Verdict::without_limits(Reason::MissedTailCall);
     finish(context, frame_length, &missed)
 }

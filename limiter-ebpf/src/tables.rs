@@ -1,7 +1,7 @@
-//! The compiled policy, in arrays that this instance of the program alone reads.
+//! The compiled policy, in arrays that only this instance of the program reads.
 //!
 //! The loader sizes them. A new policy comes with a new instance of the program and new
-//! arrays, so no packet is judged by a mixture of two policies.
+//! arrays, so no packet is decided on by a mixture of two policies.
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_RDONLY_PROG},
@@ -10,9 +10,9 @@ use aya_ebpf::{
 };
 use limiter_common::{
     limit::MAX_LIMITS,
-    policy::{self, Class, LimitEntry, Masks, Node, Shape, Slot, Stretch, Tables},
+    policy::{self, Child, Class, LimitEntry, Masks, Node, Shape, Stretch, Tables},
     sieve::{Sieve, SieveUse},
-    strategy::Budget,
+    strategy::Parameters,
 };
 
 use crate::globals;
@@ -25,18 +25,18 @@ static LIMITS: Array<LimitEntry, { MAX_LIMITS as usize }, READ_ONLY> = Array::ne
 #[btf_map]
 static NODES: Array<Node, 1, READ_ONLY> = Array::new();
 
-/// Mappable, because such an array starts at a page: two stretches are a cache line.
+/// Mappable, because such an array starts at a page, and so two stretches are a cache line.
 #[btf_map]
 static STRETCHES: Array<Stretch, 1, { READ_ONLY | BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[btf_map]
-static SLOTS: Array<Slot, 1, READ_ONLY> = Array::new();
+static SLOTS: Array<Child, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static CLASSES: Array<Class, 2, READ_ONLY> = Array::new();
 
 #[btf_map]
-static RATES: Array<Budget, 1, READ_ONLY> = Array::new();
+static RATES: Array<Parameters, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static MASKS: Array<u64, { Masks::RANGES as usize }, READ_ONLY> = Array::new();
@@ -49,8 +49,8 @@ static SIEVE_USES: Array<SieveUse, 1, READ_ONLY> = Array::new();
 
 pub(crate) struct MapTables;
 
-/// [`policy::descend`], as a global function of the BPF object: the verifier walks those once,
-/// for any arguments, and not once for each call and what it knows there.
+/// Calls [`policy::descend`]. It is a global function of the BPF object: the verifier walks it
+/// once, for any arguments, and not once for each call and what it knows there.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_descend(node: u32, high: u64, low: u64) -> u32 {
@@ -64,8 +64,8 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn limit(&self, slot: u32) -> Option<&LimitEntry> {
-        LIMITS.get(slot)
+    fn limit(&self, limit_index: u32) -> Option<&LimitEntry> {
+        LIMITS.get(limit_index)
     }
 
     #[inline(always)]
@@ -79,7 +79,7 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn slot(&self, index: u32) -> Option<&Slot> {
+    fn child(&self, index: u32) -> Option<&Child> {
         SLOTS.get(index)
     }
 
@@ -89,7 +89,7 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn rate(&self, index: u32) -> Option<&Budget> {
+    fn rate(&self, index: u32) -> Option<&Parameters> {
         RATES.get(index)
     }
 

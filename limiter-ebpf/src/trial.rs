@@ -1,6 +1,6 @@
 //! The program on trial, attached to nothing: the loader sets its clock and reads its verdict.
 //!
-//! A live program keeps no trace of this: that it is not on trial is a constant.
+//! A live program contains no trace of this, because [`globals::ON_TRIAL`] is a constant.
 
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
 use limiter_common::decide::Verdict;
@@ -20,7 +20,7 @@ fn is_on() -> bool {
     globals::ON_TRIAL.load() != 0
 }
 
-/// The time that was set; `None`: it is what the kernel says.
+/// Returns the time that the loader set; `None`: use the kernel's clock.
 #[inline(always)]
 pub(crate) fn now() -> Option<u64> {
     if is_on() {
@@ -30,14 +30,14 @@ pub(crate) fn now() -> Option<u64> {
     }
 }
 
-/// Tells the verdict.
+/// Writes the verdict for the loader.
 #[inline(always)]
 pub(crate) fn tell(verdict: &Verdict) {
     if is_on()
         && let Some(last) = TRIAL_VERDICT.get_ptr_mut(0)
     {
-        // SAFETY: the element is as large as a verdict and stays mapped. Trials that run at
-        // once overwrite each other's verdicts; a single one reads its own.
+        // SAFETY: the element is as large as a verdict and stays mapped. Concurrent trials
+        // overwrite each other's verdicts; a single one reads its own.
         unsafe { last.write(*verdict) };
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a file of the configuration, which may be anything.
+//! Reads configuration files; a path may lead to anything, such as a device.
 
 use std::{
     fs::OpenOptions,
@@ -13,33 +13,33 @@ const MAX_MIB: u64 = 64;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Why a file cannot be read, or not as text.
+/// Why a file cannot be read as text.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// The system refused.
     #[error("cannot be read: {0}")]
     Io(#[source] io::Error),
-    /// It is none.
+    /// It is a directory.
     #[error("is a directory, not a file")]
     Directory,
-    /// It is none that is simply read.
+    /// It is neither a regular file nor an open pipe.
     #[error("is not a regular file")]
     NotRegular,
-    /// It has more than that many MiB.
-    #[error("is larger than {0} MiB, which is the most such a file may have")]
+    /// It has more than this many MiB.
+    #[error("is larger than {0} MiB, the maximum for such a file")]
     TooLarge(u64),
-    /// It is no text.
+    /// It is binary, with its first NUL byte at this offset.
     #[error("is a binary file, not YAML: it has a NUL byte at offset {0}")]
     Nul(usize),
-    /// It is no text in this encoding.
+    /// Its first byte that is not UTF-8 is at this offset.
     #[error("is not UTF-8 text: invalid byte at offset {0}")]
     NotUtf8(usize),
-    /// Nothing is in it.
+    /// It has no content.
     #[error("is empty: limits or overrides are needed")]
     Empty,
 }
 
-/// The text of a configuration file.
+/// Reads a configuration file's text.
 pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
     text(read_at_most(path, MAX_MIB)?.bytes)
 }
@@ -47,17 +47,16 @@ pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
 /// A file's content.
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
-    /// When it was changed last, if the system tells.
+    /// When it was last changed, if the system knows.
     pub(crate) modified: Option<SystemTime>,
 }
 
-/// The content of a file that has up to `most` MiB.
+/// Reads a file of at most `most` MiB.
 ///
-/// Regular files only, and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's
-/// `<(…)`): opening a named pipe would wait for its writer, and opening a device can do
-/// anything.
+/// Accepts only regular files and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's
+/// `<(…)`): opening a named pipe would wait for its writer, and opening a device can do anything.
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable> {
-    // Looked at before it is opened: opening alone starts a watchdog.
+    // Check before opening: just opening a watchdog device starts it.
     let metadata = std::fs::metadata(path).map_err(Unreadable::Io)?;
     let kind = metadata.file_type();
     let open_pipe = kind.is_fifo() && is_descriptor(path);
@@ -70,7 +69,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
     let mut options = OpenOptions::new();
     options.read(true);
     if !open_pipe {
-        // Should the name have come to stand for a named pipe since: do not wait for a writer.
+        // The path may lead to a named pipe by now: do not wait for its writer.
         options.custom_flags(libc::O_NONBLOCK);
     }
     let file = options.open(path).map_err(Unreadable::Io)?;
@@ -81,7 +80,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
     if metadata.len() > most * MIB {
         return Err(Unreadable::TooLarge(most));
     }
-    // Its size may be unknown (a pipe) or change while it is read.
+    // The size may be unknown (a pipe) or change while we read.
     let mut bytes = Vec::new();
     file.take(most * MIB + 1)
         .read_to_end(&mut bytes)
@@ -95,7 +94,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
     })
 }
 
-/// Whether a path names one of this process's open files.
+/// Returns whether a path names one of this process's open files.
 #[must_use]
 pub fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
@@ -104,7 +103,7 @@ pub fn is_descriptor(path: &Path) -> bool {
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
-    // A binary file is rarely UTF-8; that it is binary says more.
+    // A binary file is rarely UTF-8 either, but "binary" says more.
     if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
         return Err(Unreadable::Nul(offset));
     }
@@ -114,7 +113,7 @@ fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
     Ok(text)
 }
 
-/// Whether a text may be that of a configuration.
+/// Checks that a text can be a configuration at all.
 pub(crate) fn check(text: &str) -> Result<(), Unreadable> {
     if text.len() as u64 > MAX_MIB * MIB {
         return Err(Unreadable::TooLarge(MAX_MIB));

@@ -1,7 +1,7 @@
-//! What is to be limited, and how: configurations, the lists that they name, and the policy that
-//! they come to, compiled to the tables that the datapath reads.
+//! What to limit, and how: configurations, the lists that they name, and the policy that they make,
+//! compiled to the tables that the datapath reads.
 //!
-//! Nothing here knows a kernel or a machine: how many CPUs there are is an argument, and the same
+//! Nothing here depends on a kernel or a machine: the number of CPUs is an argument, and the same
 //! configuration compiles to the same tables everywhere.
 
 #![forbid(unsafe_code)]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::IpNet;
 use limiter_common::address::Family;
 
-/// An address, and the length that stands after it.
+/// An address with the prefix length written after it, if any.
 #[derive(Clone, Copy)]
 pub struct Written {
     pub(crate) address: IpAddr,
@@ -15,14 +15,14 @@ pub struct Written {
 /// Why a text is neither an address nor a prefix.
 #[derive(Debug)]
 pub enum Invalid {
-    /// It looks like neither.
+    /// It looks like neither of them.
     Malformed,
-    /// What is wrong with it and what would be right.
+    /// The error, and what would be right.
     Because(String),
 }
 
 impl Invalid {
-    /// What is wrong and what would be right; `expected` is what belongs there.
+    /// Says what is wrong and what would be right; `expected` is what belongs there.
     #[must_use]
     pub fn why(self, expected: &str) -> String {
         match self {
@@ -33,7 +33,7 @@ impl Invalid {
 }
 
 impl Written {
-    /// What `text` spells.
+    /// Parses an address or prefix.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
@@ -41,15 +41,14 @@ impl Written {
         };
         if address.contains('%') {
             return Err(Invalid::Because(
-                "must be without a zone ('%…'): an address is limited on every interface"
-                    .to_owned(),
+                "must have no zone ('%…'): an address is limited on every interface".to_owned(),
             ));
         }
         let address = match address.parse() {
             Ok(address) => address,
             Err(_) if has_leading_zeros(address) => {
                 return Err(Invalid::Because(
-                    "must be without leading zeros, which some programs read as octal".to_owned(),
+                    "must have no leading zeros, which some programs read as octal".to_owned(),
                 ));
             }
             Err(_) => return Err(Invalid::Malformed),
@@ -66,7 +65,7 @@ impl Written {
         }
     }
 
-    /// The family of the address.
+    /// Returns the address's family.
     pub(crate) const fn family(self) -> Family {
         match self.address {
             IpAddr::V4(_) => Family::V4,
@@ -74,18 +73,18 @@ impl Written {
         }
     }
 
-    /// How many bits the address has.
+    /// Returns how many bits the address has.
     pub(crate) const fn bits(self) -> u8 {
         bits(self.address)
     }
 
-    /// The prefix of this length that the address is in; `None`: it has fewer bits.
+    /// Returns the prefix of this length around the address; `None`: the address has fewer bits.
     pub(crate) fn around(self, length: u8) -> Option<IpNet> {
         Some(IpNet::new(self.address, length).ok()?.trunc())
     }
 
-    /// The prefix itself, which must have no host bits set; an address alone is the prefix of
-    /// its full length.
+    /// Returns the prefix, which must have no host bits set. An address alone is a prefix of full
+    /// length.
     pub fn prefix(self) -> Result<IpNet, Invalid> {
         let length = self.length.unwrap_or(self.bits());
         let prefix = self.around(length).ok_or(Invalid::Malformed)?;
@@ -106,14 +105,14 @@ const fn bits(address: IpAddr) -> u8 {
     }
 }
 
-/// A length in its one spelling.
+/// Parses a prefix length, which has only one valid spelling.
 fn parse_length(text: &str, address: IpAddr) -> Option<u8> {
     let length: u8 = text.parse().ok()?;
     (length <= bits(address) && text == length.to_string()).then_some(length)
 }
 
-/// What of IPv4 an IPv6 address or prefix in ::ffff:0:0/96 stands for. A packet from there is
-/// malformed, so a limit of it would never apply.
+/// Returns the IPv4 address or prefix that an IPv6 one in ::ffff:0:0/96 stands for. Packets from
+/// there are malformed, so a limit on it would never apply.
 fn ipv4_meant(address: IpAddr, length: Option<u8>) -> Option<String> {
     let IpAddr::V6(address) = address else {
         return None;
@@ -125,7 +124,7 @@ fn ipv4_meant(address: IpAddr, length: Option<u8>) -> Option<String> {
     })
 }
 
-/// Whether a text is an IPv4 address but for leading zeros in its numbers.
+/// Returns whether a text is an IPv4 address except for leading zeros in its numbers.
 fn has_leading_zeros(text: &str) -> bool {
     let numbers: Vec<&str> = text.split('.').collect();
     let is_number =

@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use limiter_common::address::Family;
 
-/// A family's name: `IPv4`.
+/// Returns a family's name: `IPv4`.
 pub(crate) const fn family(family: Family) -> &'static str {
     match family {
         Family::V4 => "IPv4",
@@ -11,7 +11,7 @@ pub(crate) const fn family(family: Family) -> &'static str {
     }
 }
 
-/// A prefix, one that is a single address without its length: `192.0.2.1`, `192.0.2.0/24`.
+/// Formats a prefix, a single address without its length: `192.0.2.1`, `192.0.2.0/24`.
 #[must_use]
 pub fn short(prefix: IpNet) -> String {
     if prefix.prefix_len() == prefix.max_prefix_len() {
@@ -21,7 +21,7 @@ pub fn short(prefix: IpNet) -> String {
     }
 }
 
-/// A count with its thousands apart: `1 048 576`.
+/// Formats a count with its thousands apart: `1 048 576`.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -35,8 +35,8 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A duration in nanoseconds to the nanosecond, as configuration files have it, in its largest
-/// unit that gives a whole number: `90m`.
+/// Formats a duration in nanoseconds as configuration files spell it, in the largest unit that
+/// gives a whole number: `90m`.
 #[must_use]
 pub fn period(ns: u64) -> String {
     const UNITS: [(u64, &str); 5] = [
@@ -53,7 +53,7 @@ pub fn period(ns: u64) -> String {
     format!("{}{unit}", ns / length)
 }
 
-/// A text of whatever origin on one line: with its control characters escaped.
+/// Puts an untrusted text on one line: escapes its control characters.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());

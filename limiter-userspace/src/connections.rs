@@ -1,6 +1,6 @@
-//! The connections of a listener, of which there are only so many at once. Where there are too many,
-//! the oldest one gives way to the new one, and not the other way round: so nobody keeps others out by
-//! holding all places, as long as those others ask at once for what they want.
+//! A bounded number of connections to a listener. If there are too many, the oldest gives way to
+//! the new one, not the other way round. So nobody can lock others out by holding all places, as
+//! long as those others send their requests at once.
 
 use std::{collections::VecDeque, fs::File, future::Future, io, time::Duration};
 
@@ -10,21 +10,21 @@ use tokio::{
 };
 use tracing::debug;
 
-/// How long to wait when there can be no new connection: it has to do with what the system lacks.
+/// How long to wait after a failed accept, until the system has resources again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections while they are served.
+/// The connections that are being served.
 pub(crate) struct Connections {
     most: usize,
-    /// The oldest one first.
+    /// Oldest first.
     open: VecDeque<AbortHandle>,
-    /// A descriptor for the connection that comes when there is no other; `None`: it is in use.
+    /// A spare descriptor for a connection when the process is out of them; `None`: it is in use.
     reserve: Option<File>,
     keeps_reserve: bool,
 }
 
 impl Connections {
-    /// So many at most.
+    /// Allows `most` connections.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -34,7 +34,7 @@ impl Connections {
         }
     }
 
-    /// So many at most, of which one is there even where the process is out of descriptors.
+    /// Allows `most` connections, one of them even if the process is out of descriptors.
     pub(crate) fn with_reserve(most: usize) -> Self {
         let mut connections = Self {
             keeps_reserve: true,
@@ -44,7 +44,7 @@ impl Connections {
         connections
     }
 
-    /// The next connection. Errors are waited out.
+    /// Accepts the next connection; waits and retries on errors.
     pub(crate) async fn accept<S, A>(
         &mut self,
         mut accept: impl AsyncFnMut() -> io::Result<(S, A)>,
@@ -55,7 +55,7 @@ impl Connections {
                     self.keep_reserve();
                     return stream;
                 }
-                // Its descriptor is free now.
+                // Retry with the descriptor of the reserve, which is now free.
                 Err(_) if self.reserve.take().is_some() => {}
                 Err(error) => {
                     debug!("cannot accept a connection: {error}");
@@ -65,8 +65,9 @@ impl Connections {
         }
     }
 
-    /// Serves a connection, and hangs up on the oldest one if these are too many. Returns once it was
-    /// looked at for the first time: who has asked already is not hung up on for those who come next.
+    /// Serves a connection, and closes the oldest if there are too many. Returns once the new one
+    /// was polled for the first time, so that a request already sent is not lost to later
+    /// connections.
     pub(crate) async fn serve(&mut self, serving: impl Future<Output = ()> + Send + 'static) {
         self.open.retain(|connection| !connection.is_finished());
         if self.open.len() >= self.most
@@ -113,12 +114,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_asked_is_served_before_the_next_one_comes() {
+    async fn each_asker_is_served_before_the_next_one_comes() {
         let mut connections = Connections::new(1);
         let (told, mut served) = oneshot::channel();
         connections
             .serve(async {
-                // The other end is there as long as the test.
+                // The receiver lives as long as the test.
                 let _ = told.send("an answer");
             })
             .await;

@@ -1,11 +1,18 @@
-//! Everything the `limiter` command is made of.
+//! The implementation of the `limiter` command.
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a command asks once what time it is"
+)]
 pub mod cli;
 mod connections;
+#[expect(clippy::disallowed_methods, reason = "a daemon waits for its turn")]
 pub mod control;
+#[expect(clippy::disallowed_methods, reason = "it runs by clocks")]
 pub mod daemon;
 pub mod guard;
 pub mod logging;
+#[expect(clippy::disallowed_methods, reason = "a scrape has a time")]
 pub mod metrics;
 pub mod protocol;
 pub mod replay;

@@ -12,17 +12,16 @@ use clap::Args;
 
 use crate::{built::Built, command, privileges, setup, workspace};
 
-/// What to measure, and where to write it.
+/// What to measure, and where to write the results.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Measure less, in under three minutes; docs/benchmarks.md stays as it is.
     #[arg(long)]
     quick: bool,
-    /// Write everything that was measured to a file, as JSON.
+    /// Also write all results to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Measure only the contenders with one of these in their names; docs/benchmarks.md stays as
-    /// it is.
+    /// Measure only contenders whose names contain one of these; docs/benchmarks.md stays as it is.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<OsString>,
     /// Measure only this (rates, costs, clients); docs/benchmarks.md stays as it is.
@@ -32,10 +31,10 @@ pub(crate) struct Arguments {
 
 /// Builds the benchmark, and becomes it.
 ///
-/// It is not part of this program: what loads objects has them inside, and this one has to
-/// build where there is no eBPF toolchain yet.
+/// The benchmark is a program of its own, since programs that load objects embed them, and xtask
+/// must build without an eBPF toolchain.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    // First, so that nobody waits for a build to learn it.
+    // Check first: do not build in vain.
     privileges::check("the benchmark loads BPF programs and makes network namespaces")?;
     setup::ensure()?;
     let mut cargo = command::cargo("build");
@@ -57,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.quick && arguments.only.is_empty() && arguments.measure.is_empty() {
         command.arg("--docs").arg(workspace::root().join("docs"));
     }
-    // Only returns if it fails.
+    // Returns only on failure.
     let error = command.exec();
     Err(error).with_context(|| format!("cannot run {}", bench.display()))
 }

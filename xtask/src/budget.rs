@@ -9,12 +9,12 @@ use anyhow::{Context as _, Result};
 
 use crate::{build_ebpf, built::Built, command, privileges};
 
-/// Builds the objects, and the program that measures them, which it becomes.
+/// Builds the objects and the program that measures them, and becomes that program.
 ///
-/// That program is not part of this one: what loads the objects has them inside, and this one
-/// has to build where there is no eBPF toolchain yet.
+/// It is a program of its own, since programs that load objects embed them, and xtask must build
+/// without an eBPF toolchain.
 pub(crate) fn run(json: bool) -> Result<ExitCode> {
-    // First, so that nobody waits for a build to learn it.
+    // Check first: do not build in vain.
     privileges::check_bpf("the budget is measured by loading BPF programs")?;
     build_ebpf::build()?;
     let mut cargo = command::cargo("build");
@@ -24,7 +24,7 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
     if json {
         command.arg("--json");
     }
-    // Only returns if it fails.
+    // Returns only on failure.
     let error = command.exec();
     Err(error).with_context(|| format!("cannot run {}", budget.display()))
 }

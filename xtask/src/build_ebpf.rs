@@ -24,7 +24,7 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds both objects, after what that takes is installed.
+/// Installs what is missing for it, and builds both objects.
 pub(crate) fn build() -> Result<Objects> {
     setup::ensure()?;
     let builder = Builder::new(workspace::root())?;

@@ -1,4 +1,4 @@
-//! Building, and asking cargo where it put the programs.
+//! Builds with cargo, and asks it where the programs are.
 
 use std::{
     path::PathBuf,
@@ -10,17 +10,17 @@ use serde::Deserialize;
 
 use crate::command::shown;
 
-/// What cargo built.
+/// The targets that cargo built.
 #[derive(Debug)]
 pub(crate) struct Built(Vec<Artifact>);
 
-/// A message of cargo's about one target.
+/// A message of cargo's about a target.
 #[derive(Debug, Deserialize)]
 struct Artifact {
     target: Target,
     /// The features of its package.
     features: Vec<String>,
-    /// The program, if it is one.
+    /// The program's path, if the target is one.
     executable: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ struct Target {
 }
 
 impl Built {
-    /// Runs `cargo build` with its progress on the terminal; `what` is said not to build.
+    /// Runs `cargo build` with its progress on the terminal; `what` names it in errors.
     pub(crate) fn by(cargo: &mut Command, what: &str) -> Result<Self> {
         cargo
             .arg("--message-format=json-render-diagnostics")
@@ -44,19 +44,19 @@ impl Built {
         Ok(Self::of_messages(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// The targets among cargo's messages, one JSON object a line.
+    /// Parses the targets in cargo's messages, one JSON object a line.
     fn of_messages(messages: &str) -> Self {
         let artifacts = messages.lines().map(serde_json::from_str);
         Self(artifacts.filter_map(Result::ok).collect())
     }
 
-    /// Whether a package that was built has a feature of that name.
+    /// Returns whether a built package has the feature.
     pub(crate) fn has_feature(&self, name: &str) -> bool {
         let mut features = self.0.iter().flat_map(|artifact| &artifact.features);
         features.any(|feature| feature == name)
     }
 
-    /// The program of that name.
+    /// Returns the path of the program with that name.
     pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! Running programs.
+//! Runs programs.
 
 use std::{
     env,
@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::workspace;
 
-/// The cargo that runs us, at the workspace's root, without what `cargo run` told us about our
-/// own package: crates that look at it would be built anew each time.
+/// Returns the running cargo, at the workspace's root, without the variables of `cargo run` about
+/// xtask: crates that read them would be rebuilt each time.
 pub(crate) fn cargo(command: &str) -> Command {
     let mut cargo = Command::new(cargo_file());
     for (name, _) in env::vars_os() {
@@ -24,7 +24,7 @@ pub(crate) fn cargo(command: &str) -> Command {
     cargo
 }
 
-/// The cargo that runs us.
+/// Returns the path of the running cargo.
 pub(crate) fn cargo_file() -> PathBuf {
     env::var_os("CARGO")
         .unwrap_or_else(|| OsString::from("cargo"))
@@ -37,14 +37,14 @@ fn describes_package(variable: &str) -> bool {
         .any(|prefix| variable.starts_with(prefix))
 }
 
-/// Runs a command to its end, whatever that is.
+/// Runs a command, and returns its exit status.
 pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
     command
         .status()
         .with_context(|| format!("cannot run {}", shown(command)))
 }
 
-/// Runs a command that has to succeed; its own output says why it did not.
+/// Runs a command that must succeed; its own output says why it did not.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = status(command)?;
     if !status.success() {
@@ -53,7 +53,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command that has to succeed prints.
+/// Returns the output of a command that must succeed.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
@@ -65,7 +65,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The command as one would type it.
+/// Returns the command as one would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());

@@ -1,4 +1,4 @@
-//! What the workspace depends on, held to deny.toml by cargo-deny.
+//! Checks the workspace's dependencies against deny.toml, with cargo-deny.
 
 use std::{env, fs, path::PathBuf};
 
@@ -6,20 +6,20 @@ use anyhow::Result;
 
 use crate::{command, setup};
 
-/// Checks licences, bans and sources, which takes no network; and known vulnerabilities where a
-/// database of them is at hand.
+/// Checks licences, bans and sources, which needs no network, and known vulnerabilities if there is
+/// a database of them.
 pub(crate) fn check() -> Result<()> {
     setup::ensure_for_dependencies()?;
     run(&[], &["bans", "licenses", "sources"])?;
     if has_advisories() {
-        // The database that is there: whether it is the newest is not for a test to find out.
+        // Use the present database: a test need not find out whether it is the newest.
         return run(&["--offline"], &["advisories"]);
     }
     eprintln!("{NOT_CHECKED}");
     Ok(())
 }
 
-/// What was left out, for whoever reads the end of a run; nothing if nothing was.
+/// Returns a warning for the end of a run if a check was left out.
 pub(crate) fn left_out() -> Option<&'static str> {
     (!has_advisories()).then_some(NOT_CHECKED)
 }
@@ -37,7 +37,7 @@ fn run(options: &[&str], checks: &[&str]) -> Result<()> {
     command::succeed(&mut cargo)
 }
 
-/// Whether cargo-deny has fetched a database to where it keeps them.
+/// Returns whether cargo-deny has fetched a database to its place.
 fn has_advisories() -> bool {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));

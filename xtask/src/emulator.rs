@@ -1,7 +1,7 @@
-//! The emulator's programs: installed, or unpacked for us alone.
+//! The emulator's programs: installed, or unpacked for xtask alone.
 //!
-//! Debian's emulator excludes the disk tools of newer releases, which machines in clouds often have.
-//! Unpacked below target/ it excludes nothing, changes nothing and needs to be removed by nobody.
+//! Debian's emulator conflicts with newer releases' disk tools, which cloud machines often have.
+//! Unpacked below target/, it conflicts with nothing, changes nothing and needs no removal.
 
 use std::{
     env,
@@ -17,21 +17,21 @@ use crate::workspace;
 /// The emulator's program.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
-/// Its packages.
+/// The emulator's packages.
 const PACKAGES: &str = "qemu-system-x86 busybox-static";
 
-/// Where Debian's packages have programs.
+/// The directories of programs in Debian's packages.
 const PROGRAMS: [&str; 2] = ["usr/bin", "bin"];
 
-/// Where they have libraries.
+/// The directories of libraries.
 const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
 
-/// Where it is unpacked.
+/// Returns where to unpack the emulator.
 fn directory() -> PathBuf {
     workspace::target_dir().join("kernels/emulator")
 }
 
-/// A program that is installed, or else the unpacked one.
+/// Returns the path of a program: the installed one, or else the unpacked one.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let root = directory().join("root");
     Places::of_this_process().find(program).or_else(|| {
@@ -40,7 +40,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     })
 }
 
-/// A command of a program that was [found](find), with the libraries that were unpacked with it.
+/// Returns a command for a program that was [found](find), with the libraries unpacked with it.
 pub(crate) fn command(program: &Path) -> Command {
     let root = directory().join("root");
     let mut command = Command::new(program);
@@ -54,7 +54,7 @@ pub(crate) fn command(program: &Path) -> Command {
     command
 }
 
-/// What a shell has to run to unpack it.
+/// Returns the shell command that unpacks the emulator.
 pub(crate) fn shell() -> String {
     let directory = directory();
     let directory = directory.display();

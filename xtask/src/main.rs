@@ -35,32 +35,32 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install what is missing to build, test and run; nothing if all is there.
+    /// Install what is missing to build, test and run.
     Setup,
     /// Build the XDP program's objects and describe them.
     BuildEbpf {
-        /// Tell instead what they cost the kernel's verifier with the largest policy, and fail
-        /// above the bounds (as root: they are loaded, though not attached).
+        /// Instead measure their cost to the kernel's verifier with the largest policy, and fail
+        /// above the bounds (as root: it loads them, but does not attach them).
         #[arg(long)]
         budget: bool,
-        /// Tell it in JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Measure the limiter beside what else there is, into docs/benchmarks.md (as root; nothing
-    /// outside network namespaces of its own is touched).
+    /// Compare the limiter with the alternatives, and write docs/benchmarks.md (as root; touches
+    /// nothing outside its own network namespaces).
     Bench(bench::Arguments),
-    /// Run every check and test there is (as root: the kernel takes part).
+    /// Run every check and test (as root: some load BPF programs).
     Test,
-    /// Look for inputs that break what holds for any input.
+    /// Look for inputs that break an invariant.
     Fuzz(fuzz::Arguments),
     /// Boot other kernels in an emulator, with the daemon and the tests that compare verdicts.
     Kernels(kernels::Arguments),
-    /// Make the Debian package, and say where it is.
+    /// Make the Debian package, and print its path.
     Dist(dist::Arguments),
     /// Build the daemon and run it; without arguments, run the demonstration.
     Run {
-        /// What to pass to `limiter run`.
+        /// The arguments for `limiter run`.
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },

@@ -1,4 +1,4 @@
-//! Describes an object by what is in it.
+//! Describes an object by its contents.
 
 use std::{fs, path::Path};
 
@@ -35,8 +35,8 @@ struct MapDescription {
 /// Reads an object's programs and maps.
 pub(crate) fn describe(path: &Path) -> Result<Description> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let object =
-        Object::parse(&bytes).with_context(|| format!("{} is no eBPF object", path.display()))?;
+    let object = Object::parse(&bytes)
+        .with_context(|| format!("{} is not an eBPF object", path.display()))?;
 
     let mut programs: Vec<_> = object
         .programs
@@ -73,14 +73,14 @@ pub(crate) fn describe(path: &Path) -> Result<Description> {
     })
 }
 
-/// `Xdp { .. }` is "xdp".
+/// Turns `Xdp { .. }` into "xdp".
 fn program_kind(section: &ProgramSection) -> String {
     let variant = format!("{section:?}");
     let name = variant.split([' ', '{', '(']).next().unwrap_or_default();
     name.to_lowercase()
 }
 
-/// `BPF_MAP_TYPE_LRU_HASH` is "lru_hash"; a type newer than aya is its number.
+/// Turns `BPF_MAP_TYPE_LRU_HASH` into "lru_hash"; a type newer than aya into its number.
 fn map_kind(map: &Map) -> String {
     bpf_map_type::try_from(map.map_type()).map_or_else(
         |_| map.map_type().to_string(),
@@ -92,7 +92,7 @@ fn map_kind(map: &Map) -> String {
 }
 
 impl Description {
-    /// For people: a heading, and a table of programs and of maps.
+    /// Returns text for people: a heading, and a table of programs and of maps.
     pub(crate) fn to_text(&self) -> String {
         let mut programs = table(["program", "type", "instructions"], 2);
         for program in &self.programs {
@@ -121,7 +121,7 @@ impl Description {
     }
 }
 
-/// A table without lines, with numbers aligned right from the given column on.
+/// Returns a table without lines, with numbers aligned right from the given column on.
 fn table<const N: usize>(header: [&str; N], first_number: usize) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);

@@ -1,4 +1,4 @@
-//! Whether this process can do what the tests and measurements in the kernel do.
+//! Checks the privileges for tests and measurements in the kernel.
 
 use std::{io, thread};
 
@@ -8,8 +8,8 @@ use nix::{
     unistd::geteuid,
 };
 
-/// Fails, with the reason, if BPF programs could not be loaded or network namespaces not be made,
-/// which `purpose` does.
+/// Fails with the reason if this process cannot load BPF programs or make network namespaces;
+/// `purpose` says why it must.
 pub(crate) fn check(purpose: &str) -> Result<()> {
     check_bpf(purpose)?;
     if let Err(error) = unshare_network() {
@@ -20,7 +20,7 @@ pub(crate) fn check(purpose: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails, with the reason, if BPF programs could not be loaded, which `purpose` does.
+/// Fails with the reason if this process cannot load BPF programs; `purpose` says why it must.
 pub(crate) fn check_bpf(purpose: &str) -> Result<()> {
     check_root(purpose)?;
     if let Err(error) = create_map() {
@@ -31,7 +31,7 @@ pub(crate) fn check_bpf(purpose: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails, with the reason, if this is not root, as `purpose` has to be.
+/// Fails if this process is not root; `purpose` says why it must be.
 pub(crate) fn check_root(purpose: &str) -> Result<()> {
     if !geteuid().is_root() {
         bail!("{purpose}: run as root");
@@ -39,7 +39,7 @@ pub(crate) fn check_root(purpose: &str) -> Result<()> {
     Ok(())
 }
 
-/// The members of `union bpf_attr` that `BPF_MAP_CREATE` cannot do without (linux/bpf.h).
+/// The members of `union bpf_attr` that `BPF_MAP_CREATE` requires (linux/bpf.h).
 #[repr(C)]
 struct MapCreate {
     map_type: u32,
@@ -59,8 +59,7 @@ fn create_map() -> io::Result<()> {
         max_entries: 1,
         map_flags: 0,
     };
-    // SAFETY: the kernel reads as many bytes as it is told `attributes` has, and only during
-    // the call.
+    // SAFETY: the kernel reads at most the given size of `attributes`, and only during the call.
     let map = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -69,14 +68,14 @@ fn create_map() -> io::Result<()> {
             size_of::<MapCreate>(),
         )
     };
-    // The descriptor is left to the process's end: this runs once.
+    // The process's end closes the descriptor: this runs once.
     if map < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
 }
 
-/// In a thread of its own: only that one moves to the new namespace, and it ends at once.
+/// Runs in its own thread, which alone moves to the new namespace, and ends at once.
 fn unshare_network() -> io::Result<()> {
     let unshared = thread::spawn(|| Ok(unshare(CloneFlags::CLONE_NEWNET)?));
     unshared

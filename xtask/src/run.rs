@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::{built::Built, command, demo, setup};
 
-/// Builds the daemon and becomes it; without arguments, shows what it does.
+/// Builds the daemon and becomes it; without arguments, runs the demonstration.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     setup::ensure()?;
     let limiter = build()?;
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     }
     let mut command = Command::new(&limiter);
     command.arg("run").args(arguments);
-    // Only returns if it fails. Signals, the terminal and the exit code are the daemon's own.
+    // Returns only on failure. Signals, the terminal and the exit code are the daemon's own.
     let error = command.exec();
     Err(error).with_context(|| format!("cannot run {}", limiter.display()))
 }

@@ -17,11 +17,11 @@ use crate::{
     workspace,
 };
 
-/// How long to fuzz each target: enough to find what is broken in the target itself, and what a
-/// change has broken near what the seeds reach.
+/// How long to fuzz each target: enough to find a broken target, and breakage near what the seeds
+/// reach.
 const FUZZING: Duration = Duration::from_secs(5);
 
-/// A step that has run.
+/// The outcome of a step.
 struct Outcome {
     name: &'static str,
     passed: bool,
@@ -30,8 +30,7 @@ struct Outcome {
 
 /// Runs every step, also after one has failed.
 pub(crate) fn run() -> Result<ExitCode> {
-    // First, so that nobody waits for a build to learn it. A test is never skipped for want of
-    // rights.
+    // Check first: do not build in vain. A test is never skipped for lack of privileges.
     privileges::check("the tests load BPF programs and make network namespaces")?;
     setup::ensure()?;
 
@@ -83,7 +82,7 @@ fn clippy() -> Command {
     cargo
 }
 
-/// The daemon without what only tests call, as users get it: the tests' builds all have that.
+/// Checks the daemon as users get it: all builds of tests include the code for tests alone.
 fn clippy_as_shipped() -> Command {
     let mut cargo = command::cargo("clippy");
     cargo
@@ -103,7 +102,7 @@ fn tests() -> Result<TestResults> {
     let output = child.stdout.take().context("cargo test has no output")?;
     let mut results = TestResults::of_stream(BufReader::new(output), io::stdout())?;
     let status = child.wait()?;
-    // Tests that do not compile, or a harness that crashed, leave no line to count.
+    // Tests that do not compile, or a crashed harness, leave no line to count.
     if !status.success() && results.failed == 0 {
         results.failed = 1;
     }

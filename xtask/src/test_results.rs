@@ -1,4 +1,4 @@
-//! Sums what test harnesses report.
+//! Sums up the results of test harnesses.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ pub(crate) struct TestResults {
 }
 
 impl TestResults {
-    /// Copies a harness's output to `copy` as it comes, and sums its result lines.
+    /// Copies a harness's output to `copy` as it arrives, and sums up its result lines.
     pub(crate) fn of_stream(output: impl BufRead, mut copy: impl Write) -> io::Result<Self> {
         let mut sum = Self::default();
         for line in output.split(b'\n') {
@@ -25,7 +25,7 @@ impl TestResults {
         Ok(sum)
     }
 
-    /// Adds what a line of a harness's output tells, if it is a result line.
+    /// Adds a line's numbers, if it is a result line.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(one) = Self::of_line(line) {
             self.passed += one.passed;
@@ -33,7 +33,7 @@ impl TestResults {
         }
     }
 
-    /// `test result: ok. 4 passed; 0 failed; 1 ignored; ...`
+    /// Parses `test result: ok. 4 passed; 0 failed; 1 ignored; ...`.
     fn of_line(line: &str) -> Option<Self> {
         let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
         let count = |what: &str| {

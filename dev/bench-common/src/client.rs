@@ -1,36 +1,36 @@
-//! The clients that send while the flood runs.
+//! The clients that send during the flood.
 
 use crate::layout::Source;
 
-/// How many clients there are at most.
+/// The most clients.
 pub const CLIENTS: u32 = 16;
 
-/// The UDP source port of the first client; the others follow. By it they are told apart
-/// where they are counted.
+/// The first client's UDP source port; the others follow. The ports identify clients where they are
+/// counted.
 pub const FIRST_PORT: u16 = 20_000;
 
-/// The UDP source port of the last one.
+/// The last client's UDP source port.
 #[expect(clippy::cast_possible_truncation, reason = "there are few clients")]
 pub const LAST_PORT: u16 = FIRST_PORT + CLIENTS as u16 - 1;
 
-/// A client, as the generator holds it: five words.
+/// A client in the generator's map: five words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Client {
-    /// Nanoseconds between two of its packets; 0: there is no such client.
+    /// Nanoseconds between two of its packets; 0: no such client.
     pub interval_ns: u64,
-    /// When its next packet is due, on the kernel's monotonic clock.
+    /// The time of its next packet, on the kernel's monotonic clock.
     pub due_ns: u64,
-    /// How many it has sent.
+    /// The number of packets sent.
     pub sent: u64,
-    /// When it sent the first one.
+    /// The time of the first packet.
     pub first_ns: u64,
-    /// When it sent the last one.
+    /// The time of the last packet.
     pub last_ns: u64,
 }
 
 impl Client {
-    /// As the words that a map holds.
+    /// Returns the words that a map holds.
     #[must_use]
     pub const fn words(&self) -> [u64; 5] {
         [
@@ -42,7 +42,7 @@ impl Client {
         ]
     }
 
-    /// From the words that a map holds.
+    /// Parses the words that a map holds.
     #[must_use]
     pub const fn of_words([interval_ns, due_ns, sent, first_ns, last_ns]: [u64; 5]) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// Whether a packet of it is due, which then counts as sent.
+    /// Returns whether a packet is due, which then counts as sent.
     #[inline(always)]
     pub fn sends(&mut self, now: u64) -> bool {
         if self.interval_ns == 0 || now < self.due_ns {
@@ -70,7 +70,7 @@ impl Client {
     }
 }
 
-/// The address of a client: 192.0.2.1 and those after it. No [`crate::Layout`] has them.
+/// Returns a client's address: 192.0.2.1 and those after it, which no [`crate::Layout`] contains.
 #[must_use]
 #[inline(always)]
 pub const fn client_source(client: u32) -> Source {

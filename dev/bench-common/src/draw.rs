@@ -5,42 +5,42 @@ use crate::{
     layout::{Layout, Source},
 };
 
-/// From which sources to draw, and how far the drawing is; one for each CPU.
+/// The sources to draw from, and the progress of drawing; one for each CPU.
 ///
 /// Userspace writes it as four words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Draw {
-    /// The generator's state: where it starts is the seed.
+    /// The generator's state, which begins with the seed.
     pub state: u64,
-    /// One less than the number of sources, which is a power of two.
+    /// One less than the number of sources, a power of two.
     pub mask: u64,
-    /// A [`Layout`]; 0: nothing is drawn, and the frame stays as it is.
+    /// A [`Layout`]; 0: draw nothing, and leave the frame as it is.
     pub layout: u64,
     /// A [`Sink`].
     pub sink: u64,
 }
 
-/// What is dropped although a contender lets it pass, so that not the network stack is measured.
+/// The passed packets to drop, so that the network stack is not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Sink {
-    /// Nothing.
+    /// No packet.
     Nothing = 0,
-    /// Everything but the clients' packets.
+    /// All but the clients' packets.
     Flood = 1,
-    /// Everything.
+    /// All packets.
     Everything = 2,
 }
 
 impl Draw {
-    /// As the words that a map holds.
+    /// Returns the words that a map holds.
     #[must_use]
     pub const fn words(&self) -> [u64; 4] {
         [self.state, self.mask, self.layout, self.sink]
     }
 
-    /// Whether a frame is to be dropped even if it may pass.
+    /// Returns whether to drop a frame even if it may pass.
     #[must_use]
     #[inline(always)]
     pub fn sinks(&self, frame: &Frame) -> bool {
@@ -53,7 +53,7 @@ impl Draw {
         }
     }
 
-    /// The next source; `None`: nothing is to be drawn.
+    /// Returns the next source; `None`: draw nothing.
     #[inline(always)]
     pub fn next_source(&mut self) -> Option<Source> {
         let layout = Layout::of_number(self.layout)?;

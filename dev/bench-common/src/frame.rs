@@ -1,4 +1,4 @@
-//! Writing a source into a frame.
+//! Writes a source into a frame.
 
 use crate::{
     client::{CLIENTS, FIRST_PORT},
@@ -14,7 +14,7 @@ const V6_END: usize = ETHERNET + 40;
 const UDP_SOURCE_PORT_V4: usize = V4_END;
 const UDP_END_V4: usize = V4_END + 8;
 
-/// The bytes of an untagged Ethernet frame, by their addresses, as XDP tells them.
+/// The bytes of an untagged Ethernet frame, by the addresses that XDP gives.
 #[derive(Clone, Copy)]
 pub struct Frame {
     start: usize,
@@ -22,20 +22,20 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The bytes from `start` to before `end`.
+    /// Takes the bytes from `start` up to `end`, exclusive.
     ///
     /// # Safety
     ///
-    /// They are readable and writable, by nobody else, while the value is in use, and `start`
-    /// is even, as that of every frame is which a driver receives.
+    /// While the value is in use, the bytes are readable, writable and not accessed otherwise, and
+    /// `start` is even, as for every frame that a driver receives.
     #[must_use]
     #[inline(always)]
     pub const unsafe fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// Replaces the source address, and of IPv4 the header's checksum; a frame too short for
-    /// it stays as it is.
+    /// Replaces the source address, and updates IPv4's header checksum; leaves a frame that is too
+    /// short as it is.
     #[inline(always)]
     pub fn set_source(&self, source: Source) {
         match source {
@@ -57,7 +57,7 @@ impl Frame {
         }
     }
 
-    /// Whether the UDP source port, of an IPv4 packet without options, is a client's.
+    /// Returns whether the UDP source port of an IPv4 packet without options is a client's.
     #[must_use]
     #[inline(always)]
     pub fn is_of_client(&self) -> bool {
@@ -93,10 +93,10 @@ impl Frame {
         self.write(offset + 6, fourth);
     }
 
-    /// A word of the frame. In units of 16 bits, to which its headers are aligned: BPF's
-    /// compiler takes anything larger, or not known to be aligned, apart into bytes.
+    /// Reads 16 bits, to which the headers are aligned: BPF's compiler splits larger or possibly
+    /// unaligned reads into bytes.
     ///
-    /// The caller has seen that the frame reaches so far.
+    /// The caller has checked that the frame is long enough.
     #[inline(always)]
     fn read(&self, offset: usize) -> u16 {
         // SAFETY: the bytes are the frame's, readable and aligned by `new`'s promise and the
@@ -104,7 +104,7 @@ impl Frame {
         u16::from_be(unsafe { ((self.start + offset) as *const u16).read() })
     }
 
-    /// Changes a word; likewise.
+    /// Writes 16 bits, under the same conditions.
     #[inline(always)]
     fn write(&self, offset: usize, value: u16) {
         // SAFETY: as in `read`; they are writable too.
@@ -118,7 +118,7 @@ const fn halves(word: u32) -> (u16, u16) {
     ((word >> 16) as u16, word as u16)
 }
 
-/// The sum of 16-bit words as one, in one's complement.
+/// Folds a sum of 16-bit words into one word, in one's complement.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the carries are folded in")]
 const fn fold(sum: u64) -> u16 {
@@ -134,7 +134,7 @@ mod tests {
     #[repr(align(2))]
     struct Aligned<const N: usize>([u8; N]);
 
-    /// The sum of a right header's words is 0xffff.
+    /// Returns the sum of a header's words, which is 0xffff in a valid one.
     fn sum(header: &[u8]) -> u16 {
         let words = header
             .chunks(2)

@@ -1,4 +1,4 @@
-//! Where in the space of addresses the sources of a flood lie.
+//! The addresses of a flood's sources.
 
 /// How the sources of a flood are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,9 +6,9 @@
 pub enum Layout {
     /// IPv4, all over 16.0.0.0/4.
     V4 = 1,
-    /// IPv6, within one /64: what one subscriber has.
+    /// IPv6, within one /64: one subscriber's addresses.
     V6Near = 2,
-    /// IPv6, each in a /48 of its own, all over 2a00::/8.
+    /// IPv6, each in its own /48, all over 2a00::/8.
     V6Far = 3,
 }
 
@@ -21,8 +21,8 @@ pub enum Source {
     V6(u64, u64),
 }
 
-/// An odd number permutes the residues of a power of two: no two indices share an address,
-/// and neighbouring indices are no neighbours.
+/// An odd number permutes the residues of a power of two: no two indices share an address, and
+/// neighbouring indices do not get neighbouring ones.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const V4_PREFIX: u32 = 0x1000_0000;
@@ -32,7 +32,7 @@ const FAR_PREFIX: u64 = 0x2a00_0000_0000_0000;
 const FAR_BITS: u32 = 40;
 
 impl Layout {
-    /// The layout of that number.
+    /// Returns the layout with that number.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u64) -> Option<Self> {
@@ -44,7 +44,7 @@ impl Layout {
         }
     }
 
-    /// The source of that index: another one for each below 2^28.
+    /// Returns the source with that index; all indices below 2^28 have different ones.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "28 bits of it are kept")]

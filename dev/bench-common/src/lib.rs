@@ -1,7 +1,7 @@
-//! What the benchmark's two sides, in the kernel and outside, agree on.
+//! What the benchmark's two sides, in the kernel and in userspace, share.
 //!
-//! Compiled for BPF too, into the generator, into what it is compared with, and into the
-//! benchmark's own build of the limiter: all of them draw their sources by the same code.
+//! Also compiled for BPF: into the generator, the programs to compare with, and the benchmark's
+//! build of the limiter. All of them draw their sources by the same code.
 
 #![cfg_attr(not(test), no_std)]
 

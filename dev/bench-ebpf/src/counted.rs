@@ -1,4 +1,4 @@
-//! What the benchmark's own contenders count: as little as any program does.
+//! The counters of the benchmark's own contenders: as little as a program can count.
 
 use aya_ebpf::{
     bindings::xdp_action::{self, XDP_DROP, XDP_PASS},
@@ -12,14 +12,14 @@ const DROPPED: u32 = 1;
 #[btf_map]
 static COUNTED: PerCpuArray<u64, 2> = PerCpuArray::new();
 
-/// Counts a frame that is dropped.
+/// Counts a frame, and drops it.
 #[inline(always)]
 pub(crate) fn drop_it() -> xdp_action::Type {
     count(DROPPED);
     XDP_DROP
 }
 
-/// Counts a frame that passes, unless nothing is to reach the network stack.
+/// Counts a frame, and passes it unless nothing may reach the network stack.
 #[inline(always)]
 pub(crate) fn pass_it(sink: bool) -> xdp_action::Type {
     count(PASSED);

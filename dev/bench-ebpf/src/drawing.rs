@@ -1,4 +1,4 @@
-//! Sources drawn inside the program.
+//! Draws sources inside the program.
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map, programs::XdpContext};
 use bench_common::{Draw, Frame};
@@ -6,7 +6,7 @@ use bench_common::{Draw, Frame};
 #[btf_map]
 static DRAW: PerCpuArray<Draw, 1> = PerCpuArray::new();
 
-/// Gives the frame a source; returns whether it is to be dropped even if it may pass.
+/// Gives the frame a source; returns whether to drop it even if it may pass.
 #[inline(always)]
 pub(crate) fn draw_source(context: &XdpContext) -> bool {
     let Some(draw) = DRAW.get_ptr_mut(0) else {
@@ -21,7 +21,7 @@ pub(crate) fn draw_source(context: &XdpContext) -> bool {
     draw.sinks(&frame)
 }
 
-/// The frame's bytes.
+/// Returns the frame's bytes.
 #[inline(always)]
 pub(crate) fn frame(context: &XdpContext) -> Frame {
     // SAFETY: the frame is the program's while it runs.

@@ -1,4 +1,4 @@
-//! What no limiter can be faster than.
+//! Floors: no limiter can be faster than these programs.
 
 use aya_ebpf::{
     Global,
@@ -15,7 +15,7 @@ use crate::{
     drawing::draw_source,
 };
 
-/// Drops every frame and counts it.
+/// Counts and drops every frame.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -26,15 +26,15 @@ fn drop_all(context: XdpContext) -> u32 {
     drop_it()
 }
 
-/// Lines as the table of buckets has them. The loader sets how many there are.
+/// Lines like those of the table of buckets. The loader sets their number.
 #[btf_map]
 static LINES: Array<[u64; 8], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// One less than the number of lines, which is a power of two.
+/// One less than the number of lines, a power of two.
 #[unsafe(no_mangle)]
 static LINE_MASK: Global<u64> = Global::new(0);
 
-/// Parses every frame as the limiter does and takes the time; then drops it.
+/// Parses every frame as the limiter does, reads the clock, and drops the frame.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -44,8 +44,8 @@ fn parse_and_clock(context: XdpContext) -> u32 {
     parse_then(&context, |_| 0)
 }
 
-/// Does the same, and reads the line of the source in a table as large as that of the buckets: what
-/// any limiter has to do that keeps something of each source.
+/// Does the same, and reads the source's line in a table as large as that of the buckets, as any
+/// limiter with state for each source must.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -53,7 +53,7 @@ fn parse_and_clock(context: XdpContext) -> u32 {
 )]
 fn parse_clock_and_line(context: XdpContext) -> u32 {
     parse_then(&context, |facts| {
-        // Fibonacci hashing, by Knuth's multiplier: the upper bits are the good ones.
+        // Fibonacci hashing, with Knuth's multiplier: the upper bits are the good ones.
         let hash = (facts.source.high ^ facts.source.low).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let index = hash >> 32 & LINE_MASK.load();
         LINES.get(index as u32).map_or(0, |line| line[0])
@@ -67,19 +67,19 @@ fn parse_then(context: &XdpContext, read: impl FnOnce(&Facts) -> u64) -> u32 {
     let good = bench_parse(context.ctx, &raw mut facts);
     // SAFETY: the helper takes no argument and may be called anywhere.
     let now = unsafe { bpf_ktime_get_ns() };
-    // Never so: it makes the time, the facts and what was read be used.
+    // Always false; it uses the time, the facts and the words read, so that none is optimised away.
     if good == 0 || now < facts.length + read(&facts) {
         return pass_it(true);
     }
     drop_it()
 }
 
-/// As the limiter's: a global function of the object.
+/// A global function of the object, like the limiter's.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn bench_parse(context: *mut xdp_md, facts: *mut Facts) -> u32 {
     let context = XdpContext::new(context);
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
+    // SAFETY: the verifier requires callers to pass null or a whole value.
     let Some(facts) = (unsafe { facts.as_mut() }) else {
         return 0;
     };
@@ -90,7 +90,7 @@ extern "C" fn bench_parse(context: *mut xdp_md, facts: *mut Facts) -> u32 {
     u32::from(packet::parse(&frame, facts).is_ok())
 }
 
-/// No header that is parsed starts beyond this: the verifier wants offsets bounded.
+/// No parsed header begins beyond this: the verifier needs bounded offsets.
 const MAX_OFFSET: usize = 0x3fff;
 
 struct Bytes {

@@ -1,4 +1,4 @@
-//! Makes the flood: run on live frames, it gives each a source and sends it on.
+//! Makes the flood: gives each live frame a source, and sends it on.
 
 use aya_ebpf::{
     Global,
@@ -12,7 +12,7 @@ use bench_common::{CLIENTS, Client, FIRST_PORT, client_source};
 
 use crate::drawing::{draw_source, frame};
 
-/// The interface that the frames leave by.
+/// The interface through which the frames leave.
 #[unsafe(no_mangle)]
 static INTERFACE: Global<u32> = Global::new(0);
 
@@ -22,11 +22,11 @@ const FLOOD_PORT: u16 = 9;
 #[btf_map]
 static CLIENT: Array<Client, { CLIENTS as usize }> = Array::new();
 
-/// Whose turn it is to send, if it is due.
+/// The client to check next.
 #[btf_map]
 static TURN: Array<u32, 1> = Array::new();
 
-/// A flood alone.
+/// Sends the flood alone.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -37,8 +37,8 @@ fn flood(context: XdpContext) -> u32 {
     send()
 }
 
-/// A flood, and in between the clients, each at its pace by the clock. From one program, so
-/// that no client's packet queues behind the flood and is lost before the limiter sees it.
+/// Sends the flood, and in between the clients' packets, each by the clock. As one program does
+/// both, no client's packet queues behind the flood and is lost before the limiter.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -57,11 +57,11 @@ fn flood_and_clients(context: XdpContext) -> u32 {
     send()
 }
 
-/// The client that sends now, if the one whose turn it is does.
+/// Returns the client whose turn it is, if its packet is due.
 #[inline(always)]
 fn next_client() -> Option<u32> {
     let turn = TURN.get_ptr_mut(0)?;
-    // SAFETY: clients are sent by one CPU only.
+    // SAFETY: only one CPU sends clients' packets.
     let turn = unsafe { &mut *turn };
     *turn = (*turn + 1) % CLIENTS;
     let client = CLIENT.get_ptr_mut(*turn)?;

@@ -1,7 +1,7 @@
-//! The benchmark's programs. None of them is in what the daemon loads.
+//! The benchmark's programs. The daemon loads none of them.
 //!
-//! [`generator`] makes the flood, [`floors`] are what any program costs, [`window`] is a
-//! limiter as the public ones are, and [`sink`] counts what reached the application.
+//! [`generator`] makes the flood, [`floors`] are the least that any program costs, [`window`] is a
+//! limiter like the public ones, and [`sink`] counts what reaches the application.
 
 #![no_std]
 #![no_main]
@@ -13,13 +13,13 @@ mod generator;
 mod sink;
 mod window;
 
-/// Nothing here panics, and BPF could not unwind: the loop never survives the linker.
+/// Nothing here panics, and BPF could not unwind: the linker removes the loop.
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}
 }
 
-/// Some helpers are open to programs under a GPL-compatible licence only.
+/// Some helpers need a program under a GPL-compatible licence.
 #[unsafe(link_section = "license")]
 #[unsafe(no_mangle)]
 static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

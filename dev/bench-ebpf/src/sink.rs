@@ -1,5 +1,5 @@
-//! Counts what reached the application's socket, by client, and drops it there: behind the
-//! limiter, whichever and wherever it is, and behind all of the network stack.
+//! Counts by client what reaches the application's socket, behind the limiter and all of the
+//! network stack, and drops it there.
 
 use aya_ebpf::{
     btf_maps::PerCpuArray,
@@ -8,11 +8,11 @@ use aya_ebpf::{
 };
 use bench_common::{CLIENTS, FIRST_PORT};
 
-/// What came from each client, by number.
+/// The packets received from each client, by its number.
 #[btf_map]
 static RECEIVED: PerCpuArray<u64, { CLIENTS as usize }> = PerCpuArray::new();
 
-/// To a UDP socket's filter, a packet begins with its UDP header.
+/// A UDP socket's filter sees packets from the UDP header on.
 const SOURCE_PORT: usize = 0;
 
 #[socket_filter]
@@ -24,8 +24,8 @@ fn sink(context: SkBuffContext) -> i64 {
     if let Ok(port) = context.load::<u16>(SOURCE_PORT) {
         let client = u32::from(u16::from_be(port).wrapping_sub(FIRST_PORT));
         if let Some(counter) = RECEIVED.get_ptr_mut(client) {
-            // SAFETY: this CPU's own element, and the network's receiving half runs one packet
-            // at a time on a CPU.
+            // SAFETY: this CPU's own element, and the kernel receives one packet at a time on a
+            // CPU.
             unsafe { *counter += 1 };
         }
     }

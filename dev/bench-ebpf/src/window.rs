@@ -1,5 +1,5 @@
-//! A limiter as the public XDP ones are: a fixed window of a second for each source, in the
-//! kernel's LRU hash map, its counters changed without care for other CPUs.
+//! A limiter like the public XDP ones: a fixed window of a second for each source, in the kernel's
+//! LRU hash map, whose counters ignore races with other CPUs.
 
 use aya_ebpf::{
     Global,
@@ -21,7 +21,7 @@ const ETHERNET: usize = 14;
 const TYPE_IPV4: u16 = 0x0800_u16.to_be();
 const TYPE_IPV6: u16 = 0x86dd_u16.to_be();
 
-/// Packets in the current window, and when that began.
+/// The packets in the current window, and the window's start.
 #[repr(C)]
 struct Window {
     packets: u64,
@@ -35,7 +35,7 @@ static WINDOWS_V4: LruHashMap<u32, Window, 1> = LruHashMap::new();
 #[btf_map]
 static WINDOWS_V6: LruHashMap<[u32; 4], Window, 1> = LruHashMap::new();
 
-/// Packets that a source may send in a window.
+/// The packets that a source may send in a window.
 #[unsafe(no_mangle)]
 static MOST_IN_WINDOW: Global<u64> = Global::new(0);
 
@@ -71,12 +71,12 @@ fn count<K>(windows: &LruHashMap<K, Window, 1>, source: &K) -> bool {
             packets: 1,
             since: now,
         };
-        // Without room the packet passes, as with those.
+        // Without room the packet passes, as in the public ones.
         let _ = windows.insert(source, window, u64::from(BPF_ANY));
         return true;
     };
-    // SAFETY: the element stays mapped while the program runs; that other CPUs change it too
-    // is what this kind of limiter puts up with.
+    // SAFETY: the element stays mapped while the program runs; limiters of this kind accept races
+    // with other CPUs.
     let window = unsafe { &mut *window };
     if now - window.since > WINDOW_NS {
         window.since = now;
@@ -92,7 +92,7 @@ fn load<T: Copy>(context: &XdpContext, offset: usize) -> Option<T> {
     if address + size_of::<T>() > context.data_end() {
         return None;
     }
-    // SAFETY: the bytes lie in the frame, which the kernel keeps readable while the program
-    // runs; T is made of integers.
+    // SAFETY: the bytes lie in the frame, which the kernel keeps readable while the program runs; T
+    // is made of integers.
     Some(unsafe { (address as *const T).read_unaligned() })
 }

@@ -1,11 +1,14 @@
-//! The decision core compiled for this machine, over plain memory: to see what a change to it
-//! costs, without a kernel. `cargo bench -p bench`.
+//! The decision core compiled for this machine, over plain memory: shows what a change to it costs,
+//! without a kernel. `cargo bench -p bench`.
 
 use std::hint::black_box;
 
 use bench_common::{Layout, Source};
 use criterion::{Criterion, Throughput};
-use limiter_common::{charge::Workspace, decide::Pipeline, packet};
+use limiter_common::{
+    decide::{Pipeline, Workspace},
+    packet,
+};
 use limiter_datapath::{
     kernel::possible_cpus,
     native::{BytesFrame, FixedClock, MemoryBuckets},
@@ -13,11 +16,11 @@ use limiter_datapath::{
 use limiter_policy::{config, policy::CompiledPolicy};
 use testbed::Frame;
 
-/// So many that their buckets are in no first-level cache, and few enough for a second-level
-/// one: the core is measured, and not the memory.
+/// So many that their buckets exceed the first-level cache, but fit the second-level one: this
+/// measures the core, not the memory.
 const SOURCES: u64 = 1 << 12;
 
-/// Between two packets.
+/// The time between two packets.
 const INTERVAL_NS: u64 = 100;
 
 const ONE: &str = "

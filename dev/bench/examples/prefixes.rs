@@ -1,11 +1,11 @@
-//! Measures classification by large sets of prefixes: compiling, loading, and a look-up, on this
-//! machine. As root.
+//! Measures classification by large sets of prefixes on this machine: compiling, loading and
+//! look-ups. Needs root.
 //!
-//! The look-ups are timed natively, in a loop over 65 536 sources drawn beforehand, in which
-//! each look-up waits for the one before; the best of 30 such loops counts, since others use the
-//! machine's cache too. In the kernel a test run has one frame, so many frames
-//! have short runs each: those find their part of the tables in the cache, and tell the
-//! instructions that a look-up takes rather than what its cache misses cost.
+//! Native look-ups are timed in a loop over 65 536 sources drawn beforehand, in which each look-up
+//! waits for the one before. The best of 30 loops counts, since other processes use the machine's
+//! cache, too. In the kernel, a test run has a single frame, so many frames have short runs each.
+//! These find their part of the tables in the cache, and so show a look-up's instructions rather
+//! than its cache misses.
 
 use std::{
     hint::black_box,
@@ -29,7 +29,7 @@ const PROBES: usize = 1 << 16;
 const FRAMES: usize = 24;
 const RUNS: u32 = 100_000;
 
-/// SplitMix64: the same sets and sources every time.
+/// SplitMix64: the same sets and sources in every run.
 struct Random(u64);
 
 impl Random {
@@ -45,7 +45,7 @@ impl Random {
         (self.next() >> 32) as u32
     }
 
-    /// The numbers that are asked for are far below 32 bits.
+    /// Draws a number below `end`, which is far below 2^32.
     fn below(&mut self, end: usize) -> usize {
         self.word() as usize % end
     }
@@ -54,7 +54,7 @@ impl Random {
         u128::from(self.next()) << 64 | u128::from(self.next())
     }
 
-    /// A prefix in the one of `outer` bits that `bits` begin with.
+    /// Draws a prefix inside the prefix of the first `outer` bits of `bits`.
     fn v6(&mut self, bits: u128, outer: u32, length: u8) -> IpNet {
         let inner = u128::MAX.checked_shr(outer).unwrap_or(0);
         let address = Ipv6Addr::from_bits(bits & !inner | self.wide() & inner);
@@ -131,7 +131,7 @@ fn policy(prefixes: &[IpNet]) -> Policy {
     }])
 }
 
-/// Sources anywhere in one family.
+/// Draws sources anywhere in one family.
 fn anywhere(count: usize, v4: bool) -> Vec<IpAddr> {
     let mut random = Random(2);
     (0..count)
@@ -145,7 +145,7 @@ fn anywhere(count: usize, v4: bool) -> Vec<IpAddr> {
         .collect()
 }
 
-/// Sources that each are in one of the prefixes.
+/// Draws sources, each inside one of the prefixes.
 fn inside(count: usize, prefixes: &[IpNet]) -> Vec<IpAddr> {
     let mut random = Random(3);
     (0..count)
@@ -171,13 +171,13 @@ fn inside(count: usize, prefixes: &[IpNet]) -> Vec<IpAddr> {
         .collect()
 }
 
-/// Nanoseconds of a native look-up.
+/// Returns the nanoseconds of a native look-up.
 fn native(tables: &CompiledPolicy, sources: &[IpAddr]) -> f64 {
     let sources: Vec<Address> = sources.iter().map(|source| (*source).into()).collect();
     let mut best = f64::MAX;
     for _ in 0..30 {
         let start = Instant::now();
-        // 0, by way of the class: the next look-up waits for it.
+        // Always 0, but computed from the class, so that the next look-up waits for it.
         let mut chain = 0;
         for source in &sources {
             let source = Address {
@@ -192,13 +192,13 @@ fn native(tables: &CompiledPolicy, sources: &[IpAddr]) -> f64 {
     best
 }
 
-/// The mean of `count` times.
+/// Returns the mean of `count` runs.
 fn nanoseconds(total: Duration, count: usize) -> f64 {
     let count = u32::try_from(count).map_or(f64::MAX, f64::from);
     total.as_secs_f64() * 1e9 / count
 }
 
-/// Nanoseconds of the whole program, the mean over frames from each of the sources.
+/// Returns the nanoseconds of the whole program, as the mean over frames from each source.
 fn kernel(instance: &Instance, sources: &[IpAddr]) -> Result<f64> {
     let mut total = Duration::ZERO;
     for source in sources {

@@ -1,5 +1,5 @@
-//! Nanoseconds a packet, by `BPF_PROG_TEST_RUN` with sources drawn inside the program: without
-//! a driver, and without a generator.
+//! Nanoseconds a packet, by `BPF_PROG_TEST_RUN` with sources drawn inside the program: without a
+//! driver and a generator.
 
 use std::{
     thread,
@@ -19,16 +19,16 @@ use crate::{
     stats::Spread,
 };
 
-/// Nothing is ever over such a limit, so every packet is charged: the most work there is.
+/// No source ever exceeds this limit, so every packet is charged: the most work possible.
 const PER_SECOND: u64 = 1_000_000_000;
 
-/// How often a program is run by one system call.
+/// The program's runs in one system call.
 const TIMES: u32 = 100_000;
 
-/// However long it takes to know every source.
+/// The longest time to get to know every source.
 const LONGEST_WARM_UP: Duration = Duration::from_secs(40);
 
-/// Measures those contenders that are programs under one flood, in turns.
+/// Measures the contenders that are programs under one flood, in turns.
 pub(crate) fn measure(
     contenders: &[Contender],
     scenario: &Scenario,
@@ -88,7 +88,7 @@ pub(crate) fn measure(
         .collect()
 }
 
-/// A program to be run over and over.
+/// A program to run repeatedly.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     program: &'a Loaded,
@@ -98,7 +98,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it on every CPU; returns the nanoseconds of one run, the mean of the CPUs.
+    /// Runs it on every CPU; returns the nanoseconds of a run, as the mean of the CPUs.
     fn until(&self, time: Duration, times: u64) -> Result<f64> {
         let costs: Vec<Result<f64>> = thread::scope(|scope| {
             let threads: Vec<_> = (0..self.cpus)

@@ -1,4 +1,4 @@
-//! Keeping a thread on one CPU.
+//! Keeps a thread on one CPU.
 
 use anyhow::{Context as _, Result};
 use nix::{
@@ -6,7 +6,7 @@ use nix::{
     unistd::Pid,
 };
 
-/// Keeps the calling thread on the CPU of that number.
+/// Keeps the calling thread on the CPU with that number.
 pub(crate) fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu)

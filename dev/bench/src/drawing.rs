@@ -1,4 +1,4 @@
-//! Tells a program from which sources to draw.
+//! Tells a program which sources to draw.
 
 use anyhow::{Context as _, Result};
 use aya::{
@@ -8,17 +8,17 @@ use aya::{
 };
 use bench_common::{Draw, Layout, Sink};
 
-/// Anything: only that CPUs differ counts.
+/// Any number: CPUs only need different ones.
 const SEED: u64 = 0x0123_4567_89ab_cdef;
 
-/// Which sources, and whether anything is to pass on.
+/// Which sources to draw, and what may pass on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawing {
-    /// Nothing is drawn without.
+    /// `None`: draw nothing.
     pub(crate) layout: Option<Layout>,
-    /// How many sources, as a power of two.
+    /// The number of sources, as a power of two.
     pub(crate) sources_log2: u32,
-    /// What is dropped although it may pass.
+    /// What to drop although it may pass.
     pub(crate) sink: Sink,
 }
 

@@ -1,5 +1,4 @@
-//! What the limiter takes of the machine when nothing comes in: kernel memory, and time to
-//! start.
+//! The limiter's use of an idle machine: kernel memory, and time to start.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +12,14 @@ use crate::{
     map_memory,
 };
 
-/// What the limiter takes.
+/// The limiter's use of the machine.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Footprint {
     /// Bytes of kernel memory with room for a million buckets.
     pub(crate) million_buckets_bytes: u64,
-    /// How many bytes more with 100 000 overrides.
+    /// The additional bytes with 100 000 overrides.
     pub(crate) overrides_bytes: u64,
-    /// How long these take to be read, compiled and loaded.
+    /// The time to read, compile and load these.
     pub(crate) overrides_seconds: f64,
 }
 

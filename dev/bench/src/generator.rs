@@ -14,15 +14,15 @@ use testbed::{CLIENT_INTERFACE, Interrupt, Namespace, Pair};
 
 use crate::{cpu, drawing::Drawing, lane::to_f64, objects, scenario::Scenario};
 
-/// Frames in flight at a time: what the receiver takes in one go (NAPI's budget), and a
-/// quarter of what fits the veth pair's ring.
+/// Frames in flight: what the receiver takes at once (NAPI's budget), and a quarter of the veth
+/// pair's ring.
 const BATCH: u32 = 64;
 
-/// How many frames one system call sends at first, and at least.
+/// The frames of the first system call, and the least of any.
 const FIRST_CHUNK: u32 = 1 << 14;
 
-/// How long one system call is to take. Setting up and taking down what it needs takes the
-/// kernel some twenty milliseconds, which are not counted, more.
+/// The target duration of a system call, without the kernel's set-up and tear-down of some twenty
+/// milliseconds.
 const CHUNK_TIME: Duration = Duration::from_secs(1);
 
 /// Floods one end of a pair from the other.
@@ -35,7 +35,7 @@ pub(crate) struct Generator {
     interrupt: Interrupt,
 }
 
-/// What was sent.
+/// The frames sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) frames: u64,
@@ -46,19 +46,19 @@ pub(crate) struct Sent {
 /// When to end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Until {
-    /// In which the generator ran.
+    /// The generator's running time.
     pub(crate) time: Duration,
-    /// Of all CPUs together.
+    /// The frames of all CPUs together.
     pub(crate) frames: u64,
 }
 
 impl Generator {
-    /// Of a flood alone.
+    /// Makes a generator of the flood alone.
     pub(crate) fn flood(pair: &Pair, scenario: &Scenario, interrupt: &Interrupt) -> Result<Self> {
         Self::new("flood", pair, scenario, interrupt)
     }
 
-    /// Of a flood with clients in between.
+    /// Makes a generator of the flood with clients in between.
     pub(crate) fn flood_and_clients(
         pair: &Pair,
         scenario: &Scenario,
@@ -100,7 +100,7 @@ impl Generator {
         })
     }
 
-    /// Sends as fast as it goes, on every CPU of the scenario.
+    /// Sends as fast as possible, on every CPU of the scenario.
     pub(crate) fn send(&self, until: Until) -> Result<Sent> {
         let each = Until {
             frames: until.frames.div_ceil(u64::try_from(self.cpus)?),
@@ -144,11 +144,11 @@ impl Generator {
         })
     }
 
-    /// Sends so many frames; returns how long that took, without the times when another process
-    /// had the CPU.
+    /// Sends `frames` frames; returns the time that this took, without the times when another
+    /// process had the CPU.
     ///
-    /// It takes in what the receiver did: each batch goes through the veth pair, and through
-    /// all there is behind it, on this CPU before the next one is made.
+    /// It includes the receiver's work: each batch goes through the veth pair and everything behind
+    /// it on this CPU before the next batch is made.
     fn send_chunk(&self, frames: u32) -> Result<Duration> {
         let program: &Xdp = self
             .ebpf
@@ -162,7 +162,7 @@ impl Generator {
             ..TestRunOptions::new()
         };
         match program.test_run(options) {
-            // The kernel tells the mean, rounded down to a nanosecond.
+            // The kernel returns the mean, rounded down to a nanosecond.
             Ok(result) => {
                 Ok(result.duration * frames + Duration::from_nanos(u64::from(frames) / 2))
             }
@@ -172,7 +172,7 @@ impl Generator {
         }
     }
 
-    /// Gives the clients their pace; they start at once.
+    /// Sets the clients' pace; they start at once.
     pub(crate) fn set_clients(&mut self, clients: &[Client]) -> Result<()> {
         let map = self.ebpf.map_mut("CLIENT").context("no map CLIENT")?;
         let mut map = Array::<_, [u64; 5]>::try_from(map)?;
@@ -182,7 +182,7 @@ impl Generator {
         Ok(())
     }
 
-    /// What became of the clients.
+    /// Returns the clients' progress.
     pub(crate) fn clients(&self) -> Result<Vec<Client>> {
         let map = self.ebpf.map("CLIENT").context("no map CLIENT")?;
         let map = Array::<_, [u64; 5]>::try_from(map)?;
@@ -192,7 +192,8 @@ impl Generator {
     }
 }
 
-/// As many frames as will take a time, going by the last chunk; at most eight times that.
+/// Returns as many frames as will take `time`, judging by the last chunk; at most eight times as
+/// many.
 fn next_chunk(chunk: u32, took: Duration, time: Duration) -> u32 {
     let wanted = u128::from(chunk) * time.as_nanos() / took.as_nanos().max(1);
     let most = chunk.saturating_mul(8).max(FIRST_CHUNK);

@@ -1,4 +1,4 @@
-//! A contender at work on a veth pair of its own, with a generator at the other end.
+//! A contender at work on its own veth pair, with a generator at the other end.
 
 use std::{
     net::Ipv4Addr,
@@ -16,13 +16,13 @@ use crate::{
     tool,
 };
 
-/// However long it takes a contender to know every source.
+/// The longest time for a contender to get to know every source.
 const LONGEST_WARM_UP: Duration = Duration::from_secs(40);
 
-/// How long the last frames may take to arrive.
+/// The longest time for the last frames to arrive.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A contender at work. It goes with its namespaces when dropped.
+/// A contender at work. It is removed with its namespaces on drop.
 pub(crate) struct Lane {
     /// Keeps the program attached, if it is one.
     _at_work: Option<Loaded>,
@@ -30,12 +30,12 @@ pub(crate) struct Lane {
     pair: Pair,
 }
 
-/// What one measurement on a lane gave.
+/// The result of one measurement on a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flood {
-    /// Packets a second that the contender decided on.
+    /// Packets a second on which the contender decided.
     pub(crate) rate: f64,
-    /// How many of a million frames the veth pair lost.
+    /// The frames that the veth pair lost, of a million.
     pub(crate) lost_ppm: f64,
 }
 
@@ -56,7 +56,7 @@ impl Lane {
         })
     }
 
-    /// Floods until the contender is in the state that it stays in.
+    /// Floods until the contender has reached its steady state.
     pub(crate) fn warm_up(&self, frames: u64) -> Result<()> {
         self.generator.send(Until {
             time: LONGEST_WARM_UP,
@@ -65,7 +65,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Floods for a time, and sees how much the contender came to decide on.
+    /// Floods for a time, and counts the contender's decisions.
     pub(crate) fn measure(&self, time: Duration) -> Result<Flood> {
         let (seen, lost) = (self.pair.received()?, self.pair.lost()?);
         let sent = self.generator.send(Until {
@@ -79,8 +79,8 @@ impl Lane {
         })
     }
 
-    /// How many frames the contender has seen and the veth pair has lost since `seen` and
-    /// `lost`: together all that were sent, once the last of them has arrived.
+    /// Returns how many frames the contender has seen and the veth pair has lost since `seen` and
+    /// `lost`. Together these are all that were sent, once the last of them has arrived.
     fn account(&self, sent: u64, seen: u64, lost: u64) -> Result<(u64, u64)> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -100,7 +100,8 @@ impl Lane {
     }
 }
 
-/// A pair whose ends have a queue for each CPU: frames are received on the CPU that sent them.
+/// Makes a pair whose ends have a queue for each CPU: frames are received on the CPU that sent
+/// them.
 pub(crate) fn new_pair(cpus: usize) -> Result<Pair> {
     let server = [
         format!("{}/32", Ipv4Addr::from(SERVER_V4)).parse()?,
@@ -109,7 +110,7 @@ pub(crate) fn new_pair(cpus: usize) -> Result<Pair> {
     let pair = Pair::new(&[], &server)?;
     if cpus > 1 {
         let cpus = cpus.to_string();
-        // The receiver first: it may not have fewer than the sender.
+        // The receiver first: it may not have fewer queues than the sender.
         for (namespace, interface) in [
             (&pair.server, SERVER_INTERFACE),
             (&pair.client, CLIENT_INTERFACE),

@@ -1,4 +1,4 @@
-//! The machine that was measured on.
+//! The machine of the measurement.
 
 use std::{fs, thread};
 
@@ -11,8 +11,8 @@ pub(crate) struct Machine {
     pub(crate) cpus: usize,
     pub(crate) kernel: String,
     pub(crate) date: String,
-    /// How many processes ran, besides, in the minute before: the figures are only as good as
-    /// this is low.
+    /// The number of other processes that ran in the minute before; the lower, the better the
+    /// figures.
     pub(crate) load: String,
 }
 

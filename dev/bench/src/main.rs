@@ -1,7 +1,7 @@
-//! The benchmark: the limiter beside what else there is, on one machine in one run.
+//! The benchmark: compares the limiter with the alternatives, on one machine in one run.
 //!
-//! `cargo xtask bench` builds and runs it. Everything happens in network namespaces of its own,
-//! which go with the process.
+//! `cargo xtask bench` builds and runs it. Everything happens in its own network namespaces, which
+//! are removed with the process.
 
 mod contender;
 mod cost;
@@ -43,16 +43,16 @@ struct Arguments {
     /// Measure less, in under three minutes.
     #[arg(long)]
     quick: bool,
-    /// Write everything that was measured to a file, as JSON.
+    /// Also write all results to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write benchmarks.md and its charts into a directory.
     #[arg(long, value_name = "DIRECTORY")]
     docs: Option<PathBuf>,
-    /// Measure only the contenders with this in their names.
+    /// Measure only contenders whose names contain one of these.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<String>,
-    /// Measure only this of them.
+    /// Measure only this.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<Measure>,
 }

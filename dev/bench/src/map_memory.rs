@@ -1,4 +1,4 @@
-//! The kernel memory of BPF maps that this process holds, as the kernel accounts for it.
+//! The kernel memory of this process's BPF maps, as the kernel accounts for it.
 
 use std::{
     collections::BTreeMap,
@@ -11,11 +11,11 @@ use anyhow::{Context as _, Result};
 
 const DESCRIPTORS: &str = "/proc/self/fdinfo";
 
-/// All of them, in bytes.
+/// Returns the memory of all maps, in bytes.
 pub(crate) fn of_all() -> Result<u64> {
     let mut maps = BTreeMap::new();
     for entry in fs::read_dir(DESCRIPTORS)? {
-        // A descriptor may be gone by now: that of the directory is.
+        // The descriptor may be closed by now; that of the directory is.
         let Ok(info) = fs::read_to_string(entry?.path()) else {
             continue;
         };
@@ -26,11 +26,11 @@ pub(crate) fn of_all() -> Result<u64> {
     Ok(maps.values().sum())
 }
 
-/// One of them, in bytes.
+/// Returns the memory of one map, in bytes.
 pub(crate) fn of(map: impl AsFd) -> Result<u64> {
     let descriptor = map.as_fd().as_raw_fd().to_string();
     let info = fs::read_to_string(Path::new(DESCRIPTORS).join(descriptor))?;
-    bytes(&info).context("this kernel does not tell a map's memory")
+    bytes(&info).context("this kernel does not show a map's memory")
 }
 
 fn bytes(info: &str) -> Option<u64> {

@@ -1,8 +1,8 @@
-//! The compiled programs, inside the binary.
+//! The compiled programs, embedded in the binary.
 
 use aya::include_bytes_aligned;
 
-/// The limiter, with sources drawn inside and nothing passed on.
+/// The limiter, which draws sources and passes nothing on.
 pub(crate) static LIMITER: &[u8] =
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter-bench.o"));
 

@@ -1,4 +1,4 @@
-//! What is measured, and for how long.
+//! What to measure, and for how long.
 
 use std::time::Duration;
 
@@ -17,20 +17,21 @@ use crate::{
 /// 1, 1 k, 64 k, 1 M and 16 M sources.
 pub(crate) const SOURCES_LOG2: [u32; 5] = [0, 10, 16, 20, 24];
 
-/// At most so many sources, as a power of two, are refused nearly everything.
+/// Limits that refuse nearly everything are measured with at most this many sources, as a power of
+/// two.
 const FEW_LOG2: u32 = 10;
 
-/// The flood that no store has room for.
+/// The flood that exceeds every store.
 pub(crate) const LARGEST: Scenario = Scenario::new(V4, 24);
 
-/// What is measured, and for how long.
+/// What to measure, and for how long.
 pub(crate) struct Plan {
-    /// Floods to measure packets a second under.
+    /// The floods for packets a second.
     pub(crate) rates: Vec<Scenario>,
-    /// Floods to measure nanoseconds a packet under.
+    /// The floods for nanoseconds a packet.
     pub(crate) costs: Vec<Scenario>,
     pub(crate) rounds: usize,
-    /// How long a run of either takes.
+    /// The duration of a run of either.
     pub(crate) time: Duration,
     /// How long the clients send.
     pub(crate) quality_time: Duration,
@@ -39,32 +40,32 @@ pub(crate) struct Plan {
     only: Vec<String>,
 }
 
-/// How often and for how long it was measured.
+/// How often and how long was measured.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Effort {
     /// Runs of each contender under each flood.
     pub(crate) rounds: usize,
-    /// Seconds that each takes.
+    /// The seconds of a run.
     pub(crate) seconds: f64,
     /// Runs of each contender with clients.
     pub(crate) clients_rounds: usize,
-    /// Seconds that each takes.
+    /// The seconds of such a run.
     pub(crate) clients_seconds: f64,
 }
 
-/// One kind of what is measured.
+/// A kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Measure {
     /// Packets a second over veth.
     Rates,
     /// Nanoseconds a packet.
     Costs,
-    /// What becomes of clients under the largest flood.
+    /// Clients under the largest flood.
     Clients,
 }
 
 impl Plan {
-    /// How much of everything there is.
+    /// Returns the effort of the plan.
     pub(crate) fn effort(&self) -> Effort {
         Effort {
             rounds: self.rounds,
@@ -74,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// Without what is not among `measures`; none: with everything.
+    /// Returns the plan with only `measures`; if empty, with all.
     pub(crate) fn restricted_to(mut self, measures: &[Measure]) -> Self {
         let left_out = |measure| !measures.is_empty() && !measures.contains(&measure);
         if left_out(Measure::Rates) {
@@ -89,7 +90,8 @@ impl Plan {
         self
     }
 
-    /// Everything. `only` names contenders, or parts of their names; none: all of them.
+    /// Returns the full plan. `only` names contenders, or parts of their names; if empty, all take
+    /// part.
     pub(crate) fn full(only: Vec<String>) -> Self {
         let floods = || {
             [V4, V6Near, V6Far]
@@ -114,7 +116,7 @@ impl Plan {
         }
     }
 
-    /// What fits three minutes: enough to see whether a change was one for the better.
+    /// Returns a plan of three minutes: enough to see whether a change is an improvement.
     pub(crate) fn quick(only: Vec<String>) -> Self {
         let floods = |layout: Layout, powers: &[u32]| -> Vec<_> {
             powers
@@ -135,7 +137,7 @@ impl Plan {
         }
     }
 
-    /// Who takes part in the measurement of packets a second under a flood.
+    /// Returns the contenders for packets a second under a flood.
     pub(crate) fn in_rate(&self, scenario: &Scenario) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted: &[_] = match scenario {
@@ -150,7 +152,7 @@ impl Plan {
         })
     }
 
-    /// Who takes part in the measurement of nanoseconds a packet under a flood.
+    /// Returns the contenders for nanoseconds a packet under a flood.
     pub(crate) fn in_cost(&self, scenario: &Scenario) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted = [
@@ -168,14 +170,14 @@ impl Plan {
             let of_v4 = [TABLE_LISTS, TABLE_LISTED, TABLE_BANS];
             let is_of_v4 = contender.is_of_strategy() || of_v4.contains(&contender.name);
             let applies = (!is_of_v4 || scenario.layout == V4)
-                // Of more sources each has not been refused before the measurement begins.
+                // With more sources, not each has been refused before the measurement begins.
                 && (!contender.refuses() || scenario.sources_log2 <= FEW_LOG2);
             let is_wanted = contender.is_of_strategy() || wanted.contains(&contender.name);
             contender.is_program() && applies && (!self.quick || is_wanted)
         })
     }
 
-    /// Who takes part in what becomes of clients.
+    /// Returns the contenders for the measurement with clients.
     pub(crate) fn in_quality(&self) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted = [TABLE_1, HASH_1, WINDOW, NFTABLES, HASHLIMIT];

@@ -1,10 +1,10 @@
-//! What becomes of clients while the flood runs.
+//! Measures clients during a flood.
 //!
-//! The clients' packets are made by the generator itself, by the clock, in between those of the
-//! flood. So they reach the limiter whatever else is lost, and what is missing at the
-//! application's socket, behind the limiter and all of the network stack, the limiter dropped.
-//! Of the flood, what passes is dropped right behind the limiter: or the stack would slow the
-//! flood down, and the limiter would see little of it.
+//! The generator itself makes the clients' packets, by the clock, in between those of the flood. So
+//! they reach the limiter whatever else is lost, and the limiter dropped those that are missing at
+//! the application's socket, behind the limiter and all of the network stack. The flood's packets
+//! that pass are dropped right behind the limiter. Otherwise the stack would slow the flood down,
+//! and the limiter would see little of it.
 
 use std::{
     net::{Ipv4Addr, UdpSocket},
@@ -26,26 +26,26 @@ use crate::{
     stats::Spread,
 };
 
-/// What every source may send in a second, and in a burst.
+/// The packets that a source may send in a second, and in a burst.
 pub(crate) const PER_SECOND: u64 = 1000;
 
-/// How many clients keep within it, and what each sends in a second.
+/// The number of clients within the limit, and what each sends in a second.
 pub(crate) const GOOD_CLIENTS: usize = 10;
 pub(crate) const GOOD_PER_SECOND: u64 = PER_SECOND * 8 / 10;
 
-/// What the one client sends that does not.
+/// What the one client over the limit sends in a second.
 pub(crate) const OVER_PER_SECOND: u64 = PER_SECOND * 5;
 
-/// The packets a minute of the override for one client more, which may not send two at once.
+/// The packets a minute of one more client's override, which allows no two at once.
 pub(crate) const SLOW_PER_MINUTE: u64 = 12;
 
-/// What that client sends in a minute: a packet every two seconds. Only who pauses is ever
-/// forgotten. In this time the flood fills a store of a million sources over again, while the
-/// bucket is in debt for three seconds more. (The kernel's LRU map keeps for long what was looked
-/// up twice before it was to go: a client that sends faster is limited by any store.)
+/// What that client sends in a minute: a packet every two seconds. Stores only forget clients that
+/// pause. In two seconds the flood fills a store of a million sources more than once, while the
+/// bucket is in debt for three seconds more. (The kernel's LRU map keeps an entry for long if it
+/// was looked up twice before its turn: any store limits a client that sends faster.)
 pub(crate) const SLOW_SENDS_PER_MINUTE: u64 = 30;
 
-/// The flood alone, before: until its sources have filled every store.
+/// Floods without clients until the sources have filled every store.
 const WARM_UP: Until = Until {
     time: Duration::from_secs(4),
     frames: 1 << 22,
@@ -54,23 +54,23 @@ const WARM_UP: Until = Until {
 const SECOND_NS: u64 = 1_000_000_000;
 const MINUTE_NS: u64 = 60 * SECOND_NS;
 
-/// What one contender did.
+/// The results of one contender.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Quality {
     pub(crate) contender: &'static str,
-    /// Percent of the good clients' packets that did not arrive.
+    /// The lost packets of the good clients, in percent.
     pub(crate) good_lost: Spread,
-    /// Percent of what the limit allows the client over it that arrived.
+    /// The packets admitted of the client over its limit, in percent of those allowed.
     pub(crate) over: Spread,
-    /// The same of the slow client; `None`: the contender has no overrides.
+    /// The same for the slow client; `None`: the contender has no overrides.
     pub(crate) slow: Option<Spread>,
     /// Frames a second, of the flood and the clients.
     pub(crate) flood: Spread,
-    /// Of a million frames, how many were lost before the contender; the worst run.
+    /// The frames lost before the contender, of a million; the worst run.
     pub(crate) lost_ppm: f64,
 }
 
-/// What one run gave.
+/// The results of one run.
 struct Outcome {
     good_lost: f64,
     over: f64,
@@ -116,7 +116,7 @@ pub(crate) fn measure(
         .collect()
 }
 
-/// What the contenders are told.
+/// Returns the contenders' settings.
 pub(crate) fn terms(scenario: &Scenario) -> Result<Terms> {
     Ok(Terms {
         layout: scenario.layout,
@@ -153,7 +153,7 @@ fn run(
     let admitted = |number: usize, burst: u64, count: u64, period_ns: u64| -> Result<f64> {
         let client = &clients[number];
         ensure!(client.sent > 0, "client {number} sent nothing");
-        // In whole packets: those that the bucket had, and those that came to it since.
+        // In whole packets: the bucket's first tokens, and those that came back since.
         let allowed = burst + (client.last_ns - client.first_ns) * count / period_ns;
         Ok(to_f64(received[number]) / to_f64(allowed) * 100.0)
     };
@@ -176,11 +176,11 @@ fn run(
     })
 }
 
-/// The numbers of the two over their limits: after those of the good ones.
+/// The numbers of the two clients over their limits, after the good ones.
 const OVER: usize = GOOD_CLIENTS;
 const SLOW: usize = OVER + 1;
 
-/// The good ones, and those that are not; they start one after the other.
+/// Returns the good clients and the other two; they start one after the other.
 fn clients(now_ns: u64) -> Vec<Client> {
     [SECOND_NS / GOOD_PER_SECOND; GOOD_CLIENTS]
         .into_iter()
@@ -231,7 +231,7 @@ impl Application {
         })
     }
 
-    /// What arrived from each client.
+    /// Returns what arrived from each client.
     fn received(&self) -> Result<Vec<u64>> {
         let map = self.ebpf.map("RECEIVED").context("no map RECEIVED")?;
         let map = PerCpuArray::<_, u64>::try_from(map)?;

@@ -14,8 +14,8 @@ use crate::{
     stats::Spread,
 };
 
-/// What a source may send in a second: a usual limit, which a flood from few sources exceeds
-/// and one from many does not.
+/// The packets that a source may send in a second: a common limit, which a flood from few sources
+/// exceeds, but one from many does not.
 const PER_SECOND: u64 = 1000;
 
 /// Measures contenders under one flood, in turns.

@@ -1,4 +1,4 @@
-//! Everything that was measured, as `--json` prints it.
+//! All results, as `--json` prints them.
 
 use serde::Serialize;
 
@@ -7,23 +7,23 @@ use crate::{
     scenario::Scenario, stats::Spread, targets::Target,
 };
 
-/// One contender under one flood.
+/// A contender under a flood.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figure {
     pub(crate) contender: &'static str,
     pub(crate) scenario: Scenario,
     pub(crate) spread: Spread,
-    /// Of a million frames, how many were lost before the contender; the worst run.
+    /// The frames lost before the contender, of a million; the worst run.
     pub(crate) lost_ppm: f64,
-    /// What the limiter's store has afterwards; `None`: it is not the limiter, or was not looked at.
+    /// What the limiter's store holds afterwards; `None`: for other contenders, or not measured.
     pub(crate) kept: Option<Found>,
 }
 
-/// All of it.
+/// All results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
-    /// Shortened: the figures are rough.
+    /// A shortened run, with rough figures.
     pub(crate) quick: bool,
     pub(crate) effort: Effort,
     /// Packets a second over veth.
@@ -39,24 +39,24 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Packets a second of a contender under a flood.
+    /// Returns a contender's packets a second under a flood.
     pub(crate) fn rate(&self, contender: &str, scenario: &Scenario) -> Option<f64> {
         find(&self.rates, contender, scenario).map(|figure| figure.spread.median)
     }
 
-    /// Nanoseconds a packet of a contender under a flood.
+    /// Returns a contender's nanoseconds a packet under a flood.
     pub(crate) fn cost(&self, contender: &str, scenario: &Scenario) -> Option<f64> {
         find(&self.costs, contender, scenario).map(|figure| figure.spread.median)
     }
 
-    /// What became of clients behind a contender.
+    /// Returns the results of clients behind a contender.
     pub(crate) fn quality(&self, contender: &str) -> Option<&Quality> {
         let mut qualities = self.qualities.iter();
         qualities.find(|quality| quality.contender == contender)
     }
 }
 
-/// The figure of a contender under a flood.
+/// Returns the figure of a contender under a flood.
 pub(crate) fn find<'f>(
     figures: &'f [Figure],
     contender: &str,

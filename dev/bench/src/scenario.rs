@@ -1,4 +1,4 @@
-//! What a flood is like.
+//! A flood's properties.
 
 use std::{fmt, net::IpAddr};
 
@@ -7,7 +7,7 @@ use bench_common::Layout;
 use serde::{Serialize, Serializer};
 use testbed::Frame;
 
-/// Where the flood goes.
+/// The destination of the flood.
 pub(crate) const SERVER_V4: [u8; 4] = [198, 18, 0, 1];
 pub(crate) const SERVER_V6: &str = "fd88::1";
 
@@ -17,25 +17,25 @@ pub(crate) const PORT: u16 = 5353;
 /// The smallest frame of the flood, in bytes.
 pub(crate) const SMALL: usize = 64;
 
-/// The largest, without jumbo frames.
+/// The largest frame, in bytes, without jumbo frames.
 pub(crate) const LARGE: usize = 1500;
 
-/// What a flood is like.
+/// A flood's properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Scenario {
-    /// Where its sources lie.
+    /// The layout of its sources.
     #[serde(serialize_with = "by_name")]
     pub(crate) layout: Layout,
-    /// How many they are, as a power of two.
+    /// The number of sources, as a power of two.
     pub(crate) sources_log2: u32,
-    /// The length of its frames, from the Ethernet header on.
+    /// The length of its frames in bytes, from the Ethernet header on.
     pub(crate) frame_length: usize,
-    /// How many CPUs generate and receive it.
+    /// The number of CPUs that generate and receive it.
     pub(crate) cpus: usize,
 }
 
 impl Scenario {
-    /// Small frames, on one CPU.
+    /// Makes a flood of small frames, on one CPU.
     pub(crate) const fn new(layout: Layout, sources_log2: u32) -> Self {
         Self {
             layout,
@@ -45,12 +45,12 @@ impl Scenario {
         }
     }
 
-    /// On so many CPUs.
+    /// Returns the flood on this many CPUs.
     pub(crate) const fn on_cpus(self, cpus: usize) -> Self {
         Self { cpus, ..self }
     }
 
-    /// With frames of that length.
+    /// Returns the flood with frames of this length, in bytes.
     pub(crate) const fn with_frames(self, frame_length: usize) -> Self {
         Self {
             frame_length,
@@ -58,19 +58,19 @@ impl Scenario {
         }
     }
 
-    /// How many sources there are.
+    /// Returns the number of sources.
     pub(crate) const fn sources(&self) -> u64 {
         1 << self.sources_log2
     }
 
-    /// After how many packets a contender is in the state that it stays in: it has seen nearly
-    /// every source, or, where it has room for fewer, been filled over again.
+    /// Returns the number of packets after which a contender is in its steady state: it has seen
+    /// nearly every source, or its smaller store has been filled more than once.
     pub(crate) fn warm_up(&self, room: Option<u32>) -> u64 {
         let known = room.map_or(self.sources(), |room| self.sources().min(room.into()));
         (2 * known).max(1 << 17)
     }
 
-    /// The number of sources, for people.
+    /// Returns the number of sources, for people.
     pub(crate) fn sources_name(&self) -> String {
         match self.sources_log2 {
             power @ 20.. => format!("{} M", 1 << (power - 20)),
@@ -79,7 +79,7 @@ impl Scenario {
         }
     }
 
-    /// A frame of the flood, from whichever source.
+    /// Builds a frame of the flood, with any source.
     pub(crate) fn frame(&self) -> Result<Vec<u8>> {
         const WITHOUT_PAYLOAD_V4: usize = 14 + 20 + 8;
         const WITHOUT_PAYLOAD_V6: usize = 14 + 40 + 8;
@@ -91,7 +91,7 @@ impl Scenario {
         };
         let payload = vec![0; self.frame_length - headers];
         let mut frame = Frame::new(source, destination).udp(9, PORT, &payload)?;
-        // No UDP checksum, which would have to follow the source.
+        // No UDP checksum, which would depend on the source.
         frame[headers - 2..headers].fill(0);
         Ok(frame)
     }
@@ -119,7 +119,7 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// The layout, for people.
+/// Returns the layout's name, for people.
 pub(crate) const fn layout_name(layout: Layout) -> &'static str {
     match layout {
         Layout::V4 => "IPv4",

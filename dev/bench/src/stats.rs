@@ -1,22 +1,22 @@
-//! The middle of several measurements, and how far they are apart.
+//! The median and the spread of several measurements.
 
 use serde::Serialize;
 
-/// What several runs make of one figure.
+/// The results of several runs for one figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Spread {
-    /// The middle one.
+    /// The median.
     pub(crate) median: f64,
-    /// The lowest.
+    /// The minimum.
     pub(crate) min: f64,
-    /// The highest.
+    /// The maximum.
     pub(crate) max: f64,
-    /// Every run, in its order.
+    /// Every run, in order.
     pub(crate) runs: Vec<f64>,
 }
 
 impl Spread {
-    /// Of at least one run.
+    /// Sums up the runs; `None`: there are none.
     pub(crate) fn new(runs: Vec<f64>) -> Option<Self> {
         let mut sorted = runs.clone();
         sorted.sort_by(f64::total_cmp);
@@ -35,7 +35,7 @@ impl Spread {
         })
     }
 
-    /// How far the extremes are apart, in percent of the median.
+    /// Returns the difference of the extremes, in percent of the median.
     pub(crate) fn percent(&self) -> f64 {
         if self.median == 0.0 {
             return 0.0;

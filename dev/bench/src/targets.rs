@@ -1,4 +1,4 @@
-//! What the limiter is to reach, and whether it does.
+//! The limiter's targets, and whether it meets them.
 
 use bench_common::Layout::{V4, V6Far, V6Near};
 use serde::Serialize;
@@ -10,13 +10,13 @@ use crate::{
     scenario::Scenario,
 };
 
-/// One target.
+/// A target.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Target {
     pub(crate) what: String,
     pub(crate) bound: Bound,
     pub(crate) unit: &'static str,
-    /// `None`: it was not measured.
+    /// `None`: not measured.
     pub(crate) measured: Option<f64>,
     pub(crate) met: Option<bool>,
 }
@@ -41,17 +41,17 @@ impl Bound {
     }
 }
 
-/// The store that the targets are for: our best one.
+/// The store of the targets: our best one.
 const ONE: &str = TABLE_1;
 const TWO: &str = TABLE_2;
 const RANGE: &str = TABLE_RANGE;
 const LISTS: &str = TABLE_LISTS;
 
-/// A client over its limit gets all that this allows, and no more: but for a packet or two, whose
-/// time is taken where they are sent and not where they are judged.
+/// A client over its limit gets all that this allows, and no more, except for a packet or two: the
+/// clock is read when they are sent, not when they are judged.
 const ADMITTED: Bound = Within(99.0, 100.1);
 
-/// Every target, with what was measured.
+/// Returns every target with its measurement.
 pub(crate) fn judge(results: &Results) -> Vec<Target> {
     [
         rates(results),
@@ -111,8 +111,8 @@ fn rates(results: &Results) -> Vec<Target> {
     ]
 }
 
-/// The nanoseconds of a contender in percent of another one's: as ratios within one run, figures of
-/// machines that differ can be compared.
+/// Returns a contender's nanoseconds in percent of another's. Ratios within one run can be compared
+/// between machines.
 fn percent_of(
     results: &Results,
     contender: &str,

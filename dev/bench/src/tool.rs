@@ -1,4 +1,4 @@
-//! The commands that set up what is not a program of ours.
+//! The commands that set up the contenders that are not programs of ours.
 
 use std::{
     io::Write as _,
@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use testbed::{Namespace, SERVER_INTERFACE};
 
-/// Runs a command inside a namespace, with something to read, and returns what it prints.
+/// Runs a command inside a namespace, with `input` to read, and returns its output.
 pub(crate) fn run(namespace: &Namespace, command: &[&str], input: &str) -> Result<String> {
     let shown = command.join(" ");
     let [program, arguments @ ..] = command else {
@@ -23,7 +23,7 @@ pub(crate) fn run(namespace: &Namespace, command: &[&str], input: &str) -> Resul
         .spawn()
         .with_context(|| format!("cannot run `{shown}`"))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // If it has ended already, its own message says more than a broken pipe.
+        // If the command has ended already, its own message says more than a broken pipe.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output()?;
@@ -35,7 +35,7 @@ pub(crate) fn run(namespace: &Namespace, command: &[&str], input: &str) -> Resul
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Lets an interface without an XDP program take live frames: veth does so with GRO on.
+/// Lets an interface without an XDP program accept live frames: veth does so with GRO on.
 pub(crate) fn take_live_frames(server: &Namespace) -> Result<()> {
     run(
         server,
@@ -45,7 +45,7 @@ pub(crate) fn take_live_frames(server: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// Which of these commands are not there.
+/// Names the missing ones of these commands.
 pub(crate) fn missing(commands: &[&str]) -> Option<String> {
     let missing: Vec<_> = commands
         .iter()

@@ -1,9 +1,9 @@
-//! How much of the stack one function uses, by its instructions.
+//! Finds how much of the stack a function uses, from its instructions.
 
 /// An instruction's length in bytes.
 pub(super) const INSTRUCTION: usize = 8;
 
-/// The register that points behind the function's stack, which grows down from it.
+/// The register that points to the end of the function's stack, which grows down from there.
 const FRAME_POINTER: usize = 10;
 
 /// The registers that a called function may change.
@@ -25,22 +25,22 @@ const EXIT: u8 = 0x95;
 /// The second half of a 64-bit constant.
 const CONTINUED: u8 = 0;
 
-/// In a call's source register: it is to a function of the program, not to a helper.
+/// The source register of a call to a function of the program, not to a helper.
 const PSEUDO_CALL: usize = 1;
 
-/// An instruction, taken apart.
+/// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instruction {
     code: u8,
     destination: usize,
     source: usize,
     offset: i64,
-    /// The constant in it; a call's is where to, if the object's relocations do not say.
+    /// Its constant; a call's is the target, unless the object's relocations name one.
     pub(super) immediate: i64,
 }
 
 impl Instruction {
-    /// Reads one in the byte order of this machine, which the objects are built for.
+    /// Decodes an instruction in this machine's byte order, for which the objects are built.
     pub(super) fn new(bytes: [u8; INSTRUCTION]) -> Self {
         let [code, registers, o1, o2, i1, i2, i3, i4] = bytes;
         let (low, high) = ((registers & 15).into(), (registers >> 4).into());
@@ -58,19 +58,19 @@ impl Instruction {
         }
     }
 
-    /// Whether it calls a function of the program.
+    /// Returns whether it calls a function of the program.
     pub(super) fn calls_function(self) -> bool {
         self.code == CALL && self.source == PSEUDO_CALL
     }
 }
 
-/// How far below its frame pointer a function reaches, in bytes.
+/// Returns how far below its frame pointer a function reaches, in bytes.
 ///
-/// Goes once from the first instruction to the last and follows every register that holds an
-/// address on the stack. An address counts when it is made and not only when it is used:
-/// whoever is handed it reaches up from there.
+/// Goes through the instructions once, and follows every register that holds an address on the
+/// stack. An address counts when it is computed, even if it is not used there: a callee may use it,
+/// upwards from there.
 pub(super) fn depth(function: &[Instruction]) -> u32 {
-    // Where each register points, from the frame pointer on, if that is to the stack.
+    // The offset from the frame pointer to which each register points, if it points to the stack.
     let mut places: [Option<i64>; 16] = [None; 16];
     let mut lowest = 0;
     for instruction in function {
@@ -98,7 +98,7 @@ pub(super) fn depth(function: &[Instruction]) -> u32 {
                     places[register] = None;
                 }
             }
-            // The instruction after these is reached from somewhere else.
+            // The next instruction is reached from elsewhere.
             (JUMP | EXIT, _) => places = [None; 16],
             (CONTINUED, _) => {}
             (_, LD | LDX | ALU | ALU64) => places[destination] = None,
@@ -168,14 +168,14 @@ mod tests {
         };
         check(0, &[]);
         check(0, &[LEAVE]);
-        // Directly, whichever way.
+        // Directly, by a store or a load.
         check(8, &[at(-8, store(10)), LEAVE]);
         check(24, &[at(-8, store(10)), at(-24, load(10)), LEAVE]);
-        // Memory that is not the stack.
+        // Memory outside the stack.
         check(0, &[at(-8, store(6)), at(-24, load(6)), LEAVE]);
-        // An address that is given away.
+        // An address that is passed on.
         check(64, &[copy(2, 10), add(2, -64), HELPER, LEAVE]);
-        // Through a register that a helper keeps, and up from there.
+        // Through a register that helpers preserve, and upwards from there.
         check(
             72,
             &[copy(6, 10), add(6, -64), HELPER, at(-8, store(6)), LEAVE],
@@ -185,10 +185,10 @@ mod tests {
             48,
             &[copy(6, 10), add(6, -32), copy(3, 6), add(3, -16), LEAVE],
         );
-        // After a conditional jump, but not over an unconditional one.
+        // Past a conditional jump, but not past an unconditional one.
         check(16, &[copy(2, 10), GO_IF, add(2, -16), LEAVE]);
         check(0, &[copy(2, 10), GO, add(2, -16), LEAVE]);
-        // Registers that are overwritten: by a helper, a load, a 64-bit constant.
+        // Registers overwritten by a helper, a load, a 64-bit constant.
         check(0, &[copy(2, 10), HELPER, add(2, -16), LEAVE]);
         check(0, &[copy(1, 10), load(6), add(1, -16), LEAVE]);
         check(
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn takes_instructions_apart() {
-        // r2 = *(u32 *)(r10 - 24), as objdump shows it.
+        // r2 = *(u32 *)(r10 - 24), from objdump.
         let mut bytes = [0x61, 0xa2, 0xe8, 0xff, 0, 0, 0, 0];
         if cfg!(target_endian = "big") {
             bytes = [0x61, 0x2a, 0xff, 0xe8, 0, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! The policy that asks most of the verifier.
+//! The policy that demands most of the verifier.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
@@ -11,14 +11,14 @@ use limiter_policy::policy::{
     PressureOf, Rate, Sieve, TcpFlags,
 };
 
-/// Ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
-/// thousand ranges of addresses in each family: what the verifier repeats for each of them
-/// comes to more than its million.
+/// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
+/// thousand ranges in each family: work repeated for each range would exceed the verifier's
+/// million.
 const OVERRIDES: u32 = 64;
 
-/// As many limits as there may be, of every kind, half of them observing, each with all that a
-/// limit can match on, with a default, and with overrides in both families, each for ids of its
-/// own. They are of these strategies in turns, of each in both modes.
+/// Returns a policy with as many limits as possible, of every kind, half of them observing. Each
+/// has all that a limit can match on, a default, and overrides for its own ids in both families.
+/// They take `strategies` in turn, each in both modes.
 #[must_use]
 pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     let kinds = BUILT_IN.iter().cycle();
@@ -26,22 +26,24 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     let limits = (0..MAX_LIMITS).zip(1..).zip(kinds).zip(strategies.cycle());
     Policy {
         limits: limits
-            .map(|(((slot, id), kind), strategy)| (slot, id, kind, possible(strategy, kind.cost)))
-            .map(|(slot, id, kind, strategy)| Limit {
+            .map(|(((limit_index, id), kind), strategy)| {
+                (limit_index, id, kind, possible(strategy, kind.cost))
+            })
+            .map(|(limit_index, id, kind, strategy)| Limit {
                 name: format!("Limit{id}"),
                 id: LimitId(id),
-                mode: if slot % 2 == 0 {
+                mode: if limit_index % 2 == 0 {
                     Mode::Enforce
                 } else {
                     Mode::Observe
                 },
-                id_format: if slot == 0 {
+                id_format: if limit_index == 0 {
                     IdFormat::Total
                 } else {
                     kind.id_format
                 },
-                matching: matching(slot),
-                overrides: overrides(slot, rate(strategy)),
+                matching: matching(limit_index),
+                overrides: overrides(limit_index, rate(strategy)),
                 ip_rep: Some(sieve(0).name),
                 strategy,
                 ..Limit::of_built_in(kind, Some(rate(strategy)))
@@ -53,7 +55,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     }
 }
 
-/// The strategy, or another one for what it cannot count.
+/// Returns the strategy, or another one for a cost that it cannot count.
 fn possible(strategy: Strategy, cost: Cost) -> Strategy {
     if cost == Cost::Bytes && strategy.why_no_bytes().is_some() {
         Strategy::SlidingWindowCounter
@@ -62,7 +64,7 @@ fn possible(strategy: Strategy, cost: Cost) -> Strategy {
     }
 }
 
-/// The first is used by all limits, the others on the whole interface.
+/// Returns a sieve; all limits use the first, the whole interface the others.
 fn sieve(number: u32) -> Sieve {
     Sieve {
         name: format!("sieve{number}"),
@@ -80,26 +82,26 @@ fn sieve(number: u32) -> Sieve {
     }
 }
 
-fn matching(slot: u32) -> Match {
-    let port = 1 + (slot % 1_000) as u16;
+fn matching(limit_index: u32) -> Match {
+    let port = 1 + (limit_index % 1_000) as u16;
     Match {
         protocols: vec![6, 17],
         source_ports: vec![port..=port],
         destination_ports: vec![port..=port],
         tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
-        destinations: vec![v4(slot), v6(slot)],
+        destinations: vec![v4(limit_index), v6(limit_index)],
         fragments: Fragments::Ignore,
     }
 }
 
-/// Not a whole number of nanoseconds a token, so counted in ticks.
+/// Not a whole number of nanoseconds per token, so counted in ticks.
 const RATE: Rate = Rate {
     burst: 10_000,
     count: 7_777,
     period_ns: 1_000_000_000,
 };
 
-/// As many as a moving window may count, at most: the others have room for so few.
+/// The most that a moving window may count; the other windows allow it, too.
 const RATE_OF_WINDOWS: Rate = Rate {
     burst: moving_window::STAMPS,
     count: moving_window::STAMPS,
@@ -114,9 +116,10 @@ const fn rate(strategy: Strategy) -> Rate {
     }
 }
 
-/// Every second /24 and /48 from those of the slot on, so that no two touch.
-fn overrides(slot: u32, rate: Rate) -> Vec<Override> {
-    (slot * OVERRIDES..(slot + 1) * OVERRIDES)
+/// Returns overrides of every second /24 and /48 from those of the index on, so that none are
+/// adjacent.
+fn overrides(limit_index: u32, rate: Rate) -> Vec<Override> {
+    (limit_index * OVERRIDES..(limit_index + 1) * OVERRIDES)
         .flat_map(|number| [v4(number), v6(number)])
         .map(|id| Override {
             id: OverrideId::Prefix(id),

@@ -1,7 +1,6 @@
-//! What the XDP program costs the kernel's verifier, and what it may cost.
+//! The XDP program's cost to the kernel's verifier, and its bounds.
 //!
-//! `cargo xtask build-ebpf --budget` and the tests measure with the same policies against the same
-//! bounds.
+//! `cargo xtask build-ebpf --budget` and the tests use the same policies and bounds.
 
 mod frame;
 mod largest;
@@ -23,54 +22,53 @@ use serde::Serialize;
 use self::frame::INSTRUCTION;
 pub use self::{largest::largest_policy, stack::Function};
 
-/// The most instructions of one program that the verifier may walk: less than a sixth of the million
-/// at which it gives up, because kernels differ in what they prune.
+/// The most instructions of one program that the verifier may walk: less than a sixth of the
+/// million at which it gives up, since kernels prune differently.
 pub const MOST_VERIFIED: u32 = 150_000;
 
-/// The most bytes of stack that one program and its callees may use at a time: three quarters of the
-/// verifier's 512, so that there is room for what another compiler spills and for what comes next.
+/// The most bytes of stack in use by one program and its callees: three quarters of the verifier's
+/// 512, which leaves room for another compiler's spills and for changes.
 pub const MOST_STACK: u32 = 384;
 
-/// The largest policies, by what their limits are: the verifier does not walk what is for
+/// The largest policies, by the strategies of their limits: the verifier skips the code of
 /// strategies that no limit has.
 const POLICIES: [(&str, &[Strategy]); 2] = [
     (Strategy::Gcra.name(), &[Strategy::Gcra]),
     ("all strategies", &Strategy::ALL),
 ];
 
-/// What a program costs.
+/// A program's cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
-    /// The object's file, as it is built.
+    /// The object's file name.
     pub object: &'static str,
-    /// The program in it.
+    /// The program's name in it.
     pub program: String,
-    /// Under each of the largest policies, in each store.
+    /// The cost under each of the largest policies, in each store.
     pub verifications: Vec<Verification>,
-    /// Bytes of stack that are in use at a time, at the most, under any policy.
+    /// The most bytes of stack in use, under any policy.
     pub stack: u32,
-    /// The entry point, and after it every function that is called.
+    /// The entry point, and after it every function that it calls.
     pub functions: Vec<Function>,
 }
 
-/// What a program costs under one policy.
+/// A program's cost under one policy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verification {
-    /// Which of the largest policies: the strategies of its limits.
+    /// The strategies of the policy's limits.
     pub policy: &'static str,
-    /// Where buckets are: what is for the other store is not walked.
+    /// The store of the buckets: the verifier skips the code of the other one.
     pub store: Store,
     /// Instructions that the verifier walked, each as often as it did.
     pub verified_instructions: u32,
-    /// Instructions of the program in the kernel, without those that this policy never
-    /// reaches.
+    /// Instructions of the program in the kernel, without those that this policy never reaches.
     pub translated_instructions: u32,
-    /// How long the kernel took to verify and compile it.
+    /// The time in which the kernel verified and compiled it, in nanoseconds.
     pub verification_ns: u64,
 }
 
 impl Cost {
-    /// Each bound that it exceeds, in words.
+    /// Describes each bound that it exceeds.
     #[must_use]
     pub fn excesses(&self) -> Vec<String> {
         let program = format!("{} in {}", self.program, self.object);
@@ -96,8 +94,8 @@ impl Cost {
     }
 }
 
-/// Loads each program with each of the largest policies, in each store, attaches it to nothing, and
-/// lets it go.
+/// Measures each program with each of the largest policies, in each store: loads it, attaches it to
+/// nothing, and unloads it.
 pub fn measure() -> Result<Vec<Cost>> {
     let mut policies = Vec::new();
     for (name, strategies) in POLICIES {
@@ -148,12 +146,12 @@ fn verify(
     let mut settings = Settings::new(buckets, Offenders::default(), log)?;
     settings.sieves = SieveSizes::of(&policy.sieves);
     let cost = Instance::verifier_cost(program, policy, settings)?;
-    let verified = cost
-        .verified_instructions
-        .context("this kernel does not tell what it verified: use Linux 5.16 or newer")?;
-    let bytes = cost
-        .translated_bytes
-        .context("this kernel does not tell a program's size: may this process see it?")?;
+    let verified = cost.verified_instructions.context(
+        "this kernel does not show the number of verified instructions: use Linux 5.16 or newer",
+    )?;
+    let bytes = cost.translated_bytes.context(
+        "the kernel hides the program's size from this process: run with CAP_BPF and CAP_PERFMON",
+    )?;
     Ok(Verification {
         policy: name,
         store,

@@ -1,7 +1,7 @@
-//! Shows what the XDP program costs the kernel's verifier, for
-//! `cargo xtask build-ebpf --budget`.
+//! Prints the XDP program's cost to the kernel's verifier, for `cargo xtask build-ebpf --budget`.
 //!
-//! A program of its own, and not a command of `limiter`: it serves those who change the XDP program.
+//! A program of its own instead of a command of `limiter`, since only developers of the XDP program
+//! need it.
 
 use std::{fs, process::ExitCode, time::Duration};
 
@@ -13,12 +13,12 @@ use serde::Serialize;
 
 #[derive(Parser)]
 struct Arguments {
-    /// Tell it in JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// All of it, as `--json` prints it.
+/// The report, as `--json` prints it.
 #[derive(Serialize)]
 struct Report {
     kernel: String,
@@ -118,7 +118,7 @@ fn functions(cost: &Cost) -> String {
     table.trim_fmt()
 }
 
-/// A table without lines, of a name and numbers.
+/// Returns a table without lines, of a name and numbers.
 fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);

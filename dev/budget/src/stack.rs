@@ -1,8 +1,8 @@
-//! How deep the program's functions go on the stack together.
+//! Finds how much stack the program's functions use together.
 //!
-//! By the object's instructions, since the verifier tells it in the log of a load only, which
-//! grows to megabytes and which aya keeps only of a program that was refused. Compared by hand
-//! with that log for the largest policy, function by function, the numbers are the same.
+//! Computed from the object's instructions: the verifier shows it only in its log, which grows to
+//! megabytes, and which aya keeps only for a refused program. For the largest policy, the numbers
+//! equal those of the log, as compared by hand, function by function.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::frame::{self, INSTRUCTION, Instruction};
 
-/// What the verifier rounds a frame up to; with a JIT, newer ones round to half of it.
+/// The unit to which the verifier rounds a frame; newer ones with a JIT use half of it.
 const ROUNDED_TO: u32 = 32;
 
 /// A function of the program.
@@ -23,26 +23,26 @@ const ROUNDED_TO: u32 = 32;
 pub struct Function {
     /// Its name in the object.
     pub name: String,
-    /// How many instructions it has in the object.
+    /// The number of its instructions in the object.
     pub instructions: usize,
-    /// The bytes of the stack that it uses itself.
+    /// The bytes of stack that it uses itself.
     pub stack: u32,
-    /// Together with the functions that it calls, along the deepest way, each frame rounded as
-    /// the verifier does.
+    /// The same with the functions that it calls, along the deepest path, with each frame rounded
+    /// as the verifier does.
     pub stack_with_callees: u32,
 }
 
-/// Where a function is: its section, and its place in there.
-type Place = (SectionIndex, u64);
+/// A function's section, and its offset in it.
+type FunctionAddress = (SectionIndex, u64);
 
-/// The code of one function.
+/// The code of a function.
 struct Code {
     name: String,
     instructions: Vec<Instruction>,
-    callees: Vec<Place>,
+    callees: Vec<FunctionAddress>,
 }
 
-/// The entry point and every function that is reached from it, a caller before its callees.
+/// Returns the entry point and every function reached from it, callers before their callees.
 pub(super) fn functions(object: &[u8], entry: &str) -> Result<Vec<Function>> {
     let codes = read(object)?;
     let (entry, _) = codes
@@ -57,19 +57,21 @@ pub(super) fn functions(object: &[u8], entry: &str) -> Result<Vec<Function>> {
 
 /// Adds a function after those that it calls; returns the bytes that they use together.
 fn visit(
-    place: Place,
-    codes: &HashMap<Place, Code>,
-    callers: &mut Vec<Place>,
+    address: FunctionAddress,
+    codes: &HashMap<FunctionAddress, Code>,
+    callers: &mut Vec<FunctionAddress>,
     functions: &mut Vec<Function>,
 ) -> Result<u32> {
-    let code = codes.get(&place).context("a call leads to no function")?;
-    if callers.contains(&place) {
+    let code = codes
+        .get(&address)
+        .context("a call's target is not a function")?;
+    if callers.contains(&address) {
         bail!("{} calls itself", code.name);
     }
     if let Some(known) = functions.iter().find(|known| known.name == code.name) {
         return Ok(known.stack_with_callees);
     }
-    callers.push(place);
+    callers.push(address);
     let mut below = 0;
     for callee in &code.callees {
         below = below.max(visit(*callee, codes, callers, functions)?);
@@ -86,13 +88,15 @@ fn visit(
     Ok(stack_with_callees)
 }
 
-/// Every function of the object.
-fn read(object: &[u8]) -> Result<HashMap<Place, Code>> {
+/// Returns every function of the object.
+fn read(object: &[u8]) -> Result<HashMap<FunctionAddress, Code>> {
     let file = File::parse(object)?;
     let mut codes = HashMap::new();
     for symbol in file.symbols() {
         if symbol.kind() == SymbolKind::Text && symbol.is_definition() {
-            let index = symbol.section_index().context("a function is nowhere")?;
+            let index = symbol
+                .section_index()
+                .context("a function without a section")?;
             codes.insert((index, symbol.address()), code(&file, &symbol)?);
         }
     }
@@ -101,11 +105,13 @@ fn read(object: &[u8]) -> Result<HashMap<Place, Code>> {
 
 fn code(file: &File, symbol: &Symbol) -> Result<Code> {
     let name = symbol.name()?.to_owned();
-    let index = symbol.section_index().context("a function is nowhere")?;
+    let index = symbol
+        .section_index()
+        .context("a function without a section")?;
     let section = file.section_by_index(index)?;
     let bytes = section
         .data_range(symbol.address(), symbol.size())?
-        .with_context(|| format!("{name} is not all in its section"))?;
+        .with_context(|| format!("{name} exceeds its section"))?;
     let (bytes, _) = bytes.as_chunks::<INSTRUCTION>();
     let instructions: Vec<_> = bytes.iter().copied().map(Instruction::new).collect();
 
@@ -123,29 +129,33 @@ fn code(file: &File, symbol: &Symbol) -> Result<Code> {
     })
 }
 
-/// Where a call leads: from the symbol that its relocation names, or else from itself.
+/// Returns the target of a call: the symbol that its relocation names, or the one in the call
+/// itself.
 fn callee(
     file: &File,
     section: SectionIndex,
     address: u64,
     call: Instruction,
     relocation: Option<&Relocation>,
-) -> Result<Place> {
+) -> Result<FunctionAddress> {
     let (section, from) = match relocation.map(Relocation::target) {
         None => (section, address),
         Some(RelocationTarget::Symbol(index)) => {
             let symbol = file.symbol_by_index(index)?;
             let section = symbol.section_index();
             (
-                section.context("a call leaves the object")?,
+                section.context("a call's target is outside the object")?,
                 symbol.address(),
             )
         }
-        Some(target) => bail!("a call leads to {target:?}"),
+        Some(target) => bail!("unexpected target of a call: {target:?}"),
     };
     let distance = (call.immediate + 1) * i64::try_from(INSTRUCTION)?;
-    let place = from.checked_add_signed(distance);
-    Ok((section, place.context("a call leaves its section")?))
+    let address = from.checked_add_signed(distance);
+    Ok((
+        section,
+        address.context("a call's target is outside its section")?,
+    ))
 }
 
 #[cfg(test)]
@@ -154,11 +164,11 @@ mod tests {
 
     use super::*;
 
-    const fn place(number: u64) -> Place {
+    const fn address(number: u64) -> FunctionAddress {
         (SectionIndex(1), number)
     }
 
-    /// A function that stores at `r10 - depth` and calls others.
+    /// Returns a function that stores at `r10 - depth` and calls others.
     fn function(name: &str, depth: i16, callees: &[u64]) -> Code {
         let [o1, o2] = (-depth).to_ne_bytes();
         let registers = if cfg!(target_endian = "big") {
@@ -169,14 +179,14 @@ mod tests {
         Code {
             name: name.to_owned(),
             instructions: vec![Instruction::new([0x7b, registers, o1, o2, 0, 0, 0, 0])],
-            callees: callees.iter().copied().map(place).collect(),
+            callees: callees.iter().copied().map(address).collect(),
         }
     }
 
     fn walk(functions: impl IntoIterator<Item = Code>) -> Result<Vec<(String, u32)>> {
-        let codes = (0..).map(place).zip(functions).collect();
+        let codes = (0..).map(address).zip(functions).collect();
         let mut found = Vec::new();
-        visit(place(0), &codes, &mut Vec::new(), &mut found)?;
+        visit(address(0), &codes, &mut Vec::new(), &mut found)?;
         let sums = found.into_iter().rev();
         Ok(sums.map(|f| (f.name, f.stack_with_callees)).collect())
     }
@@ -209,7 +219,7 @@ mod tests {
         );
         assert_eq!(
             error(vec![function("a", 8, &[7])]),
-            "a call leads to no function"
+            "a call's target is not a function"
         );
     }
 

@@ -1,4 +1,4 @@
-//! What a build script of the workspace does.
+//! The work of the workspace's build scripts.
 
 use std::{
     env,
@@ -9,8 +9,8 @@ use std::{
 
 use crate::Builder;
 
-/// What the XDP program is made of, from the workspace's root: whatever the benchmark builds is
-/// made of it too.
+/// The sources of the XDP program, from the workspace's root; all that the benchmark builds has
+/// them, too.
 const SOURCES: [&str; 5] = [
     "limiter-ebpf",
     "limiter-common/src",
@@ -19,9 +19,8 @@ const SOURCES: [&str; 5] = [
     "Cargo.lock",
 ];
 
-/// Has `build` put objects into the directory that cargo gives a build script for what it makes,
-/// and tells cargo to do so again when the XDP program's sources change, or one of `more`, from
-/// the workspace's root.
+/// Lets `build` put objects into the build script's output directory, and tells cargo to repeat
+/// this when the XDP program's sources change, or one of `more`, from the workspace's root.
 pub fn build_script<T>(
     more: &[&str],
     build: impl FnOnce(&Builder, &Path) -> Result<T, crate::Error>,
@@ -29,7 +28,7 @@ pub fn build_script<T>(
     match run(more, build) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not cargo's `Debug` of a returned error: the message is for people.
+            // Cargo would print a returned error by `Debug`, which is not for people.
             eprintln!("{error}");
             ExitCode::FAILURE
         }
@@ -55,7 +54,7 @@ fn run<T>(
     Ok(())
 }
 
-/// The nearest directory above a package that holds a Cargo.lock.
+/// Returns the nearest directory above a package with a Cargo.lock.
 fn workspace(package: &Path) -> Option<&Path> {
     package
         .ancestors()

@@ -8,16 +8,16 @@ use std::{
 
 use crate::{places::Places, rustup};
 
-/// A compiler together with its library's source.
+/// A compiler with its library's source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiler {
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
     /// The directory of its `rustc` and `cargo`.
     pub bin: PathBuf,
 }
 
-/// Who installed a compiler.
+/// The origin of a compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// A nightly of rustup, by its full name.
@@ -27,15 +27,15 @@ pub enum Origin {
 }
 
 impl Compiler {
-    /// Whether `cargo clippy` works with it.
+    /// Returns whether it has `cargo clippy`.
     #[must_use]
     pub fn has_clippy(&self) -> bool {
         self.bin.join("cargo-clippy").is_file() && self.bin.join("clippy-driver").is_file()
     }
 }
 
-/// A rustup nightly with the rust-src component, or else the distribution's compiler if that
-/// comes with its library's source.
+/// Finds a rustup nightly with the rust-src component, or else the distribution's compiler, if that
+/// includes its library's source.
 #[must_use]
 pub fn find(places: &Places) -> Option<Compiler> {
     find_nightly(places).or_else(|| find_distribution(places))
@@ -79,13 +79,14 @@ fn ask(rustc: &Path, arguments: &[&str]) -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// Debian 12's packages were 1.85 before they were 1.96: cargo would refuse the workspace.
+/// Returns whether a compiler can build the workspace: cargo refuses 1.85, which Debian 12 had before
+/// 1.96.
 fn is_recent(version: &str) -> bool {
     let found = version.split_whitespace().nth(1).and_then(release);
     found.is_some() && found >= release(env!("CARGO_PKG_RUST_VERSION"))
 }
 
-/// `1.97.0-nightly` is (1, 97).
+/// Parses `1.97.0-nightly` into (1, 97).
 fn release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??))
@@ -144,8 +145,8 @@ mod tests {
         }
     }
 
-    // One test for all: a script that one thread writes does not start (ETXTBSY) while another
-    // thread's child still holds it open.
+    // A single test: a script that one thread writes does not start (ETXTBSY) while another
+    // thread's child still has it open for writing.
     #[test]
     fn takes_a_complete_nightly_before_the_distribution_and_nothing_else() {
         let machine = Machine::new();
@@ -155,7 +156,11 @@ mod tests {
         assert_eq!(machine.find(), None, "the nightly has no source");
 
         machine.compiler("usr", "usr", "1.96.0");
-        assert_eq!(machine.find(), None, "nor has the distribution");
+        assert_eq!(
+            machine.find(),
+            None,
+            "the distribution has no source either"
+        );
 
         machine.source("usr");
         assert_eq!(machine.find(), Some(Origin::Distribution));

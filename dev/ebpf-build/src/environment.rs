@@ -1,9 +1,8 @@
-//! What a cargo inside a cargo must not inherit.
+//! The environment that a cargo inside a cargo must not inherit.
 
 use std::{env, process::Command};
 
-/// Of cargo's variables, what the user sets for every cargo: where it keeps things, and how it
-/// reaches registries.
+/// Cargo's variables that users set for every cargo: directories, and access to registries.
 const KEPT: [&str; 5] = [
     "CARGO_HOME",
     "CARGO_HTTP_",
@@ -12,8 +11,8 @@ const KEPT: [&str; 5] = [
     "CARGO_TERM_",
 ];
 
-/// Prefixes of what the outer cargo, clippy and rustup tell the programs that they start: the
-/// host's compiler, its wrapper, flags and target.
+/// Prefixes of variables that the outer cargo, clippy and rustup set for their children: the host's
+/// compiler, its wrapper, flags and target.
 const LEAKS: [&str; 7] = [
     "CARGO",
     "CLIPPY_",
@@ -37,7 +36,7 @@ const NAMED: [&str; 9] = [
     "TARGET",
 ];
 
-/// Removes from a command's environment what an outer cargo left there.
+/// Removes an outer cargo's variables from a command's environment.
 pub(crate) fn clean(command: &mut Command) {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(leaks) {

@@ -1,10 +1,10 @@
-//! What can go wrong, each in one line that says what to do.
+//! The errors, each a single line that says what to do.
 
 use std::{io, path::PathBuf};
 
 use crate::toolchain::Missing;
 
-/// Why there is no object.
+/// The reason why there is no object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The machine cannot build for BPF.
@@ -13,9 +13,9 @@ pub enum Error {
     /// A program of the toolchain did not start.
     #[error("cannot run {}: {source}", program.display())]
     Spawn {
-        /// What was to be run.
+        /// The program.
         program: PathBuf,
-        /// Why it was not.
+        /// The error of the system call.
         source: io::Error,
     },
     /// Cargo ran and failed.
@@ -23,15 +23,15 @@ pub enum Error {
     Cargo {
         /// The command: `build` or `clippy`.
         command: &'static str,
-        /// What it was to build.
+        /// The package to build.
         package: &'static str,
     },
     /// A file of the output could not be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system call.
         source: io::Error,
     },
 }

@@ -1,9 +1,8 @@
 //! Finds a toolchain for BPF and builds the XDP program's objects with it.
 //!
 //! Used by `cargo xtask`, and by the build scripts of the daemon and the benchmark, which embed the
-//! objects. The BPF
-//! target has no prebuilt `core`, so a toolchain is a compiler that has its library's source
-//! ([`compiler`]) and `bpf-linker` ([`linker`]).
+//! objects. The BPF target has no prebuilt `core`, so a toolchain is a compiler with its library's
+//! source ([`compiler`]) and `bpf-linker` ([`linker`]).
 
 mod build_script;
 pub mod compiler;

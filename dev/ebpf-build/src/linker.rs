@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::places::Places;
 
-/// The program's name, by which rustc calls it too.
+/// The program's name, by which rustc calls it, too.
 pub(crate) const NAME: &str = "bpf-linker";
 
-/// Where bpf-linker is, if it is installed.
+/// Returns the path of bpf-linker, if it is installed.
 #[must_use]
 pub fn find(places: &Places) -> Option<PathBuf> {
     places.find(NAME)

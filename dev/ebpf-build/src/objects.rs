@@ -13,17 +13,17 @@ use crate::{error::Error, places::Places, toolchain::Toolchain};
 /// The two builds of the same source.
 #[derive(Debug, Clone)]
 pub struct Objects {
-    /// What runs by default. Any loader takes it.
+    /// The default object, which any loader accepts.
     pub plain: PathBuf,
-    /// With aya-log's statements compiled in. Their ring buffer is a legacy map definition,
-    /// which libbpf and bpftool refuse, so this one is for aya alone.
+    /// The object with aya-log's statements. Their ring buffer is a legacy map definition, which
+    /// libbpf and bpftool refuse, so only aya loads it.
     pub log: PathBuf,
 }
 
-/// The objects that the benchmark alone loads.
+/// The objects for the benchmark alone.
 #[derive(Debug, Clone)]
 pub struct BenchObjects {
-    /// The XDP program, with sources drawn inside and nothing passed on.
+    /// The XDP program, which draws sources and passes nothing on.
     pub limiter: PathBuf,
     /// The benchmark's own programs.
     pub bench: PathBuf,
@@ -76,14 +76,14 @@ impl Builder {
         })
     }
 
-    /// The toolchain that builds.
+    /// Returns the toolchain that builds.
     #[must_use]
     pub fn toolchain(&self) -> &Toolchain {
         &self.toolchain
     }
 
-    /// Where cargo keeps what it builds for BPF: beside what the outer cargo builds and not in
-    /// it, for that one holds its directory's lock while a build script waits for us.
+    /// Returns cargo's directory for BPF builds. It is beside that of the outer cargo, which holds
+    /// its directory's lock while a build script waits for us.
     #[must_use]
     pub fn target_dir(&self) -> &Path {
         &self.target_dir
@@ -95,8 +95,8 @@ impl Builder {
             plain: directory.join("limiter.o"),
             log: directory.join("limiter-log.o"),
         };
-        // Both builds leave their object under one name, and a second builder of this
-        // workspace may be at work: its `log` object must not be taken for our plain one.
+        // Both builds give their object the same name, and another builder may be at work in this
+        // workspace: its `log` object must not become our plain one.
         let lock = self.lock()?;
         self.build_one(&PLAIN, &objects.plain)?;
         self.build_one(&LOG, &objects.log)?;
@@ -104,7 +104,7 @@ impl Builder {
         Ok(objects)
     }
 
-    /// Builds what the benchmark loads into a directory, as `limiter-bench.o` and `bench.o`.
+    /// Builds the benchmark's objects into a directory, as `limiter-bench.o` and `bench.o`.
     pub fn build_bench(&self, directory: &Path) -> Result<BenchObjects, Error> {
         let objects = BenchObjects {
             limiter: directory.join("limiter-bench.o"),
@@ -117,7 +117,7 @@ impl Builder {
         Ok(objects)
     }
 
-    /// Runs clippy over every program and variant, for the target that they are built for.
+    /// Runs clippy over every program and variant, for the target of its build.
     pub fn clippy(&self) -> Result<(), Error> {
         for variant in [PLAIN, LOG, LIMITER_TO_MEASURE, BENCH] {
             let mut cargo = self.cargo("clippy", &variant);
@@ -166,8 +166,8 @@ fn target_dir(workspace: &Path, set_by_user: Option<PathBuf>) -> PathBuf {
         .join("ebpf")
 }
 
-/// Byte order of the machine that the object will run on: of the target in a build script, else
-/// our own.
+/// Returns the byte order of the machine that will run the object: in a build script the target,
+/// else this machine.
 fn build_endian() -> String {
     let own = if cfg!(target_endian = "big") {
         "big"
@@ -186,7 +186,7 @@ fn target(endian: &str) -> &'static str {
 }
 
 fn run(mut command: Command, name: &'static str, variant: &Variant) -> Result<(), Error> {
-    // A build script's output is an order to cargo: what its child prints must not be one.
+    // Cargo reads a build script's output as instructions: keep its child's output out.
     let status = command.stdout(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Ok(()),

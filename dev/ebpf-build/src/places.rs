@@ -1,11 +1,11 @@
-//! Where programs are looked for.
+//! The places to search for programs.
 
 use std::{
     env,
     path::{Path, PathBuf},
 };
 
-/// The directories that are searched for programs.
+/// The directories to search for programs.
 #[derive(Debug, Clone)]
 pub struct Places {
     path: Vec<PathBuf>,
@@ -13,8 +13,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// The search path of this process, cargo's own directory for installed programs, and the
-    /// distribution's.
+    /// Returns the search path of this process, cargo's own directory of installed programs, and
+    /// the distribution's.
     #[must_use]
     pub fn of_this_process() -> Self {
         let mut path: Vec<PathBuf> = env::var_os("PATH")
@@ -24,13 +24,13 @@ impl Places {
         Self::new(path, PathBuf::from("/usr/bin"))
     }
 
-    /// `path` is searched in order; `system` is where the distribution puts its compiler.
+    /// Makes places: `path` is searched in order; `system` has the distribution's compiler.
     #[must_use]
     pub fn new(path: Vec<PathBuf>, system: PathBuf) -> Self {
         Self { path, system }
     }
 
-    /// The first file of that name.
+    /// Returns the first file with that name.
     #[must_use]
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         self.path
@@ -39,7 +39,7 @@ impl Places {
             .find(|file| file.is_file())
     }
 
-    /// The distribution's directory of programs.
+    /// Returns the distribution's directory of programs.
     #[must_use]
     pub fn system(&self) -> &Path {
         &self.system

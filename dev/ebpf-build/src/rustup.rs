@@ -1,4 +1,4 @@
-//! What rustup has installed.
+//! The toolchains that rustup has installed.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,7 +23,8 @@ pub(crate) fn toolchains(rustup: &Path) -> Vec<Installed> {
         .unwrap_or_default()
 }
 
-/// A line is a name, notes in brackets if any, and an absolute path, which may hold spaces.
+/// Parses lines of a name, notes in brackets if any, and an absolute path, which may contain
+/// spaces.
 fn parse(list: &str) -> Vec<Installed> {
     list.lines()
         .filter_map(|line| {

@@ -14,27 +14,27 @@ use crate::{
     places::Places,
 };
 
-/// What every build for BPF is given:
+/// The flags of every build for BPF:
 ///
-/// * debug information and `--btf`, because maps are described to the kernel in BTF;
+/// * debug information and `--btf`, since BTF describes the maps to the kernel;
 /// * the third version of the instruction set, the first to have compare-and-exchange.
 const FLAGS: [&str; 3] = ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Ctarget-cpu=v3"];
 
-/// Everything that building for BPF takes.
+/// The tools for building for BPF.
 #[derive(Debug, Clone)]
 pub struct Toolchain {
     /// The compiler.
     pub compiler: Compiler,
-    /// The linker's file.
+    /// The linker's path.
     pub linker: PathBuf,
 }
 
-/// Which parts of a toolchain a machine does not have.
+/// The parts of a toolchain that a machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// No compiler comes with its library's source.
+    /// No compiler includes its library's source.
     pub compiler: bool,
-    /// There is no bpf-linker.
+    /// bpf-linker is not installed.
     pub linker: bool,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Missing {
 }
 
 impl Toolchain {
-    /// Looks for a compiler and a linker.
+    /// Finds a compiler and a linker.
     pub fn find(places: &Places) -> Result<Self, Missing> {
         match (compiler::find(places), linker::find(places)) {
             (Some(compiler), Some(linker)) => Ok(Self { compiler, linker }),
@@ -71,8 +71,8 @@ impl Toolchain {
         }
     }
 
-    /// This toolchain's cargo, called by its full name and told which rustc to take: rustup's
-    /// stand-ins for both are often earlier on the search path.
+    /// Returns this toolchain's cargo, by its full path and with its own rustc: rustup's proxies
+    /// for both are often earlier on the search path.
     pub(crate) fn cargo(&self) -> Command {
         let bin = &self.compiler.bin;
         let mut cargo = Command::new(bin.join("cargo"));
@@ -82,15 +82,15 @@ impl Toolchain {
             .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"))
             .env("PATH", self.search_path());
         match &self.compiler.origin {
-            // A release that may use `-Z build-std` and the compiler's intrinsics.
+            // Lets a release use `-Z build-std` and the compiler's intrinsics.
             Origin::Distribution => cargo.env("RUSTC_BOOTSTRAP", "1"),
-            // A bpf-linker built without an LLVM of its own takes the compiler's.
+            // A bpf-linker built without LLVM uses the compiler's.
             Origin::Rustup(_) => cargo.env("LD_LIBRARY_PATH", self.library_path()),
         };
         cargo
     }
 
-    /// Cargo finds `cargo-clippy` on it, and rustc bpf-linker.
+    /// Returns the search path, by which cargo finds `cargo-clippy`, and rustc bpf-linker.
     fn search_path(&self) -> OsString {
         let own = [Some(self.compiler.bin.as_path()), self.linker.parent()];
         before(own.into_iter().flatten(), "PATH")
@@ -102,13 +102,14 @@ impl Toolchain {
     }
 }
 
-/// The directories, and after them those that the variable has.
+/// Returns the directories followed by the variable's.
 fn before<'a>(directories: impl Iterator<Item = &'a Path>, variable: &str) -> OsString {
     let inherited = env::var_os(variable).unwrap_or_default();
     let all = directories
         .map(Path::to_path_buf)
         .chain(env::split_paths(&inherited));
-    // Only a directory with a colon in its name fails to join, and it could not be searched.
+    // Joining fails only for a directory with a colon in its name, which could not be searched
+    // anyway.
     env::join_paths(all).unwrap_or(inherited)
 }
 

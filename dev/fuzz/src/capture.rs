@@ -1,4 +1,4 @@
-//! Any bytes as a capture: read to an end or an error, the same however they arrive.
+//! Any bytes as a capture: reading ends at the end or an error, the same however they arrive.
 
 use std::io::{self, Read};
 
@@ -11,12 +11,12 @@ pub fn run(data: &[u8]) {
     assert_eq!(at_once, read(Pieces(data)));
 }
 
-/// What there was to read.
+/// The result of reading.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Content {
     /// Time, bytes, and length on the wire.
     packets: Vec<(i128, Vec<u8>, usize)>,
-    /// In words.
+    /// The error's text.
     error: Option<String>,
 }
 
@@ -48,7 +48,7 @@ fn read(reader: impl Read) -> Content {
     }
 }
 
-/// A pipe whose writer is in no hurry.
+/// A pipe with a slow writer.
 struct Pieces<'a>(&'a [u8]);
 
 impl Read for Pieces<'_> {

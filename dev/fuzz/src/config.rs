@@ -1,23 +1,23 @@
-//! Any text as a configuration: it is refused with errors that have a place, or it is right.
+//! Any text as a configuration: it is refused with errors that have a place, or it is valid.
 
 use limiter_policy::{
     config::{self, Diagnostics, Position},
     policy::CompiledPolicy,
 };
 
-/// How many CPUs a policy is compiled for.
+/// The number of CPUs that policies are compiled for.
 const CPUS: u32 = 4;
 
-/// What errors are to call the text.
+/// The name of the text in errors.
 const NAME: &str = "limiter.yaml";
 
-/// Reads a configuration, and compiles the policy of a good one.
+/// Reads a configuration, and compiles the policy of a valid one.
 pub fn run(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
     };
     match config::parse(text, NAME) {
-        // Nothing is checked again after the configuration.
+        // Nothing checks the configuration again.
         Ok(config) => {
             drop(CompiledPolicy::new(&config.policy, CPUS).expect("a policy that compiles"));
         }
@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Every error stands on one line and is somewhere in the text.
+/// Every error is a single line, with a place in the text.
 fn check(text: &str, diagnostics: &Diagnostics) {
     assert!(diagnostics.iter().next().is_some());
     for diagnostic in diagnostics.iter() {
@@ -38,7 +38,8 @@ fn check(text: &str, diagnostics: &Diagnostics) {
     }
 }
 
-/// A place in the text, or just behind its end. YAML breaks lines at carriage returns, too.
+/// Checks for a place in the text, or just behind its end. YAML breaks lines at carriage returns,
+/// too.
 fn assert_in(text: &str, at: Position) {
     let lines = text.split(['\n', '\r']).count() as u64;
     assert!((1..=lines + 1).contains(&at.line), "{at} of {lines} lines");

@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use limiter_policy::lists::{self, Content, Format};
 
-/// Reads a feed in each format, and again what it holds.
+/// Reads a feed in each format, and then its contents again.
 pub fn run(data: &[u8]) {
     for format in Format::ALL {
         let Ok(content) = lists::parse(data, format) else {
@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
 
 fn check(content: &Content) {
     assert_eq!(content.prefixes.is_empty(), content.entries == 0);
-    // In order and disjoint: what overlaps was merged.
+    // Sorted and disjoint: overlaps are merged.
     for pair in content.prefixes.windows(2) {
         assert!(pair[0] < pair[1] && !pair[0].contains(&pair[1].network()));
     }
@@ -29,11 +29,11 @@ fn check(content: &Content) {
     }
     for prefix in &content.prefixes {
         assert_eq!(prefix.trunc(), *prefix);
-        assert_ne!(prefix.prefix_len(), 0, "which is everybody");
+        assert_ne!(prefix.prefix_len(), 0, "this prefix has all addresses");
     }
 }
 
-/// The prefixes, written and read as a plain feed.
+/// Writes the prefixes as a plain feed and reads them again.
 fn read_again(prefixes: &[IpNet]) -> Vec<IpNet> {
     let lines = prefixes.iter().map(|prefix| format!("{prefix}\n"));
     let text = format!("# a feed\n{}", lines.collect::<String>());

@@ -1,4 +1,4 @@
-//! Any bytes as a frame: the facts that are found are those that are there.
+//! Any bytes as a frame: the parser finds the right facts.
 
 use std::net::IpAddr;
 
@@ -10,21 +10,21 @@ use limiter_common::{
 };
 use limiter_datapath::native::BytesFrame;
 
-/// Longer than any frame is padded, so that every header may end up behind it.
+/// Extends the frame, so that every header may end before its end.
 const PADDING: [u8; 64] = [0xff; 64];
 
-/// How many VLAN tags a frame may have, and how long one is.
+/// The most VLAN tags of a frame, and the length of one.
 const MAX_TAGS: usize = 8;
 const TAG: usize = 4;
 
-/// Where the first tag, or else the ethertype, stands.
+/// The offset of the first tag, or else of the ethertype.
 const FIRST_TAG: usize = 12;
 
-/// IPv6's header, and the fragment header in the chain behind it.
+/// The lengths of IPv6's header and of the fragment header.
 const IPV6: usize = 40;
 const FRAGMENT: u8 = 44;
 
-/// Every header that is looked at ends before this, but for the wildest chains of extensions.
+/// Every parsed header ends before this, except in the longest chains of extensions.
 const CUTS: usize = 160;
 
 /// Parses a frame, whole, padded and cut short.
@@ -35,7 +35,7 @@ pub fn run(data: &[u8]) {
     }
     tags_hide_nothing(data, facts);
     lies_count_for_nothing(data, facts);
-    // What the frame's own lengths leave out is looked at by nobody.
+    // Bytes beyond the frame's own lengths are not read.
     if matches!(facts, Ok(_) | Err(Reason::NotIp)) {
         assert_same(facts, parse(&[data, &PADDING].concat()));
     }
@@ -54,7 +54,7 @@ fn parse(data: &[u8]) -> Result<Facts, Reason> {
     Ok(facts)
 }
 
-/// However many tags there are: the facts are those of the packet without them, up to the bound.
+/// Up to the bound, tags leave the facts as they are without them.
 fn tags_hide_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     if data.len() < FIRST_TAG + 2 {
         return;
@@ -77,7 +77,7 @@ fn tags_hide_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     }
 }
 
-/// How many tags a frame has.
+/// Returns the number of tags of a frame.
 fn tags(data: &[u8]) -> usize {
     let is_tag = |tag: &&[u8]| matches!(tag[..2], [0x81 | 0x91, 0] | [0x88, 0xa8]);
     data[FIRST_TAG..]
@@ -87,7 +87,7 @@ fn tags(data: &[u8]) -> usize {
         .count()
 }
 
-/// A later fragment of IPv6 may say that it is anything: that changes no fact.
+/// A later IPv6 fragment's next header, which may be a lie, changes no fact.
 fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     let unknown = |facts: &Facts| facts.transport == Transport::UnknownProtocol;
     if !facts.as_ref().is_ok_and(unknown) {
@@ -95,7 +95,7 @@ fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     }
     let header = FIRST_TAG + tags(data) * TAG + 2;
     if data[header + 6] != FRAGMENT {
-        // Behind other headers; those in front are enough.
+        // Behind other headers; fragments without them are enough.
         return;
     }
     for next in [0, 6, 17, FRAGMENT, 58, 59, 60, 255] {
@@ -105,13 +105,13 @@ fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     }
 }
 
-/// The same facts, but for the length.
+/// Compares facts except for the length.
 fn assert_same(one: Result<Facts, Reason>, other: Result<Facts, Reason>) {
     let without_length = |facts: Facts| Facts { length: 0, ..facts };
     assert_eq!(one.map(without_length), other.map(without_length));
 }
 
-/// Somebody else's parser finds the same, where it finds anything.
+/// Compares the facts with those of another parser, as far as that one finds any.
 fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
     let Ok(other) = LaxSlicedPacket::from_ethernet(data) else {
         return;
@@ -119,7 +119,7 @@ fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
     let (source, destination): (IpAddr, IpAddr) = match &other.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             if ip.extensions().auth.is_some() {
-                // It looks behind IPsec's header in IPv4, and we do not.
+                // Unlike our parser, it looks behind the IPsec header in IPv4.
                 return;
             }
             let header = ip.header();
@@ -138,7 +138,7 @@ fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
         (destination.high, destination.low)
     );
     let ports = (facts.source_port, facts.destination_port);
-    // Of extension headers it takes fewer, and each in its place: then it finds nothing behind.
+    // It accepts fewer extension headers, each in its place, and finds nothing behind others.
     match (&other.transport, &other.stop_err) {
         (Some(TransportSlice::Tcp(tcp)), _) => {
             assert_eq!(facts.transport, Transport::Tcp);
@@ -154,7 +154,7 @@ fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
             assert_eq!(facts.transport, Transport::Other);
         }
         (None, Some((error, Layer::TcpHeader))) => panic!("no TCP header: {error}"),
-        // Other protocols are told by the number alone.
+        // Other protocols have only a number.
         _ => {}
     }
 }

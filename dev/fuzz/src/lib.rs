@@ -1,12 +1,12 @@
-//! What holds for any input: one module for each fuzz target.
+//! Invariants for any input: a module for each fuzz target.
 //!
-//! A target is a function of bytes that panics where something does not hold. It lives here
-//! and not in `fuzz_targets/`, which only make a program of it, so that an ordinary test can
-//! run it on the inputs that once failed (`regressions/`).
+//! A target is a function of bytes that panics when an invariant fails. It is here instead of in
+//! `fuzz_targets/`, which only turns it into a program, so that an ordinary test can run it on
+//! inputs that once failed (`regressions/`).
 
 #![expect(
     clippy::missing_panics_doc,
-    reason = "a target panics where something does not hold: it is there for nothing else"
+    reason = "a target panics when an invariant fails, which is its purpose"
 )]
 
 pub mod capture;
@@ -21,7 +21,7 @@ mod regressions;
 
 pub use program::run_on_files;
 
-/// A target's name, as that of its file in `fuzz_targets/`, and what it does with an input.
+/// A target's name, which is that of its file in `fuzz_targets/`, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.

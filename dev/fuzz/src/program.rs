@@ -1,12 +1,12 @@
-//! A target as a program: a fuzzer, or a way to look at what one has found.
+//! A target as a program: a fuzzer, or a way to replay its findings.
 
 use std::{env, fs, process::ExitCode};
 
 /// Makes a program of a target.
 ///
-/// With `--cfg fuzzing`, which `cargo xtask fuzz` and cargo-fuzz set, it is a fuzzer. In every
-/// other build it needs no libFuzzer, and `cargo test --all-targets` does not fuzz forever: it
-/// runs the target on the files that it is given.
+/// With `--cfg fuzzing`, which `cargo xtask fuzz` and cargo-fuzz set, it is a fuzzer. Any other
+/// build needs no libFuzzer, and runs the target on the files in its arguments, so that `cargo test
+/// --all-targets` does not fuzz forever.
 #[macro_export]
 macro_rules! target {
     ($name:ident) => {

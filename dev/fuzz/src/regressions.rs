@@ -12,7 +12,7 @@ use crate::TARGETS;
 fn what_failed_once_holds_now() -> io::Result<()> {
     for (name, run) in TARGETS {
         for input in files(&here().join("regressions").join(name))? {
-            // Shown if it fails.
+            // Shown on failure.
             println!("{}", input.display());
             run(&fs::read(input)?);
         }
@@ -37,7 +37,7 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What is in a directory; nothing in one that is not there.
+/// Returns the files in a directory; none if it does not exist.
 fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(directory) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),

@@ -1,6 +1,6 @@
 //! Writes the manual pages to a directory, for `cargo xtask dist`.
 //!
-//! A program of its own, and not a command of `limiter`: the package holds the pages.
+//! A program of its own instead of a command of `limiter`, since the package contains the pages.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -9,7 +9,7 @@ use limiter_userspace::cli::manual;
 
 #[derive(Parser)]
 struct Arguments {
-    /// Where to write them.
+    /// The directory to write them to.
     directory: PathBuf,
 }
 

@@ -1,18 +1,18 @@
-//! Captures, byte by byte.
+//! Writes captures, byte by byte.
 
-/// One packet of a capture.
+/// A packet of a capture.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// Nanoseconds since the epoch.
     pub time_ns: u64,
-    /// What was captured.
+    /// The captured bytes.
     pub data: Vec<u8>,
-    /// How long it was on the wire.
+    /// Its length on the wire, in bytes.
     pub length: usize,
 }
 
 impl Packet {
-    /// Captured to its end.
+    /// Makes a packet that is captured to its end.
     #[must_use]
     pub fn whole(time_ns: u64, data: Vec<u8>) -> Self {
         let length = data.len();
@@ -23,7 +23,7 @@ impl Packet {
         }
     }
 
-    /// Captured with a snapshot length.
+    /// Cuts it to a snapshot length.
     #[must_use]
     pub fn cut_to(mut self, captured: usize) -> Self {
         self.data.truncate(captured);
@@ -31,14 +31,14 @@ impl Packet {
     }
 }
 
-/// How a capture is written.
+/// The format of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The kind of file.
     pub container: Container,
     /// The byte order of the machine that wrote it.
     pub big_endian: bool,
-    /// Whether times are in nanoseconds and not in microseconds.
+    /// Whether times are in nanoseconds instead of microseconds.
     pub nanoseconds: bool,
     /// 1 is Ethernet.
     pub link_type: u16,
@@ -47,13 +47,13 @@ pub struct Format {
 /// The kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
-    /// One header, then packets.
+    /// A header, then packets.
     Pcap,
     /// Blocks.
     Pcapng,
 }
 
-/// What tcpdump writes.
+/// tcpdump's format.
 pub const PCAP: Format = Format {
     container: Container::Pcap,
     big_endian: false,
@@ -61,7 +61,7 @@ pub const PCAP: Format = Format {
     link_type: 1,
 };
 
-/// What Wireshark writes, with nanoseconds.
+/// Wireshark's format, with nanoseconds.
 pub const PCAPNG: Format = Format {
     container: Container::Pcapng,
     nanoseconds: true,
@@ -69,11 +69,11 @@ pub const PCAPNG: Format = Format {
 };
 
 impl Format {
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     ///
     /// # Panics
     ///
-    /// If a time or a length has no place in the format.
+    /// If a time or a length does not fit the format.
     #[must_use]
     pub fn write(self, packets: &[Packet]) -> Vec<u8> {
         match self.container {
@@ -146,7 +146,7 @@ impl Format {
         }
         interface.extend([0; 4]);
         bytes.extend(self.block(1, &interface));
-        // A block that no reader needs to know.
+        // A block that readers may skip.
         bytes.extend(self.block(0x0bad, b"name"));
 
         let unit = if self.nanoseconds { 1 } else { 1_000 };

@@ -1,12 +1,12 @@
-//! The clock the datapath reads too.
+//! The clock that the datapath reads, too.
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of CLOCK_MONOTONIC: what `bpf_ktime_get_ns` returns in the kernel.
+/// Returns the nanoseconds of CLOCK_MONOTONIC, as `bpf_ktime_get_ns` does in the kernel.
 ///
 /// # Panics
 ///
-/// Never on Linux: CLOCK_MONOTONIC is always there, and counts from the boot on.
+/// Never on Linux: CLOCK_MONOTONIC always exists, and counts from the boot on.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("CLOCK_MONOTONIC exists");

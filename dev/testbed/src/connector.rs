@@ -16,9 +16,9 @@ use crate::{
     namespace::Namespace,
 };
 
-/// How long an attempt may take. Less than the second after which the kernel would send the
-/// SYN once more, so one attempt is one SYN.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long an attempt may take: less than the second after which the kernel would repeat the SYN,
+/// so that an attempt is a single SYN.
+const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Tries TCP connections from one address of a namespace to one socket address.
 #[derive(Debug)]
@@ -29,17 +29,17 @@ pub struct Connector {
     progress: Progress,
 }
 
-/// What came of a load of attempts.
+/// The outcome of a load of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
-    /// How many SYN were sent, one each, and when.
+    /// The SYNs sent, one per attempt, and when.
     pub sent: Sent,
-    /// How many of them became connections.
+    /// How many attempts became connections.
     pub established: u64,
 }
 
 impl Connector {
-    /// A connector from an address of the namespace.
+    /// Makes a connector from an address of the namespace.
     #[must_use]
     pub fn new(namespace: &Namespace, source: IpAddr, destination: SocketAddr) -> Self {
         Self {
@@ -50,14 +50,14 @@ impl Connector {
         }
     }
 
-    /// Follows, and ends, what [`Connector::connect`] does on another thread.
+    /// Returns a handle that follows, and ends, [`Connector::connect`] on another thread.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
-    /// Tries connections as the load says, without waiting for one before the next; each is
-    /// given up half a second after it was tried. Each holds a file descriptor for that time.
+    /// Tries connections as the load says, without waiting for one before the next. Each attempt
+    /// holds a file descriptor for 0.8 seconds, and is then given up.
     pub fn connect(&self, load: Load) -> Result<Attempts> {
         self.namespace.enter(|| {
             let mut pending = VecDeque::new();
@@ -69,7 +69,7 @@ impl Connector {
                     Ok(())
                 })
                 .with_context(|| format!("cannot connect to {}", self.destination))?;
-            // Early enough for the last SYN, which has the whole time to be answered.
+            // Gives the last SYN, too, the whole time for an answer.
             while let Some((begun, _)) = pending.front() {
                 thread::sleep((*begun + PATIENCE).saturating_duration_since(Instant::now()));
                 established += settle(&mut pending, Instant::now());
@@ -81,7 +81,7 @@ impl Connector {
     fn attempt(&self) -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(self.destination), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
-        // Reset on close: no port is held back for a connection that was.
+        // Reset on close, so that no port stays reserved.
         socket.set_linger(Some(Duration::ZERO))?;
         socket.bind(&SocketAddr::from((self.source, 0)).into())?;
         match socket.connect(&self.destination.into()) {
@@ -95,14 +95,14 @@ impl Connector {
 fn settle(pending: &mut VecDeque<(Instant, Socket)>, now: Instant) -> u64 {
     let mut established = 0;
     while let Some((_, socket)) = pending.pop_front_if(|(begun, _)| now >= *begun + PATIENCE) {
-        // In this order: a connection the server resets in between is counted too.
+        // In this order, a connection that the server resets in between counts, too.
         let connected = socket.peer_addr().is_ok() || was_reset(&socket);
         established += u64::from(connected);
     }
     established
 }
 
-/// Whether the server has ended the connection already, as [`crate::Listener`] does.
+/// Returns whether the server has reset the connection already, as [`crate::Listener`] does.
 fn was_reset(socket: &Socket) -> bool {
     let error = socket.take_error().ok().flatten();
     error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionReset)

@@ -13,12 +13,12 @@ use std::{
 use anyhow::{Context as _, Result};
 use socket2::Socket;
 
-use crate::{clock::monotonic_ns, socket, tally::Tally};
+use crate::{clock::monotonic_ns, socket, softirq, tally::Tally};
 
-/// What one read of the socket gave: whose packet, and how many bytes.
+/// The result of a read: the packet's source, and its bytes.
 pub(crate) type Received = (Option<IpAddr>, usize);
 
-/// Reads a socket on a thread of its own and counts, until told to finish or dropped.
+/// Reads a socket on its own thread and counts, until it is finished or dropped.
 #[derive(Debug)]
 pub(crate) struct Counter {
     socket: Arc<Socket>,
@@ -48,13 +48,14 @@ impl Counter {
         })
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     pub(crate) fn so_far(&self) -> Tally {
         lock(&self.tally).clone()
     }
 
-    /// What was counted, once all that has arrived is read.
+    /// Returns the counts, once all that has arrived is read.
     pub(crate) fn finish(mut self) -> Result<Tally> {
+        softirq::settle();
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let outcome = thread.join().ok().context("a counting thread panicked")?;
@@ -72,7 +73,7 @@ impl Drop for Counter {
     }
 }
 
-/// Reads until told to stop and nothing more comes.
+/// Reads until told to stop and nothing more arrives.
 fn count(
     socket: &Socket,
     tally: &Mutex<Tally>,
@@ -99,7 +100,7 @@ fn is_timeout(error: &io::Error) -> bool {
     )
 }
 
-/// Counts are plain numbers: a panic elsewhere leaves them valid.
+/// Counts are plain numbers, which a panic elsewhere leaves valid.
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

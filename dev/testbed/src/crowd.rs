@@ -1,5 +1,5 @@
-//! Many clients of an HTTP server that mean it no good: some say nothing, some are slow, some ask
-//! all the time. They run without privilege.
+//! Many hostile clients of an HTTP server: some are silent, some slow, some ask all the time. They
+//! run without privilege.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -17,13 +17,13 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::Namespace;
 
-/// The user that nothing belongs to.
+/// A user who owns nothing.
 const NOBODY: libc::uid_t = 65_534;
 
-/// How long a crowd stays at most.
+/// The longest time that a crowd stays.
 const LONGEST: Duration = Duration::from_mins(5);
 
-/// How often idle and slow clients do something.
+/// How often idle and slow clients act.
 const PACE: Duration = Duration::from_millis(50);
 
 /// How long a busy client waits before it connects again.
@@ -34,19 +34,19 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// How many clients there are of each kind.
+/// The number of clients of each kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Those that connect, and say nothing.
+    /// Clients that connect, and are silent.
     pub idle: usize,
-    /// Those that send a byte at a time of a request that never ends; every other one sends a
-    /// request, and reads the answer a byte at a time.
+    /// Clients that send an endless request byte by byte; every other one sends a whole request,
+    /// and reads the answer byte by byte.
     pub slow: usize,
-    /// Those that ask for `/metrics` again as soon as they have an answer.
+    /// Clients that ask for `/metrics` again as soon as they have an answer.
     pub busy: usize,
 }
 
-/// The clients, which connect again whenever they are hung up on. They leave when this is dropped.
+/// The clients, which connect again whenever the server hangs up. They leave on drop.
 #[derive(Debug)]
 pub struct Crowd {
     state: Arc<State>,
@@ -57,12 +57,12 @@ pub struct Crowd {
 struct State {
     is_to_leave: AtomicBool,
     answers: AtomicU64,
-    /// How many of the others have connected at least once.
+    /// How many of the idle and slow ones have connected at least once.
     arrived: AtomicUsize,
 }
 
 impl Crowd {
-    /// Has the clients connect to `server` from inside `namespace`.
+    /// Starts clients that connect to `server` from inside `namespace`.
     #[must_use]
     pub fn gather(namespace: &Namespace, server: SocketAddr, sizes: Sizes) -> Self {
         let state = Arc::new(State::default());
@@ -83,22 +83,22 @@ impl Crowd {
         }
     }
 
-    /// How many answers the busy ones have had.
+    /// Returns the number of answers to the busy clients.
     #[must_use]
     pub fn answers(&self) -> u64 {
         self.state.answers.load(Ordering::Relaxed)
     }
 
-    /// How many idle and slow ones have connected, each counted once.
+    /// Returns how many idle and slow clients have connected, each counted once.
     #[must_use]
     pub fn arrived(&self) -> usize {
         self.state.arrived.load(Ordering::Relaxed)
     }
 
-    /// Has all of them leave.
+    /// Makes all of them leave.
     pub fn disperse(mut self) -> Result<()> {
         self.state.is_to_leave.store(true, Ordering::Relaxed);
-        let thread = self.thread.take().context("a crowd leaves once")?;
+        let thread = self.thread.take().context("the crowd has left already")?;
         thread.join().ok().context("the crowd panicked")?
     }
 }
@@ -109,7 +109,7 @@ impl Drop for Crowd {
     }
 }
 
-/// Each client has a descriptor of this process.
+/// Allows a descriptor of this process for each client.
 fn allow_descriptors(sizes: Sizes) -> Result<()> {
     let (now, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let wanted = (sizes.idle + sizes.slow + sizes.busy) as u64 + 1_024;
@@ -120,10 +120,10 @@ fn allow_descriptors(sizes: Sizes) -> Result<()> {
     Ok(())
 }
 
-/// Makes this thread, and those that it starts, nobody's.
+/// Makes this thread, and those that it starts, run as nobody.
 fn drop_privilege() -> Result<()> {
-    // SAFETY: it takes numbers. The system call itself, unlike the function of that name, changes
-    // the calling thread alone: the others go on as root.
+    // SAFETY: it takes numbers. The system call itself, unlike the C function of that name, changes
+    // the calling thread alone: the others stay root.
     let changed = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
     if changed == 0 {
         Ok(())
@@ -145,7 +145,7 @@ fn stay(server: SocketAddr, sizes: Sizes, state: &State) {
         for _ in 0..sizes.busy {
             scope.spawn(|| {
                 while goes_on() {
-                    // What comes of it is the server's affair.
+                    // Its errors are the server's doing.
                     let _ = be_busy(server, &goes_on, &state.answers);
                     thread::sleep(PAUSE);
                 }
@@ -156,7 +156,7 @@ fn stay(server: SocketAddr, sizes: Sizes, state: &State) {
     });
 }
 
-/// Holds connections, and does something with each of them at times; opens those again that end.
+/// Holds connections, and acts on each at times; reopens those that end.
 fn linger(
     server: SocketAddr,
     number: usize,
@@ -192,7 +192,7 @@ fn connect(server: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether the server has not hung up.
+/// Returns whether the server holds the connection open.
 fn is_open(stream: &TcpStream) -> bool {
     match stream.peek(&mut [0]) {
         Ok(read) => read > 0,
@@ -200,7 +200,7 @@ fn is_open(stream: &TcpStream) -> bool {
     }
 }
 
-/// A byte of a request, or of an answer.
+/// Sends a byte of a request, or reads one of an answer.
 fn dawdle(place: usize, stream: &mut TcpStream) -> io::Result<()> {
     if place.is_multiple_of(2) {
         return stream.write_all(b"G");
@@ -220,7 +220,7 @@ fn be_busy(server: SocketAddr, goes_on: &impl Fn() -> bool, answers: &AtomicU64)
     while goes_on() {
         stream.write_all(REQUEST)?;
         let mut answer = Vec::new();
-        // The format's last line.
+        // The last line of the format.
         while !answer.ends_with(b"# EOF\n") {
             match stream.read(&mut buffer)? {
                 0 => return Ok(()),

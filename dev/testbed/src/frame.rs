@@ -11,10 +11,10 @@ use crate::link::{CLIENT_MAC, SERVER_MAC};
 
 const TTL: u8 = 64;
 
-/// What a SYN offers; any window will do.
+/// The window that a SYN offers; any will do.
 const WINDOW: u16 = 64_240;
 
-/// A VLAN tag in the bytes of a frame.
+/// A VLAN tag in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
     /// IEEE 802.1Q, the customer's (ethertype 0x8100).
@@ -23,7 +23,7 @@ pub enum Tag {
     Service(u16),
 }
 
-/// A frame from the client's interface to the server's, to be given its content.
+/// A frame from the client's interface to the server's, without its payload.
 #[derive(Clone, Debug)]
 pub struct Frame {
     source: IpAddr,
@@ -32,7 +32,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Between two addresses of one family, untagged.
+    /// Makes an untagged frame between two addresses of one family.
     #[must_use]
     pub fn new(source: IpAddr, destination: IpAddr) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl Frame {
         }
     }
 
-    /// With one VLAN tag more, inside those it has.
+    /// Adds a VLAN tag inside the present ones.
     #[must_use]
     pub fn tagged(mut self, tag: Tag) -> Self {
         self.tags.push(tag);
         self
     }
 
-    /// The bytes with a UDP datagram.
+    /// Returns the frame with a UDP datagram.
     pub fn udp(&self, source: u16, destination: u16, payload: &[u8]) -> Result<Vec<u8>> {
         let mut frame = self.link_layer()?;
         self.ip()?
@@ -59,7 +59,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// The bytes with a TCP segment that asks for a new connection.
+    /// Returns the frame with a TCP segment that asks for a new connection.
     pub fn tcp_syn(&self, source: u16, destination: u16, sequence: u32) -> Result<Vec<u8>> {
         let mut frame = self.link_layer()?;
         self.ip()?
@@ -70,7 +70,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// The bytes with a ping: an ICMP or ICMPv6 echo request.
+    /// Returns the frame with a ping: an ICMP or ICMPv6 echo request.
     pub fn echo(&self, payload: &[u8]) -> Result<Vec<u8>> {
         const IDENTIFIER: u16 = 1;
         const SEQUENCE: u16 = 1;
@@ -88,7 +88,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// The Ethernet header and the tags, up to the ethertype of what comes next.
+    /// Returns the Ethernet header and the tags, up to the ethertype of the payload.
     fn link_layer(&self) -> Result<Vec<u8>> {
         let mut next = self
             .tags
@@ -127,7 +127,7 @@ impl Frame {
                 TTL,
             )),
             (source, destination) => {
-                bail!("{source} and {destination} are not of one family")
+                bail!("{source} and {destination} have different families")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, noticed between two steps so that each can tidy up.
+//! Ctrl-C and SIGTERM, noticed between steps so that each can tidy up.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -7,19 +7,19 @@ use std::sync::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// What a shell reports of a program that Ctrl-C ended.
+/// A shell's exit code for a program that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
 
-/// Signals come to a process, and so do these.
+/// Global, since signals are sent to the process.
 static SEEN: AtomicBool = AtomicBool::new(false);
 static IS_WATCHED: Mutex<bool> = Mutex::new(false);
 
-/// Whether the user wants an end.
+/// Whether the user wants the program to end.
 #[derive(Clone, Debug)]
 pub struct Interrupt(());
 
 impl Interrupt {
-    /// From now on SIGINT, SIGTERM and SIGHUP are noticed instead of ending the process.
+    /// Starts to notice SIGINT, SIGTERM and SIGHUP, which no longer end the process.
     pub fn watch() -> Result<Self> {
         let mut is_watched = IS_WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_watched {
@@ -30,13 +30,13 @@ impl Interrupt {
         Ok(Self(()))
     }
 
-    /// Whether one of them has come.
+    /// Returns whether one of them has arrived.
     #[must_use]
     pub fn seen(&self) -> bool {
         SEEN.load(Ordering::Relaxed)
     }
 
-    /// Fails if the user wants an end: what was set up is taken down on the way out.
+    /// Fails after an interrupt, so that everything is taken down on the way out.
     pub fn check(&self) -> Result<()> {
         ensure!(!self.seen(), "interrupted");
         Ok(())

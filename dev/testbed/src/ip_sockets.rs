@@ -1,4 +1,4 @@
-//! What the network stack hands to sockets: the packets themselves, and not only their number.
+//! Shows what the network stack hands to sockets: whole packets, not only their number.
 
 use std::{
     io::IoSliceMut,
@@ -22,49 +22,49 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::namespace::Namespace;
 
-/// Of each of some five hundred sockets. A test reads them after every few packets.
+/// For each of some five hundred sockets. A test reads them after every few packets.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// More than a packet can hold.
 const LONGEST: usize = 1 << 17;
 
-/// How many ready sockets are asked for at once.
+/// The number of ready sockets to ask for at once.
 const EVENTS: usize = 64;
 
-/// IPv4's header without options.
+/// The length of IPv4's header without options.
 const IPV4_HEADER: usize = 20;
 
-/// Next headers of IPv6 that the stack itself reads on its way to the payload: hop-by-hop options,
-/// routing, fragment, destination options; and authentication, where it knows the sender's key.
-/// A raw socket of one of these would get packets that the stack is not done with.
+/// IPv6's next headers that the stack reads on its way to the payload: hop-by-hop options, routing,
+/// fragment, destination options; and authentication, if it knows the sender's key. A raw socket
+/// for one of these would get packets that the stack has not finished.
 const READ_ON_THE_WAY: [u8; 5] = [0, 43, 44, 51, 60];
 
 /// A packet that a socket got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// What kind of socket.
+    /// The kind of socket.
     pub socket: SocketKind,
-    /// The IP protocol number of what the packet carries.
+    /// The IP protocol number of the packet's payload.
     pub protocol: u8,
-    /// Whom the socket takes for the sender: an IPv4-mapped address is the IPv4 address.
+    /// The sender that the socket sees; an IPv4-mapped address as the IPv4 address.
     pub source: IpAddr,
-    /// To whom it is, by the packet as it was delivered.
+    /// The destination of the packet as delivered.
     pub destination: IpAddr,
-    /// What is behind all network headers; of UDP sockets what is behind UDP's header.
+    /// The bytes behind all network headers, and for UDP sockets behind UDP's header.
     pub payload: Vec<u8>,
 }
 
-/// What kind of socket got a packet.
+/// The kind of socket that got a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketKind {
-    /// One that gets a copy of each packet of its protocol.
+    /// A raw socket, which gets a copy of each packet of its protocol.
     Raw,
-    /// One of UDP, which IPv4 and IPv6 share.
+    /// The UDP socket, which IPv4 and IPv6 share.
     Udp,
 }
 
-/// Sockets that get whatever the network stack of a namespace delivers over IP, for whomever: a
-/// raw one for each protocol of each family, and one of UDP.
+/// Sockets that get all packets that a namespace's network stack delivers over IP: a raw one for
+/// each protocol of each family, and one for UDP.
 #[derive(Debug)]
 pub struct IpSockets {
     epoll: Epoll,
@@ -81,7 +81,7 @@ struct Open {
 }
 
 impl IpSockets {
-    /// Opens them; that of UDP on a port.
+    /// Opens the sockets; that for UDP on a port.
     pub fn new(namespace: &Namespace, udp_port: u16) -> Result<Self> {
         let sockets = namespace.enter(|| {
             let v4 = (1..=u8::MAX).map(|protocol| Open::raw(Domain::IPV4, protocol));
@@ -108,10 +108,9 @@ impl IpSockets {
         })
     }
 
-    /// All that they have got and nobody has read, waiting for the first of it no longer than
-    /// `patience`.
+    /// Returns all packets not read yet; waits at most `patience` for the first.
     pub fn read(&mut self, patience: Duration) -> Result<Vec<Delivery>> {
-        let mut timeout = EpollTimeout::try_from(patience).context("too long a time")?;
+        let mut timeout = EpollTimeout::try_from(patience).context("the time is too long")?;
         let mut deliveries = Vec::new();
         loop {
             let mut events = [EpollEvent::empty(); EVENTS];
@@ -167,7 +166,7 @@ impl Open {
         })
     }
 
-    /// The next packet, if there is one.
+    /// Returns the next packet, if there is one.
     fn read(&self, buffer: &mut [u8]) -> Result<Option<Delivery>> {
         let mut control = nix::cmsg_space!(libc::in6_pktinfo, libc::in_pktinfo);
         let mut pieces = [IoSliceMut::new(buffer)];
@@ -215,7 +214,7 @@ fn address(address: SockaddrStorage) -> Option<IpAddr> {
     Some(IpAddr::from(address.as_sockaddr_in6()?.ip()).to_canonical())
 }
 
-/// The destination and the payload of an IPv4 packet.
+/// Splits an IPv4 packet into its destination and its payload.
 fn split_ipv4(packet: &[u8]) -> Option<(Ipv4Addr, &[u8])> {
     let header = packet.first_chunk::<IPV4_HEADER>()?;
     let destination = Ipv4Addr::new(header[16], header[17], header[18], header[19]);

@@ -1,18 +1,18 @@
 //! Network namespaces and traffic for the tests and the demonstration.
 //!
-//! A [`Pair`] is two anonymous network namespaces joined by a veth pair: `client0` on one
-//! side, `server0` on the other. Nothing but what the caller sends is on the wire: no
-//! neighbour discovery, no router solicitation, no multicast report. The namespaces live as
-//! long as their file descriptors, so nothing is left behind however the process ends.
+//! A [`Pair`] is two anonymous network namespaces joined by a veth pair: `client0` on one side,
+//! `server0` on the other. The wire carries only what the caller sends: no neighbour discovery, no
+//! router solicitation, no multicast report. The namespaces live as long as their file descriptors,
+//! so nothing is left however the process ends.
 //!
 //! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte
-//! ([`RawSender`] with [`Frame`]); [`UdpSink`], [`Listener`] and [`RawSink`] count what
-//! arrives, per source address; [`IpSockets`] shows what the network stack delivers. A [`Crowd`] of
-//! clients wears a server out. What a [`Load`] does is bounded in count and in time. [`capture`]
-//! writes frames to files. An [`Interrupt`] leaves time to tidy up when the user wants an end.
+//! ([`RawSender`] with [`Frame`]). [`UdpSink`], [`Listener`] and [`RawSink`] count what arrives,
+//! per source address; [`IpSockets`] shows what the network stack delivers. A [`Crowd`] of clients
+//! wears a server out. A [`Load`] is bounded in count and in time. [`capture`] writes frames to
+//! files. An [`Interrupt`] leaves time to tidy up when the user ends the program.
 //!
-//! A [`Limiter`] runs in a namespace; what it pins is in a [`PinDirectory`], since BPF filesystems
-//! are not of a namespace.
+//! A [`Limiter`] runs in a namespace. Its pins are in a [`PinDirectory`], since BPF filesystems do
+//! not belong to namespaces.
 //!
 //! What must not exist here: an interface, an address or a packet outside the namespaces.
 
@@ -35,6 +35,7 @@ mod pin_directory;
 mod raw_sender;
 mod raw_sink;
 mod socket;
+mod softirq;
 mod tally;
 mod udp_sink;
 mod udp_source;

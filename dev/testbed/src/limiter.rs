@@ -19,22 +19,22 @@ use tempfile::TempDir;
 
 use crate::Namespace;
 
-/// How long starting and stopping may take: the kernel verifies the program meanwhile, and a daemon
-/// that is not optimised reads a feed of a million prefixes.
+/// How long starting and stopping may take: the kernel verifies the program meanwhile, and an
+/// unoptimised daemon reads a feed of a million prefixes.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// How often it is looked whether that is done.
+/// The interval between checks for that.
 const PACE: Duration = Duration::from_millis(20);
 
-/// A daemon in a namespace, enforcing a configuration. Killed when dropped; what it has pinned
-/// stays until its [`crate::PinDirectory`] is dropped.
+/// A daemon in a namespace, enforcing a configuration. Killed on drop; its pins stay until its
+/// [`crate::PinDirectory`] is dropped.
 #[derive(Debug)]
 pub struct Limiter {
     child: Child,
     site: Site,
 }
 
-/// What a daemon is started with, and its files.
+/// A daemon's start options and files.
 #[derive(Debug)]
 struct Site {
     binary: PathBuf,
@@ -44,8 +44,7 @@ struct Site {
 }
 
 impl Limiter {
-    /// Starts `limiter run` with the configuration and more arguments, and waits until it
-    /// enforces.
+    /// Starts `limiter run` with the configuration and more arguments, and waits until it enforces.
     pub fn start(
         binary: &Path,
         namespace: &Namespace,
@@ -67,27 +66,27 @@ impl Limiter {
         Ok(limiter)
     }
 
-    /// Starts another daemon, with the same arguments, files and socket, where one has ended, and
+    /// After a daemon has ended, starts another with the same arguments, files and socket, and
     /// waits until it enforces.
     pub fn restart(&mut self) -> Result<()> {
         self.child = self.site.spawn()?;
         self.wait_until_up()
     }
 
-    /// Starts another daemon, with the same files and socket but these arguments, where one has
-    /// ended, and waits until it enforces.
+    /// After a daemon has ended, starts another with the same files and socket but these arguments,
+    /// and waits until it enforces.
     pub fn restart_with(&mut self, arguments: &[&str]) -> Result<()> {
         self.site.arguments = owned(arguments);
         self.restart()
     }
 
-    /// `limiter run`, as it was started: for another that is to fail.
+    /// Returns the `limiter run` command of the last start, for a start that should fail.
     #[must_use]
     pub fn run(&self) -> Command {
         self.site.run()
     }
 
-    /// Fails, with what it said, if it has ended.
+    /// Fails with the daemon's log if it has ended.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait().context("cannot watch the limiter")? {
             bail!("the limiter ended ({status}):\n{}", self.log()?.trim_end());
@@ -95,33 +94,33 @@ impl Limiter {
         Ok(())
     }
 
-    /// Writes its configuration anew. It is not told.
+    /// Writes another configuration, without telling the daemon.
     pub fn configure(&self, configuration: &str) -> Result<()> {
         self.site.configure(configuration)
     }
 
-    /// Its configuration's file.
+    /// Returns the path of the configuration.
     #[must_use]
     pub fn configuration(&self) -> PathBuf {
         self.site.configuration()
     }
 
-    /// `limiter status --json`; what it has pinned answers, if it has ended.
+    /// Returns `limiter status --json`, from the pins if the daemon has ended.
     pub fn status(&self) -> Result<Value> {
         self.read(&["status"])
     }
 
-    /// `limiter explain ADDRESS --json`; what it has pinned answers, if it has ended.
+    /// Returns `limiter explain ADDRESS --json`, from the pins if the daemon has ended.
     pub fn explain(&self, address: &str) -> Result<Value> {
         self.read(&["explain", address])
     }
 
-    /// `limiter offenders --json`; what it has pinned answers, if it has ended.
+    /// Returns `limiter offenders --json`, from the pins if the daemon has ended.
     pub fn offenders(&self) -> Result<Value> {
         self.read(&["offenders"])
     }
 
-    /// What a command prints for people, sent to this daemon.
+    /// Returns a command's output for people, sent to this daemon.
     pub fn show(&self, arguments: &[&str]) -> Result<String> {
         let output = self.command(arguments).output()?;
         ensure!(
@@ -133,7 +132,7 @@ impl Limiter {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// A command that is sent to this daemon.
+    /// Returns a command that talks to this daemon.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.site.namespace.command(&self.site.binary);
@@ -149,61 +148,64 @@ impl Limiter {
         Ok(serde_json::from_str(&self.show(&arguments)?)?)
     }
 
-    /// Its control socket.
+    /// Returns the path of the control socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.site.socket()
     }
 
-    /// What it has written to stderr; if it was started again, since it was first started.
+    /// Returns all that the daemon, and those before it, have written to stderr.
     pub fn log(&self) -> Result<String> {
         Ok(fs::read_to_string(self.site.log())?)
     }
 
-    /// The daemon's process.
+    /// Returns the daemon's process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal.
+    /// Sends the daemon a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
     }
 
-    /// Ends it by SIGKILL.
+    /// Ends the daemon by SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Ends it as an operator does, by SIGTERM; killed if that takes too long.
+    /// Ends the daemon as an operator does, by SIGTERM; kills it if that takes too long.
     pub fn stop(mut self) -> Result<ExitStatus> {
         self.terminate()
     }
 
-    /// Ends it as an operator does, by SIGTERM, to be started again.
+    /// Ends the daemon as an operator does, by SIGTERM, before another start.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
         self.signal(Signal::SIGTERM)?;
         self.wait()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the daemon has ended.
     pub fn wait(&mut self) -> Result<ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            ensure!(Instant::now() < deadline, "the limiter does not stop");
+            ensure!(
+                Instant::now() < deadline,
+                "the limiter did not stop in time"
+            );
             thread::sleep(PACE);
         }
     }
 
     fn wait_until_up(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        // What is pinned answers before the daemon does.
+        // The pins answer before the daemon does.
         while !self
             .status()
             .is_ok_and(|status| status["daemon"].is_object())
@@ -211,7 +213,7 @@ impl Limiter {
             self.check()?;
             ensure!(
                 Instant::now() < deadline,
-                "the limiter is not up in time:\n{}",
+                "the limiter did not start in time:\n{}",
                 self.log()?
             );
             thread::sleep(PACE);
@@ -222,7 +224,7 @@ impl Limiter {
 
 impl Drop for Limiter {
     fn drop(&mut self) {
-        // It has ended already, or it ends now.
+        // Fails if the daemon has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -241,7 +243,7 @@ impl Site {
         self.directory.path().join("log")
     }
 
-    /// Where it pins, if it does.
+    /// Returns where it pins, if it does.
     fn pins(&self) -> Option<&str> {
         let mut arguments = self.arguments.iter();
         arguments.find_map(|argument| argument.strip_prefix("--pin="))
@@ -267,7 +269,7 @@ impl Site {
         self.run()
             .stdin(Stdio::null())
             .stderr(log.context("cannot make a log")?)
-            // Ctrl-C on the terminal is for whoever started it, who ends it in turn.
+            // Ctrl-C on the terminal only goes to the program that started the daemon, and ends it.
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot run {}", self.binary.display()))

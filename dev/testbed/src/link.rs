@@ -1,4 +1,4 @@
-//! One end of the veth pair: its name, its hardware address, and what makes it quiet.
+//! One end of the veth pair: its name, its hardware address, and the settings that make it quiet.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -13,7 +13,7 @@ pub const CLIENT_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 /// The hardware address of the server's end.
 pub const SERVER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
 
-/// One end.
+/// One end of the pair.
 pub(crate) struct End<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) interface: &'static str,
@@ -22,14 +22,15 @@ pub(crate) struct End<'a> {
 }
 
 impl End<'_> {
-    /// Gives the interface its addresses, a route and a permanent neighbour entry for each
-    /// address of the other end, and takes it up.
+    /// Gives the interface its addresses, a route and a permanent neighbour entry for each address
+    /// of the other end, and brings it up.
     pub(crate) fn bring_up(&self, other: &End<'_>) -> Result<()> {
         self.relax()?;
         self.namespace.ip_batch(&self.commands(other))
     }
 
-    /// IPv6 on, every source taken, no duplicate address detection, no router advertisement.
+    /// Enables IPv6, accepts all sources, and disables duplicate address detection and router
+    /// advertisements.
     fn relax(&self) -> Result<()> {
         let interface = self.interface;
         let settings = [
@@ -49,8 +50,9 @@ impl End<'_> {
     fn commands(&self, other: &End<'_>) -> String {
         let interface = self.interface;
         let mac = mac(self.mac);
-        // No link-local address: no router solicitation. No ARP: no duplicate address
-        // detection and no solicited-node group, so no multicast listener report either.
+        // Without a link-local address there is no router solicitation. Without ARP there is no
+        // duplicate address detection and no solicited-node group, so no multicast listener report
+        // either.
         let mut commands = format!(
             "link set {interface} address {mac} arp off addrgenmode none\nlink set {interface} up\n"
         );

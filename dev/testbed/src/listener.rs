@@ -1,4 +1,4 @@
-//! Counts the TCP connections that come about.
+//! Counts established TCP connections.
 
 use std::{
     io,
@@ -11,11 +11,11 @@ use socket2::{Domain, Socket, Type};
 
 use crate::{counter::Counter, namespace::Namespace, tally::Tally};
 
-/// More than the kernel allows: it takes what it can.
+/// More than the kernel allows, so that it takes its maximum.
 const BACKLOG: i32 = 1 << 16;
 
-/// Accepts TCP connections on one port, over IPv4 and IPv6, counts them per source address
-/// as packets, and resets them.
+/// Accepts TCP connections on one port, over IPv4 and IPv6, counts them per source address as
+/// packets, and resets them.
 #[derive(Debug)]
 pub struct Listener {
     counter: Counter,
@@ -38,13 +38,13 @@ impl Listener {
         Ok(Self { counter })
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn so_far(&self) -> Tally {
         self.counter.so_far()
     }
 
-    /// What was counted, once all connections are accepted.
+    /// Returns the counts, once all connections are accepted.
     pub fn finish(self) -> Result<Tally> {
         self.counter.finish()
     }
@@ -52,7 +52,7 @@ impl Listener {
 
 fn accept(listener: &Socket) -> io::Result<(Option<std::net::IpAddr>, usize)> {
     let (connection, from) = listener.accept()?;
-    // Reset on close: no connection lingers to say goodbye.
+    // Reset on close, so that no connection lingers.
     connection.set_linger(Some(Duration::ZERO))?;
     Ok((from.as_socket().map(|from| from.ip().to_canonical()), 0))
 }

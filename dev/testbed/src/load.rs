@@ -13,20 +13,20 @@ use std::{
 
 use crate::clock::monotonic_ns;
 
-/// The longest sleep: how soon a stop is noticed.
+/// The longest sleep, and so the delay until a stop is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
-/// How long after its duration a steady load may catch up, so that its count is exact even
-/// on a busy machine.
+/// How long after its duration a steady load may catch up, so that its count is exact even on a
+/// busy machine.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// From how long on it is a pause that nothing is sent.
+/// The shortest interval without a packet that counts as a pause.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// How long to let the receiver empty a full veth ring.
 const RING_PAUSE: Duration = Duration::from_micros(20);
 
-/// How much to send, how fast, and for how long: bounded both in time and in count.
+/// How much to send, how fast, and for how long: bounded in time and in count.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     interval: Duration,
@@ -35,8 +35,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// So many a second, evenly spaced, the last before the duration is over. A sender that
-    /// was held up catches up, for which it has two seconds more.
+    /// Makes a load of `per_second` packets, evenly spaced, the last before the duration is over. A
+    /// delayed sender catches up, and has two more seconds for it.
     #[must_use]
     pub fn steady(per_second: NonZeroU32, duration: Duration) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Load {
         }
     }
 
-    /// As fast as the sender can.
+    /// Makes a load as fast as the sender can.
     #[must_use]
     pub fn saturating(duration: Duration) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Load {
         }
     }
 
-    /// And not more than this many altogether.
+    /// Bounds the load to this many packets.
     #[must_use]
     pub fn at_most(self, packets: u64) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Load {
         }
     }
 
-    /// When to end even if the count that the rate and the duration make is not reached.
+    /// Returns the time after which the load ends even if its count is not reached.
     fn time_limit(&self) -> Duration {
         match self.interval {
             Duration::ZERO => self.duration,
@@ -72,7 +72,7 @@ impl Load {
         }
     }
 
-    /// Calls `deliver` with 0, 1, 2, … as the load says; a full ring is tried again.
+    /// Calls `deliver` with 0, 1, 2, … as the load says; repeats a call if the ring is full.
     pub(crate) fn drive(
         &self,
         progress: &Progress,
@@ -119,21 +119,21 @@ impl Load {
     }
 }
 
-/// What was sent, and when.
+/// The packets sent, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// How many packets (or frames, or connections tried).
+    /// The number of packets, frames or connections tried.
     pub packets: u64,
     /// [`monotonic_ns`] just before the first was sent.
     pub first_ns: u64,
     /// [`monotonic_ns`] just after the last was sent.
     pub last_ns: u64,
-    /// For how long nothing was sent in between, in pauses of 10 ms or more: a busy machine lets
-    /// nobody saturate.
+    /// The total of pauses of 10 ms or more, during which the sender did not saturate: a busy
+    /// machine causes them.
     pub paused: Duration,
 }
 
-/// A view into a load under way, from any thread: how far it is, and a way to end it.
+/// A handle on a load under way, for any thread: shows its progress, and can end it.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     shared: Arc<Shared>,
@@ -146,13 +146,13 @@ struct Shared {
 }
 
 impl Progress {
-    /// How many were sent so far, over all loads of this progress.
+    /// Returns how many were sent so far, over all loads of this handle.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.shared.sent.load(Ordering::Relaxed)
     }
 
-    /// Ends the load soon, and every later one of this progress at once.
+    /// Ends the load soon, and every later one of this handle at once.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
     }

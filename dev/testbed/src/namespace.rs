@@ -16,17 +16,17 @@ use nix::{
     sys::{prctl, signal::Signal},
 };
 
-/// A network namespace held only by a file descriptor: the kernel takes it down, with all
-/// that is in it, when the last descriptor, socket and process of it are gone.
+/// A network namespace held only by a file descriptor: the kernel removes it, with all that it
+/// contains, when its last descriptor, socket and process are gone.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     handle: Arc<File>,
 }
 
 impl Namespace {
-    /// A new namespace, with nothing in it but a loopback interface, which is up.
+    /// Makes a namespace, with nothing in it but a loopback interface, which is up.
     pub fn new() -> Result<Self> {
-        // unshare moves the calling thread, so a thread of its own, that ends here.
+        // unshare moves the calling thread, so use a thread that ends here.
         let handle = on_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             File::open("/proc/thread-self/ns/net")
@@ -39,14 +39,14 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// A command that will run inside, and die with the thread that starts it: start it from
-    /// a thread that lives long enough. /sys stays the one of the caller's namespace.
+    /// Returns a command that runs inside, and dies with the thread that starts it: start it from a
+    /// thread that lives long enough. /sys stays that of the caller's namespace.
     #[must_use]
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let handle = Arc::clone(&self.handle);
         let parent = std::process::id();
         let mut command = Command::new(program);
-        // The session that the tests run in has nothing to do with the namespace.
+        // The tests' own session does not belong to the namespace.
         command.env_remove("SSH_CONNECTION");
         let enter = move || {
             prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -56,15 +56,15 @@ impl Namespace {
             }
             Ok(setns(&*handle, CloneFlags::CLONE_NEWNET)?)
         };
-        // SAFETY: between fork and exec only async-signal-safe calls are made: prctl, getppid
-        // and setns, none of which allocates or takes a lock.
+        // SAFETY: between fork and exec there are only async-signal-safe calls: prctl, getppid and
+        // setns, none of which allocates or takes a lock.
         unsafe { command.pre_exec(enter) };
         command
     }
 
-    /// Runs a closure on a thread inside the namespace. Sockets made there stay of that
-    /// namespace, wherever they are used later; so do paths opened below /proc/thread-self/net
-    /// and /proc/sys/net.
+    /// Runs a closure on a thread inside the namespace. Sockets made there belong to that
+    /// namespace, wherever they are used later, as do paths opened below /proc/thread-self/net and
+    /// /proc/sys/net.
     pub fn enter<T: Send>(&self, inside: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         on_thread(|| {
             setns(&*self.handle, CloneFlags::CLONE_NEWNET)
@@ -73,20 +73,20 @@ impl Namespace {
         })
     }
 
-    /// Runs `ip` with the arguments inside, and returns what it prints.
+    /// Runs `ip` with the arguments inside, and returns its output.
     pub fn ip(&self, arguments: &[&str]) -> Result<String> {
         self.run_ip(arguments, "")
             .with_context(|| format!("`ip {}` fails", arguments.join(" ")))
     }
 
-    /// Runs many `ip` commands inside, one a line, up to the first that fails.
+    /// Runs many `ip` commands inside, one per line, up to the first that fails.
     pub fn ip_batch(&self, commands: &str) -> Result<()> {
         self.run_ip(&["-batch", "-"], commands)
             .with_context(|| format!("one of these `ip` commands fails:\n{commands}"))?;
         Ok(())
     }
 
-    /// A path by which other processes find the namespace while this one lives.
+    /// Returns a path to the namespace for other processes, valid while this one lives.
     #[must_use]
     pub fn path(&self) -> String {
         use std::os::fd::AsRawFd as _;

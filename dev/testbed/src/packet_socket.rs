@@ -6,19 +6,19 @@ use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 
 use crate::namespace::Namespace;
 
-/// What a packet socket is to receive.
+/// What a packet socket receives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Traffic {
     Everything,
     Nothing,
 }
 
-/// A packet socket bound to an interface of a namespace.
+/// Opens a packet socket bound to an interface of a namespace.
 pub(crate) fn open(namespace: &Namespace, interface: &str, traffic: Traffic) -> Result<Socket> {
     namespace.enter(|| {
-        let index = if_nametoindex(interface)
-            .with_context(|| format!("there is no interface {interface}"))?;
-        // Protocol 0 receives nothing; binding then says what, and from where.
+        let index =
+            if_nametoindex(interface).with_context(|| format!("no such interface: {interface}"))?;
+        // Protocol 0 receives nothing; bind then selects the protocol and the interface.
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)))
             .context("cannot make a packet socket: it takes root (CAP_NET_RAW)")?;
         socket

@@ -13,21 +13,21 @@ use crate::{
 /// The name of the client's end.
 pub const CLIENT_INTERFACE: &str = "client0";
 
-/// The name of the server's end: where the limiter attaches.
+/// The name of the server's end, to which the limiter attaches.
 pub const SERVER_INTERFACE: &str = "server0";
 
 /// Two namespaces joined by a veth pair, both ends up and reachable from each other.
 #[derive(Debug)]
 pub struct Pair {
-    /// Where traffic comes from, through [`CLIENT_INTERFACE`].
+    /// The source of traffic, through [`CLIENT_INTERFACE`].
     pub client: Namespace,
-    /// Where traffic goes to, through [`SERVER_INTERFACE`].
+    /// The destination of traffic, through [`SERVER_INTERFACE`].
     pub server: Namespace,
 }
 
 impl Pair {
-    /// Makes the two namespaces and gives each end its addresses. The addresses of one end
-    /// are reachable from the other whether or not their prefixes cover each other.
+    /// Makes the two namespaces and gives each end its addresses. Each end reaches the other's
+    /// addresses, whether or not their prefixes overlap.
     pub fn new(client_addresses: &[IpNet], server_addresses: &[IpNet]) -> Result<Self> {
         let pair = Self {
             client: Namespace::new()?,
@@ -62,19 +62,19 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Frames from the client that the veth pair itself lost, its ring being full: they never
-    /// reached the limiter. Senders try those again where the kernel says so (since 6.6).
+    /// Returns the frames from the client that the veth pair itself lost, since its ring was full:
+    /// they never reached the limiter. Senders repeat those that the kernel reports (since 6.6).
     pub fn lost(&self) -> Result<u64> {
         device_counter(&self.client, CLIENT_INTERFACE, TRANSMIT_DROPS)
     }
 
-    /// Frames that reached the server's end: what is attached there saw them.
+    /// Returns the frames that reached the server's end, and so the program attached there.
     pub fn received(&self) -> Result<u64> {
         device_counter(&self.server, SERVER_INTERFACE, RECEIVED_PACKETS)
     }
 }
 
-/// Columns of net/dev: of "Receive" there are eight, those of "Transmit" follow.
+/// Columns of net/dev: eight of "Receive", followed by those of "Transmit".
 const RECEIVED_PACKETS: usize = 1;
 const TRANSMIT_DROPS: usize = 8 + 3;
 

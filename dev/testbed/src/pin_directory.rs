@@ -1,4 +1,4 @@
-//! A place for what a limiter pins.
+//! A directory for a limiter's pins.
 
 use std::{
     fs,
@@ -12,18 +12,18 @@ use nix::{
 };
 use tempfile::TempDir;
 
-/// Where BPF filesystems are mounted.
+/// The mount point of the BPF filesystem.
 const MOUNTED: &str = "/sys/fs/bpf";
 
-/// A directory of a BPF filesystem that nobody else has, for `limiter run --pin`. It goes with this
-/// value, and whatever is pinned there is detached.
+/// A unique directory of a BPF filesystem, for `limiter run --pin`. It is removed on drop, which
+/// detaches everything pinned there.
 #[derive(Debug)]
 pub struct PinDirectory {
     parent: TempDir,
 }
 
 impl PinDirectory {
-    /// A new one, that the limiter has to make: only what it is to be made in is there.
+    /// Makes a unique parent directory; the limiter makes the directory itself.
     pub fn new() -> Result<Self> {
         let found = statfs(MOUNTED).with_context(|| format!("cannot look at {MOUNTED}"))?;
         if found.filesystem_type() != BPF_FS_MAGIC {
@@ -39,19 +39,19 @@ impl PinDirectory {
         Ok(Self { parent })
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.parent.path().join("pins")
     }
 
-    /// What makes `limiter run` pin here.
+    /// Returns the argument that makes `limiter run` pin here.
     #[must_use]
     pub fn argument(&self) -> String {
         format!("--pin={}", self.path().display())
     }
 
-    /// The paths of all files that are pinned here.
+    /// Returns the paths of all files pinned here.
     pub fn files(&self) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         list(&self.path(), &mut files)?;

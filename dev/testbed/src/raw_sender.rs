@@ -11,10 +11,10 @@ use crate::{
     packet_socket::{self, Traffic},
 };
 
-/// However many frames: what does not go out within this time is an error.
+/// Any number of frames must go out within this time.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 
-/// Puts frames on the wire through a packet socket: whatever their bytes say.
+/// Sends frames of any bytes through a packet socket.
 #[derive(Debug)]
 pub struct RawSender {
     socket: Socket,
@@ -22,7 +22,7 @@ pub struct RawSender {
 }
 
 impl RawSender {
-    /// Through an interface of a namespace.
+    /// Makes a sender through an interface of a namespace.
     pub fn new(namespace: &Namespace, interface: &str) -> Result<Self> {
         Ok(Self {
             socket: packet_socket::open(namespace, interface, Traffic::Nothing)?,
@@ -30,7 +30,7 @@ impl RawSender {
         })
     }
 
-    /// Follows, and ends, what is sent on another thread.
+    /// Returns a handle that follows, and ends, sending on another thread.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.progress.clone()
@@ -48,9 +48,9 @@ impl RawSender {
         Ok(sent)
     }
 
-    /// Sends frames as the load says, over again from the first when they are at an end.
+    /// Sends frames as the load says, and starts again from the first after the last.
     pub fn send(&self, load: Load, frames: &[Vec<u8>]) -> Result<Sent> {
-        ensure!(!frames.is_empty(), "there is no frame to send");
+        ensure!(!frames.is_empty(), "no frame to send");
         let mut cycle = frames.iter().cycle().peekable();
         load.drive(&self.progress, |_| {
             if let Some(frame) = cycle.peek() {

@@ -13,9 +13,9 @@ use crate::{
     tally::Tally,
 };
 
-/// Counts every frame that gets past XDP on an interface, per source address, whatever the
-/// network stack then does with it. The kernel takes the outermost VLAN tag out of a frame
-/// before it shows it: its four bytes are not counted.
+/// Counts every frame that passes XDP on an interface, per source address, whatever the network
+/// stack does with it. The kernel removes a frame's outermost VLAN tag first: its four bytes do not
+/// count.
 #[derive(Debug)]
 pub struct RawSink {
     counter: Counter,
@@ -34,13 +34,13 @@ impl RawSink {
         Ok(Self { counter })
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn so_far(&self) -> Tally {
         self.counter.so_far()
     }
 
-    /// What was counted, once all that has arrived is read.
+    /// Returns the counts, once all that has arrived is read.
     pub fn finish(self) -> Result<Tally> {
         self.counter.finish()
     }

@@ -1,4 +1,4 @@
-//! What the counting sockets have in common.
+//! The common settings of the counting sockets.
 
 use std::{io, os::fd::AsRawFd as _, time::Duration};
 
@@ -6,19 +6,19 @@ use anyhow::{Context as _, Result};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use socket2::Socket;
 
-/// Enough for a hundred thousand small packets; only root may ask for so much.
+/// Enough for a hundred thousand small packets; only root may set it so high.
 const RECEIVE_BUFFER: usize = 256 << 20;
 
-/// How long a receiver waits before it looks whether it is to end.
+/// How long a receiver waits before it checks for its end.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// What SO_MEMINFO returns: SK_MEMINFO_VARS numbers, by linux/sock_diag.h.
+/// The result of SO_MEMINFO: SK_MEMINFO_VARS numbers, from linux/sock_diag.h.
 type MemoryInformation = [u32; 9];
 
-/// Where the drops are in it: SK_MEMINFO_DROPS.
+/// The index of the drops in it: SK_MEMINFO_DROPS.
 const DROPS: usize = 8;
 
-/// Makes a socket lose nothing and give up waiting in time.
+/// Gives a socket a large buffer and a time limit for reads.
 pub(crate) fn prepare(socket: &Socket) -> Result<()> {
     setsockopt(socket, RcvBufForce, &RECEIVE_BUFFER).context("cannot enlarge a receive buffer")?;
     socket
@@ -26,12 +26,12 @@ pub(crate) fn prepare(socket: &Socket) -> Result<()> {
         .context("cannot set a time limit on a socket")
 }
 
-/// How many packets a socket dropped.
+/// Returns the number of packets that a socket dropped.
 pub(crate) fn drops(socket: &Socket) -> Result<u64> {
     let mut information = MemoryInformation::default();
     let mut length = libc::socklen_t::try_from(size_of::<MemoryInformation>())?;
-    // SAFETY: the kernel writes at most `length` bytes, which is what the numbers occupy, and
-    // any bytes are valid numbers.
+    // SAFETY: the kernel writes at most `length` bytes, the size of the numbers, and any bytes are
+    // valid numbers.
     let status = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -42,16 +42,16 @@ pub(crate) fn drops(socket: &Socket) -> Result<u64> {
         )
     };
     if status != 0 {
-        return Err(io::Error::last_os_error()).context("cannot ask a socket for its drops");
+        return Err(io::Error::last_os_error()).context("cannot read a socket's drops");
     }
     Ok(u64::from(information[DROPS]))
 }
 
-/// Makes a packet socket pass over what the host itself sends.
+/// Makes a packet socket ignore what the host itself sends.
 pub(crate) fn ignore_outgoing(socket: &Socket) -> Result<()> {
     let on: libc::c_int = 1;
     let length = libc::socklen_t::try_from(size_of_val(&on))?;
-    // SAFETY: the kernel reads `length` bytes, which is what the number occupies.
+    // SAFETY: the kernel reads `length` bytes, the size of the number.
     let status = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -5,35 +5,35 @@ use std::{collections::HashMap, net::IpAddr};
 /// What arrived, per source address.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// What each source's packets add up to.
+    /// The totals of each source.
     pub sources: HashMap<IpAddr, Count>,
-    /// What came without an IP source: ARP, for one.
+    /// The total of packets without an IP source, such as ARP.
     pub other: Count,
-    /// What the counting socket lost, its buffer being full: then the rest is not exact.
+    /// Packets that the counting socket lost to a full buffer; if any, the rest is not exact.
     pub lost: u64,
 }
 
-/// What packets add up to.
+/// Totals of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
+    /// The number of packets.
     pub packets: u64,
     /// Their bytes: UDP payloads, or whole frames of a [`crate::RawSink`].
     pub bytes: u64,
-    /// [`crate::monotonic_ns`] just after the first was received; zero if there is none.
+    /// [`crate::monotonic_ns`] just after the first was received; zero without any.
     pub first_ns: u64,
-    /// [`crate::monotonic_ns`] just after the last was received; zero if there is none.
+    /// [`crate::monotonic_ns`] just after the last was received; zero without any.
     pub last_ns: u64,
 }
 
 impl Tally {
-    /// What came from this source.
+    /// Returns the totals of a source.
     #[must_use]
     pub fn of(&self, source: IpAddr) -> Count {
         self.sources.get(&source).copied().unwrap_or_default()
     }
 
-    /// How many packets came from all IP sources together.
+    /// Returns the number of packets from all IP sources together.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.sources.values().map(|count| count.packets).sum()

@@ -40,13 +40,13 @@ impl UdpSink {
         Ok(Self { counter })
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn so_far(&self) -> Tally {
         self.counter.so_far()
     }
 
-    /// What was counted, once all that has arrived is read.
+    /// Returns the counts, once all that has arrived is read.
     pub fn finish(self) -> Result<Tally> {
         self.counter.finish()
     }

@@ -23,13 +23,13 @@ pub struct UdpSource {
 }
 
 impl UdpSource {
-    /// A source bound to an address of the namespace.
+    /// Makes a source bound to an address of the namespace.
     pub fn new(namespace: &Namespace, source: IpAddr, destination: SocketAddr) -> Result<Self> {
         let socket = namespace.enter(|| {
             let domain = Domain::for_address(destination);
             Socket::new(domain, Type::DGRAM, None).context("cannot make a UDP socket")
         })?;
-        // Without these the kernel says nothing when a full veth ring loses a datagram.
+        // Without these the kernel does not report that a full veth ring lost a datagram.
         match destination {
             SocketAddr::V4(_) => setsockopt(&socket, Ipv4RecvErr, &true),
             SocketAddr::V6(_) => setsockopt(&socket, Ipv6RecvErr, &true),
@@ -45,7 +45,7 @@ impl UdpSource {
         })
     }
 
-    /// Follows, and ends, what [`UdpSource::send`] does on another thread.
+    /// Returns a handle that follows, and ends, [`UdpSource::send`] on another thread.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.progress.clone()

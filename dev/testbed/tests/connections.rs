@@ -1,8 +1,7 @@
 //! New TCP connections, one SYN each. Needs root; fails without.
 //!
-//! Apart from the tests that send much: without an XDP program on it a veth pair receives
-//! through a queue that all pairs of a processor share, and TCP does not try a SYN again in
-//! the time that an attempt has.
+//! Separate from the tests that send much: without an XDP program, all veth pairs of a processor
+//! share a receive queue, and TCP does not repeat a SYN within the time of an attempt.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -61,7 +60,7 @@ fn every_connection_is_one_syn_and_is_counted() {
 fn an_attempt_nobody_answers_is_one_syn() {
     let pair = pair();
     let wire = RawSink::new(&pair.server, SERVER_INTERFACE).unwrap();
-    // Nobody has this address, so nobody refuses either.
+    // No host has this address, so none refuses either.
     let nobody = ip("10.77.0.99");
     pair.client
         .ip(&[

@@ -1,7 +1,7 @@
-//! A source that sends all it can. Needs root; fails without.
+//! A source that sends as fast as it can. Needs root; fails without.
 //!
-//! Apart from the other tests: without an XDP program on it a veth pair receives through a
-//! queue that all pairs of a processor share, and what overflows it is lost to each of them.
+//! Separate from the other tests: without an XDP program, all veth pairs of a processor share a
+//! receive queue, and when it overflows each of them loses packets.
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -1,4 +1,4 @@
-//! What the testbed promises, on a real veth pair. Needs root; fails without.
+//! The testbed's guarantees, on a real veth pair. Needs root; fails without.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -60,7 +60,7 @@ fn an_idle_pair_carries_nothing() {
         let tally = sink.finish().unwrap();
         assert_eq!((tally.packets(), tally.other.packets), (0, 0), "{tally:?}");
     }
-    // Nor did it between the first interface going up and the sinks.
+    // Nor between the first interface coming up and the sinks.
     let devices = pair
         .server
         .ip(&["-s", "link", "show", SERVER_INTERFACE])
@@ -135,7 +135,7 @@ fn frames_arrive_as_they_are() {
     let pair = pair();
     let wire = RawSink::new(&pair.server, SERVER_INTERFACE).unwrap();
     let sender = RawSender::new(&pair.client, CLIENT_INTERFACE).unwrap();
-    // A source nobody owns, under two tags, and a SYN under one.
+    // A source that no host has, under two tags, and a SYN under one.
     let spoofed = Frame::new(ip("192.0.2.7"), ip("10.77.0.1"))
         .tagged(Tag::Service(7))
         .tagged(Tag::Customer(9))

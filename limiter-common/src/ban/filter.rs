@@ -1,29 +1,29 @@
-//! A filter in front of the bans (Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors",
-//! 1970; with one hash function): most sources are not banned, and to find that out in a large hash
-//! map costs more memory accesses than all else there is to decide.
+//! A Bloom filter with one hash function in front of the bans (Bloom, "Space/Time Trade-offs in
+//! Hash Coding with Allowable Errors", 1970). Most sources are not banned, and a look-up in a large
+//! hash map costs more memory accesses than the rest of the decision.
 
 use super::BanKey;
 
-/// How many bits there are for each ban that there may be: one source of sixteen is looked up in
-/// vain where there are as many bans as there is room for.
+/// The number of bits for each ban that there is room for. When the store is full, one source in
+/// sixteen is looked up in vain.
 pub const BITS_PER_BAN: u32 = 16;
 
-/// How many words stand before those of the bits: what a [`Filter`] is made of, and nothing, so that
-/// the bits begin with a cache line.
+/// The number of words before those of the bits: a [`Filter`], then padding, so that the bits begin
+/// at a cache line.
 pub const HEADER_WORDS: u32 = 8;
 
-/// Where the bits of prefixes are.
+/// Finds the bit of a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Filter {
-    /// The secret of the hash, both odd: nobody can choose addresses that are looked up in vain.
+    /// The hash's secret, two odd numbers: nobody can choose addresses that are looked up in vain.
     pub factors: [u64; 2],
-    /// One less than the number of words of bits, a power of two; 0: there is no filter.
+    /// The number of words of bits, which is a power of two, less one; 0: there is no filter.
     pub mask: u64,
 }
 
 impl Filter {
-    /// How many words a filter for that many bans has, those before the bits included.
+    /// Returns how many words a filter for `capacity` bans has, including those before the bits.
     #[must_use]
     pub const fn words(capacity: u32) -> u32 {
         let words = (capacity as u64 * BITS_PER_BAN as u64).div_ceil(64);
@@ -36,15 +36,15 @@ impl Filter {
         HEADER_WORDS + words.next_power_of_two()
     }
 
-    /// The word of a prefix's bit, and the bit.
+    /// Returns the word of a prefix's bit, and the bit.
     ///
-    /// By multiplication (Dietzfelbinger et al., "A Reliable Randomized Algorithm for the
-    /// Closest-Pair Problem", 1997), and once more to spread what is only in the upper bits of that. It
-    /// takes less than SipHash; all that it has to do is to keep sources from being looked up in vain.
+    /// It multiplies (Dietzfelbinger et al., "A Reliable Randomized Algorithm for the Closest-Pair
+    /// Problem", 1997), then once more to spread the upper bits. That costs less than SipHash, and
+    /// need only keep sources from being looked up in vain.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the mask has 32 bits")]
-    pub const fn place(&self, ban: &BanKey) -> (u32, u64) {
+    pub const fn bit_of(&self, ban: &BanKey) -> (u32, u64) {
         const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
         let (shape, high, low) = ban.words();
         let [first, second] = self.factors;
@@ -81,11 +81,11 @@ mod tests {
         let mut words = [0_u64; 256];
         for last in 0..=255 {
             let ban = BanKey::new(&Address::v4([192, 0, 2, last]), 32);
-            let (word, bit) = filter.place(&ban);
+            let (word, bit) = filter.bit_of(&ban);
             words[(word - HEADER_WORDS) as usize] |= bit;
         }
         let bits: u32 = words.iter().map(|word| word.count_ones()).sum();
-        // Of 256 in 16 384 places some two meet.
+        // Of 256 bits in 16 384 places, about two collide.
         assert!((240..=256).contains(&bits), "{bits}");
     }
 
@@ -96,9 +96,9 @@ mod tests {
             mask: u64::from(u32::MAX >> 4),
         };
         let zeroes = Address::v4([0; 4]);
-        let place = |length| filter.place(&BanKey::new(&zeroes, length));
-        assert_ne!(place(24), place(32));
+        let bit_of = |length| filter.bit_of(&BanKey::new(&zeroes, length));
+        assert_ne!(bit_of(24), bit_of(32));
         let v6 = Address::v6([0; 8], [0; 8]);
-        assert_ne!(place(32), filter.place(&BanKey::new(&v6, 32)));
+        assert_ne!(bit_of(32), filter.bit_of(&BanKey::new(&v6, 32)));
     }
 }

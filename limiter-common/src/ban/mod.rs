@@ -1,23 +1,23 @@
 //! Bans: addresses and ranges that are dropped until a time.
 //!
-//! They stand in a hash map by prefix. A source is looked up under each prefix length that any ban
-//! has, which are few: most hosts ban addresses and, of IPv6, /64s. That is exact, takes any number
-//! of changes while packets come in, and costs nothing where nobody is banned. Who is not banned
-//! nearly always learns it from a filter of one bit for each ban.
+//! They are in a hash map by prefix. A source is looked up under each prefix length that any ban
+//! has. These are few: most hosts ban addresses and IPv6 /64s. The look-up is exact, allows any
+//! number of changes while packets arrive, and costs nothing while nobody is banned. A filter with
+//! one bit for each ban spares it nearly every source that is not banned.
 
 mod filter;
 
 pub use self::filter::{BITS_PER_BAN, Filter, HEADER_WORDS};
 use crate::address::{Address, Family};
 
-/// How many words of prefix lengths there are: bit `n` of the first is that of IPv4 prefixes of
-/// `n + 1` bits, those of the others of IPv6 prefixes of `n + 1` and of `n + 65` bits.
+/// The number of words of prefix lengths. Bit `n` of the first word stands for IPv4 prefixes of
+/// `n + 1` bits; of the second and third, for IPv6 prefixes of `n + 1` and of `n + 65` bits.
 pub const LENGTH_WORDS: u32 = 3;
 
-/// The end of a ban that only ends when it is lifted.
+/// The end of a ban that holds until it is lifted.
 pub const FOREVER: u64 = u64::MAX;
 
-/// The most bytes of a ban's reason.
+/// The maximum length of a ban's reason in bytes.
 pub const MAX_REASON: usize = 88;
 
 /// Names one ban: a prefix.
@@ -28,7 +28,7 @@ pub const MAX_REASON: usize = 88;
 pub struct BanKey {
     /// The IP version.
     family: u16,
-    /// From 1 on: nobody bans everybody.
+    /// At least 1: nobody bans everybody.
     prefix_length: u16,
     /// Always 0.
     reserved: u32,
@@ -39,7 +39,7 @@ pub struct BanKey {
 const _: () = assert!(size_of::<BanKey>() == 24, "no padding in a hashed key");
 
 impl BanKey {
-    /// The prefix of that length that an address is in.
+    /// Returns the prefix of that length that contains an address.
     #[must_use]
     #[inline(always)]
     pub const fn new(address: &Address, prefix_length: u8) -> Self {
@@ -52,15 +52,15 @@ impl BanKey {
         }
     }
 
-    /// The prefix of an address whose length has that bit in that word: [`Self::length_bit`].
+    /// Returns the prefix of an address whose [length bit](Self::length_bit) is `bit` of `word`.
     ///
-    /// It needs no branch, which the verifier would walk both ways for each length that there is.
+    /// It has no branch, because the verifier would walk both sides for each length.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "up to 128")]
     const fn of_bit(address: &Address, word: u32, bit: u32) -> Self {
         let bit = bit & 63;
         let leading = u64::MAX << (63 - bit);
-        // All ones where the first half of the address is whole.
+        // All ones if the prefix includes the whole first half of the address.
         let whole = (word as u64 >> 1).wrapping_neg();
         let high = address.high & (leading | whole);
         let low = address.low & leading & whole;
@@ -72,7 +72,7 @@ impl BanKey {
         }
     }
 
-    /// All of it in three words: the family with the length, and both halves of the address.
+    /// Returns the key as three words: the family with the length, and both halves of the address.
     #[inline(always)]
     const fn words(&self) -> (u64, u64, u64) {
         let [high, low] = self.address;
@@ -80,7 +80,7 @@ impl BanKey {
         (shape, u64::from_be_bytes(high), u64::from_be_bytes(low))
     }
 
-    /// The prefix's first address.
+    /// Returns the prefix's first address.
     #[must_use]
     pub const fn address(&self) -> Address {
         let [high, low] = self.address;
@@ -91,13 +91,13 @@ impl BanKey {
         }
     }
 
-    /// The prefix's length in bits.
+    /// Returns the prefix's length in bits.
     #[must_use]
     pub const fn prefix_length(&self) -> u16 {
         self.prefix_length
     }
 
-    /// The word that has this prefix's length, and its bit there.
+    /// Returns the word that has this prefix's length, and its bit there.
     #[must_use]
     pub const fn length_bit(&self) -> (u32, u64) {
         let bit = self.prefix_length.saturating_sub(1) as u32;
@@ -113,17 +113,16 @@ impl BanKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Ban {
-    /// When it ends, in nanoseconds of the decision's clock; [`FOREVER`]: when it is lifted.
+    /// When it ends, in nanoseconds of the decision's clock; [`FOREVER`]: it holds until lifted.
     pub until_ns: u64,
-    /// When it began, in nanoseconds of the decision's clock; a time before that clock's first,
-    /// such as a boot, wraps.
+    /// When it began, in nanoseconds of the decision's clock; a time before that clock's zero,
+    /// such as before a boot, wraps.
     pub since_ns: u64,
-    /// How often the prefix was banned, this time included; it counts from 1.
+    /// How often the prefix was banned, including this time.
     pub times: u16,
-    /// The interned id of the limit that the prefix was banned for; [`Self::BY_HAND`]: an operator
-    /// did.
+    /// The interned id of the limit that caused the ban; [`Self::BY_HAND`]: an operator banned it.
     pub limit: u16,
-    /// How many bytes of the reason there are.
+    /// The length of the reason in bytes.
     pub reason_length: u32,
     /// Why, in UTF-8.
     pub reason: [u8; MAX_REASON],
@@ -132,16 +131,16 @@ pub struct Ban {
 const _: () = assert!(size_of::<Ban>() == 24 + MAX_REASON, "no padding");
 
 impl Ban {
-    /// In place of a limit: nobody was over one.
+    /// In place of a limit: no limit caused the ban.
     pub const BY_HAND: u16 = u16::MAX;
 
-    /// Whether a limit has made it.
+    /// Returns whether a limit caused the ban.
     #[must_use]
     pub const fn is_automatic(&self) -> bool {
         self.limit != Self::BY_HAND
     }
 
-    /// Whether it holds at `now_ns`, in nanoseconds of the decision's clock.
+    /// Returns whether the ban holds at `now_ns`, in nanoseconds of the decision's clock.
     #[must_use]
     #[inline(always)]
     pub const fn holds(&self, now_ns: u64) -> bool {
@@ -151,18 +150,18 @@ impl Ban {
 
 /// Where bans are kept.
 pub trait BanStore {
-    /// The prefix lengths that any ban has, as a word of bits: see [`LENGTH_WORDS`].
+    /// Returns the prefix lengths that any ban has, as a word of bits: see [`LENGTH_WORDS`].
     fn lengths(&self, word: u32) -> u64;
-    /// Whether there may be a ban of that prefix; where there is one, always.
+    /// Returns whether that prefix may be banned; always true if it is.
     fn may_have(&self, key: &BanKey) -> bool;
-    /// When the ban of that prefix ends, in nanoseconds; `None`: there is none.
+    /// Returns when the ban of that prefix ends, in nanoseconds; `None`: there is none.
     fn until(&self, key: &BanKey) -> Option<u64>;
 }
 
-/// The words of prefix lengths of a family.
+/// Returns the words of a family's prefix lengths.
 ///
-/// The bound is a constant, and the words are numbers and not branches: what is done for each of
-/// them the verifier walks twice, and not once for each word of each family.
+/// The bound is a constant and the words are computed without a branch, so the verifier walks the
+/// loop's body twice, not once for each word of each family.
 #[inline(always)]
 fn words(family: Family) -> impl Iterator<Item = u32> {
     let number = family.number();
@@ -171,19 +170,19 @@ fn words(family: Family) -> impl Iterator<Item = u32> {
         .map(move |step| number + step)
 }
 
-/// Whether there may be a ban of any address of that family.
+/// Returns whether any address of that family may be banned.
 #[inline(always)]
 pub fn any<B: BanStore>(bans: &B, family: Family) -> bool {
     words(family).fold(0, |any, word| any | bans.lengths(word)) != 0
 }
 
-/// Whether a ban that a source is in holds at the time that `now_ns` tells; it is only asked where
-/// there is one.
+/// Returns whether a ban of a source holds at the time that `now_ns` returns. It calls `now_ns`
+/// only if there is such a ban.
 #[inline(always)]
 pub fn is_banned<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> bool {
     for word in words(source.family) {
         let mut lengths = bans.lengths(word);
-        // The verifier wants the bound to be a constant.
+        // The verifier needs a constant bound.
         for _ in 0..u64::BITS {
             if lengths == 0 {
                 break;
@@ -214,7 +213,7 @@ mod tests {
             assert_eq!(key.address(), address.masked(length));
             assert_eq!(key.prefix_length(), length.into());
         }
-        // The first four bytes are those of the IPv4 address.
+        // An IPv6 address whose first four bytes are those of the IPv4 address.
         let twin = Address::v6([192, 0, 2, 77, 0, 0, 0, 0], [0; 8]);
         assert_ne!(BanKey::new(&v4, 32), BanKey::new(&twin, 32));
     }

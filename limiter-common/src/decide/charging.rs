@@ -1,31 +1,31 @@
 //! Charging a packet to the buckets of its limits: all of them, or none.
 
-use super::{Verdict, WindowChange, strictest::NEVER, verdict::NO_SLOT};
+use super::{Account, Charge, Intent, Outline, Verdict, Workspace, account, strictest::NEVER};
 use crate::{
-    bucket::{BucketStore, Updated},
-    charge::{Account, Workspace, account},
+    bucket::{Swap, Updated},
     limit::MAX_LIMITS,
-    policy::{Tables, parameters},
-    strategy::gcra::Wait,
+    policy::{Tables, parameters_of},
+    strategy,
+    verdict::NO_LIMIT,
 };
 
 /// A packet being charged to the buckets of its limits.
 ///
-/// What the loops over them carry from one to the next is in the workspace and not in variables:
-/// of memory the kernel's verifier does not follow what it holds, and so walks each round once.
-struct Charging<'a, T, B: BucketStore> {
+/// The loops over them keep their values in the workspace and not in variables: the kernel's
+/// verifier does not track the contents of this memory, and so walks each round once.
+struct Charging<'a, T, B: Outline> {
     tables: &'a T,
     buckets: &'a B,
-    workspace: &'a mut Workspace<B::Found>,
+    workspace: &'a mut Workspace<B::Location>,
 }
 
-/// Charges the workspace's packet to the buckets of the enforcing limits that count it: to all or,
-/// if one of them refuses, to none and says so in the verdict.
+/// Charges the workspace's packet to the buckets of the enforcing limits that count it. If one of
+/// them refuses, it charges none and sets the verdict.
 #[inline(always)]
-pub(super) fn charge<T: Tables, B: BucketStore>(
+pub(super) fn charge<T: Tables, B: Outline>(
     buckets: &B,
     tables: &T,
-    workspace: &mut Workspace<B::Found>,
+    workspace: &mut Workspace<B::Location>,
 ) {
     let limits = workspace.verdict.matched & !tables.shape().observing;
     workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
@@ -40,7 +40,7 @@ pub(super) fn charge<T: Tables, B: BucketStore>(
     } = &mut *charging.workspace;
     if let Some(reason) = strictest.reason() {
         verdict.reason = reason;
-        verdict.denied_by = strictest.slot;
+        verdict.denied_by = strictest.limit_index;
         charging.refuse();
     } else {
         charging.charge_all(limits);
@@ -48,12 +48,12 @@ pub(super) fn charge<T: Tables, B: BucketStore>(
 }
 
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
-/// itself, and notes in the verdict those that would drop it.
+/// itself, and notes in the verdict which limits would drop it.
 #[inline(always)]
-pub(super) fn observe<T: Tables, B: BucketStore>(
+pub(super) fn observe<T: Tables, B: Outline>(
     buckets: &B,
     tables: &T,
-    workspace: &mut Workspace<B::Found>,
+    workspace: &mut Workspace<B::Location>,
 ) {
     let Verdict {
         matched,
@@ -74,141 +74,118 @@ pub(super) fn observe<T: Tables, B: BucketStore>(
     charging.charge_each(limits & !refused);
 }
 
-impl<T: Tables, B: BucketStore> Charging<'_, T, B> {
-    /// Asks the buckets of all of `limits` whether they let the packet pass; notes which refuse, and
+impl<T: Tables, B: Outline> Charging<'_, T, B> {
+    /// Asks the buckets of all `limits` whether they let the packet pass; notes which refuse, and
     /// the strictest of them.
     #[inline(always)]
     fn ask(&mut self, limits: u64) {
         self.workspace.refused = 0;
-        for slot in slots(self.tables) {
-            if contains(limits, slot) {
-                let mut strictness = self.buckets.prepare(self.tables, self.workspace, slot);
-                // One that is alone decides when it is charged.
-                if self.is_window(slot) && strictness == 0 && self.workspace.search.single == 0 {
-                    let wanted = WindowChange::Spend;
-                    strictness = self.buckets.decide_window(self.workspace, slot, wanted);
-                }
+        for limit_index in limit_indices(self.tables) {
+            if contains(limits, limit_index) {
+                let strictness = self
+                    .buckets
+                    .prepare(self.tables, self.workspace, limit_index);
                 let strictness = self.tables.opaque(strictness);
-                self.workspace.strictest.consider(slot, strictness);
+                self.workspace.strictest.consider(limit_index, strictness);
                 if strictness != 0 {
-                    self.workspace.refused |= bit(slot);
+                    self.workspace.refused |= bit(limit_index);
                 }
             }
         }
     }
 
-    /// Charges all of `limits`, or none and says so in the verdict.
+    /// Charges all `limits`; or, if one refuses, none, and sets the verdict.
     #[inline(always)]
     fn charge_all(&mut self, limits: u64) {
-        // The verifier has learned the bits that were asked for; from here on it would walk
-        // everything once for each set of them.
+        // The verifier knows which bits were tested; it would walk the rest once for each set of
+        // them.
         let limits = self.tables.opaque(limits);
-        for slot in slots(self.tables) {
-            if contains(limits, slot) {
-                let slot = self.unknown(slot);
-                let updated = self.spend(slot);
-                if !self.workspace.verdict.note(slot, updated) {
+        for limit_index in limit_indices(self.tables) {
+            if contains(limits, limit_index) {
+                let limit_index = self.opaque_index(limit_index);
+                let updated = self.change(limit_index, Intent::Spend);
+                if !self.workspace.verdict.note(limit_index, updated) {
                     break;
                 }
             }
         }
         let refused_by = self.workspace.verdict.denied_by;
-        if refused_by == NO_SLOT {
+        if refused_by == NO_LIMIT {
             return;
         }
         let charged = limits & (bit(refused_by) - 1);
-        for slot in slots(self.tables) {
-            if contains(charged, slot) {
-                // A refund that fails leaves the bucket charged too much, never too little.
-                self.refund(slot);
+        for limit_index in limit_indices(self.tables) {
+            if contains(charged, limit_index) {
+                // If the refund fails, the bucket is charged too much, never too little.
+                self.buckets
+                    .retry(self.workspace.charge(limit_index), Intent::Refund);
             }
         }
     }
 
-    /// Charges each of `limits` that has the tokens, every one by itself, and notes the others.
+    /// Charges each of `limits` by itself if it has the tokens, and notes the others.
     #[inline(always)]
     fn charge_each(&mut self, limits: u64) {
         let limits = self.tables.opaque(limits);
-        for slot in slots(self.tables) {
-            if contains(limits, slot) {
-                let slot = self.unknown(slot);
-                if !matches!(self.spend(slot), Updated::Stored | Updated::Untracked) {
-                    self.workspace.verdict.would_drop |= bit(slot);
+        for limit_index in limit_indices(self.tables) {
+            if contains(limits, limit_index) {
+                let limit_index = self.opaque_index(limit_index);
+                if !matches!(
+                    self.change(limit_index, Intent::Spend),
+                    Updated::Stored | Updated::Untracked
+                ) {
+                    self.workspace.verdict.would_drop |= bit(limit_index);
                 }
             }
         }
     }
 
-    /// Has those that have refused count what they refused, if their strategy does.
+    /// Makes the limits that refused the packet count it, if their strategy counts refusals.
     #[inline(always)]
     fn refuse(&mut self) {
-        if !self.has_windows() {
+        if !B::WINDOWS {
             return;
         }
         let limits = self.tables.opaque(self.workspace.refused);
-        for slot in slots(self.tables) {
-            if contains(limits, slot) && self.workspace.charge(slot).spend.counts_refusal() {
-                // If other CPUs are faster all the time, the window is theirs, and as good as full.
-                let wanted = WindowChange::Refuse;
-                self.buckets.change_window(self.workspace, slot, wanted);
+        for limit_index in limit_indices(self.tables) {
+            if contains(limits, limit_index) && self.workspace.charge(limit_index).plan.changes() {
+                // If other CPUs win every attempt, they have as good as filled the window.
+                self.change(limit_index, Intent::Refuse);
             }
         }
     }
 
-    /// The slot, as a number of which the verifier knows no more than its bounds.
+    /// Returns the index as a number of which the verifier knows only its bounds.
     ///
     /// In a loop that calls a function, verifiers before Linux 6.5 compare all numbers that they
-    /// know, also those that nothing reads any more. A slot that is left over from an earlier round
-    /// makes another state of each later one, and the loop is walked as often as two slots go
-    /// together.
+    /// know, also dead ones. An index left over from an earlier round makes another verifier state
+    /// of each later round, and the verifier walks the loop once for each pair of limits.
     #[inline(always)]
-    fn unknown(&self, slot: u32) -> u32 {
-        (self.tables.opaque(slot.into()) & 63) as u32
+    fn opaque_index(&self, limit_index: u32) -> u32 {
+        (self.tables.opaque(limit_index.into()) & 63) as u32
     }
 
-    /// Charges the bucket of the limit in a slot.
+    /// Changes the bucket of the limit at an index as decided.
     #[inline(always)]
-    fn spend(&mut self, slot: u32) -> Updated {
-        if self.is_window(slot) {
-            let wanted = WindowChange::Spend;
-            self.buckets.change_window(self.workspace, slot, wanted)
-        } else {
-            self.buckets.spend(self.workspace.charge(slot))
+    fn change(&mut self, limit_index: u32, intent: Intent) -> Updated {
+        let charge = self.workspace.charge(limit_index);
+        match charge.swap(self.buckets) {
+            Swap::Stored => Updated::Stored,
+            Swap::Unavailable => Updated::Unavailable,
+            Swap::Untracked => Updated::Untracked,
+            Swap::Changed | Swap::Misplaced => self.buckets.retry(charge, intent),
         }
-    }
-
-    /// Gives the bucket back what it was charged.
-    #[inline(always)]
-    fn refund(&mut self, slot: u32) {
-        if self.is_window(slot) {
-            let wanted = WindowChange::Refund;
-            self.buckets.change_window(self.workspace, slot, wanted);
-        } else {
-            self.buckets.refund(self.workspace.charge(slot));
-        }
-    }
-
-    /// Whether there are limits of other strategies than GCRA.
-    #[inline(always)]
-    fn has_windows(&self) -> bool {
-        B::WINDOWS && self.tables.shape().windows != 0
-    }
-
-    /// Whether the limit in a slot, whose charge is prepared, is one of them.
-    #[inline(always)]
-    fn is_window(&mut self, slot: u32) -> bool {
-        self.has_windows() && !self.workspace.charge(slot).spend.is_gcra()
     }
 }
 
-/// Prepares the charge of the limit in a slot, and looks for its bucket; returns how strict a
-/// refusal by GCRA would be, as [`super::Strictest`] has it.
+/// Prepares the charge of the limit at an index, looks for its bucket, and decides on it; returns
+/// how strict a refusal is, in the terms of [`super::Strictest`].
 #[inline(always)]
-pub fn prepare<T: Tables, B: BucketStore>(
+pub fn prepare<T: Tables, B: Outline>(
     buckets: &B,
     tables: &T,
-    workspace: &mut Workspace<B::Found>,
-    slot: u32,
+    workspace: &mut Workspace<B::Location>,
+    limit_index: u32,
 ) -> u64 {
     let Workspace {
         packet,
@@ -216,61 +193,61 @@ pub fn prepare<T: Tables, B: BucketStore>(
         charges,
         ..
     } = workspace;
-    let charge = &mut charges[(slot % MAX_LIMITS) as usize];
+    let Charge { location, plan } = &mut charges[(limit_index % MAX_LIMITS) as usize];
     if B::WINDOWS {
-        // Of no strategy that counts what it refuses.
-        charge.spend.set_none();
+        // A refusal without a bucket is not counted.
+        plan.clear();
     }
-    let Some(Account { key, budget, cost }) = account(tables, packet, slot) else {
-        // The policy's compiler excludes it. What would be charged is not known, so nothing
-        // passes.
-        return NEVER;
-    };
-    let spend = if B::WINDOWS {
-        budget.spend(packet.now, cost)
-    } else {
-        budget.spend_gcra(packet.now, cost)
-    };
-    let Ok(spend) = spend else {
+    let Some(Account {
+        key,
+        parameters,
+        cost,
+    }) = account(tables, packet, limit_index)
+    else {
+        // The policy compiler rules this out. The charge would be unknown, so nothing passes.
         return NEVER;
     };
     if B::WINDOWS {
-        charge.spend = spend;
+        let Ok(spend) = parameters.spend(packet.now, cost) else {
+            return NEVER;
+        };
+        plan.spend = spend;
+        plan.stamp_unit = parameters.stamp_unit;
     } else {
-        charge.spend.set_gcra(&spend.gcra());
+        let Ok(spend) = parameters.spend_gcra(packet.now, cost) else {
+            return NEVER;
+        };
+        plan.spend.set_gcra(&spend.gcra());
     }
-    charge.now_ns = packet.now;
-    charge.seen = buckets.find(&key, budget.unit, search, &mut charge.found);
-    if B::WINDOWS && !spend.is_gcra() {
-        charge.stamp_unit = budget.stamp_unit;
-        return if cost > spend.count() { NEVER } else { 0 };
-    }
-    match spend.gcra().apply(charge.seen) {
-        Ok(_) => 0,
-        // Looked up again: where they stand is not to take up stack through all of the above.
-        Err(Wait(ticks)) => match parameters(tables, &packet.class, slot) {
-            Some(budget) => budget.gcra.ns(ticks).saturating_add(1),
+    plan.now_ns = packet.now;
+    let seen = buckets.find(&key, parameters.unit, search, location);
+    match plan.decide(buckets, location, seen).wait {
+        0 => 0,
+        strategy::NEVER => NEVER,
+        // Looked up again, so that their address takes no stack through all of the above.
+        ticks => match parameters_of(tables, &packet.class, limit_index) {
+            Some(parameters) => parameters.ns(ticks).saturating_add(1),
             None => NEVER,
         },
     }
 }
 
-/// The bit of a slot.
+/// Returns the bit of an index.
 #[inline(always)]
-const fn bit(slot: u32) -> u64 {
-    1 << (slot & 63)
+const fn bit(limit_index: u32) -> u64 {
+    1 << (limit_index & 63)
 }
 
-/// All slots that have a limit.
+/// Returns the indices of all limits.
 #[inline(always)]
-fn slots<T: Tables>(tables: &T) -> impl Iterator<Item = u32> {
+fn limit_indices<T: Tables>(tables: &T) -> impl Iterator<Item = u32> {
     let count = tables.shape().limit_count;
-    // The verifier wants the bound to be a constant.
-    (0..MAX_LIMITS).take_while(move |slot| *slot < count)
+    // The verifier needs a constant bound.
+    (0..MAX_LIMITS).take_while(move |limit_index| *limit_index < count)
 }
 
-/// Whether a slot is in a set of limits.
+/// Returns whether an index is in a set of limits.
 #[inline(always)]
-const fn contains(limits: u64, slot: u32) -> bool {
-    limits & bit(slot) != 0
+const fn contains(limits: u64, limit_index: u32) -> bool {
+    limits & bit(limit_index) != 0
 }

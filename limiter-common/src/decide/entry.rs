@@ -1,24 +1,25 @@
-//! The entry of the pipeline: what the frame says, what is known of its source, and which limits
+//! The entry of the pipeline: the facts of the frame, what is known of its source, and which limits
 //! count it.
 
-use super::{Clock, Verdict};
+use super::{Verdict, Workspace};
 use crate::{
-    charge::{Packet, Workspace},
+    clock::Clock,
+    judged::Packet,
     packet::{Facts, Headers},
     policy::{Class, Tables, classify, matching},
     reason::Reason,
     reputation::Reputation,
 };
 
-/// Decides on a frame, if that takes no stage. If it does (`None`), the workspace has all that they
-/// need.
+/// Decides on a frame if that takes no stage. If it does (`None`), the workspace has all that the
+/// stages need.
 #[inline(always)]
-pub(super) fn enter<H, C, T, R, Found>(
+pub(super) fn enter<H, C, T, R, Location>(
     headers: &H,
     clock: &C,
     tables: &T,
     reputation: &R,
-    workspace: &mut Workspace<Found>,
+    workspace: &mut Workspace<Location>,
 ) -> Option<Verdict>
 where
     H: Headers,

@@ -5,54 +5,54 @@
 //! ```
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
-//! it. The strongest word comes first: an excluded source passes; a blocked or banned one is
-//! dropped; so is one that is blocked by a limit that counts the packet, or that is too busy under
+//! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
+//! dropped; so is one that a limit that counts the packet blocks, or that is too busy under
 //! pressure.
 //!
-//! Then every matching limit is asked. One denial drops the packet, and nothing is charged;
-//! otherwise all are charged. (But a fixed window counts what it refuses itself.) That takes two
-//! passes. The first only reads: most denials end there, having touched nothing. The second charges
-//! each bucket by compare-and-swap, from the state that the first has seen, or else decides again
-//! on the state that it finds. Where another CPU has emptied a bucket in between, what was charged
-//! before it is refunded, and the packet is dropped. In that window other packets of the same
-//! source may be denied that would have passed; none passes that would have been denied.
+//! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
+//! that a fixed window counts what it itself refuses); otherwise all are charged. That takes two
+//! passes. The first only reads, and decides on what it sees: most denials end there without a
+//! write. The second swaps each state that was seen for the one that was decided on, or else
+//! decides again on the current state. If another CPU has emptied a bucket in between, the earlier
+//! charges are refunded and the packet is dropped. In that window, other packets of the same source
+//! may be denied that would have passed; none passes that would have been denied.
 //!
-//! Limits that only observe come last, on packets that the others let pass, each by itself:
-//! Boulder's spend-only transactions.
+//! Limits that only observe come last, each by itself, on packets that the others let pass: they
+//! are Boulder's spend-only transactions.
 //!
-//! The stages hand over in the [`Workspace`]. A new one is a file here, a line in the table of
+//! Stages hand over in the [`Workspace`]. A new stage is a file here, a line in the table of
 //! [`Stage`], an arm in [`Pipeline::run`], and an entry in the kernel's object.
 
+mod account;
+mod charge;
 mod charging;
 mod entry;
+mod log;
+mod outline;
+mod sieves;
 mod stage;
 mod strictest;
-mod verdict;
-mod window;
+mod workspace;
 
-pub use self::charging::prepare;
 pub use self::{
+    account::{Account, account},
+    charge::{Charge, Intent, Plan, decide_again, retry},
+    charging::prepare,
+    outline::Outline,
+    sieves::{NOT_SCORED, Sieves, sift, sift_by},
     stage::{STAGE_COUNT, Stage},
-    verdict::Verdict,
-    window::{WindowChange, change_window, decide_window},
+    workspace::Workspace,
 };
-pub(crate) use self::{strictest::Strictest, window::Steps};
+pub use crate::verdict::Verdict;
 use crate::{
-    bucket::BucketStore,
-    charge::Workspace,
+    clock::Clock,
     offender::{Dropper, OffenderStore},
     packet::Headers,
     policy::Tables,
     reputation::Reputation,
 };
 
-/// The time.
-pub trait Clock {
-    /// Nanoseconds since any fixed moment, the same for all CPUs but for microseconds.
-    fn now(&self) -> u64;
-}
-
-/// What a packet is decided by: the time, the policy, and what is kept of sources.
+/// The inputs of a decision besides the frame: the time, the policy, and what is kept of sources.
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<'a, C, T, B, O, R> {
     /// The time.
@@ -61,18 +61,18 @@ pub struct Pipeline<'a, C, T, B, O, R> {
     pub tables: &'a T,
     /// What sources have spent.
     pub buckets: &'a B,
-    /// Where sources are recorded that a limit or a sieve drops.
+    /// The record of sources that a limit or a sieve drops.
     pub offenders: &'a O,
-    /// What is known of sources besides.
+    /// What else is known of sources.
     pub reputation: &'a R,
 }
 
 /// How a stage ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The verdict in the workspace is the last word.
+    /// The verdict in the workspace is final.
     Decided,
-    /// It is that of the next stage, if there is one.
+    /// The next stage decides, if there is one.
     Undecided,
 }
 
@@ -80,14 +80,18 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: BucketStore,
+    B: Outline,
     O: OffenderStore,
     R: Reputation,
 {
-    /// Decides on a frame: charges the buckets that it is to be charged to, or records the limit or
-    /// the sieve that drops it.
+    /// Decides on a frame: charges its buckets, or records its source as an offender if a limit or
+    /// a sieve drops it.
     #[inline(always)]
-    pub fn decide<H: Headers>(&self, headers: &H, workspace: &mut Workspace<B::Found>) -> Verdict {
+    pub fn decide<H: Headers>(
+        &self,
+        headers: &H,
+        workspace: &mut Workspace<B::Location>,
+    ) -> Verdict {
         if let Some(verdict) = self.enter(headers, workspace) {
             return verdict;
         }
@@ -101,20 +105,20 @@ where
         *workspace.verdict()
     }
 
-    /// Decides on a frame, if that takes no stage. If it does (`None`), the workspace has all that
-    /// they need.
+    /// Decides on a frame if that takes no stage. If it does (`None`), the workspace has all that
+    /// the stages need.
     #[inline(always)]
     pub fn enter<H: Headers>(
         &self,
         headers: &H,
-        workspace: &mut Workspace<B::Found>,
+        workspace: &mut Workspace<B::Location>,
     ) -> Option<Verdict> {
         entry::enter(headers, self.clock, self.tables, self.reputation, workspace)
     }
 
     /// Runs one stage on the packet in the workspace.
     #[inline(always)]
-    pub fn run(&self, stage: Stage, workspace: &mut Workspace<B::Found>) -> Progress {
+    pub fn run(&self, stage: Stage, workspace: &mut Workspace<B::Location>) -> Progress {
         match stage {
             Stage::Sieves => self.sift(workspace),
             Stage::Charge => self.charge(workspace),
@@ -126,13 +130,13 @@ where
     }
 
     #[inline(always)]
-    fn sift(&self, workspace: &mut Workspace<B::Found>) -> Progress {
+    fn sift(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let Workspace {
             packet, verdict, ..
         } = workspace;
         if self.reputation.sift(self.tables, packet, verdict) {
-            let (slot, by) = (verdict.denied_by, Dropper::Sieve);
-            self.offenders.record(self.tables, packet, slot, by);
+            let (limit_index, by) = (verdict.denied_by, Dropper::Sieve);
+            self.offenders.record(self.tables, packet, limit_index, by);
             return Progress::Decided;
         }
         if verdict.matched == 0 {
@@ -143,16 +147,16 @@ where
     }
 
     #[inline(always)]
-    fn charge(&self, workspace: &mut Workspace<B::Found>) -> Progress {
+    fn charge(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         charging::charge(self.buckets, self.tables, workspace);
         let Workspace {
             packet, verdict, ..
         } = workspace;
-        let Some(slot) = verdict.denied_by() else {
+        let Some(limit_index) = verdict.denied_by() else {
             return Progress::Undecided;
         };
         let by = Dropper::Budget;
-        self.offenders.record(self.tables, packet, slot, by);
+        self.offenders.record(self.tables, packet, limit_index, by);
         Progress::Decided
     }
 }

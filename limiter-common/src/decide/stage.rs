@@ -4,9 +4,9 @@ use crate::policy::Shape;
 
 macro_rules! stages {
     ($($(#[doc = $meaning:literal])+ $stage:ident $name:literal if $is_used:expr;)+) => {
-        /// A part of the pipeline after the entry, which parses and matches. In the kernel each is a
-        /// program of its own, with a stack of its own, which is verified by itself and entered by a
-        /// tail call; one that a policy does not use is not loaded.
+        /// A part of the pipeline after the entry, which parses and matches. In the kernel each is
+        /// a program with its own stack, verified by itself and entered by a tail call; stages that
+        /// a policy does not use are not loaded.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u32)]
         pub enum Stage {
@@ -14,10 +14,10 @@ macro_rules! stages {
         }
 
         impl Stage {
-            /// Every stage, in the order in which packets meet them.
+            /// Every stage, in the order in which packets pass through them.
             pub const ALL: &'static [Self] = &[$(Self::$stage,)+];
 
-            /// The stage's name, of which its program's is made.
+            /// Returns the stage's name, which its program's name is made of.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -25,7 +25,7 @@ macro_rules! stages {
                 }
             }
 
-            /// Whether packets meet the stage under a policy of that shape.
+            /// Returns whether packets pass through the stage under a policy of that shape.
             #[must_use]
             #[inline(always)]
             pub fn is_used(self, shape: &Shape) -> bool {
@@ -34,8 +34,8 @@ macro_rules! stages {
                 }
             }
 
-            /// The first used stage whose number is not below `number`. Without a loop, so that a
-            /// policy leaves no more of it to the kernel than the one number.
+            /// Returns the first used stage whose number is not below `number`. It has no loop, so
+            /// that with a constant policy only one number remains for the kernel.
             #[inline(always)]
             fn used_from(number: u32, shape: &Shape) -> Option<Self> {
                 $(if number <= Self::$stage as u32 && Self::$stage.is_used(shape) {
@@ -56,18 +56,18 @@ stages! {
     Observe "observe" if |shape: &Shape| shape.observing != 0;
 }
 
-/// How many stages there are.
+/// The number of stages.
 pub const STAGE_COUNT: usize = Stage::ALL.len();
 
 impl Stage {
-    /// The stage that packets meet first; `None`: the policy uses none.
+    /// Returns the first stage for packets; `None`: the policy uses none.
     #[must_use]
     #[inline(always)]
     pub fn first(shape: &Shape) -> Option<Self> {
         Self::used_from(0, shape)
     }
 
-    /// The stage that packets meet next; `None`: this is the last one.
+    /// Returns the next stage for packets; `None`: this is the last one.
     #[must_use]
     #[inline(always)]
     pub fn next(self, shape: &Shape) -> Option<Self> {

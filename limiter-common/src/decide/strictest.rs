@@ -1,33 +1,31 @@
-//! Of several denials the one to wait for longest.
+//! The strictest of several denials: the one that takes the longest wait.
 
-use super::verdict::NO_SLOT;
-use crate::reason::Reason;
+use crate::{reason::Reason, verdict::NO_LIMIT};
 
 /// The strictest denial so far.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Strictest {
-    /// 0: none. [`NEVER`]: the packet can never pass. Else 1 more than the nanoseconds to
-    /// wait.
+    /// 0: no denial. [`NEVER`]: the packet can never pass. Else the nanoseconds to wait, plus 1.
     pub(crate) strictness: u64,
-    /// Of the limit that denied, if one did.
-    pub(super) slot: u32,
+    /// The index of the limit that denied, or [`NO_LIMIT`].
+    pub(super) limit_index: u32,
 }
 
-/// The strictness of a denial that no waiting ends.
+/// The strictness of a denial for ever.
 pub(super) const NEVER: u64 = u64::MAX;
 
 impl Strictest {
     pub(crate) const NONE: Self = Self {
         strictness: 0,
-        slot: NO_SLOT,
+        limit_index: NO_LIMIT,
     };
 
     #[inline(always)]
-    pub(super) const fn consider(&mut self, slot: u32, strictness: u64) {
+    pub(super) const fn consider(&mut self, limit_index: u32, strictness: u64) {
         if strictness > self.strictness {
             self.strictness = strictness;
-            self.slot = slot;
+            self.limit_index = limit_index;
         }
     }
 

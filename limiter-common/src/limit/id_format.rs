@@ -1,8 +1,8 @@
 //! The kinds of ids: which part of a packet names the bucket of a limit.
 //!
-//! [`IdFormat::row`] and [`NumberOf::row`] are the table of all kinds of owners. Whoever needs to
-//! know something of a kind asks the table, so that another kind is a row, and where its number
-//! comes from: [`OwnerOf`](crate::owner::OwnerOf).
+//! [`IdFormat::row`] and [`NumberOf::row`] are the table of all kinds of owners. All code asks the
+//! table, so that a new kind is a row and the source of its number, in
+//! [`OwnerOf`](crate::owner::OwnerOf).
 
 use crate::address::Family;
 
@@ -23,7 +23,7 @@ pub enum IdFormat {
     },
     /// The subscriber to whose prefixes the source belongs, of either family.
     RegId,
-    /// The interface that the packet came in on: one bucket for all sources.
+    /// The interface that the packet came in on, with one bucket for all sources.
     Total,
 }
 
@@ -33,13 +33,13 @@ pub const IPV4_RANGE: u8 = 24;
 /// The prefix length of [`IdFormat::Ipv6RangeCidr`] unless another is configured.
 pub const IPV6_RANGE: u8 = 48;
 
-/// What there is to know of a format.
+/// The properties of a format.
 struct Row {
     name: &'static str,
     id: Id,
 }
 
-/// What an id is.
+/// What an id consists of.
 #[derive(Clone, Copy)]
 enum Id {
     /// The source address.
@@ -57,12 +57,12 @@ pub struct Range {
     pub family: Family,
     /// How many leading bits of the address name the network.
     pub prefix_length: u8,
-    /// The least and the most bits that can be configured: no registry allocates shorter networks.
+    /// The minimum and maximum configurable length: no registry allocates shorter prefixes.
     pub lengths: [u8; 2],
 }
 
-/// What the number is of that names an owner. The numbers stand in what is kept from one policy
-/// to the next; 0 and those of [`Family`] stand there for ranges of addresses.
+/// What a number that names an owner belongs to. Data that is kept from one policy to the next
+/// contains the discriminants; 0 and those of [`Family`] stand there for ranges of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum NumberOf {
@@ -72,14 +72,14 @@ pub enum NumberOf {
     Interface = 2,
 }
 
-/// What there is to know of a number.
+/// The properties of a kind of number.
 struct NumberRow {
     shared_by: &'static str,
     why_no_overrides: Option<&'static str>,
 }
 
 impl IdFormat {
-    /// Every format; ranges as they are unless configured otherwise.
+    /// Every format; ranges with their default lengths.
     pub const ALL: [Self; 5] = [
         Self::IpAddress,
         Self::Ipv4RangeCidr {
@@ -125,19 +125,19 @@ impl IdFormat {
         }
     }
 
-    /// The format's name in configuration files and messages.
+    /// Returns the format's name in configuration files and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Whether a limit of this format is for packets of the family.
+    /// Returns whether a limit of this format is for packets of the family.
     #[must_use]
     pub fn is_for(self, family: Family) -> bool {
         self.range().is_none_or(|range| range.family == family)
     }
 
-    /// How many leading bits of a source of the family name the bucket; `None`: something
+    /// Returns how many leading bits of a source of the family name the bucket; `None`: something
     /// else names it, or the limit is not for the family.
     #[must_use]
     pub const fn prefix_length(self, family: Family) -> Option<u8> {
@@ -151,7 +151,7 @@ impl IdFormat {
         }
     }
 
-    /// The networks that share a bucket each; `None`: its ids are no networks.
+    /// Returns the networks that have a bucket each; `None`: the ids are not networks.
     #[must_use]
     pub const fn range(self) -> Option<Range> {
         match self.row().id {
@@ -160,7 +160,7 @@ impl IdFormat {
         }
     }
 
-    /// The same format with networks of another length, if its ids are networks.
+    /// Returns the format with networks of another length, if its ids are networks.
     #[must_use]
     pub const fn with_prefix_length(self, prefix_length: u8) -> Self {
         match self {
@@ -170,7 +170,8 @@ impl IdFormat {
         }
     }
 
-    /// What the number is of that names a bucket; `None`: the source's address does.
+    /// Returns what the number that names a bucket belongs to; `None`: the source's address names
+    /// it.
     #[must_use]
     pub const fn number(self) -> Option<NumberOf> {
         match self.row().id {
@@ -184,7 +185,7 @@ impl NumberOf {
     const fn row(self) -> NumberRow {
         match self {
             Self::Subscriber => NumberRow {
-                shared_by: "a subscriber shares",
+                shared_by: "a subscriber's sources share",
                 why_no_overrides: None,
             },
             Self::Interface => NumberRow {
@@ -194,7 +195,7 @@ impl NumberOf {
         }
     }
 
-    /// The kind of that number; `None`: the source's address names the owner.
+    /// Returns the variant with that discriminant; `None`: the source's address names the owner.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u8) -> Option<Self> {
@@ -207,13 +208,14 @@ impl NumberOf {
         }
     }
 
-    /// Who shares the budget of such an owner, so that it says nothing of any one of them.
+    /// Returns who shares the budget of such an owner, so that a drop proves nothing against one of
+    /// them.
     #[must_use]
     pub const fn shared_by(self) -> &'static str {
         self.row().shared_by
     }
 
-    /// Why no such owner can have an override; `None`: each can.
+    /// Returns why such owners cannot have overrides; `None`: they can.
     #[must_use]
     pub const fn why_no_overrides(self) -> Option<&'static str> {
         self.row().why_no_overrides
@@ -245,7 +247,7 @@ mod tests {
         }
     }
 
-    /// In a key the number stands where ranges have their family.
+    /// A key has the number where ranges have their family.
     #[test]
     fn no_number_is_that_of_a_family() {
         let mut numbers = (0..=u8::MAX).filter(|number| NumberOf::of_number(*number).is_some());

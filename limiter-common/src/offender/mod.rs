@@ -1,19 +1,19 @@
-//! Offenders: who was dropped, by which limit or sieve, and how often.
+//! Offenders: which sources were dropped, by which limit or sieve, and how often.
 //!
-//! A bucket forgets a drop as soon as it has tokens again; this is what is kept of it. Nothing
-//! here decides on a packet, and nothing is done for one that passes.
+//! A bucket forgets a drop as soon as it has tokens again; this record remains. Nothing here
+//! decides on a packet, and a packet that passes costs nothing here.
 
 mod recording;
 
 pub use self::recording::{Counts, RECORDS_BURST, RECORDS_PER_SECOND, Recording, Stored};
 use crate::{
     address::{Address, Family},
-    charge::Packet,
+    judged::Packet,
     limit::LimitId,
     policy::Tables,
 };
 
-/// What dropped packets: whoever asks too much is told from those who are merely busy.
+/// What dropped packets: it distinguishes sources over a limit from those that are merely busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Dropper {
@@ -25,9 +25,9 @@ pub enum Dropper {
 
 /// Names one offender: the limit that dropped its packets, by what, and their source address.
 ///
-/// The whole address, whatever range, subscriber or interface the limit's budget belongs to:
-/// whose packets they were is what the bucket does not tell. Every byte is defined and there is
-/// no padding: the kernel hashes the key as bytes.
+/// It has the whole address even if the limit's budget belongs to a range, subscriber or interface:
+/// the bucket does not tell which source sent the packets. Every byte is defined and there is no
+/// padding: the kernel hashes the key as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(8))]
 pub struct OffenderKey {
@@ -44,7 +44,7 @@ pub struct OffenderKey {
 const _: () = assert!(size_of::<OffenderKey>() == 24, "no padding in a hashed key");
 
 impl OffenderKey {
-    /// The source of packets that a limit drops, or a sieve that it uses.
+    /// Returns the key of a source whose packets a limit drops, or a sieve that the limit uses.
     #[must_use]
     #[inline(always)]
     pub const fn new(limit: LimitId, by: Dropper, source: &Address) -> Self {
@@ -56,16 +56,16 @@ impl OffenderKey {
         }
     }
 
-    /// The source of a packet that the limit in `slot` drops, or a sieve, which may do so for no
-    /// limit; `None`: a limit does, and there is no such one.
+    /// Returns the key of the source of a packet that the limit with that index drops, or a sieve,
+    /// which may drop for no limit; `None`: there is no such limit.
     #[inline(always)]
     pub fn of_packet<T: Tables>(
         tables: &T,
         packet: &Packet,
-        slot: u32,
+        limit_index: u32,
         by: Dropper,
     ) -> Option<Self> {
-        let limit = match (tables.limit(slot), by) {
+        let limit = match (tables.limit(limit_index), by) {
             (Some(limit), _) => LimitId(limit.id),
             (None, Dropper::Sieve) => LimitId(0),
             (None, Dropper::Budget) => return None,
@@ -73,7 +73,7 @@ impl OffenderKey {
         Some(Self::new(limit, by, &packet.facts.source))
     }
 
-    /// What dropped its packets.
+    /// Returns what dropped the packets.
     #[must_use]
     pub const fn dropper(&self) -> Dropper {
         if self.by == Dropper::Sieve as u32 {
@@ -83,7 +83,7 @@ impl OffenderKey {
         }
     }
 
-    /// The source address.
+    /// Returns the source address.
     #[must_use]
     pub const fn address(&self) -> Address {
         let [high, low] = self.address;
@@ -95,22 +95,22 @@ impl OffenderKey {
     }
 }
 
-/// What is kept of one offender.
+/// The record of one offender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Offender {
-    /// Its packets that the limit dropped, as far as they were recorded: at most as many as were.
+    /// The recorded drops of its packets, at most as many as there were.
     pub drops: u64,
-    /// When the first of them was dropped, in nanoseconds of the decision's clock.
+    /// The time of the first of them, in nanoseconds of the decision's clock.
     pub first_drop_ns: u64,
-    /// When the last of them was dropped, in nanoseconds of the decision's clock.
+    /// The time of the last of them, in nanoseconds of the decision's clock.
     pub last_drop_ns: u64,
 }
 
 const _: () = assert!(size_of::<Offender>() == 3 * 8, "no padding");
 
 impl Offender {
-    /// Of whom the first packet is dropped at `now_ns`.
+    /// Returns the record of an offender whose first packet is dropped at `now_ns`.
     #[must_use]
     #[inline(always)]
     pub const fn new(now_ns: u64) -> Self {
@@ -122,25 +122,25 @@ impl Offender {
     }
 }
 
-/// Where offenders are kept.
+/// A store of offenders.
 pub trait OffenderStore {
-    /// Records that the limit in `slot` dropped the packet, or a sieve for that limit or for none, as
-    /// far as the records' budget and the room last.
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32, by: Dropper);
+    /// Records that the limit with that index dropped the packet, or a sieve for that limit or for
+    /// no limit, if the records' budget and the room allow.
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper);
 }
 
-/// Nobody is recorded.
+/// Records nobody.
 impl OffenderStore for () {
     #[inline(always)]
-    fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _slot: u32, _by: Dropper) {}
+    fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _limit_index: u32, _by: Dropper) {}
 }
 
-/// Somebody is recorded, or nobody.
+/// Records somebody or, with `None`, nobody.
 impl<O: OffenderStore> OffenderStore for Option<O> {
     #[inline(always)]
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32, by: Dropper) {
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
         if let Some(offenders) = self {
-            offenders.record(tables, packet, slot, by);
+            offenders.record(tables, packet, limit_index, by);
         }
     }
 }
@@ -153,7 +153,7 @@ mod tests {
     fn keys_tell_whose_they_are() {
         let v4 = Address::v4([192, 0, 2, 77]);
         let v6 = Address::v6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0], [1, 2, 3, 4, 5, 6, 7, 8]);
-        // The first four bytes are those of the IPv4 address.
+        // An IPv6 address whose first four bytes are those of the IPv4 address.
         let twin = Address::v6([192, 0, 2, 77, 0, 0, 0, 0], [0; 8]);
         for address in [v4, v6, twin] {
             for by in [Dropper::Budget, Dropper::Sieve] {

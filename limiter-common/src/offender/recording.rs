@@ -1,18 +1,18 @@
-//! Which drops are recorded: a budget, so that a flood cannot make the records cost more than
-//! the decisions.
+//! A budget for recording drops, so that in a flood the records do not cost more than the
+//! decisions.
 
 use crate::strategy::gcra::Gcra;
 
-/// How many drops each CPU records a second.
+/// The number of drops that each CPU records per second.
 ///
-/// A record takes about a microsecond when it pushes another offender out, and else much less:
-/// a tenth of a CPU at most.
+/// A record takes about a microsecond when it evicts another offender, and much less otherwise:
+/// at most a tenth of a CPU.
 pub const RECORDS_PER_SECOND: u64 = 100_000;
 
-/// How many drops each CPU records at once, when it has recorded none for some time.
+/// The number of drops that each CPU records at once after a time without any.
 pub const RECORDS_BURST: u64 = 4_096;
 
-/// Spelt out, because what makes parameters of rates does not compile for BPF.
+/// Spelt out, because the code that makes parameters of rates does not compile for BPF.
 const RECORDS: Gcra = Gcra {
     emission_interval: INTERVAL_NS,
     burst: RECORDS_BURST,
@@ -22,10 +22,10 @@ const RECORDS: Gcra = Gcra {
 
 const INTERVAL_NS: u64 = 1_000_000_000 / RECORDS_PER_SECOND;
 
-/// What became of a drop that the budget had room for.
+/// The result of recording a drop that was within the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It was added to those of an offender who was there.
+    /// It was added to a known offender.
     Again,
     /// It was its offender's first, or the first after the offender had been forgotten.
     Anew,
@@ -33,25 +33,25 @@ pub enum Stored {
     NoRoom,
 }
 
-/// The records of one CPU: what is left of its budget, and what it has counted.
+/// The records of one CPU: its remaining budget and its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Recording {
     /// When the budget is full again, in nanoseconds of the decision's clock: its TAT.
     full_again_ns: u64,
-    /// What was counted.
+    /// The counters.
     pub counts: Counts,
 }
 
-/// What became of drops: each is recorded or skipped.
+/// Counters of drops: each drop is recorded or skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counts {
     /// Drops that were recorded.
     pub recorded: u64,
-    /// Those of them that were their offender's first.
+    /// Recorded drops that were their offender's first.
     pub inserted: u64,
-    /// Drops that were not recorded, for want of budget or of room.
+    /// Drops that were not recorded for lack of budget or room.
     pub skipped: u64,
 }
 
@@ -66,7 +66,7 @@ impl core::ops::AddAssign for Counts {
 }
 
 impl Recording {
-    /// Has `store` record a drop at `now_ns`, unless the budget is spent; counts it either way.
+    /// Records a drop at `now_ns` by `store`, unless the budget is spent; counts it either way.
     #[inline(always)]
     pub fn record(&mut self, now_ns: u64, store: impl FnOnce() -> Stored) {
         let stored = if RECORDS.take(now_ns, &mut self.full_again_ns) {
@@ -92,7 +92,7 @@ mod tests {
 
     const START: u64 = 1_000_000_000_000;
 
-    /// Drops `count` packets at one time.
+    /// Records `count` drops at one time.
     fn record(recording: &mut Recording, now_ns: u64, count: u64, stored: Stored) {
         for _ in 0..count {
             recording.record(now_ns, || stored);
@@ -114,13 +114,13 @@ mod tests {
         assert_eq!(recording.counts.recorded, RECORDS_BURST);
         assert_eq!(recording.counts.skipped, 7);
 
-        // A record more for each interval that has passed, and no fraction of one.
+        // One more record for each whole interval that has passed.
         record(&mut recording, START + INTERVAL_NS - 1, 1, Stored::Again);
         assert_eq!(recording.counts.recorded, RECORDS_BURST);
         record(&mut recording, START + 5 * INTERVAL_NS, 9, Stored::Again);
         assert_eq!(recording.counts.recorded, RECORDS_BURST + 5);
 
-        // However long it rests, no more than a burst is saved.
+        // Any rest saves at most a burst.
         record(&mut recording, 2 * START, 2 * RECORDS_BURST, Stored::Again);
         assert_eq!(recording.counts.recorded, 2 * RECORDS_BURST + 5);
     }

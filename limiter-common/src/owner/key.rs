@@ -4,7 +4,6 @@ use super::{Owner, OwnerKind};
 use crate::{
     address::{Address, Family},
     limit::{LimitId, NumberOf},
-    strategy::moving_window,
 };
 
 /// Names one bucket: the limit, and whose budget of that limit.
@@ -15,12 +14,12 @@ use crate::{
 pub struct BucketKey {
     /// The limit's interned id.
     pub limit: u16,
-    /// The number of a stamp in a moving window's log, from 1 on; 0: the bucket itself.
-    stamp: u16,
-    /// What the id is.
+    /// The number of a part of the bucket, from 1 on; 0: the bucket itself.
+    part: u16,
+    /// The kind of the id.
     kind: OwnerKind,
-    /// In network byte order: the masked address, IPv4 in the first four bytes; or a number in
-    /// the first eight.
+    /// In network byte order: the masked address, with IPv4 in the first four bytes; or a number
+    /// in the first eight.
     id: [[u8; 8]; 2],
 }
 
@@ -33,64 +32,69 @@ impl Default for BucketKey {
 }
 
 impl BucketKey {
-    /// Of no limit.
+    /// The key of no limit's bucket.
     pub const NONE: Self = Self::new(LimitId(0), OwnerKind::NONE, 0, 0);
 
-    /// The bucket of `limit` whose owner's id is of `kind`; the other bits of it are 0.
+    /// Returns the bucket of `limit` whose owner has an id of `kind`; bits that the kind does not
+    /// use must be 0.
     #[must_use]
     #[inline(always)]
     pub const fn new(limit: LimitId, kind: OwnerKind, high: u64, low: u64) -> Self {
         Self {
             limit: limit.0,
-            stamp: 0,
+            part: 0,
             kind,
             id: [high.to_be_bytes(), low.to_be_bytes()],
         }
     }
 
-    /// The bucket of `limit` that an `address` is charged to when its first
-    /// `prefix_length` bits name the budget.
+    /// Returns the bucket of `limit` that an `address` is charged to if its first `prefix_length`
+    /// bits name the budget.
     #[must_use]
     pub const fn of_source(limit: LimitId, address: Address, prefix_length: u8) -> Self {
         let Address { family, high, low } = address.masked(prefix_length);
         Self::new(limit, OwnerKind::of_range(family, prefix_length), high, low)
     }
 
-    /// The bucket of `limit` whose owner is named by a number.
+    /// Returns the bucket of `limit` whose owner is named by a number.
     #[must_use]
     pub const fn of_number(limit: LimitId, of: NumberOf, number: u64) -> Self {
         Self::new(limit, OwnerKind::of_number(of), number, 0)
     }
 
-    /// The bucket of `limit` that a subscriber is charged to.
+    /// Returns the bucket of `limit` that a subscriber is charged to.
     #[must_use]
     pub const fn of_subscriber(limit: LimitId, subscriber: u64) -> Self {
         Self::of_number(limit, NumberOf::Subscriber, subscriber)
     }
 
-    /// The bucket of `limit` that all that comes in on an interface is charged to.
+    /// Returns the bucket of `limit` that all packets coming in on an interface are charged to.
     #[must_use]
     pub const fn of_interface(limit: LimitId, interface: u32) -> Self {
         Self::of_number(limit, NumberOf::Interface, interface as u64)
     }
 
-    /// The bucket of a stamp of this one's log, by the stamp's number, which is below
-    /// [`moving_window::STAMPS`].
+    /// Returns a part of this bucket by its number, which is below 65 535. A moving window has a
+    /// part for each stamp of its log.
     #[must_use]
     #[inline(always)]
-    pub const fn of_stamp(mut self, number: u64) -> Self {
-        self.stamp = (number % moving_window::STAMPS) as u16 + 1;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "parts have numbers of 16 bits"
+    )]
+    pub const fn of_part(mut self, number: u64) -> Self {
+        self.part = (number as u16).wrapping_add(1);
         self
     }
 
-    /// One more than the stamp's number, if this is a stamp's bucket; else 0.
+    /// Returns the part's number plus 1 if this is a part of a bucket; else 0.
     #[must_use]
     #[inline(always)]
-    pub const fn stamp(&self) -> u16 {
-        self.stamp
+    pub const fn part(&self) -> u16 {
+        self.part
     }
 
-    /// The owner in plain numbers: its kind, and the id in two halves.
+    /// Returns the owner as plain numbers: its kind, and the id in two halves.
     #[must_use]
     #[inline(always)]
     pub const fn owner_words(&self) -> (u64, [u64; 2]) {
@@ -101,14 +105,14 @@ impl BucketKey {
         )
     }
 
-    /// What the owner's id is.
+    /// Returns the kind of the owner's id.
     #[must_use]
     #[inline(always)]
     pub const fn owner_kind(&self) -> OwnerKind {
         self.kind
     }
 
-    /// The owner of the bucket.
+    /// Returns the owner of the bucket.
     #[must_use]
     pub const fn owner(&self) -> Owner {
         let [high, low] = self.id;
@@ -158,7 +162,7 @@ mod tests {
             BucketKey::of_interface(id, 7).owner(),
             Owner::Number(NumberOf::Interface, 7)
         );
-        // A number is no address, whatever its bytes.
+        // A number is never an address, whatever its bytes.
         assert_ne!(of_subscriber, BucketKey::of_interface(id, u32::MAX));
         assert_ne!(
             BucketKey::of_subscriber(id, address.high),

@@ -7,11 +7,11 @@ use crate::{
     packet::Facts,
 };
 
-/// What may name the owner of a bucket that a packet is charged to. All by reference: what is not
-/// asked for is not read.
+/// The facts that may name the owner of a packet's bucket. They are references, so that a fact that
+/// is not needed is not read.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
-    /// What the packet's headers say.
+pub struct OwnerFields<'a> {
+    /// The facts of the packet's headers.
     pub facts: &'a Facts,
     /// The number of the subscriber to whom the source belongs.
     pub subscriber: &'a u64,
@@ -19,7 +19,7 @@ pub struct Known<'a> {
     pub interface: &'a u32,
 }
 
-impl Known<'_> {
+impl OwnerFields<'_> {
     #[inline(always)]
     const fn number(&self, of: NumberOf) -> u64 {
         match of {
@@ -29,8 +29,8 @@ impl Known<'_> {
     }
 }
 
-/// How the owner of a bucket is told from packets of one family: by numbers, because what is
-/// decided by branches the kernel's verifier follows apart through all that comes after.
+/// How packets of one family name the owner of a bucket. It consists of numbers, because the
+/// kernel's verifier would follow branches separately through all later code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct OwnerOf {
@@ -63,14 +63,19 @@ impl OwnerOf {
         }
     }
 
-    /// The bucket of a limit that a packet of the family is charged to. `number`: that of the
+    /// Returns the bucket of a limit that a packet of the family is charged to. `number` is the
     /// [`NumberOf`] by which the limit names owners, or 0. The kernel program reads it from a table
-    /// that the daemon alone writes; one that it does not know is as good as 0.
+    /// that only the daemon writes; an unknown number counts as 0.
     #[inline(always)]
-    pub(crate) const fn key(&self, limit: LimitId, number: u8, known: &Known<'_>) -> BucketKey {
-        let source = &known.facts.source;
+    pub(crate) const fn key(
+        &self,
+        limit: LimitId,
+        number: u8,
+        owner_fields: &OwnerFields<'_>,
+    ) -> BucketKey {
+        let source = &owner_fields.facts.source;
         let high = match NumberOf::of_number(number) {
-            Some(of) => known.number(of),
+            Some(of) => owner_fields.number(of),
             None => source.high & self.mask_high,
         };
         BucketKey::new(limit, self.kind, high, source.low & self.mask_low)

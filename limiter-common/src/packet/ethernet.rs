@@ -3,7 +3,7 @@
 use super::Frame;
 use crate::reason::Reason;
 
-/// The network protocols that are limited.
+/// The network protocols that limits apply to.
 pub(super) enum Network {
     /// IPv4.
     Ipv4,
@@ -11,31 +11,31 @@ pub(super) enum Network {
     Ipv6,
 }
 
-/// How long the header is, without tags.
+/// The length of the header in bytes, without tags.
 pub(super) const HEADER: usize = 14;
 
 const TAG: usize = 4;
 
-/// The network stack takes off any number of tags whose VLAN is 0, and one more for each VLAN
-/// interface on the way. Networks use two or three; more than these serve no one but an attacker.
+/// The network stack removes any number of tags whose VLAN is 0, and one more for each VLAN
+/// interface on the way. Networks use two or three; only an attacker needs more than this.
 const MAX_TAGS: usize = 8;
 
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 const TYPE_8021Q: u16 = 0x8100;
 const TYPE_8021AD: u16 = 0x88a8;
-/// What switches used for the outer tag before 802.1ad. Linux does not take it off; a switch
-/// behind a bridge may.
+/// The outer tag that switches used before 802.1ad. Linux does not remove it; a switch behind a
+/// bridge may.
 const TYPE_QINQ: u16 = 0x9100;
 
-/// The network protocol; `tags` becomes the length of all tags.
+/// Returns the network protocol; sets `tags` to the length of all tags.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(frame: &F, tags: &mut usize) -> Result<Network, Reason> {
     let Some(_) = frame.load::<HEADER>(0) else {
         return Err(Reason::MalformedEthernet);
     };
     loop {
-        // The type stands in the two bytes before whatever it is the type of.
+        // The type is in the two bytes before the data that it describes.
         let Some(kind) = frame.load::<2>(HEADER - 2 + *tags) else {
             return Err(Reason::MalformedVlan);
         };

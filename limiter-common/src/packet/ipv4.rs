@@ -8,7 +8,7 @@ const MIN_HEADER: usize = 20;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 const MORE_FRAGMENTS: u16 = 0x2000;
 
-/// The addresses, and the payload behind the header, at whose offset the header is.
+/// Finds the addresses, and the payload behind the header. `payload` starts at the header.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
     frame: &F,

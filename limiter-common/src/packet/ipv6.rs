@@ -4,7 +4,7 @@ use super::{Facts, Frame, Payload, Transport};
 use crate::{address::Address, reason::Reason};
 
 const HEADER: usize = 40;
-/// More extension headers than this in one packet serve no one but an attacker.
+/// Only an attacker needs more extension headers than this in one packet.
 const MAX_EXTENSIONS: u32 = 8;
 
 const HOP_BY_HOP: u8 = 0;
@@ -17,7 +17,7 @@ const DESTINATION: u8 = 60;
 const FRAGMENT_OFFSET: u16 = 0xfff8;
 const MORE_FRAGMENTS: u16 = 1;
 
-/// The addresses, and the payload behind all headers, at whose offset the first header is.
+/// Finds the addresses, and the payload behind all headers. `payload` starts at the first header.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
     frame: &F,
@@ -39,8 +39,8 @@ pub(super) fn parse<F: Frame>(
         return Err(Reason::MalformedIpv6);
     };
     facts.source = Address::v6(high, low);
-    // A socket for both families would take it for the IPv4 address, and so would whoever reads
-    // a log. The network stack lets it in, though nobody may send it.
+    // A socket for both families would take it for the IPv4 address, and so would readers of a
+    // log. The network stack accepts it, though nobody may send it.
     if facts.source.is_v4_mapped() {
         return Err(Reason::MalformedIpv6);
     }
@@ -65,8 +65,8 @@ pub(super) fn parse<F: Frame>(
     Ok(())
 }
 
-/// Moves on to the payload behind the extension headers; in a later fragment it begins behind the
-/// fragment header.
+/// Moves `payload` behind the extension headers; in a later fragment, it begins behind the fragment
+/// header.
 #[inline(always)]
 fn skip_extensions<F: Frame>(frame: &F, payload: &mut Payload) -> Result<(), Reason> {
     let mut extensions = 0;

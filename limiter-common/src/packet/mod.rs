@@ -1,4 +1,4 @@
-//! From a frame's bytes to plain facts.
+//! Parses a frame's bytes into plain facts.
 
 mod ethernet;
 mod ipv4;
@@ -13,31 +13,31 @@ pub use self::transport::{PROTOCOL_TCP, PROTOCOLS_WITH_PORTS};
 
 /// The bytes of a frame.
 pub trait Frame: Sized {
-    /// Its length in bytes, from the Ethernet header on.
+    /// Returns the frame's length in bytes, from the Ethernet header on.
     fn length(&self) -> usize;
 
-    /// `N` bytes from `offset` on; `None` where the frame is too short.
+    /// Returns `N` bytes from `offset` on; `None`: the frame is too short.
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
 
-    /// The frame without its first `length` bytes, which are there.
+    /// Returns the frame without its first `length` bytes, which must exist.
     ///
-    /// The kernel's verifier shall not know how many they are: it would walk all that follows once
-    /// for each number of them.
+    /// The implementation must hide `length` from the kernel's verifier, which would walk all later
+    /// code once for each value.
     #[must_use]
     fn without_first(&self, length: usize) -> Self;
 }
 
-/// The headers of a frame: what a decision needs of it.
+/// The headers of a frame, which are all that a decision needs.
 pub trait Headers {
     /// Finds the facts of an IP packet; `facts` must be [`Facts::NONE`] before.
     ///
     /// # Errors
     ///
-    /// The reason for everything else: not IP, or malformed.
+    /// The reason if the frame is not IP or is malformed.
     fn parse(&self, facts: &mut Facts) -> Result<(), Reason>;
 
-    /// Does so again, setting all of `facts`, where there is more of the frame than that could
-    /// read; `None`: there is not.
+    /// Parses again and sets all of `facts`, if the frame has more bytes than [`Self::parse`] could
+    /// read; `None`: it does not.
     #[inline(always)]
     fn parse_all(&self, _facts: &mut Facts) -> Option<Result<(), Reason>> {
         None
@@ -51,9 +51,9 @@ impl<F: Frame> Headers for F {
     }
 }
 
-/// What the limits need to know of an IP packet.
+/// What limits need to know of an IP packet.
 ///
-/// Without padding, so that the kernel program can hand it to functions of its own.
+/// It has no padding, so that the kernel program can pass it to its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Facts {
@@ -66,14 +66,14 @@ pub struct Facts {
     pub destination_low: u64,
     /// The frame's length in bytes, from the Ethernet header on.
     pub length: u64,
-    /// Where there are ports; else 0.
+    /// The source port; 0 if there are no ports.
     pub source_port: u16,
-    /// Where there are ports; else 0.
+    /// The destination port; 0 if there are no ports.
     pub destination_port: u16,
-    /// What is known of the transport header.
+    /// The known part of the transport header.
     pub transport: Transport,
-    /// The IP protocol number of what is behind the last network header; of a later fragment of
-    /// IPv6, where that is not known, the fragment header's own.
+    /// The IP protocol number of the payload behind the last network header; in a later fragment
+    /// of IPv6, where that is not known, the fragment header's own.
     pub protocol: u8,
     /// The flags of a TCP segment (RFC 9293, byte 13 of the header); else 0.
     pub tcp_flags: u8,
@@ -81,21 +81,21 @@ pub struct Facts {
 
 const _: () = assert!(size_of::<Facts>() == 24 + 3 * 8 + 8, "no padding");
 
-/// What is known of a packet's transport header.
+/// How much of a packet's transport header is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Transport {
-    /// Nothing but the protocol: a later fragment of IPv4, which the network stack puts together
-    /// with those of its own protocol alone.
+    /// Only the protocol is known: a later fragment of IPv4, which the network stack reassembles
+    /// only with those of the same protocol.
     Unknown,
-    /// Not even the protocol: a later fragment of IPv6. It may say whatever it likes; the network
-    /// stack believes the first fragment.
+    /// Not even the protocol is known: a later fragment of IPv6. Its protocol field may have any
+    /// value; the network stack uses that of the first fragment.
     UnknownProtocol,
     /// It has no ports.
     Other,
-    /// It has ports, and is not TCP's.
+    /// It has ports, and is not TCP.
     Ports,
-    /// It is TCP's.
+    /// It is TCP.
     Tcp,
 }
 
@@ -106,7 +106,7 @@ struct Payload {
     protocol: u8,
     /// Where it starts in the frame.
     offset: usize,
-    /// Where it ends in the frame: padding does not belong to it.
+    /// Where it ends in the frame, without padding.
     end: usize,
     /// It is not the start of the datagram, so it has no transport header.
     later_fragment: bool,
@@ -125,7 +125,7 @@ impl Payload {
 }
 
 impl Facts {
-    /// Of no packet.
+    /// The facts of no packet.
     pub const NONE: Self = Self {
         source: Address::v4([0; 4]),
         destination_high: 0,
@@ -147,12 +147,12 @@ impl Facts {
 
 /// Finds the facts of an IP packet; `facts` must be [`Facts::NONE`] before.
 ///
-/// Results are written through references that hold a value before: what a `Result` leaves
-/// undefined on the other path, LLVM may still move about, and the verifier refuses that.
+/// Results are written through references to initialized values: LLVM may move bytes that a
+/// `Result` leaves undefined on the other path, and the verifier refuses that.
 ///
 /// # Errors
 ///
-/// The reason for everything else: not IP, or malformed.
+/// The reason if the frame is not IP or is malformed.
 #[inline(always)]
 pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
     facts.length = frame.length() as u64;

@@ -5,9 +5,9 @@ use crate::reason::Reason;
 
 const MIN_HEADER: usize = 20;
 
-/// The flag of a segment that opens a connection, or answers one that does.
+/// The flag of a segment that opens a connection, or of the answer to it.
 pub const FLAG_SYN: u8 = 0x02;
-/// The flag of every segment but the one that opens a connection.
+/// The flag of every segment except the one that opens a connection.
 pub const FLAG_ACK: u8 = 0x10;
 
 /// Checks the header and finds its flags.

@@ -1,4 +1,4 @@
-//! What is behind the network headers: ports, and whether the header is there at all.
+//! The transport header: its ports, and whether it is complete.
 
 use super::{Facts, Frame, Payload, Transport, tcp};
 use crate::reason::Reason;
@@ -15,12 +15,12 @@ const UDP_LITE: u8 = 136;
 /// The protocols whose headers start with the source and the destination port.
 pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [PROTOCOL_TCP, UDP, DCCP, SCTP, UDP_LITE];
 
-/// RFC 792 and RFC 4443: type, code, checksum, and four bytes of whatever the type has.
+/// RFC 792 and RFC 4443: type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER: usize = 8;
 const UDP_HEADER: usize = 8;
 const PORTS: usize = 4;
 
-/// The ports and flags of a packet that has its transport header.
+/// Finds the ports and flags of a packet that has its transport header.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
     frame: &F,
@@ -60,7 +60,7 @@ pub(super) fn parse<F: Frame>(
     Ok(())
 }
 
-/// RFC 768. The length is that of the whole datagram, so a fragment has less of it.
+/// Checks a UDP header (RFC 768). Its length is that of the whole datagram; a fragment is shorter.
 #[inline(always)]
 fn check_udp<F: Frame>(frame: &F, payload: Payload) -> Result<(), Reason> {
     let Some(length) = frame.load::<2>(payload.offset + 4) else {

@@ -1,38 +1,38 @@
-//! Classes: sources that the policy does not tell apart.
+//! Classes: sources that the policy treats alike.
 
-/// What the policy has for the source addresses of one class, all of one family.
+/// What the policy says of the source addresses of one class, all of one family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Class {
-    /// The limits that apply here, as far as the source goes.
+    /// The limits that apply to these sources.
     pub applies: u64,
-    /// Bit `slot` set: the limit in that slot has an override here.
+    /// Bit `limit_index` set: the limit with that index has an override for this class.
     pub overridden: u64,
-    /// The subscriber they belong to; 0: none.
+    /// The subscriber that the sources belong to; 0: none.
     pub subscriber: u64,
-    /// Where the class's overrides start, in the order of the slots.
+    /// The index of the class's first override; the others follow in the order of the limits.
     pub first_override: u32,
-    /// What lists say of them before any limit is asked: nothing, [`Self::EXCLUDED`],
-    /// [`Self::BLOCKED`], or else the index of the set of those limits that block them, from
+    /// What lists say of the sources before any limit is asked: 0 for nothing, [`Self::EXCLUDED`],
+    /// [`Self::BLOCKED`], or the index of the set of limits that block them, from
     /// [`super::Masks::RANGES`] on.
     pub standing: u32,
 }
 
 impl Class {
-    /// The standing of those who are never limited.
+    /// The standing of sources that are never limited.
     pub const EXCLUDED: u32 = 1;
 
-    /// The standing of those who are always dropped.
+    /// The standing of sources that are always dropped.
     pub const BLOCKED: u32 = 2;
 
-    /// Where the parameters of the limit in `slot` stand: its default's by its slot, or those of
-    /// the class's override.
+    /// Returns the index of the parameters of the limit with that index: the index for the default,
+    /// else the index of the class's override.
     #[must_use]
     #[inline(always)]
-    pub const fn rate_index(&self, slot: u32) -> u32 {
-        let bit = 1u64 << (slot & 63);
+    pub const fn rate_index(&self, limit_index: u32) -> u32 {
+        let bit = 1u64 << (limit_index & 63);
         if self.overridden & bit == 0 {
-            return slot;
+            return limit_index;
         }
         let before = (self.overridden & (bit - 1)).count_ones();
         self.first_override.wrapping_add(before)

@@ -3,7 +3,7 @@
 use crate::{
     address::Family,
     limit::{Cost, IdFormat, LimitId},
-    owner::{BucketKey, Known, OwnerOf},
+    owner::{BucketKey, OwnerFields, OwnerOf},
     packet::Facts,
 };
 
@@ -15,21 +15,21 @@ pub struct LimitEntry {
     pub id: u16,
     /// [`PACKETS`] or [`BYTES`].
     cost: u8,
-    /// What the number is of that names the owner: a [`NumberOf`](crate::limit::NumberOf) as its
-    /// number; 0: the source's address names it.
+    /// What the number that names the owner belongs to: a [`NumberOf`](crate::limit::NumberOf) as
+    /// its discriminant; 0: the source's address names the owner.
     number: u8,
     reserved: u32,
-    /// Whose bucket it is, by the family of the source: [`Family::index`].
+    /// How packets name the bucket's owner, by [`Family::index`] of the source.
     owners: [OwnerOf; 2],
 }
 
-/// One token a packet: every packet that matches, or every one that opens a connection.
+/// One token per packet: every packet that matches, or every one that opens a connection.
 const PACKETS: u8 = 0;
-/// One token a byte.
+/// One token per byte.
 const BYTES: u8 = 1;
 
 impl LimitEntry {
-    /// The entry of a limit.
+    /// Makes the entry of a limit.
     #[must_use]
     pub const fn new(id: LimitId, id_format: IdFormat, cost: Cost) -> Self {
         Self {
@@ -50,16 +50,16 @@ impl LimitEntry {
         }
     }
 
-    /// The bucket that a packet is charged to of which that is known. `family` is the
-    /// [`Family::index`] of the source, handed over so that it can be a number of which the
-    /// kernel's verifier knows nothing.
+    /// Returns the bucket that a packet with the facts `owner_fields` is charged to. `family` is
+    /// the [`Family::index`] of the source; it is an argument so that its value can be hidden from
+    /// the kernel's verifier.
     #[must_use]
     #[inline(always)]
-    pub const fn bucket(&self, known: &Known<'_>, family: usize) -> BucketKey {
-        self.owners[family & 1].key(LimitId(self.id), self.number, known)
+    pub const fn bucket(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
+        self.owners[family & 1].key(LimitId(self.id), self.number, owner_fields)
     }
 
-    /// The tokens that a packet which the limit counts costs.
+    /// Returns the tokens that a packet costs if the limit counts it.
     #[must_use]
     #[inline(always)]
     pub const fn cost_of(&self, facts: &Facts) -> u64 {

@@ -1,12 +1,12 @@
-//! Which limits count a packet.
+//! Finds the limits that count a packet.
 
-use super::{Class, Dimension, Masks, Shape, Slot, Tables, lookup::search_rarely};
+use super::{Child, Class, Dimension, Masks, Shape, Tables, lookup::search_rarely};
 use crate::{
     address::Family,
     packet::{Facts, Transport},
 };
 
-/// The limits that count a packet whose source is of `class`, as bits by slot.
+/// Returns the limits that count a packet whose source is of `class`, as bits by limit index.
 #[inline(always)]
 pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
     let shape = tables.shape();
@@ -24,7 +24,7 @@ pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
     limits & by_transport(tables, shape, facts)
 }
 
-/// The limits that the protocol and the transport header leave.
+/// Returns the limits that the protocol and the transport header allow.
 #[inline(always)]
 fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
     if matches!(facts.transport, Transport::UnknownProtocol) {
@@ -57,9 +57,9 @@ fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
     limits
 }
 
-/// The limits that a dimension's value leaves.
+/// Returns the limits that a dimension's value allows.
 #[inline(always)]
-fn by_value<T: Tables>(tables: &T, start: Slot, high: u64, low: u64) -> u64 {
+fn by_value<T: Tables>(tables: &T, start: Child, high: u64, low: u64) -> u64 {
     if start.is_unused() {
         u64::MAX
     } else {

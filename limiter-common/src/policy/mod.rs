@@ -1,11 +1,11 @@
-//! The compiled policy: what the datapath reads to find the limits of a packet.
+//! The compiled policy, in which the datapath finds the limits of a packet.
 //!
-//! Limits stand in slots, and a set of limits is the bits of one word. Each property of a
-//! packet (its source, destination, protocol, ports, flags) is looked up by itself and gives
-//! the set of limits that it leaves; what is left after all of them are the limits that count
-//! the packet (Lakshman and Stiliadis, "High-Speed Policy-based Packet Forwarding Using
-//! Efficient Multi-dimensional Range Matching", 1998). However many limits, overrides and
-//! ports there are, each property costs one look-up.
+//! Each limit has an index, and a set of limits is the bits of one word. Each property of a packet
+//! (its source, destination, protocol, ports, flags) is looked up by itself and gives the set of
+//! limits that it allows. The intersection of all sets is the limits that count the packet
+//! (Lakshman and Stiliadis, "High-Speed Policy-based Packet Forwarding Using Efficient
+//! Multi-dimensional Range Matching", 1998). Each property costs one look-up, whatever the number
+//! of limits, overrides and ports.
 
 mod class;
 mod entry;
@@ -16,14 +16,14 @@ mod shape;
 pub use self::{
     class::Class,
     entry::LimitEntry,
-    lookup::{MOST_STEPS, Node, Slot, Stretch, descend, search},
+    lookup::{Child, MOST_STEPS, Node, Stretch, descend, search},
     matching::matching,
     shape::{Dimension, Masks, Shape},
 };
 use crate::{
     address::{Address, Family},
     sieve::{Sieve, SieveUse},
-    strategy::Budget,
+    strategy::Parameters,
 };
 
 /// The class of IPv4 addresses that no prefix of the policy contains.
@@ -34,30 +34,30 @@ pub const DEFAULT_CLASS_V6: u32 = 1;
 
 /// The compiled policy's tables.
 pub trait Tables {
-    /// What there is in the others.
+    /// Returns what the other tables contain.
     fn shape(&self) -> &Shape;
-    /// The limit in a slot.
-    fn limit(&self, slot: u32) -> Option<&LimitEntry>;
-    /// How some values are divided.
+    /// Returns the limit at an index.
+    fn limit(&self, limit_index: u32) -> Option<&LimitEntry>;
+    /// Returns a node, which divides some values.
     fn node(&self, index: u32) -> Option<&Node>;
-    /// Where ranges start in a part of those values.
+    /// Returns a stretch of those values, with the starts of ranges in it.
     fn stretch(&self, index: u32) -> Option<&Stretch>;
-    /// What is known between two starts.
-    fn slot(&self, index: u32) -> Option<&Slot>;
-    /// A class.
+    /// Returns what is known of the values between two starts.
+    fn child(&self, index: u32) -> Option<&Child>;
+    /// Returns a class.
     fn class(&self, index: u32) -> Option<&Class>;
-    /// A bucket's parameters: those of the limits' defaults by slot, and behind them those of
-    /// overrides.
-    fn rate(&self, index: u32) -> Option<&Budget>;
-    /// A set of limits, by the index that [`Masks`] has for it.
+    /// Returns a bucket's parameters: those of the limits' defaults are first, by limit index, and
+    /// those of overrides follow.
+    fn rate(&self, index: u32) -> Option<&Parameters>;
+    /// Returns a set of limits, by its index from [`Masks`].
     fn mask(&self, index: u32) -> Option<&u64>;
-    /// A sieve.
+    /// Returns a sieve.
     fn sieve(&self, index: u32) -> Option<&Sieve>;
-    /// A use of a sieve.
+    /// Returns a use of a sieve.
     fn sieve_use(&self, index: u32) -> Option<&SieveUse>;
 
-    /// [`descend`]. The kernel program makes it a function of its own, which the verifier
-    /// walks once and not once for each way to get here.
+    /// Calls [`descend`]. In the kernel program it is a separate function, which the verifier
+    /// walks once and not once for each path that leads to it.
     #[inline(always)]
     fn descend(&self, node: u32, high: u64, low: u64) -> u32
     where
@@ -66,11 +66,10 @@ pub trait Tables {
         descend(self, node, high, low)
     }
 
-    /// The value itself, of which the kernel's verifier forgets what it knows.
+    /// Returns the value, and makes the kernel's verifier forget what it knows of it.
     ///
-    /// The verifier follows each known value through the program: bits gathered in a loop
-    /// over the limits would make it walk every subset of them. Natively there is nothing
-    /// to forget.
+    /// The verifier follows each known value through the program: bits gathered in a loop over the
+    /// limits would make it walk every subset of them. Natively there is nothing to do.
     #[must_use]
     #[inline(always)]
     fn opaque(&self, value: u64) -> u64 {
@@ -78,7 +77,7 @@ pub trait Tables {
     }
 }
 
-/// The class of a source address; `None` when the tables have a hole: they have none.
+/// Returns the class of a source address; `None` if the tables have a hole, which they do not.
 #[inline(always)]
 pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Class> {
     let (dimension, default) = match source.family {
@@ -94,8 +93,13 @@ pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Cl
     tables.class(index)
 }
 
-/// The parameters of the limit in `slot` for addresses of `class`, to which it applies.
+/// Returns the parameters of the limit with that index for addresses of `class`, to which it
+/// applies.
 #[inline(always)]
-pub fn parameters<'t, T: Tables>(tables: &'t T, class: &Class, slot: u32) -> Option<&'t Budget> {
-    tables.rate(class.rate_index(slot))
+pub fn parameters_of<'t, T: Tables>(
+    tables: &'t T,
+    class: &Class,
+    limit_index: u32,
+) -> Option<&'t Parameters> {
+    tables.rate(class.rate_index(limit_index))
 }

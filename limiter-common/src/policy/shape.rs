@@ -1,16 +1,17 @@
-//! What of a policy is constant to the program: the verifier leaves out what it does not use.
+//! The part of a policy that is constant to the program: the verifier skips code for what is
+//! unused.
 
-use super::Slot;
+use super::Child;
 use crate::table::HashKey;
 
-/// What is looked up in ranges of values.
+/// A property that is looked up in ranges of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
-    /// IPv4 sources; the ranges have classes.
+    /// IPv4 sources; each range has a class.
     SourceV4,
-    /// IPv6 sources; the ranges have classes.
+    /// IPv6 sources; each range has a class.
     SourceV6,
-    /// IPv4 destinations; here and below the ranges have sets of limits.
+    /// IPv4 destinations; from here on, each range has a set of limits.
     DestinationV4,
     /// IPv6 destinations.
     DestinationV6,
@@ -21,45 +22,45 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// How many there are.
+    /// The number of dimensions.
     pub const COUNT: usize = 6;
 }
 
-/// Where the sets of limits stand.
+/// The indices of the sets of limits.
 pub struct Masks;
 
 impl Masks {
-    /// By IP protocol number.
+    /// The first of the sets by IP protocol number.
     pub const PROTOCOLS: u32 = 0;
-    /// By the flags of a TCP segment.
+    /// The first of the sets by the flags of a TCP segment.
     pub const TCP_FLAGS: u32 = 256;
-    /// Those of ranges, as many as the policy has.
+    /// The first of the sets of ranges, as many as the policy has.
     pub const RANGES: u32 = 512;
 }
 
-/// How much there is of everything, and which limits are of which kind.
+/// The sizes of a policy's parts, and its limits by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Shape {
-    /// How many limits there are; they stand in the slots from 0 on.
+    /// The number of limits; they are in the children from 0 on.
     pub limit_count: u32,
-    /// Which interface the program is attached to, by a number of the daemon's.
+    /// The daemon's number for the interface that the program is attached to.
     pub interface: u32,
     /// 1: malformed packets pass.
     pub malformed_pass: u32,
-    /// 1: [`Masks::PROTOCOLS`] are to be looked up.
+    /// 1: look up [`Masks::PROTOCOLS`].
     pub matches_protocols: u32,
-    /// 1: [`Masks::TCP_FLAGS`] are to be looked up.
+    /// 1: look up [`Masks::TCP_FLAGS`].
     pub matches_tcp_flags: u32,
-    /// How many lines the table of buckets has, a power of two; 0: buckets are in the hash map.
+    /// The number of lines of the table of buckets, a power of two; 0: buckets are in the hash map.
     pub table_lines: u32,
-    /// What happens when a line is full: a [`crate::table::WhenFull`] as its number.
+    /// What happens when a line is full: the number of a [`crate::table::WhenFull`].
     pub when_full: u32,
-    /// 1: there are units whose states are other than TATs in nanoseconds.
+    /// 1: some units have states other than TATs in nanoseconds.
     pub odd_units: u32,
-    /// How many uses of sieves there are; 0: nobody is scored.
+    /// The number of uses of sieves; 0: nobody is scored.
     pub sieve_uses: u32,
-    /// 1: there are limits with another strategy than GCRA.
+    /// 1: some limits have another strategy than GCRA.
     pub windows: u32,
     /// The secret of the table of buckets, and of the sieves.
     pub hash_key: HashKey,
@@ -71,10 +72,10 @@ pub struct Shape {
     pub without_ports: u64,
     /// The limits that count later fragments of a protocol that they count.
     pub later_fragments: u64,
-    /// The limits that count later fragments of which not even the protocol is known.
+    /// The limits that count later fragments even if their protocol is unknown.
     pub of_any_protocol: u64,
-    /// Where the look-up of each dimension's values starts.
-    pub starts: [Slot; Dimension::COUNT],
+    /// The child in which the look-up of each dimension's values starts.
+    pub starts: [Child; Dimension::COUNT],
 }
 
 impl Shape {
@@ -99,10 +100,10 @@ impl Shape {
         without_ports: 0,
         later_fragments: 0,
         of_any_protocol: 0,
-        starts: [Slot::UNUSED; Dimension::COUNT],
+        starts: [Child::UNUSED; Dimension::COUNT],
     };
 
-    /// The limits that do more than observe.
+    /// Returns the limits that do more than observe.
     #[must_use]
     #[inline(always)]
     pub const fn enforcing(&self) -> u64 {
@@ -113,10 +114,10 @@ impl Shape {
         all & !self.observing
     }
 
-    /// Where the look-up of a dimension's values starts.
+    /// Returns the child in which the look-up of a dimension's values starts.
     #[must_use]
     #[inline(always)]
-    pub const fn start(&self, dimension: Dimension) -> Slot {
+    pub const fn start(&self, dimension: Dimension) -> Child {
         self.starts[dimension as usize]
     }
 }

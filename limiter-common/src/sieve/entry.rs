@@ -1,31 +1,31 @@
-//! What a sieve's memory is made of.
+//! The parts of a sieve's memory.
 //!
 //! All of it is words that are read and written one by one, since other CPUs may read them
-//! meanwhile. Who writes holds the shard's lock, which is what orders their words; so the accesses
-//! themselves need not.
+//! meanwhile. A writer holds the shard's lock, which orders its accesses; so they need no order of
+//! their own.
 
 use super::Word;
 use crate::address::{Address, Family};
 
 /// One address in a sieve; a cache line.
 ///
-/// Entries go by their numbers in their shard. The first ones stand for no address: number `n` is
-/// where list `n` begins and ends, so that lists are rings and no link leads nowhere. Links are
-/// kept as distances, so that memory of zeroes is entries that lead to themselves: empty rings.
+/// Entries have numbers in their shard. The first ones stand for no address: entry `n` is the head
+/// of list `n`, where the list begins and ends, so lists are rings and every link leads to an
+/// entry. Links are distances, so in zeroed memory each entry links to itself: empty rings.
 ///
-/// Words of 64 bits, also for what is smaller: BPF has atomics of no other size.
+/// All words have 64 bits, even for smaller values: BPF has no atomics of other sizes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Entry {
     high: Word,
     low: Word,
-    /// From the lowest bit on: 8 bits of the list, 8 of the family, 48 of the chain's number.
+    /// From the lowest bit on: 8 bits for the list, 8 for the family, 48 for the chain's number.
     tags: Word,
     added_ns: Word,
     count: Word,
     previous: Word,
     next: Word,
-    /// The number of the next entry of the same chain; 0: it is the last.
+    /// The number of the next entry of the same chain; 0: this is the last.
     chain: Word,
 }
 
@@ -35,7 +35,7 @@ const LIST_BITS: u32 = 8;
 const FAMILY_BITS: u32 = 8;
 
 impl Entry {
-    /// Whose it is.
+    /// Returns the entry's address.
     #[must_use]
     #[inline(always)]
     pub fn key(&self) -> Address {
@@ -50,7 +50,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is that address's.
+    /// Returns whether the entry is for that address.
     #[inline(always)]
     pub(super) fn is_of(&self, key: &Address) -> bool {
         self.high.get() == key.high && self.low.get() == key.low && self.has_family(key.family)
@@ -61,7 +61,7 @@ impl Entry {
         self.tags.get() >> LIST_BITS & ((1 << FAMILY_BITS) - 1) == family as u64
     }
 
-    /// Makes it another address's, which is in the chain of that number; it stays where it is.
+    /// Gives the entry to another address, in the chain of that number; it stays in its list.
     #[inline(always)]
     pub(super) fn give_to(&self, key: &Address, chain: u32) {
         self.high.set(key.high);
@@ -70,13 +70,13 @@ impl Entry {
         self.tags.set(tags << LIST_BITS | u64::from(self.list()));
     }
 
-    /// The number of its chain in the shard.
+    /// Returns the number of the entry's chain in the shard.
     #[inline(always)]
     pub(super) fn home(&self) -> u32 {
         number(self.tags.get() >> (LIST_BITS + FAMILY_BITS))
     }
 
-    /// The list that it is in.
+    /// Returns the list that the entry is in.
     #[must_use]
     #[inline(always)]
     pub fn list(&self) -> u32 {
@@ -89,8 +89,8 @@ impl Entry {
         self.tags.set(others | u64::from(list));
     }
 
-    /// How many hits it has, what was before it began again being an eighth; of where a list
-    /// begins: how many entries are in it.
+    /// Returns how many hits the entry has, of which those before it last began again count an
+    /// eighth; for a list's head, how many entries are in the list.
     #[must_use]
     #[inline(always)]
     pub fn count(&self) -> u32 {
@@ -102,8 +102,8 @@ impl Entry {
         self.count.set(count.into());
     }
 
-    /// Since when it counts its age, in nanoseconds of the decision's clock: it was put in, began
-    /// again, or came to list 0 then.
+    /// Returns the start of the entry's age, in nanoseconds of the decision's clock: when it was
+    /// inserted, began again, or came to list 0.
     #[must_use]
     #[inline(always)]
     pub fn added_ns(&self) -> u64 {
@@ -115,7 +115,7 @@ impl Entry {
         self.added_ns.set(now_ns);
     }
 
-    /// The number of the entry before it, its own number being `own`.
+    /// Returns the number of the entry before this one, whose own number is `own`.
     #[must_use]
     #[inline(always)]
     pub fn previous(&self, own: u32) -> u32 {
@@ -127,7 +127,7 @@ impl Entry {
         self.previous.set(previous.wrapping_sub(own).into());
     }
 
-    /// The number of the entry behind it, its own number being `own`.
+    /// Returns the number of the entry after this one, whose own number is `own`.
     #[must_use]
     #[inline(always)]
     pub fn next(&self, own: u32) -> u32 {
@@ -139,36 +139,36 @@ impl Entry {
         self.next.set(next.wrapping_sub(own).into());
     }
 
-    /// What leads to the next entry of its chain.
+    /// Returns the link to the next entry of the chain.
     #[inline(always)]
     pub(super) const fn chain(&self) -> &Word {
         &self.chain
     }
 }
 
-/// A word that holds no more than 32 bits.
+/// Returns the value of a word that holds at most 32 bits.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "that is what it holds")]
 pub(super) const fn number(word: u64) -> u32 {
     word as u32
 }
 
-/// What there is once in each shard; a cache line, so that CPUs at different shards do not meet.
+/// The head of a shard; a cache line, so that CPUs at different shards do not contend.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Shard {
-    /// Grows by one when the lock is taken and when it is given back: odd while it is held.
-    /// Who copies a shard and finds the same even number before and after has it as it was at one
-    /// moment.
+    /// Grows by one when the lock is taken and when it is released: odd while it is held. A reader
+    /// that copies a shard and finds the same even number before and after has a consistent
+    /// snapshot.
     pub sequence: Word,
-    /// How many entries have ever been somebody's.
+    /// How many entries have ever been given to an address.
     used: Word,
 }
 
 const _: () = assert!(size_of::<Shard>() == 64, "a cache line");
 
 impl Shard {
-    /// How many entries have ever been somebody's; those behind them are zeroes.
+    /// Returns how many entries have ever been given to an address; those after them are zeroes.
     #[must_use]
     #[inline(always)]
     pub fn used(&self) -> u32 {

@@ -1,4 +1,4 @@
-//! How large a sieve is, and where in its memory an address belongs.
+//! A sieve's size, and the place of an address in its memory.
 
 use crate::{
     address::{Address, Family},
@@ -7,130 +7,131 @@ use crate::{
     table::HashKey,
 };
 
-/// How large a sieve is.
+/// The size of a sieve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Geometry {
-    /// How many lists there are besides list 0; the number of the entry list. Below `size`.
-    pub buckets: u32,
-    /// The entry list holds two to the power of this, as does list 0; below 2^28.
+    /// The number of lists besides list 0, which is also the number of the entry list. Below
+    /// `size`.
+    pub list_count: u32,
+    /// The capacity of the entry list and of list 0 as a power of two; below 2^28.
     pub size: u32,
-    /// There are two to the power of this many shards: at most a quarter of what list 1 holds.
+    /// The number of shards as a power of two: at most a quarter of list 1's capacity.
     pub shard_bits: u32,
 }
 
 impl Geometry {
-    /// Of a sieve that is off.
+    /// The geometry of a sieve that is off.
     pub const OFF: Self = Self {
-        buckets: 0,
+        list_count: 0,
         size: 0,
         shard_bits: 0,
     };
 
-    /// With as many shards as are useful where so many CPUs may work at once.
+    /// Makes a geometry with as many shards as are useful for that many CPUs.
     ///
-    /// No more than CPUs, and so few that of each list a shard has at least four: in one of one or
-    /// two entries, who has just come would push out whoever is there.
+    /// There are no more shards than CPUs, and so few that each has at least four entries of each
+    /// list: in a list of one or two entries, each newcomer would push out the one before.
     #[must_use]
-    pub const fn new(buckets: u32, size: u32, cpus: u32) -> Self {
-        let smallest = size.saturating_sub(buckets.saturating_sub(1));
+    pub const fn new(list_count: u32, size: u32, cpus: u32) -> Self {
+        let smallest = size.saturating_sub(list_count.saturating_sub(1));
         let most = smallest.saturating_sub(2);
         let wanted = cpus.next_power_of_two().trailing_zeros();
         Self {
-            buckets,
+            list_count,
             size,
             shard_bits: if wanted < most { wanted } else { most },
         }
     }
 
-    /// How many shards there are.
+    /// Returns the number of shards.
     #[must_use]
     #[inline(always)]
     pub const fn shards(&self) -> u32 {
         1 << (self.shard_bits & 31)
     }
 
-    /// How many entries of one shard a list holds.
+    /// Returns how many entries of one shard a list holds.
     #[must_use]
     #[inline(always)]
     pub const fn capacity(&self, list: u32) -> u32 {
         let halvings = if list == super::PERMA_BLOCK {
             0
         } else {
-            self.buckets.wrapping_sub(list)
+            self.list_count.wrapping_sub(list)
         };
         let bits = self.size.wrapping_sub(self.shard_bits);
         1 << (bits.wrapping_sub(halvings) & 31)
     }
 
-    /// The number of the first entry of a shard that can be somebody's: those before it are where
-    /// lists begin, that of the free ones included.
+    /// Returns the number of a shard's first entry for an address: those before it are the heads of
+    /// lists, including the free list.
     #[must_use]
     #[inline(always)]
     pub const fn first_entry(&self) -> u32 {
         self.free_list().wrapping_add(1)
     }
 
-    /// The list of the entries that are nobody's any more, behind the others.
+    /// Returns the number of the list of freed entries, which is after the others.
     #[must_use]
     #[inline(always)]
     pub const fn free_list(&self) -> u32 {
-        self.buckets.wrapping_add(1)
+        self.list_count.wrapping_add(1)
     }
 
-    /// How many entries a shard has, those included where lists begin.
+    /// Returns how many entries a shard has, including the heads of lists.
     #[must_use]
     #[inline(always)]
     pub const fn entries(&self) -> u32 {
-        // List 0, and the others: twice the largest without what would come below the smallest.
-        let largest = self.capacity(self.buckets);
+        // List 0, and the others: twice the largest less what would be below the smallest.
+        let largest = self.capacity(self.list_count);
         (3 * largest)
             .wrapping_sub(self.capacity(1))
             .wrapping_add(self.first_entry())
     }
 
-    /// How many chains a shard has, a power of two: as many as addresses, but for list 0, which is
-    /// rarely full.
+    /// Returns how many chains a shard has, a power of two: about one per address without list 0,
+    /// which is rarely full.
     #[must_use]
     #[inline(always)]
     pub const fn chains(&self) -> u32 {
-        2 * self.capacity(self.buckets)
+        2 * self.capacity(self.list_count)
     }
 }
 
-/// Where a sieve's memory begins in the arrays that all sieves share.
+/// The start of a sieve's memory in the arrays that all sieves share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Region {
-    /// Its first entry; those of a shard stand together.
+    /// The index of its first entry; a shard's entries are adjacent.
     pub entries: u32,
-    /// The head of its first chain; those of a shard stand together.
+    /// The index of its first chain's head; a shard's heads are adjacent.
     pub heads: u32,
-    /// Its first shard.
+    /// The index of its first shard.
     pub shards: u32,
 }
 
-/// Where in a sieve an address belongs.
+/// The location of an address in a sieve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The index of its shard.
+pub struct ChainLocation {
+    /// The index of the address's shard.
     pub shard: u32,
-    /// Where that shard's entries begin.
+    /// The index of that shard's first entry.
     pub entries: u32,
-    /// Where the heads of that shard's chains begin.
+    /// The index of the head of that shard's first chain.
     pub heads: u32,
-    /// The number of its chain in the shard.
+    /// The number of the address's chain in the shard.
     pub chain: u32,
 }
 
-impl Place {
-    /// The index of its chain.
+impl ChainLocation {
+    /// Returns the index of the chain's head.
     #[inline(always)]
     pub(super) const fn head(&self) -> u32 {
         self.heads.wrapping_add(self.chain)
     }
 
-    /// The place of an address, as [`super::Sieve::key`] has it.
+    /// Returns the place of an address as returned by [`super::Sieve::key`].
     #[must_use]
     #[inline(always)]
     pub const fn new(
@@ -139,15 +140,15 @@ impl Place {
         hash_key: &HashKey,
         key: &Address,
     ) -> Self {
-        // The hash of a bucket's owner, as in the table of buckets: no other function that nobody
-        // outside knows is needed.
+        // The hash of a bucket's owner, as in the table of buckets: no second secret function is
+        // needed.
         let bits = match key.family {
             Family::V4 => 32,
             Family::V6 => 128,
         };
         let owner = OwnerKind::of_range(key.family, bits);
         let hash = hash_key
-            .place(&BucketKey::new(LimitId(0), owner, key.high, key.low))
+            .owner_hash(&BucketKey::new(LimitId(0), owner, key.high, key.low))
             .0;
         let shard = (hash >> 32) as u32 & geometry.shards().wrapping_sub(1);
         #[expect(

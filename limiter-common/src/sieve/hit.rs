@@ -1,22 +1,23 @@
 //! A hit: an address has arrived.
 
 use super::{
-    Lists, Memory, PERMA_BLOCK, Place, Shard, Sieve,
+    ChainLocation, Memory, PERMA_BLOCK, Shard, Sieve, SieveLists,
     lists::{LOST, NOBODY},
 };
 use crate::{address::Address, table::HashKey};
 
-/// How often the lock of a shard is tried for. Who holds it has some hundred instructions to do.
+/// The number of attempts to take a shard's lock. Its holder runs some hundred instructions.
 const TRIES: u32 = 16;
 
-/// The bits of what [`score`] returns that say in which list the address is.
+/// The bits of [`score`]'s result that say in which list the address is.
 pub const LIST: u32 = 0xff;
 
-/// The bit of it that says that the arrival was not counted, since other CPUs held the shard.
+/// The bit of [`score`]'s result that says that the arrival was not counted, since other CPUs held
+/// the shard.
 pub const CONTENDED: u32 = 1 << 8;
 
-/// Counts an arrival of an address, as [`Sieve::key`] has it; returns the list in which it is after
-/// that, and whether that is all that was done: [`LIST`], [`CONTENDED`].
+/// Counts an arrival of an address as returned by [`Sieve::key`]. Returns the list that it is in
+/// afterwards ([`LIST`]), and whether the arrival could not be counted ([`CONTENDED`]).
 #[inline(always)]
 pub fn score<M: Memory>(
     memory: &M,
@@ -25,9 +26,9 @@ pub fn score<M: Memory>(
     key: &Address,
     now_ns: u64,
 ) -> u32 {
-    let entry_list = sieve.geometry.buckets;
-    let place = Place::new(&sieve.geometry, &sieve.region, hash_key, key);
-    let Some(shard) = memory.shard(place.shard) else {
+    let entry_list = sieve.geometry.list_count;
+    let location = ChainLocation::new(&sieve.geometry, &sieve.region, hash_key, key);
+    let Some(shard) = memory.shard(location.shard) else {
         return entry_list & LIST | CONTENDED;
     };
     for _ in 0..TRIES {
@@ -35,7 +36,7 @@ pub fn score<M: Memory>(
         if sequence & 1 == 0
             && memory.compare_and_swap(&shard.sequence, sequence, sequence.wrapping_add(1))
         {
-            let list = hit(memory, sieve, shard, &place, key, now_ns);
+            let list = hit(memory, sieve, shard, &location, key, now_ns);
             memory.store(&shard.sequence, sequence.wrapping_add(2));
             return match list {
                 Some(list) => list & LIST,
@@ -43,43 +44,43 @@ pub fn score<M: Memory>(
             };
         }
     }
-    let list = memory.look(place.entries, place.head(), key);
-    // Who is in none of the lists that count has just been pushed out, or never came.
+    let list = memory.look(location.entries, location.head(), key);
+    // An address that is in no list has just been pushed out, or never came.
     let list = if list < entry_list { list } else { entry_list };
     list & LIST | CONTENDED
 }
 
-/// What Traffic Server does, where the lock of the shard is held. `None`: nothing, for want of
-/// room in a chain.
+/// Does what Traffic Server does on a hit, with the lock of the shard held; returns the list.
+/// `None`: a chain has no room, and nothing was done.
 ///
-/// An entry is moved once, from where it was to where it ends up: what is between leaves no trace.
+/// An entry is moved once, directly to its final list: steps in between leave no trace.
 #[inline(always)]
 fn hit<M: Memory>(
     memory: &M,
     sieve: &Sieve,
     shard: &Shard,
-    place: &Place,
+    location: &ChainLocation,
     key: &Address,
     now_ns: u64,
 ) -> Option<u32> {
     let geometry = &sieve.geometry;
-    let entry_list = geometry.buckets;
-    let lists = Lists::new(memory, place.entries);
+    let entry_list = geometry.list_count;
+    let lists = SieveLists::new(memory, location.entries);
     let make_room = |list: u32| {
         if lists.entry(list)?.count() >= geometry.capacity(list) {
-            memory.evict(place.entries, place.heads, list, geometry.free_list());
+            memory.evict(location.entries, location.heads, list, geometry.free_list());
         }
         Some(())
     };
-    let mut number = lists.find(place.head(), key);
+    let mut number = lists.find(location.head(), key);
     if number == LOST {
         return None;
     }
-    // Where it goes, and whether it goes at all.
+    // The list that it goes to, and whether it moves at all.
     let (mut list, mut moves) = (entry_list, true);
     if number == NOBODY {
         make_room(entry_list)?;
-        number = lists.insert(geometry, shard, place, key)?;
+        number = lists.insert(geometry, shard, location, key)?;
         let entry = lists.entry(number)?;
         entry.set_count(1);
         entry.set_added_ns(now_ns);
@@ -107,7 +108,7 @@ fn hit<M: Memory>(
                     let tail = head.previous(below);
                     moves = lists.entry(tail)?.count() <= count;
                     if moves {
-                        memory.relink(place.entries, tail, current);
+                        memory.relink(location.entries, tail, current);
                         list = below;
                     }
                 }
@@ -116,7 +117,7 @@ fn hit<M: Memory>(
     }
     let entry = lists.entry(number)?;
     if list != PERMA_BLOCK && list <= sieve.perma_threshold && entry.count() > sieve.perma_limit {
-        // One that has just begun again may still be there.
+        // An entry that has just begun again may still be there.
         if entry.list() != PERMA_BLOCK {
             make_room(PERMA_BLOCK)?;
         }
@@ -124,10 +125,10 @@ fn hit<M: Memory>(
         list = PERMA_BLOCK;
         moves = true;
     }
-    // The busiest of a flood is mostly where he is to go.
+    // In a flood, the busiest entry is mostly there already.
     let is_there = entry.list() == list && entry.previous(number) == list;
     if moves && !is_there {
-        memory.relink(place.entries, number, list);
+        memory.relink(location.entries, number, list);
     }
     Some(list)
 }

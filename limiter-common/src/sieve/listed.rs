@@ -1,38 +1,38 @@
-//! An entry as it is kept elsewhere, and put back.
+//! An entry in the form in which it is saved and restored.
 
 use super::{
-    Geometry, Lists, Memory, Place, Sieve,
+    ChainLocation, Geometry, Memory, Sieve, SieveLists,
     lists::{LOST, NOBODY},
 };
 use crate::{address::Address, table::HashKey};
 
 /// An address in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// The address, as [`Sieve::key`] has it.
+pub struct ListedSource {
+    /// The address, as returned by [`Sieve::key`].
     pub key: Address,
     /// How many hits it has.
     pub count: u32,
-    /// Since when it counts its age, in nanoseconds of the decision's clock.
+    /// The start of its age, in nanoseconds of the decision's clock.
     pub added_ns: u64,
 }
 
-/// What is known of an address, as [`Sieve::key`] has it, and in which list; `None`: nothing. Takes
-/// no lock: while others are at the sieve it may be wrong.
+/// Returns the list and the entry of an address as returned by [`Sieve::key`]; `None`: it has none.
+/// It takes no lock, so the result may be wrong while others use the sieve.
 pub fn listed<M: Memory>(
     memory: &M,
     sieve: &Sieve,
     hash_key: &HashKey,
     key: &Address,
-) -> Option<(u32, Listed)> {
-    let place = Place::new(&sieve.geometry, &sieve.region, hash_key, key);
-    let lists = Lists::new(memory, place.entries);
-    let number = lists.find(place.head(), key);
+) -> Option<(u32, ListedSource)> {
+    let location = ChainLocation::new(&sieve.geometry, &sieve.region, hash_key, key);
+    let lists = SieveLists::new(memory, location.entries);
+    let number = lists.find(location.head(), key);
     if number == NOBODY || number == LOST {
         return None;
     }
     let entry = lists.entry(number)?;
-    let listed = Listed {
+    let listed = ListedSource {
         key: *key,
         count: entry.count(),
         added_ns: entry.added_ns(),
@@ -40,26 +40,26 @@ pub fn listed<M: Memory>(
     Some((entry.list(), listed))
 }
 
-/// Puts an address in front of a list; returns whether that had room for it, and nobody knew it
-/// yet. Not while others are at the sieve.
+/// Puts an address at the front of a list; returns whether the list had room and the address was
+/// not in the sieve. It must not run while others use the sieve.
 pub fn put_back<M: Memory>(
     memory: &M,
     sieve: &Sieve,
     hash_key: &HashKey,
     list: u32,
-    listed: &Listed,
+    listed: &ListedSource,
 ) -> bool {
-    let Geometry { buckets, .. } = sieve.geometry;
+    let Geometry { list_count, .. } = sieve.geometry;
     let key = sieve.key(&listed.key);
-    let place = Place::new(&sieve.geometry, &sieve.region, hash_key, &key);
-    let lists = Lists::new(memory, place.entries);
+    let location = ChainLocation::new(&sieve.geometry, &sieve.region, hash_key, &key);
+    let lists = SieveLists::new(memory, location.entries);
     let put = || {
-        let shard = memory.shard(place.shard)?;
+        let shard = memory.shard(location.shard)?;
         let is_full = lists.entry(list)?.count() >= sieve.geometry.capacity(list);
-        if list > buckets || is_full || lists.find(place.head(), &key) != NOBODY {
+        if list > list_count || is_full || lists.find(location.head(), &key) != NOBODY {
             return None;
         }
-        let number = lists.insert(&sieve.geometry, shard, &place, &key)?;
+        let number = lists.insert(&sieve.geometry, shard, &location, &key)?;
         let entry = lists.entry(number)?;
         entry.set_count(listed.count);
         entry.set_added_ns(listed.added_ns);

@@ -1,84 +1,84 @@
 //! The lists of one shard, and the chains by which addresses are found.
 
-use super::{Entry, Geometry, Place, Shard, Word, entry};
+use super::{ChainLocation, Entry, Geometry, Shard, Word, entry};
 use crate::address::Address;
 
-/// How many entries a chain has at most. There are about as many chains as entries, and nobody who
-/// does not know the key can choose where an address belongs: none ever gets half as long.
+/// The maximum number of entries in a chain. There are about as many chains as entries, and nobody
+/// without the key can choose an address's chain: none ever gets half as long.
 const MOST_IN_CHAIN: u32 = 32;
 
-/// In place of an entry's number: the chain is full, or leads nowhere.
+/// In place of an entry's number: the chain is full or broken.
 pub(super) const LOST: u32 = u32::MAX;
 
-/// In place of an entry's number: there is none. The number of where list 0 begins.
+/// In place of an entry's number: there is none. It is the number of list 0's head.
 pub(super) const NOBODY: u32 = 0;
 
 /// The memory of all sieves.
 pub trait Memory {
-    /// An entry, by its index among those of all shards.
+    /// Returns an entry by its index among those of all shards.
     fn entry(&self, index: u32) -> Option<&Entry>;
-    /// The number of a chain's first entry, by the chain's index among those of all shards; 0:
-    /// there is none.
+    /// Returns the number of a chain's first entry, by the chain's index among those of all
+    /// shards; 0: the chain is empty.
     fn head(&self, index: u32) -> Option<&Word>;
-    /// A shard.
+    /// Returns a shard.
     fn shard(&self, index: u32) -> Option<&Shard>;
 
-    /// Sets a word to `new` if it still is `seen`, in one atomic step, before all that comes after.
+    /// Sets a word to `new` if it still is `seen`, in one atomic step, before all later accesses.
     fn compare_and_swap(&self, word: &Word, seen: u64, new: u64) -> bool;
-    /// Sets a word after all that came before.
+    /// Sets a word after all earlier accesses.
     fn store(&self, word: &Word, value: u64);
 
-    /// [`Lists::relink`] of the shard whose entries begin there. The kernel program makes it a
-    /// function of its own, which the verifier walks once; so with the next one.
+    /// Calls [`SieveLists::relink`] in the shard whose first entry is `entries`. In the kernel
+    /// program, this and the next two are separate functions, which the verifier walks once.
     #[inline(always)]
     fn relink(&self, entries: u32, number: u32, list: u32)
     where
         Self: Sized,
     {
-        Lists::new(self, entries).relink(number, list);
+        SieveLists::new(self, entries).relink(number, list);
     }
 
-    /// [`Lists::evict`] in the shard whose entries, and heads of chains, begin there.
+    /// Calls [`SieveLists::evict`] in the shard whose first entry and chain head are these.
     #[inline(always)]
     fn evict(&self, entries: u32, heads: u32, list: u32, free_list: u32)
     where
         Self: Sized,
     {
-        Lists::new(self, entries).evict(heads, list, free_list);
+        SieveLists::new(self, entries).evict(heads, list, free_list);
     }
 
-    /// [`Lists::look`] in the shard whose entries begin there, and in the chain of that index.
+    /// Calls [`SieveLists::look`] in the shard whose first entry is `entries`, in the chain `head`.
     #[inline(always)]
     fn look(&self, entries: u32, head: u32, key: &Address) -> u32
     where
         Self: Sized,
     {
-        Lists::new(self, entries).look(head, key)
+        SieveLists::new(self, entries).look(head, key)
     }
 }
 
 /// The lists of one shard.
-pub struct Lists<'m, M> {
+pub struct SieveLists<'m, M> {
     memory: &'m M,
-    /// Where its entries begin.
+    /// The index of the shard's first entry.
     entries: u32,
 }
 
-impl<'m, M: Memory> Lists<'m, M> {
-    /// Of the shard whose entries begin there.
+impl<'m, M: Memory> SieveLists<'m, M> {
+    /// Returns the lists of the shard whose first entry has the index `entries`.
     #[inline(always)]
     pub const fn new(memory: &'m M, entries: u32) -> Self {
         Self { memory, entries }
     }
 
-    /// The entry of that number; where list `number` begins, if it is a list's.
+    /// Returns the entry of that number; for a list's number, the list's head.
     #[inline(always)]
     pub(super) fn entry(&self, number: u32) -> Option<&'m Entry> {
         self.memory.entry(self.entries.wrapping_add(number))
     }
 
-    /// The number of an address's entry in the chain of that index: [`NOBODY`] if it has none, and
-    /// the chain has room for one; [`LOST`] if neither.
+    /// Returns the number of an address's entry in the chain `head`; [`NOBODY`] if it has none and
+    /// the chain has room; [`LOST`] if it has none and the chain has no room.
     #[inline(always)]
     pub(super) fn find(&self, head: u32, key: &Address) -> u32 {
         let Some(head) = self.memory.head(head) else {
@@ -100,8 +100,8 @@ impl<'m, M: Memory> Lists<'m, M> {
         LOST
     }
 
-    /// The list of an address, in the chain of that index; [`LOST`] if it is in none. Without the
-    /// lock of the shard it may be wrong.
+    /// Returns the list of an address in the chain `head`; [`LOST`] if it is in none. Without the
+    /// shard's lock the result may be wrong.
     #[must_use]
     #[inline(always)]
     pub fn look(&self, head: u32, key: &Address) -> u32 {
@@ -115,22 +115,22 @@ impl<'m, M: Memory> Lists<'m, M> {
         }
     }
 
-    /// Takes a free entry for an address that has none and puts it into its chain, not yet into
-    /// another list than the free one's.
+    /// Takes a free entry for an address that has none and puts it into its chain; the entry stays
+    /// in the free list.
     #[inline(always)]
     pub(super) fn insert(
         &self,
         geometry: &Geometry,
         shard: &Shard,
-        place: &Place,
+        location: &ChainLocation,
         key: &Address,
     ) -> Option<u32> {
         let free_list = geometry.free_list();
         let free = self.entry(free_list)?;
-        let head = self.memory.head(place.head())?;
+        let head = self.memory.head(location.head())?;
         let mut number = free.previous(free_list);
         if number == free_list {
-            // None was given back, so one that nobody had yet.
+            // None was freed, so take one that was never used.
             let used = shard.used();
             number = geometry.first_entry().wrapping_add(used);
             if number >= geometry.entries() {
@@ -141,16 +141,16 @@ impl<'m, M: Memory> Lists<'m, M> {
             free.set_count(free.count().wrapping_add(1));
         }
         let entry = self.entry(number)?;
-        entry.give_to(key, place.chain);
+        entry.give_to(key, location.chain);
         entry.chain().set(head.get());
         head.set(number.into());
         Some(number)
     }
 
-    /// Moves an entry to the head of a list, from that in which it is.
+    /// Moves an entry from its list to the front of another.
     #[inline(always)]
     pub fn relink(&self, number: u32, list: u32) {
-        // Where the memory is not a sieve's, it is left alone.
+        // If the memory is not a sieve's, leave it alone.
         let _ = self.try_relink(number, list);
     }
 

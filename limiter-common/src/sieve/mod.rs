@@ -1,15 +1,16 @@
-//! Sieves: who is busy, by Apache Traffic Server's SieveLRU.
+//! Sieves find busy sources, by Apache Traffic Server's SieveLRU.
 //!
-//! A sieve is a chain of LRU lists. Who is new comes into the entry list, the largest; each list
-//! below is half as large and holds who is busier; list 0 is for those who are blocked for long.
-//! Under pressure every arrival counts, and who is in too low a list is dropped ([`sift`]).
+//! A sieve is a sequence of LRU lists. New addresses enter the entry list, the largest; each lower
+//! list is half as large and holds busier ones; list 0 is for those that are blocked for long.
+//! Under pressure every arrival counts, and sources in too low a list are dropped
+//! ([`crate::decide::sift`]).
 //!
-//! The address's keyed hash divides a sieve into shards, so that CPUs seldom meet: each has its
-//! share of every list, and is a sieve of its own for the addresses that are its. With one shard
-//! this is the original.
+//! The address's keyed hash divides a sieve into shards, so that CPUs seldom contend: each shard
+//! has its share of every list, and is a separate sieve for its addresses. With one shard this is
+//! the original.
 //!
-//! What the kernel forces: memory is arrays of fixed size, all zeroes at first; whoever works on a
-//! shard holds its lock, which is only tried for, since a program may not wait.
+//! The kernel requires that memory is arrays of fixed size, zeroed at first, and that a shard's
+//! lock is taken by a limited number of attempts, since a program may not wait.
 
 mod entry;
 mod geometry;
@@ -18,53 +19,51 @@ mod hit;
 mod listed;
 mod lists;
 mod pressure;
-mod sift;
 mod word;
 
 #[cfg(not(target_arch = "bpf"))]
-pub use self::listed::{Listed, listed, put_back};
+pub use self::listed::{ListedSource, listed, put_back};
 pub use self::{
     entry::{Entry, Shard},
-    geometry::{Geometry, Place, Region},
+    geometry::{ChainLocation, Geometry, Region},
     hit::{CONTENDED, LIST, score},
-    lists::{Lists, Memory},
+    lists::{Memory, SieveLists},
     pressure::{PRESSURES, Pressure, SieveTraffic, pressure_of_limit, pressure_of_sieve},
-    sift::{NOT_SCORED, Sieves, sift, sift_by},
     word::Word,
 };
 use crate::address::{Address, Family};
 
-/// How many sieves a policy may have.
+/// The maximum number of sieves in a policy.
 pub const MAX_SIEVES: u32 = 64;
 
-/// How many uses of sieves a policy may have: one by each limit, and one of each sieve on the whole
-/// interface.
+/// The maximum number of uses of sieves in a policy: one by each limit, and one of each sieve on
+/// the whole interface.
 pub const MAX_USES: u32 = crate::limit::MAX_LIMITS + MAX_SIEVES;
 
 /// A sieve as the datapath reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Sieve {
-    /// After how many nanoseconds an entry has to begin again in the entry list; 0: never.
+    /// The age in nanoseconds after which an entry begins again in the entry list; 0: never.
     pub max_age_ns: u64,
-    /// The same of those in list 0.
+    /// The same for entries in list 0.
     pub perma_max_age_ns: u64,
-    /// The bits of an IPv6 address that tell one source from another: the leading 64.
+    /// The leading 64 bits of the mask that distinguishes IPv6 sources.
     pub ipv6_mask_high: u64,
-    /// The trailing 64.
+    /// Its trailing 64 bits.
     pub ipv6_mask_low: u64,
-    /// An entry goes to list 0 with more hits than that ...
+    /// An entry goes to list 0 with more hits than this ...
     pub perma_limit: u32,
-    /// ... if it is in this list or one below.
+    /// ... if it is in this list or a lower one.
     pub perma_threshold: u32,
-    /// How large it is.
+    /// The sieve's size.
     pub geometry: Geometry,
-    /// Where its memory is.
+    /// The sieve's memory.
     pub region: Region,
 }
 
 impl Sieve {
-    /// The part of a source's address by which it is known here.
+    /// Returns the part of a source's address that identifies it in the sieve.
     #[must_use]
     #[inline(always)]
     pub const fn key(&self, source: &Address) -> Address {
@@ -79,7 +78,7 @@ impl Sieve {
         }
     }
 
-    /// How old an entry of a list may become, in nanoseconds; 0: however old.
+    /// Returns the maximum age of an entry of a list, in nanoseconds; 0: unlimited.
     #[inline(always)]
     const fn max_age_ns(&self, list: u32) -> u64 {
         if list == PERMA_BLOCK {
@@ -90,19 +89,19 @@ impl Sieve {
     }
 }
 
-/// The list of those who are blocked for long.
+/// The list of sources that are blocked for long.
 pub const PERMA_BLOCK: u32 = 0;
 
-/// That a limit, or the whole interface, has a sieve score its packets.
+/// The use of a sieve: a limit, or the whole interface, has it score its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SieveUse {
-    /// The slot of the limit, as a bit; 0: all packets are scored.
+    /// The index of the limit, as a bit; 0: all packets are scored.
     pub limit: u64,
-    /// The sieve, by its place among those of the policy; [`Self::NO_SIEVE`]: nobody is scored, and
-    /// only what arrives is counted. Uses of one sieve stand together.
+    /// The sieve's index in the policy; [`Self::NO_SIEVE`]: nobody is scored, and only arrivals are
+    /// counted. Uses of one sieve are adjacent.
     pub sieve: u32,
-    /// The index of its pressure and of what is counted: [`pressure_of_limit`] or
+    /// The index of the use's pressure and counters: [`pressure_of_limit`] or
     /// [`pressure_of_sieve`].
     pub pressure: u32,
 }

@@ -2,27 +2,27 @@
 
 use core::sync::atomic::AtomicU64;
 
-/// A word that is read and written as a whole, in no order among others: that is what the lock of
-/// a shard is for.
+/// A word that is read and written as a whole, without order among others: the shard's lock orders
+/// them.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Word(AtomicU64);
 
 impl Word {
-    /// For atomic steps.
+    /// Returns the word for atomic operations.
     #[must_use]
     #[inline(always)]
     pub const fn atomic(&self) -> &AtomicU64 {
         &self.0
     }
 
-    /// What it holds.
+    /// Returns the word's value.
     #[must_use]
     #[inline(always)]
     pub fn get(&self) -> u64 {
         #[cfg(target_arch = "bpf")]
-        // SAFETY: it is there and aligned. LLVM has no atomic loads for the BPF of most kernels; a
-        // volatile one of eight bytes is one instruction.
+        // SAFETY: the word is valid and aligned. LLVM has no atomic loads for the BPF of most
+        // kernels; a volatile load of eight bytes is one instruction.
         unsafe {
             self.0.as_ptr().read_volatile()
         }
@@ -30,11 +30,11 @@ impl Word {
         self.0.load(core::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Has it hold another value.
+    /// Sets the word's value.
     #[inline(always)]
     pub fn set(&self, value: u64) {
         #[cfg(target_arch = "bpf")]
-        // SAFETY: as in `get`; and whoever reads it meanwhile does so in one instruction.
+        // SAFETY: as in `get`; concurrent readers read it in one instruction.
         unsafe {
             self.0.as_ptr().write_volatile(value);
         }

@@ -1,13 +1,15 @@
-//! Fixed window: at most `count` tokens from the first packet on until a period later.
+//! Fixed window: at most `count` tokens in the period that the first packet starts.
 //!
-//! As in the Python library `limits`: the first packet starts the window, a packet counts whether
-//! it passes or not, and passes if with it the count is at most the limit's. What is refused does
-//! not make the window longer.
+//! As in the Python library `limits`, the first packet starts the window; a packet counts whether
+//! it passes or not, and passes if the count including it is at most the limit's. Refused packets
+//! do not extend the window.
 //!
 //! At worst 2 × count − 1 tokens pass in a period: all but the first token of a window at its end,
 //! and all of the next one.
 
-use super::{Budget, Decision, LargerThanBudget, NEVER, Spend, rule::Rule, window::Seen};
+use super::{
+    Decision, LargerThanBudget, NEVER, Parameters, Spend, rule::Rule, window::WindowCounts,
+};
 #[cfg(not(target_arch = "bpf"))]
 use super::{Layout, Report, Terms, Unit, Window, moving_window::Log, rule::Ledger, window};
 #[cfg(not(target_arch = "bpf"))]
@@ -17,19 +19,17 @@ use crate::limit::Cost;
 pub(crate) enum FixedWindow {}
 
 impl Rule for FixedWindow {
-    const COUNTS_REFUSALS: bool = true;
-
-    /// The window itself refuses more than it can ever let pass, and counts it.
+    /// Never fails: the window itself refuses more than it can ever let pass, and counts it.
     #[inline(always)]
-    fn spend(budget: &Budget, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
-        let now = budget.window.layout.ticks(now_ns);
-        Ok(Spend::of_window(&budget.window, now, cost))
+    fn spend(parameters: &Parameters, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
+        let now = parameters.window.layout.ticks(now_ns);
+        Ok(Spend::of_window(&parameters.window, now, cost))
     }
 
     #[inline(always)]
     fn decide(spend: &Spend, state: u64) -> Decision {
         let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
-        let mut seen = window.see(state, now);
+        let mut seen = window.counts(state, now);
         if seen.left == 0 {
             seen.left = window.period;
         }
@@ -38,7 +38,7 @@ impl Rule for FixedWindow {
         } else {
             seen.left
         };
-        // One more than the limit is enough to know that the window has refused.
+        // One more than the limit suffices to know that the window has refused.
         let most = window.count + 1;
         let room = most.saturating_sub(seen.count);
         seen.count = if cost < room { seen.count + cost } else { most };
@@ -50,15 +50,15 @@ impl Rule for FixedWindow {
         }
     }
 
-    /// If the window is the same that has counted it, and has not refused since.
+    /// Gives back only if the same window counted the cost and has not refused since.
     #[inline(always)]
     fn undo(spend: &Spend, state: u64) -> u64 {
         let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
-        let seen = window.see(state, now);
+        let seen = window.counts(state, now);
         if seen.left == 0 || seen.left > window.period || seen.count > window.count {
             return state;
         }
-        let left = Seen {
+        let left = WindowCounts {
             count: seen.count.saturating_sub(cost),
             ..seen
         };
@@ -67,7 +67,7 @@ impl Rule for FixedWindow {
 }
 
 #[cfg(not(target_arch = "bpf"))]
-/// Whether it keeps what it counted in the bucket before.
+/// Whether the state keeps the count of the previous bucket.
 const KEEPS_PREVIOUS: bool = false;
 
 #[cfg(not(target_arch = "bpf"))]
@@ -79,32 +79,32 @@ impl Ledger for FixedWindow {
         count.saturating_mul(2).saturating_sub(1)
     }
 
-    /// A window may begin in the midst of one of the other's.
+    /// A window may begin in the middle of one of the other's.
     fn admits_all_of(terms: &Terms, other: &Terms) -> bool {
         u128::from(other.count) * (terms.periods_of(other, 1) + 1) <= u128::from(terms.count)
     }
 
-    fn budget(terms: &Terms) -> Option<Budget> {
-        Window::new(super::Strategy::FixedWindow, KEEPS_PREVIOUS, terms).map(Budget::of_window)
+    fn parameters(terms: &Terms) -> Option<Parameters> {
+        Window::new(super::Strategy::FixedWindow, KEEPS_PREVIOUS, terms).map(Parameters::of_window)
     }
 
-    fn unit(budget: &Budget, cost: Cost) -> Unit {
-        window::unit(budget, cost)
+    fn unit(parameters: &Parameters, cost: Cost) -> Unit {
+        window::unit(parameters, cost)
     }
 
     fn is_layout(layout: Layout) -> bool {
         layout.is_of_window(KEEPS_PREVIOUS)
     }
 
-    fn report(budget: &Budget, now_ns: u64, state: u64, _log: &Log, cost: u64) -> Report {
-        let (window, now) = (&budget.window, budget.window.layout.ticks(now_ns));
-        let remaining = window.count.saturating_sub(window.see(state, now).count);
+    fn report(parameters: &Parameters, now_ns: u64, state: u64, _log: &Log, cost: u64) -> Report {
+        let (window, now) = (&parameters.window, parameters.window.layout.ticks(now_ns));
+        let remaining = window.count.saturating_sub(window.counts(state, now).count);
         let wait = Self::decide(&Spend::of_window(window, now, cost), state).wait;
         window::report(window, state, now, remaining, wait)
     }
 
-    fn refund(budget: &Budget, now_ns: u64, cost: u64) -> Spend {
-        window::refund(budget, now_ns, cost)
+    fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
+        window::refund(parameters, now_ns, cost)
     }
 }
 

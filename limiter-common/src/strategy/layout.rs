@@ -1,15 +1,15 @@
-//! The words that window strategies keep: where in a state what is, and how long its ticks are.
+//! Layouts: the parts of a state's word, and the length of its ticks.
 
 use super::Strategy;
 #[cfg(not(target_arch = "bpf"))]
 use super::rule::Ledger as _;
 
-/// What the bits of a state mean. Four bytes, part of every unit and every budget.
+/// The meaning of a state's bits. Four bytes, part of every unit and of all parameters.
 ///
-/// The state of a window, from the highest bit on: when its current bucket ends, in ticks of
-/// 2^`shift` nanoseconds, of which as many bits are kept as there is room for, so that the time
-/// wraps; what was counted in it; and what was counted in the one before. The state of a bucket of
-/// GCRA is a TAT, all 64 bits of it; [`super::moving_window`] tells that of a moving window.
+/// The state of a window contains, from the highest bit on: the end of its current bucket, in ticks
+/// of 2^`shift` nanoseconds, with as many bits as there is room for, so that the time wraps; the
+/// count of that bucket; and the count of the previous one. The state of a bucket of GCRA is a TAT
+/// of 64 bits; [`super::moving_window`] describes that of a moving window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Layout {
@@ -19,21 +19,22 @@ pub struct Layout {
     previous_bits: u8,
 }
 
-/// The fewest bits of the time: a tick is then at most a 2048th of the period, and 256 periods
-/// pass until the time wraps.
+/// The minimum number of bits of the time: with it, a tick is at most a 2048th of the period, and
+/// the time wraps after 256 periods.
 #[cfg(not(target_arch = "bpf"))]
 const LEAST_TIME_BITS: u32 = 20;
 
-/// The most bits of what was counted in the bucket before: above that it is rounded up, by less
+/// The maximum number of bits of the previous bucket's count: larger counts are rounded up, by less
 /// than a 4000th of the limit.
 #[cfg(not(target_arch = "bpf"))]
 const MOST_PREVIOUS_BITS: u32 = 14;
 
 impl Layout {
-    /// That of GCRA.
+    /// The layout of GCRA.
     pub const GCRA: Self = Self::whole(Strategy::Gcra);
 
-    /// The layout of a strategy that needs none: a state is one word, in ticks of a nanosecond.
+    /// Makes the layout of a strategy whose states have no parts: one word, in ticks of a
+    /// nanosecond.
     pub(super) const fn whole(strategy: Strategy) -> Self {
         Self::new(strategy, 0, 0, 0)
     }
@@ -47,11 +48,11 @@ impl Layout {
         }
     }
 
-    /// By which rule states of this layout are decided on.
+    /// Returns the strategy that decides on states of this layout.
     ///
-    /// Natively a layout is made of a strategy, or of parts that were checked. The kernel program
-    /// reads it from tables that the daemon alone writes, and may have to read any number: it
-    /// takes one that it does not know for GCRA, whose arithmetic on any numbers is safe.
+    /// Natively a layout is made of a strategy, or of checked parts. The kernel program reads it
+    /// from tables that only the daemon writes, but must accept any number: it takes an unknown one
+    /// for GCRA, whose arithmetic is safe on any numbers.
     #[must_use]
     #[inline(always)]
     pub const fn strategy(self) -> Strategy {
@@ -62,20 +63,20 @@ impl Layout {
         }
     }
 
-    /// Whether its states are decided on by the same rule as those of another one.
+    /// Returns whether both layouts are of the same strategy.
     #[inline(always)]
     pub(super) const fn is_of_strategy_of(self, other: Self) -> bool {
         self.strategy == other.strategy
     }
 
-    /// A time or a duration in ticks, rounded down.
+    /// Converts a time or a duration to ticks, rounded down.
     #[must_use]
     #[inline(always)]
     pub const fn ticks(self, ns: u64) -> u64 {
         ns >> (self.shift & 63)
     }
 
-    /// Ticks as nanoseconds.
+    /// Converts ticks to nanoseconds.
     #[must_use]
     #[inline(always)]
     pub const fn ns(self, ticks: u64) -> u64 {
@@ -86,13 +87,13 @@ impl Layout {
         ticks << shift
     }
 
-    /// The largest count that is kept.
+    /// Returns the largest count that fits.
     #[inline(always)]
     pub(super) const fn largest_count(self) -> u64 {
         (1 << (self.count_bits & 63)) - 2
     }
 
-    /// Whether what was counted in the bucket before is kept.
+    /// Returns whether states keep the previous bucket's count.
     #[inline(always)]
     pub(super) const fn keeps_previous(self) -> bool {
         self.previous_bits != 0
@@ -103,8 +104,8 @@ impl Layout {
         ((self.count_bits + self.previous_bits) & 63) as u32
     }
 
-    /// By how many bits the count before is rounded up: if it is, one bit more than there is no
-    /// room for, so that none is too large.
+    /// Returns by how many bits the previous count is rounded up: 0, or one more than the number of
+    /// missing bits, so that no rounded count is too large.
     #[inline(always)]
     const fn previous_shift(self) -> u32 {
         if self.count_bits > self.previous_bits {
@@ -114,41 +115,41 @@ impl Layout {
         }
     }
 
-    /// A number of tokens as a share of about the limit's count, if it is multiplied by them.
+    /// Divides a product with a number of tokens by about the limit's count.
     #[inline(always)]
     pub(super) const fn share(self, product: u64) -> u64 {
         product >> (self.count_bits & 63)
     }
 
-    /// How long after `now` the current bucket of a state ends, in ticks: up to where time wraps,
-    /// so that one which has ended does so in a very long time.
+    /// Returns how long after `now` the current bucket of a state ends, in ticks modulo the time's
+    /// range: a bucket that has ended seems to end in a very long time.
     #[inline(always)]
     pub(super) const fn until_end(self, state: u64, now: u64) -> u64 {
         let low = self.low_bits();
         (state >> low).wrapping_sub(now) << low >> low
     }
 
-    /// A duration in ticks as far as it is kept.
+    /// Returns a duration in ticks modulo the time's range.
     #[inline(always)]
     pub(super) const fn wrapped(self, ticks: u64) -> u64 {
         let low = self.low_bits();
         ticks << low >> low
     }
 
-    /// What was counted in the current bucket.
+    /// Returns the count of the current bucket.
     #[inline(always)]
     pub(super) const fn count(self, state: u64) -> u64 {
         state >> (self.previous_bits & 63) & ((1 << (self.count_bits & 63)) - 1)
     }
 
-    /// What was counted in the one before, or a little more.
+    /// Returns the count of the previous bucket, or a little more.
     #[inline(always)]
     pub(super) const fn previous(self, state: u64) -> u64 {
         (state & ((1 << (self.previous_bits & 63)) - 1)) << self.previous_shift()
     }
 
-    /// The state of a window whose current bucket ends at `end`, in ticks. A count that is too
-    /// large is the largest that is kept; the one before is rounded up.
+    /// Returns the state of a window whose current bucket ends at `end`, in ticks. A count that is
+    /// too large becomes the largest that fits; the previous one is rounded up.
     #[inline(always)]
     pub(super) const fn state(self, end: u64, count: u64, previous: u64) -> u64 {
         let largest = self.largest_count();
@@ -163,16 +164,16 @@ impl Layout {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Layout {
-    /// The most tokens that are counted where only the current bucket is.
+    /// The largest limit if only the current bucket is counted.
     pub(super) const LARGEST_COUNT: u64 = (1 << (u64::BITS - LEAST_TIME_BITS)) - 3;
 
-    /// The most tokens that are counted where the bucket before is, too.
+    /// The largest limit if the previous bucket is counted too.
     pub(super) const LARGEST_COUNT_WITH_PREVIOUS: u64 =
         (1 << (u64::BITS - LEAST_TIME_BITS - MOST_PREVIOUS_BITS)) - 3;
 
-    /// The layout of a window strategy that counts up to `count` tokens in periods of `period_ns`
-    /// nanoseconds, and keeps what it counted in the bucket before, or not; `None`: there is no
-    /// room for so many.
+    /// Makes the layout of a window strategy that counts up to `count` tokens in periods of
+    /// `period_ns` nanoseconds, with or without the previous bucket's count; `None`: there is no
+    /// room for that count.
     ///
     /// The count never has all its bits set, so that no state is [`super::NO_STATE`].
     #[must_use]
@@ -186,7 +187,7 @@ impl Layout {
         count: u64,
         period_ns: u64,
     ) -> Option<Self> {
-        // One more than the count is kept, too: a window that has refused.
+        // The count plus one must fit too: it means that the window has refused.
         let Some(most) = count.checked_add(2) else {
             return None;
         };
@@ -202,7 +203,7 @@ impl Layout {
         if time_bits < LEAST_TIME_BITS {
             return None;
         }
-        // A fifth of the bits beyond the fewest goes into when the time wraps, the others make
+        // A fifth of the bits beyond the minimum delays the wrapping of the time; the others make
         // ticks shorter.
         let wrap_bits = 8 + (time_bits - LEAST_TIME_BITS) / 5;
         let period_bits = u64::BITS - period_ns.leading_zeros();
@@ -215,7 +216,7 @@ impl Layout {
         ))
     }
 
-    /// The layout of those four bytes, as [`Self::parts`] has them; `None`: no strategy has it.
+    /// Makes a layout of the bytes of [`Self::parts`]; `None`: no strategy has such a layout.
     #[must_use]
     pub fn from_parts([strategy, shift, count_bits, previous_bits]: [u8; 4]) -> Option<Self> {
         let strategy = Strategy::of_number(strategy)?;
@@ -223,7 +224,7 @@ impl Layout {
         ask!(strategy, Rule => Rule::is_layout(layout)).then_some(layout)
     }
 
-    /// Whether it is that of a strategy that needs none.
+    /// Returns whether the states have no parts.
     pub(super) fn is_whole(self) -> bool {
         self == Self {
             strategy: self.strategy,
@@ -231,7 +232,7 @@ impl Layout {
         }
     }
 
-    /// Whether it is that of a window, which keeps what it counted in the bucket before, or not.
+    /// Returns whether this is the layout of a window, with or without the previous bucket's count.
     pub(super) fn is_of_window(self, keeps_previous: bool) -> bool {
         self.shift < 64
             && self.count_bits >= 2
@@ -241,7 +242,7 @@ impl Layout {
             && self.previous_bits <= self.count_bits
     }
 
-    /// The number of the strategy, log2 of the nanoseconds of a tick, and the bits of both counts.
+    /// Returns the strategy's number, log2 of a tick in nanoseconds, and the bits of both counts.
     #[must_use]
     pub const fn parts(self) -> [u8; 4] {
         [
@@ -252,7 +253,7 @@ impl Layout {
         ]
     }
 
-    /// Ticks that are not shorter than that duration, whatever was rounded down.
+    /// Converts a duration to ticks that are not shorter, whatever was rounded down.
     #[must_use]
     pub(super) const fn whole_ticks(self, ns: u64) -> u64 {
         if self.shift == 0 {

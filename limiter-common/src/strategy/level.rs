@@ -1,4 +1,4 @@
-//! What a bucket holds, as people are told it.
+//! What a bucket holds, in terms for people.
 
 /// What a bucket holds, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,12 +11,12 @@ pub struct Level {
     pub reset_in_ns: u64,
 }
 
-/// A bucket after a decision, seen by a request of one cost, as Boulder's spend tells it.
+/// A bucket after a decision, for a request of one cost, as Boulder's spend returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Whole tokens left.
     pub remaining: u64,
-    /// Nanoseconds until a request of the same cost passes; `None`: it never does, it costs
+    /// Nanoseconds until a request of the same cost passes; `None`: it never does, because it costs
     /// more than a full bucket holds.
     pub retry_in_ns: Option<u64>,
     /// Nanoseconds until the bucket is full.

@@ -1,12 +1,12 @@
-//! Strategies: by which rule a limit holds its owners to its count and period.
+//! Strategies: the rules by which limits hold their owners to a count and a period.
 //!
-//! A strategy is a file, or a folder as that of GCRA. Its type implements [`rule::Rule`], how it
+//! A strategy is a file, or a folder like GCRA's. Its type implements [`rule::Rule`], how it
 //! decides, and [`rule::Ledger`], what people ask of it. Another type implements [`rule::State`]
-//! and [`rule::Debt`], what its states are worth; strategies may share that one. This file names
-//! every strategy, and it alone knows which type is whose. Others ask a [`Strategy`], a
-//! [`Budget`], a [`Spend`] or a [`Unit`].
+//! and [`rule::Debt`], what its states are worth; strategies may share that type. Only this file
+//! knows the types of each strategy. Others ask a [`Strategy`], a [`Parameters`], a [`Spend`] or a
+//! [`Unit`].
 
-/// Asks the rule of a strategy, a type, under the name that the caller gives it.
+/// Evaluates an expression with the type of a strategy's rule under the caller's name for it.
 macro_rules! ask {
     ($strategy:expr, $Rule:ident => $answer:expr) => {
         match $strategy {
@@ -30,8 +30,8 @@ macro_rules! ask {
     };
 }
 
-/// Asks what the states of a strategy's buckets are, in the same way. It is a match of its own for
-/// strategies that share it: to the kernel's verifier, two branches that do the same are two ways.
+/// Does the same with the type of a strategy's states. It is a separate match, because strategies
+/// share that type: to the kernel's verifier, two branches that do the same are two paths.
 macro_rules! ask_state {
     ($strategy:expr, $State:ident => $answer:expr) => {
         match $strategy {
@@ -52,7 +52,6 @@ macro_rules! ask_state {
     };
 }
 
-mod budget;
 mod fixed_window;
 pub mod gcra;
 mod layout;
@@ -60,6 +59,7 @@ mod level;
 pub mod moving_window;
 #[cfg(test)]
 mod one_bucket;
+mod parameters;
 mod rule;
 mod sliding_window_counter;
 mod spend;
@@ -73,31 +73,31 @@ use self::rule::Ledger;
 #[cfg(not(target_arch = "bpf"))]
 pub use self::terms::Terms;
 pub use self::{
-    budget::{Budget, LargerThanBudget},
     layout::Layout,
     level::{Level, Report},
-    spend::{Change, Decision, NEVER, Spend},
+    parameters::{LargerThanBudget, Parameters},
+    spend::{Decision, NEVER, Spend},
     unit::Unit,
     window::Window,
 };
 
-/// The number that is no state, of any strategy: stores may lock a bucket by it.
+/// The number that is no state of any strategy: stores may lock a bucket with it.
 pub const NO_STATE: u64 = u64::MAX;
 
 macro_rules! strategies {
     ($($(#[$meta:meta])* $strategy:ident = $number:literal,)+) => {
-        /// By which rule a limit decides. The numbers stand in what is kept from one policy to the
-        /// next.
+        /// The rule by which a limit decides. Data that is kept from one policy to the next
+        /// contains the numbers.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub enum Strategy {
             $($(#[$meta])* $strategy = $number,)+
         }
 
         impl Strategy {
-            /// Every strategy, in the order of its number.
+            /// Every strategy, in the order of the numbers.
             pub const ALL: [Self; [$($number),+].len()] = [$(Self::$strategy),+];
 
-            /// The strategy of that number; `None`: there is none.
+            /// Returns the strategy of that number; `None`: there is none.
             #[must_use]
             #[inline(always)]
             pub const fn of_number(number: u8) -> Option<Self> {
@@ -114,70 +114,69 @@ strategies! {
     /// The generic cell rate algorithm: a bucket of `burst` tokens that refills evenly.
     #[default]
     Gcra = 0,
-    /// At most `count` from the first packet on until a period later.
+    /// At most `count` in the period that the first packet starts.
     FixedWindow = 1,
-    /// At most `count` in any period, by a log of the last ones.
+    /// At most `count` in any period, by a log of the last packets.
     MovingWindow = 2,
-    /// At most `count` in this bucket of a period and, by its share, the one before.
+    /// At most `count` in the current bucket of a period plus a share of the previous one.
     SlidingWindowCounter = 3,
 }
 
 #[cfg(not(target_arch = "bpf"))]
 impl Strategy {
-    /// The strategy's name in configuration files and output.
+    /// Returns the strategy's name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         ask!(self, Rule => Rule::NAME)
     }
 
-    /// The most tokens that a limit may count in a period; what GCRA counts is bounded by its
-    /// refilling.
+    /// Returns the largest count of a limit; the refilling bounds that of GCRA.
     #[must_use]
     pub const fn largest_count(self) -> u64 {
         ask!(self, Rule => Rule::LARGEST_COUNT)
     }
 
-    /// What follows on "at most [`Self::largest_count`] for this strategy": why, and what counts
-    /// more.
+    /// Returns the end of the message "at most [`Self::largest_count`] for this strategy": why, and
+    /// which strategy counts more.
     #[must_use]
     pub const fn above_largest_count(self) -> &'static str {
         ask!(self, Rule => Rule::ABOVE_LARGEST_COUNT)
     }
 
-    /// The longest period of a limit, in nanoseconds.
+    /// Returns the longest period of a limit, in nanoseconds.
     #[must_use]
     pub const fn longest_period(self) -> u64 {
         ask!(self, Rule => Rule::LONGEST_PERIOD)
     }
 
-    /// Whether a limit has a burst besides its count: its buckets refill. Other strategies admit
-    /// the count, and no more.
+    /// Returns whether a limit has a burst besides its count, because its buckets refill. Other
+    /// strategies admit only the count.
     #[must_use]
     pub const fn has_burst(self) -> bool {
         ask!(self, Rule => Rule::HAS_BURST)
     }
 
-    /// Whether a bucket has a [log](moving_window::Log) of stamps.
+    /// Returns whether a bucket has a [log](moving_window::Log) of stamps.
     #[must_use]
     pub const fn has_log(self) -> bool {
         ask!(self, Rule => Rule::HAS_LOG)
     }
 
-    /// Why a limit cannot count bytes, and what can; `None`: it can.
+    /// Returns why a limit cannot count bytes, and which strategy can; `None`: it can.
     #[must_use]
     pub const fn why_no_bytes(self) -> Option<&'static str> {
         ask!(self, Rule => Rule::WHY_NO_BYTES)
     }
 
-    /// The most tokens that pass in a period, its end not included, whatever the bucket holds
-    /// when it begins.
+    /// Returns the maximum number of tokens that pass in a period, its end excluded, whatever the
+    /// bucket holds when the period begins.
     #[must_use]
     pub fn most_in_a_period(self, burst: u64, count: u64) -> u64 {
         ask!(self, Rule => Rule::most_in_a_period(burst, count))
     }
 
-    /// Whether a limit of these terms admits whatever one of the `other` terms does, where both
-    /// are charged the same packets.
+    /// Returns whether a limit of these terms admits every packet that one of the `other` terms
+    /// admits, if both are charged the same packets.
     #[must_use]
     pub fn admits_all_of(self, terms: &Terms, other: &Terms) -> bool {
         ask!(self, Rule => Rule::admits_all_of(terms, other))

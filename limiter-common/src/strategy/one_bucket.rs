@@ -1,39 +1,39 @@
-//! A bucket of a window as a store has it, for tests.
+//! A window's bucket as in a store, for tests.
 
-use super::{Budget, Decision, Strategy, Window, moving_window::Log};
+use super::{Decision, Parameters, Strategy, Window, moving_window::Log};
 
-/// The parameters of a window; `None`: it cannot be counted.
+/// Returns the parameters of a window; `None`: it cannot be counted.
 pub(super) fn window(strategy: Strategy, count: u64, period_ns: u64) -> Option<Window> {
-    let budget = Budget::new(strategy, 0, count, period_ns);
-    budget.map(|budget| budget.window)
+    let parameters = Parameters::new(strategy, 0, count, period_ns);
+    parameters.map(|parameters| parameters.window)
 }
 
 pub(super) struct OneBucket {
-    pub(super) budget: Budget,
+    pub(super) parameters: Parameters,
     pub(super) state: u64,
 }
 
 impl OneBucket {
     pub(super) fn new(strategy: Strategy, count: u64, period_ns: u64) -> Self {
-        let budget = Budget::new(strategy, 0, count, period_ns);
+        let parameters = Parameters::new(strategy, 0, count, period_ns);
         Self {
-            budget: budget.expect("a window that can be counted"),
+            parameters: parameters.expect("a window that can be counted"),
             state: 0,
         }
     }
 
-    /// How long a tick of it is.
+    /// Returns the length of its tick in nanoseconds.
     pub(super) fn tick_ns(&self) -> u64 {
-        self.budget.window.layout.ns(1)
+        self.parameters.window.layout.ns(1)
     }
 
-    /// The state that it has after the decision on so many tokens, and the wait.
+    /// Decides on `cost` tokens without changing the bucket.
     pub(super) fn decide(&self, now_ns: u64, cost: u64) -> Decision {
-        let spend = self.budget.spend(now_ns, cost);
+        let spend = self.parameters.spend(now_ns, cost);
         spend.expect("it fits").apply(self.state)
     }
 
-    /// Takes so many tokens, if it has them.
+    /// Takes `cost` tokens; returns whether the bucket had them.
     pub(super) fn passes(&mut self, now_ns: u64, cost: u64) -> bool {
         let decision = self.decide(now_ns, cost);
         self.state = decision.state;
@@ -41,12 +41,12 @@ impl OneBucket {
     }
 
     pub(super) fn refund(&mut self, now_ns: u64, cost: u64) {
-        let spend = self.budget.spend(now_ns, cost);
+        let spend = self.parameters.spend(now_ns, cost);
         self.state = spend.expect("it fits").undo(self.state);
     }
 
     pub(super) fn remaining(&self, now_ns: u64) -> u64 {
-        let level = self.budget.level(now_ns, Some(self.state), &Log::EMPTY);
+        let level = self.parameters.level(now_ns, Some(self.state), &Log::EMPTY);
         level.remaining
     }
 }

@@ -1,19 +1,19 @@
-//! Sliding window counter: at most `count` tokens in the current bucket of a period and, by the
-//! share of the period that is left of it, the one before.
+//! Sliding window counter: at most `count` tokens in the current bucket of a period plus the
+//! previous bucket, weighted by the share of the period that is left of the current one.
 //!
-//! As in the Python library `limits` with its Redis storage: the first packet starts the first
-//! bucket, the next one follows at once, and after a whole bucket without a packet it begins anew.
-//! What is refused is not counted. In integers, without the library's rounding down:
-//! `previous × left + current × period + cost × period ≤ count × period`.
+//! As in the Python library `limits` with its Redis storage, the first packet starts the first
+//! bucket, each bucket follows the one before at once, and after a whole bucket without a packet
+//! the sequence starts anew. Refused packets are not counted. In integers, without the library's
+//! rounding down: `previous × left + current × period + cost × period ≤ count × period`.
 //!
-//! At worst 2 × count − 2 tokens pass in a period, or the one that there is: all but the first token
-//! of a bucket at its end, and in the next one all but the last, which are let in while the weight of
-//! that falls.
+//! At worst 2 × count − 2 tokens pass in a period (one if the count is 1): all but the first token
+//! of a bucket at its end, and all but the last of the next one, which pass while the weight of the
+//! former falls.
 
 use super::{
-    Budget, Decision, LargerThanBudget, Spend,
+    Decision, LargerThanBudget, Parameters, Spend,
     rule::Rule,
-    window::{Seen, Window},
+    window::{Window, WindowCounts},
 };
 #[cfg(not(target_arch = "bpf"))]
 use super::{Layout, NEVER, Report, Terms, Unit, moving_window::Log, rule::Ledger, window};
@@ -25,19 +25,19 @@ pub(crate) enum SlidingWindowCounter {}
 
 impl Rule for SlidingWindowCounter {
     #[inline(always)]
-    fn spend(budget: &Budget, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
-        if cost > budget.window.count {
+    fn spend(parameters: &Parameters, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
+        if cost > parameters.window.count {
             return Err(LargerThanBudget);
         }
-        let now = budget.window.layout.ticks(now_ns);
-        Ok(Spend::of_window(&budget.window, now, cost))
+        let now = parameters.window.layout.ticks(now_ns);
+        Ok(Spend::of_window(&parameters.window, now, cost))
     }
 
-    /// The cost is the limit's count at most.
+    /// The cost must be at most the limit's count.
     #[inline(always)]
     fn decide(spend: &Spend, state: u64) -> Decision {
         let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
-        let mut seen = window.see(state, now);
+        let mut seen = window.counts(state, now);
         if seen.left == 0 {
             seen.left = window.period;
         }
@@ -49,16 +49,16 @@ impl Rule for SlidingWindowCounter {
         Decision::pass(window.state(&seen, now))
     }
 
-    /// If the bucket of time is the same that has counted it.
+    /// Gives back only if the current bucket is the one that counted the cost.
     #[inline(always)]
     fn undo(spend: &Spend, state: u64) -> u64 {
         let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
-        let seen = window.see(state, now);
+        let seen = window.counts(state, now);
         let left = window.layout.until_end(state, now);
         if left == 0 || left > window.period {
             return state;
         }
-        let less = Seen {
+        let less = WindowCounts {
             count: seen.count.saturating_sub(cost),
             ..seen
         };
@@ -67,7 +67,7 @@ impl Rule for SlidingWindowCounter {
 }
 
 #[cfg(not(target_arch = "bpf"))]
-/// Whether it keeps what it counted in the bucket before.
+/// Whether the state keeps the count of the previous bucket.
 const KEEPS_PREVIOUS: bool = true;
 
 #[cfg(not(target_arch = "bpf"))]
@@ -84,26 +84,27 @@ impl Ledger for SlidingWindowCounter {
         }
     }
 
-    /// It looks back on two periods; and two counts of the other may fall into one of its own.
+    /// The counter looks back on two periods, and two counts of the other may fall into one of its
+    /// own.
     fn admits_all_of(terms: &Terms, other: &Terms) -> bool {
         2 * u128::from(other.count) * terms.periods_of(other, 2) <= u128::from(terms.count)
     }
 
-    fn budget(terms: &Terms) -> Option<Budget> {
+    fn parameters(terms: &Terms) -> Option<Parameters> {
         Window::new(super::Strategy::SlidingWindowCounter, KEEPS_PREVIOUS, terms)
-            .map(Budget::of_window)
+            .map(Parameters::of_window)
     }
 
-    fn unit(budget: &Budget, cost: Cost) -> Unit {
-        window::unit(budget, cost)
+    fn unit(parameters: &Parameters, cost: Cost) -> Unit {
+        window::unit(parameters, cost)
     }
 
     fn is_layout(layout: Layout) -> bool {
         layout.is_of_window(KEEPS_PREVIOUS)
     }
 
-    fn report(budget: &Budget, now_ns: u64, state: u64, _log: &Log, cost: u64) -> Report {
-        let (window, now) = (&budget.window, budget.window.layout.ticks(now_ns));
+    fn report(parameters: &Parameters, now_ns: u64, state: u64, _log: &Log, cost: u64) -> Report {
+        let (window, now) = (&parameters.window, parameters.window.layout.ticks(now_ns));
         let wait = if cost > window.count {
             NEVER
         } else {
@@ -112,15 +113,15 @@ impl Ledger for SlidingWindowCounter {
         window::report(window, state, now, remaining(window, state, now), wait)
     }
 
-    fn refund(budget: &Budget, now_ns: u64, cost: u64) -> Spend {
-        window::refund(budget, now_ns, cost)
+    fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
+        window::refund(parameters, now_ns, cost)
     }
 }
 
-/// How long until `cost` tokens pass, if nothing else comes, in ticks; 0: they do now.
+/// Returns how long it takes until `cost` tokens pass, if nothing else comes, in ticks; 0: now.
 #[inline(always)]
-const fn wait(window: &Window, seen: &Seen, cost: u64) -> u64 {
-    // If a bucket has begun by the clock of another CPU, the one before counts in full.
+const fn wait(window: &Window, seen: &WindowCounts, cost: u64) -> u64 {
+    // If a bucket has begun by the clock of another CPU, the previous one counts in full.
     let left = if seen.left < window.period {
         seen.left
     } else {
@@ -131,14 +132,14 @@ const fn wait(window: &Window, seen: &Seen, cost: u64) -> u64 {
         let enough = enough_left(window, window.count - counted, seen.previous);
         left.saturating_sub(enough)
     } else {
-        // In the next one, of which this is the one before.
+        // In the next bucket, to which this is the previous one.
         let rest = window.count.saturating_sub(cost);
         seen.left + (window.period - enough_left(window, rest, seen.count))
     }
 }
 
-/// With how much of a bucket left, in ticks, `previous` tokens in the one before leave `rest`
-/// tokens: `previous × left ≤ rest × period`.
+/// Returns how much of a bucket, in ticks, must be left so that `previous` tokens in the previous
+/// one leave `rest` tokens: `previous × left ≤ rest × period`.
 #[inline(always)]
 const fn enough_left(window: &Window, rest: u64, previous: u64) -> u64 {
     // The layout leaves room for the product.
@@ -148,10 +149,10 @@ const fn enough_left(window: &Window, rest: u64, previous: u64) -> u64 {
     }
 }
 
-/// How many tokens pass at once, at most.
+/// Returns the maximum number of tokens that pass at once.
 #[cfg(not(target_arch = "bpf"))]
 const fn remaining(window: &Window, state: u64, now: u64) -> u64 {
-    let seen = window.see(state, now);
+    let seen = window.counts(state, now);
     let left = if seen.left < window.period {
         seen.left
     } else {

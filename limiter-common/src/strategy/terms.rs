@@ -3,7 +3,7 @@
 /// What a limit grants each owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The tokens of a full bucket, of strategies that [have a
+    /// The tokens of a full bucket, for strategies that [have a
     /// burst](super::Strategy::has_burst); others do not read it.
     pub burst: u64,
     /// The tokens of a period.
@@ -13,8 +13,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// How many periods of the `other` terms begin, at most, in so many of these, if one begins
-    /// with them.
+    /// Returns the maximum number of the `other` terms' periods that begin in `times` of these, if
+    /// one begins with them.
     pub(super) fn periods_of(&self, other: &Self, times: u64) -> u128 {
         let period_ns = u128::from(self.period_ns) * u128::from(times);
         period_ns.div_ceil(u128::from(other.period_ns))

@@ -1,35 +1,35 @@
-//! Units: what the states of buckets count in.
+//! The units that the states of buckets count in.
 
+use super::{Layout, Window, rule::State as _};
 #[cfg(not(target_arch = "bpf"))]
 use super::{
-    Budget, Spend,
+    Parameters, Spend,
     gcra::MAX_BURST_OFFSET,
     rule::{Debt as _, Ledger as _},
 };
-use super::{Layout, Window, rule::State as _};
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 use crate::ratio::Ratio;
 
-/// What a state counts in. The burst is no part of it: what is owed is the same for any.
+/// What a state counts in. The burst is not part of it: a debt is the same with any burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Unit {
-    /// Of GCRA the emission interval, of windows the period, in ticks; of moving windows, which
-    /// need none, 1. 0: no unit.
+    /// For GCRA the emission interval, for windows the period, in ticks; for moving windows, which
+    /// need neither, 1. 0: no unit.
     pub interval: u64,
     /// Converts a time in nanoseconds to ticks of GCRA.
     pub ticks_per_ns: Ratio,
     /// Converts a duration in ticks of GCRA to nanoseconds.
     pub ns_per_tick: Ratio,
-    /// What a token is: a [`Cost`](crate::limit::Cost) as its number.
+    /// What a token is: the number of a [`Cost`](crate::limit::Cost).
     pub cost: u32,
-    /// What the bits of a state mean.
+    /// The meaning of a state's bits.
     pub layout: Layout,
 }
 
 impl Unit {
-    /// What the states of windows count in, as far as they do: no count.
+    /// Returns the parameters of a window as far as the unit has them: without the count.
     #[inline(always)]
     pub(super) const fn window(&self) -> Window {
         Window {
@@ -40,18 +40,17 @@ impl Unit {
         }
     }
 
-    /// The time `now_ns` in this unit's ticks.
+    /// Converts the time `now_ns` to this unit's ticks.
     #[must_use]
     #[inline(always)]
     pub const fn ticks(&self, now_ns: u64) -> u64 {
         self.layout.ticks(self.ticks_per_ns.scale(now_ns))
     }
 
-    /// The state, in this unit, of a bucket that has `state` in the unit `from`, at the time
-    /// `now_ns`.
+    /// Converts the `state` of a bucket in the unit `from` to this unit, at the time `now_ns`.
     ///
-    /// The bucket owes as many tokens as before. It owes none where a token is something else, or
-    /// the strategy is another.
+    /// The bucket owes as many tokens as before. It owes none if the tokens are of another kind or
+    /// the strategies differ.
     #[must_use]
     #[inline(always)]
     pub fn exchange(&self, from: &Self, now_ns: u64, state: u64) -> u64 {
@@ -63,17 +62,16 @@ impl Unit {
         })
     }
 
-    /// How much longer, in nanoseconds, until the bucket of that state is full; 0 exactly when it
-    /// is.
+    /// Returns how many nanoseconds it takes until the bucket of that state is full; 0 exactly if
+    /// it is full.
     #[must_use]
     #[inline(always)]
     pub fn debt_ns(&self, now_ns: u64, state: u64) -> u64 {
         ask_state!(self.layout.strategy(), State => State::until_full(self, now_ns, state))
     }
 
-    /// How much its owner would gain if the bucket of that state were forgotten: of several that
-    /// are in the way, the one with the least weight goes. In nanoseconds, 0 exactly when it is
-    /// full.
+    /// Returns how much the owner of the bucket of that state would gain if it were forgotten, in
+    /// nanoseconds; 0 exactly if it is full. Eviction takes the bucket with the least weight.
     #[must_use]
     #[inline(always)]
     pub fn weight(&self, now_ns: u64, state: u64) -> u64 {
@@ -83,13 +81,13 @@ impl Unit {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Unit {
-    /// The unit of a limit's buckets.
+    /// Returns the unit of a limit's buckets.
     #[must_use]
-    pub fn new(budget: &Budget, cost: Cost) -> Self {
-        ask!(budget.strategy(), Rule => Rule::unit(budget, cost))
+    pub fn new(parameters: &Parameters, cost: Cost) -> Self {
+        ask!(parameters.strategy(), Rule => Rule::unit(parameters, cost))
     }
 
-    /// A unit of times in nanoseconds, of which a token is `interval`.
+    /// Makes a unit of times in nanoseconds, with `interval` of them per token.
     pub(super) const fn in_ns(interval: u64, layout: Layout, cost: Cost) -> Self {
         Self {
             interval,
@@ -100,65 +98,65 @@ impl Unit {
         }
     }
 
-    /// The unit of the stamps of a moving window: of TATs in nanoseconds.
+    /// Returns the unit of a moving window's stamps, which are TATs in nanoseconds.
     ///
-    /// Its interval tells it from those of limits, but for one of a token in over a century: what
-    /// that one's buckets owe is a token at most, which is moved as a stamp is.
+    /// Its interval differs from those of limits, except one of a token in over a century: the
+    /// buckets of that limit owe at most a token, which is moved like a stamp.
     #[must_use]
     pub const fn of_stamps(cost: Cost) -> Self {
         Self::in_ns(MAX_BURST_OFFSET, Layout::GCRA, cost)
     }
 
-    /// Whether its states are the stamps of a moving window, which are no buckets that people know.
+    /// Returns whether the states are a moving window's stamps, which are not buckets to people.
     #[must_use]
     pub fn is_of_stamps(&self) -> bool {
         self.interval == MAX_BURST_OFFSET && !self.is_odd()
     }
 
-    /// Whether its states are other than TATs in nanoseconds.
+    /// Returns whether the states are other than TATs in nanoseconds.
     #[must_use]
     pub fn is_odd(&self) -> bool {
         self.ticks_per_ns != Ratio::ONE || self.layout != Layout::GCRA
     }
 
-    /// What a bucket of that state owes at the time `now_ns`; 0: nothing, it is full.
+    /// Returns what a bucket in that state owes at the time `now_ns`; 0: nothing, it is full.
     ///
-    /// A debt is a state as it is at the time 0, so that it can be kept, and put back where the
-    /// clock is another.
+    /// A debt is a state at the time 0, so that it can be saved and restored under another clock.
     #[must_use]
     pub fn owed(&self, now_ns: u64, state: u64) -> u64 {
         ask_state!(self.layout.strategy(), State => State::owed(self, now_ns, state))
     }
 
-    /// What is left of a debt after `passed_ns`; `None`: nothing.
+    /// Returns what is left of a debt after `passed_ns`; `None`: nothing.
     #[must_use]
     pub fn left_of(&self, owed: u64, passed_ns: u64) -> Option<u64> {
-        // In nanoseconds first: the ticks of a time that is longer may not fit.
+        // Compares nanoseconds first: the ticks of a longer time may not fit.
         if self.debt_ns(0, owed) <= passed_ns {
             return None;
         }
         Some(self.owed(passed_ns, owed)).filter(|left| *left > 0)
     }
 
-    /// What of a debt was spent since a bucket had the debt `earlier`, `passed_ns` before; `None`:
-    /// nothing. [`Self::owing`] puts it on top of what is left of the earlier one.
+    /// Returns the part of a debt that was spent since the bucket had the debt `earlier`,
+    /// `passed_ns` before; `None`: nothing. [`Self::owing`] adds it to what is left of the earlier
+    /// one.
     #[must_use]
     pub fn since(&self, owed: u64, earlier: u64, passed_ns: u64) -> Option<u64> {
-        // If a bucket was full in between, all that it owes was spent since.
+        // If the bucket was full in between, its whole debt was spent since.
         let before = self.left_of(earlier, passed_ns).unwrap_or(0);
         let spent = ask_state!(self.layout.strategy(), State => State::since(self, owed, before));
         Some(spent).filter(|spent| *spent > 0)
     }
 
-    /// What adds a debt to whatever a bucket owes at the time `now_ns`, as [`Self::owing`] does;
-    /// `None`: that takes the state.
+    /// Returns a spend that adds a debt to any bucket at the time `now_ns`, as [`Self::owing`]
+    /// does; `None`: that needs the state.
     #[must_use]
     pub fn adding(&self, now_ns: u64, owed: u64) -> Option<Spend> {
         ask_state!(self.layout.strategy(), State => State::adding(self, now_ns, owed))
     }
 
-    /// The state of a bucket that has `state` at the time `now_ns`, with a debt on top: one that
-    /// adds up, or the later of two that do not.
+    /// Returns the state of a bucket that has `state` at the time `now_ns`, with a debt added:
+    /// their sum, or the later one if they do not add up.
     #[must_use]
     pub fn owing(&self, now_ns: u64, state: u64, owed: u64) -> u64 {
         ask_state!(self.layout.strategy(), State => State::owing(self, now_ns, state, owed))

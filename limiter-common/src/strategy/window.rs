@@ -1,9 +1,9 @@
-//! What fixed windows and sliding window counters have in common: a count of tokens in a bucket of
-//! time that ends. A debt is a state with the time that is left in place of the end.
+//! The common part of fixed windows and sliding window counters: a count of tokens in a bucket of
+//! time that ends. A debt is a state with the remaining time instead of the end.
 
-#[cfg(not(target_arch = "bpf"))]
-use super::{Budget, NEVER, Report, Strategy, Terms, gcra::MAX_BURST_OFFSET, rule::Debt};
 use super::{Layout, Spend, Unit, rule::State};
+#[cfg(not(target_arch = "bpf"))]
+use super::{NEVER, Parameters, Report, Strategy, Terms, gcra::MAX_BURST_OFFSET, rule::Debt};
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 
@@ -11,28 +11,28 @@ use crate::limit::Cost;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Window {
-    /// The most tokens of a window.
+    /// The maximum number of tokens of a window.
     pub count: u64,
-    /// How long it is, in the layout's ticks: not shorter than configured.
+    /// The length of the window, in the layout's ticks: not shorter than configured.
     pub period: u64,
-    /// What the bits of its states mean.
+    /// The layout of the states.
     pub layout: Layout,
     /// Always 0.
     pub reserved: u32,
 }
 
-/// A window at one time.
+/// What a window has counted, at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// How long the current bucket lasts yet, in ticks; 0: there is none.
+pub(crate) struct WindowCounts {
+    /// The remaining ticks of the current bucket; 0: there is none.
     pub(crate) left: u64,
-    /// What was counted in it.
+    /// The count of the current bucket.
     pub(crate) count: u64,
-    /// What was counted in the one before.
+    /// The count of the previous bucket.
     pub(crate) previous: u64,
 }
 
-impl Seen {
+impl WindowCounts {
     /// No window.
     const NONE: Self = Self {
         left: 0,
@@ -42,7 +42,7 @@ impl Seen {
 }
 
 impl Window {
-    /// Of no limit.
+    /// The window of no limit.
     pub const NONE: Self = Self {
         count: 0,
         period: 0,
@@ -50,8 +50,8 @@ impl Window {
         reserved: 0,
     };
 
-    /// The parameters of a window `strategy` by its terms, which keeps what it counted in the bucket
-    /// before, or not; `None`: one of them is 0 or too large.
+    /// Makes the parameters of a window `strategy` by its terms, with or without the previous
+    /// bucket's count; `None`: one of the terms is 0 or too large.
     #[cfg(not(target_arch = "bpf"))]
     pub(super) fn new(strategy: Strategy, keeps_previous: bool, terms: &Terms) -> Option<Self> {
         let Terms {
@@ -69,21 +69,21 @@ impl Window {
         })
     }
 
-    /// What a state says at the time `now`, in ticks.
+    /// Returns the window of a state at the time `now`, in ticks.
     ///
     /// A bucket that ends up to two periods ahead is the current one: the clock of another CPU may
-    /// be ahead of this one's. Of a sliding window counter, one that has ended less than a period
-    /// ago is the one before.
+    /// be ahead of this one's. In a sliding window counter, a bucket that ended less than a period
+    /// ago is the previous one.
     #[inline(always)]
-    pub(crate) const fn see(&self, state: u64, now: u64) -> Seen {
+    pub(crate) const fn counts(&self, state: u64, now: u64) -> WindowCounts {
         let layout = self.layout;
         let left = layout.until_end(state, now);
         let (count, previous) = (layout.count(state), layout.previous(state));
         if count | previous == 0 {
-            return Seen::NONE;
+            return WindowCounts::NONE;
         }
         if left != 0 && left <= 2 * self.period {
-            return Seen {
+            return WindowCounts {
                 left,
                 count,
                 previous,
@@ -91,18 +91,18 @@ impl Window {
         }
         let shifted = layout.wrapped(left.wrapping_add(self.period));
         if layout.keeps_previous() && count != 0 && shifted != 0 && shifted <= self.period {
-            return Seen {
+            return WindowCounts {
                 left: shifted,
                 count: 0,
                 previous: count,
             };
         }
-        Seen::NONE
+        WindowCounts::NONE
     }
 
-    /// The state that says so at the time `now`, in ticks.
+    /// Returns the state of a window at the time `now`, in ticks.
     #[inline(always)]
-    pub(crate) const fn state(&self, seen: &Seen, now: u64) -> u64 {
+    pub(crate) const fn state(&self, seen: &WindowCounts, now: u64) -> u64 {
         if seen.count | seen.previous == 0 {
             return 0;
         }
@@ -110,10 +110,10 @@ impl Window {
             .state(now.wrapping_add(seen.left), seen.count, seen.previous)
     }
 
-    /// How long until nothing of a state counts any more, in ticks.
+    /// Returns how long it takes until nothing of a state counts any more, in ticks.
     #[inline(always)]
     pub(crate) const fn until_forgotten(&self, state: u64, now: u64) -> u64 {
-        let seen = self.see(state, now);
+        let seen = self.counts(state, now);
         if self.layout.keeps_previous() && seen.count != 0 {
             seen.left + self.period
         } else {
@@ -131,12 +131,12 @@ impl State for Counts {
         0
     }
 
-    /// The window has counted as many tokens as before, for as long as the bucket of time lasts
-    /// yet, a period at most. The times are the same one in the ticks of each.
+    /// The window keeps its count of tokens and the remaining time of its bucket, at most a period.
+    /// `now_ns` is converted to the ticks of each unit.
     #[inline(always)]
     fn exchange(from: &Unit, to: &Unit, now_ns: u64, state: u64) -> u64 {
         let window = to.window();
-        let seen = from.window().see(state, from.ticks(now_ns));
+        let seen = from.window().counts(state, from.ticks(now_ns));
         let left_ns = from.layout.ns(seen.left);
         let left = window.layout.ticks(left_ns);
         // Rounded up.
@@ -150,7 +150,7 @@ impl State for Counts {
         } else {
             window.period
         };
-        window.state(&Seen { left, ..seen }, to.ticks(now_ns))
+        window.state(&WindowCounts { left, ..seen }, to.ticks(now_ns))
     }
 
     #[inline(always)]
@@ -159,12 +159,12 @@ impl State for Counts {
         unit.layout.ns(until)
     }
 
-    /// A window that has counted a packet lasts as long as one that has counted all of them, so
-    /// the time left counts by about the share that was used.
+    /// A window that has counted one packet lasts as long as a full one, so the remaining time is
+    /// weighted by about the share that was used.
     #[inline(always)]
     fn weight(unit: &Unit, now_ns: u64, state: u64) -> u64 {
         let (window, now) = (unit.window(), unit.ticks(now_ns));
-        let seen = window.see(state, now);
+        let seen = window.counts(state, now);
         let left = window.until_forgotten(state, now);
         // The layout leaves room for the product.
         let weight = window.layout.share(left * (seen.count + seen.previous));
@@ -172,18 +172,18 @@ impl State for Counts {
             .ns(if weight == 0 && left != 0 { 1 } else { weight })
     }
 
-    /// What was counted in the current bucket grows less; that it has refused is forgotten.
+    /// The count of the current bucket decreases; that the window has refused is forgotten.
     #[inline(always)]
     fn refunded(spend: &Spend, state: u64) -> u64 {
         let (window, now) = (&spend.window(), spend.now());
-        let seen = window.see(state, now);
+        let seen = window.counts(state, now);
         let counted = if seen.count < window.count {
             seen.count
         } else {
             window.count
         };
         let count = counted.saturating_sub(spend.cost());
-        window.state(&Seen { count, ..seen }, now)
+        window.state(&WindowCounts { count, ..seen }, now)
     }
 }
 
@@ -191,19 +191,19 @@ impl State for Counts {
 impl Debt for Counts {
     fn owed(unit: &Unit, now_ns: u64, state: u64) -> u64 {
         let window = unit.window();
-        let seen = window.see(state, unit.ticks(now_ns));
+        let seen = window.counts(state, unit.ticks(now_ns));
         let left = seen.left.min(window.period);
-        window.state(&Seen { left, ..seen }, 0)
+        window.state(&WindowCounts { left, ..seen }, 0)
     }
 
     fn since(unit: &Unit, owed: u64, before: u64) -> u64 {
         let window = unit.window();
-        let (now, before) = (window.see(owed, 0), window.see(before, 0));
-        // The same bucket of time, for what was rounded may make a tick of difference where that
-        // is longer than a nanosecond.
+        let (now, before) = (window.counts(owed, 0), window.counts(before, 0));
+        // A difference of up to a tick is the same bucket of time, because of rounding if ticks are
+        // longer than a nanosecond.
         let rounded = u64::from(unit.layout.ns(1) > 1);
         let spent = if now.left.abs_diff(before.left) <= rounded {
-            Seen {
+            WindowCounts {
                 left: now.left,
                 count: now.count.saturating_sub(before.count),
                 previous: now.previous.saturating_sub(before.previous),
@@ -218,17 +218,16 @@ impl Debt for Counts {
         None
     }
 
-    /// What was counted adds up, until the window that ends later does; a debt lasts up to two
-    /// ticks longer.
+    /// The counts add up and last until the later end; a debt lasts up to two ticks longer.
     fn owing(unit: &Unit, now_ns: u64, state: u64, owed: u64) -> u64 {
         let (window, now) = (unit.window(), unit.ticks(now_ns));
-        let (there, added) = (window.see(state, now), window.see(owed, 0));
+        let (there, added) = (window.counts(state, now), window.counts(owed, 0));
         if added.left == 0 {
             return state;
         }
-        // Its end is not to be earlier than it was.
+        // Its end must not be earlier than before.
         let begun = u64::from(unit.layout.ns(now) < now_ns);
-        let both = Seen {
+        let both = WindowCounts {
             left: there.left.max(added.left + begun),
             count: there.count.saturating_add(added.count),
             previous: there.previous.saturating_add(added.previous),
@@ -237,20 +236,24 @@ impl Debt for Counts {
     }
 }
 
-/// [`unit`](super::rule::Ledger::unit).
+/// Implements [`unit`](super::rule::Ledger::unit).
 #[cfg(not(target_arch = "bpf"))]
-pub(super) const fn unit(budget: &Budget, cost: Cost) -> Unit {
-    Unit::in_ns(budget.window.period, budget.window.layout, cost)
+pub(super) const fn unit(parameters: &Parameters, cost: Cost) -> Unit {
+    Unit::in_ns(parameters.window.period, parameters.window.layout, cost)
 }
 
-/// [`refund`](super::rule::Ledger::refund).
+/// Implements [`refund`](super::rule::Ledger::refund).
 #[cfg(not(target_arch = "bpf"))]
-pub(super) const fn refund(budget: &Budget, now_ns: u64, cost: u64) -> Spend {
-    Spend::of_window(&budget.window, budget.window.layout.ticks(now_ns), cost)
+pub(super) const fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
+    Spend::of_window(
+        &parameters.window,
+        parameters.window.layout.ticks(now_ns),
+        cost,
+    )
 }
 
-/// [`report`](super::rule::Ledger::report), of a bucket of which so much remains, and that makes
-/// wait so many ticks.
+/// Implements [`report`](super::rule::Ledger::report) for a bucket with `remaining` tokens and a
+/// wait of `wait` ticks.
 #[cfg(not(target_arch = "bpf"))]
 pub(super) const fn report(
     window: &Window,

@@ -6,7 +6,7 @@ use crate::{
     owner::BucketKey,
 };
 
-/// The secret of one table: random, and drawn anew for each. Write it only to files that root alone
+/// The secret of one table: random, and drawn anew for each. Write it only to files that only root
 /// can read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -20,13 +20,14 @@ pub struct HashKey {
 
 /// The hash of a bucket's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(pub u64);
+pub struct OwnerHash(pub u64);
 
-impl Place {
-    /// The line of a limit's buckets in a table of `lines` lines, a power of two up to 2^24.
+impl OwnerHash {
+    /// Returns the line of a limit's buckets in a table of `lines` lines, a power of two up to
+    /// 2^24.
     ///
-    /// From the low bits, which [`super::name`] leaves out. Two limits of one owner share a
-    /// line, which leaves half of it for others; the next two have another.
+    /// It comes from the low bits, which [`super::fingerprint`] leaves out. Two limits of one owner
+    /// share a line, which leaves half of it for others; the next two have another.
     #[must_use]
     #[inline(always)]
     pub const fn line(self, limit: LimitId, lines: u32) -> u32 {
@@ -34,8 +35,8 @@ impl Place {
     }
 }
 
-/// The limits that share a line: packets and bytes, new connections alone, and each two limits
-/// of one's own.
+/// Returns the group of limits that share a line: packets and bytes, new connections alone, and
+/// custom limits in pairs.
 #[inline(always)]
 const fn group(limit: LimitId) -> u32 {
     let id = limit.0 as u32;
@@ -54,19 +55,20 @@ struct State {
     v3: u64,
 }
 
-impl Place {
-    /// Where a stamp is of the bucket that is here, in whatever part of it: another line, which it
-    /// shares with the next stamp, and another tag. `stamp` is a [`BucketKey::stamp`].
+impl OwnerHash {
+    /// Returns the place of a part of the bucket that is here: another line, which it shares with
+    /// the next part, and another tag. `part` is a [`BucketKey::part`]; the hash may be
+    /// incomplete.
     ///
-    /// No two stamps of one bucket have the same tag, and in a table of 64 lines or more no two
-    /// pairs of them the same line, because their lowest bits differ. Where there are lines enough,
-    /// neither have those of limits of other groups: these differ in the lowest seven bits alone, and
-    /// pairs in the next ones, too.
+    /// No two parts of one bucket have the same tag. In a table of 64 lines or more, no two pairs
+    /// of the first 128 have the same line, because their lowest bits differ. If there are enough
+    /// lines, the parts of limits of other groups have other lines too: groups differ only in the
+    /// lowest seven bits, and pairs also in the next ones.
     #[must_use]
     #[inline(always)]
-    pub const fn of_stamp(self, stamp: u64) -> Self {
-        let pair = stamp.div_ceil(2);
-        Self(self.0 ^ stamp << 32 ^ pair << 7 ^ pair)
+    pub const fn of_part(self, part: u64) -> Self {
+        let pair = part.div_ceil(2);
+        Self(self.0 ^ part << 32 ^ pair << 7 ^ pair)
     }
 }
 
@@ -94,11 +96,11 @@ impl State {
 }
 
 impl HashKey {
-    /// The place of a bucket: the hash of its owner's kind, prefix length and id, whatever the
-    /// limit; and from there that of a stamp.
+    /// Returns the place of a bucket or of its part. It starts from the hash of the owner's kind,
+    /// prefix length and id, whatever the limit.
     #[must_use]
     #[inline(always)]
-    pub const fn place(&self, key: &BucketKey) -> Place {
+    pub const fn owner_hash(&self, key: &BucketKey) -> OwnerHash {
         let mut state = State {
             v0: self.first ^ 0x736f_6d65_7073_6575,
             v1: self.second ^ 0x646f_7261_6e64_6f6d,
@@ -106,8 +108,8 @@ impl HashKey {
             v3: self.second ^ 0x7465_6462_7974_6573,
         };
         let (shape, [high, low]) = key.owner_words();
-        // The last word has the length in its upper byte, so that it tells whether there is a
-        // second half: of IPv4 and most ranges there is none.
+        // The last word has the length in its upper byte, so that it says whether there is a
+        // second half: IPv4 and most ranges have none.
         state.absorb(high);
         if low == 0 {
             state.absorb(16 << 56 | shape);
@@ -119,7 +121,7 @@ impl HashKey {
         state.round();
         state.round();
         state.round();
-        Place(state.v0 ^ state.v1 ^ state.v2 ^ state.v3).of_stamp(key.stamp() as u64)
+        OwnerHash(state.v0 ^ state.v1 ^ state.v2 ^ state.v3).of_part(key.part() as u64)
     }
 }
 
@@ -132,15 +134,15 @@ mod tests {
     use super::*;
     use crate::{address::Address, strategy::moving_window::STAMPS};
 
-    /// Also in the smallest tables, so that a log is not in its own way.
+    /// This holds even in the smallest tables, so that a log's parts do not evict each other.
     #[test]
-    fn a_log_has_two_stamps_to_a_line() {
+    fn a_log_has_two_parts_to_a_line() {
         let bucket = BucketKey::of_source(LimitId(40), Address::v4([192, 0, 2, 1]), 32);
         for bits in 6..=24 {
             let mut lines = HashMap::<u32, u64>::new();
             for number in 0..STAMPS {
-                let place = HashKey::default().place(&bucket.of_stamp(number));
-                *lines.entry(place.line(LimitId(40), 1 << bits)).or_default() += 1;
+                let hash = HashKey::default().owner_hash(&bucket.of_part(number));
+                *lines.entry(hash.line(LimitId(40), 1 << bits)).or_default() += 1;
             }
             assert_eq!(lines.len() as u64, STAMPS / 2, "2^{bits} lines");
             assert!(lines.values().all(|stamps| *stamps == 2));

@@ -1,59 +1,59 @@
-//! One line of the table: finding a bucket in it, changing it, and making room.
+//! One line of the table: finds a bucket in it, changes it, and makes room.
 
-#[cfg(not(target_arch = "bpf"))]
-use super::upkeep::is_nobodys;
-use super::{Spot, is_same_bucket, unit_of};
+use super::{is_same_bucket, unit_of};
 use crate::{
-    bucket::{ATTEMPTS, Updated},
-    strategy::{Change, NO_STATE, gcra},
+    bucket::Swap,
+    numbered::numbered,
+    strategy::NO_STATE,
     unit::{KnownUnits, ODD_UNIT},
 };
 
-/// How many buckets a line of the table has: with a name and a state of eight bytes each, a cache
-/// line.
+/// The number of buckets in a line of the table: with a fingerprint and a state of eight bytes
+/// each, it is a cache line.
 pub const WAYS: usize = 4;
 
-/// The name of no bucket.
+/// The fingerprint of no bucket.
 pub const EMPTY: u64 = 0;
 
-/// In place of a state: another CPU is putting a bucket there. No TAT is as large.
+/// In place of a state: another CPU is inserting a bucket there. No TAT is as large.
 pub const LOCKED: u64 = NO_STATE;
 
-/// A line in memory that all CPUs share. `way` is below [`Line::WAYS`].
+/// A line in memory that all CPUs share. `way` must be below [`Line::WAYS`].
 pub trait Line {
-    /// How many buckets it has room for.
+    /// The number of buckets in the line.
     const WAYS: usize;
 
-    /// The name of the bucket in a way.
-    fn name(&self, way: usize) -> u64;
-    /// Its state.
+    /// Returns the fingerprint of the bucket in a way.
+    fn fingerprint(&self, way: usize) -> u64;
+    /// Returns the state of the bucket in a way.
     fn state(&self, way: usize) -> u64;
-    /// Names another bucket, in the one order that all CPUs see.
-    fn set_name(&self, way: usize, name: u64);
-    /// Sets the state, after everything that was written before.
+    /// Sets the fingerprint with sequential consistency: all CPUs see names change in the same
+    /// order.
+    fn set_fingerprint(&self, way: usize, fingerprint: u64);
+    /// Sets the state, after all earlier writes.
     fn set_state(&self, way: usize, state: u64);
     /// Sets the state to `new` if it still is `seen`, in one atomic step.
     fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool;
 }
 
-/// What a line belongs to, at one time.
+/// The store that a line belongs to, at one time.
 pub trait LineStore: KnownUnits {
-    /// The time in nanoseconds.
+    /// Returns the time in nanoseconds.
     fn now_ns(&self) -> u64;
-    /// Whether there are units whose states are other than TATs in nanoseconds.
+    /// Returns whether some units have states other than TATs in nanoseconds.
     fn has_odd_units(&self) -> bool;
-    /// What happens where all of a line are in debt.
+    /// Returns what to do when all buckets of a line are in debt.
     fn when_full(&self) -> WhenFull;
-    /// A bucket in debt was forgotten.
+    /// Counts that a bucket in debt was forgotten.
     fn count_lossy_eviction(&self);
 
-    /// How much the owner of the bucket of that name and state would gain if it were forgotten, as
-    /// [`Unit::weight`](crate::unit::Unit::weight) has it; 0 when it is full.
+    /// Returns how much the owner of the bucket of that fingerprint and state would gain if it were
+    /// forgotten, by [`Unit::weight`](crate::unit::Unit::weight); 0 if it is full.
     #[inline(always)]
-    fn weight_of(&self, name: u64, state: u64) -> u64 {
-        // Mostly all limits count in nanoseconds, and then nothing is left of the rest.
+    fn weight_of(&self, fingerprint: u64, state: u64) -> u64 {
+        // Mostly all limits count in nanoseconds, and the compiler removes this.
         if self.has_odd_units() {
-            let number = unit_of(name);
+            let number = unit_of(fingerprint);
             if number & ODD_UNIT != 0 {
                 return self.weight(number, self.now_ns(), state);
             }
@@ -62,7 +62,7 @@ pub trait LineStore: KnownUnits {
     }
 }
 
-/// What happens to a packet that needs a new bucket where all of the line are in debt.
+/// What happens to a packet that needs a new bucket in a line whose buckets are all in debt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -71,8 +71,8 @@ pub trait LineStore: KnownUnits {
 )]
 #[repr(u32)]
 pub enum WhenFull {
-    /// The bucket whose owner gains least is forgotten: whose it was has a little more
-    /// than its budget.
+    /// The bucket whose owner gains least is forgotten: that owner gets a little more than its
+    /// budget.
     #[default]
     Evict,
     /// The packet is dropped.
@@ -81,133 +81,136 @@ pub enum WhenFull {
     PassNew,
 }
 
-/// The way of the bucket of that name; [`Line::WAYS`] when it is in none.
+/// Returns the way of the bucket of that fingerprint; [`Line::WAYS`] if it is in none.
 #[inline(always)]
-fn find<L: Line>(line: &L, name: u64) -> usize {
+fn find<L: Line>(line: &L, fingerprint: u64) -> usize {
     let mut way = 0;
-    while way < L::WAYS && line.name(way) != name {
+    while way < L::WAYS && line.fingerprint(way) != fingerprint {
         way += 1;
     }
     way
 }
 
-/// The way of the same bucket in whatever unit; [`Line::WAYS`] when it is in none.
+/// Returns the way of the same bucket in any unit; [`Line::WAYS`] if it is in none.
 #[inline(always)]
-fn find_in_any_unit<L: Line>(line: &L, name: u64) -> usize {
+fn find_in_any_unit<L: Line>(line: &L, fingerprint: u64) -> usize {
     let mut way = 0;
-    while way < L::WAYS && !is_same_bucket(line.name(way), name) {
+    while way < L::WAYS && !is_same_bucket(line.fingerprint(way), fingerprint) {
         way += 1;
     }
     way
 }
 
-/// The way of the bucket of that name and its state; [`Line::WAYS`] and 0, which is the state of a
-/// full bucket, when it is in none.
+/// Returns the way of the bucket of that fingerprint, and its state; if it is in none,
+/// [`Line::WAYS`] and 0, the state of a full bucket.
 #[inline(always)]
-pub fn read<L: Line>(line: &L, name: u64) -> (usize, u64) {
-    let way = find(line, name);
+pub fn read<L: Line>(line: &L, fingerprint: u64) -> (usize, u64) {
+    let way = find(line, fingerprint);
     if way >= L::WAYS {
         return (L::WAYS, 0);
     }
     match line.state(way) {
-        // Just being put in: nothing was spent yet.
+        // It is being inserted: nothing was spent yet.
         LOCKED => (L::WAYS, 0),
         state => (way, state),
     }
 }
 
-/// The name and the state of the bucket in a way; `None`: there is none, or it is just being put
-/// in or out.
+/// Returns the fingerprint and the state of the bucket in a way; `None`: there is none, or it is
+/// being inserted or removed.
 #[cfg(not(target_arch = "bpf"))]
 pub fn entry<L: Line>(line: &L, way: usize) -> Option<(u64, u64)> {
-    let name = line.name(way);
+    let fingerprint = line.fingerprint(way);
     let state = line.state(way);
-    // The name again: the state must not be another bucket's.
-    (!is_nobodys(name) && state != LOCKED && line.name(way) == name).then_some((name, state))
+    // Reads the fingerprint again: the state must not be another bucket's.
+    (fingerprint != EMPTY && state != LOCKED && line.fingerprint(way) == fingerprint)
+        .then_some((fingerprint, state))
 }
 
-/// How a step ended where not by an [`Updated`] as its number: another CPU was faster.
-pub const AGAIN: u32 = 0xffff;
-
-/// Likewise: the bucket is not in its line under that name.
-pub const MISSING: u32 = 0xfffe;
-
-/// Likewise: it is there, in another unit or just put in by another CPU.
-pub const IN_ANOTHER_UNIT: u32 = 0xfffd;
-
-/// Whether a step has ended by one of these.
+/// Replaces the state `seen` of the bucket of that fingerprint, which was found in a way, by
+/// `wanted`.
+///
+/// The fingerprint is not part of the compare-and-swap, so it is read again afterwards. If it has
+/// changed, the way changed hands with exactly the state that was seen, and the swap is taken back:
+///
+/// * If that succeeds, nobody has acted on the state in between, and nothing has changed.
+/// * If it fails, another CPU has built on the state. If the way is another bucket's now, that
+///   bucket keeps the change. If it is the same bucket in another unit, the exchange came after the
+///   swap and includes the change. A charge may be repeated then, because at worst the bucket owes
+///   too much; a refund must not be, because it would give back twice ([`Swap::Misplaced`]).
 #[inline(always)]
-const fn is_step(ended: u32) -> bool {
-    ended >= IN_ANOTHER_UNIT
-}
-
-/// Changes the state of the bucket of that name, if it is there. A step, whose end [`update`]
-/// knows.
-#[inline(always)]
-pub fn change<L: Line>(line: &L, name: u64, wanted: Change) -> u32 {
-    let way = find(line, name);
-    if way >= L::WAYS {
-        return MISSING;
+pub fn swap<L: Line>(line: &L, way: usize, fingerprint: u64, seen: u64, wanted: u64) -> Swap {
+    if !line.compare_and_swap_state(way, seen, wanted) {
+        return Swap::Changed;
     }
-    let seen = line.state(way);
-    if seen == LOCKED {
-        return AGAIN;
+    if line.fingerprint(way) == fingerprint {
+        return Swap::Stored;
     }
-    let decision = wanted.apply(seen);
-    if decision.passes() {
-        return swap(line, way, name, seen, decision.state, wanted.is_refund());
-    }
-    Updated::Declined as u32
-}
-
-/// Changes the state of the bucket of that name, which was seen in a way and a state. A step.
-#[inline(always)]
-fn swap<L: Line>(line: &L, way: usize, name: u64, seen: u64, state: u64, is_refund: bool) -> u32 {
-    if !line.compare_and_swap_state(way, seen, state) {
-        return AGAIN;
-    }
-    let named = line.name(way);
-    if named == name {
-        return Updated::Stored as u32;
-    }
-    // It has become another's in between, in the very same state: give it back. Or, still the same
-    // bucket, it was exchanged, and then rather after the swap than before: what was spent is left
-    // there, and is spent again.
-    if is_refund || !is_same_bucket(named, name) {
-        line.compare_and_swap_state(way, state, seen);
-    }
-    // To give back twice would be too much.
-    if is_refund {
-        Updated::Stored as u32
+    if line.compare_and_swap_state(way, wanted, seen) {
+        Swap::Changed
     } else {
-        AGAIN
+        Swap::Misplaced
     }
 }
 
-/// Puts the bucket of that name, which was not there, into the line. A step, too.
+numbered! {
+    /// How inserting a bucket ended.
+    pub enum Inserted {
+        /// The bucket is in the line, in the wanted state.
+        Stored,
+        /// Another CPU was faster.
+        Changed,
+        /// The bucket exists already, under another fingerprint or just inserted by another CPU:
+        /// exchange it.
+        Exists,
+        /// There is no room; the bucket does not exist.
+        Unavailable,
+        /// There is no room, and the packet is to pass uncharged.
+        Untracked,
+    } else Unavailable
+}
+
+impl Inserted {
+    /// Returns how the swap ended that inserted the bucket; `exchange` is [`exchange()`].
+    #[inline(always)]
+    pub fn or_exchange(self, exchange: impl FnOnce() -> bool) -> Swap {
+        match self {
+            Self::Stored => Swap::Stored,
+            Self::Changed => Swap::Changed,
+            Self::Exists => {
+                exchange();
+                Swap::Changed
+            }
+            Self::Unavailable => Swap::Unavailable,
+            Self::Untracked => Swap::Untracked,
+        }
+    }
+}
+
+/// Inserts the bucket of that fingerprint, which was missing, into the line in the state `wanted`.
 ///
 /// A way changes hands only while its state is [`LOCKED`], which takes a compare-and-swap from
-/// the state that was found worth evicting; so no charge can get lost in between. Two CPUs that
-/// put the same bucket in at once, in whatever units, both write its name before they look for it
+/// the state that was chosen for eviction; so no charge can get lost in between. Two CPUs that
+/// insert the same bucket at once, in any units, both write its fingerprint before they look for it
 /// elsewhere: at least one sees the other and withdraws.
 #[inline(always)]
-pub fn insert<L: Line, S: LineStore>(line: &L, store: &S, name: u64, wanted: Change) -> u32 {
-    if wanted.is_refund() {
-        // The bucket is gone, and so is its debt. Or another CPU has just exchanged it: then it
-        // owes too much, which is rare enough.
-        return Updated::Stored as u32;
-    }
+pub fn insert<L: Line, S: LineStore>(
+    line: &L,
+    store: &S,
+    fingerprint: u64,
+    wanted: u64,
+) -> Inserted {
     let mut victim = L::WAYS;
     let mut evicted = LOCKED;
     let mut least = u64::MAX;
-    // The first one that is full will do: in a flood that is nearly always the first of all.
+    // The first full bucket will do: in a flood that is nearly always the first way's.
     let mut way = 0;
     while way < L::WAYS && least > 0 {
         let seen = line.state(way);
         if seen != LOCKED {
-            let other = line.name(way);
-            if is_same_bucket(other, name) {
-                return IN_ANOTHER_UNIT;
+            let other = line.fingerprint(way);
+            if is_same_bucket(other, fingerprint) {
+                return Inserted::Exists;
             }
             let weight = store.weight_of(other, seen);
             if weight < least {
@@ -219,122 +222,72 @@ pub fn insert<L: Line, S: LineStore>(line: &L, store: &S, name: u64, wanted: Cha
         way += 1;
     }
     if victim >= L::WAYS {
-        return AGAIN;
+        return Inserted::Changed;
     }
     if least > 0 {
         match store.when_full() {
             WhenFull::Evict => {}
-            WhenFull::DenyNew => return Updated::Unavailable as u32,
-            WhenFull::PassNew => return Updated::Untracked as u32,
+            WhenFull::DenyNew => return Inserted::Unavailable,
+            WhenFull::PassNew => return Inserted::Untracked,
         }
     }
-    let decision = wanted.apply(0);
-    if !decision.passes() {
-        return Updated::Declined as u32;
-    }
     if !line.compare_and_swap_state(victim, evicted, LOCKED) {
-        return AGAIN;
+        return Inserted::Changed;
     }
     if least > 0 {
         store.count_lossy_eviction();
     }
-    line.set_name(victim, name);
+    line.set_fingerprint(victim, fingerprint);
     let mut elsewhere = false;
     for way in 0..L::WAYS {
-        elsewhere |= way != victim && is_same_bucket(line.name(way), name);
+        elsewhere |= way != victim && is_same_bucket(line.fingerprint(way), fingerprint);
     }
     if elsewhere {
-        line.set_name(victim, EMPTY);
+        line.set_fingerprint(victim, EMPTY);
         line.set_state(victim, 0);
-        return IN_ANOTHER_UNIT;
+        return Inserted::Exists;
     }
-    line.set_state(victim, decision.state);
-    Updated::Stored as u32
+    line.set_state(victim, wanted);
+    Inserted::Stored
 }
 
-/// Changes the bucket of that name, which is there in another unit, and has it count in the unit
-/// of the name from now on; also when the change declines, so that what is owed comes back at the
-/// rate that is in force. A step, too.
+/// Exchanges the bucket of that fingerprint, if it is in the line in another unit, to the unit of
+/// the fingerprint; returns whether its state may differ from when it was not found.
 ///
-/// The way is the bucket's before and after, and locked meanwhile: whoever puts the same bucket in
-/// elsewhere sees it there and withdraws.
+/// It is exchanged whatever the decision will be, so that after a refusal too the debt comes back
+/// at the current rate.
+///
+/// The way is the bucket's before and after, and locked meanwhile: a CPU that inserts the same
+/// bucket elsewhere sees it there and withdraws.
 #[inline(always)]
 pub fn exchange<L: Line, U: KnownUnits>(
     line: &L,
     units: &U,
-    name: u64,
+    fingerprint: u64,
     now_ns: u64,
-    wanted: Change,
-) -> u32 {
-    let way = find_in_any_unit(line, name);
+) -> bool {
+    let way = find_in_any_unit(line, fingerprint);
     if way >= L::WAYS {
-        return AGAIN;
+        return false;
     }
-    let named = line.name(way);
+    let old = line.fingerprint(way);
     let seen = line.state(way);
-    if seen == LOCKED || named == name {
-        return AGAIN;
+    if old == fingerprint {
+        return seen != 0;
     }
-    let state = units.exchange(unit_of(named), unit_of(name), now_ns, seen);
-    let decision = wanted.apply(state);
+    if seen == LOCKED {
+        return true;
+    }
+    let state = units.exchange(unit_of(old), unit_of(fingerprint), now_ns, seen);
     if !line.compare_and_swap_state(way, seen, LOCKED) {
-        return AGAIN;
+        return true;
     }
-    if line.name(way) != named {
-        // It has become another's in between, in the very same state.
+    if line.fingerprint(way) != old {
+        // It became another bucket's in between, with exactly the same state.
         line.set_state(way, seen);
-        return AGAIN;
+        return true;
     }
-    line.set_name(way, name);
-    line.set_state(way, decision.state);
-    decision.ended() as u32
-}
-
-/// Charges a bucket of GCRA that was looked for: by the steps that are enough when no other CPU comes
-/// between, or else by `again`, which is to be [`update`].
-#[inline(always)]
-pub fn spend<L: Line>(
-    line: &L,
-    spot: Spot,
-    seen: u64,
-    spend: &gcra::Spend,
-    insert: impl FnOnce() -> u32,
-    again: impl FnOnce() -> Updated,
-) -> Updated {
-    let way = spot.way;
-    let ended = if way >= L::WAYS {
-        insert()
-    } else if let Ok(state) = spend.apply(seen) {
-        swap(line, way, spot.name, seen, state, false)
-    } else {
-        return Updated::Declined;
-    };
-    if is_step(ended) {
-        again()
-    } else {
-        Updated::of_number(ended)
-    }
-}
-
-/// Changes a bucket by [`change()`], or else by [`insert`] or [`exchange`], until one of them
-/// succeeds or [`ATTEMPTS`] have failed.
-#[inline(always)]
-pub fn update(
-    mut change: impl FnMut() -> u32,
-    mut insert: impl FnMut() -> u32,
-    mut exchange: impl FnMut() -> u32,
-) -> Updated {
-    for _ in 0..ATTEMPTS {
-        let mut ended = change();
-        if ended == MISSING {
-            ended = insert();
-        }
-        if ended == IN_ANOTHER_UNIT {
-            ended = exchange();
-        }
-        if ended != AGAIN {
-            return Updated::of_number(ended);
-        }
-    }
-    Updated::Contended
+    line.set_fingerprint(way, fingerprint);
+    line.set_state(way, state);
+    true
 }

@@ -1,68 +1,68 @@
-//! The set-associative table of buckets: a line of four for each place, one cache line long.
+//! The set-associative table of buckets: each line has four and is one cache line long.
 //!
-//! What names a bucket here is a keyed hash: nobody who does not know the key can aim at
-//! another's bucket. The hash of the owner (address, range, subscriber, interface) gives the
-//! line and most of the name, so that several limits of one owner share a line.
+//! A keyed hash names a bucket here: nobody without the key can aim at another owner's bucket. The
+//! hash of the owner (address, range, subscriber, interface) gives the line and most of the
+//! fingerprint, so that several limits of one owner share a line.
 //!
 //! **Evicting a full bucket loses nothing**, since a missing bucket is a full bucket. A forged
 //! source sends a packet or two, and its bucket is full again an emission interval later: a
-//! flood of them cannot push out a client that is being limited. Only when all four of a line
-//! are in debt does [`WhenFull`] say what happens.
+//! flood of them cannot push out a client that is being limited. Only if all four buckets of a
+//! line are in debt does [`WhenFull`] apply.
 
 mod hash;
 mod line;
+mod location;
 mod order;
-mod spot;
 mod upkeep;
 
 #[cfg(not(target_arch = "bpf"))]
 pub use self::line::entry;
 pub use self::{
-    hash::{HashKey, Place},
+    hash::{HashKey, OwnerHash},
     line::{
-        AGAIN, EMPTY, IN_ANOTHER_UNIT, LOCKED, Line, LineStore, MISSING, WAYS, WhenFull, change,
-        exchange, insert, read, spend, update,
+        EMPTY, Inserted, LOCKED, Line, LineStore, WAYS, WhenFull, exchange, insert, read,
+        swap as swap_in_line,
     },
+    location::{TableLocation, find, find_again, find_part, swap},
     order::{EVICTED, Order, OrderKind},
-    spot::{Spot, find, find_stamp},
-    upkeep::{MARK, clear, free, is_nobodys, is_there, mark},
+    upkeep::clear,
 };
 use crate::{limit::LimitId, unit::UNIT_BITS};
 
 const LIMIT_BITS: u32 = 8;
 
-/// What a bucket's state is found under in its line: never 0.
+/// Returns the fingerprint of a bucket in its line: never 0.
 ///
-/// From the lowest bit on: 16 bits of the number of the unit that the state counts in, by which
-/// others of the line can tell whether the bucket is full; 8 bits of the limit's interned id; 40
-/// bits of the owner's hash, others than those that chose the line.
+/// From the lowest bit on: 16 bits for the number of the state's unit, by which users of the line's
+/// other buckets can tell whether the bucket is full; 8 bits for the limit's interned id; 40 bits
+/// of the owner's hash, other than those that chose the line.
 #[must_use]
 #[inline(always)]
-pub const fn name(place: Place, limit: LimitId, unit: u32) -> u64 {
-    let tag = place.0 & !((1 << (UNIT_BITS + LIMIT_BITS)) - 1);
+pub const fn fingerprint(hash: OwnerHash, limit: LimitId, unit: u32) -> u64 {
+    let tag = hash.0 & !((1 << (UNIT_BITS + LIMIT_BITS)) - 1);
     tag | ((limit.0 as u64) & ((1 << LIMIT_BITS) - 1)) << UNIT_BITS
         | (unit as u64) & ((1 << UNIT_BITS) - 1)
 }
 
-/// The number of the unit in which the bucket of that name counts.
+/// Returns the number of the unit in which the bucket of that fingerprint counts.
 #[must_use]
 #[inline(always)]
-pub const fn unit_of(name: u64) -> u32 {
-    (name & ((1 << UNIT_BITS) - 1)) as u32
+pub const fn unit_of(fingerprint: u64) -> u32 {
+    (fingerprint & ((1 << UNIT_BITS) - 1)) as u32
 }
 
-/// The limit of the bucket of that name.
+/// Returns the limit of the bucket of that fingerprint.
 #[must_use]
 #[inline(always)]
-pub const fn limit_of(name: u64) -> LimitId {
-    LimitId((name >> UNIT_BITS & ((1 << LIMIT_BITS) - 1)) as u16)
+pub const fn limit_of(fingerprint: u64) -> LimitId {
+    LimitId((fingerprint >> UNIT_BITS & ((1 << LIMIT_BITS) - 1)) as u16)
 }
 
-/// Whether these are names of the same bucket, in whatever units.
+/// Returns whether these are fingerprints of the same bucket, in any units.
 #[must_use]
 #[inline(always)]
-pub const fn is_same_bucket(name: u64, other: u64) -> bool {
-    (name ^ other) >> UNIT_BITS == 0
+pub const fn is_same_bucket(fingerprint: u64, other: u64) -> bool {
+    (fingerprint ^ other) >> UNIT_BITS == 0
 }
 
 const _: () = assert!(crate::limit::MAX_LIMIT_IDS <= 1 << LIMIT_BITS);

@@ -1,76 +1,51 @@
-//! What userspace asks the kernel to do to one bucket.
+//! Orders: what userspace asks the kernel to do to one bucket.
 //!
-//! Userspace changes no bucket itself: it may be killed between any two of its instructions, and a
-//! program of the kernel's is not.
+//! Userspace changes no bucket itself, because it may be killed between any two instructions; a
+//! kernel program cannot be.
 
-use crate::{owner::BucketKey, strategy::Spend};
+use crate::{numbered::numbered, owner::BucketKey, strategy::Spend};
 
-/// One order, as the kernel's program reads it.
+/// One order, as the kernel program reads it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Order {
-    /// The bucket, where the store has exact keys.
+    /// The bucket's key, for a store with exact keys.
     pub key: BucketKey,
-    /// What names it: in the table all of its name, elsewhere the number of its unit.
-    pub name: u64,
-    /// What it is to lose, to be given back, or to be swapped to.
+    /// The bucket's fingerprint in the table; in the hash map, the number of its
+    /// unit.
+    pub fingerprint: u64,
+    /// What to spend or to give back.
     pub spend: Spend,
-    /// Of [`OrderKind::Free`] the state in which the way was seen.
+    /// The state that [`OrderKind::Swap`] expects.
     pub seen: u64,
+    /// The state that [`OrderKind::Swap`] replaces it with.
+    pub wanted: u64,
     /// The time, in nanoseconds.
     pub now_ns: u64,
-    /// Its line of the table.
+    /// The bucket's line of the table.
     pub line: u32,
-    /// Of [`OrderKind::Mark`] and [`OrderKind::Free`] the way.
-    pub way: u32,
-    /// An [`OrderKind`] as its number.
+    /// The number of an [`OrderKind`].
     pub kind: u32,
-    /// Always 0.
-    pub reserved: u32,
 }
 
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum OrderKind {
-    /// Spend, and put the bucket in if it is not there.
-    Spend,
-    /// Spend, if the bucket is there.
-    SpendIfThere,
-    /// Give back what [`Spend::refunded`] says, if the bucket is there.
-    GiveBack,
-    /// [`super::clear`]
-    Clear,
-    /// [`super::mark`]
-    Mark,
-    /// [`super::free`]
-    Free,
+numbered! {
+    /// What to do.
+    pub enum OrderKind {
+        /// Spend, and create the bucket if it is missing. A refusal changes nothing.
+        Spend,
+        /// Swap the state if it is the expected one. If it already is the wanted one, do nothing:
+        /// so a missing bucket, which is full, is not created to be full.
+        Swap,
+        /// Give back what [`Spend::refunded`] says, if the bucket exists.
+        GiveBack,
+        /// [`super::clear`]
+        Clear,
+        /// Nothing: no order is of this kind.
+        Unknown,
+    } else Unknown
 }
 
-impl OrderKind {
-    /// The kind of that number.
-    #[must_use]
-    #[inline(always)]
-    pub const fn of_number(number: u32) -> Option<Self> {
-        const SPEND: u32 = OrderKind::Spend as u32;
-        const SPEND_IF_THERE: u32 = OrderKind::SpendIfThere as u32;
-        const GIVE_BACK: u32 = OrderKind::GiveBack as u32;
-        const CLEAR: u32 = OrderKind::Clear as u32;
-        const MARK: u32 = OrderKind::Mark as u32;
-        const FREE: u32 = OrderKind::Free as u32;
-        Some(match number {
-            SPEND => Self::Spend,
-            SPEND_IF_THERE => Self::SpendIfThere,
-            GIVE_BACK => Self::GiveBack,
-            CLEAR => Self::Clear,
-            MARK => Self::Mark,
-            FREE => Self::Free,
-            _ => return None,
-        })
-    }
-}
-
-/// How an order ended: an [`Updated`](crate::bucket::Updated) as its number, and this bit if a
+/// An order ends with the number of an [`Updated`](crate::bucket::Updated), and this bit if a
 /// bucket in debt was forgotten for it.
 pub const EVICTED: u32 = 1 << 16;
 

@@ -7,7 +7,7 @@ use super::{
     pod::{InMap, PlainBytes},
 };
 
-/// Writes an array's entries from the first one on.
+/// Writes an array's entries, starting with the first.
 pub(super) fn write<T: PlainBytes>(
     ebpf: &mut Ebpf,
     map: &'static str,
@@ -23,8 +23,8 @@ pub(super) fn write_at<T: PlainBytes>(
     entries: impl Iterator<Item = (u32, T)>,
 ) -> Result<(), DatapathError> {
     let error = |source| DatapathError::Map { map, source };
-    let array = ebpf.map(map).ok_or(DatapathError::Missing(map))?;
-    // Compares the entries' size with that of `T`.
+    let array = ebpf.map(map).ok_or(DatapathError::NoMap(map))?;
+    // Checks that entries have the size of `T`.
     let array = Array::<_, InMap<T>>::try_from(array).map_err(error)?;
     let (keys, values): (Vec<u32>, Vec<_>) =
         entries.map(|(index, value)| (index, InMap(value))).unzip();

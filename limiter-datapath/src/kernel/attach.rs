@@ -1,4 +1,4 @@
-//! Attaching an instance to an interface, in the best mode it can.
+//! Attaches an instance to an interface, in the best mode that works.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use limiter_policy::config::AttachMode;
 
 use super::{
-    DatapathError, Holder,
+    DatapathError, ProgramHolder,
     clock::wall_clock_now,
     follow::Present,
     interface::Interface,
@@ -19,38 +19,39 @@ use super::{
 /// A program on an interface. Dropping it detaches the program, unless its link is pinned.
 #[derive(Debug)]
 pub struct Attachment {
-    /// The name by which an operator means the interface.
+    /// The name by which the operator means the interface.
     pub interface: String,
-    /// The interface's index when it was attached to: pins go by it. One that was moved to another
-    /// network namespace may have another index there, and another interface may have this one.
+    /// The interface's index when it was attached; pins are named by it. If the interface has moved
+    /// to another network namespace, it may have another index there, and another interface may
+    /// have this one.
     pub index: u32,
-    /// What the interface is called by now.
+    /// Where and under what name the interface is now.
     pub present: Present,
-    /// Another interface has the name by now: that is the one that is meant.
+    /// Another interface has the name now, and is the one that is meant.
     pub is_replaced: bool,
-    /// Whether the name and the index are of this process's network namespace.
+    /// Whether the name and the index belong to this process's network namespace.
     pub(super) is_here: bool,
-    /// The block of reason counters.
-    pub slot: u32,
+    /// The interface number, by which it finds its counters.
+    pub interface_number: u32,
     /// The mode in which it runs.
     pub mode: AttachedMode,
-    /// Native mode was wished for and refused, for this cause.
+    /// Why `auto` fell back from native mode; `None`: it did not.
     pub fell_back: Option<String>,
     /// When it was attached.
     pub since: Timestamp,
     pub(super) link: Link,
-    /// `None`: it is another version's, and not known.
+    /// `None`: another version's program, which is unknown.
     pub(super) program: Option<Program>,
-    /// Of the program's log, if it has one.
+    /// Forwards the program's log, if it has one.
     pub(super) forwarding: Option<Forwarding>,
 }
 
 impl Attachment {
-    /// Attaches a program, which must have been made for `slot`.
+    /// Attaches a program, which must have been made for the interface of that number.
     pub(super) fn new(
         program: Program,
         interface: &Interface,
-        slot: u32,
+        interface_number: u32,
         mode: AttachMode,
     ) -> Result<Self, DatapathError> {
         let attach = |mode| attach(&program, interface, mode);
@@ -73,7 +74,7 @@ impl Attachment {
             present: Present::Named,
             is_replaced: false,
             is_here: true,
-            slot,
+            interface_number,
             mode,
             fell_back,
             since: wall_clock_now(),
@@ -83,7 +84,7 @@ impl Attachment {
         })
     }
 
-    /// One whose link is pinned, with the program that it holds.
+    /// Makes an attachment of a pinned link and the program that it holds.
     pub(super) fn of_pinned(pinned: PinnedInterface, program: Option<Program>) -> Self {
         let PinnedInterface { index, facts, link } = pinned;
         let namespace = NetworkNamespace::of(&facts);
@@ -94,7 +95,7 @@ impl Attachment {
             index,
             present: Present::Named,
             is_replaced: false,
-            slot: facts.slot,
+            interface_number: facts.slot,
             mode: facts.mode,
             fell_back: facts.fell_back,
             since: facts.since,
@@ -104,13 +105,13 @@ impl Attachment {
         }
     }
 
-    /// Ends attachments, after one wait for all of them: dropped one by one, each would wait for the
+    /// Ends attachments, with one wait for all of them: dropped singly, each would wait for the
     /// packets in its stages.
     pub(super) fn end(attachments: Vec<Self>) {
         let programs: Vec<_> = attachments
             .into_iter()
             .filter_map(|attachment| {
-                // The link goes here, before what it holds.
+                // This drops the link before what it holds.
                 let Self { link, program, .. } = attachment;
                 drop(link);
                 program
@@ -119,22 +120,22 @@ impl Attachment {
         Program::retire(programs);
     }
 
-    /// What is pinned beside the link.
+    /// Returns what is pinned beside the link.
     pub(super) fn facts(&self) -> Result<Facts, PinsError> {
         let NetworkNamespace { inode, cookie } = NetworkNamespace::current()?;
         Ok(Facts {
             namespace: inode,
             cookie,
             name: self.interface.clone(),
-            slot: self.slot,
+            slot: self.interface_number,
             mode: self.mode,
             fell_back: self.fell_back.clone(),
             since: self.since,
         })
     }
 
-    /// Puts another program in the place of this one's, in one step; returns the old one, if it
-    /// is known. Where the interface has vanished there is nothing to be done.
+    /// Replaces the program in one step; returns the old one, if it is known. Does nothing if the
+    /// interface has vanished.
     pub(super) fn replace(&mut self, program: Program) -> Result<Option<Program>, DatapathError> {
         match self.link.replace(self.program.as_ref(), &program) {
             Ok(()) => Ok(self.program.replace(program)),
@@ -146,35 +147,35 @@ impl Attachment {
         }
     }
 
-    /// The id of the program that is on the interface; `None`: the interface has vanished.
+    /// Returns the id of the program on the interface; `None`: the interface has vanished.
     #[must_use]
     pub fn program_id(&self) -> Option<u32> {
         let info = self.link.info().ok()?;
         (info.interface != 0).then_some(info.program)
     }
 
-    /// Whether the program is on an interface; that may have vanished.
+    /// Whether the program is on an interface, which may have vanished.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.program_id().is_some()
     }
 
-    /// Whether the interface that is meant is limited by it.
+    /// Whether the program limits the interface that is meant.
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.exists() && !self.is_replaced
     }
 
-    /// Whether its program is on that interface. Names and indices change hands; but each interface
-    /// has a program of its own, whose number no other program gets.
+    /// Whether its program is on that interface. Names and indices change hands, but each interface
+    /// has its own program, whose id no other program gets.
     #[must_use]
     pub fn is_on(&self, interface: &Interface) -> bool {
         let on_interface = interface.xdp_program.map(|(id, _)| id);
         on_interface.is_some() && on_interface == self.program_id()
     }
 
-    /// The interface that its program is on, as it is meant, whatever its name is; `None`: it has
-    /// vanished.
+    /// Returns the interface that its program is on, under the name by which it is meant; `None`:
+    /// it has vanished.
     pub(super) fn as_interface(&self) -> Option<Interface> {
         let hook = match self.mode {
             AttachedMode::Native => "xdpdrv",
@@ -198,10 +199,10 @@ fn attach(
         Some(libc::EBUSY | libc::EEXIST) => DatapathError::Occupied {
             interface: interface.name.clone(),
             program: "of another process".to_owned(),
-            holder: Holder::Unknown,
+            holder: ProgramHolder::Unknown,
             hook: "xdp",
         },
-        // A driver without XDP, or whose present settings (MTU, rings, offloads) forbid it.
+        // The driver has no XDP, or its present settings (MTU, rings, offloads) forbid it.
         Some(code) if mode == AttachedMode::Native => DatapathError::NoNativeMode {
             interface: interface.name.clone(),
             reason: io::Error::from_raw_os_error(code),

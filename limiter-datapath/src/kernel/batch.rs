@@ -1,5 +1,5 @@
-//! Many entries of a map in one system call: with one for each, most of the time that loading a
-//! policy or reading a map takes would go into them.
+//! Operations on many map entries in one system call. With one call per entry, the calls would take
+//! most of the time that loading a policy or reading a map takes.
 
 use std::{
     io,
@@ -32,35 +32,35 @@ impl Command {
     }
 }
 
-/// What such a command takes: `batch` in `union bpf_attr`.
+/// A batch command's attributes: `batch` in `union bpf_attr`.
 #[repr(C)]
 pub(super) struct Attributes {
-    /// Where to go on, as the kernel has told it; null: at the start.
+    /// Where to continue, as the kernel returned it; null: at the start.
     pub(super) in_batch: u64,
-    /// Where the kernel tells where to go on.
+    /// Receives the position to continue from.
     pub(super) out_batch: u64,
     /// The keys.
     pub(super) keys: u64,
     /// The values.
     pub(super) values: u64,
-    /// How many there are; afterwards, how many the kernel has read or written.
+    /// How many entries there are; after the call, how many the kernel read or wrote.
     pub(super) count: u32,
     /// The map's descriptor.
     pub(super) map: u32,
     /// Flags of the map.
     pub(super) elem_flags: u64,
-    /// Flags of the command: there are none.
+    /// Flags of the command: none exist.
     pub(super) flags: u64,
 }
 
 impl Attributes {
-    /// Gives the command to the kernel.
+    /// Passes the command to the kernel.
     ///
     /// # Safety
     ///
-    /// The addresses must be those of as many keys and values as `count` says, of the map's own
-    /// sizes, and of the places where to go on, 4 bytes each; all of them such that the kernel
-    /// may read them and, when looking up, write to them.
+    /// The addresses must point to `count` keys and values of the map's sizes, and to positions of
+    /// 4 bytes each. The kernel must be allowed to read all of them and, for a look-up, to write to
+    /// them.
     pub(super) unsafe fn call(&mut self, command: Command) -> io::Result<()> {
         let command = match command {
             Command::LookUp => syscall::Command::LookUpBatch,
@@ -72,7 +72,7 @@ impl Attributes {
     }
 }
 
-/// The kernel's refusal of a command.
+/// Wraps the kernel's refusal of a command.
 pub(super) fn refused(command: Command, io_error: io::Error) -> MapError {
     let call = command.name();
     SyscallError { call, io_error }.into()
@@ -84,7 +84,7 @@ pub(super) fn update<K: Pod, V: Pod>(
     keys: &[K],
     values: &[V],
 ) -> Result<(), MapError> {
-    // No map has more.
+    // No map has more entries.
     let count = u32::try_from(keys.len().min(values.len())).unwrap_or(u32::MAX);
     let mut update = Attributes {
         in_batch: 0,
@@ -96,12 +96,12 @@ pub(super) fn update<K: Pod, V: Pod>(
         elem_flags: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads as many keys and values, the sizes of which aya compared with the
-    // map's when it was opened, and of which no byte is undefined. All of them outlive the call.
+    // SAFETY: the kernel reads `count` keys and values, whose sizes aya compared with the map's
+    // when it opened the map. No byte is undefined, and all of them outlive the call.
     unsafe { update.call(Command::Update) }.map_err(|error| refused(Command::Update, error))
 }
 
-/// Removes entries, up to the first that is not there.
+/// Removes entries, stopping at the first that is missing.
 pub(super) fn delete<K: Pod, V: Pod>(
     map: &impl IterableMap<K, V>,
     keys: &[K],
@@ -116,7 +116,7 @@ pub(super) fn delete<K: Pod, V: Pod>(
         elem_flags: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads as many keys, the size of which aya compared with the map's when it
-    // was opened, and of which no byte is undefined. They outlive the call.
+    // SAFETY: the kernel reads `count` keys, whose size aya compared with the map's when it opened
+    // the map. No byte is undefined, and they outlive the call.
     unsafe { delete.call(Command::Delete) }.map_err(|error| refused(Command::Delete, error))
 }

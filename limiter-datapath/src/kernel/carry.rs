@@ -1,12 +1,12 @@
-//! Buckets whose maps are to be of another size, kind or number: what they owe is carried over to
-//! the new ones, and what was spent meanwhile is added when these are in use.
+//! Carries debts over to new buckets when their maps change size, kind or number. What is spent
+//! meanwhile is added once the new buckets are in use.
 
 use limiter_policy::policy::Units;
 
 use super::{Datapath, DatapathError, Restored, monotonic_now, state::State};
 use crate::state::SetDebts;
 
-/// What was carried over before the new buckets were in use.
+/// The debts carried over before the new buckets were in use.
 pub(super) struct Carried {
     owed: Vec<SetDebts>,
     at_ns: u64,
@@ -14,7 +14,8 @@ pub(super) struct Carried {
 }
 
 impl Datapath {
-    /// Has `restore` put what the buckets in use owed so many nanoseconds ago into new ones.
+    /// Captures what the buckets in use owe, and has `restore` put it into new ones; `restore` is
+    /// also given the nanoseconds since the capture.
     pub(super) fn carry(
         &self,
         restore: impl FnOnce(&[SetDebts], u64) -> Result<Restored, DatapathError>,
@@ -29,8 +30,8 @@ impl Datapath {
         })
     }
 
-    /// Puts back what buckets owed `passed_ns` before, into those of a state. `name_of` tells the
-    /// interface of a slot.
+    /// Restores what buckets owed `passed_ns` ago into a state's buckets. `name_of` returns the
+    /// interface of an interface number.
     pub(super) fn restore_into<'n>(
         state: &State,
         units: &Units,
@@ -40,10 +41,10 @@ impl Datapath {
     ) -> Result<Restored, DatapathError> {
         let now = monotonic_now();
         let mut all = Restored::default();
-        for (slot, maps) in state.by_slot() {
-            let interface = slot.and_then(&name_of);
-            // Where each interface has buckets of its own now and had not before, its have all
-            // that was owed; and the other way round.
+        for (interface_number, maps) in state.by_interface() {
+            let interface = interface_number.and_then(&name_of);
+            // If each interface has its own buckets now and they shared them before, each gets all
+            // that was owed; and vice versa.
             let are_for = |set: &&SetDebts| match (&set.interface, interface) {
                 (Some(owed_on), Some(interface)) => owed_on == interface,
                 _ => true,
@@ -57,7 +58,7 @@ impl Datapath {
 }
 
 impl Carried {
-    /// Adds what was spent from the old buckets since; they are not in use any more. `units`: those
+    /// Adds what was spent since from the old buckets, which are no longer in use. `units`: those
     /// that they count in. Returns what has become of all that was owed.
     pub(super) fn finish(
         self,

@@ -1,7 +1,7 @@
 //! Errors on one line.
 
-/// An error and its causes on one line: aya's own texts often name only the step. Of a
-/// verifier's log, which has many lines, the last that says something.
+/// Returns an error and its causes on one line, since aya's texts often name only the step.
+/// Shortens a verifier's log to its first line and its last.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = one_line(&error.to_string());
     let mut cause = error.source();

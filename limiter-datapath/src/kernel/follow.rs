@@ -1,39 +1,39 @@
-//! Interfaces as an operator means them: by their names. A program is on an interface and not on a
-//! name, so it is looked again and again which interface has which name.
+//! Follows interfaces as an operator means them: by name. A program is on an interface and not on a
+//! name, so the daemon keeps checking which interface has which name.
 //!
-//! The interface that has the name is limited. One that had it before stays limited, whatever it is
-//! called and wherever it is, until another has its name: there is no moment without a policy, and
-//! never more programs than names.
+//! The interface that has the name is limited. One that had it before stays limited, whatever its
+//! name and wherever it is, until another has its name. So there is no moment without a policy, and
+//! there are never more programs than names.
 
 use super::{Attachment, Datapath, DatapathError, interface::Interface};
 
-/// What the interface of an attachment is called by now.
+/// Where and under what name an attachment's interface is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Present {
-    /// By the name by which it is meant.
+    /// It has the name by which it is meant.
     #[default]
     Named,
-    /// By another one.
+    /// It has another name.
     Renamed(String),
     /// It is in another network namespace.
     Elsewhere,
 }
 
-/// An attachment whose interface has another name, or whose name another interface has, since it was
-/// looked at last.
+/// An attachment whose interface has changed its name, or whose name has gone to another interface,
+/// since the last observation.
 #[derive(Clone, Debug)]
-pub struct Noticed {
+pub struct NameChange {
     /// The name by which the interface is meant.
     pub interface: String,
-    /// What it is called by now.
+    /// Where and under what name it is now.
     pub present: Present,
     /// Another interface has the name.
     pub is_replaced: bool,
 }
 
 impl Attachment {
-    /// Its interface is meant by that name from now on.
-    pub(super) fn mean(&mut self, name: String) {
+    /// Sets the name by which its interface is meant.
+    pub(super) fn set_interface(&mut self, name: String) {
         if self.interface != name {
             self.interface = name;
             self.present = Present::Named;
@@ -41,19 +41,19 @@ impl Attachment {
         }
     }
 
-    pub(super) fn noticed(&self) -> Noticed {
-        Noticed {
+    pub(super) fn name_change(&self) -> NameChange {
+        NameChange {
             interface: self.interface.clone(),
             present: self.present.clone(),
             is_replaced: self.is_replaced,
         }
     }
 
-    /// Takes note of what there is. `names`: those of interfaces that are to be limited.
+    /// Compares it with the interfaces that exist. `names`: the interfaces that are to be limited.
     fn observe(&mut self, links: &[Interface], names: &[String]) {
         let own = links.iter().find(|link| self.is_on(link));
         if let Some(own) = own.filter(|own| names.contains(&own.name)) {
-            self.mean(own.name.clone());
+            self.set_interface(own.name.clone());
         }
         let mut others = links.iter().filter(|link| !self.is_on(link));
         self.is_replaced = others.any(|link| link.name == self.interface);
@@ -66,12 +66,12 @@ impl Attachment {
 }
 
 impl Datapath {
-    /// Takes note of all interfaces that there are; tells of those that have changed.
-    pub fn observe(&mut self, links: &[Interface]) -> Vec<Noticed> {
-        let mut noticed = Vec::new();
+    /// Compares the attachments with all interfaces that exist; returns those that have changed.
+    pub fn observe(&mut self, links: &[Interface]) -> Vec<NameChange> {
+        let mut name_changes = Vec::new();
         for attachment in &mut self.attachments {
-            // What is elsewhere by all means is not to be looked for here, and what has vanished is
-            // told by its link.
+            // An attachment of another namespace is not among these links; the link itself tells
+            // whether its interface has vanished.
             if !attachment.exists() || !attachment.is_here {
                 attachment.present = Present::Named;
                 attachment.is_replaced = false;
@@ -80,13 +80,13 @@ impl Datapath {
             let before = (attachment.present.clone(), attachment.is_replaced);
             attachment.observe(links, &self.manifest.interfaces);
             if before != (attachment.present.clone(), attachment.is_replaced) {
-                noticed.push(attachment.noticed());
+                name_changes.push(attachment.name_change());
             }
         }
-        noticed
+        name_changes
     }
 
-    /// The names of interfaces that are to be limited and are not.
+    /// Returns the names of interfaces that should be limited and are not.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let is_limited = |name: &str| {
@@ -97,15 +97,15 @@ impl Datapath {
         names.filter(|name| !is_limited(name)).cloned().collect()
     }
 
-    /// The interfaces that have the program, under the names by which they are meant.
+    /// Returns the interfaces that have the program, under the names by which they are meant.
     #[must_use]
     pub fn limited(&self) -> Vec<Interface> {
         let attachments = self.attachments.iter();
         attachments.filter_map(Attachment::as_interface).collect()
     }
 
-    /// Those of them that are meant by `names` and are not among the interfaces that were `found` to
-    /// have these names: they have other names, or are in another network namespace.
+    /// Returns those of them that `names` mean but that are not among the interfaces `found` under
+    /// these names: they have other names, or are in another network namespace.
     #[must_use]
     pub fn limited_elsewhere(&self, names: &[String], found: &[Interface]) -> Vec<Interface> {
         let is_elsewhere = |attachment: &&Attachment| {
@@ -117,13 +117,14 @@ impl Datapath {
         attachments.filter_map(Attachment::as_interface).collect()
     }
 
-    /// Detaches from interfaces whose names others have that are limited; tells from which.
-    pub fn detach_replaced(&mut self) -> Result<Vec<Noticed>, DatapathError> {
+    /// Detaches from interfaces whose names have gone to other, limited interfaces; returns those
+    /// detached.
+    pub fn detach_replaced(&mut self) -> Result<Vec<NameChange>, DatapathError> {
         let missing = self.missing();
         let is_superfluous =
             |found: &mut Attachment| found.is_replaced && !missing.contains(&found.interface);
         let superfluous: Vec<_> = self.attachments.extract_if(.., is_superfluous).collect();
-        let told = superfluous.iter().map(Attachment::noticed).collect();
+        let told = superfluous.iter().map(Attachment::name_change).collect();
         self.let_go(superfluous)?;
         Ok(told)
     }

@@ -1,4 +1,4 @@
-//! Waiting until all programs have ended that run now.
+//! Waits until all programs that are running now have ended.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use super::{
     syscall::{Command, bpf},
 };
 
-/// What making a map takes, up to the one inside it.
+/// The attributes that create a map, up to the inner map's descriptor.
 #[repr(C)]
 struct Create {
     kind: u32,
@@ -21,7 +21,7 @@ struct Create {
     inner: u32,
 }
 
-/// What changing an element takes.
+/// The attributes that change an element.
 #[repr(C)]
 struct Update {
     map: u32,
@@ -35,12 +35,11 @@ struct Update {
 const ARRAY: u32 = 2;
 const ARRAY_OF_MAPS: u32 = 12;
 
-/// Returns once every program has ended that ran, on any CPU, when this was called: what none of
-/// them will do any more is not done at all.
+/// Returns once every program that was running at the call, on any CPU, has ended.
 ///
-/// Where a map in a map is replaced, the kernel waits for that before the system call returns, so
-/// that nobody uses the old one. (membarrier(2) waits likewise, but not where CPUs run without a
-/// tick.)
+/// When an inner map of a map is replaced, the kernel waits for these programs before the system
+/// call returns, so that none uses the old map. (membarrier(2) waits likewise, but not on CPUs that
+/// run without a tick.)
 pub(super) fn wait_for_running_programs() -> Result<(), DatapathError> {
     wait().map_err(DatapathError::GracePeriod)
 }
@@ -61,7 +60,7 @@ fn wait() -> io::Result<()> {
     unsafe { bpf(Command::UpdateElement, &mut update) }.map(drop)
 }
 
-/// An array of one entry.
+/// Creates an array of one entry.
 fn create(kind: u32, inner: u32) -> io::Result<OwnedFd> {
     let mut attributes = Create {
         kind,
@@ -71,7 +70,7 @@ fn create(kind: u32, inner: u32) -> io::Result<OwnedFd> {
         flags: 0,
         inner,
     };
-    // SAFETY: the attributes have no address.
+    // SAFETY: the attributes hold no address.
     let descriptor = unsafe { bpf(Command::CreateMap, &mut attributes) }?;
     // SAFETY: the kernel has just opened it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })

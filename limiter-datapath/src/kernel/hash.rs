@@ -9,12 +9,11 @@ use super::{
     pod::{InMap, PlainBytes},
 };
 
-/// How many entries a system call reads at most. The kernel reads whole chains of its table, so
+/// How many entries one system call reads at most. The kernel reads whole chains of its table, so
 /// there must be room for the longest: with a random hash, a few entries.
 const ENTRIES: u32 = 8_192;
 
-/// Every entry of a hash map, one after the other and not at one moment: those that are inserted
-/// meanwhile may be among them or not.
+/// Reads every entry of a hash map, not at one moment: entries inserted meanwhile may be missing.
 pub(super) fn read<K: PlainBytes, V: PlainBytes>(
     map: &HashMap<MapData, InMap<K>, InMap<V>>,
 ) -> Result<Vec<(K, V)>, MapError> {
@@ -28,8 +27,8 @@ pub(super) fn read<K: PlainBytes, V: PlainBytes>(
     }
 }
 
-/// Some thousand entries more, from a position on; `None`: from the start. Returns where to go on,
-/// the kernel's own number of the chain that comes next; `None`: that was all.
+/// Reads some thousand more entries from a position on; `None`: from the start. Returns the next
+/// position, which is the kernel's number of the next chain; `None`: the map is read.
 pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
     map: &HashMap<MapData, InMap<K>, InMap<V>>,
     position: Option<u32>,
@@ -38,7 +37,7 @@ pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
     let mut keys = Vec::<K>::with_capacity(ENTRIES as usize);
     let mut values = Vec::<V>::with_capacity(ENTRIES as usize);
     let mut next = 0_u32;
-    // Exposed: the kernel writes there, which the compiler does not see.
+    // Exposed provenance: the kernel writes there, which the compiler does not see.
     let mut look_up = Attributes {
         in_batch: position
             .as_ref()
@@ -51,8 +50,8 @@ pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
         elem_flags: 0,
         flags: 0,
     };
-    // SAFETY: there is room for `count` keys and values, the sizes of which aya compared with the
-    // map's when it was opened, and four bytes for each position. All of them outlive the call.
+    // SAFETY: there is room for `count` keys and values, whose sizes aya compared with the map's
+    // when it opened the map, and for four bytes in each position. All of them outlive the call.
     let called = unsafe { look_up.call(Command::LookUp) };
     let at_the_end = match called {
         Ok(()) => false,
@@ -60,7 +59,7 @@ pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
         Err(error) => return Err(refused(Command::LookUp, error)),
     };
     let count = look_up.count.min(ENTRIES) as usize;
-    // SAFETY: the kernel has written as many, any bytes of which are a value.
+    // SAFETY: the kernel has written that many, and any bytes are a value.
     unsafe {
         keys.set_len(count);
         values.set_len(count);
@@ -69,7 +68,7 @@ pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
     Ok((!at_the_end).then_some(next))
 }
 
-/// Writes entries, those that are there or new ones, one after the other and not at one moment.
+/// Writes existing and new entries, not at one moment.
 pub(super) fn write<K: PlainBytes, V: PlainBytes>(
     map: &HashMap<MapData, InMap<K>, InMap<V>>,
     keys: &[InMap<K>],

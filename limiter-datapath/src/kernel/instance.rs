@@ -38,7 +38,7 @@ const XDP_PASS: u32 = 2;
 pub enum Clocking {
     /// The kernel's monotonic clock.
     Kernel,
-    /// What [`super::Trial::judge`] is given.
+    /// The time given to [`super::Trial::judge`].
     Test,
 }
 
@@ -50,20 +50,20 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Makes and fills the maps; the program is still to be verified.
+    /// Makes and fills the maps; does not verify the program.
     ///
-    /// With `shared`, buckets and counters are those of the other instances that were prepared
-    /// with the same directory; without, they are its own.
+    /// With `shared`, the instance shares buckets and counters with the other instances that were
+    /// prepared with the same directory; without, it has its own.
     pub(super) fn prepare(
         object: &[u8],
         policy: &CompiledPolicy,
-        slot: u32,
+        interface_number: u32,
         settings: Settings,
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
         let shape = Shape {
-            interface: slot,
+            interface: interface_number,
             table_lines: BucketSizes::new(settings.buckets).table_lines,
             when_full: settings.buckets.when_full as u32,
             hash_key: settings.hash_key,
@@ -81,7 +81,7 @@ impl Instance {
             .override_global("RECORDS_OFFENDERS", &records_offenders, true)
             .map_max_entries("NODES", entries(policy.nodes.len()))
             .map_max_entries("STRETCHES", entries(policy.stretches.len()))
-            .map_max_entries("SLOTS", entries(policy.slots.len()))
+            .map_max_entries("SLOTS", entries(policy.children.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
             .map_max_entries("RATES", entries(policy.rates.len()))
             .map_max_entries("MASKS", entries(policy.masks.len()))
@@ -97,7 +97,7 @@ impl Instance {
         array::write(&mut ebpf, "LIMITS", &policy.limits)?;
         array::write(&mut ebpf, "NODES", &policy.nodes)?;
         array::write(&mut ebpf, "STRETCHES", &policy.stretches)?;
-        array::write(&mut ebpf, "SLOTS", &policy.slots)?;
+        array::write(&mut ebpf, "SLOTS", &policy.children)?;
         array::write(&mut ebpf, "CLASSES", &policy.classes)?;
         array::write(&mut ebpf, "RATES", &policy.rates)?;
         array::write_at(&mut ebpf, UNITS, policy.units.iter())?;
@@ -121,7 +121,7 @@ impl Instance {
         stages::program(&mut self.ebpf, self.frames.entry())
     }
 
-    /// The verified entry with its stages.
+    /// Returns the verified entry with its stages.
     pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
         let stages = Stages::of(&self.ebpf, self.frames)?;
         let program = Program::of(self.entry()?).map_err(DatapathError::Verify)?;
@@ -133,13 +133,13 @@ impl Instance {
         array::write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns])
     }
 
-    /// The object's maps and programs, for the logger.
+    /// Returns the object's maps and programs, for the logger.
     pub fn ebpf_mut(&mut self) -> &mut Ebpf {
         &mut self.ebpf
     }
 
-    /// Runs the program once on a frame at a time of its clock, which must be
-    /// [`Clocking::Test`], by `BPF_PROG_TEST_RUN`.
+    /// Runs the program once on a frame by `BPF_PROG_TEST_RUN`, at a time of its clock, which must
+    /// be [`Clocking::Test`].
     pub(super) fn test(
         &mut self,
         now_ns: u64,
@@ -155,7 +155,7 @@ impl Instance {
         let action = match result.return_value {
             XDP_PASS => Action::Pass,
             XDP_DROP => Action::Drop,
-            _ => return Err(DatapathError::Missing("action but pass and drop")),
+            _ => return Err(DatapathError::NoVerdict),
         };
         Ok((action, self.last_verdict()?))
     }
@@ -166,14 +166,14 @@ impl Instance {
             source,
         };
         let map = self.ebpf.map(TRIAL_VERDICT);
-        let map = map.ok_or(DatapathError::Missing(TRIAL_VERDICT))?;
+        let map = map.ok_or(DatapathError::NoMap(TRIAL_VERDICT))?;
         let array = Array::<_, InMap<RawVerdict>>::try_from(map).map_err(error)?;
         let InMap(raw) = array.get(&0, 0).map_err(error)?;
         raw.verdict().ok_or(DatapathError::NoVerdict)
     }
 }
 
-/// An array has at least one entry.
+/// Returns an array's size, which is at least one entry.
 fn entries(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).max(1)
 }

@@ -1,7 +1,8 @@
-//! What holds a program on an interface: a BPF link. The interface has the program for as long as
-//! the link is open somewhere, or pinned.
+//! BPF links, which hold programs on interfaces. An interface has the program for as long as the
+//! link is open somewhere, or pinned.
 //!
-//! Not aya's: it closes a link whose program could not be replaced, which would detach it.
+//! These are not aya's links: aya closes a link whose program it could not replace, which would
+//! detach it.
 
 use std::{
     io,
@@ -37,14 +38,14 @@ impl AttachedMode {
     }
 }
 
-/// A link of the kernel's.
+/// A link in the kernel.
 #[derive(Debug)]
 pub(super) struct Link {
     descriptor: OwnedFd,
     id: u32,
 }
 
-/// What the kernel tells of a link.
+/// What the kernel reports about a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LinkInfo {
     /// The id of the program that it holds.
@@ -56,11 +57,11 @@ pub(super) struct LinkInfo {
 /// `BPF_XDP` of `enum bpf_attach_type`.
 const BPF_XDP: u32 = 37;
 
-/// Fails unless the link's program is the expected one.
+/// The update fails unless the link's program is the expected one.
 const BPF_F_REPLACE: u32 = 1 << 2;
 
 impl Link {
-    /// Attaches a program to the interface of an index.
+    /// Attaches a program to the interface with an index.
     pub(super) fn create(
         program: &Program,
         interface: u32,
@@ -90,33 +91,32 @@ impl Link {
         Self::new(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 
-    /// Opens the link that is pinned under a name.
+    /// Opens the link that is pinned at a path.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Self::new(syscall::open(path)?)
     }
 
     fn new(descriptor: OwnedFd) -> io::Result<Self> {
-        // `struct bpf_link_info`: its type, its id.
+        // `struct bpf_link_info`: type, id.
         let [_, id] = syscall::info(descriptor.as_raw_fd().cast_unsigned())?;
         Ok(Self { descriptor, id })
     }
 
-    /// Its number, which no other link has while this one is there.
+    /// Returns its id, which no other link has while this one exists.
     pub(super) const fn id(&self) -> u32 {
         self.id
     }
 
-    /// Pins it under a name: the program then stays when this process ends.
+    /// Pins it at a path, so that the program stays when this process ends.
     pub(super) fn pin(&self, path: &Path) -> io::Result<()> {
         syscall::pin(self.descriptor(), path)
     }
 
-    /// Puts `new` in the place of `old`, or of whatever is there, in one step: every packet meets
-    /// one or the other.
+    /// Replaces `old`, or any program, with `new` in one step: every packet meets one or the other.
     ///
     /// # Errors
     ///
-    /// The link is as it was: another program than `old` is there (`EPERM`), the interface has
+    /// The link is unchanged: it holds another program than `old` (`EPERM`), or the interface has
     /// vanished (`ENOLINK`).
     pub(super) fn replace(&self, old: Option<&Program>, new: &Program) -> io::Result<()> {
         #[repr(C)]
@@ -136,8 +136,8 @@ impl Link {
         unsafe { bpf(Command::UpdateLink, &mut attributes) }.map(drop)
     }
 
-    /// Takes the program off the interface, at once: the kernel closes a link that is pinned no more
-    /// only some milliseconds later.
+    /// Takes the program off the interface at once. When a link is only unpinned, the kernel closes
+    /// it some milliseconds later.
     pub(super) fn detach(&self) -> io::Result<()> {
         #[repr(C)]
         struct Attributes {
@@ -150,10 +150,9 @@ impl Link {
         unsafe { bpf(Command::DetachLink, &mut attributes) }.map(drop)
     }
 
-    /// What it holds, and where.
+    /// Returns what it holds, and where.
     pub(super) fn info(&self) -> io::Result<LinkInfo> {
-        // `struct bpf_link_info`, as it is for XDP: its type, its id, the program, 4 bytes of
-        // nothing, the interface.
+        // `struct bpf_link_info` for XDP: type, id, program, 4 bytes of padding, interface.
         let [_, _, program, _, interface, _] = syscall::info(self.descriptor())?;
         Ok(LinkInfo { program, interface })
     }

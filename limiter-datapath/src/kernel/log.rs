@@ -1,4 +1,4 @@
-//! The program's log statements, handed to the daemon's log.
+//! Forwards the program's log statements to the daemon's log.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{error::LogError, instance::Instance};
 
-/// The target of the verdicts in the daemon's log, where they are chosen by.
+/// The log target of the verdicts, for filters.
 pub const VERDICTS: &str = module_path!();
 
 /// Forwards what a program logs until it is dropped.
@@ -23,15 +23,14 @@ impl Drop for Forwarding {
     }
 }
 
-/// Forwards what the instance logs, which must be of the object with log statements, under the
-/// name of its interface.
+/// Forwards what the instance logs, under the name of its interface. The instance must be of the
+/// object with log statements.
 pub(super) fn forward(instance: &mut Instance, interface: &str) -> Result<Forwarding, LogError> {
     let verdicts = Verdicts {
         interface: interface.to_owned(),
     };
     let logger = EbpfLogger::init_with_logger(instance.ebpf_mut(), verdicts)?;
-    // SAFETY: the logger keeps the ring buffer's descriptor open, and the same, until it is
-    // dropped.
+    // SAFETY: the logger keeps the same ring buffer descriptor open until it is dropped.
     let mut logger = unsafe { AsyncFd::register(logger) }.map_err(io::Error::from)?;
     Ok(Forwarding(tokio::spawn(async move {
         while let Ok(mut ready) = logger.readable_mut().await {
@@ -41,7 +40,7 @@ pub(super) fn forward(instance: &mut Instance, interface: &str) -> Result<Forwar
     })))
 }
 
-/// Makes events of the verdicts on one interface.
+/// Turns the verdicts on one interface into events.
 struct Verdicts {
     interface: String,
 }
@@ -60,7 +59,7 @@ impl Log for Verdicts {
     fn flush(&self) {}
 }
 
-/// `drop reason=3` of the program is `drop reason=over_limit`: it has no room for names.
+/// Turns the program's `drop reason=3` into `drop reason=over_limit`: it has no room for names.
 fn with_reason(verdict: &str) -> String {
     let named = verdict.rsplit_once('=').and_then(|(before, number)| {
         let reason = Reason::of_number(number.parse().ok()?)?;

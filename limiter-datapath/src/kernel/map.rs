@@ -1,4 +1,4 @@
-//! What is done with any map.
+//! Operations on per-CPU arrays.
 
 use aya::{
     maps::{MapData, MapError, PerCpuArray},
@@ -7,7 +7,7 @@ use aya::{
 
 use super::{error::DatapathError, pod::InMap};
 
-/// Writes nothing for all CPUs.
+/// Clears an entry on all CPUs.
 pub(super) fn clear<T>(
     array: &mut PerCpuArray<MapData, InMap<T>>,
     index: u32,
@@ -19,7 +19,7 @@ where
     set_sum(array, index, T::default())
 }
 
-/// Writes what all CPUs have together: the first one has it all.
+/// Writes the sum over all CPUs to the first CPU, and the default to the others.
 pub(super) fn set_sum<T>(
     array: &mut PerCpuArray<MapData, InMap<T>>,
     index: u32,
@@ -37,12 +37,12 @@ where
     array.set(index, of_cpus.try_into()?, 0)
 }
 
-/// Errors of the map of that name.
+/// Wraps errors of the map with that name.
 pub(super) fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {
     move |source| DatapathError::Map { map, source }
 }
 
-/// The sum over the CPUs.
+/// Returns the sum over the CPUs.
 pub(super) fn sum<T>(array: &PerCpuArray<MapData, InMap<T>>, index: u32) -> Result<T, MapError>
 where
     T: Copy + Default + std::ops::AddAssign + 'static,

@@ -1,4 +1,4 @@
-//! Arrays of the kernel's, mapped into the daemon's memory.
+//! Kernel arrays, mapped into the daemon's memory.
 
 use std::{
     io,
@@ -21,10 +21,10 @@ use crate::native::AtomicLine;
 ///
 /// # Safety
 ///
-/// It is made of words that are only ever accessed atomically, any bits of which are a value, and
-/// is as large as an element of the map: `Value`.
+/// The type consists of words that are only accessed atomically, every bit pattern is valid, and it
+/// is as large as the map's element, `Value`.
 pub(super) unsafe trait Shared {
-    /// The element as aya knows it.
+    /// The element as aya sees it.
     type Value: Pod;
 }
 
@@ -38,7 +38,7 @@ unsafe impl Shared for Entry {
     type Value = [u64; 8];
 }
 
-// SAFETY: two such words, and bytes that nobody accesses.
+// SAFETY: two such words, and bytes that are never accessed.
 unsafe impl Shared for Shard {
     type Value = [u64; 8];
 }
@@ -56,12 +56,12 @@ pub(super) struct Mapped<T: Shared> {
 }
 
 impl<T: Shared> Mapped<T> {
-    /// Maps an array, which must be mappable, to read and to write.
+    /// Maps a mappable array for reading and writing.
     pub(super) fn new(array: Array<MapData, T::Value>) -> Result<Self, DatapathError> {
         Self::with(array, MmapOptions::map_raw)
     }
 
-    /// The same to read alone: the kernel does not let this process write there.
+    /// Maps an array for reading only: the kernel refuses writes by this process.
     pub(super) fn read_only(array: Array<MapData, T::Value>) -> Result<Self, DatapathError> {
         Self::with(array, MmapOptions::map_raw_read_only)
     }
@@ -82,25 +82,25 @@ impl<T: Shared> Mapped<T> {
         })
     }
 
-    /// The map.
+    /// Returns the map.
     pub(super) fn map(&self) -> &MapData {
         self.array.map()
     }
 
-    /// Every element.
+    /// Returns every element.
     pub(super) fn all(&self) -> &[T] {
-        // SAFETY: as many bytes are mapped for as long as `self` is there, from the start of a
-        // page on. Any bytes are an element. Whoever else writes there, this process's threads and
-        // the kernel's programs, does so by atomic instructions on the same aligned words.
+        // SAFETY: that many bytes are mapped, page-aligned, for as long as `self` lives. Every bit
+        // pattern is a valid element. All other writers, this process's threads and the kernel's
+        // programs, use atomic instructions on the same aligned words.
         unsafe { slice::from_raw_parts(self.memory.as_ptr().cast(), self.count() as usize) }
     }
 
-    /// The element of that index.
+    /// Returns the element at an index.
     pub(super) fn get(&self, index: u32) -> Option<&T> {
         self.all().get(index as usize)
     }
 
-    /// How many there are.
+    /// Returns the number of elements.
     pub(super) fn count(&self) -> u32 {
         self.array.len()
     }

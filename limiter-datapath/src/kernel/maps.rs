@@ -94,54 +94,67 @@ impl NamedMaps for SharedMaps {
 }
 
 impl SharedMaps {
-    /// Reads them as these settings say, which must fit.
+    /// Reads the maps as these settings say; the maps must fit them.
     pub(super) const fn set(&mut self, settings: Settings) {
         self.buckets.set(settings);
     }
 
-    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    /// Reads a stored bucket, in whatever unit it counts; `None`: it is missing.
     pub fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
         self.buckets.bucket(key)
     }
 
-    /// How many buckets there are.
+    /// Counts the buckets.
     #[cfg(feature = "testing")]
     pub fn bucket_count(&self) -> Result<usize, DatapathError> {
         self.buckets.count()
     }
 
-    /// The buckets, to be changed.
+    /// Returns the buckets, to be changed.
     #[must_use]
     pub const fn buckets(&self) -> &BucketMaps {
         &self.buckets
     }
 
-    /// How many buckets were forgotten while they were in debt, of [`Store::Table`].
+    /// Returns how many buckets of the table store were forgotten in debt.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         self.buckets.lossy_evictions()
     }
 
-    /// The offenders.
+    /// Returns the offenders.
     #[must_use]
     pub const fn offenders(&self) -> &OffenderMaps {
         &self.offenders
     }
 
-    /// What all CPUs counted under a reason, for the interface in `slot`.
-    pub fn reason_traffic(&self, slot: u32, reason: Reason) -> Result<Traffic, DatapathError> {
-        sum(&self.reason_traffic, slot * REASON_COUNT + reason as u32)
-            .map_err(error(REASON_TRAFFIC))
+    /// Returns the traffic that all CPUs counted under a reason on the interface with the number
+    /// `interface_number`.
+    pub fn reason_traffic(
+        &self,
+        interface_number: u32,
+        reason: Reason,
+    ) -> Result<Traffic, DatapathError> {
+        sum(
+            &self.reason_traffic,
+            interface_number * REASON_COUNT + reason as u32,
+        )
+        .map_err(error(REASON_TRAFFIC))
     }
 
-    /// Forgets what was counted for the interface in `slot`.
-    pub(super) fn forget_interface(&mut self, slot: u32) -> Result<(), DatapathError> {
+    /// Clears the counters of the interface with the number `interface_number`.
+    pub(super) fn forget_interface(&mut self, interface_number: u32) -> Result<(), DatapathError> {
         (0..REASON_COUNT)
-            .try_for_each(|reason| clear(&mut self.reason_traffic, slot * REASON_COUNT + reason))
+            .try_for_each(|reason| {
+                clear(
+                    &mut self.reason_traffic,
+                    interface_number * REASON_COUNT + reason,
+                )
+            })
             .map_err(error(REASON_TRAFFIC))
     }
 
-    /// Forgets what was counted for a limit, whom it dropped, and what its buckets owe: another
-    /// gets its id. `units`: those that buckets count in.
+    /// Clears a limit's counters, offenders and debts, because its id goes to another limit.
+    /// `units`: those that buckets count in.
     pub(super) fn forget_limit(
         &mut self,
         limit: LimitId,
@@ -155,7 +168,7 @@ impl SharedMaps {
         Ok(())
     }
 
-    /// What all CPUs counted for a limit.
+    /// Returns the traffic that all CPUs counted for a limit.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         sum(&self.limit_traffic, limit.0.into()).map_err(error(LIMIT_TRAFFIC))
     }

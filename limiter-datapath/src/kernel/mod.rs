@@ -1,10 +1,10 @@
-//! The datapath: the XDP program in the kernel, attached to interfaces, and what it holds.
+//! The datapath: the XDP program in the kernel, attached to interfaces, and its maps.
 //!
-//! Each interface has an instance of the program of its own, so that what it differs in is
-//! a constant to the verifier. The instances share the buckets and the counters; the tables
-//! of a policy belong to the instances that were loaded with it. That is how one policy
-//! replaces another: new instances are loaded beside the old ones and take over their links
-//! (`replace`). What is pinned outlives the daemon (`pins`).
+//! Each interface has its own instance of the program, so that what differs between interfaces is
+//! constant to the verifier. The instances share the buckets and the counters; a policy's tables
+//! belong to the instances that were loaded with it. So one policy replaces another: new instances
+//! are loaded beside the old ones and take over their links (`replace`). What is pinned outlives
+//! the daemon (`pins`).
 
 mod array;
 mod attach;
@@ -49,11 +49,11 @@ use limiter_common::{
     address::Address,
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
-    owner::{BucketKey, Known},
+    owner::{BucketKey, OwnerFields},
     packet::Facts,
-    policy::{Class, LimitEntry, classify, parameters},
+    policy::{Class, LimitEntry, classify, parameters_of},
     reason::Reason,
-    strategy::{Budget, Level},
+    strategy::{Level, Parameters},
 };
 use limiter_policy::{config::Scope, lists::ListRecord, policy::CompiledPolicy};
 
@@ -65,8 +65,8 @@ pub use self::{
     buckets::{BucketMaps, Restored},
     clock::{monotonic_now, wall_clock_now},
     cpus::possible_cpus,
-    error::{DatapathError, Holder},
-    follow::{Noticed, Present},
+    error::{DatapathError, ProgramHolder},
+    follow::{NameChange, Present},
     instance::{Clocking, Instance},
     link::AttachedMode,
     maps::SharedMaps,
@@ -91,26 +91,26 @@ pub struct Datapath {
     pins: Option<Pins>,
 }
 
-/// What one limit has for one address.
+/// One limit's bucket for one address.
 #[derive(Clone, Copy, Debug)]
-pub struct Holding {
-    /// The slot of the limit in the policy.
-    pub slot: u32,
-    /// The interface, by the daemon's number for it, the packets of which are charged to the
-    /// bucket; where all share it, the first.
+pub struct LimitBucket {
+    /// The limit index.
+    pub limit_index: u32,
+    /// The number of the interface whose packets are charged to the bucket; the first, if all
+    /// interfaces share it.
     pub interface: u32,
     /// The bucket.
     pub key: BucketKey,
-    /// The parameters that hold for the address.
-    pub budget: Budget,
-    /// What the bucket holds.
+    /// The parameters that apply to the address.
+    pub parameters: Parameters,
+    /// The bucket's level.
     pub level: Level,
 }
 
 impl Datapath {
-    /// With no policy in force.
+    /// Starts with no policy in force.
     pub fn new(settings: Settings) -> Result<Self, DatapathError> {
-        let manifest = Manifest::empty(settings);
+        let manifest = Manifest::empty(settings, wall_clock_now());
         Ok(Self {
             policy: CompiledPolicy::new(&manifest.policy, possible_cpus())?,
             state: State::new(manifest.state, settings),
@@ -120,14 +120,14 @@ impl Datapath {
         })
     }
 
-    /// With no policy in force, but with links whose programs are to be replaced; what is applied
-    /// will be pinned.
+    /// Starts with no policy in force, but with links whose programs are to be replaced. What is
+    /// applied is pinned.
     pub fn with_pins(
         settings: Settings,
         pins: Pins,
         attachments: Vec<Attachment>,
     ) -> Result<Self, DatapathError> {
-        // What is there without a policy was cut short while it was pinned.
+        // Pins without a policy are left from an interrupted pinning.
         pins.remove_this_version()?;
         Ok(Self {
             pins: Some(pins),
@@ -136,134 +136,135 @@ impl Datapath {
         })
     }
 
-    /// What is in force.
+    /// Returns what is in force.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Notes where the lists in force come from: their files may have been written anew, with the
+    /// Records where the lists in force come from: their files may have been rewritten with the
     /// same addresses.
     pub fn note_lists(&mut self, lists: Vec<ListRecord>) {
         self.manifest.lists = lists;
     }
 
-    /// The interfaces it is attached to, and those that have vanished.
+    /// Returns the attached interfaces, including those that have vanished.
     #[must_use]
     pub fn attachments(&self) -> &[Attachment] {
         &self.attachments
     }
 
-    /// The ids of its programs that are on interfaces.
+    /// Returns the ids of the programs that are on interfaces.
     #[must_use]
     pub fn program_ids(&self) -> Vec<u32> {
         let attachments = self.attachments.iter();
         attachments.filter_map(Attachment::program_id).collect()
     }
 
-    /// Where it is pinned.
+    /// Returns the pins, if there are any.
     #[must_use]
     pub const fn pins(&self) -> Option<&Pins> {
         self.pins.as_ref()
     }
 
-    /// What was counted under a reason on one interface.
+    /// Returns the traffic counted under a reason on one interface.
     pub fn reason_traffic(
         &self,
         attachment: &Attachment,
         reason: Reason,
     ) -> Result<Traffic, DatapathError> {
-        self.state.reason_traffic(attachment.slot, reason)
+        self.state
+            .reason_traffic(attachment.interface_number, reason)
     }
 
-    /// What the instances were made from.
+    /// Returns the settings of the instances.
     #[must_use]
     pub const fn settings(&self) -> Settings {
         self.manifest.settings
     }
 
-    /// What every bucket owes now.
+    /// Captures every bucket's debt now.
     pub fn capture(&self) -> Result<Vec<SetDebts>, DatapathError> {
         self.capture_at(monotonic_now())
     }
 
-    /// What every bucket owes at the time `now_ns`.
+    /// Captures every bucket's debt at the time `now_ns`.
     fn capture_at(&self, now_ns: u64) -> Result<Vec<SetDebts>, DatapathError> {
-        let sets = self.state.by_slot();
-        let debts = sets.map(|(slot, maps)| {
+        let sets = self.state.by_interface();
+        let debts = sets.map(|(number, maps)| {
             Ok(SetDebts {
-                interface: slot.and_then(|slot| self.interface_name(slot).map(str::to_owned)),
+                interface: number.and_then(|number| self.interface_name(number).map(str::to_owned)),
                 debts: maps.buckets().capture(&self.policy.units, now_ns)?,
             })
         });
         debts.collect()
     }
 
-    /// How many buckets were forgotten while they were in debt, for want of room.
+    /// Returns how many buckets were forgotten in debt for want of room.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         self.state.lossy_evictions()
     }
 
-    /// Everyone who was recorded as an offender.
+    /// Returns all recorded offenders.
     pub fn offenders(&self) -> Result<Recorded, DatapathError> {
         self.state.offenders()
     }
 
-    /// What is known of sources; `None`: no policy is in force yet.
+    /// Returns the maps of reputations; `None`: no policy has been in force yet.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
         self.state.reputation()
     }
 
-    /// What was counted for a limit on all interfaces.
+    /// Returns the traffic counted for a limit on all interfaces.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         self.state.limit_traffic(limit)
     }
 
-    /// What every limit that applies to an address has for it now. Charges nothing.
-    pub fn holdings(&self, source: IpAddr) -> Result<Vec<Holding>, DatapathError> {
-        self.holdings_of(source, |_| true)
+    /// Returns the level of every limit that applies to an address. Charges nothing.
+    pub fn limit_buckets(&self, source: IpAddr) -> Result<Vec<LimitBucket>, DatapathError> {
+        self.limit_buckets_of(source, |_| true)
     }
 
-    /// The same of some limits.
-    fn holdings_of(
+    /// Does the same for the `wanted` limits.
+    fn limit_buckets_of(
         &self,
         source: IpAddr,
         wanted: impl Fn(LimitId) -> bool,
-    ) -> Result<Vec<Holding>, DatapathError> {
+    ) -> Result<Vec<LimitBucket>, DatapathError> {
         let now = monotonic_now();
         let source = Address::from(source);
-        let mut holdings = Vec::new();
+        let mut limit_buckets = Vec::new();
         let Some(class) = classify(&self.policy, &source) else {
-            return Ok(holdings);
+            return Ok(limit_buckets);
         };
-        for (slot, limit) in (0..).zip(&self.policy.limits) {
-            if class.applies & (1 << slot) == 0 || !wanted(LimitId(limit.id)) {
+        for (limit_index, limit) in (0..).zip(&self.policy.limits) {
+            if class.applies & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {
                 continue;
             }
-            let Some(budget) = parameters(&self.policy, class, slot) else {
+            let Some(parameters) = parameters_of(&self.policy, class, limit_index) else {
                 continue;
             };
             for (interface, key) in self.buckets_of(limit, class, &source) {
-                holdings.push(Holding {
-                    slot,
+                limit_buckets.push(LimitBucket {
+                    limit_index,
                     interface,
                     key,
-                    budget: *budget,
-                    level: self.level(interface, &key, budget, now)?,
+                    parameters: *parameters,
+                    level: self.level(interface, &key, parameters, now)?,
                 });
             }
         }
-        Ok(holdings)
+        Ok(limit_buckets)
     }
 
-    /// What a bucket of these parameters holds at the time `now_ns`, for packets from the
-    /// interface of that number.
+    /// Returns a bucket's level at the time `now_ns`, by these parameters and for packets from the
+    /// interface with that number.
     fn level(
         &self,
         interface: u32,
         key: &BucketKey,
-        budget: &Budget,
+        parameters: &Parameters,
         now_ns: u64,
     ) -> Result<Level, DatapathError> {
         let state = |key: &BucketKey, unit| -> Result<_, DatapathError> {
@@ -273,15 +274,15 @@ impl Datapath {
             };
             Ok(bucket.map(|bucket| self.policy.units.state(bucket, unit, now_ns)))
         };
-        let log = budget.log(|number| {
-            let stamp = state(&key.of_stamp(number), budget.stamp_unit);
+        let log = parameters.log(|number| {
+            let stamp = state(&key.of_part(number), parameters.stamp_unit);
             stamp.map(Option::unwrap_or_default)
         })?;
-        Ok(budget.level(now_ns, state(key, budget.unit)?, &log))
+        Ok(parameters.level(now_ns, state(key, parameters.unit)?, &log))
     }
 
-    /// The buckets of a limit that packets from `source` may be charged to, and the interface on
-    /// which: one, or one for each interface, also for those that are not there yet.
+    /// Returns the buckets of a limit that packets from `source` may be charged to, each with the
+    /// interface number: one, or one per interface, including interfaces that do not exist yet.
     fn buckets_of(
         &self,
         limit: &LimitEntry,
@@ -293,33 +294,36 @@ impl Datapath {
             ..Facts::NONE
         };
         let on = |interface| {
-            let known = Known {
+            let owner_fields = OwnerFields {
                 facts: &facts,
                 subscriber: &class.subscriber,
                 interface: &interface,
             };
-            let key = limit.bucket(&known, source.family.index());
+            let key = limit.bucket(&owner_fields, source.family.index());
             (interface, key)
         };
-        let attached = self.attachments.iter().map(|attachment| attachment.slot);
-        let mut slots: Vec<_> = attached.collect();
+        let attached = self
+            .attachments
+            .iter()
+            .map(|attachment| attachment.interface_number);
+        let mut numbers: Vec<_> = attached.collect();
         let waiting = self.manifest.slots.values();
-        let waiting: Vec<_> = waiting.filter(|slot| !slots.contains(slot)).collect();
-        slots.extend(waiting);
-        let mut buckets: Vec<_> = slots.into_iter().map(on).collect();
+        let waiting: Vec<_> = waiting.filter(|number| !numbers.contains(number)).collect();
+        numbers.extend(waiting);
+        let mut buckets: Vec<_> = numbers.into_iter().map(on).collect();
         if self.settings().buckets.scope == Scope::Host {
             buckets.dedup_by_key(|(_, key)| *key);
         }
         buckets
     }
 
-    /// The name of the interface with a number of the datapath's.
+    /// Returns the name of the interface with that number.
     #[must_use]
     pub fn interface_name(&self, number: u32) -> Option<&str> {
         let mut attachments = self.attachments.iter();
         attachments
-            .find(|attachment| attachment.slot == number)
+            .find(|attachment| attachment.interface_number == number)
             .map(|attachment| attachment.interface.as_str())
-            .or_else(|| self.manifest.name_of_slot(number))
+            .or_else(|| self.manifest.name_of_interface(number))
     }
 }

@@ -1,4 +1,4 @@
-//! Sets of maps that instances of the program share, and that are pinned under their names.
+//! Sets of maps that instances of the program share, pinned under their names.
 
 use std::path::Path;
 
@@ -9,39 +9,39 @@ use aya::{
 
 use super::{DatapathError, Settings, shared::SharedDirectory};
 
-/// Maps that are made, pinned, found again and renewed together.
+/// Maps that are made, pinned, reopened and renewed together.
 pub(super) trait NamedMaps: Sized {
-    /// Their names.
+    /// The maps' names.
     const NAMES: &'static [&'static str];
 
-    /// A loader that makes them as large as they are to be.
+    /// Returns a loader that makes the maps in these settings' sizes.
     fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
         let mut loader = EbpfLoader::new();
         Self::size(&mut loader, settings);
         loader
     }
 
-    /// Has a loader make them as large as they are to be.
+    /// Has a loader make the maps in these settings' sizes.
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings);
 
-    /// Of the maps that `open` opens by name.
+    /// Takes the maps that `open` opens by name.
     fn new(
         settings: Settings,
         open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError>;
 
-    /// The maps under their names.
+    /// Returns the maps with their names.
     fn all(&self) -> Vec<(&'static str, &MapData)>;
 
-    /// How many entries a map of that name has with these settings; `None`: the same with all.
+    /// Returns how many entries the named map has with these settings; `None`: its size is fixed.
     fn entries(map: &str, settings: Settings) -> Option<u32>;
 
-    /// Whether a map of that name is to be made anew with these settings, whatever its size.
+    /// Whether these settings need a new map of that name, whatever its size.
     fn is_outdated(&self, _map: &str, _settings: Settings) -> bool {
         false
     }
 
-    /// Opens the maps where they are pinned.
+    /// Opens the pinned maps.
     fn open(directory: &Path, settings: Settings) -> Result<Self, DatapathError> {
         Self::new(settings, |map| {
             let data = MapData::from_pin(directory.join(map))
@@ -50,7 +50,7 @@ pub(super) trait NamedMaps: Sized {
         })
     }
 
-    /// Makes them anew, empty.
+    /// Makes new, empty maps.
     fn create(settings: Settings) -> Result<Self, DatapathError> {
         let mut ebpf = Self::loader(settings)
             .load(settings.log.object())
@@ -58,7 +58,7 @@ pub(super) trait NamedMaps: Sized {
         Self::take(&mut ebpf, settings)
     }
 
-    /// Makes those anew that are not as large as these settings say; the others are the same.
+    /// Makes new maps where the present ones do not fit these settings; keeps the others.
     fn renew(&self, settings: Settings) -> Result<Self, DatapathError> {
         let directory = SharedDirectory::new()?;
         self.pin_those(directory.path(), |map, data| {
@@ -68,19 +68,19 @@ pub(super) trait NamedMaps: Sized {
         for map in Self::NAMES {
             loader.map_pin_path(map, directory.path().join(map));
         }
-        // The others are made, and pinned there too.
+        // The loader makes the missing maps and pins them there too.
         loader
             .load(settings.log.object())
             .map_err(DatapathError::Load)?;
         Self::open(directory.path(), settings)
     }
 
-    /// Pins each of them under its name in a directory.
+    /// Pins each map under its name in a directory.
     fn pin(&self, directory: &Path) -> Result<(), DatapathError> {
         self.pin_those(directory, |_, _| true)
     }
 
-    /// Pins some of them.
+    /// Pins the wanted maps.
     fn pin_those(
         &self,
         directory: &Path,
@@ -95,7 +95,7 @@ pub(super) trait NamedMaps: Sized {
         Ok(())
     }
 
-    /// Whether they are as large as those that are made with these settings.
+    /// Whether all maps are as large as these settings say.
     fn fit(&self, settings: Settings) -> bool {
         self.all()
             .into_iter()
@@ -105,12 +105,12 @@ pub(super) trait NamedMaps: Sized {
     /// Takes the maps out of an instance that shares them with no other.
     fn take(ebpf: &mut Ebpf, settings: Settings) -> Result<Self, DatapathError> {
         Self::new(settings, |map| {
-            ebpf.take_map(map).ok_or(DatapathError::Missing(map))
+            ebpf.take_map(map).ok_or(DatapathError::NoMap(map))
         })
     }
 }
 
-/// Whether one of the maps is as it would be with these settings.
+/// Whether a map is what these settings would make.
 fn fits<M: NamedMaps>(maps: &M, map: &str, data: &MapData, settings: Settings) -> bool {
     if maps.is_outdated(map, settings) {
         return false;

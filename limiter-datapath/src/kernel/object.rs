@@ -2,12 +2,12 @@
 
 use aya::include_bytes_aligned;
 
-/// The object that is loaded.
+/// The object without log statements.
 pub static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter.o"));
 
 /// The same program with its log statements compiled in.
 pub static OBJECT_WITH_LOG: &[u8] =
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter-log.o"));
 
-/// Carries out what userspace wants of buckets.
+/// The name of the program that changes buckets for userspace.
 pub(super) const PROGRAM_ORDER: &str = "limiter_order";

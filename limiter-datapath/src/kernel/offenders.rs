@@ -1,4 +1,4 @@
-//! The maps of offenders: who was dropped, by which limit, and how often.
+//! The maps of offenders: which sources were dropped, by which limit, and how often.
 
 use aya::maps::{HashMap, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::{
@@ -17,12 +17,12 @@ pub struct OffenderMaps {
     recording: PerCpuArray<MapData, InMap<Recording>>,
 }
 
-/// All that was recorded.
+/// Everything that was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// Those who are remembered, in no order.
+    /// The remembered offenders, in no order.
     pub offenders: Vec<(OffenderKey, Offender)>,
-    /// What all CPUs counted of drops.
+    /// The drops that all CPUs counted.
     pub counts: Counts,
 }
 
@@ -36,7 +36,7 @@ impl OffenderMaps {
         })
     }
 
-    /// The maps under their names.
+    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 2] {
         [
             (OFFENDERS, self.offenders.map()),
@@ -44,7 +44,7 @@ impl OffenderMaps {
         ]
     }
 
-    /// Forgets whom a limit dropped.
+    /// Forgets a limit's offenders.
     pub(super) fn forget_limit(&mut self, limit: LimitId) -> Result<(), DatapathError> {
         let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
         for (key, _) in offenders {
@@ -55,10 +55,12 @@ impl OffenderMaps {
         Ok(())
     }
 
-    /// Everything, a few thousand offenders a system call. Keeps nobody from being forgotten.
+    /// Reads everything, a few thousand offenders per system call. Reading does not keep an
+    /// offender from being forgotten.
     pub fn read(&self) -> Result<Recorded, DatapathError> {
         let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
-        // Afterwards: what was skipped or forgotten of those above is counted then.
+        // Read after the offenders, so that the counts include those skipped or forgotten
+        // meanwhile.
         let mut counts = Counts::default();
         let of_cpus = self.recording.get(&0, 0).map_err(error(RECORDING))?;
         for InMap(of_cpu) in of_cpus.iter() {
@@ -75,16 +77,16 @@ impl Recorded {
         self.counts += other.counts;
     }
 
-    /// How many offenders were forgotten for want of room. One who was recorded while this was
-    /// read may be counted too.
+    /// Returns how many offenders were forgotten for want of room. May include one that was
+    /// recorded during the read.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         let remembered = self.offenders.len() as u64;
         self.counts.inserted.saturating_sub(remembered)
     }
 
-    /// Whether offenders may have been dropped more often than their counts say; never less
-    /// often.
+    /// Whether offenders may have been dropped more often than their counts say. They were never
+    /// dropped less often.
     #[must_use]
     pub fn is_lower_bound(&self) -> bool {
         self.counts.skipped > 0 || self.forgotten() > 0

@@ -7,28 +7,29 @@ use limiter_common::{
     decide::Verdict,
     offender::{Offender, OffenderKey, Recording},
     owner::BucketKey,
-    policy::{Class, LimitEntry, Node, Shape, Slot, Stretch},
+    policy::{Child, Class, LimitEntry, Node, Shape, Stretch},
     sieve::{Pressure, Sieve, SieveTraffic, SieveUse},
-    strategy::Budget,
+    strategy::Parameters,
     table::Order,
     unit::Unit,
 };
 
-/// A type of the core in a map. The core itself knows of no maps.
+/// A type of the core in a map. The core itself does not know maps.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct InMap<T: Copy + 'static>(pub(super) T);
 
-/// Types that are the bytes they lie in.
+/// Types that are plain bytes.
 ///
 /// # Safety
 ///
-/// It is `repr(C)` or `repr(transparent)`, made of integers alone: no padding, so that every byte is
-/// defined, and no `bool`, enumeration, pointer or reference, so that every pattern of bits is a value.
+/// The type is `repr(C)` or `repr(transparent)` and consists only of integers: no padding, so that
+/// every byte is defined, and no `bool`, enumeration, pointer or reference, so that every pattern
+/// of bits is a value.
 pub(super) unsafe trait PlainBytes: Copy + 'static {}
 
-/// Says of types that they are [`PlainBytes`], with the sum of the sizes of their fields: the compiler
-/// finds padding by that.
+/// Declares types [`PlainBytes`], each with the sum of its fields' sizes, by which the compiler
+/// finds padding.
 macro_rules! plain_bytes {
     ($($type:ty: $size:expr,)*) => {$(
         const _: () = assert!(
@@ -36,8 +37,8 @@ macro_rules! plain_bytes {
             concat!(stringify!($type), " has padding, or another field")
         );
 
-        // SAFETY: `repr(C)`, or an integer or an array of them; its fields, which whoever wrote its
-        // line here has looked at, are integers, and their sizes add up to its own.
+        // SAFETY: `repr(C)`, or an integer or an array of them; its fields, which the author of its
+        // line has checked, are integers, and their sizes add up to its own.
         unsafe impl PlainBytes for $type {}
     )*};
 }
@@ -46,14 +47,14 @@ plain_bytes! {
     Ban: 2 * 8 + 2 * 2 + 4 + MAX_REASON,
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,
-    Budget: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
+    Parameters: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
     Class: 3 * 8 + 2 * 4,
     LimitEntry: 2 + 2 + 4 + 2 * (2 * 4 + 2 * 8),
     LimitTraffic: 3 * 16,
     Node: 3 * 8 + 4 + 2 * 2,
     Offender: 3 * 8,
     OffenderKey: 2 * 2 + 4 + 2 * 8,
-    Order: (2 * 2 + 4 + 2 * 8) + 8 + (4 * 8 + 4 + 4) + 2 * 8 + 4 * 4,
+    Order: (2 * 2 + 4 + 2 * 8) + 8 + (4 * 8 + 4 + 4) + 3 * 8 + 2 * 4,
     Pressure: 2 * 4 + 8,
     RawVerdict: 2 * 4 + 2 * 8,
     Recording: 8 + 3 * 8,
@@ -61,7 +62,7 @@ plain_bytes! {
     Sieve: 4 * 8 + 8 * 4,
     SieveTraffic: 3 * 16 + 2 * 8,
     SieveUse: 8 + 2 * 4,
-    Slot: 4,
+    Child: 4,
     Stretch: 2 * 4 + 3 * 8,
     Traffic: 2 * 8,
     Unit: 8 + 2 * 16 + 8,
@@ -69,7 +70,7 @@ plain_bytes! {
     [u64; 2]: 2 * 8,
 }
 
-/// A [`Verdict`] as it lies in memory: not every number is one of its reasons.
+/// A [`Verdict`] as bytes in memory: not every number is a reason.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct RawVerdict {
@@ -85,7 +86,7 @@ impl RawVerdict {
     }
 }
 
-// SAFETY: `repr(transparent)` over a type of which `PlainBytes` asks the same.
+// SAFETY: `repr(transparent)` over a type of which `PlainBytes` requires the same.
 unsafe impl<T: PlainBytes> Pod for InMap<T> {}
 
 const _: () = assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");

@@ -1,4 +1,4 @@
-//! What must be there before anything is loaded: told by name, not by an error number.
+//! Checks what the limiter needs before anything is loaded, and names what is missing.
 
 use std::{fs, path::Path};
 
@@ -13,33 +13,33 @@ pub enum PreflightError {
         "not allowed to load and attach XDP programs: missing {0}; run as root (sudo limiter …)"
     )]
     Capabilities(String),
-    /// A feature came with a later kernel.
+    /// The kernel lacks a feature of later ones.
     #[error("this kernel ({running}) is too old: {feature} needs Linux {since}")]
     TooOld {
-        /// The release that runs.
+        /// The running release.
         running: String,
-        /// What is missing.
+        /// The missing feature.
         feature: &'static str,
-        /// Since which release it is there.
+        /// The first release that has it.
         since: &'static str,
     },
-    /// The kernel tells no types.
+    /// The kernel has no type information.
     #[error(
         "this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): use a kernel built with \
          CONFIG_DEBUG_INFO_BTF=y (distributions' since Linux 5.4)"
     )]
     NoBtf,
-    /// Programs on one CPU may interleave, and share what is the CPU's.
+    /// Programs on one CPU may interleave, and share per-CPU data.
     #[error(
         "this kernel ({running}, PREEMPT_RT) lets XDP programs on one CPU interrupt each other, \
          which would mix up their packets: use a kernel without PREEMPT_RT, or one whose \
          /boot/config-{running} says CONFIG_PREEMPT_RT_NEEDS_BH_LOCK=y, or one before Linux 6.18"
     )]
     Interleaving {
-        /// The release that runs.
+        /// The running release.
         running: String,
     },
-    /// The file that tells could not be read.
+    /// A file cannot be read.
     #[error("cannot read {path}: {error}")]
     Read {
         /// The file.
@@ -49,7 +49,7 @@ pub enum PreflightError {
     },
 }
 
-/// What the datapath needs of the kernel, and since which release it is there.
+/// The features that the datapath needs of the kernel, each with the first release that has it.
 pub const FEATURES: [(&str, Release, &str); 5] = [
     ("bounded loops in BPF programs", Release(5, 3), "5.3"),
     (
@@ -84,7 +84,7 @@ impl Release {
     }
 }
 
-/// A right of a process (linux/capability.h).
+/// A process's capability (linux/capability.h).
 struct Capability {
     name: &'static str,
     bit: u32,
@@ -92,7 +92,7 @@ struct Capability {
     of_sys_admin: bool,
 }
 
-/// The capabilities that are needed.
+/// The capabilities that the limiter needs.
 const CAPABILITIES: [Capability; 3] = [
     Capability {
         name: "CAP_BPF",
@@ -118,7 +118,7 @@ pub fn check() -> Result<(), PreflightError> {
     check_capabilities(&read("/proc/self/status")?)?;
     let Kernel { release, version } = Kernel::running();
     check_release(&release)?;
-    // Not there, or not ours to read: then it says nothing.
+    // If the file is missing or unreadable, it says nothing.
     let config = fs::read_to_string(format!("/boot/config-{release}")).unwrap_or_default();
     check_preemption(&release, &version, &config)?;
     if Path::new("/sys/kernel/btf/vmlinux").exists() {
@@ -140,8 +140,8 @@ pub(super) fn knows_frags() -> bool {
     Release::parse(&Kernel::running().release).is_some_and(|release| release >= Release(5, 18))
 }
 
-/// The longest frame that the kernel runs a program on by `BPF_PROG_TEST_RUN`, in bytes
-/// (net/bpf/test_run.c).
+/// Returns the length in bytes of the longest frame that the kernel runs a program on by
+/// `BPF_PROG_TEST_RUN` (net/bpf/test_run.c).
 #[must_use]
 pub fn longest_test_frame() -> usize {
     /// A page without the 256 bytes before the frame and the 320 after it.
@@ -155,11 +155,12 @@ pub fn longest_test_frame() -> usize {
     }
 }
 
-/// What the kernel says of itself.
+/// The kernel's own description.
 struct Kernel {
-    /// Such as `6.1.0-50-amd64`.
+    /// For example `6.1.0-50-amd64`.
     release: String,
-    /// How and when it was built, such as `#1 SMP PREEMPT_DYNAMIC Debian 6.1.190-1 (2026-09-01)`.
+    /// How and when it was built, for example `#1 SMP PREEMPT_DYNAMIC Debian 6.1.190-1
+    /// (2026-09-01)`.
     version: String,
 }
 
@@ -210,15 +211,15 @@ fn check_release(running: &str) -> Result<(), PreflightError> {
     }
 }
 
-/// Whether the programs of one CPU run one after the other.
+/// Checks that the programs of one CPU run one after the other.
 ///
-/// What a program keeps for its CPU (the workspace of a decision, counters) is in use until it ends.
-/// Elsewhere a CPU's network receive processing runs to its end before the next begins. With
-/// `PREEMPT_RT` it runs in threads that can be preempted, and until 6.18 a lock for each CPU kept
-/// them apart; since then only where the kernel is built with `PREEMPT_RT_NEEDS_BH_LOCK`.
+/// A program's per-CPU data (the workspace of a decision, counters) is in use until it ends.
+/// Without `PREEMPT_RT`, a CPU's network receive processing ends before the next begins. With
+/// `PREEMPT_RT` it runs in preemptible threads. Until 6.18 a lock per CPU kept them apart; since
+/// then only if the kernel is built with `PREEMPT_RT_NEEDS_BH_LOCK`.
 ///
-/// The word in the version's text is put there by the kernel's build. Unlike /sys/kernel/realtime,
-/// which most releases lack, it is always there.
+/// The kernel's build puts the word into the version's text. Unlike /sys/kernel/realtime, which
+/// most releases lack, it is always there.
 fn check_preemption(release: &str, version: &str, config: &str) -> Result<(), PreflightError> {
     let is_realtime = version.split_whitespace().any(|word| word == "PREEMPT_RT");
     let has_lock_by_age = Release::parse(release).is_some_and(|release| release < Release(6, 18));

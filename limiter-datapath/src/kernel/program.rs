@@ -1,4 +1,4 @@
-//! A verified program in the kernel, whoever loaded it.
+//! A verified program in the kernel, whichever process loaded it.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use aya::programs::{ProgramError, Xdp};
 
 use super::{grace::wait_for_running_programs, pod::PlainBytes, stages::Stages, syscall};
 
-/// A program; the kernel keeps it, and the maps it uses, for as long as something holds it.
+/// A program. The kernel keeps it and the maps it uses for as long as something holds it.
 #[derive(Debug)]
 pub(super) struct Program {
     descriptor: OwnedFd,
@@ -20,20 +20,19 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// A program that was loaded, and that hands nothing over.
+    /// Takes a loaded program without stages.
     pub(super) fn of(program: &Xdp) -> Result<Self, ProgramError> {
         let descriptor = program.fd()?.as_fd().try_clone_to_owned()?;
         Ok(Self::new(descriptor, None)?)
     }
 
-    /// The same program, which hands packets over to stages.
+    /// Adds the stages to which it hands packets over.
     pub(super) fn with_stages(mut self, stages: Stages) -> Self {
         self.stages = Some(stages);
         self
     }
 
-    /// Opens the program that is pinned under a name, and its stages, which are pinned under the
-    /// other name if there are any.
+    /// Opens the program pinned at `path`, and its stages if any are pinned at `stages`.
     pub(super) fn open(path: &Path, stages: &Path) -> io::Result<Self> {
         let stages = if stages.try_exists()? {
             Some(Stages::open(stages)?)
@@ -44,7 +43,7 @@ impl Program {
     }
 
     fn new(descriptor: OwnedFd, stages: Option<Stages>) -> io::Result<Self> {
-        // `struct bpf_prog_info`: its type, its id.
+        // `struct bpf_prog_info`: type, id.
         let [_, id] = syscall::info(descriptor.as_raw_fd().cast_unsigned())?;
         Ok(Self {
             descriptor,
@@ -53,33 +52,33 @@ impl Program {
         })
     }
 
-    /// Pins it under a name.
+    /// Pins it at a path.
     pub(super) fn pin(&self, path: &Path) -> io::Result<()> {
         syscall::pin(self.descriptor(), path)
     }
 
-    /// The stages that it hands packets over to.
+    /// Returns the stages that it hands packets over to.
     pub(super) const fn stages(&self) -> Option<&Stages> {
         self.stages.as_ref()
     }
 
-    /// Its number, which no other program gets while the machine runs.
+    /// Returns its id, which no other program gets until the machine restarts.
     pub(super) const fn id(&self) -> u32 {
         self.id
     }
 
-    /// Runs it once on the bytes of a value, attached or not; returns what it returns.
+    /// Runs it once on the bytes of a value, attached or not; returns its return value.
     pub(super) fn run_on<T: PlainBytes>(&self, value: &T) -> io::Result<u32> {
         syscall::test_run(self.descriptor(), value)
     }
 
-    /// Its descriptor, as the kernel is told it.
+    /// Returns its descriptor, as a number for system calls.
     pub(super) fn descriptor(&self) -> u32 {
         self.descriptor.as_raw_fd().cast_unsigned()
     }
 
-    /// Lets go of programs that are attached no more, after one wait for all of them: a packet may
-    /// still be in one, on its way to a stage.
+    /// Releases detached programs, with one wait for all of them: a packet may still be in one, on
+    /// its way to a stage.
     pub(super) fn retire(programs: impl IntoIterator<Item = Self>) {
         let mut programs: Vec<_> = programs.into_iter().collect();
         let stages: Vec<_> = programs
@@ -99,8 +98,8 @@ impl Drop for Program {
 fn release(stages: impl IntoIterator<Item = Stages>) {
     let mut stages = stages.into_iter().peekable();
     if stages.peek().is_some() {
-        // Without memory for a map there is no waiting: then a packet that is on its way is dropped,
-        // and counted.
+        // Without memory for a map there is no wait: then a packet on its way to a stage is
+        // dropped, and counted.
         let _ = wait_for_running_programs();
     }
     stages.for_each(drop);

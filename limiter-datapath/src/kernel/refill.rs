@@ -1,4 +1,4 @@
-//! Giving buckets back what they owe.
+//! Gives buckets back what they owe.
 
 use std::{collections::HashSet, net::IpAddr};
 
@@ -6,24 +6,24 @@ use limiter_common::{
     address::Address,
     limit::{LimitId, NumberOf},
     owner::BucketKey,
-    policy::{classify, parameters},
+    policy::{classify, parameters_of},
     strategy::Level,
 };
 use limiter_policy::policy::SubscriberNumber;
 
-use super::{Datapath, DatapathError, Holding, monotonic_now};
+use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
-/// What a bucket held before and after it was given something back.
+/// A bucket's level before and after tokens were given back.
 #[derive(Clone, Copy, Debug)]
 pub struct Refilled {
-    /// The bucket as it was.
-    pub before: Holding,
-    /// What it holds now.
+    /// The bucket before.
+    pub before: LimitBucket,
+    /// Its level now.
     pub after: Level,
 }
 
 impl Refilled {
-    /// Whether the bucket owed something before.
+    /// Whether the bucket was in debt before.
     #[must_use]
     pub const fn was_in_debt(&self) -> bool {
         self.before.level.reset_in_ns > 0
@@ -31,9 +31,9 @@ impl Refilled {
 }
 
 impl Datapath {
-    /// Gives an address `cost` tokens back in each of its buckets, all that it owes at most;
-    /// `None`: all. `limit`: by this limit only. What changes a bucket meanwhile is not lost in
-    /// the table store, and may be in the hash store.
+    /// Gives an address `cost` tokens back in each of its buckets, but at most its debt; `None`:
+    /// all. `limit`: by this limit only. In the table store no concurrent change is lost; in the
+    /// hash store one may be.
     pub fn refill(
         &self,
         source: IpAddr,
@@ -41,30 +41,35 @@ impl Datapath {
         cost: Option<u64>,
     ) -> Result<Vec<Refilled>, DatapathError> {
         let wanted = |id| limit.is_none_or(|limit| limit == id);
-        let holdings = self.holdings_of(source, wanted)?;
-        holdings
+        let limit_buckets = self.limit_buckets_of(source, wanted)?;
+        limit_buckets
             .into_iter()
-            .map(|holding| self.refill_one(holding, cost))
+            .map(|limit_bucket| self.refill_one(limit_bucket, cost))
             .collect()
     }
 
-    fn refill_one(&self, before: Holding, cost: Option<u64>) -> Result<Refilled, DatapathError> {
-        let Holding {
+    fn refill_one(
+        &self,
+        before: LimitBucket,
+        cost: Option<u64>,
+    ) -> Result<Refilled, DatapathError> {
+        let LimitBucket {
             interface,
             key,
-            budget,
+            parameters,
             ..
         } = before;
         let now = monotonic_now();
         let units = &self.policy.units;
         if let Some(maps) = self.state.of(interface) {
-            maps.buckets().give_back(&key, &budget, cost, units, now)?;
+            maps.buckets()
+                .give_back(&key, &parameters, cost, units, now)?;
         }
-        let after = self.level(interface, &key, &budget, now)?;
+        let after = self.level(interface, &key, &parameters, now)?;
         Ok(Refilled { before, after })
     }
 
-    /// Fills the buckets of one limit for some addresses; returns how many owed something.
+    /// Fills the buckets of one limit for some addresses; returns how many were in debt.
     pub fn reset_each(
         &self,
         sources: impl IntoIterator<Item = IpAddr>,
@@ -74,9 +79,9 @@ impl Datapath {
         let mut done = HashSet::<(u32, BucketKey)>::new();
         let mut count = 0;
         for source in sources {
-            for holding in self.holdings_of(source, |id| id == limit)? {
-                let bucket = (holding.interface, holding.key);
-                if done.insert(bucket) && self.refill_one(holding, None)?.was_in_debt() {
+            for limit_bucket in self.limit_buckets_of(source, |id| id == limit)? {
+                let bucket = (limit_bucket.interface, limit_bucket.key);
+                if done.insert(bucket) && self.refill_one(limit_bucket, None)?.was_in_debt() {
                     count += 1;
                 }
             }
@@ -84,8 +89,7 @@ impl Datapath {
         Ok(count)
     }
 
-    /// Fills the buckets of the hash store that are of some owners and limits; returns how many
-    /// owed something.
+    /// Fills the chosen buckets of the hash store; returns how many were in debt.
     pub fn reset_keys(&self, chosen: impl Fn(&BucketKey) -> bool) -> Result<u64, DatapathError> {
         let now = monotonic_now();
         let sets = self.state.sets();
@@ -93,7 +97,7 @@ impl Datapath {
             .sum()
     }
 
-    /// Fills everybody's buckets, of all limits or of one; returns how many owed something.
+    /// Fills all owners' buckets, of all limits or of one; returns how many were in debt.
     pub fn reset_all(&self, limit: Option<LimitId>) -> Result<u64, DatapathError> {
         let now = monotonic_now();
         let sets = self.state.sets();
@@ -101,7 +105,7 @@ impl Datapath {
             .sum()
     }
 
-    /// Fills the buckets that the interface of that number has to itself: another one may get the
+    /// Fills the buckets that belong to the interface itself, because another one may get its
     /// number.
     pub(super) fn reset_interface(&self, interface: u32) -> Result<(), DatapathError> {
         let Some(maps) = self.state.of(interface) else {
@@ -109,21 +113,24 @@ impl Datapath {
         };
         let (units, now) = (&self.policy.units, monotonic_now());
         let limits = (0..).zip(&self.manifest.policy.limits);
-        for (slot, limit) in
+        for (limit_index, limit) in
             limits.filter(|(_, limit)| limit.id_format.number() == Some(NumberOf::Interface))
         {
             // Such a limit has the same parameters wherever it applies.
             let mut classes = self.policy.classes.iter();
-            let class = classes.find(|class| class.applies & (1 << slot) != 0);
-            if let Some(budget) = class.and_then(|class| parameters(&self.policy, class, slot)) {
+            let class = classes.find(|class| class.applies & (1 << limit_index) != 0);
+            if let Some(parameters) =
+                class.and_then(|class| parameters_of(&self.policy, class, limit_index))
+            {
                 let key = BucketKey::of_interface(limit.id, interface);
-                maps.buckets().give_back(&key, budget, None, units, now)?;
+                maps.buckets()
+                    .give_back(&key, parameters, None, units, now)?;
             }
         }
         Ok(())
     }
 
-    /// The subscriber that an address belongs to.
+    /// Returns the subscriber that an address belongs to.
     #[must_use]
     pub fn subscriber_of(&self, source: IpAddr) -> Option<SubscriberNumber> {
         let class = classify(&self.policy, &Address::from(source))?;

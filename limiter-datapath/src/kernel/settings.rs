@@ -1,4 +1,4 @@
-//! What instances of the program are made from.
+//! The settings of instances.
 
 use limiter_common::table::HashKey;
 use limiter_policy::{
@@ -13,20 +13,18 @@ use super::{
 };
 use crate::state::{Debts, StoredDebts};
 
-/// What an instance is made from.
+/// The settings that an instance is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Where the buckets are.
     pub buckets: Buckets,
-    /// How many of those who were dropped are remembered.
+    /// How many offenders are remembered.
     pub offenders: Offenders,
     /// How many addresses and ranges may be banned.
     pub bans: Bans,
-    /// How much the sieves take.
-    #[serde(default)]
+    /// The sizes of the sieves.
     pub sieves: SieveSizes,
-    /// The generation of policies with which the sieves got the maps that they have.
-    #[serde(default)]
+    /// The generation of policies with which the sieves got their present maps.
     pub(super) sieves_since: u64,
     /// Whether each verdict is logged.
     pub log: LogLevel,
@@ -46,7 +44,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// The object that can log so.
+    /// Returns the object that can log this.
     pub(super) const fn object(self) -> &'static [u8] {
         match self {
             Self::Off => OBJECT,
@@ -56,7 +54,7 @@ impl LogLevel {
 }
 
 impl Settings {
-    /// With a secret that is drawn now.
+    /// Makes settings with a newly drawn secret.
     pub fn new(
         buckets: Buckets,
         offenders: Offenders,
@@ -76,7 +74,7 @@ impl Settings {
         })
     }
 
-    /// What a configuration says, with the same secret.
+    /// Takes what a configuration says, and keeps the secret.
     #[must_use]
     pub const fn with(self, config: &Config, log: LogLevel) -> Self {
         Self {
@@ -90,7 +88,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// With the secret of a table whose buckets are to be put back.
+    /// Takes the secret of a table whose buckets are to be put back.
     #[must_use]
     pub const fn resuming(mut self, debts: &Debts) -> Self {
         if let StoredDebts::Table(table) = &debts.stored {

@@ -1,10 +1,9 @@
-//! Where instances of the program find the maps they share.
+//! The directory in which instances of the program find the maps they share.
 //!
-//! Maps are shared by pinning them under a name while the instances are made. That is in a BPF
-//! filesystem that is mounted nowhere: only this process's descriptor holds it, so nothing is
-//! left behind however the process ends. It takes CAP_SYS_ADMIN to make one; a daemon that has
-//! only what it needs else uses a directory in the filesystem that is mounted, for some
-//! milliseconds.
+//! Instances share maps that are pinned under a name while the instances are made. The pins are in
+//! a BPF filesystem that is mounted nowhere: only this process's descriptor holds it, so nothing is
+//! left however the process ends. Making one takes CAP_SYS_ADMIN. A daemon without it uses a
+//! directory in the mounted filesystem for some milliseconds.
 
 use std::{
     fs, io,
@@ -19,13 +18,13 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use super::DatapathError;
 
-/// Where systemd mounts the BPF filesystem, and everybody else.
+/// The usual mount point of the BPF filesystem.
 const MOUNTED: &str = "/sys/fs/bpf";
 
 /// A directory for pinned maps that lives as long as this value.
 pub(super) struct SharedDirectory {
     path: PathBuf,
-    /// Keeps a filesystem that is mounted nowhere; `None`: the directory is in the mounted one.
+    /// Keeps the filesystem that is mounted nowhere; `None`: the directory is in the mounted one.
     mount: Option<OwnedFd>,
 }
 
@@ -42,7 +41,7 @@ impl SharedDirectory {
     }
 
     fn in_mounted() -> Result<Self, DatapathError> {
-        // Not the process's number, which another has in another namespace.
+        // Not the process id: a process in another namespace may have the same.
         let number = getrandom::u64().map_err(DatapathError::Random)?;
         let path = Path::new(MOUNTED).join(format!("limiter-{number:016x}"));
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
@@ -58,13 +57,13 @@ impl SharedDirectory {
 impl Drop for SharedDirectory {
     fn drop(&mut self) {
         if self.mount.is_none() {
-            // Whoever took the right to remove it away in the meantime has to do it himself.
+            // If the right to remove it was taken away meanwhile, it stays.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// The root of a new BPF filesystem that is not part of any mount tree (Linux 5.2).
+/// Returns the root of a new BPF filesystem that is not part of any mount tree (Linux 5.2).
 fn detached_bpf_filesystem() -> io::Result<OwnedFd> {
     let context = fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

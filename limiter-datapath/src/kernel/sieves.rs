@@ -5,28 +5,28 @@ use std::net::IpAddr;
 use limiter_common::{
     address::Address,
     policy::{Class, classify},
-    sieve::{Listed, Pressure, Sieve, SieveTraffic},
+    sieve::{ListedSource, Pressure, Sieve, SieveTraffic},
 };
 use limiter_policy::policy::{self, SieveUse};
 
 use super::{Datapath, DatapathError, ReputationMaps, SieveMaps, monotonic_now};
 use crate::{native::SieveMemory, state::SavedSieve};
 
-/// One of them.
+/// A sieve that is on.
 #[derive(Clone, Copy)]
 pub struct LoadedSieve<'d> {
-    /// Its place in the policy.
+    /// Its index in the policy.
     pub number: usize,
-    /// As it is configured.
+    /// The sieve as configured.
     pub configured: &'d policy::Sieve,
-    /// As the datapath reads it.
+    /// The sieve as the datapath reads it.
     pub compiled: &'d Sieve,
-    /// What is in it, and in the others.
+    /// The memory of all sieves.
     pub memory: SieveMemory<'d>,
 }
 
 impl Datapath {
-    /// Those that are on.
+    /// Returns the sieves that are on.
     pub fn sieves(&self) -> impl Iterator<Item = LoadedSieve<'_>> {
         let configured = self.manifest.policy.sieves.iter();
         let all = (0..).zip(configured.zip(&self.policy.sieves));
@@ -41,7 +41,7 @@ impl Datapath {
         })
     }
 
-    /// All that is in them.
+    /// Captures the contents of the sieves.
     #[must_use]
     pub fn capture_sieves(&self) -> Vec<SavedSieve> {
         let now_ns = monotonic_now();
@@ -52,16 +52,16 @@ impl Datapath {
         captured.collect()
     }
 
-    /// What a sieve has for a source, and in which list; `None`: nothing.
+    /// Returns what a sieve has for a source, and in which list; `None`: nothing.
     #[must_use]
-    pub fn sieved(&self, sieve: &LoadedSieve<'_>, source: IpAddr) -> Option<(u32, Listed)> {
+    pub fn sieved(&self, sieve: &LoadedSieve<'_>, source: IpAddr) -> Option<(u32, ListedSource)> {
         let hash_key = self.settings().hash_key;
         let source = Address::from(source);
         sieve.memory.find(sieve.compiled, &hash_key, &source)
     }
 
-    /// Whether packets of a source may come to a use of a sieve: lists neither exclude nor block it,
-    /// and the limit that uses the sieve, if it is one, counts some of them.
+    /// Whether packets from a source may reach a use of a sieve: lists neither exclude nor block
+    /// the source, and the limit that uses the sieve, if any, applies to it.
     #[must_use]
     pub fn may_be_scored(&self, source: IpAddr, used: SieveUse) -> bool {
         let Some(class) = classify(&self.policy, &Address::from(source)) else {
@@ -70,14 +70,14 @@ impl Datapath {
         let decided = [Class::EXCLUDED, Class::BLOCKED].contains(&class.standing);
         let counted = used.limit.is_none_or(|id| {
             let mut limits = self.manifest.policy.limits.iter();
-            let slot = limits.position(|limit| limit.id == id);
-            slot.is_some_and(|slot| class.applies & 1 << slot != 0)
+            let limit_index = limits.position(|limit| limit.id == id);
+            limit_index.is_some_and(|limit_index| class.applies & 1 << limit_index != 0)
         });
         counted && !decided
     }
 
-    /// What was counted of a use of a sieve, and the pressure that it is under at a time of the
-    /// decision's clock, in nanoseconds; `None`: under none.
+    /// Returns the traffic counted for a use of a sieve, and its pressure at the time `now_ns` of
+    /// the decision's clock; `None`: no pressure.
     pub fn sieve_use(
         &self,
         used: SieveUse,

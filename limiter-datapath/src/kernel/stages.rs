@@ -1,5 +1,5 @@
-//! The programs of the pipeline: the entry, which is attached, and the stages that it hands packets
-//! over to by tail calls, through an array of programs.
+//! The programs of the pipeline: the entry, which is attached, and the stages, which it enters by
+//! tail calls through an array of programs.
 
 use std::{
     io,
@@ -16,19 +16,19 @@ use limiter_common::{decide::Stage, policy::Shape};
 
 use super::{DatapathError, preflight, syscall};
 
-/// The name of the entry in the object; those of the stages are made of it and of theirs.
+/// The name of the entry in the object; stage programs are named after it and their stage.
 const ENTRY: &str = "limiter";
 
-/// What is behind the names of programs for frames of one piece.
+/// The suffix of programs for frames of one piece.
 const OF_ONE_PIECE: &str = "_linear";
 
-/// Which frames the programs may be given. The kernel does not mix programs of both kinds in one
+/// The frames that programs may be given. The kernel does not mix programs of both kinds in one
 /// array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frames {
     /// Frames in any number of pieces.
     Pieces,
-    /// Frames of one piece, which is all that kernels before 5.18 know.
+    /// Frames of one piece, the only kind before Linux 5.18.
     OnePiece,
 }
 
@@ -36,7 +36,7 @@ impl Frames {
     /// Both.
     pub(super) const ALL: [Self; 2] = [Self::Pieces, Self::OnePiece];
 
-    /// What this kernel knows.
+    /// Returns the kind that this kernel supports.
     pub(super) fn of_this_kernel() -> Self {
         if preflight::knows_frags() {
             Self::Pieces
@@ -45,7 +45,7 @@ impl Frames {
         }
     }
 
-    /// The name of the entry.
+    /// Returns the name of the entry.
     pub(super) const fn entry(self) -> &'static str {
         match self {
             Self::Pieces => ENTRY,
@@ -53,7 +53,7 @@ impl Frames {
         }
     }
 
-    /// The name of a stage's program.
+    /// Returns the name of a stage's program.
     pub(super) fn program(self, stage: Stage) -> String {
         let suffix = match self {
             Self::Pieces => "",
@@ -62,7 +62,7 @@ impl Frames {
         format!("{ENTRY}_{}{suffix}", stage.name())
     }
 
-    /// The name of the array.
+    /// Returns the name of the array.
     const fn array(self) -> &'static str {
         match self {
             Self::Pieces => "STAGES",
@@ -76,8 +76,8 @@ pub(super) fn is_entry(name: &str) -> bool {
     Frames::ALL.iter().any(|frames| frames.entry() == name)
 }
 
-/// Verifies the stages that a policy of that shape uses, and puts them into the array of the object's
-/// entry.
+/// Verifies the stages that a policy of that shape uses, and puts them into the array of the
+/// object's entry.
 pub(super) fn load(ebpf: &mut Ebpf, frames: Frames, shape: &Shape) -> Result<(), DatapathError> {
     for stage in Stage::ALL.iter().filter(|stage| stage.is_used(shape)) {
         let program = program(ebpf, &frames.program(*stage))?;
@@ -86,14 +86,14 @@ pub(super) fn load(ebpf: &mut Ebpf, frames: Frames, shape: &Shape) -> Result<(),
         let descriptor = descriptor.try_clone().map_err(DatapathError::Stages)?;
         let map = frames.array();
         let error = |source| DatapathError::Map { map, source };
-        let array = ebpf.map_mut(map).ok_or(DatapathError::Missing(map))?;
+        let array = ebpf.map_mut(map).ok_or(DatapathError::NoMap(map))?;
         let mut array = ProgramArray::try_from(array).map_err(error)?;
         array.set(*stage as u32, &descriptor, 0).map_err(error)?;
     }
     Ok(())
 }
 
-/// A program of the object.
+/// Returns a program of the object.
 pub(super) fn program<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut Xdp, DatapathError> {
     ebpf.program_mut(name)
         .and_then(|program| program.try_into().ok())
@@ -101,12 +101,12 @@ pub(super) fn program<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut Xdp,
 }
 
 /// The array of an entry's stages. The kernel empties it once no process has it open and it is
-/// pinned nowhere: from then on the entry drops what it cannot hand over.
+/// pinned nowhere; from then on the entry drops what it cannot hand over.
 #[derive(Debug)]
 pub(super) struct Stages(OwnedFd);
 
 impl Stages {
-    /// The array of the object's entry.
+    /// Opens the array of the object's entry.
     pub(super) fn of(ebpf: &Ebpf, frames: Frames) -> Result<Self, DatapathError> {
         let map = frames.array();
         match ebpf.map(map) {
@@ -114,16 +114,16 @@ impl Stages {
                 let descriptor = data.fd().as_fd().try_clone_to_owned();
                 Ok(Self(descriptor.map_err(DatapathError::Stages)?))
             }
-            _ => Err(DatapathError::Missing(map)),
+            _ => Err(DatapathError::NoMap(map)),
         }
     }
 
-    /// Opens the array that is pinned under a name.
+    /// Opens the array that is pinned at a path.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         syscall::open(path).map(Self)
     }
 
-    /// Pins it under a name.
+    /// Pins it at a path.
     pub(super) fn pin(&self, path: &Path) -> io::Result<()> {
         syscall::pin(self.0.as_raw_fd().cast_unsigned(), path)
     }

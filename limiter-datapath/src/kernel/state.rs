@@ -1,4 +1,4 @@
-//! Buckets, counters and offenders: what stays when a policy replaces another.
+//! The state: the maps that stay when one policy replaces another.
 
 use std::collections::BTreeMap;
 
@@ -20,25 +20,25 @@ use super::{
     named::NamedMaps as _, pins::Pins,
 };
 
-/// The one set of all interfaces, where they share it.
+/// The directory of the set that all interfaces share.
 const HOST: &str = "host";
 
-/// Reputations, which all interfaces share.
+/// The directory of the reputations, which all interfaces share.
 const REPUTATION: &str = "reputation";
 
-/// The sets of maps: one of all interfaces, or one of each.
+/// The sets of maps: one for all interfaces, or one for each.
 pub(super) struct State {
     /// The generation of policies that it began with.
     generation: u64,
     settings: Settings,
-    /// By the interface's slot; the one of all is under 0.
+    /// By interface number; a shared set is under 0.
     sets: BTreeMap<u32, SharedMaps>,
-    /// One for all interfaces.
+    /// Shared by all interfaces.
     reputation: Option<ReputationMaps>,
 }
 
 impl State {
-    /// Without any set yet.
+    /// Starts without any set.
     pub(super) const fn new(generation: u64, settings: Settings) -> Self {
         Self {
             generation,
@@ -48,7 +48,7 @@ impl State {
         }
     }
 
-    /// What is pinned for a policy.
+    /// Opens what is pinned for a policy.
     pub(super) fn open(pins: &Pins, manifest: &Manifest) -> Result<Self, DatapathError> {
         let (generation, settings) = (manifest.state, manifest.settings);
         let mut state = Self::new(generation, settings);
@@ -58,26 +58,28 @@ impl State {
                 state.reputation = Some(ReputationMaps::open(&directory, settings)?);
                 continue;
             }
-            let slot = match (settings.buckets.scope, owner.as_str()) {
+            let interface_number = match (settings.buckets.scope, owner.as_str()) {
                 (Scope::Host, HOST) => 0,
-                (Scope::Interface, slot) if slot != HOST => match slot.parse() {
-                    Ok(slot) => slot,
-                    Err(_) => continue,
-                },
+                (Scope::Interface, interface_number) if interface_number != HOST => {
+                    match interface_number.parse() {
+                        Ok(interface_number) => interface_number,
+                        Err(_) => continue,
+                    }
+                }
                 _ => continue,
             };
             let maps = SharedMaps::open(&pins.state(generation, &owner), settings)?;
-            state.sets.insert(slot, maps);
+            state.sets.insert(interface_number, maps);
         }
         Ok(state)
     }
 
-    /// The generation of policies that it began with.
+    /// Returns the generation of policies that it began with.
     pub(super) const fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether it can go on with other settings.
+    /// Whether the same maps can serve other settings.
     pub(super) fn fits(&self, settings: Settings) -> bool {
         self.settings.buckets.scope == settings.buckets.scope
             && self.settings.buckets.store == settings.buckets.store
@@ -89,7 +91,7 @@ impl State {
                 .is_none_or(|maps| maps.fit(settings))
     }
 
-    /// Goes on with other settings, which must fit.
+    /// Changes the settings, which must fit.
     pub(super) fn set(&mut self, settings: Settings) {
         self.settings = settings;
         for maps in self.sets.values_mut() {
@@ -97,7 +99,7 @@ impl State {
         }
     }
 
-    /// Whether the buckets themselves can go on with other settings.
+    /// Whether the same buckets can serve other settings.
     pub(super) fn fits_buckets(&self, buckets: Buckets) -> bool {
         let Buckets {
             store,
@@ -108,18 +110,23 @@ impl State {
         (store, capacity, scope) == (buckets.store, buckets.capacity, buckets.scope)
     }
 
-    /// Makes the set of the interface in `slot`, unless it is there, or can go on with `present`.
-    /// What of it fits is that of `present`, such as the counters.
-    pub(super) fn provide(&mut self, slot: u32, present: &Self) -> Result<(), DatapathError> {
+    /// Makes the set of the interface with the number `interface_number`, unless it exists or the
+    /// set of `present` can serve. Takes over those maps of `present` that fit, such as the
+    /// counters.
+    pub(super) fn provide(
+        &mut self,
+        interface_number: u32,
+        present: &Self,
+    ) -> Result<(), DatapathError> {
         let is_present = self.generation == present.generation;
         self.provide_reputation(is_present, present)?;
-        let key = self.key(slot);
-        let goes_on = is_present && present.of(slot).is_some();
-        if goes_on || self.of(slot).is_some() {
+        let key = self.key(interface_number);
+        let goes_on = is_present && present.of(interface_number).is_some();
+        if goes_on || self.of(interface_number).is_some() {
             return Ok(());
         }
         let has_same_sets = self.settings.buckets.scope == present.settings.buckets.scope;
-        let set = match present.of(slot).filter(|_| has_same_sets) {
+        let set = match present.of(interface_number).filter(|_| has_same_sets) {
             Some(maps) => maps.renew(self.settings)?,
             None => SharedMaps::create(self.settings)?,
         };
@@ -141,8 +148,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes over what is known of sources, as far as its maps are others; fails before anything is
-    /// written where there is no room.
+    /// Carries reputations over from another state, if its maps are others. If there is no room,
+    /// fails before anything is written.
     pub(super) fn carry_reputation(&self, present: &Self) -> Result<(), DatapathError> {
         match (&self.reputation, &present.reputation) {
             (Some(new), Some(old)) => new.carry(old, monotonic_now()),
@@ -150,8 +157,7 @@ impl State {
         }
     }
 
-    /// Knows of sources from now on what another state knows; returns how many bans there is no room
-    /// for.
+    /// Replaces its reputations with those of another state; returns how many bans have no room.
     pub(super) fn follow_reputation(&self, present: &Self) -> Result<usize, DatapathError> {
         match (&self.reputation, &present.reputation) {
             (Some(own), Some(present)) => own.follow(present),
@@ -165,21 +171,21 @@ impl State {
         self.reputation = other.reputation.or_else(|| self.reputation.take());
     }
 
-    /// What is known of sources; `None`: no set is provided yet.
+    /// Returns the reputations; `None`: no set has been provided yet.
     pub(super) const fn reputation(&self) -> Option<&ReputationMaps> {
         self.reputation.as_ref()
     }
 
-    /// The same, to be changed.
+    /// Returns the reputations, to be changed.
     pub(super) const fn reputation_mut(&mut self) -> Option<&mut ReputationMaps> {
         self.reputation.as_mut()
     }
 
-    /// Pins what is not pinned.
+    /// Pins what is not pinned yet.
     pub(super) fn pin(&self, pins: &Pins) -> Result<(), DatapathError> {
         let pinned = pins.state_owners(self.generation)?;
-        for (slot, maps) in &self.sets {
-            let owner = self.owner(*slot);
+        for (interface_number, maps) in &self.sets {
+            let owner = self.owner(*interface_number);
             if !pinned.contains(&owner) {
                 maps.pin(&pins.make_state(self.generation, &owner)?)?;
             }
@@ -192,23 +198,27 @@ impl State {
         Ok(())
     }
 
-    /// Forgets what was counted for the interface in `slot`, and the set that it has to itself:
-    /// another interface may get the slot.
-    pub(super) fn forget(&mut self, slot: u32, pins: Option<&Pins>) -> Result<(), DatapathError> {
+    /// Clears the counters of the interface with the number `interface_number`, and removes its own
+    /// set, because another interface may get the number.
+    pub(super) fn forget(
+        &mut self,
+        interface_number: u32,
+        pins: Option<&Pins>,
+    ) -> Result<(), DatapathError> {
         if self.settings.buckets.scope == Scope::Host {
             return self
                 .sets
                 .values_mut()
-                .try_for_each(|maps| maps.forget_interface(slot));
+                .try_for_each(|maps| maps.forget_interface(interface_number));
         }
-        self.sets.remove(&slot);
+        self.sets.remove(&interface_number);
         if let Some(pins) = pins {
-            pins.remove_state(self.generation, &self.owner(slot))?;
+            pins.remove_state(self.generation, &self.owner(interface_number))?;
         }
         Ok(())
     }
 
-    /// Fills the buckets that count in units whose numbers are other ones' in `after`.
+    /// Fills the buckets that count in units whose numbers stand for other units in `after`.
     pub(super) fn clear_taken_over(
         &self,
         before: &Units,
@@ -221,14 +231,14 @@ impl State {
         if cleared > 0 {
             warn!(
                 cleared,
-                "too many different rates since the buckets are there: what was owed at rates that \
-                 no limit has any more is forgotten (buckets: {cleared})"
+                "too many different rates since the buckets were created: debts at rates that no \
+                 limit has any more are forgotten (buckets: {cleared})"
             );
         }
         Ok(())
     }
 
-    /// The units that its buckets count in, of which `known` may not know all.
+    /// Returns the units that its buckets count in; `known` may lack some.
     pub(super) fn units(&self, known: &Units) -> Result<Units, DatapathError> {
         Ok(known.as_in_kernel(&self.units_in_kernel()?).0)
     }
@@ -236,7 +246,7 @@ impl State {
     fn units_in_kernel(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
         let mut in_kernel = BTreeMap::new();
         for maps in self.sets() {
-            // Where two sets differ, a number was given for a policy that was never in force: no
+            // If two sets differ, a number was given for a policy that was never in force: no
             // bucket counts in it.
             for (number, unit) in maps.buckets().known_units()? {
                 in_kernel.entry(number).or_insert(unit);
@@ -245,32 +255,24 @@ impl State {
         Ok(in_kernel)
     }
 
-    /// Frees what daemons before this one have left locked, and fills what counts in numbers that
-    /// are of no use.
+    /// Fills buckets that count in unusable unit numbers.
     pub(super) fn clean_up(&self, known: &Units) -> Result<(), DatapathError> {
         let (_, of_no_use) = known.as_in_kernel(&self.units_in_kernel()?);
         let of_no_use = of_no_use.into_iter().collect();
-        let mut freed = 0;
         for maps in self.sets() {
-            freed += maps.buckets().free_abandoned_locks()?;
             maps.buckets().clear_units(&of_no_use)?;
-        }
-        if freed > 0 {
-            warn!(
-                freed,
-                "buckets were locked that a daemon was changing when it was killed: they are full \
-                 (buckets: {freed})"
-            );
         }
         Ok(())
     }
 
-    /// The interfaces' slots that have sets to themselves.
-    pub(super) fn slots(&self) -> Vec<u32> {
-        self.by_slot().filter_map(|(slot, _)| slot).collect()
+    /// Returns the numbers of the interfaces that have their own sets.
+    pub(super) fn interface_numbers(&self) -> Vec<u32> {
+        self.by_interface()
+            .filter_map(|(interface_number, _)| interface_number)
+            .collect()
     }
 
-    /// Forgets all of a limit that is in force nowhere: another gets its id.
+    /// Clears everything of a limit that is in force nowhere, because its id goes to another limit.
     pub(super) fn forget_limit(
         &mut self,
         limit: LimitId,
@@ -285,36 +287,38 @@ impl State {
             .try_for_each(|maps| maps.forget_limit(limit, units))
     }
 
-    /// The maps of the interface in `slot`, if they are provided.
-    pub(super) fn of(&self, slot: u32) -> Option<&SharedMaps> {
-        self.sets.get(&self.key(slot))
+    /// Returns the maps of the interface with the number `interface_number`, if they are provided.
+    pub(super) fn of(&self, interface_number: u32) -> Option<&SharedMaps> {
+        self.sets.get(&self.key(interface_number))
     }
 
-    /// All sets, with the slots of the interfaces that have one to themselves.
-    pub(super) fn by_slot(&self) -> impl Iterator<Item = (Option<u32>, &SharedMaps)> {
+    /// Returns all sets; an interface's own set comes with the interface number.
+    pub(super) fn by_interface(&self) -> impl Iterator<Item = (Option<u32>, &SharedMaps)> {
         let is_shared = self.settings.buckets.scope == Scope::Host;
         self.sets
             .iter()
-            .map(move |(slot, maps)| ((!is_shared).then_some(*slot), maps))
+            .map(move |(interface_number, maps)| ((!is_shared).then_some(*interface_number), maps))
     }
 
-    /// All sets.
+    /// Returns all sets.
     pub(super) fn sets(&self) -> impl Iterator<Item = &SharedMaps> {
         self.sets.values()
     }
 
-    /// What was counted under a reason on the interface in `slot`.
+    /// Returns the traffic counted under a reason on the interface with the number
+    /// `interface_number`.
     pub(super) fn reason_traffic(
         &self,
-        slot: u32,
+        interface_number: u32,
         reason: Reason,
     ) -> Result<Traffic, DatapathError> {
-        self.of(slot).map_or(Ok(Traffic::default()), |maps| {
-            maps.reason_traffic(slot, reason)
-        })
+        self.of(interface_number)
+            .map_or(Ok(Traffic::default()), |maps| {
+                maps.reason_traffic(interface_number, reason)
+            })
     }
 
-    /// What was counted for a limit on all interfaces.
+    /// Returns the traffic counted for a limit on all interfaces.
     pub(super) fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         let mut total = LimitTraffic::default();
         for maps in self.sets() {
@@ -323,12 +327,12 @@ impl State {
         Ok(total)
     }
 
-    /// How many buckets were forgotten while they were in debt, for want of room.
+    /// Returns how many buckets were forgotten in debt for want of room.
     pub(super) fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         self.sets().map(SharedMaps::lossy_evictions).sum()
     }
 
-    /// Everyone who was recorded as an offender.
+    /// Returns all recorded offenders.
     pub(super) fn offenders(&self) -> Result<Recorded, DatapathError> {
         let mut all = Recorded::default();
         for maps in self.sets() {
@@ -337,10 +341,10 @@ impl State {
         Ok(all)
     }
 
-    const fn key(&self, slot: u32) -> u32 {
+    const fn key(&self, interface_number: u32) -> u32 {
         match self.settings.buckets.scope {
             Scope::Host => 0,
-            Scope::Interface => slot,
+            Scope::Interface => interface_number,
         }
     }
 

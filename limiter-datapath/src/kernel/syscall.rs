@@ -1,4 +1,4 @@
-//! The system call bpf(2), for the commands that no library offers as they are needed here.
+//! The system call bpf(2), for commands that no library offers as needed here.
 
 use std::{
     ffi::CString,
@@ -41,15 +41,15 @@ pub(super) enum Command {
     DetachLink = 34,
 }
 
-/// Gives a command to the kernel; returns what it returns.
+/// Passes a command to the kernel; returns its return value.
 ///
 /// # Safety
 ///
-/// `attributes` must be what the command takes of `union bpf_attr`, from its start on; all
-/// addresses in it must be those of memory that the kernel may read or write as the command says.
+/// `attributes` must be the command's part of `union bpf_attr`, from its start. Every address in it
+/// must be of memory that the kernel may read or write as the command says.
 pub(super) unsafe fn bpf<T>(command: Command, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the caller's promise; the size is that of the attributes, and what the kernel knows
-    // beyond it counts as zeroes.
+    // SAFETY: the caller's promise; the size is that of the attributes, and the kernel takes
+    // attributes beyond it as zero.
     let returned = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -64,7 +64,7 @@ pub(super) unsafe fn bpf<T>(command: Command, attributes: &mut T) -> io::Result<
     }
 }
 
-/// What pinning and opening take.
+/// The attributes for pinning and opening.
 #[repr(C)]
 struct Path64 {
     path: u64,
@@ -72,7 +72,7 @@ struct Path64 {
     flags: u32,
 }
 
-/// Pins a map, program or link under a name in a BPF filesystem.
+/// Pins a map, program or link at a path in a BPF filesystem.
 pub(super) fn pin(descriptor: u32, path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = Path64 {
@@ -84,7 +84,7 @@ pub(super) fn pin(descriptor: u32, path: &Path) -> io::Result<()> {
     unsafe { bpf(Command::Pin, &mut attributes) }.map(drop)
 }
 
-/// Opens what is pinned under a name.
+/// Opens what is pinned at a path.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = Path64 {
@@ -98,7 +98,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Runs a program once on the bytes of a value, in place of a frame; returns what it returns.
+/// Runs a program once on the bytes of a value, in place of a frame; returns its return value.
 pub(super) fn test_run<T: PlainBytes>(program: u32, value: &T) -> io::Result<u32> {
     #[repr(C)]
     struct Attributes {
@@ -121,13 +121,14 @@ pub(super) fn test_run<T: PlainBytes>(program: u32, value: &T) -> io::Result<u32
         repeat: 1,
         duration: 0,
     };
-    // SAFETY: the kernel reads as many bytes as the value has, of which none is undefined, and
-    // writes to the attributes alone.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes, all of them defined, and writes only to the
+    // attributes.
     unsafe { bpf(Command::TestRun, &mut attributes) }?;
     Ok(attributes.returned)
 }
 
-/// What the kernel tells of a map, program or link, from the start of its `struct bpf_…_info` on.
+/// Returns what the kernel reports about a map, program or link: the first words of its `struct
+/// bpf_…_info`.
 pub(super) fn info<const WORDS: usize>(descriptor: u32) -> io::Result<[u32; WORDS]> {
     #[repr(C)]
     struct Attributes {
@@ -141,8 +142,7 @@ pub(super) fn info<const WORDS: usize>(descriptor: u32) -> io::Result<[u32; WORD
         length: u32::try_from(size_of_val(&words)).unwrap_or(0),
         info: words.as_mut_ptr().expose_provenance() as u64,
     };
-    // SAFETY: the kernel writes at most `length` bytes, which are there, and any of which are a
-    // value.
+    // SAFETY: the kernel writes at most `length` bytes, which are there; any bytes are a value.
     unsafe { bpf(Command::Info, &mut attributes) }?;
     Ok(words)
 }

@@ -1,4 +1,4 @@
-//! The kernel's program on trial: attached to nothing, one frame at a time, on a clock that
+//! Runs the kernel's program on trial: attached to nothing, one frame at a time, on a clock that
 //! the caller sets.
 
 #[cfg(feature = "testing")]
@@ -15,7 +15,7 @@ use super::{
     named::NamedMaps as _, shared::SharedDirectory,
 };
 
-/// An instance that tells its verdict on each frame.
+/// An instance that reports its verdict on each frame.
 pub struct Trial {
     policy: CompiledPolicy,
     #[cfg(feature = "testing")]
@@ -29,8 +29,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Loads the program with buckets, counters and offenders of its own, and with the secret that
-    /// the policy's tables have: what they decide natively is then decided here.
+    /// Loads the program with its own buckets, counters and offenders, and with the secret of the
+    /// policy's tables, so that it decides as they do natively.
     pub fn with_same_secret(
         policy: &CompiledPolicy,
         buckets: Buckets,
@@ -69,8 +69,8 @@ impl Trial {
     ///
     /// # Errors
     ///
-    /// The kernel's; and [`DatapathError::NoVerdict`] unless the program told a verdict, and
-    /// did what that says.
+    /// The kernel's errors, and [`DatapathError::NoVerdict`] unless the program reports a verdict
+    /// and acts as it says.
     pub fn judge(&mut self, now_ns: u64, frame: &[u8]) -> Result<Verdict, DatapathError> {
         let (action, verdict) = self.instance.test(now_ns, frame)?;
         if verdict.action(&self.policy) == action {
@@ -80,19 +80,19 @@ impl Trial {
         }
     }
 
-    /// The buckets, counters and offenders.
+    /// Returns the buckets, counters and offenders.
     #[must_use]
     pub const fn maps(&self) -> &SharedMaps {
         &self.maps
     }
 
-    /// What is known of sources.
+    /// Returns the reputations.
     #[must_use]
     pub const fn reputation(&self) -> &ReputationMaps {
         &self.reputation
     }
 
-    /// What is known of sources, to be changed.
+    /// Returns the reputations, to be changed.
     pub const fn reputation_mut(&mut self) -> &mut ReputationMaps {
         &mut self.reputation
     }

@@ -6,11 +6,10 @@ use std::{
 };
 
 use limiter_common::{
-    bucket::{Bucket, BucketStore, Search, Updated},
-    charge::Charge,
+    bucket::{Bucket, BucketStore, Search, Swap},
+    decide::Outline,
     owner::BucketKey,
-    strategy::Change,
-    table::{self, AGAIN, IN_ANOTHER_UNIT, Line, MISSING, unit_of},
+    table::{self, Line, unit_of},
 };
 use limiter_policy::policy::Units;
 
@@ -21,31 +20,30 @@ pub struct MemoryBuckets {
     units: Units,
 }
 
-/// A bucket that was looked for.
+/// The handle of a bucket that was looked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FoundBucket {
-    /// Which it is.
+pub struct BucketLocation {
+    /// The bucket's key.
     pub key: BucketKey,
     /// The number of the unit that it is to count in.
     unit: u32,
 }
 
 impl MemoryBuckets {
-    /// Goes on with the same buckets under a policy that has these units, those of the policies
-    /// before included.
+    /// Keeps the buckets under a policy with these units, which include those of earlier policies.
     #[cfg(feature = "testing")]
     pub fn set_units(&mut self, units: Units) {
         self.units = units;
     }
 
-    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    /// Returns the stored bucket, in any unit; `None`: there is none.
     #[must_use]
     pub fn bucket(&self, key: &BucketKey) -> Option<Bucket> {
         let buckets = self.buckets.borrow();
         buckets.get(key).map(OneBucket::content)
     }
 
-    /// Every bucket and its state.
+    /// Returns every bucket and its state.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn into_states(self) -> HashMap<BucketKey, u64> {
@@ -57,96 +55,80 @@ impl MemoryBuckets {
 }
 
 impl BucketStore for MemoryBuckets {
-    type Found = FoundBucket;
+    type Location = BucketLocation;
 
-    fn find(&self, key: &BucketKey, unit: u32, _: &mut Search, found: &mut FoundBucket) -> u64 {
-        *found = FoundBucket { key: *key, unit };
-        self.read(found)
+    fn find(
+        &self,
+        key: &BucketKey,
+        unit: u32,
+        _: &mut Search,
+        location: &mut BucketLocation,
+    ) -> u64 {
+        *location = BucketLocation { key: *key, unit };
+        self.read(location)
     }
 
-    fn read(&self, found: &FoundBucket) -> u64 {
-        match self.buckets.borrow().get(&found.key) {
-            Some(bucket) => table::read(&bucket, found.unit.into()).1,
+    fn find_part(
+        &self,
+        bucket: &BucketLocation,
+        number: u64,
+        unit: u32,
+        location: &mut BucketLocation,
+    ) -> u64 {
+        let key = bucket.key.of_part(number);
+        *location = BucketLocation { key, unit };
+        self.read(location)
+    }
+
+    fn read(&self, location: &mut BucketLocation) -> u64 {
+        match self.buckets.borrow().get(&location.key) {
+            Some(bucket) => table::read(&bucket, location.unit.into()).1,
             None => 0,
         }
     }
 
-    fn find_stamp(
-        &self,
-        bucket: &FoundBucket,
-        number: u64,
-        unit: u32,
-        found: &mut FoundBucket,
-    ) -> u64 {
-        let key = bucket.key.of_stamp(number);
-        *found = FoundBucket { key, unit };
-        self.read(found)
-    }
-
-    fn spend(&self, charge: &Charge<FoundBucket>) -> Updated {
-        self.update(charge, Change::Spend(&charge.spend))
-    }
-
-    fn refund(&self, charge: &Charge<FoundBucket>) -> Updated {
-        self.update(charge, Change::Refund(&charge.spend))
-    }
-}
-
-impl MemoryBuckets {
-    fn update(&self, charge: &Charge<FoundBucket>, wanted: Change) -> Updated {
-        let FoundBucket { key, unit } = charge.found;
-        let name = unit.into();
-        table::update(
-            || match self.buckets.borrow().get(&key) {
-                Some(bucket) => table::change(&bucket, name, wanted),
-                None => MISSING,
-            },
-            || self.insert(charge.found, wanted),
-            || match self.buckets.borrow().get(&key) {
-                Some(bucket) => table::exchange(&bucket, &self.units, name, charge.now_ns, wanted),
-                None => AGAIN,
-            },
-        )
-    }
-
-    /// Makes the bucket if it is not there: a step of [`table::update`].
-    fn insert(&self, FoundBucket { key, unit }: FoundBucket, wanted: Change) -> u32 {
-        if wanted.is_refund() {
-            // The bucket is gone, and so is its debt.
-            return Updated::Stored as u32;
-        }
-        let decision = wanted.apply(0);
-        if !decision.passes() {
-            return Updated::Declined as u32;
-        }
+    fn swap(&self, location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
+        let BucketLocation { key, unit } = *location;
+        let fingerprint = unit.into();
         match self.buckets.borrow_mut().entry(key) {
-            Entry::Occupied(_) => IN_ANOTHER_UNIT,
+            Entry::Vacant(_) if seen != 0 => Swap::Changed,
             Entry::Vacant(place) => {
-                place.insert(OneBucket::new(unit, decision.state));
-                Updated::Stored as u32
+                place.insert(OneBucket::new(unit, wanted));
+                Swap::Stored
+            }
+            Entry::Occupied(bucket) => {
+                let bucket = bucket.get();
+                if bucket.fingerprint.get() == fingerprint {
+                    table::swap_in_line(&bucket, 0, fingerprint, seen, wanted)
+                } else {
+                    table::exchange(&bucket, &self.units, fingerprint, now_ns);
+                    Swap::Changed
+                }
             }
         }
     }
 }
 
-/// A line of one way, in which the number of its unit names the bucket.
+impl Outline for MemoryBuckets {}
+
+/// A line of one way, in which the number of the bucket's unit is the fingerprint.
 #[derive(Clone, Debug)]
 struct OneBucket {
-    name: Cell<u64>,
+    fingerprint: Cell<u64>,
     state: Cell<u64>,
 }
 
 impl OneBucket {
     fn new(unit: u32, state: u64) -> Self {
         Self {
-            name: Cell::new(unit.into()),
+            fingerprint: Cell::new(unit.into()),
             state: Cell::new(state),
         }
     }
 
     const fn content(&self) -> Bucket {
         Bucket {
-            unit: unit_of(self.name.get()),
+            unit: unit_of(self.fingerprint.get()),
             state: self.state.get(),
         }
     }
@@ -155,16 +137,16 @@ impl OneBucket {
 impl Line for &OneBucket {
     const WAYS: usize = 1;
 
-    fn name(&self, _: usize) -> u64 {
-        self.name.get()
+    fn fingerprint(&self, _: usize) -> u64 {
+        self.fingerprint.get()
     }
 
     fn state(&self, _: usize) -> u64 {
         self.state.get()
     }
 
-    fn set_name(&self, _: usize, name: u64) {
-        self.name.set(name);
+    fn set_fingerprint(&self, _: usize, fingerprint: u64) {
+        self.fingerprint.set(fingerprint);
     }
 
     fn set_state(&self, _: usize, state: u64) {

@@ -9,8 +9,8 @@ use limiter_common::{
     table::{self, HashKey, Line, WAYS},
 };
 
-/// A line that several threads may use at once, and the kernel with them where the memory is a
-/// map's: names at even places, states at odd ones.
+/// A line that several threads may use at once; so may the kernel if the memory is a map's. Names
+/// are at even places, states at odd ones.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct AtomicLine([AtomicU64; 2 * WAYS]);
@@ -18,7 +18,7 @@ pub struct AtomicLine([AtomicU64; 2 * WAYS]);
 impl Line for &AtomicLine {
     const WAYS: usize = WAYS;
 
-    fn name(&self, way: usize) -> u64 {
+    fn fingerprint(&self, way: usize) -> u64 {
         self.0[2 * way].load(SeqCst)
     }
 
@@ -26,8 +26,8 @@ impl Line for &AtomicLine {
         self.0[2 * way + 1].load(SeqCst)
     }
 
-    fn set_name(&self, way: usize, name: u64) {
-        self.0[2 * way].store(name, SeqCst);
+    fn set_fingerprint(&self, way: usize, fingerprint: u64) {
+        self.0[2 * way].store(fingerprint, SeqCst);
     }
 
     fn set_state(&self, way: usize, state: u64) {
@@ -41,17 +41,17 @@ impl Line for &AtomicLine {
     }
 }
 
-/// What the table of these lines, a power of two of them, has of a bucket, in whatever unit; `None`:
-/// it has none.
+/// Returns a bucket from the table of these lines, whose number is a power of two, in whatever unit
+/// it counts; `None`: it is missing.
 #[must_use]
 pub fn bucket_in(lines: &[AtomicLine], hash_key: &HashKey, key: &BucketKey) -> Option<Bucket> {
-    let (place, limit) = (hash_key.place(key), LimitId(key.limit));
-    let name = table::name(place, limit, 0);
+    let (hash, limit) = (hash_key.owner_hash(key), LimitId(key.limit));
+    let fingerprint = table::fingerprint(hash, limit, 0);
     let count = u32::try_from(lines.len()).unwrap_or(u32::MAX);
-    let line = lines.get(place.line(limit, count) as usize)?;
+    let line = lines.get(hash.line(limit, count) as usize)?;
     (0..WAYS)
         .filter_map(|way| table::entry(&line, way))
-        .find(|(found, _)| table::is_same_bucket(*found, name))
+        .find(|(found, _)| table::is_same_bucket(*found, fingerprint))
         .map(|(found, state)| Bucket {
             unit: table::unit_of(found),
             state,

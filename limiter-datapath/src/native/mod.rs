@@ -1,4 +1,4 @@
-//! The decision core's seams over plain memory: what the kernel does, without a kernel.
+//! The decision core's traits over plain memory: the datapath without a kernel.
 
 mod buckets;
 mod line;
@@ -10,10 +10,10 @@ mod table;
 #[cfg(feature = "testing")]
 mod testing;
 
-use limiter_common::decide::Clock;
+use limiter_common::clock::Clock;
 
 pub use self::{
-    buckets::{FoundBucket, MemoryBuckets},
+    buckets::{BucketLocation, MemoryBuckets},
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
     reputation::{MemoryBans, MemoryReputation, MemorySieves},

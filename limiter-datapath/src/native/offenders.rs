@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
-    charge::Packet,
+    judged::Packet,
     offender::{Dropper, Offender, OffenderKey, OffenderStore, Recording, Stored},
     policy::Tables,
 };
@@ -19,7 +19,7 @@ struct Records {
 }
 
 impl MemoryOffenders {
-    /// Every offender, in no order.
+    /// Returns every offender, in no order.
     #[must_use]
     pub fn list(&self) -> Vec<(OffenderKey, Offender)> {
         let records = self.0.borrow();
@@ -27,7 +27,7 @@ impl MemoryOffenders {
         offenders.map(|(key, offender)| (*key, *offender)).collect()
     }
 
-    /// What was counted of drops.
+    /// Returns the counters of drops.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn counts(&self) -> limiter_common::offender::Counts {
@@ -36,8 +36,8 @@ impl MemoryOffenders {
 }
 
 impl OffenderStore for MemoryOffenders {
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, slot: u32, by: Dropper) {
-        let Some(key) = OffenderKey::of_packet(tables, packet, slot, by) else {
+    fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
+        let Some(key) = OffenderKey::of_packet(tables, packet, limit_index, by) else {
             return;
         };
         let Records {

@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use limiter_common::{
-    bucket::{Bucket, BucketStore, Search, Updated},
-    charge::Charge,
+    bucket::{Bucket, BucketStore, Search, Swap},
+    decide::Outline,
     owner::BucketKey,
-    strategy::Change,
-    table::{self, HashKey, LineStore, Spot, WhenFull},
+    table::{self, HashKey, Inserted, LineStore, TableLocation, WhenFull},
     unit::{KnownUnits, Unit},
 };
 use limiter_policy::policy::Units;
@@ -25,7 +24,7 @@ pub struct MemoryTable {
 }
 
 impl MemoryTable {
-    /// An empty table of `lines` lines, a power of two, for limits that count in these units.
+    /// Makes an empty table of `lines` lines, a power of two, for limits that count in these units.
     #[must_use]
     pub fn new(lines: u32, key: HashKey, units: Units, when_full: WhenFull) -> Self {
         Self {
@@ -37,19 +36,18 @@ impl MemoryTable {
         }
     }
 
-    /// How many buckets were forgotten while they were in debt.
+    /// Returns how many buckets in debt were forgotten.
     #[must_use]
     pub fn lossy_evictions(&self) -> u64 {
         self.lossy_evictions.load(SeqCst)
     }
 
-    /// Goes on with the same buckets under a policy that has these units, those of the policies
-    /// before included.
+    /// Keeps the buckets under a policy with these units, which include those of earlier policies.
     pub fn set_units(&mut self, units: Units) {
         self.units = units;
     }
 
-    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    /// Returns the stored bucket, in any unit; `None`: there is none.
     #[must_use]
     pub fn bucket(&self, key: &BucketKey) -> Option<Bucket> {
         bucket_in(&self.lines, &self.key, key)
@@ -65,9 +63,15 @@ impl MemoryTable {
 }
 
 impl BucketStore for MemoryTable {
-    type Found = Spot;
+    type Location = TableLocation;
 
-    fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, spot: &mut Spot) -> u64 {
+    fn find(
+        &self,
+        key: &BucketKey,
+        unit: u32,
+        search: &mut Search,
+        location: &mut TableLocation,
+    ) -> u64 {
         table::find(
             &self.key,
             self.line_count(),
@@ -75,79 +79,70 @@ impl BucketStore for MemoryTable {
             key,
             unit,
             search,
-            spot,
+            location,
         )
     }
 
-    fn read(&self, found: &Spot) -> u64 {
-        match self.line(found.line) {
-            Some(line) => table::read(&line, found.name).1,
-            None => 0,
-        }
-    }
-
-    fn find_stamp(&self, bucket: &Spot, number: u64, unit: u32, found: &mut Spot) -> u64 {
+    fn find_part(
+        &self,
+        bucket: &TableLocation,
+        number: u64,
+        unit: u32,
+        location: &mut TableLocation,
+    ) -> u64 {
         let line = |index| self.line(index);
-        table::find_stamp(self.line_count(), line, bucket, number, unit, found)
+        table::find_part(self.line_count(), line, bucket, number, unit, location)
     }
 
-    fn spend(&self, charge: &Charge<Spot>) -> Updated {
-        match self.line(charge.found.line) {
-            Some(line) if charge.spend.is_gcra() => table::spend(
-                &line,
-                charge.found,
-                charge.seen,
-                &charge.spend.gcra(),
-                || self.insert(line, charge, Change::Spend(&charge.spend)),
-                || self.update(charge, Change::Spend(&charge.spend)),
-            ),
-            Some(_) => self.update(charge, Change::Spend(&charge.spend)),
-            None => Updated::Unavailable,
-        }
+    fn read(&self, location: &mut TableLocation) -> u64 {
+        table::find_again(|index| self.line(index), location)
     }
 
-    fn refund(&self, charge: &Charge<Spot>) -> Updated {
-        self.update(charge, Change::Refund(&charge.spend))
+    fn swap(&self, location: &TableLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
+        let line = |index| self.line(index);
+        table::swap(
+            line,
+            location,
+            seen,
+            wanted,
+            || self.insert(location, now_ns, wanted),
+            || {
+                line(location.line).is_some_and(|line| {
+                    table::exchange(&line, &self.units, location.fingerprint, now_ns)
+                })
+            },
+        )
     }
 }
 
-impl MemoryTable {
-    fn update(&self, charge: &Charge<Spot>, wanted: Change) -> Updated {
-        match self.line(charge.found.line) {
-            Some(line) => table::update(
-                || table::change(&line, charge.found.name, wanted),
-                || self.insert(line, charge, wanted),
-                || {
-                    let name = charge.found.name;
-                    table::exchange(&line, &self.units, name, charge.now_ns, wanted)
-                },
-            ),
-            None => Updated::Unavailable,
-        }
-    }
+impl Outline for MemoryTable {}
 
-    fn insert(&self, line: &AtomicLine, charge: &Charge<Spot>, wanted: Change) -> u32 {
-        let store = At {
+impl MemoryTable {
+    fn insert(&self, location: &TableLocation, now_ns: u64, wanted: u64) -> Inserted {
+        let store = TableAt {
             table: self,
-            now_ns: charge.now_ns,
+            now_ns,
         };
-        table::insert(&line, &store, charge.found.name, wanted)
+        match self.line(location.line) {
+            Some(line) => table::insert(&line, &store, location.fingerprint, wanted),
+            None => Inserted::Unavailable,
+        }
     }
 }
 
 /// The table at one time.
-struct At<'a> {
+struct TableAt<'a> {
     table: &'a MemoryTable,
     now_ns: u64,
 }
 
-impl KnownUnits for At<'_> {
+impl KnownUnits for TableAt<'_> {
     fn unit(&self, number: u32) -> Option<&Unit> {
         self.table.units.unit(number)
     }
 }
 
-impl LineStore for At<'_> {
+impl LineStore for TableAt<'_> {
     fn now_ns(&self) -> u64 {
         self.now_ns
     }

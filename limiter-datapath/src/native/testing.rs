@@ -1,9 +1,7 @@
-//! Deciding on single frames in memory.
+//! Decisions on single frames in memory.
 
 use limiter_common::{
-    bucket::BucketStore,
-    charge::Workspace,
-    decide::{Pipeline, Verdict},
+    decide::{Outline, Pipeline, Verdict, Workspace},
     offender::OffenderStore,
     packet::{Frame, Headers},
     policy::Tables,
@@ -30,8 +28,8 @@ impl Frame for BytesFrame<'_> {
     }
 }
 
-/// Decides as [`Pipeline::decide`] does, on one frame that arrives at `now_ns`, with a workspace of
-/// its own. A caller that decides on many frames keeps a workspace.
+/// Decides as [`Pipeline::decide`] does on one frame that arrives at `now_ns`, with its own
+/// workspace. A caller that decides on many frames keeps one instead.
 pub fn decide_once<H, T, B, O, R>(
     frame: &H,
     now_ns: u64,
@@ -43,7 +41,7 @@ pub fn decide_once<H, T, B, O, R>(
 where
     H: Headers,
     T: Tables,
-    B: BucketStore,
+    B: Outline,
     O: OffenderStore,
     R: Reputation,
 {

@@ -1,4 +1,4 @@
-//! Bans, as they outlive the kernel's clock.
+//! Bans in a form that outlives the kernel's clock.
 
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -8,12 +8,12 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A ban, also one that has ended and is remembered. Its times are those of the clock on the wall,
-/// in nanoseconds since 1970.
+/// A ban, possibly one that has ended and is remembered. Its times are of the wall clock, in
+/// nanoseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedBan {
     prefix: IpNet,
-    /// `None`: when it is lifted.
+    /// `None`: until it is lifted.
     until_ns: Option<u64>,
     since_ns: u64,
     times: u16,
@@ -29,7 +29,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// `monotonic_ns`: by the kernel's clock; before 1970 nothing is banned.
+    /// Takes the kernel's clock and the wall clock; before 1970 nothing is banned.
     #[must_use]
     pub fn new(monotonic_ns: u64, wall: Timestamp) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Moment {
 }
 
 impl SavedBan {
-    /// A ban of a table, as of now.
+    /// Converts a ban of the kernel's table, at this moment.
     #[must_use]
     pub fn new(prefix: IpNet, ban: &Ban, now: Moment) -> Self {
         let until_ns = ban.until_ns.checked_sub(now.monotonic_ns).map_or_else(
@@ -59,8 +59,8 @@ impl SavedBan {
         }
     }
 
-    /// The ban in a table, as of now. One that has ended before the kernel's clock began ends when
-    /// it did, after as long a time.
+    /// Converts to a ban of the kernel's table, at this moment. A ban that ended before the
+    /// kernel's clock started ends at that start, after the same duration.
     #[must_use]
     pub fn restore(&self, now: Moment) -> (BanKey, Ban) {
         let monotonic = |wall_ns: u64| {
@@ -114,8 +114,8 @@ mod tests {
         Moment::new(monotonic * SECOND, Timestamp::from_second(wall).unwrap())
     }
 
-    /// Saved 5000 s after the boot, at 1 000 000 s by the clock on the wall; restored after another
-    /// boot. What is left of each ban, and how long it lasts in all.
+    /// Bans are saved 5000 s after the boot, at 1 000 000 s by the wall clock, and restored after
+    /// another boot. Compares what is left of each, and how long it lasts in all.
     #[test]
     fn ends_are_kept_over_a_boot() {
         let prefix: IpNet = "2001:db8::/48".parse().unwrap();

@@ -1,4 +1,4 @@
-//! What buckets owe.
+//! The debts of buckets.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -11,17 +11,17 @@ use limiter_common::{
 use limiter_policy::policy::Units;
 use serde::{Deserialize, Serialize};
 
-/// What every bucket owed at one time.
+/// The debts of all buckets at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Debts {
-    /// The units that they count in.
+    /// The units that the debts count in.
     pub units: Units,
     /// The buckets that owed something.
     pub stored: StoredDebts,
 }
 
 impl Debts {
-    /// How many buckets owed something. A moving window is one, whatever is in its log.
+    /// Returns how many buckets owed something. A moving window is one, whatever is in its log.
     #[must_use]
     pub fn count(&self) -> u64 {
         let is_bucket = |unit: u32| !self.is_of_stamps(unit);
@@ -39,8 +39,7 @@ impl Debts {
         self.units.unit(unit).is_some_and(Unit::is_of_stamps)
     }
 
-    /// What was spent since: these less the `earlier` ones, of the same buckets, `passed_ns`
-    /// before.
+    /// Returns what was spent since the `earlier` debts of the same buckets, `passed_ns` before.
     #[must_use]
     pub fn since(&self, earlier: &Self, passed_ns: u64) -> Self {
         let spent = |unit: u32, owed: u64, earlier: Option<&u64>| {
@@ -75,7 +74,7 @@ impl Debts {
                 });
                 StoredDebts::Hash(debts.collect())
             }
-            // Of another store: nothing is known of before.
+            // The stores differ, so the earlier debts are unknown.
             (stored, _) => stored.clone(),
         };
         Self {
@@ -85,16 +84,16 @@ impl Debts {
     }
 }
 
-/// What the buckets of one set owed: that of all interfaces, or of one.
+/// The debts of one set of buckets: that of all interfaces, or of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetDebts {
-    /// The interface that has the buckets to itself, by name; `None`: all share them.
+    /// The name of the interface that has its own buckets; `None`: all interfaces share them.
     pub interface: Option<String>,
-    /// What they owed.
+    /// The debts.
     pub debts: Debts,
 }
 
-/// Buckets that owed something, as their store knows them.
+/// Buckets that owed something, in the form of their store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoredDebts {
     /// By hashes of their owners.
@@ -108,7 +107,7 @@ pub enum StoredDebts {
 pub struct TableDebts {
     /// The secret of the table.
     pub hash_key: HashKey,
-    /// How many lines the table had, a power of two.
+    /// The number of lines of the table, a power of two.
     pub lines: u32,
     /// The buckets.
     pub debts: Vec<TableDebt>,
@@ -119,9 +118,9 @@ pub struct TableDebts {
 pub struct TableDebt {
     /// The index of its line.
     pub line: u32,
-    /// Its name, which tells the limit and the unit.
+    /// Its name, which contains the limit and the unit.
     pub name: u64,
-    /// What it owes, as [`Unit::owed`] has it.
+    /// What it owes, as returned by [`Unit::owed`].
     pub owed: u64,
 }
 
@@ -133,7 +132,7 @@ pub struct HashDebt {
     pub key: BucketKey,
     /// The number of its unit.
     pub unit: u32,
-    /// What it owes, as [`Unit::owed`] has it.
+    /// What it owes, as returned by [`Unit::owed`].
     pub owed: u64,
 }
 
@@ -143,7 +142,7 @@ struct KeptHashDebt {
     owner: KeptOwner,
     unit: u32,
     owed: u64,
-    /// As [`BucketKey::stamp`] has it.
+    /// As returned by [`BucketKey::part`].
     stamp: u16,
 }
 
@@ -168,7 +167,7 @@ impl From<HashDebt> for KeptHashDebt {
             },
             unit: debt.unit,
             owed: debt.owed,
-            stamp: debt.key.stamp(),
+            stamp: debt.key.part(),
         }
     }
 }
@@ -189,7 +188,7 @@ impl From<KeptHashDebt> for HashDebt {
         };
         Self {
             key: match kept.stamp.checked_sub(1) {
-                Some(number) => bucket.of_stamp(number.into()),
+                Some(number) => bucket.of_part(number.into()),
                 None => bucket,
             },
             unit: kept.unit,
@@ -203,14 +202,14 @@ mod tests {
     use limiter_common::{
         address::Address,
         limit::Cost,
-        strategy::{Budget, Strategy},
+        strategy::{Parameters, Strategy},
     };
 
     use super::*;
 
     fn unit(strategy: Strategy) -> Unit {
-        let budget = Budget::new(strategy, 1, 1, 1_000_000_000).unwrap();
-        Unit::new(&budget, Cost::Packets)
+        let parameters = Parameters::new(strategy, 1, 1, 1_000_000_000).unwrap();
+        Unit::new(&parameters, Cost::Packets)
     }
 
     #[test]
@@ -230,7 +229,8 @@ mod tests {
             }
         };
         let earlier = debts(&[(1, 100), (2, 100), (3, 10), (5, 50)]);
-        // After 20 ns: one has spent nothing, one 30, one was full in between, one is new.
+        // After 20 ns: one has spent nothing, one has spent 30, one was full in between, one is
+        // new.
         let later = debts(&[(1, 80), (2, 110), (3, 25), (4, 7), (5, 29)]);
         let expected = debts(&[(2, 30), (3, 25), (4, 7)]);
         assert_eq!(later.since(&earlier, 20), expected);
@@ -241,7 +241,7 @@ mod tests {
         let known = [unit(Strategy::MovingWindow), Unit::of_stamps(Cost::Packets)];
         let (units, numbers) = Units::default().intern(&known).unwrap();
         let key = BucketKey::of_subscriber(LimitId(1), 7);
-        let keys = [(key, 0), (key.of_stamp(0), 1), (key.of_stamp(127), 1)];
+        let keys = [(key, 0), (key.of_part(0), 1), (key.of_part(127), 1)];
         let in_hash = keys.map(|(key, unit)| HashDebt {
             key,
             unit: numbers[unit],

@@ -17,53 +17,53 @@ use super::{
     format::{self, FormatError, MAX_BYTES},
 };
 
-/// A file that a snapshot is kept in. It has the table's secret, so it is root's alone.
+/// A file that a snapshot is kept in. It contains the table's secret, so only root may read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateFile(PathBuf);
 
-/// There is a state file, and nothing to go on with.
+/// There is a state file, but the limiter cannot resume from it.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// It has another name now.
+    /// The file has another name now.
     #[error("the state file {path} is set aside as {aside}: {reason}")]
     SetAside {
         /// The file.
         path: PathBuf,
-        /// What it is called now.
+        /// Its name now.
         aside: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be used.
         reason: Reason,
     },
-    /// It is left as it is, and nothing is to be saved in its place.
+    /// It is left as it is, and no state is saved in its place.
     #[error(
-        "the state file {path} cannot be used ({reason}) nor set aside ({source}): it is left as it \
-         is, and no state is saved"
+        "the state file {path} can be neither used ({reason}) nor set aside ({source}): it stays as \
+         it is, and no state is saved"
     )]
     InTheWay {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be used.
         reason: Reason,
-        /// Why it has still the same name.
+        /// Why it could not be renamed.
         source: io::Error,
     },
 }
 
-/// Why nothing can be gone on with.
+/// Why the limiter cannot resume from a state file.
 #[derive(Debug, Error)]
 pub enum Reason {
     /// It cannot be read.
     #[error("it cannot be read: {0}")]
     Unreadable(#[source] io::Error),
-    /// What is in it is no snapshot.
+    /// Its contents are not a snapshot.
     #[error(transparent)]
     Damaged(#[from] FormatError),
-    /// What is in it does not fit what is to be gone on with.
-    #[error("it cannot be resumed from: {0}")]
+    /// Its contents do not fit what is to resume from it.
+    #[error("cannot resume from it: {0}")]
     Unfit(String),
 }
 
-/// The snapshot is not in the file; what was there before still is.
+/// The snapshot was not saved; the file is unchanged.
 #[derive(Debug, Error)]
 pub enum SaveError {
     /// The system refused.
@@ -74,29 +74,29 @@ pub enum SaveError {
         /// What the system said.
         source: io::Error,
     },
-    /// The snapshot is none that can be written.
-    #[error("cannot put the state into bytes: {0}")]
+    /// The snapshot cannot be encoded.
+    #[error("cannot encode the state: {0}")]
     Encode(#[from] postcard::Error),
-    /// No such file would be read.
-    #[error("the state would have {0} bytes, and a state file has {MAX_BYTES} at most")]
+    /// A file of that size would not be read.
+    #[error("the state has {0} bytes, but a state file holds at most {MAX_BYTES}")]
     TooLarge(u64),
 }
 
 impl StateFile {
-    /// The file at `path`, which need not be there.
+    /// Names the file at `path`, which need not exist.
     #[must_use]
     pub const fn new(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// What was saved last; `None`: there is no such file. One that cannot be read or understood is
-    /// given another name, so that it is not lost when the next one is saved.
+    /// Loads the last saved snapshot; `None`: there is no file. A file that cannot be read or
+    /// understood is renamed, so that the next save does not overwrite it.
     pub fn load(&self) -> Result<Option<Snapshot>, LoadError> {
         let reason = match self.read() {
             Ok(None) => return Ok(None),
@@ -109,7 +109,7 @@ impl StateFile {
         Err(self.refuse(reason))
     }
 
-    /// Gives the file another name, for that reason.
+    /// Renames the file, for that reason.
     #[must_use]
     pub fn refuse(&self, reason: Reason) -> LoadError {
         let path = self.0.clone();
@@ -132,25 +132,25 @@ impl StateFile {
     }
 
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        // Before it is opened: that alone does something to some devices.
+        // Checked before opening, because opening alone has an effect on some devices.
         let Some(place) = place(&self.0)? else {
             return Ok(None);
         };
         let mut options = OpenOptions::new();
-        // One that has become a named pipe by now would have its opener wait for a writer.
+        // If it has become a named pipe meanwhile, opening it would wait for a writer.
         let file = options
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(place)?;
         must_be_file(file.metadata()?.file_type())?;
         let mut bytes = Vec::new();
-        // One byte more than a snapshot has: the rest would not make it one.
+        // One byte more than a snapshot may have: no file of that size is one.
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
     }
 
-    /// Puts a snapshot in the place of the one before, in one step: whatever happens meanwhile,
-    /// the one or the other is there.
+    /// Replaces the saved snapshot in one step: whatever happens meanwhile, the file holds the old
+    /// or the new one.
     pub fn save(&self, snapshot: &Snapshot) -> Result<(), SaveError> {
         let bytes = format::encode(snapshot)?;
         if bytes.len() as u64 > MAX_BYTES {
@@ -163,10 +163,10 @@ impl StateFile {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        // What is no file is somebody's: it is not replaced.
+        // Only a regular file is replaced.
         let place = place(&self.0)?.unwrap_or_else(|| self.0.clone());
         let unfinished = beside(&place, ".unfinished");
-        // That of a daemon that was killed.
+        // Left by a killed daemon.
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -178,7 +178,7 @@ impl StateFile {
             .open(&unfinished)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &place)) {
-            // It takes up room that is perhaps what was missing.
+            // It takes up room, and the disk may be full.
             let _ = fs::remove_file(&unfinished);
             return Err(error);
         }
@@ -186,7 +186,7 @@ impl StateFile {
     }
 }
 
-/// Where a file really is, to which a link may lead; `None`: there is none.
+/// Returns the path of the file itself, with links resolved; `None`: there is no file.
 fn place(path: &Path) -> io::Result<Option<PathBuf>> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found.file_type(),
@@ -202,9 +202,9 @@ fn place(path: &Path) -> io::Result<Option<PathBuf>> {
             must_be_file(fs::symlink_metadata(&place)?.file_type())?;
             Ok(Some(place))
         }
-        // What it leads to is perhaps not mounted yet.
+        // Its target may not be mounted yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(io::Error::other("it is a link to a file that is not there"))
+            Err(io::Error::other("it is a link to a missing file"))
         }
         Err(error) => Err(error),
     }
@@ -226,7 +226,7 @@ fn must_be_file(found: FileType) -> io::Result<()> {
     Err(io::Error::other(format!("it is {kind}, not a file")))
 }
 
-/// A file in the same directory, its name that of the other with an end.
+/// Returns a path in the same directory, with `end` appended to the name.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(end);

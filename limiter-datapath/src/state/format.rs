@@ -1,16 +1,16 @@
 //! The bytes of the state file.
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
 //! | 8 | [`MAGIC`] |
-//! | 4 | the version, [`VERSION`], in little-endian order as the other numbers |
-//! | 8 | how many bytes the sections have |
+//! | 4 | the version, [`VERSION`]; all numbers are little-endian |
+//! | 8 | the length of the sections in bytes |
 //! | … | the sections, in the [postcard format](https://postcard.jamesmunns.com/wire-format) |
-//! | 4 | CRC-32 of all before |
+//! | 4 | CRC-32 of everything before |
 //!
 //! The sections are the names with the time, the debts, the bans, and the sieves. Nothing in the
-//! bytes says where a value ends, so a reader cannot skip what it does not know: it reads one
-//! version only.
+//! bytes tells where a value ends, so a reader cannot skip unknown ones: it reads only one
+//! version.
 
 use jiff::Timestamp;
 use limiter_policy::policy::{Names, Sieve};
@@ -28,33 +28,33 @@ const HEADER: usize = MAGIC.len() + 4 + 8;
 
 const CHECKSUM: usize = 4;
 
-/// The largest file, in bytes: all buckets of the largest table in debt, and as many bans and
-/// addresses in sieves as there may be, at the most bytes each.
+/// The size limit in bytes: all buckets of the largest table in debt, and the most bans and sieve
+/// addresses, each with the most bytes.
 pub(super) const MAX_BYTES: u64 =
     64 * 1024 * 1024 * 25 + 4 * 1024 * 1024 * 136 + 3 * Sieve::MOST_ENTRIES * 32 + 1024 * 1024;
 
-/// Bytes that are no snapshot.
+/// Why bytes are not a snapshot.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum FormatError {
-    /// It begins otherwise.
-    #[error("it is no state file of limiter's")]
+    /// They do not begin as a state file does.
+    #[error("it is not a state file of the limiter")]
     Foreign,
-    /// Another release has written it.
-    #[error("it is of version {0}, and this limiter reads version {VERSION} only")]
+    /// Another release wrote them.
+    #[error("its version is {0}, but this limiter reads only version {VERSION}")]
     Version(u32),
-    /// It is shorter or longer than it says.
+    /// They are more or fewer than they say.
     #[error("it has {found} bytes instead of {expected}")]
     Length {
-        /// How many it should have.
+        /// The expected length.
         expected: u64,
-        /// How many there are.
+        /// The actual length.
         found: u64,
     },
-    /// It has changed since it was written.
+    /// They have changed since they were written.
     #[error("its checksum is wrong")]
     Checksum,
-    /// Its checksum is right, and yet it means nothing.
-    #[error("it makes no sense: {0}")]
+    /// The checksum is right, but the contents are invalid.
+    #[error("its contents are invalid: {0}")]
     Content(String),
 }
 
@@ -65,7 +65,7 @@ struct Head<N> {
     names: N,
 }
 
-/// The bytes of a snapshot.
+/// Encodes a snapshot.
 pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, postcard::Error> {
     let head = Head {
         saved_at: snapshot.saved_at,
@@ -85,7 +85,7 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, postcard::Error> {
     Ok(bytes)
 }
 
-/// The snapshot of which these are the bytes.
+/// Decodes a snapshot.
 pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let rest = bytes.strip_prefix(&MAGIC).ok_or(FormatError::Foreign)?;
     let cut_short = |expected: usize| FormatError::Length {
@@ -117,8 +117,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let (sieves, sections) =
         postcard::take_from_bytes::<Vec<SavedSieve>>(sections).map_err(content)?;
     if !sections.is_empty() {
-        let more = format!("{} bytes are left over", sections.len());
-        return Err(FormatError::Content(more));
+        let more = match sections.len() {
+            1 => "1 byte".to_owned(),
+            more => format!("{more} bytes"),
+        };
+        return Err(FormatError::Content(format!("{more} too many")));
     }
     Ok(Snapshot {
         saved_at: head.saved_at,

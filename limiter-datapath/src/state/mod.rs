@@ -1,8 +1,8 @@
-//! What outlives the daemon, and a reboot: who owes what, who is banned, and whom sieves know.
+//! What outlives the daemon and a reboot: debts, bans, and the contents of sieves.
 //!
-//! A [`Snapshot`] is made of the buckets that owe something, and put back into buckets of any
-//! store and size as far as that is possible; the datapath does both. Here are what it is, its
-//! bytes, and the file that they are kept in.
+//! A [`Snapshot`] holds the buckets in debt, and is restored into buckets of any store and size as
+//! far as possible; the datapath does both. This module defines the snapshot, its bytes, and its
+//! file.
 
 mod bans;
 mod debts;
@@ -21,29 +21,29 @@ pub use self::{
     sieves::SavedSieve,
 };
 
-/// Who owes what at a time of day, and all that it takes to go on with it.
+/// The saved state at a time of day, with all that is needed to resume from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// When it was, by the clock on the wall: the kernel's own begins anew with each boot.
+    /// When it was taken, by the wall clock: the kernel's clock starts over at each boot.
     pub saved_at: Timestamp,
     /// The limits' interned ids.
     pub names: Names,
     /// What buckets owed then.
     pub sets: Vec<SetDebts>,
-    /// Who was banned.
+    /// The bans.
     pub bans: Vec<SavedBan>,
-    /// Whom sieves knew.
+    /// The contents of sieves.
     pub sieves: Vec<SavedSieve>,
 }
 
 impl Snapshot {
-    /// How many buckets owed something.
+    /// Returns how many buckets were in debt.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.sets.iter().map(|set| set.debts.count()).sum()
     }
 
-    /// How many nanoseconds have passed since; none where the clock was set back.
+    /// Returns how many nanoseconds have passed since; 0 if the clock was set back.
     #[must_use]
     pub fn age_ns(&self, now: Timestamp) -> u64 {
         let age = now.duration_since(self.saved_at).max(SignedDuration::ZERO);

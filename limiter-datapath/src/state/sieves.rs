@@ -1,25 +1,25 @@
-//! Whom sieves know.
+//! Saved contents of sieves.
 
 use std::net::IpAddr;
 
-use limiter_common::sieve::Listed;
+use limiter_common::sieve::ListedSource;
 use limiter_policy::policy::Sieve;
 use serde::{Deserialize, Serialize};
 
 use crate::native::{ShardLists, SieveSnapshot};
 
-/// All that is in a sieve, under its name.
+/// The contents of a sieve, under its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedSieve {
     /// Its name.
     pub name: String,
     /// How many lists it has besides list 0.
     pub buckets: u8,
-    /// The entry list holds two to the power of this.
+    /// The binary logarithm of the entry list's capacity.
     pub size: u8,
     /// How many leading bits of an IPv6 address are scored.
     pub ipv6_prefix: u8,
-    /// Its shards, their lists from list 0 on, and of each who was hit last first.
+    /// Its shards, with their lists from list 0 on, each most recently hit first.
     shards: Vec<Vec<Vec<SavedEntry>>>,
 }
 
@@ -31,15 +31,15 @@ struct SavedEntry {
 }
 
 impl SavedSieve {
-    /// Of what was in a sieve at a time of the decision's clock, in nanoseconds.
+    /// Saves a sieve's contents at the time `now_ns` of the decision's clock.
     #[must_use]
     pub fn new(sieve: &Sieve, snapshot: &SieveSnapshot, now_ns: u64) -> Self {
-        let saved = |listed: &Listed| SavedEntry {
+        let saved = |listed: &ListedSource| SavedEntry {
             address: listed.key.into(),
             count: listed.count,
             age_ns: now_ns.saturating_sub(listed.added_ns),
         };
-        let list = |list: &Vec<Listed>| list.iter().map(saved).collect();
+        let list = |list: &Vec<ListedSource>| list.iter().map(saved).collect();
         let shards = snapshot.shards.iter();
         Self {
             name: sieve.name.clone(),
@@ -52,19 +52,19 @@ impl SavedSieve {
         }
     }
 
-    /// Whether that sieve has the same lists.
+    /// Whether that sieve has the same name and lists.
     #[must_use]
     pub fn fits(&self, sieve: &Sieve) -> bool {
         (&self.name, self.buckets, self.size, self.ipv6_prefix)
             == (&sieve.name, sieve.buckets, sieve.size, sieve.ipv6_prefix)
     }
 
-    /// What was in it, `passed_ns` later, at a time of the decision's clock in nanoseconds. That
-    /// clock begins with the boot: who came before is as old as the machine is up, and so is aged
-    /// later than it would have been.
+    /// Returns the contents `passed_ns` later, at the time `now_ns` of the decision's clock. That
+    /// clock starts with the boot: an address added before is as old as the machine's uptime, and
+    /// so ages later than it would have.
     #[must_use]
     pub fn snapshot(&self, now_ns: u64, passed_ns: u64) -> SieveSnapshot {
-        let listed = |entry: &SavedEntry| Listed {
+        let listed = |entry: &SavedEntry| ListedSource {
             key: entry.address.into(),
             count: entry.count,
             added_ns: now_ns.saturating_sub(entry.age_ns.saturating_add(passed_ns)),
@@ -79,7 +79,7 @@ impl SavedSieve {
         }
     }
 
-    /// How many addresses were in it.
+    /// Returns how many addresses were in it.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shards.iter().flatten().map(Vec::len).sum()

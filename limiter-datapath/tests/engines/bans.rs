@@ -1,4 +1,4 @@
-//! Bans: whom they hold for, and until when.
+//! Bans: which addresses they hold for, and until when.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ use crate::engine::{Engines, policy};
 
 const MINUTE: u64 = 60_000_000_000;
 
-/// A limit that lets everything of the test pass.
+/// Makes engines with a limit that passes everything of the test.
 fn engines() -> Result<Engines> {
     let rate = Rate {
         burst: 1_000,
@@ -23,7 +23,7 @@ fn engines() -> Result<Engines> {
     Ok(Engines::new(&policy([limit]))?)
 }
 
-/// Some packet of a source's.
+/// Builds a packet of a source.
 fn from(source: IpAddr) -> Vec<u8> {
     let destination = match source {
         IpAddr::V4(_) => "192.0.2.1",
@@ -65,7 +65,7 @@ fn a_lifted_ban_holds_no_more() -> Result<()> {
     Ok(())
 }
 
-/// A ban of each length there is: it holds from its first address to its last, and not beyond.
+/// A ban of any length holds from its first address to its last, and not beyond.
 #[test]
 fn a_ban_holds_for_its_prefix_and_no_more() -> Result<()> {
     let lengths = |base: &str, longest: u8| {
@@ -88,7 +88,7 @@ fn a_ban_holds_for_its_prefix_and_no_more() -> Result<()> {
     Ok(())
 }
 
-/// Of bans inside each other, each holds for itself.
+/// Nested bans hold independently.
 #[test]
 fn a_longer_ban_of_a_range_holds_when_that_of_an_address_has_ended() -> Result<()> {
     let mut engines = engines()?;
@@ -105,8 +105,8 @@ fn a_longer_ban_of_a_range_holds_when_that_of_an_address_has_ended() -> Result<(
     Ok(())
 }
 
-/// So many that the filter has bits of most of its words; they hold whatever is lifted, and when
-/// the filter is cleared of what was.
+/// So many bans set bits in most words of the filter. They hold when others are lifted, and when
+/// the filter is cleared of the lifted ones.
 #[test]
 fn many_bans_hold_and_those_that_are_lifted_do_not() -> Result<()> {
     const BANS: u32 = 20_000;

@@ -1,8 +1,8 @@
 //! Two CPUs at one source, as fast as they can: exact to the packet.
 //!
-//! The program runs on the kernel's own clock, on both CPUs at once, with an address limit, a
-//! range limit and a byte limit on every packet. Whichever binds, none may ever pass more than
-//! burst + elapsed / emission interval, and the one that binds passes 99.9 % of that.
+//! The program runs on the kernel's clock, on both CPUs at once, with an address limit, a range
+//! limit and a byte limit on every packet. No limit may ever pass more than burst + elapsed /
+//! emission interval, and the strictest passes 99.9 % of that.
 
 use std::{net::IpAddr, thread};
 
@@ -19,7 +19,7 @@ use limiter_policy::{
 };
 use testbed::{Frame, monotonic_ns};
 
-/// A second or two of each CPU.
+/// Takes each CPU a second or two.
 const TIMES: u32 = 6_000_000;
 
 const SECOND: u64 = 1_000_000_000;
@@ -35,12 +35,12 @@ fn settings(store: Store) -> Result<Settings> {
     Ok(Settings::new(buckets, Offenders::default(), LogLevel::Off)?)
 }
 
-/// One limit: its name and what it allows each second, in its own units.
+/// A limit's name and what it allows each second, in its own tokens.
 type Allowed = (&'static str, u64);
 
 fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
     let rate = Rate {
-        // A second of it: a busy machine may stop both CPUs for a while.
+        // One second's worth: a busy machine may stop both CPUs for a while.
         burst: per_second,
         count: per_second,
         period_ns: SECOND,
@@ -74,11 +74,11 @@ fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
         (one, other.join().expect("the other thread does not panic"))
     });
     let elapsed = u128::from(monotonic_ns() - start);
-    // The kernel sets each run up and takes it down, tens of milliseconds without a packet.
+    // Exclude the kernel's set-up and tear-down of each run: tens of milliseconds without a packet.
     let busy = one?.max(other?).as_nanos();
 
     for limit in &policy.limits {
-        let rate = limit.default.context("every limit has a default")?;
+        let rate = limit.default.context("a limit without a default")?;
         let traffic = maps.limit_traffic(limit.id)?.passed;
         let admitted = match limit.cost {
             limiter_common::limit::Cost::Bytes => traffic.bytes,
@@ -105,7 +105,11 @@ fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
         .iter()
         .map(|reason| Ok(maps.reason_traffic(0, *reason)?.packets))
         .sum::<Result<u64>>()?;
-    assert_eq!(total, u64::from(2 * TIMES), "every packet has a reason");
+    assert_eq!(
+        total,
+        u64::from(2 * TIMES),
+        "every packet must have a reason"
+    );
 
     let mut dropped = 0;
     for limit in &policy.limits {
@@ -143,9 +147,9 @@ fn two_cpus_stay_within_the_bound() -> Result<()> {
     Ok(())
 }
 
-/// Time stands still, so that not a token comes back, and two CPUs race for the last ones of a
-/// range, again and again. What the address was charged for packets that then were refused by
-/// the range, it must have got back, to the token.
+/// With the clock stopped, no token comes back. Two CPUs race for a range's last tokens again and
+/// again. What packets that the range refused had charged to the address must be refunded, to the
+/// token.
 #[test]
 fn two_cpus_refund_what_they_lose() -> Result<()> {
     const ROUNDS: usize = 20;
@@ -167,15 +171,15 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
         let maps = instance.take_maps(settings)?;
         instance.set_clock(NOW)?;
         let instance = &instance;
-        // Each more than half of the range's tokens: they are out while both still run.
+        // Each sends more than half of the range's tokens, so they run out while both still run.
         let hammer = || instance.hammer(&frame, 60_000);
         thread::scope(|scope| {
             let other = scope.spawn(hammer);
             hammer()?;
             other.join().expect("the other thread does not panic")
         })?;
-        for (key, budget) in keys.iter().zip(&tables.rates) {
-            let gcra = &budget.gcra;
+        for (key, parameters) in keys.iter().zip(&tables.rates) {
+            let gcra = &parameters.gcra;
             let tat = maps.bucket(key)?.context("a bucket")?.state;
             let debt = tat - gcra.ticks(NOW);
             assert_eq!(debt / gcra.emission_interval, LAST, "tokens of {key:?}");

@@ -1,13 +1,13 @@
-//! Random frames and random policies through both engines, and against a plain model; halfway
-//! another policy takes the buckets over.
+//! Random frames and random policies through both engines, and against a plain model; halfway,
+//! another policy takes over the buckets.
 
 use std::{env, thread};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
-    charge::account,
+    decide::account,
     reason::{Action, Reason},
-    strategy::{Budget, Strategy as Rule},
+    strategy::{Parameters, Strategy as Rule},
 };
 use limiter_policy::{
     config::Store,
@@ -20,17 +20,17 @@ use crate::{
     model, random,
 };
 
-/// How many policies a run takes; more where the variable of this name says so.
+/// The environment variable that overrides the number of policies of a run.
 const POLICIES: &str = "LIMITER_DIFFERENTIAL_POLICIES";
 const DEFAULT_POLICIES: u32 = 200;
 
-/// How many frames go through each policy.
+/// The number of frames for each policy.
 const FRAMES: usize = 10_000;
 
-/// The longest time between two frames mostly, in nanoseconds.
+/// The longest usual time between two frames, in nanoseconds.
 const STEP: u64 = 3_000_000;
 
-/// The time between two frames: sometimes exactly a period of a limit, where its windows end.
+/// The time between two frames: sometimes exactly a limit's period, when its windows end.
 fn step() -> impl Strategy<Value = u64> {
     prop_oneof![
         40 => 0..STEP,
@@ -95,11 +95,11 @@ fn send(
             Action::Drop => seen.dropped += u64::from(matched != 0),
         }
         seen.would_drop += u64::from(verdict.would_drop != 0);
-        for (slot, limit) in (0..).zip(&policy.limits) {
+        for (limit_index, limit) in (0..).zip(&policy.limits) {
             let of_strategy = &mut seen.strategies[limit.strategy as usize];
-            let charged = verdict.matched & !verdict.would_drop & (1 << slot) != 0;
+            let charged = verdict.matched & !verdict.would_drop & (1 << limit_index) != 0;
             of_strategy.admitted += u64::from(verdict.reason == Reason::WithinLimits && charged);
-            let denied = verdict.denied_by() == Some(slot);
+            let denied = verdict.denied_by() == Some(limit_index);
             of_strategy.refused += u64::from(verdict.reason == Reason::OverLimit && denied);
         }
         assert_eq!(
@@ -109,35 +109,35 @@ fn send(
     }
 }
 
-/// The limits that count a frame by the model, which must agree with the tables on their rates.
+/// Returns the limits that count a frame by the model, which must agree with the tables on rates.
 fn meant(policy: &Policy, tables: &CompiledPolicy, frame: &[u8]) -> u64 {
     let Some(packet) = classified(tables, frame) else {
         return 0;
     };
     let mut meant = 0;
-    for (slot, limit) in (0..).zip(&policy.limits) {
+    for (limit_index, limit) in (0..).zip(&policy.limits) {
         let Some(rate) = model::rate(policy, limit, &packet.facts) else {
             continue;
         };
-        meant |= 1 << slot;
-        let account = account(tables, &packet, slot).expect("a limit in the slot");
-        let budget = Budget::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
-        // The policy's compiler has numbered the units.
-        let budget = budget.map(|budget| Budget {
-            unit: account.budget.unit,
-            stamp_unit: account.budget.stamp_unit,
-            ..budget
+        meant |= 1 << limit_index;
+        let account = account(tables, &packet, limit_index).expect("a limit with that index");
+        let parameters = Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
+        // The policy compiler has numbered the units.
+        let parameters = parameters.map(|parameters| Parameters {
+            unit: account.parameters.unit,
+            stamp_unit: account.parameters.stamp_unit,
+            ..parameters
         });
         assert_eq!(
-            Some(*account.budget),
-            budget,
-            "slot {slot} for {frame:02x?}"
+            Some(*account.parameters),
+            parameters,
+            "limit {limit_index} for {frame:02x?}"
         );
     }
     meant
 }
 
-/// What occurred: a test in which nothing does would prove nothing.
+/// What occurred: a test in which nothing occurs would prove nothing.
 #[derive(Default)]
 struct Seen {
     passed: u64,
@@ -184,7 +184,8 @@ impl Drop for ShownOnPanic {
     }
 }
 
-/// Values without shrinking: each costs a program load, and a failure prints its frame.
+/// Generates a value without shrinking, which would load a program each time; a failure prints its
+/// frame.
 pub(crate) fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut TestRunner) -> T {
     strategy
         .new_tree(runner)

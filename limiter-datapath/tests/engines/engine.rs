@@ -6,9 +6,9 @@ use ipnet::IpNet;
 use limiter_common::{
     ban::{Ban, BanKey, MAX_REASON},
     bucket::Bucket,
-    charge::Packet,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
+    judged::Packet,
     limit::LimitId,
     owner::BucketKey,
     packet::{Facts, Frame as _, parse},
@@ -34,10 +34,10 @@ use limiter_policy::{
     policy::{CompiledPolicy, Limit, Policy, SieveSizes},
 };
 
-/// Any fixed time after boot.
+/// Some fixed time after boot.
 pub(crate) const START: u64 = 1_000_000_000_000;
 
-/// Shards of sieves are chosen by it: both have the same.
+/// It chooses the shards of sieves, so both engines have the same.
 const HASH_KEY: HashKey = HashKey {
     first: 0x0123_4567_89ab_cdef,
     second: 0xfedc_ba98_7654_3210,
@@ -47,7 +47,7 @@ pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
     Policy::from(limits.into_iter().collect::<Vec<_>>())
 }
 
-/// A good packet with the class of its source.
+/// Returns a well-formed packet with the class of its source.
 pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
     let mut facts = Facts::NONE;
     parse(&BytesFrame(frame), &mut facts).ok()?;
@@ -67,7 +67,7 @@ pub(crate) struct Engines {
     reputation: MemoryReputation,
     /// The latest time.
     now: u64,
-    /// What the verdicts so far must have counted: by reason, and by the limit's interned id.
+    /// What the verdicts so far must have counted, by reason and by the limit's interned id.
     by_reason: HashMap<Reason, Traffic>,
     by_limit: BTreeMap<u16, LimitTraffic>,
     /// How many packets a bucket or a sieve refused.
@@ -76,7 +76,7 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// With the buckets in the table.
+    /// Makes engines with the buckets in the table.
     pub(crate) fn new(policy: &Policy) -> Result<Self, DatapathError> {
         Self::with(policy, Store::Table)
     }
@@ -86,7 +86,7 @@ impl Engines {
             CompiledPolicy::new(policy, possible_cpus()).expect("the test's policy compiles");
         let buckets = Buckets {
             store,
-            // So much of it that hardly ever five buckets meet in a line of four.
+            // So large that five buckets hardly ever meet in a line of four.
             capacity: match store {
                 Store::Table => 1 << 19,
                 Store::Hash => 1 << 16,
@@ -128,7 +128,7 @@ impl Engines {
         self.trial.reputation().bans().insert(key, ban)
     }
 
-    /// Clears the kernel's filter of bans that were lifted.
+    /// Clears lifted bans from the kernel's filter.
     pub(crate) fn clear_ban_filter(&self) -> Result<(), DatapathError> {
         self.trial.reputation().bans().clear_filter()
     }
@@ -154,14 +154,14 @@ impl Engines {
         sieves.pressures().set_pressure(index, pressure)
     }
 
-    /// What both have counted of a use of a sieve.
+    /// Returns the counters of a use of a sieve, which must be the same in both.
     pub(crate) fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         let kernel = self.trial.reputation().sieves().traffic(index)?;
         assert_eq!(kernel, self.reputation.sieves.traffic(index), "use {index}");
         Ok(kernel)
     }
 
-    /// What is in a sieve in both.
+    /// Returns the contents of a sieve, which must be the same in both.
     pub(crate) fn in_sieve(&self, number: usize) -> SieveSnapshot {
         let sieve = &self.tables.sieves[number];
         let kernel = self.trial.reputation().sieves().memory().snapshot(sieve);
@@ -174,7 +174,8 @@ impl Engines {
         self.verdict(offset_ns, frame).reason
     }
 
-    /// Puts a frame through both, `offset_ns` after [`START`]; they must agree.
+    /// Puts a frame through both, `offset_ns` after [`START`]; returns the verdict, on which they
+    /// must agree.
     pub(crate) fn verdict(&mut self, offset_ns: u64, frame: &[u8]) -> Verdict {
         let now = START + offset_ns;
         let frame_in_memory = BytesFrame(frame);
@@ -199,7 +200,7 @@ impl Engines {
         native
     }
 
-    /// Goes on under another policy, with the same buckets, counters and offenders.
+    /// Replaces the policy and keeps the buckets, counters and offenders.
     pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
         self.tables = CompiledPolicy::with_units(policy, &self.tables.units, possible_cpus())
             .expect("the test's policy compiles");
@@ -213,16 +214,19 @@ impl Engines {
             .entry(verdict.reason)
             .or_default()
             .add(length);
-        // Whom a list blocks for a limit is no offender; whom a sieve drops for none is.
-        let by_sieve = matches!(verdict.reason, Reason::Iprep | Reason::IprepPerma);
-        let by_budget = verdict.denied_by().is_some() && verdict.reason != Reason::BlockedList;
+        // A source that a list blocks for a limit is no offender; one that a sieve drops is, even
+        // for no limit.
+        let by_sieve = verdict.reason.is_of_sieve();
+        let by_budget = verdict.denied_by().is_some() && !verdict.reason.is_of_list();
         self.refused += u64::from(by_sieve || by_budget);
         let action = verdict.action(&self.tables);
-        for (slot, limit) in (0..).zip(&self.tables.limits) {
-            let bit = 1 << slot;
+        for (limit_index, limit) in (0..).zip(&self.tables.limits) {
+            let bit = 1 << limit_index;
             let limit = self.by_limit.entry(limit.id).or_default();
             match action {
-                Action::Drop if verdict.denied_by() == Some(slot) => limit.dropped.add(length),
+                Action::Drop if verdict.denied_by() == Some(limit_index) => {
+                    limit.dropped.add(length);
+                }
                 Action::Pass if verdict.would_drop & bit != 0 => limit.would_drop.add(length),
                 Action::Pass if verdict.matched & bit != 0 => limit.passed.add(length),
                 _ => {}
@@ -230,12 +234,12 @@ impl Engines {
         }
     }
 
-    /// Every bucket and offender is the same on both sides, and the kernel has counted every
-    /// verdict.
+    /// Checks that every bucket and offender is the same on both sides, and that the kernel has
+    /// counted every verdict.
     pub(crate) fn assert_same_state(&self) {
         let maps = self.maps();
         let native = self.buckets.clone().into_states();
-        for key in native.keys().filter(|key| key.stamp() == 0) {
+        for key in native.keys().filter(|key| key.part() == 0) {
             let native = self.buckets.bucket(key).expect("it is there");
             let kernel = maps.bucket(key).expect("a readable map");
             let unit = self.tables.units.unit(native.unit).expect("a known unit");
@@ -273,8 +277,8 @@ impl Engines {
         assert_eq!(counts.recorded + counts.skipped, self.refused);
     }
 
-    /// The TATs in a log that still count, the last one first. Where its stamps are is the same on
-    /// both sides only as long as nobody has forgotten the cursor, which is then a full bucket's.
+    /// Returns the TATs in a log that still count, the last one first. The places of the stamps are
+    /// the same on both sides only until one of them forgets the cursor of a full bucket.
     fn counting(
         &self,
         key: &BucketKey,
@@ -282,7 +286,7 @@ impl Engines {
         stored: impl Fn(&BucketKey) -> Option<Bucket>,
     ) -> Vec<u64> {
         let cursor = Cursor::of_state(cursor.state, self.now);
-        let stamps = (2..=STAMPS).filter_map(|nth| stored(&key.of_stamp(cursor.stamp(nth))));
+        let stamps = (2..=STAMPS).filter_map(|nth| stored(&key.of_part(cursor.stamp(nth))));
         [cursor.last]
             .into_iter()
             .chain(stamps.map(|stamp| stamp.state))

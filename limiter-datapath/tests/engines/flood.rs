@@ -1,4 +1,4 @@
-//! A flood of forged sources, and clients in the midst of it.
+//! A flood of forged sources, with clients in the midst of it.
 
 use anyhow::Result;
 use limiter_common::{limit::BUILT_IN, reason::Action};
@@ -11,7 +11,7 @@ use testbed::Frame;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How long it goes on, by the program's clock.
+/// How long the flood lasts, by the program's clock.
 const TIME: u64 = SECOND / 4;
 
 /// A packet a microsecond, each from another source.
@@ -23,14 +23,14 @@ const RATE: Rate = Rate {
     period_ns: SECOND,
 };
 
-/// Ten who keep to 80 % of the limit.
+/// The number of clients that keep to 80 % of the limit.
 const GOOD: u8 = 10;
 const GOOD_INTERVAL: u64 = SECOND / 800;
 
-/// One who sends five times what it may.
+/// This client sends at five times its limit.
 const GREEDY_INTERVAL: u64 = SECOND / 5_000;
 
-/// Somebody who sends at an interval.
+/// A client that sends at a fixed interval.
 struct Client {
     frame: Vec<u8>,
     next: u64,
@@ -51,7 +51,7 @@ impl Client {
         })
     }
 
-    /// Sends what is due.
+    /// Sends the packets due by `now`.
     fn send(&mut self, now: u64, trial: &mut Trial) -> Result<()> {
         while self.next <= now {
             let verdict = trial.judge(self.next, &self.frame)?;
@@ -65,7 +65,7 @@ impl Client {
     }
 }
 
-/// Not one good packet is lost, and the greedy one gets all it may and nothing more.
+/// No good client loses a packet, and the greedy one gets exactly what it may.
 fn check(buckets: Buckets) -> Result<()> {
     let limit = Limit::of_built_in(&BUILT_IN[0], Some(RATE));
     let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
@@ -110,7 +110,7 @@ fn check(buckets: Buckets) -> Result<()> {
     Ok(())
 }
 
-/// A thousand forged sources are in debt at any time, for which the table has little room.
+/// A thousand forged sources owe something at any time, in a small table.
 #[test]
 fn a_small_table_forgets_nobody_who_is_limited() -> Result<()> {
     check(Buckets {
@@ -120,7 +120,7 @@ fn a_small_table_forgets_nobody_who_is_limited() -> Result<()> {
     })
 }
 
-/// The kernel's map forgets whoever was not seen for longest: it needs room for the whole flood.
+/// The kernel's map forgets the least recently used sources: it needs room for the whole flood.
 #[test]
 fn a_hash_map_with_room_for_the_flood() -> Result<()> {
     check(Buckets {

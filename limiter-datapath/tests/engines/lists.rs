@@ -1,4 +1,4 @@
-//! Lists and bans: who comes first. Random policies through both engines, and against a model that
+//! The precedence of lists and bans: random policies in both engines, compared with a model that
 //! asks each prefix of each list.
 
 use std::net::IpAddr;
@@ -21,21 +21,21 @@ use crate::{
 
 const POLICIES: usize = 40;
 
-/// How many at most, until everything was seen that there is.
+/// The bound on policies if some outcome has not occurred.
 const MOST_POLICIES: usize = 20 * POLICIES;
 
 const FRAMES: usize = 300;
 
 const LISTS: usize = 4;
 
-/// Lets everything of the test pass.
+/// Passes everything of the test.
 const RATE: Rate = Rate {
     burst: 1_000_000,
     count: 1_000_000,
     period_ns: 1_000_000_000,
 };
 
-/// Which lists exclude and block.
+/// The lists that exclude and that block.
 #[derive(Clone, Debug)]
 struct Uses {
     exclude: Vec<usize>,
@@ -46,12 +46,12 @@ struct Uses {
 struct Case {
     lists: Vec<Vec<IpNet>>,
     global: Uses,
-    /// Each with what it is otherwise.
+    /// Each limit's lists, and its other properties.
     limits: Vec<(Uses, Own)>,
     bans: Vec<IpNet>,
 }
 
-/// What a limit has of its own.
+/// A limit's other properties.
 #[derive(Clone, Debug)]
 struct Own {
     mode: Mode,
@@ -84,7 +84,7 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// With lists at a probability, or none.
+/// Draws lists for each of the two with this probability.
 fn uses(probability: f64) -> impl Strategy<Value = Uses> {
     let some = move || {
         prop::option::weighted(
@@ -98,7 +98,7 @@ fn uses(probability: f64) -> impl Strategy<Value = Uses> {
     })
 }
 
-/// What is to become of a packet.
+/// The expected outcome for a packet.
 #[derive(Debug, PartialEq, Eq)]
 struct Meant {
     reason: Reason,
@@ -154,7 +154,7 @@ impl Case {
             meant.reason = Reason::Banned;
             return meant;
         }
-        for (slot, (uses, own)) in (0..).zip(&self.limits) {
+        for (limit_index, (uses, own)) in (0..).zip(&self.limits) {
             let blocks = have(&uses.block);
             let counts = own.mode != Mode::Off
                 && own.port.is_none_or(|counted| counted == port)
@@ -167,10 +167,10 @@ impl Case {
                 meant.reason = Reason::WithinLimits;
             }
             if blocks && own.mode == Mode::Observe {
-                meant.would_drop |= 1 << slot;
+                meant.would_drop |= 1 << limit_index;
             } else if blocks && meant.denied_by.is_none() {
                 meant.reason = Reason::BlockedList;
-                meant.denied_by = Some(slot);
+                meant.denied_by = Some(limit_index);
             }
         }
         meant
@@ -194,7 +194,7 @@ fn excluded_blocked_banned_and_by_a_limit_in_this_order() -> Result<()> {
         (Reason::Unlimited, false, false),
     ];
     for number in 0..MOST_POLICIES {
-        // Some are rare, and then it takes more policies to see them.
+        // Rare outcomes take more policies.
         if number >= POLICIES && missing.is_empty() {
             break;
         }

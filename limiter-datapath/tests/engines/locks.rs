@@ -1,19 +1,16 @@
-//! Locks in the table of buckets that nobody holds any more, and a process that is killed while it
-//! changes buckets.
-//!
-//! Daemons used to change the table themselves. One that was killed between two instructions left a
-//! way locked, and its owner was dropped for ever.
+//! A process that is killed while it changes buckets. A way that it left locked would drop its owner
+//! for ever.
 
 use std::{net::Ipv4Addr, thread, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use aya::maps::{Array, Map, MapData, loaded_maps};
 use limiter_common::{
     limit::BUILT_IN,
     owner::BucketKey,
     reason::Reason,
-    strategy::Budget,
-    table::{EMPTY, LOCKED, WAYS},
+    strategy::Parameters,
+    table::{LOCKED, WAYS},
 };
 use limiter_datapath::{
     kernel::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
@@ -28,7 +25,7 @@ use testbed::Frame;
 const SECOND: u64 = 1_000_000_000;
 const NOW: u64 = 1_000 * SECOND;
 
-/// An element of the table: names at even places, states at odd ones.
+/// An element of the table: fingerprints at even places, states at odd ones.
 type RawLine = [u64; 2 * WAYS];
 
 /// A program with a small table of its own.
@@ -36,7 +33,7 @@ struct Program {
     instance: Instance,
     maps: SharedMaps,
     table: Array<MapData, RawLine>,
-    budget: Budget,
+    parameters: Parameters,
     units: Units,
 }
 
@@ -49,7 +46,7 @@ fn rate(count: u64) -> Rate {
 }
 
 impl Program {
-    /// `lines` are those of no other table of this process: by that the map is found.
+    /// Loads it; `lines` identifies the map, so no other table of this process may have as many.
     fn new(lines: u32) -> Result<Self> {
         let limit = Limit::of_built_in(&BUILT_IN[0], Some(rate(1_000)));
         let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
@@ -65,13 +62,13 @@ impl Program {
         instance.set_clock(NOW)?;
         let mut ids = tables_of(lines);
         ids.retain(|id| !before.contains(id));
-        ensure!(ids.len() == 1, "which is it of {ids:?}?");
+        ensure!(ids.len() == 1, "ambiguous tables: {ids:?}");
         let map = Map::Array(MapData::from_id(ids[0])?);
         Ok(Self {
             instance,
             maps,
             table: map.try_into()?,
-            budget: tables.rates[0],
+            parameters: tables.rates[0],
             units: tables.units,
         })
     }
@@ -95,28 +92,6 @@ impl Program {
         Ok(self.table.get(&index, 0)?)
     }
 
-    /// Where a source's bucket is.
-    fn place(&self, source: u32) -> Result<(u32, usize)> {
-        let bucket = self.maps.bucket(&Self::key(source))?.context("a bucket")?;
-        for index in 0..self.table.len() {
-            let line = self.line(index)?;
-            for way in 0..WAYS {
-                if line[2 * way] != EMPTY && line[2 * way + 1] == bucket.state {
-                    return Ok((index, way));
-                }
-            }
-        }
-        bail!("it is in no line")
-    }
-
-    /// Writes a way, as a process would have left it that was killed.
-    fn leave(&mut self, (index, way): (u32, usize), name: u64, state: u64) -> Result<()> {
-        let mut line = self.line(index)?;
-        (line[2 * way], line[2 * way + 1]) = (name, state);
-        self.table.set(index, line, 0)?;
-        Ok(())
-    }
-
     fn locks(&self) -> Result<usize> {
         let mut locks = 0;
         for index in 0..self.table.len() {
@@ -130,7 +105,7 @@ impl Program {
 fn tables_of(lines: u32) -> Vec<u32> {
     let mut ids = Vec::new();
     for map in loaded_maps() {
-        // Those of other tests come and go meanwhile.
+        // Maps of other tests may vanish meanwhile.
         let Ok(map) = map else { continue };
         if map.name_as_str() == Some("TABLE") && map.max_entries() == lines {
             ids.push(map.id());
@@ -139,101 +114,7 @@ fn tables_of(lines: u32) -> Vec<u32> {
     ids
 }
 
-/// A step of a change in which a way is locked, and the name that it has then.
-#[derive(Clone, Copy, Debug)]
-enum Killed {
-    /// A bucket was about to be put in, in place of this one; or this one was put in, but for its
-    /// state.
-    PuttingIn,
-    /// This one was about to count in another unit.
-    BeforeItExchanged,
-    /// It counts there, but for its state.
-    AfterItExchanged,
-    /// This one was put in, and taken out again, since another CPU had put it in elsewhere.
-    Withdrawing,
-}
-
-const STEPS: [Killed; 4] = [
-    Killed::PuttingIn,
-    Killed::Withdrawing,
-    Killed::BeforeItExchanged,
-    Killed::AfterItExchanged,
-];
-
-impl Killed {
-    fn name(self, name: u64) -> u64 {
-        match self {
-            Self::PuttingIn => name,
-            Self::Withdrawing => EMPTY,
-            // Of the unit before, or the one after.
-            Self::BeforeItExchanged => name ^ 1,
-            Self::AfterItExchanged => name ^ 2,
-        }
-    }
-}
-
-#[test]
-fn reset_frees_what_a_killed_daemon_has_left_locked() -> Result<()> {
-    const SOURCE: u32 = 1;
-    let mut program = Program::new(1 << 9)?;
-    for step in STEPS {
-        for all in [false, true] {
-            assert_eq!(program.send(SOURCE, 3)?, 3);
-            let place = program.place(SOURCE)?;
-            let name = program.line(place.0)?[2 * place.1];
-            program.leave(place, step.name(name), LOCKED)?;
-            if !matches!(step, Killed::Withdrawing) {
-                assert_eq!(program.send(SOURCE, 5)?, 0, "{step:?}: it is locked");
-            }
-            assert_eq!(program.locks()?, 1);
-
-            let (buckets, units) = (program.maps.buckets(), &program.units);
-            if all {
-                buckets.reset_all(None, units, NOW)?;
-            } else {
-                buckets.give_back(&Program::key(SOURCE), &program.budget, None, units, NOW)?;
-            }
-            assert_eq!(program.locks()?, 0, "{step:?}");
-            assert_eq!(program.send(SOURCE, 5)?, 5, "{step:?}, all: {all}");
-            let bucket = program.maps.bucket(&Program::key(SOURCE))?;
-            let state = bucket.context("a bucket")?.state;
-            assert_eq!(state - NOW, 5 * SECOND / 1_000, "what was spent since");
-            program
-                .maps
-                .buckets()
-                .reset_all(None, &program.units, NOW)?;
-        }
-    }
-    Ok(())
-}
-
-/// What is locked and let go by packets all the time is not taken for abandoned.
-#[test]
-fn no_lock_is_freed_that_somebody_holds() -> Result<()> {
-    const SOURCES: u32 = 24;
-    // So small that each packet puts its bucket in anew, in place of another in debt.
-    let program = &Program::new(1 << 1)?;
-    let end = &std::sync::atomic::AtomicBool::new(false);
-    thread::scope(|scope| -> Result<()> {
-        let flood = scope.spawn(move || -> Result<()> {
-            while !end.load(std::sync::atomic::Ordering::SeqCst) {
-                for source in 1..=SOURCES {
-                    program.send(source, 50)?;
-                }
-            }
-            Ok(())
-        });
-        for _ in 0..500 {
-            assert_eq!(program.maps.buckets().free_abandoned_locks()?, 0);
-        }
-        end.store(true, std::sync::atomic::Ordering::SeqCst);
-        flood.join().expect("the thread does not panic")
-    })?;
-    assert_eq!(program.locks()?, 0);
-    Ok(())
-}
-
-/// A process is killed again and again while it puts buckets in, exchanges and refunds them.
+/// A process is killed again and again while it inserts, exchanges and refunds buckets.
 #[test]
 fn a_process_that_is_killed_leaves_no_lock() -> Result<()> {
     const SOURCES: u32 = 32;
@@ -243,7 +124,7 @@ fn a_process_that_is_killed_leaves_no_lock() -> Result<()> {
         program.send(source, 1)?;
     }
     let buckets = program.maps.buckets();
-    // Twice as many as there is room for: each is put in anew.
+    // Twice as many debts as fit, so that each is inserted again.
     let mut debts = buckets.capture(&program.units, NOW)?;
     more(&mut debts);
     for round in 0..KILLS {
@@ -255,14 +136,14 @@ fn a_process_that_is_killed_leaves_no_lock() -> Result<()> {
                 let _ = buckets.restore(&debts, &program.units, NOW, 0);
                 for source in 1..=SOURCES {
                     let key = Program::key(source);
-                    let (budget, units) = (&program.budget, &program.units);
-                    let _ = buckets.give_back(&key, budget, Some(1), units, NOW);
+                    let (parameters, units) = (&program.parameters, &program.units);
+                    let _ = buckets.give_back(&key, parameters, Some(1), units, NOW);
                 }
             }
         }
-        // Later by a little each time: at any step.
+        // A little later each time, to hit every step.
         thread::sleep(Duration::from_micros(500 + 37 * (round % 97)));
-        // SAFETY: the child is this process's own, and not waited for yet.
+        // SAFETY: the child is this process's own, and not reaped yet.
         unsafe {
             libc::kill(child, libc::SIGKILL);
             libc::waitpid(child, std::ptr::null_mut(), 0);
@@ -283,7 +164,7 @@ fn more(debts: &mut Debts) {
     }
 }
 
-/// The process that changes buckets through the kernel cannot write to the table itself.
+/// The process changes buckets through the kernel, and cannot write to the table itself.
 #[test]
 fn the_table_is_mapped_to_read_alone() -> Result<()> {
     let program = Program::new(1 << 10)?;
@@ -306,7 +187,7 @@ fn the_table_is_mapped_to_read_alone() -> Result<()> {
     Ok(())
 }
 
-/// The length of a mapping, of its line in /proc.
+/// Returns the length of a mapping from its line in /proc.
 fn length(line: &str) -> Option<u64> {
     let (start, end) = line.split_once(' ')?.0.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();

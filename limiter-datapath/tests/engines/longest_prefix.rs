@@ -1,4 +1,4 @@
-//! The longest prefix against the kernel's own search for it: an LPM trie of the same prefixes.
+//! The longest prefix, compared with the kernel's LPM trie of the same prefixes.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use aya::maps::{LpmTrie, MapData, MapError, lpm_trie::Key};
 use ipnet::IpNet;
 use limiter_common::{
     limit::BUILT_IN,
-    policy::{classify, parameters},
+    policy::{classify, parameters_of},
 };
 use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::policy::{CompiledPolicy, Limit, Override, OverrideId, Policy, Rate};
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use crate::differential::generate;
 
-/// `BPF_F_NO_PREALLOC`, from linux/bpf.h: the kernel makes no other tries.
+/// `BPF_F_NO_PREALLOC` from linux/bpf.h, which the kernel requires for tries.
 const NO_PREALLOC: u32 = 1;
 
 const PREFIXES: usize = 5_000;
@@ -35,7 +35,7 @@ impl<const N: usize> Trie<N> {
         Ok(Self(trie))
     }
 
-    /// The number of the longest prefix that an address is in.
+    /// Returns the number of the longest prefix that contains an address.
     fn longest(&self, address: [u8; N]) -> Result<Option<u32>> {
         let bits = u32::try_from(8 * N)?;
         match self.0.get(&Key::new(bits, address), 0) {
@@ -60,7 +60,7 @@ const fn v6(address: IpAddr) -> Option<[u8; 16]> {
     }
 }
 
-/// Prefixes of any length, many of them in few others.
+/// Prefixes of any length, many of them within few others.
 fn prefix() -> impl Strategy<Value = IpNet> {
     let outer = [
         0u128,
@@ -93,7 +93,7 @@ fn the_kernel_finds_the_same_prefix() -> Result<()> {
     prefixes.dedup();
     let probes = generate(&prop::collection::vec(prefix(), PROBES), &mut runner);
 
-    // The burst is the prefix's number, and one: 1 is that of all other addresses.
+    // The burst tells which prefix was found: its number and 1; 1 alone means none.
     let rate = |burst| Rate {
         burst,
         count: 1,
@@ -122,7 +122,7 @@ fn the_kernel_finds_the_same_prefix() -> Result<()> {
                 IpAddr::V6(address) => trie_v6.longest(address.octets())?,
             };
             let class = classify(&tables, &address.into()).expect("a class");
-            let found = parameters(&tables, class, 0).context("a default")?;
+            let found = parameters_of(&tables, class, 0).context("a default")?;
             let expected = number.map_or(1, |number| u64::from(number) + 2);
             assert_eq!(found.gcra.burst, expected, "{address}");
         }

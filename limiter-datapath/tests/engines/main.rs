@@ -1,8 +1,8 @@
-//! The decision core natively and in the kernel: the same frames at the same times must get
-//! the same verdicts and leave the same buckets.
+//! The decision core natively and in the kernel: the same frames at the same times must get the
+//! same verdicts and leave the same buckets.
 //!
-//! The kernel runs the program that the daemon loads, by `BPF_PROG_TEST_RUN`, with a clock
-//! that the test sets. Needs root.
+//! The kernel runs the daemon's program by `BPF_PROG_TEST_RUN`, with a clock that the test sets.
+//! Needs root.
 
 mod bans;
 mod brute_force;

@@ -1,4 +1,4 @@
-//! What a policy means, said as plainly as can be: without tables, slot sets or look-ups.
+//! The meaning of a policy, stated plainly: without tables, sets of limits or look-ups.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::{Fragments, Limit, Mode, Policy, Rate};
 
-/// The rate that a packet is held to by a limit; `None`: the limit does not count it.
+/// Returns the rate at which a limit holds a packet; `None`: the limit does not count it.
 pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
     let source = IpAddr::from(facts.source);
     let for_family = match limit.id_format {
@@ -48,7 +48,7 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
         return false;
     }
     if facts.transport == Transport::UnknownProtocol {
-        // A later fragment of IPv6: it may belong to anything.
+        // A later IPv6 fragment may belong to any protocol.
         let wants_something = needs_ports || needs_flags || !wanted.protocols.is_empty();
         return limit.cost != Cost::NewConnections
             && (!wants_something || wanted.fragments == Fragments::Count);
@@ -57,7 +57,7 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
         return false;
     }
     if facts.transport == Transport::Unknown {
-        // A later fragment of IPv4: nothing but its protocol is known.
+        // Only the protocol of a later IPv4 fragment is known.
         return limit.cost != Cost::NewConnections
             && (!(needs_ports || needs_flags) || wanted.fragments == Fragments::Count)
             && (!wanted.protocols.is_empty() || !needs_flags || is_tcp)

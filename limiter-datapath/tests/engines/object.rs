@@ -1,12 +1,12 @@
-//! The object itself, as tools other than ours see it.
+//! The object as other tools see it.
 
 use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_datapath::kernel::OBJECT;
 
-/// Loads with bpftool (that is, libbpf), pins, shows and forgets; all in a mount namespace
-/// of its own, so that the machine's BPF filesystem is not touched.
+/// Loads, pins, shows and removes it with bpftool (libbpf), in its own mount namespace, so that the
+/// machine's BPF filesystem is untouched.
 #[test]
 fn loads_with_bpftool() -> Result<()> {
     let directory = tempfile::tempdir()?;
@@ -36,7 +36,7 @@ fn loads_with_bpftool() -> Result<()> {
     Ok(())
 }
 
-/// Whatever a policy makes the program do, every verifier has to come to its end.
+/// Every verifier must come to its end with the largest policy.
 #[test]
 fn the_largest_policy_is_within_the_budget() -> Result<()> {
     for cost in budget::measure()? {

@@ -1,5 +1,5 @@
-//! Who was dropped, by which limit, and how often: exactly as often, within the budget and the
-//! room for it.
+//! Offenders: which source a limit dropped, and how often, exactly within the budget of records and
+//! the map's capacity.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,7 +28,7 @@ use crate::engine::{Engines, START, policy};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// So many packets, and then one an hour.
+/// A rate of `burst` packets at once, and then one an hour.
 const fn burst(burst: u64) -> Rate {
     Rate {
         burst,
@@ -37,7 +37,7 @@ const fn burst(burst: u64) -> Rate {
     }
 }
 
-/// A limit on everybody together.
+/// A limit of all sources together.
 fn total() -> Limit {
     Limit {
         id_format: IdFormat::Total,
@@ -58,7 +58,7 @@ fn key(limit: &Limit, source: IpAddr) -> OffenderKey {
     OffenderKey::new(limit.id, Dropper::Budget, &Address::from(source))
 }
 
-/// What the kernel has.
+/// Returns the kernel's offenders.
 fn kept(engines: &Engines) -> Result<HashMap<OffenderKey, Offender>> {
     Ok(engines
         .maps()
@@ -71,7 +71,7 @@ fn kept(engines: &Engines) -> Result<HashMap<OffenderKey, Offender>> {
 
 #[test]
 fn each_drop_is_recorded_under_its_source_and_limit() -> Result<()> {
-    // Of an IPv6 source the address's limit is the stricter one, of two of its range the
+    // An IPv6 address alone reaches its own limit first; two addresses of one range reach the
     // range's.
     let address = Limit::of_built_in(&BUILT_IN[0], Some(burst(3)));
     let range = Limit::of_built_in(&BUILT_IN[1], Some(burst(4)));
@@ -88,24 +88,24 @@ fn each_drop_is_recorded_under_its_source_and_limit() -> Result<()> {
     {
         let now = step as u64 * 1_000_000;
         let verdict = engines.verdict(now, &frame(source)?);
-        if let Some(slot) = verdict.denied_by() {
+        if let Some(limit_index) = verdict.denied_by() {
             dropped
-                .entry((source, slot))
+                .entry((source, limit_index))
                 .or_insert_with(Vec::new)
                 .push(START + now);
         }
     }
     engines.assert_same_state();
-    let slots: Vec<_> = dropped.keys().copied().collect();
-    assert_eq!(slots, [(v4, 0), (one, 0), (other, 1)]);
+    let limit_indices: Vec<_> = dropped.keys().copied().collect();
+    assert_eq!(limit_indices, [(v4, 0), (one, 0), (other, 1)]);
     let limits = [&address, &range];
-    let expected = dropped.iter().map(|((source, slot), times)| {
+    let expected = dropped.iter().map(|((source, limit_index), times)| {
         let offender = Offender {
             drops: times.len() as u64,
             first_drop_ns: times[0],
             last_drop_ns: times[times.len() - 1],
         };
-        (key(limits[*slot as usize], *source), offender)
+        (key(limits[*limit_index as usize], *source), offender)
     });
     assert_eq!(kept(&engines)?, expected.collect());
     Ok(())
@@ -127,7 +127,7 @@ fn what_passes_is_not_recorded() -> Result<()> {
         would_drop += u32::from(verdict.would_drop != 0);
     }
     assert_eq!(would_drop, 9);
-    // Malformed packets are dropped by no limit.
+    // No limit drops malformed packets.
     let reason = engines.judge(10, &frame[..30]);
     assert_eq!(reason.action(Action::Drop), Action::Drop);
     engines.assert_same_state();
@@ -136,7 +136,7 @@ fn what_passes_is_not_recorded() -> Result<()> {
     Ok(())
 }
 
-/// The budget is each CPU's.
+/// Keeps the thread on one CPU, since each has its own budget.
 fn stay_on_one_cpu() -> Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(0)?;
@@ -159,7 +159,7 @@ fn beyond_the_budget_drops_are_skipped_and_counted() -> Result<()> {
     let counts = engines.maps().offenders().read()?.counts;
     assert_eq!((counts.recorded, counts.skipped), (RECORDS_BURST, MORE));
 
-    // It is there again at its rate.
+    // The budget comes back at its rate.
     for _ in 0..10 {
         engines.judge(5 * INTERVAL, &frame);
     }
@@ -177,17 +177,17 @@ fn beyond_the_budget_drops_are_skipped_and_counted() -> Result<()> {
     Ok(())
 }
 
-/// The time of the packet of that number: within the budget of one CPU.
+/// Returns the time of a packet by number, within the budget of one CPU.
 fn time(number: u32) -> u64 {
     START + u64::from(number) * SECOND / RECORDS_PER_SECOND
 }
 
-/// The source of the packet of that number.
+/// Returns the source of a packet by number.
 fn source(number: u32) -> IpAddr {
     (0x0a00_0000 | number).to_be_bytes().into()
 }
 
-/// The program with a limit on everybody together, which is used up at once.
+/// Makes the program with a limit of all sources, which is used up at once.
 fn trial(offenders: Offenders) -> Result<Trial> {
     let tables = CompiledPolicy::new(&Policy::from(vec![total()]), possible_cpus())?;
     let mut trial = Trial::new(&tables, Buckets::default(), offenders)?;
@@ -196,7 +196,7 @@ fn trial(offenders: Offenders) -> Result<Trial> {
     Ok(trial)
 }
 
-/// Sends so many packets, which are all dropped.
+/// Sends packets, which are all dropped.
 fn flood(trial: &mut Trial, packets: u32, source: impl Fn(u32) -> IpAddr) -> Result<()> {
     for number in 0..packets {
         let verdict = trial.judge(time(number), &frame(source(number))?)?;
@@ -205,7 +205,7 @@ fn flood(trial: &mut Trial, packets: u32, source: impl Fn(u32) -> IpAddr) -> Res
     Ok(())
 }
 
-/// The map forgets those who were dropped once, long ago, and keeps the one who goes on.
+/// The map forgets sources dropped once, long ago, and keeps the one that goes on.
 #[test]
 fn more_offenders_than_there_is_room_for() -> Result<()> {
     const PACKETS: u32 = 20_000;

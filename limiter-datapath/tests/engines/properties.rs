@@ -1,19 +1,18 @@
-//! What holds for every policy and every sequence of frames and times, natively.
+//! Properties of every policy and every sequence of frames and times, natively.
 
 use std::collections::HashMap;
 
 use limiter_common::{
-    bucket::{BucketStore, Search, Updated},
-    charge::{Charge, account},
-    decide::Verdict,
+    bucket::{BucketStore, Decide, Search, Swap, Updated},
+    decide::{Outline, Verdict, account},
     limit::BUILT_IN,
     owner::BucketKey,
     reason::{Action, Reason},
-    strategy::{Budget, Strategy as Rule, moving_window::STAMPS},
+    strategy::{Parameters, Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_datapath::{
     kernel::possible_cpus,
-    native::{BytesFrame, FoundBucket, MemoryBuckets, decide_once},
+    native::{BucketLocation, BytesFrame, MemoryBuckets, decide_once},
 };
 use limiter_policy::policy::{CompiledPolicy, Limit, Mode, Policy, Rate};
 use proptest::prelude::*;
@@ -51,33 +50,33 @@ impl Native {
         )
     }
 
-    /// Whether the limit of a bit only observes.
-    fn observes(&self, slot_bit: u64) -> bool {
-        self.tables.shape.observing & slot_bit != 0
+    /// Returns whether the limit of a bit only observes.
+    fn observes(&self, limit_bit: u64) -> bool {
+        self.tables.shape.observing & limit_bit != 0
     }
 
     fn states(&self) -> HashMap<BucketKey, u64> {
         self.buckets.clone().into_states()
     }
 
-    /// The buckets of the limits in a set, with their parameters and the packet's cost.
-    fn accounts(&self, frame: &[u8], limits: u64) -> Vec<(BucketKey, Budget, u64)> {
+    /// Returns the buckets of the limits in a set, with their parameters and the packet's cost.
+    fn accounts(&self, frame: &[u8], limits: u64) -> Vec<(BucketKey, Parameters, u64)> {
         if limits == 0 {
             return Vec::new();
         }
         let packet = classified(&self.tables, frame).expect("a good packet");
         (0..64)
-            .filter(|slot| limits & 1 << slot != 0)
-            .filter_map(|slot| account(&self.tables, &packet, slot))
-            .map(|account| (account.key, *account.budget, account.cost))
+            .filter(|limit_index| limits & 1 << limit_index != 0)
+            .filter_map(|limit_index| account(&self.tables, &packet, limit_index))
+            .map(|account| (account.key, *account.parameters, account.cost))
             .collect()
     }
 }
 
-/// The bits of a set, each alone.
+/// Returns the single bits of a set.
 fn bits(set: u64) -> impl Iterator<Item = u64> {
     (0..64)
-        .map(|slot| 1 << slot)
+        .map(|limit_index| 1 << limit_index)
         .filter(move |bit| set & bit != 0)
 }
 
@@ -98,23 +97,23 @@ impl Charged {
     }
 
     /// Adds a charge; returns whether the bound holds.
-    fn admits(&mut self, budget: &Budget, now: u64, cost: u64) -> bool {
+    fn admits(&mut self, parameters: &Parameters, now: u64, cost: u64) -> bool {
         self.admitted.add(now, cost);
         self.total += cost;
-        let Budget { gcra, window, .. } = budget;
-        if budget.strategy() == Rule::Gcra {
+        let Parameters { gcra, window, .. } = parameters;
+        if parameters.strategy() == Rule::Gcra {
             let refilled = gcra.ticks(now) - gcra.ticks(self.first);
             let owed = u128::from(self.total.saturating_sub(gcra.burst));
             return owed * u128::from(gcra.emission_interval) <= u128::from(refilled);
         }
-        // The configured period is two ticks shorter at most.
+        // The configured period is at most two ticks shorter.
         let period = window.layout.ns(window.period.saturating_sub(2)).max(1);
-        let most = budget.strategy().most_in_a_period(0, window.count);
+        let most = parameters.strategy().most_in_a_period(0, window.count);
         self.admitted.most_in(period) <= most
     }
 }
 
-/// Frames, each some time after the one before, on a CPU whose clock may be behind.
+/// Frames, each some time after the previous one, on a CPU whose clock may be behind.
 fn traffic() -> impl Strategy<Value = Vec<(u64, u64, Vec<u8>)>> {
     let step = prop_oneof![Just(0), 0u64..100_000, 0u64..50_000_000];
     let behind = prop_oneof![Just(0), 0u64..5_000];
@@ -122,16 +121,16 @@ fn traffic() -> impl Strategy<Value = Vec<(u64, u64, Vec<u8>)>> {
 }
 
 proptest! {
-    /// The daemon that comes after this one, and the command line, have the same policy.
+    /// The next daemon and the command line read the same policy.
     #[test]
     fn a_policy_is_the_same_when_it_is_read_again(policy in random::policy()) {
         let text = serde_json::to_string(&policy)?;
         prop_assert_eq!(serde_json::from_str::<Policy>(&text)?, policy);
     }
 
-    /// A drop charges nothing anywhere, but the fixed windows that have refused; a pass charges every
-    /// limit that counts the packet, but those that would have dropped it; and no bucket is ever
-    /// charged above its bound.
+    /// A drop charges only the fixed windows that have refused; a pass charges every limit that
+    /// counts the packet, except those that would have dropped it; and no bucket is ever charged
+    /// above its bound.
     #[test]
     fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
         let native = Native::new(&policy);
@@ -139,24 +138,24 @@ proptest! {
         let (mut latest, mut now) = (START, START);
         for (step, behind, frame) in traffic {
             latest += step;
-            // Packets of one CPU; of several, what holds is told beside the strategies.
+            // Packets of one CPU; `strategies` tests several.
             now = now.max(latest - behind);
             let before = native.states();
             let verdict = native.verdict(now, &frame);
             let mut expected = before.clone();
             let passes = verdict.matched != 0 && verdict.action(&native.tables) == Action::Pass;
-            for (slot_bit, (key, budget, cost)) in bits(verdict.matched)
+            for (limit_bit, (key, parameters, cost)) in bits(verdict.matched)
                 .zip(native.accounts(&frame, verdict.matched))
             {
-                let is_charged = passes && verdict.would_drop & slot_bit == 0;
+                let is_charged = passes && verdict.would_drop & limit_bit == 0;
                 let state = before.get(&key).copied().unwrap_or(0);
-                let spend = budget.spend(now, cost);
+                let spend = parameters.spend(now, cost);
                 let decision = spend.ok().map(|spend| spend.apply(state));
-                match budget.strategy() {
+                match parameters.strategy() {
                     Rule::MovingWindow if is_charged => {
-                        let log = (0..STAMPS).map(|number| key.of_stamp(number));
+                        let log = (0..STAMPS).map(|number| key.of_part(number));
                         for key in log.chain([key]) {
-                            // What it must be is told beside the strategies.
+                            // `strategies` tests the exact states.
                             expected.extend(native.states().get(&key).map(|state| (key, *state)));
                         }
                         prop_assert_ne!(expected.get(&key), before.get(&key));
@@ -164,7 +163,7 @@ proptest! {
                     Rule::MovingWindow => {}
                     Rule::FixedWindow if !is_charged => {
                         let decision = decision.expect("it asks for any cost");
-                        let observes = !passes && native.observes(slot_bit);
+                        let observes = !passes && native.observes(limit_bit);
                         if !decision.passes() && !observes {
                             expected.insert(key, decision.state);
                         }
@@ -178,7 +177,7 @@ proptest! {
                 }
                 if is_charged {
                     let charged = charged.entry(key).or_insert_with(|| Charged::new(now));
-                    prop_assert!(charged.admits(&budget, now, cost), "{:?}", key);
+                    prop_assert!(charged.admits(&parameters, now, cost), "{:?}", key);
                 }
             }
             prop_assert_eq!(native.states(), expected);
@@ -212,8 +211,8 @@ proptest! {
     }
 }
 
-/// A store in which one limit's buckets cannot be changed, as when other CPUs always win or the
-/// kernel has no memory.
+/// A store in which one limit's buckets cannot be changed, as if other CPUs always won or the
+/// kernel had no memory.
 struct Failing {
     buckets: MemoryBuckets,
     limit: u16,
@@ -221,47 +220,57 @@ struct Failing {
 }
 
 impl BucketStore for Failing {
-    type Found = FoundBucket;
+    type Location = BucketLocation;
 
     fn find(
         &self,
         key: &BucketKey,
         unit: u32,
         search: &mut Search,
-        found: &mut FoundBucket,
+        location: &mut BucketLocation,
     ) -> u64 {
-        self.buckets.find(key, unit, search, found)
+        self.buckets.find(key, unit, search, location)
     }
 
-    fn read(&self, found: &FoundBucket) -> u64 {
-        self.buckets.read(found)
-    }
-
-    fn find_stamp(
+    fn find_part(
         &self,
-        bucket: &FoundBucket,
+        bucket: &BucketLocation,
         number: u64,
         unit: u32,
-        found: &mut FoundBucket,
+        location: &mut BucketLocation,
     ) -> u64 {
-        self.buckets.find_stamp(bucket, number, unit, found)
+        self.buckets.find_part(bucket, number, unit, location)
     }
 
-    fn spend(&self, charge: &Charge<FoundBucket>) -> Updated {
-        if charge.found.key.limit == self.limit {
-            self.failure
+    fn read(&self, location: &mut BucketLocation) -> u64 {
+        self.buckets.read(location)
+    }
+
+    fn swap(&self, location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
+        if location.key.limit == self.limit {
+            Swap::Changed
         } else {
-            self.buckets.spend(charge)
+            self.buckets.swap(location, now_ns, seen, wanted)
         }
     }
 
-    fn refund(&self, charge: &Charge<FoundBucket>) -> Updated {
-        self.buckets.refund(charge)
+    fn update(
+        &self,
+        location: &mut BucketLocation,
+        now_ns: u64,
+        decide: &mut impl Decide<BucketLocation>,
+    ) -> Updated {
+        if location.key.limit == self.limit {
+            self.failure
+        } else {
+            self.buckets.update(location, now_ns, decide)
+        }
     }
 }
 
-/// Whatever goes wrong at the last of several limits, the others get back what they were
-/// charged.
+impl Outline for Failing {}
+
+/// Whatever goes wrong at the last of several limits, the others are refunded.
 #[test]
 fn what_was_charged_is_refunded() {
     for strategy in Rule::ALL {
@@ -269,7 +278,7 @@ fn what_was_charged_is_refunded() {
     }
 }
 
-/// With others of that strategy.
+/// Checks the same with limits of that strategy.
 fn check_refunds(strategy: Rule) {
     let rate = Rate {
         burst: 5,
@@ -286,13 +295,13 @@ fn check_refunds(strategy: Rule) {
     let tables = CompiledPolicy::new(&Policy::from(limits), possible_cpus()).expect("it compiles");
     let address = |host| [0x2001, 0xdb8, 0, 0, 0, 0, 0, host].into();
     let frame = Frame::new(address(1), address(2));
-    // The last limit counts the one, and not the other.
+    // The last limit counts the first frame, and not the second.
     let refused = frame.tcp_syn(1, 2, 0).expect("a frame of one family");
     let passing = frame.udp(1, 2, b"x").expect("a frame of one family");
     for (failure, reason) in [
-        (Updated::Declined, None),
-        (Updated::Contended, Some(Reason::Contended)),
-        (Updated::Unavailable, Some(Reason::BucketUnavailable)),
+        (Updated::Declined, Reason::OverLimit),
+        (Updated::Contended, Reason::Contended),
+        (Updated::Unavailable, Reason::BucketUnavailable),
     ] {
         for earlier in 0..3 {
             let buckets = Failing {
@@ -308,24 +317,18 @@ fn check_refunds(strategy: Rule) {
             let states = || buckets.buckets.clone().into_states();
             let before = states();
             let verdict = decide(&refused);
-            // A window that is never what it was seen to be is other CPUs', whoever they are.
-            let reason = reason.unwrap_or(if strategy == Rule::Gcra {
-                Reason::OverLimit
-            } else {
-                Reason::Contended
-            });
             assert_eq!((verdict.reason, verdict.denied_by()), (reason, Some(2)));
             for (key, state) in states() {
                 let given_back = if strategy == Rule::Gcra { START } else { 0 };
                 let expected = match before.get(&key) {
                     Some(before) => *before,
-                    // A stamp stays, and says when a packet came that has passed before.
-                    None if key.stamp() != 0 => state,
+                    // A stamp stays: it says when an earlier packet passed.
+                    None if key.part() != 0 => state,
                     None => given_back,
                 };
                 assert_eq!(state, expected, "{strategy:?} {key:?} after {earlier}");
             }
-            let cursors = states().keys().filter(|key| key.stamp() == 0).count();
+            let cursors = states().keys().filter(|key| key.part() == 0).count();
             assert_eq!(cursors, 2, "those before it were charged");
         }
     }

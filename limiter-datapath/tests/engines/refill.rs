@@ -3,7 +3,7 @@
 use std::{net::IpAddr, thread};
 
 use anyhow::{Context as _, Result};
-use limiter_common::{limit::BUILT_IN, owner::BucketKey, reason::Reason, strategy::Budget};
+use limiter_common::{limit::BUILT_IN, owner::BucketKey, reason::Reason, strategy::Parameters};
 use limiter_datapath::kernel::{
     Clocking, Instance, LogLevel, Settings, SharedMaps, Trial, possible_cpus,
 };
@@ -15,7 +15,7 @@ use testbed::Frame;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Time stands still: no token comes back by itself.
+/// With the clock stopped, no token comes back by itself.
 const NOW: u64 = 1_000 * SECOND;
 
 /// An instance with one bucket that holds more tokens than any test takes.
@@ -24,7 +24,7 @@ struct One {
     maps: SharedMaps,
     frame: Vec<u8>,
     key: BucketKey,
-    budget: Budget,
+    parameters: Parameters,
     tables: CompiledPolicy,
     settings: Settings,
 }
@@ -53,7 +53,7 @@ impl One {
             maps,
             frame: Frame::new(source, "10.0.0.2".parse()?).udp(1, 2, b"x")?,
             key: BucketKey::of_source(BUILT_IN[0].id, source.into(), 32),
-            budget: tables.rates[0],
+            parameters: tables.rates[0],
             tables,
             settings,
         })
@@ -68,7 +68,7 @@ impl One {
         let buckets = self.maps.buckets();
         buckets.give_back(
             &self.key,
-            &self.budget,
+            &self.parameters,
             Some(tokens),
             &self.tables.units,
             NOW,
@@ -76,13 +76,17 @@ impl One {
         Ok(())
     }
 
-    /// The tokens that the bucket owes.
+    /// Returns the bucket's debt in tokens.
     fn owed(&self) -> Result<u64> {
         let bucket = self.maps.bucket(&self.key)?.context("a bucket")?;
-        assert_eq!(bucket.unit, self.budget.unit);
-        let debt = bucket.state.saturating_sub(self.budget.gcra.ticks(NOW));
-        assert_eq!(debt % self.budget.gcra.emission_interval, 0, "whole tokens");
-        Ok(debt / self.budget.gcra.emission_interval)
+        assert_eq!(bucket.unit, self.parameters.unit);
+        let debt = bucket.state.saturating_sub(self.parameters.gcra.ticks(NOW));
+        assert_eq!(
+            debt % self.parameters.gcra.emission_interval,
+            0,
+            "whole tokens"
+        );
+        Ok(debt / self.parameters.gcra.emission_interval)
     }
 }
 
@@ -99,7 +103,7 @@ fn refunds_and_packets_add_up() -> Result<()> {
 
 fn add_up(store: Store, packets: u32, refunds: u64) -> Result<()> {
     let one = One::new(store)?;
-    // So much is owed at any time that no refund is cut.
+    // The debt is always larger than a refund.
     one.spend(packets)?;
     thread::scope(|scope| -> Result<()> {
         let give_back = || (0..refunds).try_for_each(|_| one.refund(2));
@@ -121,7 +125,7 @@ fn add_up(store: Store, packets: u32, refunds: u64) -> Result<()> {
 fn no_more_is_given_back_than_is_owed() -> Result<()> {
     for store in [Store::Table, Store::Hash] {
         let one = One::new(store)?;
-        // There is no bucket yet, and there is none afterwards.
+        // A refund makes no bucket.
         one.refund(1)?;
         assert_eq!(one.maps.bucket_count()?, 0);
         one.spend(10)?;
@@ -135,8 +139,7 @@ fn no_more_is_given_back_than_is_owed() -> Result<()> {
     Ok(())
 }
 
-/// A bucket that no packet has come for since its limit has another rate is given back what its
-/// tokens are worth now.
+/// A bucket without a packet since its limit's rate changed gets back its tokens' present worth.
 #[test]
 fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
     let twice_as_fast = Rate {
@@ -156,18 +159,18 @@ fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
             &one.tables.units,
             possible_cpus(),
         )?;
-        let budget = tables.rates[0];
-        assert_ne!(budget.unit, one.budget.unit);
+        let parameters = tables.rates[0];
+        assert_ne!(parameters.unit, one.parameters.unit);
         trial.replace(&tables)?;
         let maps = trial.maps();
         for left in [7, 5] {
             let tokens = if left == 7 { 3 } else { 2 };
             let buckets = maps.buckets();
-            buckets.give_back(&one.key, &budget, Some(tokens), &tables.units, NOW)?;
+            buckets.give_back(&one.key, &parameters, Some(tokens), &tables.units, NOW)?;
             let bucket = maps.bucket(&one.key)?.context("a bucket")?;
-            assert_eq!(bucket.unit, budget.unit, "{store:?}");
-            let debt = bucket.state - budget.gcra.ticks(NOW);
-            assert_eq!(debt, left * budget.gcra.emission_interval, "{store:?}");
+            assert_eq!(bucket.unit, parameters.unit, "{store:?}");
+            let debt = bucket.state - parameters.gcra.ticks(NOW);
+            assert_eq!(debt, left * parameters.gcra.emission_interval, "{store:?}");
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
-//! What buckets owe, captured from one program's maps and put into those of another.
+//! The debts of buckets, captured from one program's maps and restored into another's.
 
 use std::net::Ipv4Addr;
 
 use anyhow::Result;
-use limiter_common::{limit::BUILT_IN, owner::BucketKey, strategy::Budget};
+use limiter_common::{limit::BUILT_IN, owner::BucketKey, strategy::Parameters};
 use limiter_datapath::{
     kernel::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps, possible_cpus},
     state::Debts,
@@ -16,11 +16,11 @@ use testbed::Frame;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The kernel's clock before, and after a reboot.
+/// The kernel's clock before and after a reboot.
 const BEFORE: u64 = 1_000_000 * SECOND;
 const AFTER: u64 = 10 * SECOND;
 
-/// A token an hour, and one in three and a third nanoseconds: in ticks that are none.
+/// Returns limits of a token an hour, and of one in 3⅓ nanoseconds, which needs ticks.
 fn policy() -> Result<CompiledPolicy> {
     let rates = [
         (0, (200, 1, 3_600 * SECOND)),
@@ -40,7 +40,7 @@ fn policy() -> Result<CompiledPolicy> {
     )?)
 }
 
-/// A program with buckets of its own.
+/// A program with its own buckets.
 struct Program {
     policy: CompiledPolicy,
     instance: Instance,
@@ -68,7 +68,7 @@ impl Program {
         })
     }
 
-    /// Each source sends as many packets as its number says.
+    /// Sends packets from each source, as many as its number.
     fn spend(&mut self, sources: u32) -> Result<()> {
         self.instance.set_clock(BEFORE)?;
         for source in 1..=sources {
@@ -82,29 +82,29 @@ impl Program {
         Ok(self.maps.buckets().capture(&self.policy.units, BEFORE)?)
     }
 
-    /// Goes on with debts, so long after they were captured.
+    /// Restores debts, `passed_ns` after they were captured.
     fn restore(&self, debts: &Debts, passed_ns: u64) -> Result<Restored> {
         let buckets = self.maps.buckets();
         Ok(buckets.restore(debts, &self.policy.units, AFTER, passed_ns)?)
     }
 
-    /// What a source's buckets owe at a time, in ticks of their limits.
+    /// Returns what a source's buckets owe at a time, in ticks of their limits.
     fn owed(&self, source: u32, now_ns: u64) -> Result<[u64; 2]> {
         let mut owed = [0; 2];
-        for (slot, owed) in owed.iter_mut().enumerate() {
-            let budget = self.budget(slot);
-            let limit = BUILT_IN[2 * slot].id;
+        for (limit_index, owed) in owed.iter_mut().enumerate() {
+            let parameters = self.parameters(limit_index);
+            let limit = BUILT_IN[2 * limit_index].id;
             let key =
                 BucketKey::of_source(limit, std::net::IpAddr::from(address(source)).into(), 32);
             let bucket = self.maps.bucket(&key)?;
             let state = bucket.map_or(0, |bucket| bucket.state);
-            *owed = state.saturating_sub(budget.gcra.ticks(now_ns));
+            *owed = state.saturating_sub(parameters.gcra.ticks(now_ns));
         }
         Ok(owed)
     }
 
-    fn budget(&self, slot: usize) -> &Budget {
-        &self.policy.rates[slot]
+    fn parameters(&self, limit_index: usize) -> &Parameters {
+        &self.policy.rates[limit_index]
     }
 }
 
@@ -140,13 +140,13 @@ fn debts_are_the_same_but_for_the_time_that_has_passed() -> Result<()> {
             assert_eq!(restored, expected, "{from:?} to {to:?} after {passed} ns");
             for source in 1..=SOURCES {
                 let [by_packets, by_bytes] = before.owed(source, BEFORE)?;
-                let passed = [passed, after.budget(1).gcra.ticks(passed)];
+                let passed = [passed, after.parameters(1).gcra.ticks(passed)];
                 let expected = [
                     by_packets.saturating_sub(passed[0]),
                     by_bytes.saturating_sub(passed[1]),
                 ];
                 assert_eq!(after.owed(source, AFTER)?, expected, "{source}");
-                // All that is owed of packets is whole hours.
+                // The debt of packets is in whole hours.
                 let tokens = u64::from(source).saturating_sub(hours);
                 assert_eq!(expected[0].div_ceil(HOUR), tokens, "{source}");
             }
@@ -155,7 +155,7 @@ fn debts_are_the_same_but_for_the_time_that_has_passed() -> Result<()> {
     Ok(())
 }
 
-/// Where the table has become smaller, those who owe the least are forgotten.
+/// In a smaller table the smallest debts are forgotten.
 #[test]
 fn a_smaller_table() -> Result<()> {
     let mut before = Program::new(Store::Table, 65_536, None)?;
@@ -177,14 +177,14 @@ fn a_smaller_table() -> Result<()> {
         assert_eq!(kept, restored.restored);
         assert_eq!(after.maps.bucket_count()? as u64, kept);
         if capacity == 32 {
-            // More than there is room for; the hash leaves few places empty.
+            // More than fit; the hash leaves few places empty.
             assert!((16..=32).contains(&kept), "{kept}");
         }
     }
     Ok(())
 }
 
-/// Where it has become larger, each bucket is in all of the lines where it may be looked for.
+/// In a larger table each bucket is in all lines where it may be looked for.
 #[test]
 fn a_larger_table() -> Result<()> {
     let mut before = Program::new(Store::Table, 4_096, None)?;
@@ -207,7 +207,7 @@ fn a_larger_table() -> Result<()> {
     Ok(())
 }
 
-/// A table's buckets are known by a hash of their owners, with a secret.
+/// A table knows its buckets by a hash of their owners with a secret.
 #[test]
 fn debts_of_nobody_knows_whom() -> Result<()> {
     let mut before = Program::new(Store::Table, 65_536, None)?;
@@ -229,7 +229,7 @@ const fn lost(lost: u64) -> Restored {
     }
 }
 
-/// What is put back comes on top of what is owed already.
+/// Restored debts add to existing ones.
 #[test]
 fn debts_add_up() -> Result<()> {
     for store in [Store::Table, Store::Hash] {

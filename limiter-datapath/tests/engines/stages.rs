@@ -1,5 +1,5 @@
-//! The stages of the kernel's program: which are loaded, and what becomes of a packet that cannot be
-//! handed over to one.
+//! The stages of the kernel's program: which are loaded, and what happens to a packet that cannot
+//! be handed over to one.
 
 use anyhow::{Context as _, Result, anyhow};
 use aya::{
@@ -16,7 +16,7 @@ use testbed::Frame;
 
 use crate::engine::START;
 
-/// A limit that enforces, one that observes, and a sieve under pressure by any packet.
+/// A limit that enforces, one that observes, and a sieve under pressure from any packet.
 const ENFORCING: &str = "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}";
 const OBSERVING: &str = "PacketsPerIPv4Range: {burst: 10, count: 1, period: 1h, mode: observe}";
 const SIEVE: &str = "ip-rep: [{name: all, size: 12, pressure: {packets-per-second: 1}}]\n";
@@ -52,7 +52,7 @@ impl Scene {
         Ok(map.context(name)?.try_into()?)
     }
 
-    /// The stages whose programs are in the kernel.
+    /// Returns the stages whose programs are loaded.
     fn loaded(&mut self) -> Result<Vec<Stage>> {
         let entry = self.instance.program_name();
         let suffix = entry.strip_prefix("limiter").context("the entry's name")?;
@@ -68,7 +68,7 @@ impl Scene {
         Ok(loaded)
     }
 
-    /// Sends a packet; returns how many were counted under a reason so far.
+    /// Sends a packet; returns the count of packets under a reason so far.
     fn send(&self, reason: Reason) -> Result<u64> {
         let frame = Frame::new([192, 0, 2, 1].into(), [198, 51, 100, 1].into()).udp(9, 53, b"x")?;
         self.instance.hammer(&frame, 1)?;
@@ -93,7 +93,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
     Ok(())
 }
 
-/// It fails closed, and can be seen.
+/// It fails closed, visibly.
 #[test]
 fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
     for stage in Stage::ALL {

@@ -1,10 +1,10 @@
-//! Numbers of units that are given again: nobody reads what was written in another unit.
+//! Unit numbers that are given again: no state is read in another unit than it was written in.
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
     limit::{BUILT_IN, Cost},
     owner::BucketKey,
-    strategy::{Budget, Strategy, gcra::Gcra, moving_window::Log},
+    strategy::{Parameters, Strategy, gcra::Gcra, moving_window::Log},
     unit::{MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
 };
 use limiter_datapath::kernel::{Trial, possible_cpus};
@@ -38,7 +38,8 @@ fn limit(strategy: Strategy, count: u64, period_ns: u64) -> Limit {
     }
 }
 
-/// Units that nobody else has, those of states in nanoseconds or the others.
+/// Returns `count` units that no policy here uses; with `are_odd`, their states are not TATs in
+/// nanoseconds.
 fn others(count: u32, are_odd: bool) -> Vec<Unit> {
     let unit = |number: u32| {
         let number = u64::from(number);
@@ -48,15 +49,14 @@ fn others(count: u32, are_odd: bool) -> Vec<Unit> {
             Gcra::new(1, 1, number + 2)
         };
         Unit::new(
-            &Budget::of_gcra(gcra.expect("a rate")),
+            &Parameters::of_gcra(gcra.expect("a rate")),
             Cost::NewConnections,
         )
     };
     (0..count).map(unit).collect()
 }
 
-/// The units after another policy that has taken all numbers that were left of the kind of
-/// `number`.
+/// Returns the units after another policy that took all remaining numbers of the kind of `number`.
 fn full(units: &Units, number: u32) -> Result<Units> {
     let are_odd = number >= ODD_UNIT;
     let known = units
@@ -71,7 +71,7 @@ fn key(source: &str) -> Result<BucketKey> {
     Ok(BucketKey::of_source(BUILT_IN[0].id, source.into(), 32))
 }
 
-/// How many of so many packets pass.
+/// Sends packets from a source; returns how many pass.
 fn passed(trial: &mut Trial, source: &str, packets: u64, now: u64) -> Result<u64> {
     let frame = Frame::new(source.parse()?, "10.255.0.1".parse()?).udp(1, 2, b"x")?;
     let mut passed = 0;
@@ -84,12 +84,12 @@ fn passed(trial: &mut Trial, source: &str, packets: u64, now: u64) -> Result<u64
 #[test]
 fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
     let cases = [
-        // States in nanoseconds: an hour is a token of the one, and millions of the other.
+        // States in nanoseconds: an hour is one token in one unit, and millions in the other.
         (
             limit(Strategy::Gcra, 1, HOUR),
             limit(Strategy::Gcra, 1_000, SECOND),
         ),
-        // States in ticks: the time itself is another.
+        // States in ticks: the time itself has another value.
         (
             limit(Strategy::Gcra, 3_000_000_000, SECOND),
             limit(Strategy::Gcra, 7_777, SECOND),
@@ -129,7 +129,7 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
             assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{what}");
             let number = first.rates[0].unit;
 
-            // As after policies with all other numbers.
+            // As after policies that took all other numbers.
             let known = full(&first.units, number)?;
             let policy = Policy::from(vec![after.clone()]);
             let second = CompiledPolicy::with_units(&policy, &known, possible_cpus())?;
@@ -144,7 +144,7 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
                 assert_eq!(level.remaining, BURST, "{source}, {what}");
             }
             assert_eq!(passed(&mut trial, INNOCENT, BURST, NOW)?, BURST, "{what}");
-            // He owed ten at the most, and owes none now.
+            // It owed at most ten tokens, and owes none now.
             assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{what}");
             let all = trial.maps().buckets().capture(&second.units, NOW)?;
             let debtors = all.count();
@@ -154,7 +154,7 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
     Ok(())
 }
 
-/// What is kept of buckets says in which units, and is not put back in others.
+/// Captured debts carry their units, and are not restored in others.
 #[test]
 fn debts_that_are_kept_are_not_put_back_in_other_units() -> Result<()> {
     for store in [Store::Table, Store::Hash] {
@@ -186,7 +186,7 @@ fn debts_that_are_kept_are_not_put_back_in_other_units() -> Result<()> {
     Ok(())
 }
 
-/// Where no number is given again, nothing is forgotten.
+/// Nothing is forgotten as long as no number is given again.
 #[test]
 fn all_others_owe_what_they_owed() -> Result<()> {
     for store in [Store::Table, Store::Hash] {
@@ -202,11 +202,14 @@ fn all_others_owe_what_they_owed() -> Result<()> {
         let mut trial = Trial::new(&first, buckets, Offenders::OFF)?;
         passed(&mut trial, DEBTOR, 4, NOW)?;
         let policy = Policy::from(vec![limit(Strategy::Gcra, 7_777, SECOND)]);
-        // Of the other kind: the numbers of this one are all taken, and none is given up.
+        // The new unit is of the other kind: this kind has no free number, and gives none up.
         let known = full(&first.units, first.rates[0].unit)?;
         let second = CompiledPolicy::with_units(&policy, &known, possible_cpus())?;
         trial.replace(&second)?;
-        trial.maps().bucket(&key(DEBTOR)?)?.context("it is there")?;
+        trial
+            .maps()
+            .bucket(&key(DEBTOR)?)?
+            .context("the bucket is gone")?;
         assert_eq!(
             passed(&mut trial, DEBTOR, BURST, NOW)?,
             BURST - 4,

@@ -1,9 +1,9 @@
-//! A limit whose rate changes: what its buckets owe stays the same, in tokens.
+//! A limit whose rate changes: the debts of its buckets stay the same, in tokens.
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
     bucket::Bucket,
-    charge::account,
+    decide::account,
     limit::{BUILT_IN, Cost},
     owner::BucketKey,
     reason::Reason::{OverLimit, WithinLimits},
@@ -45,7 +45,7 @@ fn counting(cost: Cost, rate: Rate) -> Limit {
     }
 }
 
-/// With another rate for the source.
+/// Makes a limit with an override for the source.
 fn overridden(rate: Rate) -> Result<Limit> {
     let id = OverrideId::Prefix("2001:db8::/64".parse()?);
     let comment = None;
@@ -69,18 +69,20 @@ fn bucket(engines: &Engines, key: &BucketKey) -> Result<Bucket> {
     engines.maps().bucket(key)?.context("a bucket")
 }
 
-/// What `explain` would tell at [`START`] of the limit in a slot.
-fn level(engines: &Engines, slot: u32) -> Result<Level> {
+/// Returns what `explain` would report at [`START`] on the limit at an index.
+fn level(engines: &Engines, limit_index: u32) -> Result<Level> {
     let (frame, keys) = source()?;
     let tables = engines.tables();
     let packet = classified(tables, &frame).context("a good packet")?;
-    let budget = account(tables, &packet, slot).context("a limit")?.budget;
-    let bucket = bucket(engines, &keys[slot as usize])?;
-    let state = tables.units.state(bucket, budget.unit, START);
-    Ok(budget.level(START, Some(state), &Log::EMPTY))
+    let parameters = account(tables, &packet, limit_index)
+        .context("a limit")?
+        .parameters;
+    let bucket = bucket(engines, &keys[limit_index as usize])?;
+    let state = tables.units.state(bucket, parameters.unit, START);
+    Ok(parameters.level(START, Some(state), &Log::EMPTY))
 }
 
-/// Spends so many tokens under one limit; under the next one so many are left, and no more pass.
+/// Spends `spent` tokens under one limit; under the next one, exactly `left` packets pass.
 fn check(before: &Limit, spent: u64, after: &Limit, left: u64) -> Result<()> {
     let (frame, [key, _]) = source()?;
     for store in [Store::Table, Store::Hash] {
@@ -103,7 +105,7 @@ fn check(before: &Limit, spent: u64, after: &Limit, left: u64) -> Result<()> {
         }
         assert_eq!(engines.judge(0, &frame), OverLimit, "{changed}");
         engines.assert_same_state();
-        // Its tokens come back at the rate that is in force, also to who had none left.
+        // Its tokens come back at the current rate, even if none were left.
         let wait = level(&engines, 0)?.retry_in_ns;
         assert_eq!(
             engines.judge(wait - wait.min(2), &frame),
@@ -129,14 +131,14 @@ fn what_is_owed_stays_the_same_in_tokens() -> Result<()> {
 }
 
 #[test]
-fn who_is_denied_stays_denied() -> Result<()> {
+fn denied_owners_stay_denied() -> Result<()> {
     check(&limit(SLOW), 10, &limit(FAST), 0)?;
     check(&limit(FAST), 10, &limit(SLOW), 0)?;
     check(&limit(SLOW), 8, &limit(rate(5, 2)), 0)
 }
 
 #[test]
-fn of_another_burst_the_rest_is_left() -> Result<()> {
+fn another_burst_leaves_the_rest() -> Result<()> {
     check(&limit(SLOW), 4, &limit(rate(20, 1)), 16)?;
     check(&limit(SLOW), 4, &limit(rate(5, 1)), 1)?;
     check(&limit(FAST), 4, &limit(rate(3, 7_777)), 0)
@@ -165,7 +167,7 @@ fn what_counts_something_else_begins_full() -> Result<()> {
     Ok(())
 }
 
-/// A limit that comes back finds its buckets as it left them, but for what has come back since.
+/// A limit that comes back finds its buckets as it left them, plus the tokens that have come back.
 #[test]
 fn there_and_back() -> Result<()> {
     let (frame, [key, _]) = source()?;
@@ -181,7 +183,7 @@ fn there_and_back() -> Result<()> {
         assert_ne!(bucket(&engines, &key)?.unit, first.unit);
         engines.replace(&slow)?;
         assert_eq!(engines.judge(0, &frame), OverLimit);
-        // A token of ten in a second, and all but a fast one of them exchanged.
+        // A slow token comes back in a second.
         assert_eq!(engines.judge(SECOND, &frame), WithinLimits);
         assert_eq!(bucket(&engines, &key)?.unit, first.unit);
         engines.assert_same_state();
@@ -189,8 +191,8 @@ fn there_and_back() -> Result<()> {
     Ok(())
 }
 
-/// The range has nothing left, which is seen only when it is charged; what the address was
-/// charged before, exchanged too, it gets back.
+/// The range has nothing left, which shows only when it is charged; the address, whose bucket was
+/// charged before and exchanged too, is refunded.
 #[test]
 fn what_was_exchanged_is_refunded() -> Result<()> {
     let (frame, _) = source()?;

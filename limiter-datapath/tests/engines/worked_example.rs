@@ -30,14 +30,14 @@ fn twenty_per_second() -> Result<()> {
         let key = BucketKey::of_source(built_in.id, Address::v4([172, 23, 45, 22]), 32);
         let tat = engines.maps().bucket(&key).expect("a readable map");
         let tat = tat.map(|bucket| bucket.state);
-        let budget = engines.tables().rates[0];
+        let parameters = engines.tables().rates[0];
         let expected = Level {
             remaining,
             retry_in_ns: retry_in_ms * MS,
             reset_in_ns: reset_in_ms * MS,
         };
         assert_eq!(
-            budget.level(START + at_ms * MS, tat, &Log::EMPTY),
+            parameters.level(START + at_ms * MS, tat, &Log::EMPTY),
             expected,
             "at {at_ms} ms"
         );

@@ -17,7 +17,7 @@ pub(crate) unsafe fn compare_and_swap(word: *mut u64, seen: u64, wanted: u64) ->
     swapped
 }
 
-/// Stores `wanted`, before everything that comes after, to all CPUs.
+/// Stores `wanted`, visible to all CPUs before all later accesses.
 ///
 /// # Safety
 ///
@@ -39,7 +39,7 @@ pub(crate) unsafe fn add(word: *mut u64, summand: u64) {
     unsafe { atomic_xadd::<u64, u64, ORDER>(word, summand) };
 }
 
-/// What the word holds.
+/// Returns the word's value.
 ///
 /// # Safety
 ///

@@ -2,93 +2,220 @@
 
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
-    bucket::Updated,
+    bucket::{ATTEMPTS, Decide, Search, Swap, Updated},
     owner::BucketKey,
-    strategy::Change,
-    table::{self, AGAIN, IN_ANOTHER_UNIT, MISSING},
+    table::{self, Inserted, Line as _},
 };
 
-use super::{Charge, Found, line::MapLine, units::MapUnits};
+use super::{BucketLocation, line::MapLine, units::MapUnits};
 
-/// Each is a line of one way. The key tells whose it is, so what names it there is the number of
-/// its unit alone. The loader sets the capacity.
+/// Each bucket is a line of one way. The key tells the owner, so the fingerprint in the line is
+/// only the number of the unit. The loader sets the capacity.
 #[btf_map]
 static BUCKETS: LruHashMap<BucketKey, [u64; 2], 1> = LruHashMap::new();
 
-/// `-EEXIST`: the bucket is there in another unit, or another CPU made it first.
+/// `-EEXIST`: the bucket exists in another unit, or another CPU created it first.
 const ALREADY_THERE: i32 = -17;
 
-/// The bucket's line, if there is one.
+/// Returns the bucket's line, if it exists.
 ///
-/// The key must be a copy on the stack of the function that calls it: until Linux 6.2 the verifier
-/// refuses what another function has handed over as a map's key.
+/// The key must be a copy on the calling function's stack: before Linux 6.2 the verifier refuses a
+/// function's argument as a map's key.
 #[inline(always)]
 fn line(key: &BucketKey) -> Option<MapLine<1>> {
     let bucket = BUCKETS.get_ptr_mut(key)?;
-    // SAFETY: an element of the map, two aligned words that are only changed so.
+    // SAFETY: an element of the map, two aligned words that are only changed atomically.
     Some(unsafe { MapLine::new(bucket.cast()) })
 }
 
-/// The state of the bucket in its unit; 0 when there is none.
+/// The only way of a line; in [`BucketLocation`], the way of a bucket that was looked up.
+pub(super) const LOOKED_UP: usize = 0;
+
+/// Looks for a bucket, unless it is the only one: a look-up costs as much as the rest, and
+/// [`update`] does one anyway.
 #[inline(always)]
-pub(super) fn read(found: &Found) -> u64 {
-    match line(&{ found.key }) {
-        Some(line) => table::read(&line, found.spot.name).1,
+pub(super) fn find(
+    key: &BucketKey,
+    unit: u32,
+    search: &Search,
+    location: &mut BucketLocation,
+) -> u64 {
+    location.key = *key;
+    location.table.fingerprint = unit.into();
+    if search.single == 1 {
+        location.table.way = LOOKED_UP + 1;
+        return 0;
+    }
+    read(location)
+}
+
+/// Looks for a part of a bucket that [`find`] was called for.
+#[inline(always)]
+pub(super) fn find_part(
+    bucket: &BucketLocation,
+    number: u64,
+    unit: u32,
+    location: &mut BucketLocation,
+) -> u64 {
+    let key = bucket.key.of_part(number);
+    let state = match line(&key) {
+        Some(line) => table::read(&line, unit.into()).1,
         None => 0,
+    };
+    location.key = key;
+    location.table.fingerprint = unit.into();
+    location.table.way = LOOKED_UP;
+    state
+}
+
+/// Returns the state of the bucket in its unit; 0 if there is none.
+#[inline(always)]
+pub(super) fn read(location: &mut BucketLocation) -> u64 {
+    location.table.way = LOOKED_UP;
+    limiter_read_hash(location)
+}
+
+/// Implements [`limiter_common::bucket::BucketStore::swap`].
+#[inline(always)]
+pub(super) fn swap(location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
+    if location.table.way == LOOKED_UP {
+        Swap::of_number(limiter_swap_hash(location, now_ns, seen, wanted))
+    } else {
+        Swap::Changed
     }
 }
 
-/// Whether the bucket is there, in whatever unit.
+/// Implements [`limiter_common::bucket::BucketStore::update`] with one look-up for each attempt.
 #[inline(always)]
-pub(super) fn is_there(found: &Found) -> bool {
-    line(&{ found.key }).is_some()
+pub(super) fn update(
+    location: &mut BucketLocation,
+    now_ns: u64,
+    decide: &mut impl Decide<BucketLocation>,
+) -> Updated {
+    for _ in 0..ATTEMPTS {
+        let line = line(&{ location.key });
+        let seen = match &line {
+            Some(line) => table::read(line, location.table.fingerprint).1,
+            None => 0,
+        };
+        let swap = |wanted| swap_in(line, location, now_ns, seen, wanted);
+        if let Some(updated) = decide.decide(location, seen).carry_out(seen, swap) {
+            return updated;
+        }
+    }
+    Updated::Contended
 }
 
-/// [`table::clear`] of the bucket.
+/// Replaces the state of a bucket in its line, if it has one.
 #[inline(always)]
-pub(super) fn clear(found: &Found) -> Updated {
-    match line(&{ found.key }) {
-        Some(line) => table::clear(&line, found.spot.name),
+fn swap_in(
+    line: Option<MapLine<1>>,
+    location: &BucketLocation,
+    now_ns: u64,
+    seen: u64,
+    wanted: u64,
+) -> Swap {
+    let fingerprint = location.table.fingerprint;
+    match line {
+        Some(line) if line.fingerprint(LOOKED_UP) == fingerprint => {
+            table::swap_in_line(&line, LOOKED_UP, fingerprint, seen, wanted)
+        }
+        // It no longer exists.
+        None if seen != 0 => Swap::Changed,
+        None => Inserted::of_number(limiter_insert_hash(location, wanted))
+            .or_exchange(|| limiter_exchange_hash(location, now_ns) == 1),
+        Some(_) => Inserted::Exists.or_exchange(|| limiter_exchange_hash(location, now_ns) == 1),
+    }
+}
+
+/// Does [`table::clear`] on the bucket.
+#[inline(always)]
+pub(super) fn clear(location: &BucketLocation) -> Updated {
+    match line(&{ location.key }) {
+        Some(line) => table::clear(&line, location.table.fingerprint),
         None => Updated::Declined,
     }
 }
 
-/// Changes the bucket if it is there: a step of [`table::update`].
-#[inline(always)]
-pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
-    match line(&{ charge.found.key }) {
-        Some(line) => table::change(&line, charge.found.spot.name, wanted),
-        None => MISSING,
+/// Returns the state of a bucket in its unit; 0 if there is none.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_read_hash(location: *const BucketLocation) -> u64 {
+    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
+    match unsafe { location.as_ref() } {
+        Some(location) => match line(&{ location.key }) {
+            Some(line) => table::read(&line, location.table.fingerprint).1,
+            None => 0,
+        },
+        None => 0,
     }
 }
 
-/// Makes the bucket if it is not there; a step, too.
-#[inline(always)]
-pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
-    if wanted.is_refund() {
-        // The bucket is gone, and so is its debt.
-        return Updated::Stored as u32;
-    }
-    let decision = wanted.apply(0);
-    if !decision.passes() {
-        return Updated::Declined as u32;
-    }
-    let bucket = [charge.found.spot.name, decision.state];
-    match BUCKETS.insert(charge.found.key, bucket, u64::from(BPF_NOEXIST)) {
-        Ok(()) => Updated::Stored as u32,
-        Err(ALREADY_THERE) => IN_ANOTHER_UNIT,
-        Err(_) => Updated::Unavailable as u32,
-    }
+/// Calls [`find_part`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(super) extern "C" fn limiter_find_part_hash(
+    bucket: *const BucketLocation,
+    number: u64,
+    unit: u32,
+    location: *mut BucketLocation,
+) -> u64 {
+    // SAFETY: as in `limiter_read_hash`; the two do not overlap.
+    let (Some(bucket), Some(location)) = (unsafe { (bucket.as_ref(), location.as_mut()) }) else {
+        return 0;
+    };
+    find_part(bucket, number, unit, location)
 }
 
-/// Exchanges the bucket, which is there in another unit; a step, too.
-#[inline(always)]
-pub(super) fn exchange(charge: &Charge, wanted: Change) -> u32 {
-    match line(&{ charge.found.key }) {
-        Some(line) => {
-            let name = charge.found.spot.name;
-            table::exchange(&line, &MapUnits, name, charge.now_ns, wanted)
+/// Does [`swap`]; returns the number of a [`Swap`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_swap_hash(
+    location: *const BucketLocation,
+    now_ns: u64,
+    seen: u64,
+    wanted: u64,
+) -> u32 {
+    // SAFETY: as in `limiter_read_hash`.
+    let swapped = match unsafe { location.as_ref() } {
+        Some(location) => swap_in(line(&{ location.key }), location, now_ns, seen, wanted),
+        None => Swap::Unavailable,
+    };
+    swapped as u32
+}
+
+/// Inserts a bucket; returns the number of an [`Inserted`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_insert_hash(location: *const BucketLocation, wanted: u64) -> u32 {
+    // SAFETY: as in `limiter_read_hash`.
+    let inserted = match unsafe { location.as_ref() } {
+        Some(location) => {
+            let bucket = [location.table.fingerprint, wanted];
+            match BUCKETS.insert(location.key, bucket, u64::from(BPF_NOEXIST)) {
+                Ok(()) => Inserted::Stored,
+                Err(ALREADY_THERE) => Inserted::Exists,
+                Err(_) => Inserted::Unavailable,
+            }
         }
-        None => AGAIN,
-    }
+        None => Inserted::Unavailable,
+    };
+    inserted as u32
+}
+
+/// Does [`table::exchange()`] on a bucket; returns 1 for true.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(super) extern "C" fn limiter_exchange_hash(
+    location: *const BucketLocation,
+    now_ns: u64,
+) -> u32 {
+    // SAFETY: as in `limiter_read_hash`.
+    let changed = match unsafe { location.as_ref() } {
+        Some(location) => line(&{ location.key }).is_some_and(|line| {
+            table::exchange(&line, &MapUnits, location.table.fingerprint, now_ns)
+        }),
+        None => false,
+    };
+    u32::from(changed)
 }

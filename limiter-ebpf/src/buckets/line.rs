@@ -4,15 +4,15 @@ use limiter_common::table::Line;
 
 use super::atomic;
 
-/// A line of that many ways: names at even places, states at odd ones.
+/// A line of that many ways: names at even indices, states at odd ones.
 pub(super) struct MapLine<const WAYS: usize>(*mut u64);
 
 impl<const WAYS: usize> MapLine<WAYS> {
-    /// The line in a map's value of `2 * WAYS` words.
+    /// Makes a line of a map's value of `2 * WAYS` words.
     ///
     /// # Safety
     ///
-    /// Of the words holds what is asked for in [`atomic::compare_and_swap`].
+    /// Each word must meet the conditions of [`atomic::compare_and_swap`].
     #[inline(always)]
     pub(super) const unsafe fn new(words: *mut u64) -> Self {
         Self(words)
@@ -23,32 +23,32 @@ impl<const WAYS: usize> Line for MapLine<WAYS> {
     const WAYS: usize = WAYS;
 
     #[inline(always)]
-    fn name(&self, way: usize) -> u64 {
-        // SAFETY: `way` is below WAYS, so the word is the line's.
+    fn fingerprint(&self, way: usize) -> u64 {
+        // SAFETY: `way` is below WAYS, so the word belongs to the line.
         unsafe { atomic::load(self.0.add(2 * way)) }
     }
 
     #[inline(always)]
     fn state(&self, way: usize) -> u64 {
-        // SAFETY: as in `name`.
+        // SAFETY: as in `fingerprint`.
         unsafe { atomic::load(self.0.add(2 * way + 1)) }
     }
 
     #[inline(always)]
-    fn set_name(&self, way: usize, name: u64) {
-        // SAFETY: as in `name`.
-        unsafe { atomic::store(self.0.add(2 * way), name) };
+    fn set_fingerprint(&self, way: usize, fingerprint: u64) {
+        // SAFETY: as in `fingerprint`.
+        unsafe { atomic::store(self.0.add(2 * way), fingerprint) };
     }
 
     #[inline(always)]
     fn set_state(&self, way: usize, state: u64) {
-        // SAFETY: as in `name`.
+        // SAFETY: as in `fingerprint`.
         unsafe { atomic::store(self.0.add(2 * way + 1), state) };
     }
 
     #[inline(always)]
     fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool {
-        // SAFETY: as in `name`.
+        // SAFETY: as in `fingerprint`.
         unsafe { atomic::compare_and_swap(self.0.add(2 * way + 1), seen, new) }
     }
 }

@@ -1,4 +1,4 @@
-//! Buckets, in the store that the policy's shape says: the other one is not even verified.
+//! Buckets, in the store that the policy's shape selects: the other one is not even verified.
 
 pub(crate) mod atomic;
 mod hash;
@@ -9,284 +9,285 @@ mod units;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
-    bucket::{BucketStore, Search, Updated},
-    charge::{self, Workspace},
-    decide::{self, WindowChange},
+    bucket::{self, BucketStore, Decide, Decided, Ending, Search, Swap, Updated},
+    decide::{self, Charge, Intent, Outline, Plan, Workspace},
     owner::BucketKey,
     policy::Tables,
-    strategy::Change,
-    table::Spot,
+    table::TableLocation,
 };
 
 use crate::{globals, tables::MapTables};
 
 #[btf_map]
-static WORKSPACE: PerCpuArray<Workspace<Found>, 1> = PerCpuArray::new();
+static WORKSPACE: PerCpuArray<Workspace<BucketLocation>, 1> = PerCpuArray::new();
 
-/// This CPU's room for the charges of the packet at hand.
+/// Returns this CPU's workspace for the current packet.
 #[inline(always)]
-pub(crate) fn workspace() -> Option<&'static mut Workspace<Found>> {
+pub(crate) fn workspace() -> Option<&'static mut Workspace<BucketLocation>> {
     let workspace = WORKSPACE.get_ptr_mut(0)?;
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each
-    // other on a CPU (the loader refuses kernels where they do), and each asks for it once.
+    // other on a CPU (the loader refuses kernels where they do), and each calls this once.
     Some(unsafe { &mut *workspace })
 }
 
-/// A bucket that was looked for, in the words of both stores.
+/// The handle of a bucket in either store.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-pub(crate) struct Found {
-    /// Of the hash map only.
+pub(crate) struct BucketLocation {
+    /// Only for the hash map.
     key: BucketKey,
-    /// Of the hash map the name only: the number of the unit.
-    spot: Spot,
+    /// For the hash map, the fingerprint is the number of the unit, and the way says whether the
+    /// bucket was looked up ([`hash::LOOKED_UP`]).
+    table: TableLocation,
 }
 
-type Charge = charge::Charge<Found>;
-
-/// Of policies in which all limits are of GCRA, as most are, and of those in which they are not:
-/// what is not there takes no stack.
+/// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may
+/// have other strategies than GCRA.
 #[derive(Clone, Copy)]
-pub(crate) struct MapBuckets<const WINDOWS: bool>;
+pub(crate) struct MapBuckets<const WINDOWS: bool, const STORE: u32 = IN_ANY>;
 
-impl<const WINDOWS: bool> BucketStore for MapBuckets<WINDOWS> {
-    type Found = Found;
+const IN_ANY: u32 = 0;
+const IN_TABLE: u32 = 1;
+const IN_HASH: u32 = 2;
 
+impl<const WINDOWS: bool, const STORE: u32> MapBuckets<WINDOWS, STORE> {
+    #[inline(always)]
+    fn in_table() -> bool {
+        match STORE {
+            IN_TABLE => true,
+            IN_HASH => false,
+            _ => in_table(),
+        }
+    }
+}
+
+impl<const WINDOWS: bool, const STORE: u32> BucketStore for MapBuckets<WINDOWS, STORE> {
+    type Location = BucketLocation;
+
+    #[inline(always)]
+    fn find(
+        &self,
+        key: &BucketKey,
+        unit: u32,
+        search: &mut Search,
+        location: &mut BucketLocation,
+    ) -> u64 {
+        if Self::in_table() {
+            table::find(key, unit, search, &mut location.table)
+        } else {
+            hash::find(key, unit, search, location)
+        }
+    }
+
+    #[inline(always)]
+    fn find_part(
+        &self,
+        bucket: &BucketLocation,
+        number: u64,
+        unit: u32,
+        location: &mut BucketLocation,
+    ) -> u64 {
+        if Self::in_table() {
+            table::find_part(&bucket.table, number, unit, &mut location.table)
+        } else if STORE == IN_HASH {
+            hash::find_part(bucket, number, unit, location)
+        } else {
+            hash::limiter_find_part_hash(bucket, number, unit, location)
+        }
+    }
+
+    /// In the store that the shape selects, it reads and swaps without a call. In the loop over
+    /// attempts, which knows its store, it calls: older verifiers compare everything that a round
+    /// of a loop with calls has left behind, and walk the loop once for each path through the round
+    /// before.
+    #[inline(always)]
+    fn read(&self, location: &mut BucketLocation) -> u64 {
+        if STORE == IN_TABLE {
+            table::limiter_read(location)
+        } else if Self::in_table() {
+            table::read(&mut location.table)
+        } else {
+            hash::read(location)
+        }
+    }
+
+    #[inline(always)]
+    fn swap(&self, location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
+        if STORE == IN_TABLE {
+            Swap::of_number(table::limiter_swap(location, now_ns, seen, wanted))
+        } else if Self::in_table() {
+            table::swap(location, now_ns, seen, wanted)
+        } else {
+            hash::swap(location, now_ns, seen, wanted)
+        }
+    }
+
+    #[inline(always)]
+    fn update(
+        &self,
+        location: &mut BucketLocation,
+        now_ns: u64,
+        decide: &mut impl Decide<BucketLocation>,
+    ) -> Updated {
+        if Self::in_table() {
+            bucket::update(self, location, now_ns, decide)
+        } else {
+            hash::update(location, now_ns, decide)
+        }
+    }
+}
+
+impl<const WINDOWS: bool, const STORE: u32> Outline for MapBuckets<WINDOWS, STORE> {
     const WINDOWS: bool = WINDOWS;
 
     #[inline(always)]
-    fn find(&self, key: &BucketKey, unit: u32, search: &mut Search, found: &mut Found) -> u64 {
-        if in_table() {
-            return table::find(key, unit, search, &mut found.spot);
-        }
-        found.key = *key;
-        found.spot.name = unit.into();
-        if search.single == 1 {
-            // A look-up costs as much as all else: the one to spend is enough.
-            0
-        } else {
-            limiter_read_hash(found)
-        }
-    }
-
-    #[inline(always)]
-    fn spend(&self, charge: &Charge) -> Updated {
-        if in_table() && (!WINDOWS || charge.spend.is_gcra()) {
-            table::spend(charge)
-        } else {
-            update(charge, SPEND)
-        }
-    }
-
-    #[inline(always)]
-    fn read(&self, found: &Found) -> u64 {
-        if in_table() {
-            table::read(&found.spot)
-        } else {
-            limiter_read_hash(found)
-        }
-    }
-
-    #[inline(always)]
-    fn find_stamp(&self, bucket: &Found, number: u64, unit: u32, found: &mut Found) -> u64 {
-        if in_table() {
-            return table::find_stamp(&bucket.spot, number, unit, &mut found.spot);
-        }
-        found.key = bucket.key.of_stamp(number);
-        found.spot.name = unit.into();
-        limiter_read_hash(found)
-    }
-
-    #[inline(always)]
-    fn decide_window(
+    fn prepare<T: Tables>(
         &self,
-        workspace: &mut Workspace<Found>,
-        slot: u32,
-        wanted: WindowChange,
+        tables: &T,
+        workspace: &mut Workspace<BucketLocation>,
+        limit_index: u32,
     ) -> u64 {
-        limiter_decide_window(workspace, slot, wanted as u32)
-    }
-
-    #[inline(always)]
-    fn change_window(
-        &self,
-        workspace: &mut Workspace<Found>,
-        slot: u32,
-        wanted: WindowChange,
-    ) -> Updated {
-        Updated::of_number(limiter_change_window(workspace, slot, wanted as u32))
-    }
-
-    #[inline(always)]
-    fn prepare<T: Tables>(&self, tables: &T, workspace: &mut Workspace<Found>, slot: u32) -> u64 {
-        if WINDOWS {
-            limiter_prepare(workspace, slot)
+        if WINDOWS && limit_index >= PREPARED_INLINE {
+            limiter_prepare(workspace, limit_index)
         } else {
-            decide::prepare(self, tables, workspace, slot)
+            decide::prepare(self, tables, workspace, limit_index)
         }
     }
 
     #[inline(always)]
-    fn refund(&self, charge: &Charge) -> Updated {
-        update(charge, REFUND)
+    fn retry(&self, charge: &mut Charge<BucketLocation>, intent: Intent) -> Updated {
+        let intent = intent as u32;
+        Updated::of_number(if Self::in_table() {
+            limiter_retry(charge, intent)
+        } else {
+            limiter_retry_hash(charge, intent)
+        })
+    }
+
+    #[inline(always)]
+    fn decide_again(
+        &self,
+        location: &BucketLocation,
+        plan: &mut Plan<BucketLocation>,
+        intent: Intent,
+        state: u64,
+    ) -> Decided {
+        let intent = intent as u32;
+        let state = if Self::in_table() {
+            limiter_decide_again(location, plan, intent, state)
+        } else {
+            limiter_decide_again_hash(location, plan, intent, state)
+        };
+        Decided {
+            state,
+            ending: Ending::of_number(plan.ending),
+        }
     }
 }
 
-/// Changes the charge's bucket, however many CPUs are at it.
+/// The number of limits that the stages prepare without a call under policies with windows. The
+/// verifier walks all strategies once for each of them.
+const PREPARED_INLINE: u32 = 1;
+
+/// Does [`Outline::prepare`] with windows for the other limits.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_index: u32) -> u64 {
+    // SAFETY: as in `limiter_retry`.
+    match unsafe { workspace.as_mut() } {
+        Some(workspace) if globals::shape().windows != 0 => {
+            decide::prepare(&MapBuckets::<true>, &MapTables, workspace, limit_index)
+        }
+        _ => 0,
+    }
+}
+
+/// Does [`Outline::retry`] in the table; takes the number of an [`Intent`] and returns that of an
+/// [`Updated`].
+///
+/// Like the other functions of the stores, it is a global function of the BPF object: the verifier
+/// walks it once, for any arguments, and not once for each limit and attempt. In the table, a
+/// passing packet whose bucket exists calls none of them, to save the cost of returning.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_retry(charge: *mut Charge<BucketLocation>, intent: u32) -> u32 {
+    retry_in::<IN_TABLE>(charge, intent)
+}
+
+/// Does the same in the hash map. One function for both stores would take more stack than either.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_retry_hash(charge: *mut Charge<BucketLocation>, intent: u32) -> u32 {
+    retry_in::<IN_HASH>(charge, intent)
+}
+
 #[inline(always)]
-fn update(charge: &Charge, kind: u32) -> Updated {
-    Updated::of_number(limiter_update(charge, kind))
-}
-
-/// [`BucketStore::prepare`].
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_prepare(workspace: *mut Workspace<Found>, slot: u32) -> u64 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace
-    // is this CPU's, and the caller does not use it meanwhile.
-    match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::prepare(&MapBuckets::<true>, &MapTables, workspace, slot),
-        None => 0,
-    }
-}
-
-/// [`BucketStore::decide_window`], of a [`WindowChange`] as its number.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_decide_window(
-    workspace: *mut Workspace<Found>,
-    slot: u32,
-    wanted: u32,
-) -> u64 {
-    let wanted = WindowChange::of_number(wanted);
-    // SAFETY: as in `limiter_prepare`.
-    match unsafe { workspace.as_mut() } {
-        Some(workspace) => decide::decide_window(&MapBuckets::<true>, workspace, slot, wanted),
-        None => 0,
-    }
-}
-
-/// [`BucketStore::change_window`], likewise, returning an [`Updated`] as its number.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_change_window(
-    workspace: *mut Workspace<Found>,
-    slot: u32,
-    wanted: u32,
-) -> u32 {
-    let wanted = WindowChange::of_number(wanted);
-    // SAFETY: as in `limiter_prepare`.
-    let updated = match unsafe { workspace.as_mut() } {
-        Some(workspace) if has_windows() => {
-            decide::change_window(&MapBuckets::<true>, workspace, slot, wanted)
+fn retry_in<const STORE: u32>(charge: *mut Charge<BucketLocation>, intent: u32) -> u32 {
+    let intent = Intent::of_number(intent);
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the charge is
+    // this CPU's, and the caller does not use it meanwhile.
+    let updated = match unsafe { charge.as_mut() } {
+        // Older verifiers walk this function even if the buckets are in the other store.
+        Some(charge) if in_table() == (STORE == IN_TABLE) => {
+            decide::retry(&MapBuckets::<true, STORE>, charge, intent)
         }
         _ => Updated::Unavailable,
     };
     updated as u32
 }
 
-/// Whether there are limits of other strategies than GCRA.
+/// Does [`Outline::decide_again`] in the table; takes the number of an [`Intent`], returns the
+/// state, and leaves the number of the [`Ending`] in the plan.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_decide_again(
+    location: *const BucketLocation,
+    plan: *mut Plan<BucketLocation>,
+    intent: u32,
+    state: u64,
+) -> u64 {
+    decide_again_in::<IN_TABLE>(location, plan, intent, state)
+}
+
+/// Does the same in the hash map.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_decide_again_hash(
+    location: *const BucketLocation,
+    plan: *mut Plan<BucketLocation>,
+    intent: u32,
+    state: u64,
+) -> u64 {
+    decide_again_in::<IN_HASH>(location, plan, intent, state)
+}
+
 #[inline(always)]
-fn has_windows() -> bool {
-    globals::shape().windows != 0
+fn decide_again_in<const STORE: u32>(
+    location: *const BucketLocation,
+    plan: *mut Plan<BucketLocation>,
+    intent: u32,
+    state: u64,
+) -> u64 {
+    let intent = Intent::of_number(intent);
+    // SAFETY: as in `retry_in`; the two do not overlap.
+    let (Some(location), Some(plan)) = (unsafe { (location.as_ref(), plan.as_mut()) }) else {
+        return state;
+    };
+    if in_table() != (STORE == IN_TABLE) {
+        return state;
+    }
+    let Decided { state, ending } = if globals::shape().windows == 0 {
+        let buckets = &MapBuckets::<false, STORE>;
+        decide::decide_again(buckets, location, plan, intent, state)
+    } else {
+        let buckets = &MapBuckets::<true, STORE>;
+        decide::decide_again(buckets, location, plan, intent, state)
+    };
+    plan.ending = ending as u32;
+    state
 }
 
 #[inline(always)]
 fn in_table() -> bool {
     globals::shape().table_lines != 0
-}
-
-/// The state of a bucket in the hash map, in its unit; 0 when there is none.
-///
-/// Like those below a global function of the BPF object: the verifier walks it once, for any
-/// arguments, and not once for each limit and attempt. In the table, a passing packet whose bucket
-/// is there calls none of them, for what returning from one costs.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_read_hash(found: *const Found) -> u64 {
-    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
-    match unsafe { found.as_ref() } {
-        Some(found) => hash::read(found),
-        None => 0,
-    }
-}
-
-/// Changes the charge's bucket, however many CPUs are at it, returning an [`Updated`] as its
-/// number.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_update(charge: *const Charge, kind: u32) -> u32 {
-    let updated = if in_table() {
-        limiter_common::table::update(
-            || limiter_change(charge, kind),
-            || limiter_insert(charge, kind),
-            || limiter_exchange(charge, kind),
-        )
-    } else {
-        limiter_common::table::update(
-            || limiter_change_hash(charge, kind),
-            || limiter_insert_hash(charge, kind),
-            || limiter_exchange_hash(charge, kind),
-        )
-    };
-    updated as u32
-}
-
-/// Makes a step of an update a function of its own, by which it takes stack for itself only.
-macro_rules! step {
-    ($(#[$documentation:meta])* $name:ident, $step:path) => {
-        $(#[$documentation])*
-        #[unsafe(no_mangle)]
-        #[inline(never)]
-        extern "C" fn $name(charge: *const Charge, kind: u32) -> u32 {
-            // SAFETY: as in `limiter_read_hash`.
-            match unsafe { charge.as_ref() } {
-                Some(charge) => $step(charge, change_of(charge, kind)),
-                None => Updated::Unavailable as u32,
-            }
-        }
-    };
-}
-
-step! {
-    /// Changes the bucket where it is in the table, as [`limiter_common::table::change()`] does.
-    limiter_change, table::change
-}
-
-step! {
-    /// Puts the bucket into the table, as [`limiter_common::table::insert`] does.
-    limiter_insert, table::insert
-}
-
-step! {
-    /// Has the bucket, which is there in another unit, count in that of the charge, as
-    /// [`limiter_common::table::exchange`] does.
-    limiter_exchange, table::exchange
-}
-
-step! {
-    /// Changes the bucket where it is in the hash map.
-    limiter_change_hash, hash::change
-}
-
-step! {
-    /// Puts the bucket into the hash map.
-    limiter_insert_hash, hash::insert
-}
-
-step! {
-    /// Has the bucket, which is there in another unit, count in that of the charge.
-    limiter_exchange_hash, hash::exchange
-}
-
-const SPEND: u32 = 0;
-const REFUND: u32 = 1;
-
-#[inline(always)]
-fn change_of(charge: &Charge, kind: u32) -> Change<'_> {
-    if kind == REFUND {
-        Change::Refund(&charge.spend)
-    } else {
-        Change::Spend(&charge.spend)
-    }
 }

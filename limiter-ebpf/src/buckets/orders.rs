@@ -1,62 +1,42 @@
-//! What userspace has done to buckets. A daemon may be killed at any moment, and a program is not:
-//! so the kernel does it, by a program of its own, and no packet pays for it.
+//! Orders of userspace on buckets. A daemon may be killed at any moment, a program cannot be: so a
+//! separate kernel program carries them out, and no packet pays for it.
 
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{
-    bucket::{ATTEMPTS, Updated},
-    table::{self as core_table, EVICTED, IN_ANOTHER_UNIT, Order, OrderKind, Spot, WAYS},
+    bucket::{BucketStore as _, Decide, Decided, Ending, Updated},
+    strategy::Spend,
+    table::{EVICTED, Order, OrderKind, TableLocation},
 };
 
-use super::{
-    Charge, Found, SPEND, hash, in_table, limiter_change, limiter_change_hash, limiter_exchange,
-    limiter_exchange_hash, limiter_read_hash, limiter_update, table, workspace,
-};
+use super::{BucketLocation, MapBuckets, hash, in_table, table};
 
-/// Carries out the order that the frame is; returns how it ended, as
-/// [`EVICTED`](limiter_common::table::EVICTED) has it.
+/// Carries out the order in place of the frame; returns how it ended, in the form of
+/// [`EVICTED`](limiter_common::table::EVICTED).
 #[inline(always)]
 pub(crate) fn carry_out(context: &XdpContext) -> u32 {
     let start = context.data();
     if start + size_of::<Order>() > context.data_end() {
         return Updated::Unavailable as u32;
     }
-    // SAFETY: as many bytes are there, any of which are an order. They start a page's fraction of
-    // 256 bytes behind its beginning, and nobody writes to them.
+    // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
+    // the beginning of a page, and nobody writes to them.
     let order = unsafe { &*(start as *const Order) };
-    // Not on the stack, which is for the functions below. No packet has the workspace meanwhile: the
-    // kernel lets none in on a CPU that runs an order.
-    let Some(workspace) = workspace() else {
-        return Updated::Unavailable as u32;
-    };
-    let charge = workspace.charge(0);
-    *charge = Charge {
-        found: Found {
-            key: order.key,
-            spot: Spot {
-                name: order.name,
-                line: order.line,
-                // Older verifiers forget a comparison with what lies on the stack: so the bound is
-                // part of the number. Userspace orders no way that is not there.
-                way: order.way as usize % WAYS,
-            },
+    let mut location = BucketLocation {
+        key: order.key,
+        table: TableLocation {
+            fingerprint: order.fingerprint,
+            line: order.line,
+            ..TableLocation::default()
         },
-        spend: order.spend,
-        seen: order.seen,
-        now_ns: order.now_ns,
-        changed: 0,
-        stamp_unit: 0,
-        reserved: 0,
     };
     let before = table::lossy_evictions();
-    let ended = match OrderKind::of_number(order.kind) {
-        Some(OrderKind::Spend) => limiter_update(&raw const *charge, SPEND),
-        Some(OrderKind::SpendIfThere) => limiter_update_if_there(&raw const *charge),
-        Some(OrderKind::GiveBack) => limiter_give_back(&raw mut *charge),
-        Some(OrderKind::Clear) => limiter_clear(&raw const *charge),
-        Some(OrderKind::Mark) if in_table() => table::mark(&charge.found.spot) as u32,
-        Some(OrderKind::Free) if in_table() => table::free(&charge.found.spot, charge.seen) as u32,
-        _ => Updated::Unavailable as u32,
+    let updated = match OrderKind::of_number(order.kind) {
+        OrderKind::Spend | OrderKind::Swap | OrderKind::GiveBack => update(order, &mut location),
+        OrderKind::Clear if in_table() => table::clear(&location.table),
+        OrderKind::Clear => hash::clear(&location),
+        OrderKind::Unknown => Updated::Unavailable,
     };
+    let ended = updated as u32;
     if table::lossy_evictions() == before {
         ended
     } else {
@@ -64,79 +44,98 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
     }
 }
 
-/// As [`limiter_update`], but puts no bucket in.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_update_if_there(charge: *const Charge) -> u32 {
-    let updated = if in_table() {
-        core_table::update(
-            || limiter_change(charge, SPEND),
-            || limiter_is_missing(charge),
-            || limiter_exchange(charge, SPEND),
-        )
-    } else {
-        core_table::update(
-            || limiter_change_hash(charge, SPEND),
-            || limiter_is_missing(charge),
-            || limiter_exchange_hash(charge, SPEND),
-        )
+/// Changes the bucket by an order that depends on the bucket's state.
+#[inline(always)]
+fn update(order: &Order, location: &mut BucketLocation) -> Updated {
+    let mut change = Change {
+        spend: order.spend,
+        seen: order.seen,
+        wanted: order.wanted,
+        now_ns: order.now_ns,
+        kind: order.kind,
+        ending: 0,
     };
-    updated as u32
+    MapBuckets::<true>.update(location, order.now_ns, &mut change)
 }
 
-/// In place of the step that puts the bucket in.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_is_missing(charge: *const Charge) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
-    let is_there = match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::is_there(&charge.found.spot),
-        Some(charge) => hash::is_there(&charge.found),
-        None => false,
-    };
-    if is_there {
-        IN_ANOTHER_UNIT
-    } else {
-        // A missing bucket is a full bucket.
-        Updated::Stored as u32
-    }
+/// What an order does to a bucket. It is a copy, because a call may invalidate the packet.
+#[repr(C)]
+struct Change {
+    spend: Spend,
+    seen: u64,
+    wanted: u64,
+    now_ns: u64,
+    /// The number of an [`OrderKind`].
+    kind: u32,
+    /// The result of [`limiter_decide_order`]: the number of an [`Ending`].
+    ending: u32,
 }
 
-/// Gives back what the charge's spend says, however many CPUs are at the bucket. The spend becomes
-/// that which did it: a copy of the charge would take more stack than there is.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_give_back(charge: *mut Charge) -> u32 {
-    // SAFETY: as in `limiter_is_missing`; the caller does not use it meanwhile.
-    let Some(charge) = (unsafe { charge.as_mut() }) else {
-        return Updated::Unavailable as u32;
-    };
-    let refund = charge.spend;
-    for _ in 0..ATTEMPTS {
-        let seen = if in_table() {
-            table::read(&charge.found.spot)
-        } else {
-            limiter_read_hash(&raw const charge.found)
-        };
-        // In another unit it looks full, and then counts in this one when it is looked at again.
-        charge.spend.set_swap(seen, refund.refunded(seen));
-        let ended = limiter_update_if_there(&raw const *charge);
-        if ended != Updated::Declined as u32 {
-            return ended;
+impl Decide<BucketLocation> for Change {
+    #[inline(always)]
+    fn decide(&mut self, location: &BucketLocation, state: u64) -> Decided {
+        // It may exist in another unit, and so look full.
+        if state == 0 && exchange(location, self.now_ns) {
+            return Decided::leave(state, Ending::Again);
+        }
+        let state = limiter_decide_order(self, state);
+        Decided {
+            state,
+            ending: Ending::of_number(self.ending),
         }
     }
-    Updated::Contended as u32
 }
 
-/// Fills the bucket of exactly the charge's name.
+/// Decides on a bucket in that state: returns its new state, and leaves the ending in `change`.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_clear(charge: *const Charge) -> u32 {
-    // SAFETY: as in `limiter_is_missing`.
-    let updated = match unsafe { charge.as_ref() } {
-        Some(charge) if in_table() => table::clear(&charge.found.spot),
-        Some(charge) => hash::clear(&charge.found),
-        None => Updated::Unavailable,
+extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the value is on
+    // the caller's stack, and the caller does not use it meanwhile.
+    let Some(change) = (unsafe { change.as_mut() }) else {
+        return state;
     };
-    updated as u32
+    let Change {
+        spend,
+        seen,
+        wanted,
+        ..
+    } = *change;
+    let decided = match OrderKind::of_number(change.kind) {
+        OrderKind::Swap if state == wanted => Decided::leave(state, Ending::Stored),
+        OrderKind::Swap if state == seen => Decided {
+            state: wanted,
+            ending: Ending::Stored,
+        },
+        OrderKind::Spend => {
+            let decision = spend.gcra().decide(state);
+            Decided {
+                state: decision.state,
+                ending: if decision.passes() {
+                    Ending::Stored
+                } else {
+                    Ending::Declined
+                },
+            }
+        }
+        OrderKind::GiveBack => Decided {
+            state: spend.refunded(state),
+            ending: Ending::GivenBack,
+        },
+        _ => Decided::leave(state, Ending::Declined),
+    };
+    change.ending = decided.ending as u32;
+    decided.state
+}
+
+/// Exchanges the bucket to the unit of its fingerprint, if it exists in another one; returns
+/// whether to read it again.
+#[inline(always)]
+fn exchange(location: &BucketLocation, now_ns: u64) -> bool {
+    let changed = if in_table() {
+        table::limiter_exchange(location, now_ns)
+    } else {
+        hash::limiter_exchange_hash(location, now_ns)
+    };
+    changed == 1
 }

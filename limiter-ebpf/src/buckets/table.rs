@@ -6,39 +6,38 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    bucket::{Search, Updated},
+    bucket::{Search, Swap, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
     owner::BucketKey,
-    strategy::Change,
-    table::{self, LineStore, Spot, WAYS, WhenFull},
+    table::{self, Inserted, LineStore, TableLocation, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
 
-use super::{Charge, Found, SPEND, limiter_insert, limiter_update, line::MapLine, units::MapUnits};
+use super::{BucketLocation, line::MapLine, units::MapUnits};
 use crate::globals;
 
-/// The loader sets how many there are. Mappable, because the lines of such an array start at a
-/// page and not somewhere in a cache line.
+/// The loader sets the number of lines. Mappable, because the values of such an array start at a
+/// page and not within a cache line.
 #[btf_map]
 static TABLE: Array<[u64; 2 * WAYS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[btf_map]
 static STORE_COUNTS: PerCpuArray<u64, { STORE_COUNTERS as usize }> = PerCpuArray::new();
 
-/// The line of that index.
+/// Returns the line of that index.
 #[inline(always)]
 fn line(index: u32) -> Option<MapLine<WAYS>> {
     let line = TABLE.get_ptr_mut(index)?;
-    // SAFETY: an element of the map: eight aligned words that are only changed so.
+    // SAFETY: an element of the map: eight aligned words that are only changed atomically.
     Some(unsafe { MapLine::new(line.cast()) })
 }
 
 /// The table at one time.
-struct At {
+struct TableAt {
     now_ns: u64,
 }
 
-impl KnownUnits for At {
+impl KnownUnits for TableAt {
     #[inline(always)]
     fn unit(&self, number: u32) -> Option<&Unit> {
         MapUnits.unit(number)
@@ -50,7 +49,7 @@ impl KnownUnits for At {
     }
 }
 
-impl LineStore for At {
+impl LineStore for TableAt {
     #[inline(always)]
     fn now_ns(&self) -> u64 {
         self.now_ns
@@ -81,120 +80,123 @@ impl LineStore for At {
     }
 }
 
-/// How many buckets this CPU has forgotten while they were in debt.
+/// Returns how many buckets in debt this CPU has forgotten.
 #[inline(always)]
 pub(super) fn lossy_evictions() -> u64 {
     STORE_COUNTS.get(LOSSY_EVICTIONS).copied().unwrap_or(0)
 }
 
-/// Whether the bucket in a spot is there, in whatever unit.
+/// Does [`table::clear`] at a location.
 #[inline(always)]
-pub(super) fn is_there(spot: &Spot) -> bool {
-    line(spot.line).is_some_and(|line| table::is_there(&line, spot.name))
-}
-
-/// [`table::clear`], [`table::mark`] and [`table::free`] of what is in a spot.
-#[inline(always)]
-pub(super) fn clear(spot: &Spot) -> Updated {
-    match line(spot.line) {
-        Some(line) => table::clear(&line, spot.name),
+pub(super) fn clear(location: &TableLocation) -> Updated {
+    match line(location.line) {
+        Some(line) => table::clear(&line, location.fingerprint),
         None => Updated::Unavailable,
     }
 }
 
 #[inline(always)]
-pub(super) fn mark(spot: &Spot) -> Updated {
-    match line(spot.line) {
-        Some(line) => table::mark(&line, spot.way, spot.name),
-        None => Updated::Unavailable,
-    }
-}
-
-#[inline(always)]
-pub(super) fn free(spot: &Spot, seen: u64) -> Updated {
-    match line(spot.line) {
-        Some(line) => table::free(&line, spot.way, seen),
-        None => Updated::Unavailable,
-    }
-}
-
-#[inline(always)]
-pub(super) fn find(key: &BucketKey, unit: u32, search: &mut Search, spot: &mut Spot) -> u64 {
+pub(super) fn find(
+    key: &BucketKey,
+    unit: u32,
+    search: &mut Search,
+    location: &mut TableLocation,
+) -> u64 {
     let shape = globals::shape();
     let lines = shape.table_lines;
-    table::find(&shape.hash_key, lines, line, key, unit, search, spot)
+    table::find(&shape.hash_key, lines, line, key, unit, search, location)
 }
 
-/// Looks for a stamp of a bucket that [`find`] has looked for.
+/// Looks for a part of a bucket that [`find`] has looked for.
 #[inline(always)]
-pub(super) fn find_stamp(bucket: &Spot, number: u64, unit: u32, spot: &mut Spot) -> u64 {
-    table::find_stamp(
-        globals::shape().table_lines,
+pub(super) fn find_part(
+    bucket: &TableLocation,
+    number: u64,
+    unit: u32,
+    location: &mut TableLocation,
+) -> u64 {
+    let lines = globals::shape().table_lines;
+    table::find_part(lines, line, bucket, number, unit, location)
+}
+
+/// Looks for the bucket at a location again.
+#[inline(always)]
+pub(super) fn read(location: &mut TableLocation) -> u64 {
+    table::find_again(line, location)
+}
+
+/// Implements [`limiter_common::bucket::BucketStore::swap`].
+#[inline(always)]
+pub(super) fn swap(location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
+    table::swap(
         line,
-        bucket,
-        number,
-        unit,
-        spot,
+        &location.table,
+        seen,
+        wanted,
+        || Inserted::of_number(limiter_insert(location, now_ns, wanted)),
+        || limiter_exchange(location, now_ns) == 1,
     )
 }
 
-/// The state of the bucket in a spot; 0 when it is not there any more.
-#[inline(always)]
-pub(super) fn read(spot: &Spot) -> u64 {
-    match line(spot.line) {
-        Some(line) => table::read(&line, spot.name).1,
+/// Does [`read`], for the loop over attempts.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(super) extern "C" fn limiter_read(location: *mut BucketLocation) -> u64 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the caller does
+    // not use it meanwhile.
+    match unsafe { location.as_mut() } {
+        Some(location) => read(&mut location.table),
         None => 0,
     }
 }
 
-/// Charges the bucket of GCRA that [`find`] has looked for.
-#[inline(always)]
-pub(super) fn spend(charge: &Charge) -> Updated {
-    let Charge {
-        found: Found { spot, .. },
-        seen,
-        spend,
-        ..
-    } = charge;
-    match line(spot.line) {
-        Some(line) => table::spend(
-            &line,
-            *spot,
-            *seen,
-            &spend.gcra(),
-            || limiter_insert(charge, SPEND),
-            || Updated::of_number(limiter_update(charge, SPEND)),
-        ),
-        None => Updated::Unavailable,
-    }
-}
-
-#[inline(always)]
-pub(super) fn change(charge: &Charge, wanted: Change) -> u32 {
-    let spot = &charge.found.spot;
-    match line(spot.line) {
-        Some(line) => table::change(&line, spot.name, wanted),
-        None => Updated::Unavailable as u32,
-    }
-}
-
-#[inline(always)]
-pub(super) fn insert(charge: &Charge, wanted: Change) -> u32 {
-    let store = At {
-        now_ns: charge.now_ns,
+/// Does [`swap`], for the loop over attempts; returns the number of a [`Swap`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(super) extern "C" fn limiter_swap(
+    location: *const BucketLocation,
+    now_ns: u64,
+    seen: u64,
+    wanted: u64,
+) -> u32 {
+    // SAFETY: as in `limiter_insert`.
+    let swapped = match unsafe { location.as_ref() } {
+        Some(location) => swap(location, now_ns, seen, wanted),
+        None => Swap::Unavailable,
     };
-    let spot = &charge.found.spot;
-    match line(spot.line) {
-        Some(line) => table::insert(&line, &store, spot.name, wanted),
-        None => Updated::Unavailable as u32,
-    }
+    swapped as u32
 }
 
-#[inline(always)]
-pub(super) fn exchange(charge: &Charge, wanted: Change) -> u32 {
-    let spot = &charge.found.spot;
-    match line(spot.line) {
-        Some(line) => table::exchange(&line, &MapUnits, spot.name, charge.now_ns, wanted),
-        None => Updated::Unavailable as u32,
-    }
+/// Does [`table::insert`]; returns the number of an [`Inserted`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_insert(location: *const BucketLocation, now_ns: u64, wanted: u64) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
+    let inserted = match unsafe { location.as_ref() } {
+        Some(location) => match line(location.table.line) {
+            Some(line) => table::insert(
+                &line,
+                &TableAt { now_ns },
+                location.table.fingerprint,
+                wanted,
+            ),
+            None => Inserted::Unavailable,
+        },
+        None => Inserted::Unavailable,
+    };
+    inserted as u32
+}
+
+/// Does [`table::exchange()`]; returns 1 for true.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(super) extern "C" fn limiter_exchange(location: *const BucketLocation, now_ns: u64) -> u32 {
+    // SAFETY: as in `limiter_insert`.
+    let changed = match unsafe { location.as_ref() } {
+        Some(location) => line(location.table.line).is_some_and(|line| {
+            table::exchange(&line, &MapUnits, location.table.fingerprint, now_ns)
+        }),
+        None => false,
+    };
+    u32::from(changed)
 }

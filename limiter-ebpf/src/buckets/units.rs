@@ -3,7 +3,7 @@
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
 use limiter_common::unit::{KnownUnits, MAX_UNITS, Unit};
 
-/// Of all policies whose buckets there are: as shared as the buckets.
+/// The units of all policies that have buckets: as shared as the buckets.
 #[btf_map]
 static UNITS: Array<Unit, { MAX_UNITS as usize }, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
@@ -26,7 +26,7 @@ impl KnownUnits for MapUnits {
     }
 }
 
-/// The same without functions of their own.
+/// The same without calls.
 struct Inlined;
 
 impl KnownUnits for Inlined {
@@ -36,14 +36,14 @@ impl KnownUnits for Inlined {
     }
 }
 
-/// [`KnownUnits::exchange`].
+/// Implements [`KnownUnits::exchange`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_exchange_units(from: u32, to: u32, now_ns: u64, state: u64) -> u64 {
     Inlined.exchange(from, to, now_ns, state)
 }
 
-/// [`KnownUnits::weight`].
+/// Implements [`KnownUnits::weight`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_weight(unit: u32, now_ns: u64, state: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Bans, in the kernel's hash map: written by the daemon alone.
+//! Bans, in the kernel's hash map, which only the daemon writes.
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG},
@@ -7,12 +7,12 @@ use aya_ebpf::{
 };
 use limiter_common::ban::{Ban, BanKey, BanStore, Filter, LENGTH_WORDS};
 
-/// The loader sets the capacity. A ban takes memory when it is made and not before.
+/// The loader sets the capacity. A ban takes no memory before it is made.
 #[btf_map]
 static BANS: HashMap<BanKey, Ban, 1, { (BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG) as usize }> =
     HashMap::new();
 
-/// Which prefix lengths any of them has.
+/// The prefix lengths that any ban has.
 #[btf_map]
 static BAN_LENGTHS: Array<
     u64,
@@ -20,8 +20,8 @@ static BAN_LENGTHS: Array<
     { (BPF_F_MMAPABLE | BPF_F_RDONLY_PROG) as usize },
 > = Array::new();
 
-/// The words of a [`Filter`], and those of its bits. The loader sets how many there are. The
-/// kernel lets nobody write to the memory of a map that programs may only read.
+/// The words of a [`Filter`], then those of its bits. The loader sets their number. The map is not
+/// read-only to programs, because the kernel would then let nobody write to its mapped memory.
 #[btf_map]
 static BAN_FILTER: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -49,10 +49,10 @@ impl BanStore for MapBans {
     }
 }
 
-/// Whether there may be a ban of that prefix: 1 or 0.
+/// Returns 1 if that prefix may be banned, else 0.
 ///
-/// A global function of the BPF object: the verifier walks it once, and not once for each prefix
-/// length.
+/// It is a global function of the BPF object: the verifier walks it once, and not once for each
+/// prefix length.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_may_be_banned(key: *const BanKey) -> u32 {
@@ -65,11 +65,11 @@ extern "C" fn limiter_may_be_banned(key: *const BanKey) -> u32 {
         return 1;
     };
     if filter.mask == 0 {
-        // Whoever made the map has not come to it yet.
+        // The map's creator has not filled it yet.
         return 1;
     }
-    let (place, bit) = filter.place(key);
-    match BAN_FILTER.get(place) {
+    let (word_index, bit) = filter.bit_of(key);
+    match BAN_FILTER.get(word_index) {
         Some(bits) => u32::from(bits & bit != 0),
         None => 1,
     }

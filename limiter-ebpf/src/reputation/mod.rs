@@ -6,8 +6,9 @@ mod sieves;
 use limiter_common::{
     address::{Address, Family},
     ban,
-    charge::Packet,
-    decide::{Clock, Verdict},
+    clock::Clock,
+    decide::Verdict,
+    judged::Packet,
     policy::Tables,
     reputation::Reputation,
 };
@@ -30,10 +31,10 @@ impl Reputation for MapReputation {
     }
 }
 
-/// Whether a ban that the source is in holds now: 1 or 0. The address comes in words, so that it
+/// Returns 1 if a ban of the source holds now, else 0. The address is passed in words, so that it
 /// need not be in memory.
 ///
-/// A global function of the BPF object: the verifier walks it once, and its stack is not the
+/// It is a global function of the BPF object: the verifier walks it once, and its stack is not the
 /// entry point's.
 #[unsafe(no_mangle)]
 #[inline(never)]

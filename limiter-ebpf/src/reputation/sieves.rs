@@ -1,4 +1,4 @@
-//! Sieves, in arrays: the daemon sets the pressure and reads the rest.
+//! Sieves, in arrays: the daemon sets the pressure and only reads the rest.
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_RDONLY_PROG},
@@ -7,19 +7,19 @@ use aya_ebpf::{
 };
 use limiter_common::{
     address::{Address, Family},
-    charge::Packet,
-    decide::Verdict,
+    decide::{self, Sieves, Verdict},
+    judged::Packet,
     policy::Tables,
     sieve::{
-        self, CONTENDED, Entry, Lists, Memory, PRESSURES, Pressure, Shard, SieveTraffic, Sieves,
-        Word,
+        self, CONTENDED, Entry, Memory, PRESSURES, Pressure, Shard, SieveLists, SieveTraffic, Word,
     },
 };
 
 use crate::{buckets::atomic, globals, tables::MapTables};
 
-/// The loader sets how many there are; likewise of the next two. Mappable, so that userspace can
-/// read them; and because such an array starts at a page, and an entry so in a cache line.
+/// The loader sets the number of entries; likewise for the next two maps. Mappable, so that
+/// userspace can read them, and because such an array starts at a page, and so each entry at a
+/// cache line.
 #[btf_map]
 static SIEVE_ENTRIES: Array<Entry, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -37,10 +37,10 @@ static PRESSURE: Array<Pressure, { PRESSURES as usize }, { BPF_F_RDONLY_PROG as 
 #[btf_map]
 static SIEVE_TRAFFIC: PerCpuArray<SieveTraffic, { PRESSURES as usize }> = PerCpuArray::new();
 
-/// [`limiter_common::reputation::Reputation::sift`].
+/// Implements [`limiter_common::reputation::Reputation::sift`].
 #[inline(always)]
 pub(super) fn sift(packet: &Packet, verdict: &mut Verdict) -> bool {
-    sieve::sift(&MapTables, &MapSieves, packet, verdict)
+    decide::sift(&MapTables, &MapSieves, packet, verdict)
 }
 
 struct MapSieves;
@@ -128,9 +128,9 @@ impl Memory for MapMemory {
     }
 }
 
-/// [`sieve::sift_by`].
+/// Calls [`decide::sift_by`].
 ///
-/// Like those below a global function of the BPF object: the verifier walks it once, for any
+/// Like those below, it is a global function of the BPF object: the verifier walks it once, for any
 /// arguments, and its stack is not the stage's.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -144,13 +144,14 @@ extern "C" fn limiter_sift_by(
     // CPU's, and the caller does not use them meanwhile.
     match unsafe { (packet.as_ref(), verdict.as_mut()) } {
         (Some(packet), Some(verdict)) => {
-            sieve::sift_by(&MapTables, &MapSieves, number, packet, verdict, previous)
+            decide::sift_by(&MapTables, &MapSieves, number, packet, verdict, previous)
         }
         _ => previous,
     }
 }
 
-/// [`sieve::score`] of a source whose address comes in words, in the sieve of that number.
+/// Returns [`sieve::score`] of a source, whose address is passed in words, in the sieve of that
+/// number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_score(sieve: u32, is_v6: u32, high: u64, low: u64, now_ns: u64) -> u32 {
@@ -164,27 +165,27 @@ extern "C" fn limiter_score(sieve: u32, is_v6: u32, high: u64, low: u64, now_ns:
     }
 }
 
-/// [`Lists::relink`]. Returns nothing that matters: global functions have to.
+/// Calls [`SieveLists::relink`]; returns 0, because global functions must return a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_relink(entries: u32, number: u32, list: u32) -> u32 {
-    Lists::new(&MapMemory, entries).relink(number, list);
+    SieveLists::new(&MapMemory, entries).relink(number, list);
     0
 }
 
-/// [`Lists::evict`]; likewise.
+/// Calls [`SieveLists::evict`]; returns 0 likewise.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_evict(entries: u32, heads: u32, list: u32, free_list: u32) -> u32 {
-    Lists::new(&MapMemory, entries).evict(heads, list, free_list);
+    SieveLists::new(&MapMemory, entries).evict(heads, list, free_list);
     0
 }
 
-/// [`Lists::look`].
+/// Calls [`SieveLists::look`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_look(entries: u32, head: u32, is_v6: u32, high: u64, low: u64) -> u32 {
-    Lists::new(&MapMemory, entries).look(head, &address(is_v6, high, low))
+    SieveLists::new(&MapMemory, entries).look(head, &address(is_v6, high, low))
 }
 
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! From the sections to the policy: what they must have of each other, and interned ids.
+//! Makes the policy from the sections: checks what they need of each other, and interns ids.
 
 use limiter_common::{limit::NumberOf, reason::Action};
 
@@ -20,13 +20,14 @@ use crate::policy::{Limit, Names, Policy};
 pub(super) struct Parts<'l> {
     pub(super) limits: Limits,
     pub(super) overrides: Overrides,
-    /// Whether there are no overrides but those.
+    /// Whether these are all overrides: none was unreadable.
     pub(super) overrides_known: bool,
     pub(super) subscribers: Subscribers,
-    /// Whether the file has no such section.
+    /// Whether the file has no section `subscribers`.
     pub(super) subscribers_missing: bool,
     pub(super) ip_rep: IpRep,
-    /// Whether the file has the section `bans`: operators ban, if nobody else does.
+    /// Whether the file has the section `bans`: then a policy without limits still serves
+    /// operators' bans.
     pub(super) bans: bool,
     pub(super) malformed: Action,
     pub(super) lists: &'l Lists,
@@ -35,7 +36,7 @@ pub(super) struct Parts<'l> {
     pub(super) never_ban: ListNames,
 }
 
-/// The policy; `None` if anything was wrong, which is then noted.
+/// Makes the policy; `None`, with errors noted, if anything is wrong.
 pub(super) fn policy(
     mut parts: Parts<'_>,
     surroundings: &Surroundings<'_>,
@@ -93,7 +94,7 @@ pub(super) fn policy(
     })
 }
 
-/// The limits that a definition makes: one for each rate.
+/// Returns the limits that a definition makes: one for each rate.
 fn limits_of(
     index: LimitIndex,
     definition: &Definition,
@@ -116,7 +117,7 @@ fn limits_of(
                 overrides: overrides.remove(&(index, part)).unwrap_or_default(),
                 exclude: definition.exclude.to_names(),
                 block: definition.block.to_names(),
-                // It scores each packet once.
+                // A sieve scores each packet once.
                 ip_rep: (definition.ip_rep.as_ref())
                     .filter(|_| part == 0)
                     .map(|named| named.name.clone()),
@@ -126,13 +127,15 @@ fn limits_of(
         .collect()
 }
 
-/// Notes what a limit needs of the other sections, and lacks.
+/// Notes what a limit needs from other sections and does not find.
 fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
     let name = &limit.name;
     parts.lists.check(&limit.exclude, problems);
     parts.lists.check(&limit.block, problems);
     if limit.id_format.number() == Some(NumberOf::Subscriber) && parts.subscribers_missing {
-        let message = format!("{name} needs a section 'subscribers', which gives numbers prefixes");
+        let message = format!(
+            "{name} needs a section 'subscribers' with each subscriber's number and prefixes"
+        );
         problems.note_at(limit.place, message);
     }
     if !limit.needs_overrides {

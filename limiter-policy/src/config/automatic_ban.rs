@@ -1,4 +1,4 @@
-//! The field `ban` of a limit: when it bans those whom it drops.
+//! The field `ban` of a limit: when the limit bans the sources it drops.
 
 use std::ops::RangeInclusive;
 
@@ -44,23 +44,23 @@ const EXPECTED: &str = "a map, such as {after: 1000 drops, within: 10s, for: 10m
 const SECOND_NS: u64 = 1_000_000_000;
 const HOUR_NS: u64 = 3_600 * SECOND_NS;
 
-/// Offenders are looked at ten times in it, and not more often than ten times a second.
+/// The daemon checks offenders ten times within this time, at most ten times a second.
 const WITHIN_NS: RangeInclusive<u64> = SECOND_NS..=24 * HOUR_NS;
 
-/// Up to a year.
+/// At most a year.
 const LENGTH_NS: RangeInclusive<u64> = SECOND_NS..=8_760 * HOUR_NS;
 
-/// More drops than are recorded in the longest time.
+/// The maximum exceeds what can be recorded in the longest `within`.
 const DROPS: RangeInclusive<u64> = 1..=1_000_000_000;
 
-/// One address, or one network, is no range.
+/// A single address or network is not a range.
 const MEMBERS: RangeInclusive<u64> = 2..=65_536;
 
-/// In place of their number: no range is banned as one.
+/// In place of a number: no range is banned as one.
 const OFF: u32 = 0;
 
-/// Reads `ban`, under the field's `name`; `id_format` is `None` when it is not known, and then what
-/// depends on it is not checked.
+/// Reads `ban`, under the field's `name`. If `id_format` is unknown (`None`), checks that depend on
+/// it are skipped.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'_>,
@@ -107,14 +107,15 @@ pub(super) fn read<'n>(
     };
     let site_after = match fields.get(SITE_AFTER) {
         Some(node) => members(reader, SITE_AFTER, node, id_format),
-        // A /48 may have one customer or thousands: whoever wants it banned has to say so.
+        // A /48 may have one customer or thousands, so banning it needs an explicit setting.
         None => Some(OFF),
     };
     if let (Some(node), Some(OFF)) = (fields.get(SITE_AFTER), range_after)
         && site_after.is_some_and(|networks| networks != OFF)
     {
         let message = format!(
-            "'{SITE_AFTER}' counts /64s that are banned as one, which '{RANGE_AFTER}: off' never are"
+            "'{SITE_AFTER}' counts /64s that are banned as a whole, but '{RANGE_AFTER}: off' bans \
+             none"
         );
         reader.error(node.at, message);
     }
@@ -138,35 +139,35 @@ pub(super) fn read<'n>(
     })
 }
 
-/// Notes the bans of limits that nobody is recorded for.
+/// Notes limits with a ban if no offenders are recorded.
 pub(super) fn check_recorded(limits: &Limits, offenders: Offenders, problems: &mut Problems) {
     if offenders != Offenders::OFF {
         return;
     }
     for (_, limit) in limits.iter() {
         if let Some((_, place)) = limit.ban {
-            let message = "'ban' needs offenders, of which `offenders: {capacity: 0}` records none: \
-                           give it room, such as 65536";
+            let message = "'ban' needs offenders, but `offenders: {capacity: 0}` records none: \
+                           raise the capacity, such as to 65536";
             problems.note_at(place, message.to_owned());
         }
     }
 }
 
-/// Notes that a budget is not that of those whom it drops.
+/// Notes a ban by a limit whose budget several sources share.
 fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdFormat) {
     let Some(number) = id_format.number() else {
         return;
     };
     let whose = number.shared_by();
     let message = format!(
-        "'ban' is not for id {}: of a budget that {whose}, packets are dropped of whoever comes \
-         next, and not of who has used it up",
+        "'ban' is not for id {}: {whose} the budget, so the packets it drops need not come from \
+         the source that used it up",
         id_format.name()
     );
     reader.error(name.at, message);
 }
 
-/// A number of drops: `1000` or `1000 drops`.
+/// Reads a number of drops: `1000` or `1000 drops`.
 fn drops<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
     let Value::Text(text) = &node.value else {
         return reader.whole(node, AFTER, DROPS);
@@ -188,7 +189,7 @@ fn drops<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
     found
 }
 
-/// A duration in nanoseconds, if the field is there.
+/// Reads a duration in nanoseconds, if the field is there.
 fn length<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -210,7 +211,7 @@ fn length<'n>(
     None
 }
 
-/// A factor with up to three decimals.
+/// Reads a factor with up to three decimals.
 fn escalation<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Escalation> {
     const EXPECTED: &str = "a number from 1 to 100 with up to three decimals, such as 2 or 1.5";
     if !matches!(node.value, Value::Unsigned(_) | Value::OtherNumber) {
@@ -226,7 +227,7 @@ fn escalation<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Esc
     factor
 }
 
-/// The thousandths of a decimal number; `None`: it is none, or has more decimals.
+/// Returns the thousandths of a decimal number; `None`: the text is not one, or has more decimals.
 fn thousandths(written: &str) -> Option<u32> {
     let (whole, decimals) = written.split_once('.').unwrap_or((written, ""));
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -241,7 +242,7 @@ fn thousandths(written: &str) -> Option<u32> {
         .checked_add(decimals)
 }
 
-/// How many addresses or networks make a range, or [`OFF`].
+/// Reads how many addresses or networks make a range, or [`OFF`].
 fn members<'n>(
     reader: &mut Reader<'n, '_>,
     field: &str,
@@ -252,7 +253,7 @@ fn members<'n>(
         && !id_format.is_for(Family::V6)
     {
         let message = format!(
-            "'{field}' is for ranges of IPv6, which id {} never sees",
+            "'{field}' is for IPv6 ranges, but id {} sees only IPv4",
             id_format.name()
         );
         reader.error(node.at, message);

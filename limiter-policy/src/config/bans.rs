@@ -9,14 +9,14 @@ use super::{node::Node, reader::Reader};
 /// How many addresses and ranges may be banned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bans {
-    /// How many there may be at once.
+    /// How many may be banned at once.
     pub capacity: u32,
 }
 
 impl Bans {
     const LEAST: u64 = 1024;
 
-    /// At some 200 bytes each, when they are made, 800 MB.
+    /// About 200 bytes each, allocated when first used: 800 MB.
     const MOST: u64 = 4 * 1024 * 1024;
 }
 
@@ -28,7 +28,7 @@ impl Default for Bans {
     }
 }
 
-/// As it would be configured.
+/// Formats the section as in a configuration file.
 impl fmt::Display for Bans {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{{capacity: {}}}", self.capacity)

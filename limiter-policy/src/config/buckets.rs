@@ -10,11 +10,11 @@ use super::{node::Node, reader::Reader};
 /// Where the state of limits is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buckets {
-    /// In which kind of map.
+    /// The kind of map.
     pub store: Store,
-    /// How many buckets there may be at once, of all limits together.
+    /// The most buckets at once, all limits together.
     pub capacity: u32,
-    /// What happens when there is no room for another one in [`Store::Table`].
+    /// What [`Store::Table`] does when it has no room for another bucket.
     pub when_full: WhenFull,
     /// Which interfaces share them.
     pub scope: Scope,
@@ -24,10 +24,10 @@ pub struct Buckets {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// All of them: a source has one budget, wherever it comes in.
+    /// All: a source has one budget, on whichever interface it arrives.
     #[default]
     Host,
-    /// None: a source has a budget on each interface.
+    /// None: a source has a budget of its own on each interface.
     Interface,
 }
 
@@ -35,7 +35,7 @@ impl Scope {
     /// Every scope, by its name in configuration files.
     const ALL: [(&'static str, Self); 2] = [("host", Self::Host), ("interface", Self::Interface)];
 
-    /// The scope's name in configuration files and output.
+    /// Returns the scope's name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,12 +45,12 @@ impl Scope {
     }
 }
 
-/// The kinds of map that buckets are kept in.
+/// The kind of map that holds the buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Store {
-    /// A set-associative table of keyed hashes: fast, and a flood of forged sources pushes out
-    /// nobody who is being limited.
+    /// A set-associative table of keyed hashes: fast, and a flood of forged sources cannot evict a
+    /// source that is being limited.
     #[default]
     Table,
     /// The kernel's LRU hash map: exact keys, which `bpftool` can show.
@@ -61,7 +61,7 @@ impl Store {
     /// Every store, by its name in configuration files.
     const ALL: [(&'static str, Self); 2] = [("table", Self::Table), ("hash", Self::Hash)];
 
-    /// The store's name in configuration files and output.
+    /// Returns the store's name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,8 +78,8 @@ const WHEN_FULL: [(&str, WhenFull); 3] = [
 ];
 
 impl Buckets {
-    /// Below the least, a handful of clients would push each other out; above the most, the
-    /// kernel's hash map would take over 8 GB.
+    /// With fewer, a handful of clients would evict each other; with more, the kernel's hash map
+    /// would take over 8 GB.
     const CAPACITIES: RangeInclusive<u64> = 1024..=64 * 1024 * 1024;
 }
 
@@ -94,7 +94,7 @@ impl Default for Buckets {
     }
 }
 
-/// As it would be configured.
+/// Formats the section as in a configuration file.
 impl fmt::Display for Buckets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (store, capacity) = (self.store.name(), self.capacity);
@@ -135,8 +135,8 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Bucke
         if buckets.store == Store::Hash {
             reader.error(
                 node.at,
-                "when-full is for 'store: table': the kernel's hash map always forgets the \
-                 least recently used",
+                "'when-full' is only for 'store: table': the kernel's hash map always evicts the \
+                 least recently used entry",
             );
         }
         buckets.when_full = when_full;

@@ -1,4 +1,4 @@
-//! Matches that no packet fits, or that say something without effect.
+//! Finds matches that no packet fits, and fields without effect.
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::policy::{Match, TcpFlags};
 
-/// Notes the contradictions of a match, in itself and with its limit. A part with something
-/// else wrong is left out of `matching`, and nothing is said of it.
+/// Notes the contradictions within a match and with its limit. A part that is already wrong is not
+/// in `matching` and is not checked.
 pub(super) fn check(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
@@ -33,8 +33,8 @@ pub(super) fn check(
         if !ports.is_empty() && !may_have_ports(matching) {
             error(
                 field,
-                "no packet matches: of protocols only tcp, udp, 33 (DCCP), 132 (SCTP) and 136 \
-                 (UDP-Lite) have ports"
+                "no packet matches: only tcp, udp, 33 (DCCP), 132 (SCTP) and 136 (UDP-Lite) have \
+                 ports"
                     .to_owned(),
             );
         }
@@ -42,10 +42,10 @@ pub(super) fn check(
     if matching.tcp_flags.is_some() && !is_tcp(matching) {
         error(
             TCP_FLAGS,
-            format!("only tcp has flags, but '{PROTOCOL}' names another"),
+            format!("only tcp has these flags, but '{PROTOCOL}' names another protocol"),
         );
     }
-    // What a later fragment may not tell; of which protocol it is, it tells in IPv4.
+    // The fields that a later fragment may not reveal; in IPv4 it does reveal its protocol.
     let hidden: &[&str] = match id_format {
         Some(id_format) if !id_format.is_for(Family::V6) => {
             &[DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS]
@@ -71,22 +71,22 @@ pub(super) fn check(
     }
 }
 
-/// What counts new connections sees only TCP segments with SYN and without ACK.
+/// Notes a match that excludes new connections: TCP segments with SYN and without ACK.
 fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, String)) {
     if !is_tcp(matching) {
-        error(PROTOCOL, "cost new-connections counts tcp only".to_owned());
+        error(PROTOCOL, "cost new-connections counts only tcp".to_owned());
     }
     if let Some(flags) = matching.tcp_flags
         && (flags.set & TcpFlags::ACK != 0 || flags.clear & TcpFlags::SYN != 0)
     {
         error(
             TCP_FLAGS,
-            format!("no packet matches: a new connection has syn and not ack, never '{flags}'"),
+            format!("no packet matches: a new connection has syn without ack, never '{flags}'"),
         );
     }
 }
 
-/// A limit of one family's ranges sees only packets of that family.
+/// Notes a match on the other family: a limit on one family's ranges sees only that family.
 fn check_family(
     matching: &Match,
     id_format: IdFormat,
@@ -111,7 +111,7 @@ fn check_family(
         error(
             DESTINATION,
             format!(
-                "no packet matches: id {} is for the other family",
+                "no packet matches: id {} is for the other IP version",
                 id_format.name()
             ),
         );

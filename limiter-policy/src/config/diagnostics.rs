@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! The errors of a configuration, and their places.
 
 use std::{
     fmt,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::{file, text};
 
-/// A place in a file; lines and columns count from 1, columns in characters.
+/// A position in a file. Lines and columns count from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line.
@@ -26,11 +26,11 @@ impl fmt::Display for Position {
 /// One thing that is wrong: `file:line:column: message`, on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file, as it was named.
+    /// The file's name, as it was given.
     pub file: Arc<str>,
     /// Where in it; `None`: the file as a whole.
     pub at: Option<Position>,
-    /// What is wrong and what would be right.
+    /// The error, and what would be right.
     pub message: String,
 }
 
@@ -41,13 +41,13 @@ impl fmt::Display for Diagnostic {
             write!(formatter, "{at}:")?;
         }
         formatter.write_str(" ")?;
-        // A name from the file may hold a line break; one error stays one line.
+        // A name from the file may contain a line break, but an error is one line.
         formatter.write_str(&text::one_line(&self.message))
     }
 }
 
-/// Everything that is wrong with a configuration: each file's errors in the order of their
-/// position, the configuration file's first, then those of the files it names.
+/// All errors of a configuration, by file and position: the configuration file first, then the
+/// files it names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Diagnostics {
     noted: Vec<Diagnostic>,
@@ -55,13 +55,13 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// The diagnostics, in order.
+    /// Returns the diagnostics, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.noted.iter()
     }
 
-    /// The files that were read, or could not be: one of them has to change before it is worth
-    /// another try. Not those that came through a descriptor.
+    /// Returns the files that were read, or could not be. A retry makes sense once one of them
+    /// changes. Files that came through a descriptor are not included.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
@@ -80,30 +80,29 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// Where errors are noted while a configuration is read.
+/// Collects errors while a configuration is read.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
-    /// The files in the order in which they were opened; a diagnostic's first part is the
-    /// place of its file here.
+    /// The files, in the order in which they were opened; a [`FileNumber`] is an index into them.
     files: Vec<Arc<str>>,
     noted: Vec<(FileNumber, Diagnostic)>,
     /// The files that can be read again.
     read: Vec<PathBuf>,
 }
 
-/// Which of a configuration's files.
+/// One of a configuration's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileNumber(usize);
 
-/// A place in one of the files.
+/// A position in one of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FilePosition {
     pub(super) file: FileNumber,
     pub(super) at: Position,
 }
 
 impl Problems {
-    /// Introduces a file.
+    /// Adds a file.
     pub(super) fn open(&mut self, name: &str) -> FileNumber {
         self.files.push(Arc::from(name));
         FileNumber(self.files.len() - 1)
@@ -116,7 +115,7 @@ impl Problems {
         }
     }
 
-    /// The files that were read so far and can be read again.
+    /// Returns the files that were read so far and can be read again.
     pub(super) fn files_read(&self) -> &[PathBuf] {
         &self.read
     }
@@ -135,21 +134,21 @@ impl Problems {
     }
 
     /// Notes an error at a place.
-    pub(super) fn note_at(&mut self, place: Place, message: String) {
+    pub(super) fn note_at(&mut self, place: FilePosition, message: String) {
         self.note(place.file, Some(place.at), message);
     }
 
-    /// How many errors were noted.
+    /// Returns how many errors were noted.
     pub(super) fn count(&self) -> usize {
         self.noted.len()
     }
 
-    /// Whether nothing was noted.
+    /// Returns whether no error was noted.
     pub(super) fn is_empty(&self) -> bool {
         self.noted.is_empty()
     }
 
-    /// What was noted, in order.
+    /// Returns the noted errors, in order.
     pub(super) fn into_diagnostics(mut self) -> Diagnostics {
         self.noted
             .sort_by_key(|(file, diagnostic)| (*file, diagnostic.at));

@@ -1,6 +1,6 @@
 //! Durations in Go's notation, as in Boulder's files: `1s`, `1h30m`, `1.5h`, `250µs`.
 
-/// Nanoseconds of each unit; µ is U+00B5 or U+03BC, as in Go.
+/// The units in nanoseconds; µ is U+00B5 or U+03BC, as in Go.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -15,17 +15,17 @@ const UNITS: [(&str, u64); 8] = [
 /// Go's durations are signed 64-bit nanoseconds.
 const MAX_NS: u128 = i64::MAX as u128;
 
-/// Why a text is not a duration that a limit can have.
+/// Why a text is not a duration for a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDuration {
-    /// It is none at all.
-    #[error("a duration such as '1s', '1h30m' or '250ms' is needed")]
+    /// It is not a duration.
+    #[error("expected a duration, such as '1s', '1h30m' or '250ms'")]
     Malformed,
-    /// It is a number alone.
+    /// It is a number without a unit.
     #[error("its unit is missing: ns, us, ms, s, m or h, such as '{0}s'")]
     MissingUnit(String),
-    /// Its unit is none.
-    #[error("unknown unit '{0}', must be one of ns, us, ms, s, m, h")]
+    /// It has an unknown unit.
+    #[error("unknown unit '{0}', must be one of ns, us, ms, s, m, h (a day is 24h)")]
     UnknownUnit(String),
     /// It is zero, or negative.
     #[error("must be > 0")]
@@ -35,8 +35,8 @@ pub enum InvalidDuration {
     TooLong,
 }
 
-/// A duration's nanoseconds, at least 1: Go's `time.ParseDuration`, but for what is not
-/// positive. Digits below a nanosecond are cut off.
+/// Parses a duration into nanoseconds, at least 1, like Go's `time.ParseDuration` except that it
+/// must be positive. Cuts off digits below a nanosecond.
 pub fn parse(text: &str) -> Result<u64, InvalidDuration> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
@@ -52,7 +52,7 @@ pub fn parse(text: &str) -> Result<u64, InvalidDuration> {
     let mut total: u128 = 0;
     let mut too_long = false;
     let mut rest = unsigned;
-    // Go on to the end even when it is too long: a malformed text is called that.
+    // Parse to the end even if it is too long: a malformed text is reported as such.
     while !rest.is_empty() {
         let (ns, after) = term(rest)?;
         match ns {
@@ -70,7 +70,8 @@ pub fn parse(text: &str) -> Result<u64, InvalidDuration> {
     u64::try_from(total).map_err(|_| InvalidDuration::TooLong)
 }
 
-/// One number with its unit: its nanoseconds (`None`: too many), and what follows it.
+/// Parses one number with its unit. Returns its nanoseconds (`None`: too many) and the rest of the
+/// text.
 fn term(text: &str) -> Result<(Option<u128>, &str), InvalidDuration> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {
@@ -103,7 +104,7 @@ fn term(text: &str) -> Result<(Option<u128>, &str), InvalidDuration> {
     Ok((total, rest))
 }
 
-/// The nanoseconds of the decimals `fraction` of a unit.
+/// Returns the nanoseconds of the decimals `fraction` of a unit.
 fn fraction_ns(fraction: &str, unit_ns: u128) -> u128 {
     // An hour's 13th decimal is below a nanosecond.
     const DECIMALS: usize = 18;
@@ -116,7 +117,7 @@ fn fraction_ns(fraction: &str, unit_ns: u128) -> u128 {
     value * unit_ns / scale
 }
 
-/// The leading decimal digits of a text, and what follows them.
+/// Splits a text after its leading decimal digits.
 fn digits(text: &str) -> (&str, &str) {
     let end = text
         .find(|character: char| !character.is_ascii_digit())

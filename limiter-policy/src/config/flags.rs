@@ -1,4 +1,4 @@
-//! TCP flags of a match.
+//! The TCP flags of a match.
 
 use super::{
     diagnostics::Position,
@@ -10,8 +10,7 @@ use crate::policy::TcpFlags;
 
 const EXPECTED: &str = "TCP flags, such as 'syn,!ack'";
 
-/// Reads a list of flags, or a text with commas between them; `None` when something is wrong
-/// with them.
+/// Reads a list of flags, or a text with commas between them; `None` if anything is wrong.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<TcpFlags> {
     let mut flags = TcpFlags { set: 0, clear: 0 };
     let mut right = true;
@@ -34,7 +33,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
     right.then_some(flags)
 }
 
-/// Adds a flag; whether it is right.
+/// Adds a flag. Returns whether it is valid.
 fn add(reader: &mut Reader<'_, '_>, flags: &mut TcpFlags, word: &str, at: Position) -> bool {
     let (name, clear) = match word.strip_prefix('!') {
         Some(name) => (name, true),
@@ -53,7 +52,7 @@ fn add(reader: &mut Reader<'_, '_>, flags: &mut TcpFlags, word: &str, at: Positi
     let problem = if *same & flag != 0 {
         format!("duplicate TCP flag '{word}'")
     } else if other & flag != 0 {
-        format!("TCP flag '{name}' cannot be both set and not set")
+        format!("TCP flag '{name}' cannot be both set and clear")
     } else {
         *same |= flag;
         return true;

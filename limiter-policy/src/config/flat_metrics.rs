@@ -1,9 +1,9 @@
-//! `metrics` of a limit: what its metrics' names in Traffic Server are made of.
+//! The field `metrics` of a limit: the parts of its metrics' names in Traffic Server.
 
 use std::collections::{HashMap, hash_map::Entry};
 
 use super::{
-    diagnostics::{Place, Problems},
+    diagnostics::{FilePosition, Problems},
     limits::Limits,
     node::Node,
     reader::{Name, Reader},
@@ -16,16 +16,16 @@ const TAG: &str = "tag";
 /// As in Traffic Server.
 const DEFAULT_PREFIX: &str = "plugin.rate_limiter";
 
-/// The longest prefix or tag: as long as a domain's name may be.
+/// The longest prefix or tag in bytes: the maximum for a domain name.
 const LONGEST: usize = 253;
 
-/// Reads those of the limit of that name; `None` when something is wrong with them.
+/// Reads the metrics of the limit with this name; `None` if anything is wrong.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     limit: Name<'n>,
     node: &'n Node<'n>,
-) -> Option<(FlatMetrics, Place)> {
-    let expected = "a map with 'prefix' and 'tag', which may be empty";
+) -> Option<(FlatMetrics, FilePosition)> {
+    let expected = "a map, possibly empty, with 'prefix' and 'tag'";
     let fields = reader.fields(node, expected, &[PREFIX, TAG])?;
     let mut part = |field, default: &str| match fields.get(field) {
         Some(node) => read_part(reader, field, node),
@@ -40,7 +40,7 @@ pub(super) fn read<'n>(
     Some((metrics, reader.place(node.at)))
 }
 
-/// Notes limits whose metrics would have the same names.
+/// Notes limits whose metrics would get the same names.
 pub(super) fn check_distinct(limits: &Limits, problems: &mut Problems) {
     let mut seen = HashMap::<(String, String), String>::new();
     for (_, limit) in limits.iter() {
@@ -56,7 +56,7 @@ pub(super) fn check_distinct(limits: &Limits, problems: &mut Problems) {
                 Entry::Occupied(entry) => {
                     let (prefix, tag) = entry.key();
                     let message = format!(
-                        "duplicate metrics '{prefix}.sni.{tag}', which those of {} are: give \
+                        "duplicate metrics '{prefix}.sni.{tag}', already those of {}: choose \
                          another 'tag' or 'prefix'",
                         entry.get()
                     );
@@ -74,8 +74,8 @@ fn read_part<'n>(reader: &mut Reader<'n, '_>, field: &str, node: &'n Node<'n>) -
         && !text.contains(['"', '\\']);
     if !is_right {
         let message = format!(
-            "invalid {field} '{text}', expected 1 to {LONGEST} letters, digits and signs such as \
-             '.', '-' or ':', without blanks, '\"' and '\\'"
+            "invalid {field} '{text}', expected 1 to {LONGEST} printable ASCII characters, without \
+             spaces, '\"' and '\\'"
         );
         reader.error(node.at, message);
     }

@@ -1,4 +1,4 @@
-//! The ids of overrides: whose budget it is.
+//! The ids of overrides: the owners whose budget they change.
 
 use std::net::IpAddr;
 
@@ -13,11 +13,11 @@ use crate::{
     prefix::{Invalid, Written},
 };
 
-/// The id that `text` spells, in the format of its limit: host bits zero, one spelling.
+/// Parses an id in the format of its limit, normalized: host bits zero, one spelling.
 ///
 /// # Errors
 ///
-/// What is wrong with it and what would be right.
+/// The error, and what would be right.
 pub(super) fn parse(text: &str, format: IdFormat) -> Result<OverrideId, String> {
     let id = match format.number() {
         None => match format.range() {
@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str, format: IdFormat) -> Result<OverrideId, String> 
     id.map_err(|error| format!("invalid id '{text}', {}", error.why(&expectation(format))))
 }
 
-/// The format's ids, in words and by example.
+/// Describes the format's ids, with an example.
 pub(super) fn expectation(format: IdFormat) -> String {
     if let Some(range) = format.range() {
         let (family, example): (_, IpAddr) = match range.family {
@@ -51,7 +51,7 @@ pub(super) fn expectation(format: IdFormat) -> String {
     expected.to_owned()
 }
 
-/// The subscriber's number that `text` spells: 1 or more, in its one spelling.
+/// Parses a subscriber's number: 1 or more, which has only one valid spelling.
 pub(super) fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits || text.starts_with('0') {
@@ -68,7 +68,7 @@ fn address_or_prefix(text: &str) -> Result<IpNet, Invalid> {
             written.address
         ))),
         Some(0) => Err(Invalid::Because(
-            "which is every address: set the limit's own rate".to_owned(),
+            "which is every address: set the limit's own rate instead".to_owned(),
         )),
         _ => written.prefix(),
     }
@@ -133,11 +133,11 @@ mod tests {
         let address = "expected an IPv4 or IPv6 address or prefix, such as '192.0.2.1' or \
                        '2001:db8::/64'";
         let number = "expected a subscriber's number, such as '1001'";
-        let every = "which is every address: set the limit's own rate";
+        let every = "which is every address: set the limit's own rate instead";
         let ipv4_range = "expected an IPv4 /24 range, such as '192.0.2.0/24'";
         let ipv6_range = "expected an IPv6 /48 range, such as '2001:db8:1::/48'";
-        let zone = "must be without a zone ('%…'): an address is limited on every interface";
-        let zeros = "must be without leading zeros, which some programs read as octal";
+        let zone = "must have no zone ('%…'): an address is limited on every interface";
+        let zeros = "must have no leading zeros, which some programs read as octal";
         for (format, text, why) in [
             (IdFormat::IpAddress, "", address),
             (IdFormat::IpAddress, "example.com", address),

@@ -7,13 +7,13 @@ use limiter_common::{
 
 use super::{
     automatic_ban,
-    diagnostics::Place,
+    diagnostics::FilePosition,
     flat_metrics,
     ip_rep::NamedSieve,
     list_names::{self, ListNames},
     matching, nearest,
     node::Node,
-    rate::{self, Held},
+    rate::{self, RateContext},
     reader::{Fields, Name, Reader},
     strategy,
 };
@@ -30,7 +30,7 @@ const BAN: &str = "ban";
 const IP_REP: &str = "ip-rep";
 const METRICS: &str = "metrics";
 
-/// What a built-in limit has already.
+/// The fields that a built-in limit already defines.
 const DEFINITION: [&str; 3] = [ID, COST, MATCH];
 
 /// The longest name of a limit, a list or a sieve.
@@ -39,34 +39,33 @@ const MAX_NAME: usize = 64;
 /// A limit without its overrides.
 pub(super) struct Definition {
     pub(super) name: String,
-    /// Where it is named first.
-    pub(super) place: Place,
+    /// Where it is first named.
+    pub(super) place: FilePosition,
     pub(super) id_format: IdFormat,
     pub(super) cost: Cost,
-    /// `None`: something is wrong with it.
+    /// `None`: it has an error.
     pub(super) strategy: Option<Strategy>,
     pub(super) matching: Match,
     pub(super) mode: Mode,
-    /// When it bans whom it drops, and where that stands.
-    pub(super) ban: Option<(AutomaticBan, Place)>,
-    /// The rates of ids without an override: none if there are none, or something is wrong with
-    /// them.
+    /// When it bans the sources it drops, and where the file says so.
+    pub(super) ban: Option<(AutomaticBan, FilePosition)>,
+    /// The rates of owners without an override; empty if there are none, or they have an error.
     pub(super) rates: Vec<Rate>,
-    /// Nothing of a rate is said.
+    /// Whether it has no field of a rate.
     pub(super) lacks_rate: bool,
-    /// Whose packets it does not count.
+    /// The lists whose packets it does not count.
     pub(super) exclude: ListNames,
-    /// Whose packets it drops.
+    /// The lists whose packets it drops.
     pub(super) block: ListNames,
-    /// Whether it would do nothing without overrides.
+    /// Whether it does nothing without overrides.
     pub(super) needs_overrides: bool,
     pub(super) ip_rep: Option<NamedSieve>,
-    pub(super) metrics: Option<(FlatMetrics, Place)>,
+    pub(super) metrics: Option<(FlatMetrics, FilePosition)>,
 }
 
 impl Definition {
-    /// A built-in limit of which nothing is configured but overrides.
-    pub(super) fn of(limit: &BuiltIn, place: Place) -> Self {
+    /// Returns a built-in limit that is configured only by overrides.
+    pub(super) fn of(limit: &BuiltIn, place: FilePosition) -> Self {
         Self {
             name: limit.name.to_owned(),
             place,
@@ -86,7 +85,7 @@ impl Definition {
         }
     }
 
-    /// How many limits it makes: one of each rate; `None`: it cannot be told.
+    /// Returns how many limits it makes, one of each rate; `None`: unknown.
     pub(super) fn parts(&self) -> Option<usize> {
         match self.rates.len() {
             0 if self.lacks_rate => Some(1),
@@ -95,27 +94,27 @@ impl Definition {
         }
     }
 
-    /// The names of the limits that it makes.
+    /// Returns the names of the limits that it makes.
     pub(super) fn part_names(&self) -> impl Iterator<Item = String> {
         let parts = self.parts().unwrap_or(1);
         (0..parts).map(|part| policy::part_name(&self.name, part))
     }
 
-    /// What a rate of it, or of one of its overrides, has to fit.
-    pub(super) const fn held(&self) -> Held {
-        Held {
+    /// Returns what its rates and those of its overrides must fit.
+    pub(super) const fn context(&self) -> RateContext {
+        RateContext {
             cost: Some(self.cost),
             strategy: self.strategy,
         }
     }
 }
 
-/// The built-in limit of that name.
+/// Returns the built-in limit with this name.
 pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|limit| limit.name == name)
 }
 
-/// Reads the limit of that name.
+/// Reads the limit with this name.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,
@@ -173,8 +172,8 @@ pub(super) fn read<'n>(
     });
     let strategy = strategy::read(reader, &fields, cost);
     let has_rate = !rate::is_absent(&fields);
-    let held = Held { cost, strategy };
-    let rates = has_rate.then(|| rate::read_distinct(reader, &fields, name.at, held));
+    let context = RateContext { cost, strategy };
+    let rates = has_rate.then(|| rate::read_distinct(reader, &fields, name.at, context));
     let ip_rep = fields.get(IP_REP).and_then(|node| {
         Some(NamedSieve {
             name: reader.text(node, "a sieve's name")?.to_owned(),
@@ -206,25 +205,34 @@ pub(super) fn read<'n>(
 
 const EXPECTED: &str = "burst, count and period, or rate";
 
-/// Notes that a name is nobody's.
+/// Notes that no limit has this name.
 fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     let known = BUILT_IN.map(|limit| limit.name);
-    let message = nearest::unknown("limit", name.text, &known);
-    reader.error(
-        name.at,
-        format!("{message} (or give it '{ID}' and '{COST}')"),
-    );
+    let message = match nearest::nearest(name.text, &known) {
+        Some(near) => format!(
+            "unknown limit '{}', did you mean '{near}'? (A limit of your own needs '{ID}' and \
+             '{COST}')",
+            name.text
+        ),
+        None => format!(
+            "unknown limit '{}': a limit of your own needs '{ID}' and '{COST}'; the built-in \
+             limits are {}",
+            name.text,
+            known.join(", ")
+        ),
+    };
+    reader.error(name.at, message);
 }
 
-/// Notes the fields that would define a built-in limit anew.
+/// Notes fields that would redefine a built-in limit.
 fn refuse_definition(reader: &mut Reader<'_, '_>, limit: &BuiltIn, fields: &Fields<'_>) {
     for field in DEFINITION {
         if let Some(node) = fields.get(field) {
             reader.error(
                 node.at,
                 format!(
-                    "'{field}' is not for {}, which is built in with id {} and cost {}: use \
-                     another name",
+                    "'{field}' is not for {}, a built-in limit with id {} and cost {}: use another \
+                     name",
                     limit.name,
                     limit.id_format.name(),
                     limit.cost.name()
@@ -234,7 +242,7 @@ fn refuse_definition(reader: &mut Reader<'_, '_>, limit: &BuiltIn, fields: &Fiel
     }
 }
 
-/// Reads what makes a name of one's own a limit.
+/// Reads the fields that define a limit that is not built in.
 fn read_definition<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,
@@ -257,7 +265,7 @@ fn read_definition<'n>(
     (id_format, cost)
 }
 
-/// Whether a text can be the name of a limit, a list or a sieve.
+/// Returns whether a text can be the name of a limit, a list or a sieve.
 pub(super) fn is_name(text: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     text.len() <= MAX_NAME
@@ -265,10 +273,10 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(is_part)
 }
 
-/// What such a name is.
+/// Describes such a name.
 pub(super) fn expected_name() -> String {
     format!(
-        "expected a letter and up to {} letters, digits, '-', '_' or '.'",
+        "expected a letter followed by up to {} letters, digits, '-', '_' or '.'",
         MAX_NAME - 1
     )
 }
@@ -281,7 +289,7 @@ fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
         expected_name()
     } else if let Some(limit) = same {
         format!(
-            "which is built in but for its case, did you mean '{}'?",
+            "which differs from a built-in name only in case, did you mean '{}'?",
             limit.name
         )
     } else {
@@ -290,8 +298,8 @@ fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     reader.error(name.at, format!("invalid name '{}', {why}", name.text));
 }
 
-/// The id format with the prefix length that is configured; `id_format` is `None` when it is
-/// not known, and then the length is not checked.
+/// Returns the id format with the configured prefix length. If `id_format` is unknown (`None`), the
+/// length is not checked.
 fn read_prefix_length<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -303,7 +311,7 @@ fn read_prefix_length<'n>(
     };
     let Some(range) = id_format.range() else {
         let message = format!(
-            "'{PREFIX_LENGTH}' is for ranges only, not for id {}",
+            "'{PREFIX_LENGTH}' is only for ranges, not for id {}",
             id_format.name()
         );
         reader.error(node.at, message);

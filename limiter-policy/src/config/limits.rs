@@ -1,4 +1,4 @@
-//! The section `limits`: which limits there are.
+//! The section `limits`.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,13 @@ use crate::policy;
 #[derive(Default)]
 pub(super) struct Limits {
     definitions: Vec<Definition>,
-    /// Where a name's definition is; `None`: there is something wrong with it, which was noted.
+    /// The index of a name's definition; `None`: it has an error, which was noted.
     by_name: HashMap<String, Option<LimitIndex>>,
-    /// Whether the section could not be read, so that any name may be in it.
+    /// Whether the section could not be read and may define any name.
     unreadable: bool,
 }
 
-/// Which of the limits.
+/// The index of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LimitIndex(usize);
 
@@ -48,7 +48,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
 }
 
 impl Limits {
-    /// What is known of the limits when their section cannot be read.
+    /// Stands for a section that cannot be read.
     pub(super) fn unreadable() -> Self {
         Self {
             unreadable: true,
@@ -56,7 +56,7 @@ impl Limits {
         }
     }
 
-    /// Every limit, in the order in which they are named.
+    /// Returns every limit, in the order in which they are named.
     pub(super) fn iter(&self) -> impl Iterator<Item = (LimitIndex, &Definition)> {
         self.definitions
             .iter()
@@ -64,7 +64,7 @@ impl Limits {
             .map(|(index, limit)| (LimitIndex(index), limit))
     }
 
-    /// Every limit, taken out.
+    /// Takes out every limit.
     pub(super) fn into_iter(self) -> impl Iterator<Item = (LimitIndex, Definition)> {
         self.definitions
             .into_iter()
@@ -72,13 +72,13 @@ impl Limits {
             .map(|(index, limit)| (LimitIndex(index), limit))
     }
 
-    /// A limit.
+    /// Returns a limit.
     pub(super) fn get(&self, index: LimitIndex) -> &Definition {
         &self.definitions[index.0]
     }
 
-    /// The limit of that name, which need not be in the section if it is built in; `None`:
-    /// something is wrong with it, and has been noted.
+    /// Returns the limit with this name, adding it if it is built in and not in the section;
+    /// `None`: it has an error, which was noted.
     pub(super) fn named(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -91,7 +91,7 @@ impl Limits {
             let configured = policy::configured_name(name.text);
             if configured != name.text && self.contains(configured) {
                 let message = format!(
-                    "'{}' is one of the rates of {configured}: an override of {configured} has a \
+                    "'{}' is one of the rates of {configured}: an override of {configured} needs a \
                      'rate' for each of them",
                     name.text
                 );
@@ -107,12 +107,12 @@ impl Limits {
         Some(index)
     }
 
-    /// Whether there is a limit of that name.
+    /// Returns whether there is a limit with this name.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name) || limit::built_in(name).is_some()
     }
 
-    /// Whether there may be others, in what could not be read.
+    /// Returns whether there may be more limits, in what could not be read.
     pub(super) fn are_incomplete(&self) -> bool {
         self.unreadable || self.by_name.values().any(Option::is_none)
     }
@@ -126,7 +126,7 @@ impl Limits {
             .collect()
     }
 
-    /// Notes that they are too many, at the first that does not fit.
+    /// Notes too many limits, at the first that does not fit.
     pub(super) fn check_number(&self, problems: &mut Problems) {
         let parts = |limit: &Definition| limit.parts().unwrap_or(1);
         let mut total = 0;
@@ -138,11 +138,13 @@ impl Limits {
         let Some(beyond) = beyond else {
             return;
         };
-        let mut message = format!("too many limits, at most {MAX_LIMITS} fit");
+        let mut message = format!("too many limits, the maximum is {MAX_LIMITS}");
         let total = self.definitions.iter().map(parts).sum::<usize>();
         if total > self.definitions.len() {
             let named = self.definitions.len();
-            message = format!("{message}: the rates of {named} make {total}, each rate one");
+            message = format!(
+                "{message}: each rate counts as one, and {named} limits have {total} rates"
+            );
         }
         problems.note_at(beyond.place, message);
     }

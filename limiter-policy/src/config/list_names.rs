@@ -1,33 +1,33 @@
-//! The fields `exclude`, `block` and `never-ban`: names of lists.
+//! The fields `exclude`, `block` and `never-ban`, which name lists.
 
 use super::{
-    diagnostics::Place,
+    diagnostics::FilePosition,
     reader::{Fields, Reader},
     seen::Seen,
 };
 
-/// Lists that are named, each once, with the places.
+/// The named lists, each once, and where they are named.
 #[derive(Default)]
-pub(super) struct ListNames(Vec<(String, Place)>);
+pub(super) struct ListNames(Vec<(String, FilePosition)>);
 
 impl ListNames {
-    /// Whether none is named.
+    /// Returns whether no list is named.
     pub(super) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The names and where they stand.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Place)> {
+    /// Returns the names and where they stand.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, FilePosition)> {
         self.0.iter().map(|(name, place)| (name.as_str(), *place))
     }
 
-    /// The names.
+    /// Returns the names.
     pub(super) fn to_names(&self) -> Vec<String> {
         self.0.iter().map(|(name, _)| name.clone()).collect()
     }
 }
 
-/// Reads a field that names one list or more; none if the field is absent.
+/// Reads a field that names one or more lists; none if the field is absent.
 pub(super) fn read_field<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

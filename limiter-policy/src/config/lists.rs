@@ -1,4 +1,4 @@
-//! The section `lists`: addresses under a name, in the configuration and in feed files.
+//! The section `lists`: named sets of addresses, from the configuration and from feed files.
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
@@ -17,7 +17,7 @@ use super::{
     seen::Seen,
 };
 use crate::{
-    lists::{self, Bounds, Feeds, Format, ListSource, Look, WhenStale},
+    lists::{self, Bounds, Feeds, Format, ListSource, ReadContext, WhenStale},
     policy::List,
 };
 
@@ -41,24 +41,24 @@ const FIELDS: [&str; 8] = [
     MAX_GROWTH,
 ];
 
-/// By what a feed may multiply within a day.
+/// The factor by which a feed may grow within a day.
 const GROWTH: RangeInclusive<u64> = 2..=1000;
 
-/// The lists that there are.
+/// The lists.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// What the configuration says of each.
+    /// Each list's configuration.
     pub(super) sources: Vec<ListSource>,
-    /// What was read of their files.
+    /// The content of their files.
     pub(super) feeds: Feeds,
-    /// Every name, also of those with which something is wrong.
+    /// Every list's name, even if the list has an error.
     names: Vec<String>,
-    /// Whether the section could not be read, so that any name may be in it.
+    /// Whether the section could not be read and may define any name.
     unreadable: bool,
 }
 
 impl Lists {
-    /// What is known of the lists when their section cannot be read.
+    /// Stands for a section that cannot be read.
     pub(super) fn unreadable() -> Self {
         Self {
             unreadable: true,
@@ -66,7 +66,7 @@ impl Lists {
         }
     }
 
-    /// Notes which names are those of no list.
+    /// Notes names that no list has.
     pub(super) fn check(&self, named: &ListNames, problems: &mut Problems) {
         let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
         for (name, place) in named.iter() {
@@ -74,7 +74,10 @@ impl Lists {
                 continue;
             }
             let message = if known.is_empty() {
-                format!("unknown list '{name}': there is no section 'lists' that has it")
+                format!(
+                    "unknown list '{name}': define it in a section 'lists', such as [{{name: ours, \
+                     cidr: [192.0.2.0/24]}}]"
+                )
             } else {
                 nearest::unknown("list", name, &known)
             };
@@ -82,7 +85,7 @@ impl Lists {
         }
     }
 
-    /// Reads the files of a list, which are named at these places.
+    /// Reads a list's files, which the configuration names at these places.
     fn read_feeds(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -95,11 +98,11 @@ impl Lists {
             .get(&source.name)
             .map_or(&[][..], Vec::as_slice);
         let mut feeds = Vec::new();
-        let look = Look {
+        let context = ReadContext {
             now: surroundings.now,
             accepted: &[],
         };
-        for (feed, at) in lists::read(source, old, |_| true, look)
+        for (feed, at) in lists::read(source, old, |_| true, context)
             .into_iter()
             .zip(places)
         {
@@ -113,7 +116,7 @@ impl Lists {
         }
     }
 
-    /// The lists themselves, at a time.
+    /// Returns the lists as they are at a time.
     pub(super) fn lists(&self, now: Timestamp) -> Vec<List> {
         let feeds =
             |source: &ListSource| self.feeds.get(&source.name).map_or(&[][..], Vec::as_slice);
@@ -124,7 +127,7 @@ impl Lists {
     }
 }
 
-/// Reads a list of lists, and the files that they name.
+/// Reads a list of lists, and the files they name.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -161,7 +164,7 @@ pub(super) fn read<'n>(
             bounds: read_bounds(reader, &fields),
         };
         if fields.is_missing(CIDR) && fields.is_missing(FILE) {
-            let message = format!("an empty list: it needs '{CIDR}' or '{FILE}'");
+            let message = format!("missing field '{CIDR}' or '{FILE}'");
             reader.error(item.at, message);
         }
         lists.read_feeds(reader, &source, places, surroundings);
@@ -288,7 +291,7 @@ fn read_bounds<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Bounds {
     bounds
 }
 
-/// A field that says something of the files, which must be there then.
+/// Returns a field about the files. Notes a missing `file`.
 fn of_files<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

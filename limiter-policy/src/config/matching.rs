@@ -28,8 +28,8 @@ const FIELDS: [&str; 6] = [
     FRAGMENTS,
 ];
 
-/// Reads the match of a limit; its id format and cost are `None` when they are not known, and
-/// then what depends on them is not checked. A part with something wrong is left out.
+/// Reads a limit's match. If its id format or cost is unknown (`None`), checks that depend on it
+/// are skipped. Parts with an error are left out.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -42,7 +42,10 @@ pub(super) fn read<'n>(
         return matching;
     };
     if FIELDS.iter().all(|field| fields.is_missing(field)) {
-        reader.error(node.at, "an empty match counts every packet: leave it out");
+        reader.error(
+            node.at,
+            "an empty match selects every packet: leave 'match' out",
+        );
     }
     if let Some(node) = fields.get(PROTOCOL) {
         matching.protocols = read_protocols(reader, node).unwrap_or_default();
@@ -67,7 +70,7 @@ pub(super) fn read<'n>(
     matching
 }
 
-/// A protocol or a list of them, in order; `None` when something is wrong with them.
+/// Reads one protocol or a list, sorted; `None` if any has an error.
 fn read_protocols<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u8>> {
     let mut seen = Seen::default();
     read_list(reader, node, "protocols", |reader, item| {
@@ -100,7 +103,7 @@ fn read_protocol<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     }
 }
 
-/// A prefix or a list of them, in order; `None` when something is wrong with them.
+/// Reads one prefix or a list, sorted; `None` if any has an error.
 fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<IpNet>> {
     let mut seen = Seen::default();
     read_list(reader, node, "destinations", |reader, item| {
@@ -112,7 +115,7 @@ fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Opt
     })
 }
 
-/// The items of a list in their order; `None` when something is wrong with one.
+/// Reads the items of a list and sorts them; `None` if any has an error.
 fn read_list<'n, 'p, T: Ord>(
     reader: &mut Reader<'n, 'p>,
     node: &'n Node<'n>,

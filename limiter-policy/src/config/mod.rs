@@ -1,8 +1,8 @@
-//! Configuration files: read, checked, and turned into a [`Config`], or every error in them.
+//! Reads and checks configuration files: returns a [`Config`], or every error.
 //!
-//! `node` parses it into a tree with positions, `reader` walks the
-//! tree and notes errors; each section has a module that says what belongs there. All that
-//! is left of the file afterwards is right: nothing is checked again.
+//! `node` parses a file into a tree with positions, `reader` walks the tree and notes errors, and
+//! each section has a module that says what belongs there. A [`Config`] is valid: nothing is
+//! checked again.
 
 mod assemble;
 mod automatic_ban;
@@ -53,55 +53,54 @@ use crate::{
     policy::Policy,
 };
 
-/// A configuration, checked.
+/// A checked configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The files it was read from, the configuration file first; not those that came through a
-    /// descriptor, such as `/dev/stdin`, and cannot be read again.
+    /// The files it was read from, the configuration file first. Files that came through a
+    /// descriptor, such as `/dev/stdin`, cannot be read again and are not included.
     pub files: Vec<PathBuf>,
-    /// The interfaces to attach to; may be empty, the command line can name them too.
+    /// The interfaces to attach to; may be empty, since the command line can name them too.
     pub interfaces: Vec<String>,
     /// How to attach.
     pub mode: AttachMode,
     /// Where the state of limits is kept.
     pub buckets: Buckets,
-    /// How many of those who were dropped are remembered.
+    /// How many offenders are recorded.
     pub offenders: Offenders,
     /// How many addresses and ranges may be banned.
     pub bans: Bans,
-    /// Where it is kept who owes what while the daemon does not run; `None`: nowhere.
+    /// Where debts are kept while the daemon does not run; `None`: nowhere.
     pub state: Option<PathBuf>,
     /// Where Prometheus finds the metrics.
     pub metrics: Metrics,
-    /// Where the addresses of the policy's lists come from, in the same order.
+    /// Where the policy's lists get their addresses, in the policy's order.
     pub lists: Vec<ListSource>,
-    /// What was read of each list's files, by the list's name, in the order of the files.
+    /// The content of each list's files, by the list's name, in the order of the files.
     pub feeds: Feeds,
-    /// The limits and lists; at least one of either. The limits' names
-    /// are interned by themselves: see [`Policy::with_names`] for going on with those of another
-    /// policy.
+    /// The limits and lists, at least one of either. Limit names are interned without regard to
+    /// earlier policies; [`Policy::with_names`] keeps another policy's interned ids.
     pub policy: Policy,
 }
 
-/// Reads a configuration file and the files it names.
+/// Reads a configuration file and the files it names, of which feeds may be stale `now`.
 ///
-/// The files it names are found relative to the configuration file's directory, or to the
-/// current directory when the configuration comes through an open file such as `/dev/stdin`.
+/// Their paths are relative to the configuration file's directory, or to the current directory if
+/// the configuration comes through an open file such as `/dev/stdin`.
 ///
 /// # Errors
 ///
 /// All errors of all these files.
-pub fn load(path: &Path) -> Result<Config, Diagnostics> {
-    load_again(path, &Feeds::new())
+pub fn load(path: &Path, now: Timestamp) -> Result<Config, Diagnostics> {
+    load_again(path, &Feeds::new(), now)
 }
 
-/// Reads a configuration file as [`load`] does. Of a feed file that has to be refused, what is
-/// `old` stays; the feed's report says so.
+/// Reads a configuration file like [`load`], but keeps the `old` content of a feed file that must
+/// be refused; the feed's report says so.
 ///
 /// # Errors
 ///
-/// All errors of all these files; none for a feed file of which something is old.
-pub fn load_again(path: &Path, old: &Feeds) -> Result<Config, Diagnostics> {
+/// All errors of all these files, except for feed files that keep their previous content.
+pub fn load_again(path: &Path, old: &Feeds, now: Timestamp) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
     problems.note_read(path);
@@ -114,7 +113,7 @@ pub fn load_again(path: &Path, old: &Feeds) -> Result<Config, Diagnostics> {
         file,
         directory: Some(directory),
         feeds: old,
-        now: Timestamp::now(),
+        now,
     };
     let config = match file::read(path) {
         Ok(text) => sections::read(&text, &surroundings, &mut problems),
@@ -126,8 +125,8 @@ pub fn load_again(path: &Path, old: &Feeds) -> Result<Config, Diagnostics> {
     checked(config, problems)
 }
 
-/// Reads a configuration from a text, which errors call `name`. It may name no other files:
-/// nothing but the text is read.
+/// Reads a configuration from a text, which errors call `name`. It may not name other files: only
+/// the text is read.
 ///
 /// # Errors
 ///
@@ -139,7 +138,7 @@ pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
         file,
         directory: None,
         feeds: &Feeds::new(),
-        now: Timestamp::now(),
+        now: Timestamp::UNIX_EPOCH,
     };
     let config = match file::check(text) {
         Ok(()) => sections::read(text, &surroundings, &mut problems),

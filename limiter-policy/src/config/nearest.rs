@@ -1,7 +1,7 @@
-//! Did you mean …?
+//! Suggests the name that was probably meant.
 
-/// The message for a name that is none of `known`: with the nearest of them when one is near,
-/// with all of them otherwise.
+/// Returns the message for a name that is not in `known`: it suggests the nearest, or lists all if
+/// none is near.
 #[must_use]
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
@@ -13,7 +13,7 @@ pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Names as a choice: `auto, native or generic`.
+/// Joins names as a choice: `auto, native or generic`.
 pub(super) fn alternatives(names: &[&str]) -> String {
     match names {
         [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -21,10 +21,10 @@ pub(super) fn alternatives(names: &[&str]) -> String {
     }
 }
 
-/// The name that `name` is most likely a misspelling of: at most a third of its letters
-/// differ. Case does not count.
+/// Returns the known name that `name` most likely misspells: at most a third of its letters differ,
+/// ignoring case.
 pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    /// Longer than any known name by far; the distance takes quadratic time.
+    /// Far longer than any known name; the distance takes quadratic time.
     const LONGEST: usize = 100;
     if name.len() > LONGEST {
         return None;

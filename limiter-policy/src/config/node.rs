@@ -1,7 +1,7 @@
-//! YAML as a tree in which everything knows its place.
+//! YAML as a tree whose nodes know their positions.
 //!
-//! serde's derived shapes stop at the first error and forget where a value stood; a tree with
-//! positions lets every error of a file be reported at once.
+//! Types with a derived `Deserialize` stop at the first error and lose a value's position. A tree
+//! with positions lets us report all errors of a file at once.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,12 +13,12 @@ use serde_yaml::{
 
 use super::diagnostics::Position;
 
-/// Nodes and parser events of one file: room for two million overrides, and an end to what a
-/// file of 64 MiB could unfold to in memory.
+/// The most nodes of one file: room for two million overrides, and a bound on the memory that a
+/// file of 64 MiB can expand to.
 const MAX_NODES: usize = 16_000_000;
 
-/// How deep values may nest; an override's comment is six deep. Reading them recurses, with
-/// frames that let 64 levels overflow a thread's stack in a debug build.
+/// How deep values may nest; an override's comment is six deep. Reading recurses: in a debug build,
+/// 64 levels overflow a thread's stack.
 const MAX_DEPTH: usize = 16;
 
 /// One YAML value.
@@ -26,18 +26,18 @@ const MAX_DEPTH: usize = 16;
 pub(super) struct Node<'a> {
     /// What it is.
     pub(super) value: Value<'a>,
-    /// Where it stands; for what an alias brings in, where the alias stands.
+    /// Its position; for a value brought in by an alias, the alias's position.
     pub(super) at: Position,
-    /// A scalar's bytes in the file.
+    /// Where a scalar's bytes are in the file.
     written: Option<Written>,
 }
 
-/// Where a scalar is written, in bytes of the file, which has at most 2^32; quotes included.
+/// A scalar's bytes in the file, including quotes. Files are shorter than 2^32 bytes.
 #[derive(Debug)]
 struct Written {
     start: u32,
     length: u32,
-    /// Whether an alias stands for it, and it is written elsewhere.
+    /// Whether the node is an alias: the scalar itself is written elsewhere.
     by_alias: bool,
 }
 
@@ -51,37 +51,37 @@ impl Written {
 /// What a YAML value is.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
-    /// `~`, `null` or nothing at all.
+    /// `~`, `null` or nothing.
     Null,
     /// `true`, `off`, and the other spellings of YAML 1.1.
     Boolean,
     /// A whole number.
     Unsigned(u64),
-    /// Another number: negative, with decimals, too large.
+    /// Another number: negative, with decimals or too large.
     OtherNumber,
     /// Text, without its quotes.
     Text(Cow<'a, str>),
     /// A list.
     Sequence(Vec<Node<'a>>),
-    /// Names and values, in the file's order; a name may occur twice.
+    /// Names and values, in the file's order; a name may occur more than once.
     Mapping(Vec<(Node<'a>, Node<'a>)>),
 }
 
 impl<'a> Node<'a> {
-    /// The document in `text`.
+    /// Parses the document in `text`.
     ///
     /// # Errors
     ///
-    /// The first error of syntax.
+    /// The first syntax error.
     pub(super) fn parse(text: &'a str) -> Result<Self, SyntaxError> {
         let parse = |duplicates| serde_yaml::from_str_with_options(text, options(duplicates));
         let first: Error = match parse(DuplicateKeyPolicy::Error) {
             Ok(root) => return Ok(root),
             Err(error) => error,
         };
-        // Reader reports duplicates, with the place of the first and all other errors. For a
-        // mapping that is read as such this policy means: pass all of them on. But once a key
-        // is a number it means what it says, and the others would be lost.
+        // `Reader` reports duplicates, with the first one's position, along with all other errors.
+        // For mappings read as entries, this policy passes every duplicate on. With a number as a
+        // key, though, it really drops all but the last.
         match parse(DuplicateKeyPolicy::LastWins) {
             Ok(root) if !Self::has_number_keys(&root) => Ok(root),
             Ok(_) => Err(SyntaxError::new(&first)),
@@ -89,7 +89,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether some mapping in it has a number for a key.
+    /// Returns whether any mapping in it has a number for a key.
     fn has_number_keys(&self) -> bool {
         match &self.value {
             Value::Sequence(items) => items.iter().any(Self::has_number_keys),
@@ -101,8 +101,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A scalar as it is to be read: text without its quotes, all else as it is written in
-    /// `source`, the text this node was parsed from. `None` for lists and mappings.
+    /// Returns a scalar's text: a string without its quotes, anything else as written in `source`,
+    /// the text this node was parsed from. `None` for lists and mappings.
     pub(super) fn scalar<'n>(&'n self, source: &'n str) -> Option<&'n str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -113,8 +113,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Where a byte of a text stands, if the text is written in `source` as it reads, on one line:
-    /// not where an alias stands for it, or escapes for parts of it. Then where it begins.
+    /// Returns the position of a byte of a text; the text's start if it is not written literally in
+    /// `source` on one line (an alias, or with escapes).
     pub(super) fn within(&self, source: &str, offset: usize) -> Position {
         let column = || {
             let Value::Text(text) = &self.value else {
@@ -134,12 +134,12 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Why a text is not one YAML document.
+/// Why a text is not a YAML document.
 #[derive(Debug)]
 pub(super) struct SyntaxError {
-    /// Where, if known.
+    /// The position, if known.
     pub(super) at: Option<Position>,
-    /// What is wrong, on one line.
+    /// The error, on one line.
     pub(super) message: String,
 }
 
@@ -154,13 +154,13 @@ impl SyntaxError {
 
 fn explain(error: &Error) -> String {
     match error {
-        // Wraps what went wrong in a value that an alias brought in; the place is the alias's.
+        // Wraps an error in a value that an alias brought in; the position is the alias's.
         Error::AliasError { error, .. } => explain(error),
         Error::MultipleDocuments { .. } => {
-            "a second YAML document starts here, a file may have only one".to_owned()
+            "a second YAML document starts here, but a file may have only one".to_owned()
         }
         Error::RecursiveReferencesRequireWeakTypes { .. } => {
-            "invalid YAML: an alias may not stand inside the value it refers to".to_owned()
+            "invalid YAML: an alias may not be inside the value it refers to".to_owned()
         }
         Error::Budget {
             breach: BudgetBreach::Depth { .. },
@@ -172,18 +172,18 @@ fn explain(error: &Error) -> String {
         } => format!("too large: more than {MAX_NODES} values"),
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate '{key}'"),
         Error::UnsupportedTag { tag, .. } => {
-            format!("'{tag}' is a tag to YAML: what begins with '!' must be in quotes")
+            format!("'{tag}' is a tag in YAML: put a text that begins with '!' in quotes")
         }
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
-            "invalid YAML: too many aliases, or aliases that unfold to too much".to_owned()
+            "invalid YAML: too many aliases, or aliases that expand to too much".to_owned()
         }
         _ => format!("invalid YAML: {}", render(error)),
     }
 }
 
-/// The library's message, without the place it appends.
+/// Returns the library's message without the position it appends.
 fn render(error: &Error) -> String {
     struct WithoutPlace;
     impl Localizer for WithoutPlace {
@@ -202,8 +202,8 @@ fn position(location: &Location) -> Option<Position> {
     (position.line > 0).then_some(position)
 }
 
-/// The library's protection against alias bombs stays as it is, the one against deep nesting
-/// is tighter; there is more room for long lists.
+/// Returns the parser's options. They keep the library's protection against alias bombs, restrict
+/// nesting further, and allow longer lists.
 fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! {
@@ -215,7 +215,7 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
         with_snippet: false,
         duplicate_keys: duplicate_keys,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
-        // `!ack` would be a tag of what comes next, and `syn` be left of `!ack syn`.
+        // Otherwise `!ack` tags what follows, and `!ack syn` reads as `syn`.
         reject_unsupported_tags: true,
     }
 }

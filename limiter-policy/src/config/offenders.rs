@@ -1,4 +1,4 @@
-//! The section `offenders`: how many of those who were dropped are remembered.
+//! The section `offenders`: how many offenders are recorded.
 
 use std::fmt;
 
@@ -6,21 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use super::{node::Node, reader::Reader};
 
-/// How many of those who were dropped are remembered.
+/// How many offenders are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offenders {
-    /// How many there may be at once, of all limits together; 0: nobody is recorded.
+    /// The most offenders at once, all limits together; 0: none are recorded.
     pub capacity: u32,
 }
 
 impl Offenders {
-    /// Nobody is recorded.
+    /// No offenders are recorded.
     pub const OFF: Self = Self { capacity: 0 };
 
-    /// With fewer, the kernel's map would hold little more than what it keeps free for each CPU.
+    /// With fewer, the kernel's map would hold little more than the entries it keeps free for each
+    /// CPU.
     const LEAST: u64 = 1024;
 
-    /// At some 150 bytes each, 150 MB.
+    /// About 150 bytes each: 150 MB.
     const MOST: u64 = 1024 * 1024;
 }
 
@@ -30,7 +31,7 @@ impl Default for Offenders {
     }
 }
 
-/// As it would be configured.
+/// Formats the section as in a configuration file.
 impl fmt::Display for Offenders {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{{capacity: {}}}", self.capacity)
@@ -51,8 +52,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Offen
             reader.error(
                 node.at,
                 format!(
-                    "invalid capacity '{capacity}', must be 0 (nobody is recorded) or from {} to \
-                     {}",
+                    "invalid capacity '{capacity}', must be 0 (none are recorded) or from {} to {}",
                     Offenders::LEAST,
                     Offenders::MOST
                 ),

@@ -11,7 +11,7 @@ use super::{
     limits::{LimitIndex, Limits},
     node::{Node, Value},
     prefix,
-    rate::{self, Held},
+    rate::{self, RateContext},
     reader::{Fields, Name, Reader},
     seen::Seen,
     strategy,
@@ -23,14 +23,14 @@ const IDS: &str = "ids";
 const ID: &str = "id";
 const COMMENT: &str = "comment";
 
-/// What only the limit itself has.
+/// Fields that only the limit itself may have.
 const REFUSED: [&str; 1] = [strategy::FIELD];
 
-/// The overrides by limit and which of its rates they are for, from 0; in the order of the id.
+/// The overrides by limit and index of its rate, sorted by id.
 pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
 
-/// Reads either form. `limits` gets the built-in limits that are named here only;
-/// `subscribers` are `None` when they are not known.
+/// Reads either form. Adds built-in limits that are named only here to `limits`. `subscribers` is
+/// `None` if they are unknown.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -66,7 +66,7 @@ pub(super) fn read<'n>(
 
 const NONE: &str = "no overrides: name at least one, or leave the section out";
 
-/// What was read so far.
+/// The overrides read so far.
 struct Collected<'c> {
     limits: &'c mut Limits,
     subscribers: Option<&'c Subscribers>,
@@ -74,7 +74,7 @@ struct Collected<'c> {
     seen: Seen<(LimitIndex, OverrideId)>,
 }
 
-/// An id as the file has it.
+/// An id as the file spells it.
 struct WrittenId<'n> {
     text: &'n str,
     at: Position,
@@ -82,7 +82,7 @@ struct WrittenId<'n> {
 }
 
 impl Collected<'_> {
-    /// The key form: `Name:id` to its rate.
+    /// Reads the map form: `Name:id` to a rate.
     fn read_map<'n>(&mut self, reader: &mut Reader<'n, '_>, node: &'n Node<'n>) {
         let Some(entries) = reader.entries(node, "a map of 'Name:id'") else {
             return;
@@ -91,7 +91,7 @@ impl Collected<'_> {
             reader.error(node.at, NONE);
         }
         for (key, body) in entries {
-            // The first colon: IPv6 ids have more of them.
+            // Split at the first colon: IPv6 ids have more of them.
             let (name, id) = match key.text.split_once(':') {
                 Some((name, id)) => (name, Some(id)),
                 None => (key.text, None),
@@ -105,7 +105,10 @@ impl Collected<'_> {
                 let expected = id::expectation(self.limits.get(limit).id_format);
                 reader.error(
                     key.at,
-                    format!("missing id, expected '{}:' and {expected}", name.text),
+                    format!(
+                        "missing id, expected '{}:' followed by {expected}",
+                        name.text
+                    ),
                 );
             }
             let expected = "burst, count and period, or rate";
@@ -122,7 +125,7 @@ impl Collected<'_> {
         }
     }
 
-    /// One item of the list form: a map of names to a rate with ids.
+    /// Reads one item of the list form: a map of names to a rate with ids.
     fn read_item<'n>(&mut self, reader: &mut Reader<'n, '_>, item: &'n Node<'n>) {
         let expected = "a limit's name with burst, count, period and ids";
         let Some(entries) = reader.entries(item, expected) else {
@@ -185,8 +188,7 @@ impl Collected<'_> {
         }
     }
 
-    /// The rates of an override of a limit: as many as the limit has. What is missing is noted at
-    /// `owner`.
+    /// Reads the rates of an override, as many as its limit has. Notes missing fields at `owner`.
     fn rates<'n>(
         &self,
         reader: &mut Reader<'n, '_>,
@@ -201,29 +203,31 @@ impl Collected<'_> {
             && fields.is_missing(rate::RATE)
         {
             let message = format!(
-                "{} has {parts} rates, and so have its overrides: give 'rate', such as '{}'",
+                "{} has {parts} rates, so its overrides need as many: give 'rate', such as '{}'",
                 limit.name,
                 rate::text::several(&limit.rates),
             );
             reader.error(owner, message);
             return None;
         }
-        let held = limit.map_or(Held::UNKNOWN, Definition::held);
-        let rates = rate::read(reader, fields, owner, held)?;
+        let context = limit.map_or(RateContext::UNKNOWN, Definition::context);
+        let rates = rate::read(reader, fields, owner, context)?;
         if let (Some(limit), Some(parts), Some(node)) = (limit, parts, fields.get(rate::RATE))
             && parts != rates.len()
         {
             let (name, found) = (&limit.name, rates.len());
             let message = if limit.lacks_rate {
                 format!(
-                    "{found} rates, but {name} has none of its own, and then its overrides have \
-                     one: give it {found} rates, too"
+                    "{found} rates, but {name} has none, so its overrides have one: give {name} \
+                     {found} rates, too"
                 )
             } else if parts == 1 {
-                format!("{found} rates, but {name} has one, and so have its overrides")
+                format!("{found} rates, but {name} has one, so its overrides must have one")
             } else {
                 let own = rate::text::several(&limit.rates);
-                format!("{found} of {parts} rates: {name} has '{own}', and its overrides as many")
+                format!(
+                    "{found} of {parts} rates: {name} has '{own}', so its overrides need {parts}"
+                )
             };
             reader.error(node.at, message);
             return None;
@@ -231,19 +235,19 @@ impl Collected<'_> {
         Some(rates)
     }
 
-    /// The limit of that name, which must be one that can have overrides.
+    /// Returns the limit with this name, or notes that it cannot have overrides.
     fn limit(&mut self, reader: &mut Reader<'_, '_>, name: Name<'_>) -> Option<LimitIndex> {
         let index = self.limits.named(reader, name)?;
         let number = self.limits.get(index).id_format.number();
         if let Some(why) = number.and_then(NumberOf::why_no_overrides) {
-            let message = format!("{} can have no overrides: {why}", name.text);
+            let message = format!("{} cannot have overrides: {why}", name.text);
             reader.error(name.at, message);
             return None;
         }
         Some(index)
     }
 
-    /// Adds an override; `rates` are `None` when they are wrong, and then only the id is checked.
+    /// Adds an override. If its `rates` have an error (`None`), only checks the id.
     fn add(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -285,7 +289,7 @@ impl Collected<'_> {
     }
 }
 
-/// An item of `ids`: an id, or an id with a comment.
+/// Reads an item of `ids`: an id, or an id with a comment.
 fn written_id<'n>(reader: &mut Reader<'n, '_>, item: &'n Node<'n>) -> Option<WrittenId<'n>> {
     const EXPECTED: &str = "an id";
     let is_map = matches!(item.value, Value::Mapping(_));

@@ -1,4 +1,4 @@
-//! Ports of a match: single ones, ranges, and lists of both.
+//! The ports of a match: single ports, ranges, and lists of both.
 
 use super::{
     diagnostics::Position,
@@ -7,15 +7,15 @@ use super::{
 };
 use crate::policy::PortRange;
 
-/// Ports as the file has them.
+/// Ports as the file spells them.
 struct Written<'n> {
     range: PortRange,
     text: &'n str,
     at: Position,
 }
 
-/// Reads a port, a range, or a list of these, which must not overlap: in their order, or `None`
-/// when something is wrong with them.
+/// Reads a port, a range, or a list of these, which must not overlap. Returns them sorted; `None`
+/// if any has an error.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<PortRange>> {
     let items = reader.one_or_more(node, "ports");
     let mut ports: Vec<Written<'n>> = items
@@ -70,16 +70,16 @@ fn range(text: &str) -> Result<PortRange, String> {
     }
 }
 
-/// A port in its one spelling.
+/// Parses a port, which has only one valid spelling.
 fn port(text: &str) -> Option<u16> {
     let port: u16 = text.parse().ok()?;
     (text == port.to_string()).then_some(port)
 }
 
-/// Whether ports that are sorted by the first have none in common; notes it if not.
+/// Notes overlaps between ports, which are sorted by their first. Returns whether there are none.
 fn check_apart(reader: &mut Reader<'_, '_>, ports: &[Written<'_>]) -> bool {
     let mut apart = true;
-    // Of those so far, the one that reaches farthest.
+    // The range so far with the highest end.
     let mut farthest: Option<&Written<'_>> = None;
     for ports in ports {
         if let Some(other) = farthest

@@ -1,4 +1,4 @@
-//! Prefixes in the configuration, where YAML takes some for something else.
+//! Prefixes in the configuration, some of which YAML takes for something else.
 
 use ipnet::IpNet;
 
@@ -8,8 +8,7 @@ use super::{
 };
 use crate::prefix::Written;
 
-/// The prefix that a node spells; an address alone is the prefix of its full length. `what`
-/// is what it is there for.
+/// Reads a prefix; an address alone is a prefix of full length. `what` names its role in errors.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -27,7 +26,7 @@ pub(super) fn read<'n>(
     }
 }
 
-/// The text of an address.
+/// Reads the text of an address or prefix.
 pub(super) fn text<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -39,15 +38,15 @@ pub(super) fn text<'n>(
     reader.error(
         key.at,
         format!(
-            "expected {expected}, found a mapping; with a colon at its end it must be in \
-             quotes: '{written}:'"
+            "expected {expected}, found a mapping: put an address that ends in a colon in quotes: \
+             '{written}:'"
         ),
     );
     None
 }
 
-/// An address that ends in a colon, which YAML takes for that of `name: value`: its text
-/// without the colon.
+/// Finds an address that ends in a colon, which YAML takes for that of `name: value`. Returns its
+/// text without the colon.
 pub(super) fn colon_at_end<'n>(
     reader: &Reader<'n, '_>,
     node: &'n Node<'n>,

@@ -1,9 +1,9 @@
-//! Reading a tree of nodes without stopping at the first error.
+//! Reads a tree of nodes without stopping at the first error.
 
 use std::ops::RangeInclusive;
 
 use super::{
-    diagnostics::{FileNumber, Place, Position, Problems},
+    diagnostics::{FileNumber, FilePosition, Position, Problems},
     nearest,
     node::{Node, Value},
     rate::text,
@@ -11,10 +11,9 @@ use super::{
     traffic_server,
 };
 
-/// Reads the nodes of one file and notes what is wrong with them.
+/// Reads the nodes of one file and notes their errors.
 ///
-/// Its methods return `None` when what they look for is not there in a form that can be used;
-/// they have then noted why.
+/// Its methods return `None` if there is no usable value, and have then noted why.
 pub(super) struct Reader<'n, 'p> {
     source: &'n str,
     file: FileNumber,
@@ -26,37 +25,37 @@ pub(super) struct Reader<'n, 'p> {
 pub(super) struct Name<'n> {
     /// The name.
     pub(super) text: &'n str,
-    /// Where it stands.
+    /// Its position.
     pub(super) at: Position,
 }
 
-/// The fields of a mapping whose names are all known, each there at most once.
+/// The fields of a mapping with known names, each at most once.
 pub(super) struct Fields<'n> {
     present: Vec<(Name<'n>, &'n Node<'n>)>,
-    /// The known names that unknown ones were taken for.
+    /// The known names that unknown names were taken for.
     misspelt: Vec<&'static str>,
 }
 
 impl<'n> Fields<'n> {
-    /// A field's value; `None`: the field is absent.
+    /// Returns a field's value; `None`: the field is absent.
     pub(super) fn get(&self, name: &str) -> Option<&'n Node<'n>> {
         self.named(name).map(|(_, value)| value)
     }
 
-    /// A field with its name; `None`: the field is absent.
+    /// Returns a field with its name; `None`: the field is absent.
     pub(super) fn named(&self, name: &str) -> Option<(Name<'n>, &'n Node<'n>)> {
         let mut present = self.present.iter();
         present.find(|(field, _)| field.text == name).copied()
     }
 
-    /// Whether a field is absent and not merely misspelt, which was noted already.
+    /// Returns whether a field is absent and not just misspelt, which was already noted.
     pub(super) fn is_missing(&self, name: &str) -> bool {
         self.get(name).is_none() && !self.misspelt.contains(&name)
     }
 }
 
 impl<'n, 'p> Reader<'n, 'p> {
-    /// A reader of the nodes that were parsed from `source`, the text of `file`.
+    /// Returns a reader of the nodes that were parsed from `source`, the text of `file`.
     pub(super) fn new(source: &'n str, file: FileNumber, problems: &'p mut Problems) -> Self {
         Self {
             source,
@@ -65,14 +64,14 @@ impl<'n, 'p> Reader<'n, 'p> {
         }
     }
 
-    /// Where the errors of all files are noted.
+    /// Returns the collected errors of all files.
     pub(super) fn problems(&mut self) -> &mut Problems {
         self.problems
     }
 
-    /// A place in this file.
-    pub(super) const fn place(&self, at: Position) -> Place {
-        Place {
+    /// Returns a place in this file.
+    pub(super) const fn place(&self, at: Position) -> FilePosition {
+        FilePosition {
             file: self.file,
             at,
         }
@@ -83,23 +82,24 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.problems.note(self.file, Some(at), message.into());
     }
 
-    /// Notes that a value is not of the kind that belongs there.
+    /// Notes that a value is of the wrong kind.
     pub(super) fn unexpected(&mut self, node: &'n Node<'n>, expected: &str) {
         let found = self.describe(node);
         self.error(node.at, format!("expected {expected}, found {found}"));
     }
 
-    /// A scalar as it is written, text without its quotes; `None` for lists and mappings.
+    /// Returns a scalar as it is written, a string without its quotes; `None` for lists and
+    /// mappings.
     pub(super) fn scalar(&self, node: &'n Node<'n>) -> Option<&'n str> {
         node.scalar(self.source)
     }
 
-    /// Where a byte of a scalar stands; where it begins, if that cannot be told.
+    /// Returns the position of a byte of a scalar, or of the scalar's start if that is unknown.
     pub(super) fn within(&self, node: &'n Node<'n>, offset: usize) -> Position {
         node.within(self.source, offset)
     }
 
-    /// The text of a field: any scalar, as it is written, but for an absent one.
+    /// Reads any scalar but null as text, as it is written.
     pub(super) fn text(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n str> {
         let text = match node.value {
             Value::Null => None,
@@ -111,12 +111,12 @@ impl<'n, 'p> Reader<'n, 'p> {
         text
     }
 
-    /// A whole number above 0, at most `i64::MAX` as in Boulder.
+    /// Reads a whole number above 0, at most `i64::MAX` as in Boulder.
     pub(super) fn positive(&mut self, node: &'n Node<'n>, name: &str) -> Option<u64> {
         self.whole(node, name, POSITIVE)
     }
 
-    /// A whole number in a range.
+    /// Reads a whole number in a range.
     pub(super) fn whole(
         &mut self,
         node: &'n Node<'n>,
@@ -132,7 +132,7 @@ impl<'n, 'p> Reader<'n, 'p> {
                 "must be a number without quotes".to_owned()
             }
             _ => {
-                self.unexpected(node, "a whole number");
+                self.unexpected(node, "a whole number in digits");
                 return None;
             }
         };
@@ -140,7 +140,7 @@ impl<'n, 'p> Reader<'n, 'p> {
         None
     }
 
-    /// One of the `known` names: what it stands for.
+    /// Reads one of the `known` names and returns its value.
     pub(super) fn choice<T: Copy, const N: usize>(
         &mut self,
         node: &'n Node<'n>,
@@ -156,7 +156,7 @@ impl<'n, 'p> Reader<'n, 'p> {
         found.map(|(_, value)| *value)
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(super) fn items(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n [Node<'n>]> {
         if let Value::Sequence(items) = &node.value {
             Some(items)
@@ -166,7 +166,8 @@ impl<'n, 'p> Reader<'n, 'p> {
         }
     }
 
-    /// The items of a list that is not empty; a value that stands alone is one.
+    /// Returns the items of a list, which must not be empty; a single value counts as a list of
+    /// one.
     pub(super) fn one_or_more(&mut self, node: &'n Node<'n>, what: &str) -> &'n [Node<'n>] {
         match &node.value {
             Value::Sequence(items) => {
@@ -179,8 +180,8 @@ impl<'n, 'p> Reader<'n, 'p> {
         }
     }
 
-    /// The entries of a mapping whose names are the operator's; those that cannot be used (a
-    /// second one of a name, a name that is no text) are noted and left out.
+    /// Returns the entries of a mapping with arbitrary names. Notes and leaves out unusable ones:
+    /// duplicates, and names that are not text.
     pub(super) fn entries(
         &mut self,
         node: &'n Node<'n>,
@@ -203,7 +204,7 @@ impl<'n, 'p> Reader<'n, 'p> {
         Some(usable)
     }
 
-    /// The entries of a mapping whose names must be among `known`.
+    /// Returns the entries of a mapping whose names must be among `known`.
     pub(super) fn fields(
         &mut self,
         node: &'n Node<'n>,
@@ -213,8 +214,8 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.fields_and(node, expected, known, &[])
     }
 
-    /// Like `fields`; the names in `refused` come through too, but are not suggested. A name may
-    /// have underscores for its hyphens.
+    /// Like `fields`, but also returns the names in `refused`, without suggesting them. Names may
+    /// have underscores in place of hyphens.
     pub(super) fn fields_and(
         &mut self,
         node: &'n Node<'n>,
@@ -235,8 +236,8 @@ impl<'n, 'p> Reader<'n, 'p> {
                 self.error(name.at, message);
             } else if known.contains(&text::RATE) && text::is_valid(name.text) {
                 let message = format!(
-                    "'{}' stands behind a ',' that ends the field before it: put all of '{}' in \
-                     quotes",
+                    "'{}' comes after a ',' that ends the previous field: put the whole text of \
+                     '{}' in quotes",
                     name.text,
                     text::RATE
                 );
@@ -263,21 +264,22 @@ impl<'n, 'p> Reader<'n, 'p> {
     }
 }
 
-/// Whether a text is a name, perhaps with underscores for its hyphens, as Traffic Server has them.
+/// Returns whether a text is a name, possibly with underscores in place of hyphens, as in Traffic
+/// Server.
 fn is_spelled(name: &str, text: &str) -> bool {
     name == text || (text.contains('_') && name == text.replace('_', "-"))
 }
 
-/// Boulder's numbers are signed 64-bit ones.
+/// Boulder's numbers are signed 64-bit integers.
 const POSITIVE: RangeInclusive<u64> = 1..=i64::MAX.unsigned_abs();
 
-/// What a number that is no whole number of 64 bits must be instead.
+/// Says what a number that is not a whole number of 64 bits must be instead.
 fn wrong_number(written: &str, range: &RangeInclusive<u64>) -> String {
     let digits = written.bytes().all(|byte| byte.is_ascii_digit());
     if written.starts_with('-') {
         outside(range, true)
     } else if digits && written.starts_with('0') {
-        // YAML 1.1 reads them as octal, YAML 1.2 as decimal.
+        // YAML 1.1 reads such numbers as octal, YAML 1.2 as decimal.
         "must be written without leading zeros".to_owned()
     } else if digits {
         outside(range, false)
@@ -286,7 +288,7 @@ fn wrong_number(written: &str, range: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// What a number below or above the range must be instead.
+/// Says what a number below or above the range must be instead.
 fn outside(range: &RangeInclusive<u64>, below: bool) -> String {
     let (least, most) = (range.start(), range.end());
     if *range != POSITIVE {

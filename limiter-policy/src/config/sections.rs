@@ -57,20 +57,19 @@ const SECTIONS: [&str; 16] = [
     METRICS,
 ];
 
-/// What a configuration's text comes with.
+/// The context of a configuration's text.
 pub(super) struct Surroundings<'s> {
-    /// The file of the text.
+    /// The text's file.
     pub(super) file: FileNumber,
-    /// Where the files that it names are found; `None`: it may name none.
+    /// The directory of the files that it names; `None`: it may not name files.
     pub(super) directory: Option<&'s Path>,
-    /// What was read of feed files before.
+    /// The previous contents of feed files.
     pub(super) feeds: &'s Feeds,
-    /// The time, by which feed files may be stale.
+    /// The time, to tell which feed files are stale. Without a directory it has no effect.
     pub(super) now: Timestamp,
 }
 
-/// Reads a configuration file's text; what is wrong is noted, and then the configuration is
-/// `None` or of no use.
+/// Reads a configuration file's text. If any errors are noted, the result is `None` or not valid.
 pub(super) fn read(
     text: &str,
     surroundings: &Surroundings<'_>,
@@ -115,7 +114,7 @@ pub(super) fn read(
         never_ban: list_names::read_field(&mut reader, &fields, NEVER_BAN),
         limits,
         overrides: overrides.unwrap_or_default(),
-        // One with an error, or in a section with a misspelt name, is none of those.
+        // An override with an error, or in a section with a misspelt name, is missing from those.
         overrides_known: reader.problems().count() == problems_before
             && (fields.get(OVERRIDES).is_some() || fields.is_missing(OVERRIDES)),
         subscribers: subscribers.unwrap_or_default(),
@@ -170,7 +169,7 @@ pub(super) fn read(
     })
 }
 
-/// The text as a tree; `None`, which is noted: it is none, or an empty one.
+/// Parses the text into a tree; `None`, which is noted: it is not YAML, or empty.
 fn root<'t>(text: &'t str, file: FileNumber, problems: &mut Problems) -> Option<Node<'t>> {
     match Node::parse(text) {
         Ok(Node {
@@ -187,8 +186,7 @@ fn root<'t>(text: &'t str, file: FileNumber, problems: &mut Problems) -> Option<
     }
 }
 
-/// Reads a section that stands in the configuration file or in a file of its own, which the
-/// section then names.
+/// Reads a section, from the configuration file or from a file that the section names.
 fn section<'n, T>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -204,7 +202,8 @@ fn section<'n, T>(
     }
 }
 
-/// Where the file is that is named at a place; `None`, which is noted: no file may be named there.
+/// Returns the path of a file that is named at a place; `None`, which is noted: no file may be
+/// named there.
 pub(super) fn named_path(
     reader: &mut Reader<'_, '_>,
     at: Position,
@@ -212,7 +211,9 @@ pub(super) fn named_path(
     directory: Option<&Path>,
 ) -> Option<PathBuf> {
     if directory.is_none() {
-        let message = format!("the file '{name}' cannot be named here: only files can name files");
+        let message = format!(
+            "cannot read the file '{name}': only a configuration file can name other files"
+        );
         reader.error(at, message);
     }
     Some(directory?.join(name))
@@ -225,7 +226,7 @@ fn named_file<'n, T>(
     read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
 ) -> Option<T> {
     reader.problems().note_read(path);
-    // What is wrong with the file as a whole is said where it is named.
+    // Errors of the file as a whole are noted where it is named.
     let mut unreadable = |error: Unreadable| {
         reader.error(node.at, format!("the file '{}' {error}", path.display()));
         None

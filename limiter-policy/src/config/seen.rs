@@ -1,4 +1,4 @@
-//! What may stand only once.
+//! Detects duplicates.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -7,12 +7,12 @@ use std::{
 
 use super::{diagnostics::Position, reader::Reader};
 
-/// Where in one file each of some things stood first.
+/// Where each key first occurred in a file.
 pub(super) struct Seen<K>(HashMap<K, Position>);
 
 impl<K: Eq + Hash> Seen<K> {
-    /// Whether a thing stands here first. If not that is noted, with where it did; `what`
-    /// names it.
+    /// Returns whether a key occurs for the first time. Otherwise notes the duplicate, with the
+    /// first position; `what` names it.
     pub(super) fn is_first(
         &mut self,
         reader: &mut Reader<'_, '_>,

@@ -18,19 +18,19 @@ use super::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttachMode {
-    /// In the driver where it can, in the kernel's network stack where it cannot.
+    /// In the driver if possible, otherwise in the kernel's network stack.
     #[default]
     Auto,
-    /// In the driver, or not at all.
+    /// Only in the driver.
     Native,
-    /// In the kernel's network stack: slower, works with every driver.
+    /// In the kernel's network stack: slower, but works with every driver.
     Generic,
 }
 
 impl AttachMode {
     const ALL: [Self; 3] = [Self::Auto, Self::Native, Self::Generic];
 
-    /// The mode's name in configuration files and output.
+    /// Returns the mode's name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Default for Metrics {
 
 /// Reads `interfaces`.
 pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
-    let Some(items) = reader.items(node, "a list of interface names") else {
+    let Some(items) = reader.items(node, "a list of interface names, such as [eth0]") else {
         return Vec::new();
     };
     if items.is_empty() {
@@ -77,8 +77,8 @@ pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n
             reader.error(
                 item.at,
                 format!(
-                    "invalid interface '{name}', expected 1 to 15 bytes without '/', ':' or \
-                     white space, such as 'eth0'"
+                    "invalid interface '{name}', expected 1 to 15 bytes without '/', ':' and white \
+                     space, such as 'eth0'"
                 ),
             );
         } else if seen.is_first(reader, name, item.at, || format!("interface '{name}'")) {
@@ -88,7 +88,8 @@ pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n
     names
 }
 
-/// The kernel's rule: `dev_valid_name` in net/core/dev.c, IFNAMSIZ is 16 with its NUL.
+/// Applies the kernel's rule: `dev_valid_name` in net/core/dev.c; IFNAMSIZ is 16, including the
+/// NUL.
 fn is_interface_name(name: &str) -> bool {
     (1..16).contains(&name.len())
         && !matches!(name, "." | "..")
@@ -108,13 +109,13 @@ pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> 
         .unwrap_or_default()
 }
 
-/// Reads `malformed`: what is done to malformed packets.
+/// Reads `malformed`: the action for malformed packets.
 pub(super) fn read_malformed<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Action {
     let known = [Action::Drop, Action::Pass].map(|action| (action.name(), action));
     reader.choice(node, "action", known).unwrap_or(Action::Drop)
 }
 
-/// Reads `state`: where the state file is, `directory` being that of the configuration.
+/// Reads `state`: the path of the state file, relative to the configuration's `directory`.
 pub(super) fn read_state<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

@@ -1,4 +1,4 @@
-//! The field `strategy` of a limit: by which rule it decides.
+//! The field `strategy` of a limit: the rule by which it decides.
 
 use limiter_common::{limit::Cost, strategy::Strategy};
 
@@ -11,15 +11,15 @@ use super::{
 /// The field's name.
 pub(super) const FIELD: &str = "strategy";
 
-/// What the name of the Python library's strategy has that is not here:
+/// Part of the name of the Python library's strategy that we do not have:
 /// `fixed-window-elastic-expiry`.
 const ELASTIC: &str = "elastic";
 
-/// What the names of the Python library's classes end in.
+/// The ending of the Python library's class names.
 const CLASS_ENDING: &str = "ratelimiter";
 
-/// Reads the strategy, which is the default one when nothing is said of it; `None`: there is
-/// something wrong with it, which was noted. Nothing depends on a `cost` that is not known.
+/// Reads the strategy, which has a default; `None`: it has an error, which was noted. If `cost` is
+/// unknown (`None`), it is not checked.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -40,13 +40,11 @@ pub(super) fn read<'n>(
     Some(strategy)
 }
 
-/// Notes that an override cannot have one.
+/// Notes a strategy in an override, which cannot have one.
 pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
     if let Some((name, _)) = fields.named(FIELD) {
-        let message = format!(
-            "'{FIELD}' is the limit's: an override has other numbers, and is decided by the same \
-             rule"
-        );
+        let message =
+            format!("'{FIELD}' belongs to the limit: an override changes only its numbers");
         reader.error(name.at, message);
     }
 }
@@ -61,15 +59,15 @@ fn named<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Strategy
     found
 }
 
-/// What is to be said of a text that names no strategy.
+/// Returns the error for a text that names no strategy.
 fn unknown(text: &str, names: &[&str]) -> String {
     let letters = letters(text);
     let begins = |name: &&&str| !letters.is_empty() && self::letters(name).starts_with(&letters);
     if letters.contains(ELASTIC) {
         format!(
-            "'{text}' is no strategy here: in it every hit extends the window, also a denied one, \
-             so who keeps trying is locked out for ever, and whoever can forge an address can do \
-             that to it (the Python library deprecates it since 4.1); use {} or {} with a 'ban'",
+            "'{text}' is not supported: denied packets extend its window too, so a source that \
+             keeps trying is locked out for ever, and anyone who forges its address can lock it \
+             out (deprecated in the Python library since 4.1): use {} or {} with a 'ban'",
             Strategy::FixedWindow.name(),
             Strategy::Gcra.name(),
         )
@@ -80,8 +78,8 @@ fn unknown(text: &str, names: &[&str]) -> String {
     }
 }
 
-/// The letters of a name without what spellings differ by: case, what stands between words, and
-/// the ending of a class of Python.
+/// Returns a name's letters without what spellings differ by: case, word separators, and the ending
+/// of a Python class.
 fn letters(name: &str) -> String {
     let letters = name.chars().filter(|character| character.is_alphabetic());
     let letters = letters.collect::<String>().to_lowercase();

@@ -1,4 +1,4 @@
-//! The section `subscribers`: whose prefixes are whose.
+//! The section `subscribers`: each subscriber's prefixes.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::policy::SubscriberNumber;
 const PREFIXES: &str = "prefixes";
 const COMMENT: &str = "comment";
 
-/// The prefixes of each subscriber, in order.
+/// The prefixes of each subscriber, sorted.
 pub(super) type Subscribers = BTreeMap<SubscriberNumber, Vec<IpNet>>;
 
-/// Reads a map of numbers to prefixes.
+/// Reads a map of subscribers' numbers to prefixes.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Subscribers> {
     let entries = reader.entries(node, "a map of subscribers' numbers to their prefixes")?;
     if entries.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
     Some(subscribers)
 }
 
-/// One subscriber's prefixes: alone, in a list, or with a comment.
+/// Reads a subscriber's prefixes: one, a list, or either with a comment.
 fn read_subscriber<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

@@ -1,35 +1,34 @@
-//! Options of Traffic Server's rate_limit plugin that mean nothing for packets.
+//! Options of Traffic Server's rate_limit plugin that have no meaning for packets.
 
-/// Those that somebody who comes from there may write, and why they are not here.
+/// The options that a Traffic Server user may write, and why we do not have them.
 const OPTIONS: [(&str, &str); 9] = [
     (
         "selector",
-        "names of TLS handshakes select nothing here: give 'limits', which say by 'match' what \
-         they count",
+        "packets have no TLS server name; use 'limits', each with a 'match' for what it counts",
     ),
     (
         "sni",
-        "packets have no name of a TLS handshake: say by 'match' what a limit counts",
+        "packets have no TLS server name; use a limit's 'match' for what it counts",
     ),
     (
         "aliases",
-        "packets have no name of a TLS handshake: say by 'match' what a limit counts",
+        "packets have no TLS server name; use a limit's 'match' for what it counts",
     ),
     (
         "queue",
-        "no packet can be made to wait: what is over a limit is dropped",
+        "packets cannot wait: those above a limit are dropped",
     ),
-    ("maxage", "no packet can be made to wait, so none grows old"),
+    ("maxage", "packets cannot wait, so none gets old"),
     ("error", "it is an HTTP status, and packets get no answer"),
     ("retry", "it is an HTTP header, and packets get no answer"),
-    ("header", "it is an HTTP header, which packets have not"),
+    ("header", "it is an HTTP header, which packets do not have"),
     (
         "conntrack",
-        "new connections are counted by limits with 'cost: new-connections'",
+        "use a limit with 'cost: new-connections' to count new connections",
     ),
 ];
 
-/// What is to be said of such an option; `None`: it is none.
+/// Returns the error for such an option; `None`: the name is not one of them.
 pub(super) fn without_meaning(name: &str) -> Option<String> {
     let (name, why) = OPTIONS.iter().find(|(option, _)| *option == name)?;
     Some(format!("'{name}' has no meaning here: {why}"))

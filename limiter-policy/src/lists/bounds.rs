@@ -1,5 +1,5 @@
-//! What the feeds of a list may come to. Whoever writes a feed says who is blocked or excluded;
-//! how many that may be is for the configuration to say.
+//! The bounds of a list's feeds. A feed's author decides which addresses are blocked or excluded;
+//! the configuration decides how many that may be.
 
 use ipnet::IpNet;
 use jiff::{SignedDuration, Timestamp};
@@ -11,15 +11,15 @@ use super::coverage::{Coverage, Share};
 /// How much of each family the feeds of a list may cover, and by how much one may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Of all IPv4 addresses.
+    /// The share of all IPv4 addresses.
     pub ipv4: Share,
-    /// Of the IPv6 addresses of the internet, 2000::/3.
+    /// The share of the internet's IPv6 addresses, 2000::/3.
     pub ipv6: Share,
-    /// By what a feed may multiply within a day; `None`: by anything.
+    /// The factor by which a feed may grow within a day; `None`: any.
     pub growth: Option<u32>,
 }
 
-/// What is not routed is 14 % of IPv4; all that the registries have of IPv6 is 2 %.
+/// For comparison: 14 % of IPv4 is not routed; the registries hold 2 % of IPv6.
 impl Default for Bounds {
     fn default() -> Self {
         Self {
@@ -30,20 +30,21 @@ impl Default for Bounds {
     }
 }
 
-/// What a feed covered, from which it may grow.
+/// The coverage that a feed's growth is measured from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// What it covered.
+    /// The coverage.
     pub covers: Coverage,
-    /// Since when that is what it may grow from.
+    /// Since when growth is measured from it.
     pub since: Timestamp,
 }
 
 impl Baseline {
-    /// How long it holds: who always stays just below the factor gets no further than once a day.
+    /// How long it holds, so that a feed that always stays just below the factor grows by it only
+    /// once a day.
     const HOLDS: SignedDuration = SignedDuration::from_hours(24);
 
-    /// What a feed may grow from now on that covers so much.
+    /// Returns the baseline from now on, for a feed that covers this much.
     pub(super) fn next(self, covers: Coverage, now: Timestamp) -> Self {
         let age = now.duration_since(self.since);
         if age.is_negative() || age >= Self::HOLDS {
@@ -53,18 +54,18 @@ impl Baseline {
     }
 }
 
-/// Whatever a feed covered before, it may cover so much: a /16, and a /32.
+/// Any feed may grow to this much: an IPv4 /16, an IPv6 /32.
 const SMALL: Coverage = Coverage {
     ipv4_addresses: 1 << 16,
     ipv6_64s: 1 << 32,
 };
 
 impl Bounds {
-    /// Checks what a feed covers, or all of a list together.
+    /// Checks what a feed covers, or all feeds of a list together.
     ///
     /// # Errors
     ///
-    /// Where it is more than it may be.
+    /// The family in which it covers too much.
     pub fn check_coverage(&self, covers: Coverage) -> Result<(), Excess> {
         for (family, most) in [(Family::V4, self.ipv4), (Family::V6, self.ipv6)] {
             let share = covers.share(family);
@@ -79,7 +80,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// Checks what a feed has grown to.
+    /// Checks a feed's growth.
     pub(super) fn check_growth(&self, from: Coverage, to: Coverage) -> Result<(), Growth> {
         let Some(factor) = self.growth else {
             return Ok(());
@@ -100,19 +101,19 @@ impl Bounds {
     }
 }
 
-/// How feeds cover more than they may.
+/// Feeds cover more than they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excess {
-    /// Of which family.
+    /// The family.
     pub family: Family,
-    /// How much they cover.
+    /// The share they cover.
     pub share: Share,
-    /// How much they may.
+    /// The share they may cover.
     pub most: Share,
 }
 
 impl Excess {
-    /// Of what it is a share.
+    /// Returns what the share is of.
     #[must_use]
     pub const fn space(&self) -> &'static str {
         match self.family {
@@ -122,20 +123,20 @@ impl Excess {
     }
 }
 
-/// How a feed has grown by more than it may.
+/// A feed has grown by more than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
-    /// In which family.
+    /// The family.
     pub family: Family,
-    /// From so many addresses of IPv4, or /64s of IPv6.
+    /// What it covered before: IPv4 addresses, or IPv6 /64s.
     pub from: u64,
-    /// To so many.
+    /// What it covers now.
     pub to: u64,
-    /// By what it may multiply.
+    /// The factor by which it may grow.
     pub factor: u32,
 }
 
-/// What feeds cover of which the list itself, in the configuration, says nothing.
+/// Returns what feeds cover beyond the list's own prefixes in the configuration.
 pub(super) fn beyond_own<'f>(own: &[IpNet], feeds: impl Iterator<Item = &'f [IpNet]>) -> Coverage {
     let mut all = own.to_vec();
     let own = Coverage::of(&IpNet::aggregate(&all));

@@ -1,4 +1,4 @@
-//! How much of a family's addresses prefixes have.
+//! How many of a family's addresses prefixes cover.
 
 use std::{fmt, str::FromStr};
 
@@ -7,22 +7,22 @@ use limiter_common::address::Family;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Where the IPv6 addresses of the internet are: 2000::/3. What lies outside is nobody's who could
-/// send from far away, and would make any part of the internet look small.
+/// The internet's IPv6 addresses, 2000::/3. Nobody sends across the internet from other addresses,
+/// and counting them would make any part of it look small.
 const INTERNET: Ipv6Net =
     Ipv6Net::new_assert(std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// How many addresses prefixes have.
+/// How many addresses prefixes cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// IPv4 addresses.
     pub ipv4_addresses: u64,
-    /// IPv6 addresses of 2000::/3, in /64s, of which the last counts as a whole one.
+    /// IPv6 addresses of 2000::/3 in /64s, rounded up.
     pub ipv6_64s: u64,
 }
 
 impl Coverage {
-    /// That of prefixes that do not overlap.
+    /// Returns the coverage of prefixes that do not overlap.
     #[must_use]
     pub fn of(prefixes: &[IpNet]) -> Self {
         let mut ipv4 = 0;
@@ -41,7 +41,7 @@ impl Coverage {
         }
     }
 
-    /// That in one family, in its unit.
+    /// Returns the coverage in one family, in the family's unit.
     #[must_use]
     pub const fn in_family(self, family: Family) -> u64 {
         match family {
@@ -50,7 +50,7 @@ impl Coverage {
         }
     }
 
-    /// Which part of the family's addresses it is.
+    /// Returns the share of the family's addresses that it covers.
     #[must_use]
     pub fn share(self, family: Family) -> Share {
         let whole: u128 = match family {
@@ -62,7 +62,7 @@ impl Coverage {
         Share(u32::try_from(millionths).unwrap_or(u32::MAX))
     }
 
-    /// What it has more than another.
+    /// Returns how much it covers beyond another.
     #[must_use]
     pub const fn beyond(self, other: Self) -> Self {
         Self {
@@ -73,31 +73,31 @@ impl Coverage {
 }
 
 const fn size(prefix: Ipv6Net) -> u128 {
-    // No more than 2000::/3 is asked for.
+    // The prefix is 2000::/3 or longer.
     1 << (128 - prefix.prefix_len())
 }
 
-/// A part of a whole, in millionths, of which the last counts as a whole one.
+/// A part of a whole in millionths, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Share(u32);
 
-/// A text that is no share.
+/// A text that is not a share.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("expected a percentage from '0%' to '100%', with at most four decimals, such as '0.5%'")]
 pub struct InvalidShare;
 
 impl Share {
-    /// All of it.
+    /// The whole.
     pub const WHOLE: Self = Self(1_000_000);
 
-    /// So many millionths.
+    /// Returns a share of this many millionths.
     pub(super) const fn from_millionths(millionths: u32) -> Self {
         Self(millionths)
     }
 }
 
-/// As it is configured: `20%`, `0.5%`.
+/// Formats the share as in a configuration file: `20%`, `0.5%`.
 impl fmt::Display for Share {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (percents, decimals) = (self.0 / 10_000, self.0 % 10_000);
@@ -164,7 +164,7 @@ mod tests {
         check(&["2001:db8::1/128"], 0, 1);
         check(&["2001:db8::1/128", "2001:db8::8/125"], 0, 1);
         check(&["2001:db8::/63", "2001:db8:1::/128"], 0, 3);
-        // Outside of the internet, and around it.
+        // Outside the internet, and around it.
         check(&["fe80::/10", "::/8", "4000::/2"], 0, 0);
         check(&["::/2"], 0, 1 << 61);
     }

@@ -1,4 +1,4 @@
-//! What the lists of a policy say of an address or a prefix.
+//! What a policy's lists say about an address or a prefix.
 
 use std::fmt;
 
@@ -8,45 +8,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Limit, List, ListUse, Mode, Policy, Purpose};
 
-/// What the lists of a policy say of an address, or of all addresses of a prefix.
+/// What a policy's lists say about an address, or about all addresses of a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
-    /// The lists that have some of the addresses, in the order of the configuration.
+    /// The lists with any of the addresses, in the order of the configuration.
     pub lists: Vec<ListFinding>,
-    /// What is done before any limit is asked.
+    /// What the policy does with them before any limit.
     pub standing: Extents,
-    /// What limits do, where they do anything; in the order of their ids.
+    /// What limits do with them, if anything, in the order of interned ids.
     pub limits: Vec<LimitFinding>,
 }
 
-/// A list that has some of the addresses.
+/// A list with any of the addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListFinding {
     /// Its name.
     pub list: String,
-    /// How many of the addresses it has.
+    /// Whether it has all of the addresses.
     pub extent: Extent,
-    /// The first of its prefixes that has some of them.
+    /// Its first prefix with any of the addresses.
     pub prefix: IpNet,
-    /// How many more of its prefixes have some of them.
+    /// How many more of its prefixes have any.
     pub more: usize,
-    /// What uses it.
+    /// Its uses.
     pub used_by: Vec<UsedBy>,
 }
 
-/// What a limit does to those who are on lists.
+/// What a limit does with listed addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitFinding {
     /// Its name.
     pub limit: String,
-    /// `enforce` or `observe`; who is blocked by one that only observes passes.
+    /// `enforce` or `observe`; a limit that observes lets blocked addresses pass.
     pub mode: String,
-    /// What it does.
+    /// What it does with the addresses.
     #[serde(flatten)]
     pub standing: Extents,
 }
 
-/// How many of the addresses are excluded, and how many are blocked: who is both is excluded.
+/// Which part of the addresses is excluded, and which is blocked. An address that is both is
+/// excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents {
     /// `None`: no address is excluded.
@@ -55,26 +56,26 @@ pub struct Extents {
     pub blocked: Option<Extent>,
 }
 
-/// How many of some addresses.
+/// All addresses, or a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
-    /// All of them.
+    /// All.
     All,
-    /// Some of them, and not all.
+    /// Some, but not all.
     Part,
 }
 
-/// What uses a list.
+/// A use of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedBy {
-    /// What for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// The name of the limit that uses it; `None`: it holds before any limit.
+    /// The name of the limit that uses it; `None`: it applies before any limit.
     pub limit: Option<String>,
 }
 
-/// The field of the configuration.
+/// Formats the field of the configuration.
 impl fmt::Display for UsedBy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (purpose, limit) = (self.purpose, self.limit.as_deref());
@@ -89,7 +90,7 @@ impl fmt::Display for UsedBy {
 }
 
 impl Policy {
-    /// What uses a list: the whole policy first, then its limits.
+    /// Returns the uses of a list: the whole policy first, then its limits.
     #[must_use]
     pub fn uses_of(&self, list: &str) -> Vec<UsedBy> {
         let uses = self.list_uses().filter(|one| one.list == list);
@@ -100,8 +101,8 @@ impl Policy {
         .collect()
     }
 
-    /// What the lists say of an address, as a prefix of full length, or of all addresses of a
-    /// prefix.
+    /// Returns what the lists say about an address, as a prefix of full length, or about all
+    /// addresses of a prefix.
     #[must_use]
     pub fn findings(&self, asked: IpNet) -> Findings {
         let lists = self.lists.iter().filter_map(|list| {
@@ -133,7 +134,7 @@ impl Policy {
         }
     }
 
-    /// Whether the limit counts packets of some of these addresses at all.
+    /// Returns whether the limit counts packets of any of these addresses.
     fn counts(&self, limit: &Limit, asked: IpNet) -> bool {
         let is_subscriber = || {
             let mut prefixes = self.subscribers.values().flatten();
@@ -157,7 +158,7 @@ impl Policy {
         let excluded = extent(&of_all(&[exclude]), asked);
         let blocked = match excluded {
             None => extent(&of_all(&[block]), asked),
-            // Those who are excluded are no more than some, so whoever else is blocked is, too.
+            // Only a part is excluded, so what is blocked beyond it is a part, too.
             Some(Extent::Part) if of_all(&[exclude]) != of_all(&[exclude, block]) => {
                 Some(Extent::Part)
             }
@@ -167,8 +168,8 @@ impl Policy {
     }
 }
 
-/// The prefixes of a list that have some of the addresses: one that has all of them, or those that
-/// are parts.
+/// Returns the prefixes of a list with any of the addresses: one prefix around them all, or those
+/// inside.
 fn having(list: &List, asked: IpNet) -> &[IpNet] {
     let prefixes = &list.prefixes;
     let begin = prefixes.partition_point(|prefix| prefix.broadcast() < asked.network());
@@ -176,7 +177,8 @@ fn having(list: &List, asked: IpNet) -> &[IpNet] {
     &prefixes[begin..end.max(begin)]
 }
 
-/// How many of the addresses disjoint prefixes have, each of which has some; `None`: none.
+/// Returns which part of the addresses disjoint prefixes cover, each of which covers some; `None`:
+/// none.
 fn extent(prefixes: &[IpNet], asked: IpNet) -> Option<Extent> {
     match prefixes {
         [] => None,

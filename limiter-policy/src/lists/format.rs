@@ -1,23 +1,23 @@
-//! What feed files are written in.
+//! The formats of feed files.
 
 use serde::{Deserialize, Serialize};
 
-/// What a feed file is written in.
+/// The format of a feed file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// That of the others which the file looks like.
+    /// Detected from the file's content.
     #[default]
     Auto,
-    /// An address, a prefix or a range `first-last` a line, with comments after `#` or `;`:
+    /// An address, a prefix or a range `first-last` per line, with comments after `#` or `;`:
     /// `FireHOL`'s netsets, Tor's exits, Spamhaus DROP as text.
     Plain,
-    /// A JSON object with `cidr` a line: Spamhaus DROP.
+    /// A JSON object with `cidr` per line: Spamhaus DROP.
     JsonLines,
     /// `CrowdSec`'s decisions, or alerts with decisions, as JSON.
     #[serde(rename = "crowdsec")]
     CrowdSec,
-    /// What `ipset save` prints.
+    /// The output of `ipset save`.
     Ipset,
 }
 
@@ -31,7 +31,7 @@ impl Format {
         Self::Ipset,
     ];
 
-    /// The format's name in configuration files and output.
+    /// Returns the format's name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

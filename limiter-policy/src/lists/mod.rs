@@ -1,8 +1,8 @@
-//! Lists: where their addresses come from.
+//! Lists and the sources of their addresses.
 //!
-//! A list has prefixes in the configuration itself, and feed files. Feed files are read by
-//! themselves ([`read()`]), at any time, whatever the configuration; what all of them hold makes the
-//! list ([`ListSource::list`]).
+//! A list has prefixes in the configuration, and feed files. Feed files are read separately from
+//! the configuration, at any time ([`read()`]); all contents together make the list
+//! ([`ListSource::list`]).
 
 mod bounds;
 mod coverage;
@@ -23,12 +23,12 @@ pub use self::{
     feed::{Content, MOST_PREFIXES, ParseError, parse},
     findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UsedBy},
     format::Format,
-    read::{FeedError, Look, Refusal, read},
+    read::{FeedError, ReadContext, Refusal, read},
     record::ListRecord,
     report::{BadLine, Feed, FeedReport},
     source::{ListSource, WhenStale},
     status::{FeedStatus, ListState, ListStatus},
 };
 
-/// What was read of feed files, by the name of the list.
+/// The contents of feed files, by the list's name.
 pub type Feeds = BTreeMap<String, Vec<Feed>>;

@@ -1,4 +1,4 @@
-//! Reading feed files: anew, or again.
+//! Reads feed files, for the first time or again.
 
 use std::path::{Path, PathBuf};
 
@@ -16,32 +16,32 @@ use crate::{
     text,
 };
 
-/// The largest feed file, in MiB; a million prefixes take less, but for those who say much of each.
+/// The largest feed file, in MiB. A million prefixes take less, except in very verbose feeds.
 const MAX_MIB: u64 = 128;
 
-/// Of how many entries one may be bad.
+/// One of this many entries may be bad.
 const ONE_BAD_OF: u64 = 10;
 
-/// A feed file of which nothing is used.
+/// A feed file that was refused.
 #[derive(Debug, thiserror::Error)]
 #[error("the file '{}' {refusal}", path.display())]
 pub struct FeedError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
 }
 
-/// Why a feed file is not used.
+/// Why a feed file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// It cannot be read as a file.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// It is not in its format, as a whole.
+    /// As a whole, it is not in its format.
     #[error("is refused: {0}")]
     Parse(#[from] ParseError),
-    /// Too much of it is not in its format.
+    /// Too many of its entries are not in its format.
     #[error(
         "is refused: {} of {} entries cannot be read, the first in line {line}: {message}",
         text::count(*bad),
@@ -50,23 +50,23 @@ pub enum Refusal {
     TooManyBad {
         /// How many entries cannot be read.
         bad: u64,
-        /// How many there are.
+        /// How many entries there are.
         of: u64,
-        /// The line of the first of them, counted from 1.
+        /// The line of the first bad entry, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Its error.
         message: String,
     },
     /// It covers too much.
     #[error("is refused: it covers {}", excess(.0))]
     TooWide(Excess),
-    /// All feeds of the list together do.
-    #[error("is refused: with it the feeds of the list cover {}", excess(.0))]
+    /// All feeds of the list together cover too much.
+    #[error("is refused: with it, the list's feeds cover {}", excess(.0))]
     TooWideTogether(Excess),
-    /// It has grown too fast: somebody has to look at it.
+    /// It has grown too fast: an operator must look at it.
     #[error(
-        "is held back: it would grow from {} to {} of {}, more than {}-fold within a day; if it is \
-         right, `limiter lists accept {list} --digest {digest}` puts it in force",
+        "is held back: it would grow from {} to {} {}, more than {}-fold within a day; if this is \
+         right, accept it with `limiter lists accept {list} --digest {digest}`",
         text::count(growth.from),
         text::count(growth.to),
         unit(growth.family),
@@ -75,9 +75,9 @@ pub enum Refusal {
     Grown {
         /// The list.
         list: String,
-        /// How much.
+        /// The growth.
         growth: Growth,
-        /// What says which content it is, as `sha256sum` does.
+        /// The content's SHA-256, as `sha256sum` prints it.
         digest: String,
     },
 }
@@ -85,34 +85,34 @@ pub enum Refusal {
 fn excess(excess: &Excess) -> String {
     let (share, most) = (excess.share, excess.most);
     format!(
-        "{share} of {}, where the list's 'max-coverage' allows {most}",
+        "{share} of {}, but the list's 'max-coverage' allows {most}",
         excess.space()
     )
 }
 
 const fn unit(family: Family) -> &'static str {
     match family {
-        Family::V4 => "the IPv4 addresses",
-        Family::V6 => "the /64s of IPv6",
+        Family::V4 => "IPv4 addresses",
+        Family::V6 => "IPv6 /64s",
     }
 }
 
-/// When files are read, and what was said of them.
+/// When files are read, and which contents were accepted.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct ReadContext<'a> {
     /// The time.
     pub now: Timestamp,
-    /// The digests of contents that may have grown by anything.
+    /// The digests of contents that may grow by any factor.
     pub accepted: &'a [String],
 }
 
-/// Reads those files of a list that are due, or of which nothing is `old`. Of a file that has to be
-/// refused, what is old stays, which says so then. They are in the list's order.
+/// Reads the files of a list that are due or have no `old` content. A file that must be refused
+/// keeps its previous content, whose report then says why. Results are in the list's order.
 pub fn read(
     source: &ListSource,
     old: &[Feed],
     is_due: impl Fn(&Path) -> bool,
-    look: Look<'_>,
+    context: ReadContext<'_>,
 ) -> Vec<Result<Feed, FeedError>> {
     let old_of = |path: &Path| old.iter().find(|feed| feed.report.path == path);
     let is_read = |path: &Path| is_due(path) || old_of(path).is_none();
@@ -121,14 +121,14 @@ pub fn read(
         .map(|path| match old_of(path) {
             Some(old) if !is_due(path) => Ok(old.clone()),
             old => {
-                read_anew(source, path, old, look).or_else(|refusal| instead(path, old, refusal))
+                read_anew(source, path, old, context).or_else(|refusal| instead(path, old, refusal))
             }
         })
         .collect();
     let known = feeds.iter().flatten().map(|feed| feed.prefixes.as_slice());
     let together = beyond_own(&source.cidr, known);
     if let Err(excess) = source.bounds.check_coverage(together) {
-        // Nobody knows which of them is wrong.
+        // We cannot know which of them is wrong.
         let are_new = feeds.iter_mut().zip(&source.files);
         for (feed, path) in are_new.filter(|(_, path)| is_read(path)) {
             if feed
@@ -142,7 +142,7 @@ pub fn read(
     feeds
 }
 
-/// What is used instead of a file that is refused.
+/// Returns what is used in place of a refused file.
 fn instead(path: &Path, old: Option<&Feed>, refusal: Refusal) -> Result<Feed, FeedError> {
     let Some(old) = old else {
         return Err(FeedError {
@@ -163,7 +163,7 @@ fn read_anew(
     source: &ListSource,
     path: &Path,
     old: Option<&Feed>,
-    look: Look<'_>,
+    context: ReadContext<'_>,
 ) -> Result<Feed, Refusal> {
     let file = read_at_most(path, MAX_MIB)?;
     let Content {
@@ -190,7 +190,7 @@ fn read_anew(
         .check_coverage(beyond)
         .map_err(Refusal::TooWide)?;
     let covers = Coverage::of(&prefixes);
-    let baseline = baseline(source, &file.bytes, covers, old, look)?;
+    let baseline = baseline(source, &file.bytes, covers, old, context)?;
     let modified = file
         .modified
         .and_then(|time| Timestamp::try_from(time).ok());
@@ -203,7 +203,7 @@ fn read_anew(
             first_bad,
             modified,
             covers,
-            baseline: Some(baseline),
+            baseline,
             kept_old: None,
             held: None,
         },
@@ -211,34 +211,27 @@ fn read_anew(
     })
 }
 
-/// From what a file may grow that covers so much now, if it has not grown too much.
+/// Returns the baseline of a file that now covers this much, unless it has grown too much.
 fn baseline(
     source: &ListSource,
     bytes: &[u8],
     covers: Coverage,
     old: Option<&Feed>,
-    look: Look<'_>,
+    context: ReadContext<'_>,
 ) -> Result<Baseline, Refusal> {
     let from_here = Baseline {
         covers,
-        since: look.now,
+        since: context.now,
     };
     let Some(old) = old else {
         return Ok(from_here);
     };
-    let baseline = match old.report.baseline {
-        Some(baseline) => baseline.next(old.report.covers, look.now),
-        // It was read by a version that did not count.
-        None => Baseline {
-            covers: Coverage::of(&old.prefixes),
-            since: look.now,
-        },
-    };
+    let baseline = old.report.baseline.next(old.report.covers, context.now);
     let Err(growth) = source.bounds.check_growth(baseline.covers, covers) else {
         return Ok(baseline);
     };
     let digest = format!("{:x}", Sha256::digest(bytes));
-    if look.accepted.contains(&digest) {
+    if context.accepted.contains(&digest) {
         return Ok(from_here);
     }
     Err(Refusal::Grown {

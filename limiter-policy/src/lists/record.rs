@@ -1,5 +1,5 @@
-//! What is kept of a list in force: enough to read its files again, and to tell of it when no daemon
-//! runs.
+//! The record of a list in force: enough to read its files again, and to report on it when no
+//! daemon runs.
 
 use std::path::Path;
 
@@ -7,21 +7,22 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Coverage, Feed, FeedReport, FeedStatus, Feeds, ListSource, ListState, ListStatus, WhenStale,
+    Baseline, Coverage, Feed, FeedReport, FeedStatus, Feeds, ListSource, ListState, ListStatus,
+    WhenStale,
 };
 use crate::policy::{List, Policy};
 
-/// A list, and what was read of its files.
+/// A list, and the reports of its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListRecord {
-    /// What the configuration says of it.
+    /// Its configuration.
     pub source: ListSource,
-    /// What came of reading each of its files, in the order of the configuration.
+    /// The report of each of its files, in the order of the configuration.
     pub files: Vec<FeedReport>,
 }
 
 impl ListRecord {
-    /// Those of these lists.
+    /// Returns the records of these lists.
     #[must_use]
     pub fn all(sources: &[ListSource], feeds: &Feeds) -> Vec<Self> {
         let sources = sources.iter();
@@ -36,7 +37,7 @@ impl ListRecord {
             .collect()
     }
 
-    /// How it stands with one of its files.
+    /// Returns the state of one of its files.
     #[must_use]
     pub fn state_of(&self, file: &FeedReport, now: Timestamp) -> ListState {
         match self.source.when_stale {
@@ -47,7 +48,7 @@ impl ListRecord {
         }
     }
 
-    /// When the next of its files will be stale; `None`: none will.
+    /// Returns when the next of its files becomes stale; `None`: none will.
     #[must_use]
     pub fn next_stale(&self, now: Timestamp) -> Option<Timestamp> {
         let max_age = SignedDuration::from_nanos(self.source.max_age_ns?.try_into().ok()?);
@@ -60,10 +61,12 @@ impl ListRecord {
             .min()
     }
 
-    /// What stands for the content of a file of which nothing else is known: all that the list had.
+    /// Returns a stand-in for the unknown content of a file: all that the list had.
     #[must_use]
     pub fn stand_in(&self, path: &Path, list: Option<&List>) -> Feed {
         let known = self.files.iter().find(|file| file.path == path);
+        let prefixes = list.map_or_else(Vec::new, |list| list.prefixes.clone());
+        let covers = Coverage::of(&prefixes);
         Feed {
             report: known.cloned().unwrap_or_else(|| FeedReport {
                 path: path.to_owned(),
@@ -72,16 +75,19 @@ impl ListRecord {
                 bad: 0,
                 first_bad: Vec::new(),
                 modified: None,
-                covers: Coverage::default(),
-                baseline: None,
+                covers,
+                baseline: Baseline {
+                    covers,
+                    since: Timestamp::UNIX_EPOCH,
+                },
                 kept_old: None,
                 held: None,
             }),
-            prefixes: list.map_or_else(Vec::new, |list| list.prefixes.clone()),
+            prefixes,
         }
     }
 
-    /// What there is to tell of it, as of now; the policy has its prefixes.
+    /// Returns its status at this time; the policy has its prefixes.
     #[must_use]
     pub fn status(&self, policy: &Policy, now: Timestamp) -> ListStatus {
         let name = &self.source.name;

@@ -1,4 +1,4 @@
-//! What came of reading a feed file.
+//! Reports on feed files.
 
 use std::path::PathBuf;
 
@@ -14,41 +14,40 @@ use crate::text;
 pub struct BadLine {
     /// The line, counted from 1.
     pub line: u64,
-    /// What is wrong with it, on one line.
+    /// The error, on one line.
     pub message: String,
 }
 
-/// What came of reading a feed file.
+/// The report of reading a feed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedReport {
     /// The file.
     pub path: PathBuf,
-    /// What it is written in.
+    /// Its format.
     pub format: Format,
     /// How many entries could be read.
     pub entries: u64,
-    /// How many could not.
+    /// How many entries could not be read.
     pub bad: u64,
-    /// The first ten of those.
+    /// The first ten of them.
     pub first_bad: Vec<BadLine>,
-    /// When the file was changed last; `None`: the system does not tell.
+    /// When the file was last changed; `None`: the system does not know.
     pub modified: Option<Timestamp>,
     /// How much it covers.
-    #[serde(default)]
     pub covers: Coverage,
-    /// What it may grow from; `None`: it was read by a version that did not tell.
-    #[serde(default)]
-    pub baseline: Option<Baseline>,
-    /// Why the file as it is now was refused. All else is then said of what it held before, which
-    /// is still on the list.
+    /// What its growth is measured from.
+    pub baseline: Baseline,
+    /// Why the file's current content was refused. All other fields then describe its previous
+    /// content, which is still on the list.
     pub kept_old: Option<String>,
-    /// Which content it was refused with that needs only to be accepted, by its digest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The digest of a refused content that only needs to be accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
 
 impl FeedReport {
-    /// How long ago the file was changed, in nanoseconds; 0 if that is yet to come, or not known.
+    /// Returns how long ago the file was changed, in nanoseconds; 0 if that is in the future or
+    /// unknown.
     #[must_use]
     pub fn age_ns(&self, now: Timestamp) -> u64 {
         let age = self.modified.map(|modified| now.duration_since(modified));
@@ -56,20 +55,21 @@ impl FeedReport {
             .unwrap_or(0)
     }
 
-    /// Whether the file was not changed for that many nanoseconds; `None`: it may be of any age.
+    /// Returns whether the file was unchanged for longer than `max_age_ns`; `None`: it may have any
+    /// age.
     #[must_use]
     pub fn is_stale(&self, max_age_ns: Option<u64>, now: Timestamp) -> bool {
         max_age_ns.is_some_and(|max_age_ns| self.age_ns(now) > max_age_ns)
     }
 
-    /// What an operator should know of the file, each on one line that names it.
+    /// Returns warnings about the file, each on one line that names it.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let path = self.path.display();
         let mut warnings = Vec::new();
         if let Some(reason) = &self.kept_old {
             warnings.push(format!(
-                "{path} {reason}; the list still has what it held before"
+                "{path} {reason}; its previous content stays in force"
             ));
         }
         for bad in &self.first_bad {
@@ -84,11 +84,11 @@ impl FeedReport {
     }
 }
 
-/// What was read of a feed file.
+/// The content of a feed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feed {
-    /// Which file, and what came of it.
+    /// The report on the file.
     pub report: FeedReport,
-    /// As few prefixes as have all its addresses, in order.
+    /// The fewest prefixes that cover its addresses, sorted.
     pub prefixes: Vec<IpNet>,
 }

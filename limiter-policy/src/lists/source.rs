@@ -1,4 +1,4 @@
-//! What a configuration says of a list.
+//! A list's configuration.
 
 use std::path::PathBuf;
 
@@ -9,29 +9,28 @@ use serde::{Deserialize, Serialize};
 use super::{Bounds, Feed, FeedReport, Format};
 use crate::{policy::List, text};
 
-/// A list as it is configured: its own prefixes, and files that have more of them.
+/// A list as it is configured: prefixes, and files with more prefixes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListSource {
     /// Its name.
     pub name: String,
-    /// The prefixes in the configuration itself, in its order.
+    /// The prefixes in the configuration, in its order.
     pub cidr: Vec<IpNet>,
     /// The feed files.
     pub files: Vec<PathBuf>,
-    /// What the files are written in.
+    /// The files' format.
     pub format: Format,
     /// After how many nanoseconds without a change a file is stale; `None`: never.
     pub max_age_ns: Option<u64>,
-    /// What becomes of what a stale file holds.
+    /// What happens to the content of a stale file.
     pub when_stale: WhenStale,
-    /// What the files may come to.
-    #[serde(default)]
+    /// The bounds of what the files may cover.
     pub bounds: Bounds,
 }
 
 impl ListSource {
-    /// The list at a time, with what was read of its files. What a stale file holds is left out
-    /// where that is configured.
+    /// Returns the list at a time, with the content of its files. Leaves out stale files if
+    /// configured so.
     #[must_use]
     pub fn list(&self, feeds: &[Feed], now: Timestamp) -> List {
         let mut prefixes = self.cidr.clone();
@@ -43,17 +42,17 @@ impl ListSource {
         List::new(self.name.clone(), &prefixes)
     }
 
-    /// What an operator should know of a file of the list, each on one line that names the file.
+    /// Returns warnings about a file of the list, each on one line that names the file.
     #[must_use]
     pub fn warnings(&self, report: &FeedReport, now: Timestamp) -> Vec<String> {
         let mut warnings = report.warnings();
         if let (true, Some(max_age_ns)) = (self.is_stale(report, now), self.max_age_ns) {
             let what = match self.when_stale {
-                WhenStale::Report => "is still on the list",
+                WhenStale::Report => "stays on the list",
                 WhenStale::Drop => "is no longer on the list",
             };
             warnings.push(format!(
-                "{} is stale: it was not changed for longer than {}; what it holds {what}",
+                "{} is stale, unchanged for more than {}; its content {what}",
                 report.path.display(),
                 text::period(max_age_ns),
             ));
@@ -61,29 +60,29 @@ impl ListSource {
         warnings
     }
 
-    /// Whether a file of the list has not been changed for longer than it may.
+    /// Returns whether a file of the list was unchanged for longer than it may.
     #[must_use]
     pub fn is_stale(&self, report: &FeedReport, now: Timestamp) -> bool {
         report.is_stale(self.max_age_ns, now)
     }
 }
 
-/// What becomes of what a stale file holds.
+/// What happens to the content of a stale file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenStale {
-    /// It stays in force, and is told of.
+    /// It stays on the list, with a warning.
     #[default]
     Report,
-    /// It is no longer on the list, until the file changes; and that is told of.
+    /// It is off the list until the file changes, with a warning.
     Drop,
 }
 
 impl WhenStale {
-    /// Each of them.
+    /// Every value.
     pub const ALL: [Self; 2] = [Self::Report, Self::Drop];
 
-    /// Its name in configuration files and output.
+    /// Returns its name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
-//! What there is to tell of lists.
+//! The status of lists.
 
 use serde::{Deserialize, Serialize};
 
 use super::{FeedReport, UsedBy};
 
-/// One list, as it is in force or in a configuration.
+/// The status of a list, in force or in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListStatus {
     /// Its name.
@@ -13,40 +13,39 @@ pub struct ListStatus {
     pub ipv4_prefixes: u64,
     /// How many IPv6 prefixes it has.
     pub ipv6_prefixes: u64,
-    /// What uses it.
+    /// Its uses.
     pub used_by: Vec<UsedBy>,
     /// Its files.
     pub files: Vec<FeedStatus>,
-    /// How old the oldest of what its files have is, in nanoseconds; `None`: nobody knows, or it
-    /// has no files.
+    /// The age of its oldest file's content, in nanoseconds; `None`: unknown, or it has no files.
     pub age_ns: Option<u64>,
     /// After how many nanoseconds a file is stale; `None`: never.
     pub max_age_ns: Option<u64>,
     /// How many entries of its files cannot be read.
     pub bad_lines: u64,
-    /// The worst that is to be told of its files.
+    /// The worst state of its files.
     pub state: ListState,
 }
 
-/// One file of a list.
+/// The status of a list's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedStatus {
-    /// What was read.
+    /// The report of reading it.
     #[serde(flatten)]
     pub report: FeedReport,
-    /// How old it is, in nanoseconds; `None`: nobody knows.
+    /// Its age, in nanoseconds; `None`: unknown.
     pub age_ns: Option<u64>,
-    /// How it stands with it.
+    /// Its state.
     pub state: ListState,
 }
 
-/// How it stands with a file, or with the worst of a list's files.
+/// The state of a file, or the worst of a list's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ListState {
-    /// It is in force as it was last read.
+    /// Its last content is in force.
     Ok,
-    /// It was refused when it was last read: what it had before is in force.
+    /// Its last content was refused: its previous content stays in force.
     Old,
     /// It is older than it may be, and in force.
     Stale,
@@ -55,7 +54,7 @@ pub enum ListState {
 }
 
 impl ListState {
-    /// Its name in output.
+    /// Returns its name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +65,7 @@ impl ListState {
         }
     }
 
-    /// Whether it is older than it may be.
+    /// Returns whether it is older than it may be.
     #[must_use]
     pub const fn is_stale(self) -> bool {
         matches!(self, Self::Stale | Self::Dropped)

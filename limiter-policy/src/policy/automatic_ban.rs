@@ -1,4 +1,4 @@
-//! When a limit bans those whom it drops, and for how long.
+//! When a limit bans the sources it drops, and for how long.
 
 use std::fmt;
 
@@ -6,40 +6,40 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::text;
 
-/// When a limit bans those whom it drops, and for how long. Times are in nanoseconds.
+/// When a limit bans the sources it drops, and for how long. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutomaticBan {
-    /// How many drops of its packets ban a source; at least 1.
+    /// How many dropped packets ban a source; at least 1.
     pub after: u64,
-    /// Within which time.
+    /// The time within which they count.
     pub within_ns: u64,
     /// How long the first ban lasts.
     pub for_ns: u64,
-    /// How long a ban lasts at most, however often there were others; at least as long.
+    /// How long a ban lasts at most, after any number of earlier ones; at least `for_ns`.
     pub at_most_ns: u64,
-    /// By what each ban is longer than the one before, while that is remembered.
+    /// The factor from each ban to the next, while the previous one is remembered.
     pub escalate: Escalation,
-    /// How many addresses of an IPv6 /64 are banned as one; `None`: none are.
+    /// How many addresses with drops or bans get their whole IPv6 /64 banned; `None`: never.
     pub range_after: Option<u32>,
-    /// How many /64s of a /48 are banned as one; `None`: none are. Only where `range_after` is some.
+    /// How many banned /64s get their whole /48 banned; `None`: never. Needs `range_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site_after: Option<u32>,
-    /// Whether anybody is banned.
+    /// Whether it really bans.
     pub mode: BanMode,
 }
 
 impl AutomaticBan {
-    /// How many addresses make a range, where nothing is said of it.
+    /// The default of `range_after`.
     pub const RANGE_AFTER: u32 = 16;
 
-    /// How long a ban lasts at most, where nothing is said of it: a day.
+    /// The default of `at_most_ns`: a day.
     pub const AT_MOST_NS: u64 = 24 * 3_600_000_000_000;
 
-    /// How long the ban of a prefix lasts that is banned for this time; `times` counts from 1.
+    /// Returns how long a prefix's ban lasts, the first with `times` 1.
     #[must_use]
     pub fn length_ns(&self, times: u16) -> u64 {
         let mut length_ns = self.for_ns;
-        // What does not grow is not tried thousands of times.
+        // Stop once it no longer grows, not after thousands of rounds.
         for _ in 1..times {
             let longer_ns = self.escalate.of(length_ns);
             if longer_ns == length_ns || longer_ns >= self.at_most_ns {
@@ -52,7 +52,7 @@ impl AutomaticBan {
     }
 }
 
-/// As it would be configured.
+/// Formats the ban as in a configuration file.
 impl fmt::Display for AutomaticBan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -80,14 +80,14 @@ impl fmt::Display for AutomaticBan {
     }
 }
 
-/// What becomes of those whom a limit would ban.
+/// What happens to sources that a limit would ban.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BanMode {
     /// They are banned.
     #[default]
     Enforce,
-    /// It is told, and nothing else.
+    /// They are only reported.
     Observe,
 }
 
@@ -95,7 +95,7 @@ impl BanMode {
     /// Every mode.
     pub const ALL: [Self; 2] = [Self::Enforce, Self::Observe];
 
-    /// The mode's name in configuration files and output.
+    /// Returns the mode's name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ impl BanMode {
     }
 }
 
-/// By what each ban is longer than the one before, in thousandths: at least 1, at most 100.
+/// The factor from each ban to the next, in thousandths: at least 1, at most 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Escalation(u32);
 
@@ -115,7 +115,7 @@ impl Escalation {
 
     const MOST: u32 = 100_000;
 
-    /// From thousandths; `None`: less than 1, or more than 100.
+    /// Returns the factor with these thousandths; `None`: it is below 1 or above 100.
     #[must_use]
     pub const fn from_thousandths(thousandths: u32) -> Option<Self> {
         if thousandths >= Self::NONE.0 && thousandths <= Self::MOST {
@@ -125,14 +125,14 @@ impl Escalation {
         }
     }
 
-    /// So many nanoseconds, made longer; what is below a nanosecond is cut off.
+    /// Multiplies a time in nanoseconds, rounding down.
     fn of(self, ns: u64) -> u64 {
         let longer = u128::from(ns) * u128::from(self.0) / u128::from(Self::NONE.0);
         u64::try_from(longer).unwrap_or(u64::MAX)
     }
 }
 
-/// As it would be configured: `2`, `1.5`.
+/// Formats the factor as in a configuration file: `2`, `1.5`.
 impl fmt::Display for Escalation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, thousandths) = (self.0 / 1_000, self.0 % 1_000);
@@ -144,7 +144,7 @@ impl fmt::Display for Escalation {
     }
 }
 
-/// As a number.
+/// Serializes the factor as a number.
 impl Serialize for Escalation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(f64::from(self.0) / 1_000.0)
@@ -157,11 +157,14 @@ impl<'d> Deserialize<'d> for Escalation {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "what does not fit becomes what is refused: the cast saturates"
+            reason = "the cast saturates, and the result is then refused"
         )]
         let thousandths = (factor * 1_000.0).round() as u32;
-        Self::from_thousandths(thousandths)
-            .ok_or_else(|| D::Error::custom(format_args!("not from 1 to 100: {factor}")))
+        Self::from_thousandths(thousandths).ok_or_else(|| {
+            D::Error::custom(format_args!(
+                "the factor must be from 1 to 100, found {factor}"
+            ))
+        })
     }
 }
 
@@ -205,7 +208,7 @@ mod tests {
         check(1_500, 3, 1_350);
         check(100_000, 2, 60_000);
         check(100_000, 3, 86_400);
-        // One that is nothing else.
+        // Not a valid count, but harmless.
         check(2_000, 0, 600);
     }
 
@@ -214,7 +217,7 @@ mod tests {
         let year = 8_760 * 3_600 * SECOND;
         assert_eq!(ban(100_000, year, year).length_ns(u16::MAX), year);
         assert_eq!(ban(2_000, 7, 7).length_ns(2), 7);
-        // A growth of less than a nanosecond is none.
+        // Growth by less than a nanosecond is no growth.
         assert_eq!(ban(1_001, 7, 100).length_ns(u16::MAX), 7);
     }
 

@@ -1,24 +1,24 @@
-//! Why the source of a packet proves nothing: anybody can send it under somebody else's address.
+//! Why a packet's source proves nothing: anyone can send it with another's address.
 //!
-//! No match proves that a packet is from where it says. UDP and ICMP have no handshake, a SYN comes
-//! before it, and of any other segment nothing tells whether it belongs to a connection that has
-//! been established: the program keeps no connections.
+//! No match proves that a packet comes from its source address. UDP and ICMP have no handshake, and
+//! a SYN comes before it. For other segments, we cannot tell whether they belong to an established
+//! connection: the program does not track connections.
 
 use super::{Match, TcpFlags};
 
-/// Why the source of a packet proves nothing.
+/// Why a packet's source proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgeable {
-    /// It counts other packets than TCP's.
+    /// It counts packets that are not TCP.
     NoHandshake,
-    /// Of TCP, it counts segments that open a connection.
+    /// It counts TCP segments that open a connection.
     Syn,
-    /// Of TCP, it counts others.
+    /// It counts other TCP segments.
     Segment,
 }
 
 impl Forgeable {
-    /// What a limit with that match counts.
+    /// Returns what a limit with this match counts.
     #[must_use]
     pub fn of(matching: &Match) -> Self {
         if matching.protocols != [Match::TCP] && matching.tcp_flags.is_none() {
@@ -30,14 +30,14 @@ impl Forgeable {
         if takes_syn { Self::Syn } else { Self::Segment }
     }
 
-    /// The same in words.
+    /// Says it in words.
     #[must_use]
     pub const fn why(self) -> &'static str {
         match self {
             Self::NoHandshake => "it counts packets without a handshake",
             Self::Syn => "it counts SYNs, which come before the handshake",
             Self::Segment => {
-                "it counts TCP segments, also those of connections that were never established"
+                "it counts TCP segments, even of connections that were never established"
             }
         }
     }

@@ -1,19 +1,18 @@
-//! Rates that another rate of the same limit leaves nothing to do.
+//! Rates that another rate of the same limit makes redundant.
 
 use super::{Limit, Policy, configured_name};
 
-/// A limit that denies nobody by its own rate whom another one of its rates admits. (Overrides may
-/// have it otherwise.)
+/// A limit that denies nothing that another rate of the same limit admits. (Overrides may differ.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Implied<'p> {
-    /// The limit that does nothing.
+    /// The redundant limit.
     pub limit: &'p Limit,
-    /// The one that denies all that it would.
+    /// The limit that already denies all that it would.
     pub by: &'p Limit,
 }
 
 impl Policy {
-    /// Every limit that does nothing beside another one of the same name in the configuration.
+    /// Returns every limit that is redundant beside another rate of the same configured limit.
     pub fn implied(&self) -> impl Iterator<Item = Implied<'_>> {
         self.limits.iter().filter_map(|limit| {
             let mut others = self.limits.iter();
@@ -51,11 +50,11 @@ mod tests {
         use Strategy::{FixedWindow, Gcra, MovingWindow};
         let hourly = |count| per_minute(count, 60);
         for (rate, other, by) in [
-            // As many in a longer time say it all, but where a window may end between them.
+            // The same count in a longer time implies it, unless a window may end in between.
             (per_minute(10, 1), hourly(10), &[Gcra, MovingWindow][..]),
             (per_minute(19, 1), hourly(10), &[Gcra, MovingWindow]),
             (per_minute(20, 1), hourly(10), &Strategy::ALL),
-            // More than the other's periods add up to.
+            // At least what the other's periods add up to.
             (hourly(600), per_minute(10, 1), &[Gcra, MovingWindow]),
             (hourly(599), per_minute(10, 1), &[]),
             (

@@ -16,16 +16,16 @@ use crate::text;
 /// How fast a bucket refills and how much it holds, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rate {
-    /// Tokens a full bucket holds; of a window `count`.
+    /// Tokens in a full bucket; for a window, `count`.
     pub burst: u64,
-    /// Tokens added every `period_ns`, or admitted in a window of it.
+    /// Tokens added every `period_ns`, or admitted in a window of `period_ns`.
     pub count: u64,
     /// The period in nanoseconds.
     pub period_ns: u64,
 }
 
 impl Rate {
-    /// As it would be configured for a limit of that strategy: without a burst of what has none.
+    /// Formats the rate as in a configuration file, without a burst if the strategy has none.
     #[must_use]
     pub fn shown(&self, strategy: Strategy) -> String {
         if strategy.has_burst() {
@@ -36,7 +36,7 @@ impl Rate {
     }
 }
 
-/// What it grants.
+/// The terms that a rate grants.
 impl From<Rate> for Terms {
     fn from(rate: Rate) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl From<Rate> for Terms {
     }
 }
 
-/// As it would be configured, of a bucket that refills.
+/// Formats the rate as in a configuration file, for a bucket that refills.
 impl fmt::Display for Rate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (burst, count, period) = (self.burst, self.count, text::period(self.period_ns));
@@ -67,7 +67,7 @@ pub enum Mode {
     Enforce,
     /// It counts them and lets them pass.
     Observe,
-    /// Nothing: it counts no packet at all.
+    /// It counts no packets at all.
     Off,
 }
 
@@ -75,7 +75,7 @@ impl Mode {
     /// Every mode.
     pub const ALL: [Self; 3] = [Self::Enforce, Self::Observe, Self::Off];
 
-    /// The mode's name in configuration files and output.
+    /// Returns the mode's name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -86,16 +86,16 @@ impl Mode {
     }
 }
 
-/// Whom an override is for.
+/// The owners that an override is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OverrideId {
-    /// The addresses of a prefix, a single address being a /32 or /128; host bits are zero.
+    /// The addresses of a prefix; a single address is a /32 or /128. Host bits are zero.
     Prefix(IpNet),
     /// A subscriber.
     Subscriber(SubscriberNumber),
 }
 
-/// As configuration files have it: a single address without its prefix length.
+/// Formats the id as in a configuration file: a single address without its prefix length.
 impl fmt::Display for OverrideId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,8 +108,8 @@ impl fmt::Display for OverrideId {
     }
 }
 
-/// Whose budget a bucket is, as configuration files have it; `interface` is the name of the
-/// interface where it is that of one.
+/// Formats a bucket's owner as in a configuration file; `interface` is the interface's name if the
+/// owner is one.
 #[must_use]
 pub fn owner_id(owner: &Owner, interface: &str) -> String {
     match owner {
@@ -128,29 +128,28 @@ pub fn owner_id(owner: &Owner, interface: &str) -> String {
     }
 }
 
-/// Other parameters for one id of a limit.
+/// A different rate for one id of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Override {
-    /// Whom it is for. A prefix shorter than the limit's ids gives each id in it a bucket of
-    /// its own with these parameters.
+    /// Its owners. A prefix shorter than the limit's ids gives each id in it a bucket of its own.
     pub id: OverrideId,
-    /// Its parameters.
+    /// The rate.
     pub rate: Rate,
     /// The operator's note from the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
 
-/// What the names of a limit's metrics are made of in Traffic Server: `prefix.type.tag.metric`.
+/// The parts of a limit's metric names in Traffic Server: `prefix.type.tag.metric`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlatMetrics {
-    /// What they begin with.
+    /// The beginning of the names.
     pub prefix: String,
-    /// What stands for the limit.
+    /// The part that stands for the limit.
     pub tag: String,
 }
 
-/// As it would be configured.
+/// Formats the field as in a configuration file.
 impl fmt::Display for FlatMetrics {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{{prefix: {}, tag: {}}}", self.prefix, self.tag)
@@ -160,16 +159,16 @@ impl fmt::Display for FlatMetrics {
 /// One limit: a named budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Its name in files and on screens.
+    /// Its name in files and output.
     pub name: String,
     /// Its interned id.
     pub id: LimitId,
-    /// Whose budget it is.
+    /// The format of its owners' ids.
     #[serde(with = "serial::id_format")]
     pub id_format: IdFormat,
     /// What it counts.
     pub cost: Cost,
-    /// By which rule it holds them to its rate, overrides included.
+    /// The rule by which it decides, also with overrides.
     #[serde(
         default,
         with = "serial::strategy",
@@ -179,34 +178,32 @@ pub struct Limit {
     /// Which packets it counts.
     #[serde(rename = "match")]
     pub matching: Match,
-    /// What it does to packets above it.
+    /// What it does to packets above the rate.
     pub mode: Mode,
-    /// When it bans those whom it drops; `None`: never.
+    /// When it bans the sources it drops; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
-    /// The parameters of every id without an override; `None`: only the overridden ids are
-    /// limited.
+    /// The rate of ids without an override; `None`: only ids with an override are limited.
     pub default: Option<Rate>,
-    /// The ids with parameters of their own, in the order of the id.
+    /// The ids with a rate of their own, sorted by id.
     pub overrides: Vec<Override>,
-    /// The names of the lists of those whose packets it does not count.
+    /// The names of the lists whose packets it does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// The names of the lists of those whose packets it drops, of the packets that it counts; but
-    /// for who is excluded.
+    /// The names of the lists whose packets it drops, among those that it counts, unless excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<String>,
-    /// The sieve that scores the sources of the packets that it counts, by name.
+    /// The name of the sieve that scores the sources of the packets that it counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip_rep: Option<String>,
-    /// Under which names Traffic Server would have its metrics; `None`: under none.
+    /// The parts of its metrics' names in Traffic Server; `None`: it has no such metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,
 }
 
 #[cfg(feature = "testing")]
 impl Limit {
-    /// A built-in limit as it is when nothing is said of it but its rate.
+    /// Returns a built-in limit configured only with this rate.
     #[must_use]
     pub fn of_built_in(built_in: &limiter_common::limit::BuiltIn, default: Option<Rate>) -> Self {
         Self {

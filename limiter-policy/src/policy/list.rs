@@ -1,4 +1,4 @@
-//! Lists: addresses under a name, and what a policy says of those who are on them.
+//! Lists: named sets of addresses, and what a policy says about their addresses.
 
 use std::{fmt, net::IpAddr};
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use super::{Limit, Policy};
 use crate::text;
 
-/// Addresses under a name.
+/// A named set of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct List {
-    /// Its name in files and on screens.
+    /// Its name in files and output.
     pub name: String,
-    /// As few prefixes as have all its addresses, in order: they are disjoint.
+    /// The fewest prefixes that cover its addresses, sorted and disjoint.
     pub prefixes: Vec<IpNet>,
 }
 
 impl List {
-    /// The list of the addresses of all these prefixes, which may overlap.
+    /// Returns the list of these prefixes' addresses. They may overlap.
     #[must_use]
     pub fn new(name: String, prefixes: &Vec<IpNet>) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl List {
         }
     }
 
-    /// The prefix of the list that an address is in; `None`: it is not on the list.
+    /// Returns the list's prefix with this address; `None`: it is not on the list.
     #[must_use]
     pub fn prefix_of(&self, address: IpAddr) -> Option<IpNet> {
         let behind = self
@@ -37,10 +37,10 @@ impl List {
         prefix.contains(&address).then_some(*prefix)
     }
 
-    /// The first prefix of the list that has addresses in common with another.
+    /// Returns the list's first prefix that has addresses in common with another prefix.
     #[must_use]
     pub fn meeting(&self, other: IpNet) -> Option<IpNet> {
-        // They are disjoint: the one before all that begin in `other` may have it in it.
+        // They are disjoint: only the last one that begins before `other` may contain it.
         let behind = self
             .prefixes
             .partition_point(|prefix| prefix.network() < other.network());
@@ -52,17 +52,17 @@ impl List {
     }
 }
 
-/// Somebody whom no limit bans, nor anybody by hand unless by force.
+/// A prefix that no limit bans, and an operator only by force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeverBanned<'p> {
     list: &'p List,
-    /// Whom it was asked for.
+    /// The prefix that was asked for.
     asked: IpNet,
-    /// The prefix of the list that has some of them.
+    /// The list's prefix with some of its addresses.
     listed: IpNet,
 }
 
-/// Why.
+/// Says why.
 impl fmt::Display for NeverBanned<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -79,18 +79,18 @@ impl fmt::Display for NeverBanned<'_> {
     }
 }
 
-/// What the lists of a policy, or of one limit, say of an address. Who is excluded is not
-/// blocked, on whichever lists.
+/// What the lists of a policy, or of one limit, say about an address. An excluded address is not
+/// blocked, whatever lists block it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing<'p> {
-    /// The lists that have the address and exclude it, in the order of the configuration.
+    /// The lists that exclude the address, in the order of the configuration.
     pub excluded_by: Vec<&'p List>,
-    /// Those that have it and block it.
+    /// The lists that block it, likewise.
     pub blocked_by: Vec<&'p List>,
 }
 
 impl Standing<'_> {
-    /// Whether the address is always dropped here.
+    /// Returns whether the address is always dropped here.
     #[must_use]
     pub const fn is_blocked(&self) -> bool {
         self.excluded_by.is_empty() && !self.blocked_by.is_empty()
@@ -98,19 +98,19 @@ impl Standing<'_> {
 }
 
 impl Policy {
-    /// The list of that name.
+    /// Returns the list with this name.
     #[must_use]
     pub fn list(&self, name: &str) -> Option<&List> {
         self.lists.iter().find(|list| list.name == name)
     }
 
-    /// What the lists say of an address before any limit is asked.
+    /// Returns what the lists say about an address before any limit.
     #[must_use]
     pub fn standing_of(&self, address: IpAddr) -> Standing<'_> {
         self.standing(&self.exclude, &self.block, address)
     }
 
-    /// The list under `never-ban` that has some of a prefix; `None`: none has.
+    /// Returns the first list under `never-ban` with some of a prefix's addresses; `None`: none.
     #[must_use]
     pub fn never_banned(&self, asked: IpNet) -> Option<NeverBanned<'_>> {
         let mut lists = self.never_ban.iter().filter_map(|name| self.list(name));
@@ -124,9 +124,9 @@ impl Policy {
         })
     }
 
-    /// What the lists that a limit names say of an address. That counts only where
-    /// [`Self::standing_of`] says nothing, and where the address is not banned; and that it is
-    /// blocked, only for packets that the limit counts.
+    /// Returns what the lists that a limit names say about an address. It applies only if
+    /// [`Self::standing_of`] says nothing and the address is not banned; a block, only to packets
+    /// that the limit counts.
     #[must_use]
     pub fn standing_with(&self, limit: &Limit, address: IpAddr) -> Standing<'_> {
         self.standing(&limit.exclude, &limit.block, address)
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// Crowded into few addresses, so that they nest, touch and repeat.
+    /// Generates prefixes crowded into few addresses, so that they nest, touch and repeat.
     fn prefix() -> impl Strategy<Value = IpNet> {
         (any::<bool>(), any::<u8>(), 0u8..=8).prop_map(|(v4, last, length)| {
             let (address, fixed): (IpAddr, u8) = if v4 {
@@ -183,7 +183,7 @@ mod tests {
                     prop_assert!(found.is_none_or(|prefix| prefix.contains(&address)));
                 }
             }
-            // In order, disjoint, and no two that are one.
+            // Sorted, disjoint, and no two that could be one.
             prop_assert!(list.prefixes.is_sorted());
             for pair in list.prefixes.windows(2) {
                 prop_assert!(!pair[0].contains(&pair[1]));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_excluded_is_not_blocked() {
+    fn excluded_sources_are_not_blocked() {
         let list = |name: &str, prefix: &str| {
             List::new(name.to_owned(), &vec![prefix.parse().expect("a prefix")])
         };

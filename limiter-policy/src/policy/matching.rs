@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{OverrideId, serial};
 
-/// Ports from the first to the last, both included.
+/// Ports from the first to the last, inclusive.
 pub type PortRange = RangeInclusive<u16>;
 
-/// Which packets a limit counts: those that every part matches. A part that is left out
-/// matches every packet.
+/// The packets that a limit counts: those that every part matches. An absent part matches every
+/// packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Match {
     /// IP protocol numbers; empty: all.
@@ -26,25 +26,24 @@ pub struct Match {
     pub tcp_flags: Option<TcpFlags>,
     /// Destination prefixes; empty: all.
     pub destinations: Vec<IpNet>,
-    /// What becomes of fragments of which it cannot be known whether they match.
+    /// What happens to fragments if we cannot know whether they match.
     pub fragments: Fragments,
 }
 
-/// TCP flags that must be set, and others that must not be; the bits are those of byte 13 of
-/// the header (RFC 9293): FIN is 1.
+/// TCP flags that must be set or clear. The bits are those of byte 13 of the header (RFC 9293): FIN
+/// is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpFlags {
     /// Must be set.
     #[serde(with = "serial::tcp_flags")]
     pub set: u8,
-    /// Must not be set.
+    /// Must be clear.
     #[serde(with = "serial::tcp_flags")]
     pub clear: u8,
 }
 
-/// What a limit does with the later fragments of a datagram of which it cannot be known whether
-/// they match: only the first one has ports and flags, and in IPv6 only the first one tells the
-/// protocol.
+/// What a limit does with a datagram's later fragments if it cannot know whether they match: only
+/// the first fragment has ports and flags, and in IPv6 only the first one reveals the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fragments {
@@ -56,10 +55,10 @@ pub enum Fragments {
 }
 
 impl Fragments {
-    /// Both.
+    /// Every value.
     pub const ALL: [Self; 2] = [Self::Count, Self::Ignore];
 
-    /// The name in configuration files and output.
+    /// Returns the name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,10 +74,10 @@ impl TcpFlags {
     /// The bit of ACK.
     pub const ACK: u8 = 1 << 4;
 
-    /// The flags by name, from the lowest bit on.
+    /// The flags' names, from the lowest bit.
     pub const NAMES: [&'static str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
-    /// The names of the flags in `bits`.
+    /// Returns the names of the flags in `bits`.
     pub fn names(bits: u8) -> impl Iterator<Item = &'static str> {
         Self::NAMES
             .into_iter()
@@ -88,7 +87,7 @@ impl TcpFlags {
     }
 }
 
-/// As configuration files have it: `syn,!ack`.
+/// Formats the flags as in a configuration file: `syn,!ack`.
 impl fmt::Display for TcpFlags {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
@@ -126,26 +125,26 @@ impl Match {
     /// The protocols that have ports: TCP, UDP, DCCP, SCTP and UDP-Lite.
     pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [Self::TCP, Self::UDP, 33, 132, 136];
 
-    /// Whether it depends on the transport header, which later fragments lack.
+    /// Returns whether it depends on the transport header, which later fragments lack.
     #[must_use]
     pub const fn needs_transport(&self) -> bool {
         self.needs_ports() || self.tcp_flags.is_some()
     }
 
-    /// Whether it depends on ports.
+    /// Returns whether it depends on ports.
     #[must_use]
     pub const fn needs_ports(&self) -> bool {
         !self.source_ports.is_empty() || !self.destination_ports.is_empty()
     }
 
-    /// Whether every packet matches.
+    /// Returns whether every packet matches.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// On one line, as short as it can be: `udp dport 53`. Nothing when every packet matches.
+/// Formats the match briefly, on one line: `udp dport 53`. Empty if every packet matches.
 impl fmt::Display for Match {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
@@ -161,12 +160,12 @@ impl fmt::Display for Match {
     }
 }
 
-/// A part after its name, if it is there.
+/// Puts a part after its name, if there is one.
 fn part(name: &str, value: Option<String>) -> Option<String> {
     value.map(|value| format!("{name} {value}"))
 }
 
-/// Items with commas between them, `None` if there are none.
+/// Joins items with commas, `None` if there are none.
 fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
     let texts: Vec<String> = items.iter().map(text).collect();
     (!texts.is_empty()).then(|| texts.join(","))

@@ -37,7 +37,7 @@ pub use self::{
     uses::{ListUse, Overlap, Purpose},
 };
 
-/// A subscriber's number: what stands for a regId of Boulder's.
+/// A subscriber's number, in place of Boulder's regId.
 pub type SubscriberNumber = u64;
 
 /// A whole configuration of limits.
@@ -48,26 +48,26 @@ pub struct Policy {
     /// The prefixes of each subscriber; no prefix belongs to two.
     #[serde(deserialize_with = "serial::subscribers")]
     pub subscribers: BTreeMap<SubscriberNumber, Vec<IpNet>>,
-    /// The sieves, in the order of the file; a name is there once.
+    /// The sieves, in the order of the file, with distinct names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sieves: Vec<Sieve>,
-    /// What is done to malformed packets.
+    /// The action for malformed packets.
     pub malformed: Action,
-    /// The lists, each under another name.
+    /// The lists, with distinct names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<List>,
-    /// The names of the lists of those who are never limited, blocked or banned.
+    /// The names of the lists whose addresses are never limited, blocked or banned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// The names of the lists of those who are always dropped, but for who is excluded.
+    /// The names of the lists whose addresses are always dropped, unless excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<String>,
-    /// The names of the lists of those who are never banned, and limited as everybody is.
+    /// The names of the lists whose addresses are never banned, but limited like any other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never_ban: Vec<String>,
 }
 
-/// Limits without subscribers and lists; malformed packets are dropped.
+/// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
 impl From<Vec<Limit>> for Policy {
     fn from(limits: Vec<Limit>) -> Self {
         Self {
@@ -84,12 +84,12 @@ impl From<Vec<Limit>> for Policy {
 }
 
 impl Policy {
-    /// The same policy, its limits under the ids that their names have in `known` or get behind
-    /// those; and all names then. Those `in_force` keep theirs.
+    /// Returns the policy with its limits' interned ids taken from `known`, or new ones, and all
+    /// names afterwards. The names `in_force` keep their ids.
     ///
     /// # Errors
     ///
-    /// When its limits and those in force are too many.
+    /// Its limits and those in force are too many.
     pub fn with_names(
         mut self,
         known: &Names,
@@ -104,13 +104,13 @@ impl Policy {
         Ok((self, names))
     }
 
-    /// How many overrides all limits have together.
+    /// Returns how many overrides all limits have together.
     #[must_use]
     pub fn override_count(&self) -> usize {
         self.limits.iter().map(|limit| limit.overrides.len()).sum()
     }
 
-    /// The subscriber that an address belongs to: that of the longest prefix.
+    /// Returns the subscriber that an address belongs to, by the longest prefix.
     #[must_use]
     pub fn subscriber_of(&self, address: IpAddr) -> Option<SubscriberNumber> {
         self.subscribers
@@ -121,7 +121,7 @@ impl Policy {
             .map(|(number, _)| number)
     }
 
-    /// The override of a limit that holds for an address: of several prefixes the longest.
+    /// Returns the override of a limit that applies to an address: the longest prefix.
     #[must_use]
     pub fn override_of<'a>(&self, limit: &'a Limit, address: IpAddr) -> Option<&'a Override> {
         let subscriber = self.subscriber_of(address);

@@ -1,4 +1,4 @@
-//! Interning: each limit's name is given a small integer that stays with it.
+//! Interning: each limit's name gets a small integer and keeps it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,32 +6,32 @@ use limiter_common::limit::{BUILT_IN, FIRST_CUSTOM_ID, LimitId, MAX_LIMIT_IDS};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Every name that was interned, also those that no limit has any more.
+/// Every interned name, including those that no limit has any more.
 ///
-/// Hand it from one policy to the next: a bucket belongs to an interned id, so a limit keeps
-/// its buckets and counters across reloads wherever it stands in the file.
+/// Pass it from one policy to the next: a bucket belongs to an interned id, so a limit keeps its
+/// buckets and counters across reloads, wherever it is in the file.
 ///
-/// It can be kept beside the buckets, as a map of names to ids.
+/// It can be stored with the buckets, as a map of names to ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, u16>", into = "BTreeMap<String, u16>")]
 pub struct Names(BTreeMap<String, LimitId>);
 
-/// More names than there are ids.
+/// There are more names than ids.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("too many limits with names of their own, at most {MAX_CUSTOM} fit")]
+#[error("too many limits that are not built in, the maximum is {MAX_CUSTOM}")]
 pub struct TooManyNames;
 
 const MAX_CUSTOM: u32 = MAX_LIMIT_IDS - FIRST_CUSTOM_ID as u32;
 
 impl Names {
-    /// These names and `current`, the names of one policy. In whatever order they come, they
-    /// are given the same ids.
+    /// Returns these names and `current`, the names of one policy. Their ids do not depend on their
+    /// order.
     ///
-    /// Once no id is free, the names that are not current give theirs up.
+    /// When no id is free, names that are not current lose theirs.
     ///
     /// # Errors
     ///
-    /// When `current` alone has too many.
+    /// `current` alone has too many names.
     pub fn intern<'a>(
         &self,
         current: impl IntoIterator<Item = &'a str>,
@@ -39,11 +39,12 @@ impl Names {
         self.intern_beside(current, &[])
     }
 
-    /// The same; nor do the names `in_force` give theirs up, which packets are still charged to.
+    /// Like [`Self::intern`], but the names `in_force` keep their ids, too: packets are still
+    /// charged to them.
     ///
     /// # Errors
     ///
-    /// When both together have too many.
+    /// Both together have too many names.
     pub fn intern_beside<'a>(
         &self,
         current: impl IntoIterator<Item = &'a str>,
@@ -69,7 +70,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The interned id of a limit's name.
+    /// Returns the interned id of a limit's name.
     #[must_use]
     pub fn id(&self, name: &str) -> Option<LimitId> {
         BUILT_IN
@@ -79,7 +80,8 @@ impl Names {
             .or_else(|| self.0.get(name).copied())
     }
 
-    /// The name that has an interned id, also one that no limit has any more; `None`: none has.
+    /// Returns the name with an interned id, even if no limit has it any more; `None`: no name has
+    /// it.
     #[must_use]
     pub fn name(&self, id: LimitId) -> Option<&str> {
         let built_in = BUILT_IN.iter().find(|limit| limit.id == id);
@@ -90,7 +92,7 @@ impl Names {
         })
     }
 
-    /// The lowest id that no name has.
+    /// Returns the lowest id that no name has.
     fn free(&self) -> Option<LimitId> {
         let taken: BTreeSet<LimitId> = self.0.values().copied().collect();
         (FIRST_CUSTOM_ID..)
@@ -99,14 +101,14 @@ impl Names {
             .find(|id| !taken.contains(id))
     }
 
-    /// The ids that other names had before.
+    /// Returns the ids that belonged to other names before.
     pub fn taken_over_from<'n>(&'n self, before: &'n Self) -> impl Iterator<Item = LimitId> + 'n {
         let given_up = before.0.iter();
         let given_up = given_up.filter(|(name, _)| !self.0.contains_key(*name));
         given_up.map(|(_, id)| *id)
     }
 
-    /// Takes the id of a name that is not to be kept.
+    /// Takes the lowest id of a name that need not be kept.
     fn give_up(&mut self, kept: &BTreeSet<&str>) -> Option<LimitId> {
         let (name, id) = self
             .0
@@ -125,9 +127,9 @@ impl From<Names> for BTreeMap<String, u16> {
     }
 }
 
-/// Names that no limiter has kept so.
+/// A stored map of names is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("'{name}' has the id {id}, which is none to be had or another's")]
+#[error("'{name}' has the id {id}, which is invalid or already taken")]
 pub struct NoSuchId {
     name: String,
     id: u16,
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(first.id("Dns"), Some(LimitId(32)));
         assert_eq!(first.id("Web"), Some(LimitId(33)));
 
-        // A name before all others, and one that goes and comes back.
+        // A name that sorts first, and one that goes and comes back.
         let second = first.intern(["Abuse", "Web"]).unwrap();
         let third = second.intern(["Dns", "Abuse"]).unwrap();
         for names in [&second, &third] {
@@ -249,7 +251,10 @@ mod tests {
             r#"{"PacketsPerIPAddress":32}"#,
         ] {
             let error = serde_json::from_str::<Names>(wrong).unwrap_err();
-            assert!(error.to_string().contains("none to be had"), "{error}");
+            assert!(
+                error.to_string().contains("invalid or already taken"),
+                "{error}"
+            );
         }
     }
 }

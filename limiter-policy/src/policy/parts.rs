@@ -1,12 +1,12 @@
-//! Limits of several rates. Each rate makes a limit of its own: the first under the limit's name,
-//! the others under that with their number, `Web#2`. They are judged together, like any limits.
+//! Limits with several rates. Each rate makes a limit of its own: the first has the limit's name,
+//! the others add their number, `Web#2`. They are decided together, like any limits.
 
 use super::{FlatMetrics, Limit};
 
-/// What stands before a part's number: no name of a configuration has it.
+/// Separates a part's number; no configured name contains it.
 const MARK: char = '#';
 
-/// The name of a limit for one of the rates of `name`, which are counted from 0.
+/// Returns the name of the limit for a rate of `name`; `part` counts from 0.
 #[must_use]
 pub fn part_name(name: &str, part: usize) -> String {
     match part {
@@ -15,15 +15,15 @@ pub fn part_name(name: &str, part: usize) -> String {
     }
 }
 
-/// The name that the configuration has of a limit, whichever of its rates that is of.
+/// Returns the name in the configuration of the limit that a part belongs to.
 #[must_use]
 pub fn configured_name(name: &str) -> &str {
     name.split_once(MARK).map_or(name, |(name, _)| name)
 }
 
 impl Limit {
-    /// Whether it stands for the limit as the configuration has it: for what is the same of all its
-    /// rates, such as lists.
+    /// Returns whether it represents the configured limit in what all its rates share, such as
+    /// lists.
     #[must_use]
     pub fn is_first_part(&self) -> bool {
         configured_name(&self.name) == self.name
@@ -31,7 +31,8 @@ impl Limit {
 }
 
 impl FlatMetrics {
-    /// Those of a limit for one of the rates, which are counted from 0: with a tag of its own.
+    /// Returns the metrics for one of the limit's rates, with a tag of its own; `part` counts from
+    /// 0.
     #[must_use]
     pub fn of_part(&self, part: usize) -> Self {
         let tag = match part {

@@ -1,7 +1,7 @@
-//! The policy in serde's data model: what files of our own and the control channel hold.
+//! The policy in serde's data model, for our own files and the control channel.
 //!
-//! What has a name in configuration files has the same one here. The policy's own types, and those
-//! of `limiter-common` by its feature `serde`, derive what they can; here is the rest.
+//! Names are the same as in configuration files. The policy's types, and those of `limiter-common`
+//! with its feature `serde`, derive what they can; the rest is here.
 
 use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
 
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::{OverrideId, SubscriberNumber};
 
-/// Whose budget a limit is, as its name; ranges with the length of their prefix.
+/// A limit's id format, by name; ranges with their prefix length.
 pub(super) mod id_format {
     use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub(super) mod id_format {
     }
 }
 
-/// By which rule a limit decides, as its name.
+/// A limit's strategy, by name.
 pub(super) mod strategy {
     use limiter_common::strategy::Strategy;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -98,12 +98,12 @@ pub(super) mod strategy {
     }
 }
 
-/// Whether a value is what it is when nothing is said of it.
+/// Returns whether a value is its type's default.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Ranges of ports, as objects with the first and the last.
+/// Port ranges, as objects with the first and the last port.
 pub(super) mod port_ranges {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -136,7 +136,7 @@ pub(super) mod port_ranges {
     }
 }
 
-/// TCP flags, as a list of their names.
+/// TCP flags, as a list of names.
 pub(super) mod tcp_flags {
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 
@@ -167,27 +167,27 @@ pub(super) mod tcp_flags {
     }
 }
 
-/// The prefixes of each subscriber. JSON has numbers as names only in quotes, and serde does not
-/// take these off inside of what is flattened or tagged.
+/// Deserializes the prefixes of each subscriber. JSON puts numbers used as names in quotes, which
+/// serde does not remove inside flattened or tagged types.
 pub(super) fn subscribers<'d, D: Deserializer<'d>>(
     deserializer: D,
 ) -> Result<BTreeMap<SubscriberNumber, Vec<IpNet>>, D::Error> {
     let subscribers = BTreeMap::<String, Vec<IpNet>>::deserialize(deserializer)?;
     let numbered = subscribers.into_iter().map(|(number, prefixes)| {
-        let number = number
-            .parse()
-            .map_err(|_| D::Error::custom(format_args!("no subscriber's number: '{number}'")))?;
+        let number = number.parse().map_err(|_| {
+            D::Error::custom(format_args!("invalid subscriber's number '{number}'"))
+        })?;
         Ok((number, prefixes))
     });
     numbered.collect()
 }
 
-/// A text that names nobody an override could be for.
+/// A text that is not the id of an override.
 #[derive(Debug, Error)]
-#[error("neither a prefix, nor an address, nor a subscriber's number: '{0}'")]
+#[error("expected a prefix, an address or a subscriber's number, found '{0}'")]
 pub struct InvalidOverrideId(String);
 
-/// From what [`OverrideId`] is displayed as.
+/// Parses an [`OverrideId`] as it is displayed.
 impl FromStr for OverrideId {
     type Err = InvalidOverrideId;
 
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<Policy>(json).unwrap(), policy);
     }
 
-    /// What is said here of names is what the types say themselves.
+    /// The names here are those of the types' own methods.
     #[test]
     fn every_value_has_its_own_name() {
         #[derive(Serialize)]
@@ -382,7 +382,7 @@ mod tests {
                 ..limit()
             };
             let json = serde_json::to_value(&limit).unwrap();
-            // A limit of before there were others, too, is one of the default.
+            // A limit stored before there were strategies has the default one.
             let name = json
                 .get("strategy")
                 .map_or("gcra", |name| name.as_str().unwrap());

@@ -1,4 +1,4 @@
-//! Interning: each unit that states of buckets count in is given a number that stays with it.
+//! Interning: each unit of bucket states gets a number and keeps it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,39 +12,39 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Every unit that was interned, also those that no limit counts in any more: there may still be
-/// buckets that do.
+/// Every interned unit, including those that no limit uses any more: buckets may still use them.
 ///
-/// Hand it from one policy to the next, as long as the buckets are the same ones. It can be kept
-/// beside them, as a list.
+/// Pass it from one policy to the next as long as the buckets stay. It can be stored with them, as
+/// a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<KeptUnit>", into = "Vec<KeptUnit>")]
-pub struct Units(BTreeMap<u32, Known>);
+pub struct Units(BTreeMap<u32, InternedUnit>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct InternedUnit {
     unit: Unit,
-    /// Whether the policy counts in it that was interned last.
+    /// Whether the policy interned last uses it.
     current: bool,
 }
 
-/// More units than there are numbers.
+/// There are more units than numbers.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
-    "the limits and their overrides have too many different rates: at most {MAX_UNITS_OF_KIND} \
-     fit, together with those of the policy before; give some the same count and period"
+    "the limits and their overrides have too many different rates: the maximum is \
+     {MAX_UNITS_OF_KIND}, including those of the previous policy; give some the same count and \
+     period"
 )]
 pub struct TooManyUnits;
 
 impl Units {
-    /// These units and `current`, those of one policy; and the numbers of `current`.
+    /// Returns these units and `current`, those of one policy, and the numbers of `current`.
     ///
-    /// Once no number is free, the units give theirs up that are neither current nor of the policy
-    /// before. Buckets may still count in one: see [`Self::taken_over_from`].
+    /// When no number is free, units that are neither current nor of the previous policy lose
+    /// theirs. Buckets may still use such a unit: see [`Self::taken_over_from`].
     ///
     /// # Errors
     ///
-    /// When `current` and the policy before have too many.
+    /// `current` and the previous policy have too many units.
     pub fn intern(&self, current: &[Unit]) -> Result<(Self, Vec<u32>), TooManyUnits> {
         let mut known: HashMap<Unit, u32> =
             self.iter().map(|(number, unit)| (unit, number)).collect();
@@ -68,7 +68,7 @@ impl Units {
             };
             let number = spare.ok_or(TooManyUnits)?;
             known.insert(*unit, number);
-            let new = Known {
+            let new = InternedUnit {
                 unit: *unit,
                 current: true,
             };
@@ -78,8 +78,8 @@ impl Units {
         Ok((units, numbers))
     }
 
-    /// The numbers of a kind that may be given, the lowest that are free before those that are to
-    /// be given up.
+    /// Returns the numbers of a kind that may be assigned: the free ones, lowest first, then those
+    /// that units may lose.
     fn spare(&self, first: u32, wanted: &HashSet<Unit>) -> impl Iterator<Item = u32> {
         let of_kind = first..first + MAX_UNITS_OF_KIND;
         let free = of_kind
@@ -93,8 +93,8 @@ impl Units {
         free.chain(given_up)
     }
 
-    /// The numbers that are other units' than before. Before one of these is used, what its number
-    /// was given up with has to be gone: nobody may read it in another unit.
+    /// Returns the numbers that belonged to other units before. Before such a number is used,
+    /// states in its previous unit must be gone: they must not be read in another unit.
     pub fn taken_over_from<'u>(&'u self, before: &'u Self) -> impl Iterator<Item = u32> + 'u {
         let numbers = self.iter();
         let taken = numbers.filter(|(number, unit)| {
@@ -104,9 +104,9 @@ impl Units {
         taken.map(|(number, _)| number)
     }
 
-    /// What the numbers mean in the kernel, `in_kernel`, of which this may know less: a policy may
-    /// have been in force since that was given up again. Also the numbers of no use there, in which
-    /// nothing may count: of what is none, or stands there twice.
+    /// Updates the units to what the numbers mean in the kernel, `in_kernel`: it may know more,
+    /// since another policy may have been in force and reverted since. Also returns the kernel's
+    /// unusable numbers, whose units are invalid or duplicates.
     #[must_use]
     pub fn as_in_kernel(&self, in_kernel: &BTreeMap<u32, Unit>) -> (Self, Vec<u32>) {
         let mut units = self.clone();
@@ -123,7 +123,7 @@ impl Units {
             if is_unit(*number, unit) && known.insert(*unit) {
                 let unit = *unit;
                 let current = false;
-                units.0.insert(*number, Known { unit, current });
+                units.0.insert(*number, InternedUnit { unit, current });
             } else {
                 of_no_use.push(*number);
             }
@@ -131,8 +131,8 @@ impl Units {
         (units, of_no_use)
     }
 
-    /// The state of a bucket in the unit of that number, at the time `now_ns`: its own, exchanged
-    /// if it counts in another.
+    /// Returns a bucket's state at the time `now_ns` in the unit with this number, converted if it
+    /// has another.
     #[must_use]
     pub fn state(&self, bucket: Bucket, unit: u32, now_ns: u64) -> u64 {
         if bucket.unit == unit {
@@ -142,12 +142,12 @@ impl Units {
         }
     }
 
-    /// Every unit with its number, in the order of the numbers.
+    /// Returns every unit with its number, sorted by number.
     pub fn iter(&self) -> impl Iterator<Item = (u32, Unit)> {
         self.0.iter().map(|(number, known)| (*number, known.unit))
     }
 
-    /// Whether one is of other states than TATs in nanoseconds.
+    /// Returns whether any unit is for states other than TATs in nanoseconds.
     #[must_use]
     pub fn have_odd_units(&self) -> bool {
         self.0.range(ODD_UNIT..).next().is_some()
@@ -160,7 +160,7 @@ impl KnownUnits for Units {
     }
 }
 
-/// Whether it is a unit that a limit may count in, under such a number.
+/// Returns whether a limit may use this unit under this number.
 fn is_unit(number: u32, unit: &Unit) -> bool {
     (1..=MAX_BURST_OFFSET).contains(&unit.interval)
         && unit.cost <= Cost::NewConnections as u32
@@ -168,19 +168,19 @@ fn is_unit(number: u32, unit: &Unit) -> bool {
         && unit.is_odd() == (number & ODD_UNIT != 0)
 }
 
-/// A unit as it is kept.
+/// A unit as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeptUnit {
     number: u32,
     #[serde(rename = "emission_interval")]
     interval: u64,
-    /// The whole, and the fraction in 2^-64.
+    /// The whole part, and the fraction in 2^-64.
     ticks_per_ns: [u64; 2],
     ns_per_tick: [u64; 2],
     cost: u32,
     current: bool,
-    /// As [`Layout::parts`] has it.
+    /// As in [`Layout::parts`].
     layout: [u8; 4],
 }
 
@@ -199,9 +199,9 @@ impl From<Units> for Vec<KeptUnit> {
     }
 }
 
-/// A list of units that no limiter has kept so.
+/// A stored list of units is invalid.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("unit {0} is none that a limit counts in, or stands there twice")]
+#[error("unit {0} is invalid or a duplicate")]
 pub struct NoSuchUnit(u32);
 
 impl TryFrom<Vec<KeptUnit>> for Units {
@@ -220,7 +220,7 @@ impl TryFrom<Vec<KeptUnit>> for Units {
                 cost: entry.cost,
                 layout,
             };
-            let kept = Known {
+            let kept = InternedUnit {
                 unit,
                 current: entry.current,
             };
@@ -235,20 +235,20 @@ impl TryFrom<Vec<KeptUnit>> for Units {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::strategy::{Budget, Strategy, gcra::Gcra};
+    use limiter_common::strategy::{Parameters, Strategy, gcra::Gcra};
 
     use super::*;
 
-    /// One token in as many nanoseconds.
+    /// Returns the unit of one token in `interval` nanoseconds.
     fn even(interval: u32) -> Unit {
         let gcra = Gcra::new(1, 1, interval.into()).unwrap();
-        Unit::new(&Budget::of_gcra(gcra), Cost::Packets)
+        Unit::new(&Parameters::of_gcra(gcra), Cost::Packets)
     }
 
-    /// As many tokens in a little more than as many nanoseconds: in ticks of its own.
+    /// Returns the unit of `count` tokens in `count + 1` nanoseconds, which has ticks of its own.
     fn odd(count: u32) -> Unit {
         let gcra = Gcra::new(1, count.into(), u64::from(count) + 1).unwrap();
-        Unit::new(&Budget::of_gcra(gcra), Cost::Packets)
+        Unit::new(&Parameters::of_gcra(gcra), Cost::Packets)
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
         assert!(first.have_odd_units());
         let (second, numbers) = first.intern(&[even(7), even(9), even(9), odd(3)]).unwrap();
         assert_eq!(numbers, [1, 2, 2, ODD_UNIT]);
-        // One that was gone for a while.
+        // A unit that was gone for a while.
         let (third, numbers) = second.intern(&[even(5), odd(4)]).unwrap();
         assert_eq!(numbers, [0, ODD_UNIT + 1]);
         assert_eq!(third.unit(2), Some(&even(9)));
@@ -271,12 +271,15 @@ mod tests {
     fn what_a_token_is_makes_another_unit() {
         let gcra = Gcra::new(1, 1, 5).unwrap();
         let units = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
-        let units = units.map(|cost| Unit::new(&Budget::of_gcra(gcra), cost));
+        let units = units.map(|cost| Unit::new(&Parameters::of_gcra(gcra), cost));
         let (_, numbers) = Units::default().intern(&units).unwrap();
         assert_eq!(numbers, [0, 1, 2]);
-        // The burst does not.
+        // The burst makes no difference.
         let larger = Gcra::new(9, 1, 5).unwrap();
-        assert_eq!(Unit::new(&Budget::of_gcra(larger), Cost::Bytes), units[1]);
+        assert_eq!(
+            Unit::new(&Parameters::of_gcra(larger), Cost::Bytes),
+            units[1]
+        );
     }
 
     #[test]
@@ -287,7 +290,7 @@ mod tests {
         assert_eq!(Units::default().intern(&too_many), Err(TooManyUnits));
         let (full, numbers) = Units::default().intern(&numbered(1..last + 1)).unwrap();
         assert_eq!(numbers.last(), Some(&(last - 1)));
-        // All others are those of the policy before.
+        // All others belong to the previous policy.
         assert_eq!(full.intern(&[even(last + 1)]), Err(TooManyUnits));
         let (_, numbers) = full.intern(&[odd(3)]).unwrap();
         assert_eq!(numbers, [ODD_UNIT], "the kinds have numbers of their own");
@@ -309,18 +312,18 @@ mod tests {
         let all: BTreeMap<_, _> = before.iter().collect();
         assert_eq!(before.as_in_kernel(&all), (before.clone(), Vec::new()));
 
-        // A later policy had one unit more, and one in the place of another.
+        // A later policy had one unit more, and replaced another.
         let mut later = all.clone();
         later.insert(0, even(8));
         later.insert(7, even(7));
         let (found, of_no_use) = before.as_in_kernel(&later);
         assert_eq!(found.iter().collect::<BTreeMap<_, _>>(), later);
         assert!(of_no_use.is_empty());
-        // What is current stays so.
+        // Current units stay current.
         let (next, _) = found.intern(&[even(9)]).unwrap();
         assert_eq!(next.unit(1), Some(&even(6)));
 
-        // Twice, and under a number of the other kind.
+        // A duplicate, and a number of the other kind.
         later.insert(8, even(7));
         later.insert(9, odd(9));
         let (found, of_no_use) = before.as_in_kernel(&later);
@@ -329,10 +332,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<Units>(&kept).unwrap(), found);
     }
 
-    /// One of a window.
+    /// Returns a window's unit.
     fn window() -> Unit {
-        let budget = Budget::new(Strategy::SlidingWindowCounter, 0, 10, 100).unwrap();
-        Unit::new(&budget, Cost::Packets)
+        let parameters = Parameters::new(Strategy::SlidingWindowCounter, 0, 10, 100).unwrap();
+        Unit::new(&parameters, Cost::Packets)
     }
 
     #[test]
@@ -348,7 +351,7 @@ mod tests {
             assert!(kept.contains(from), "{kept}");
             let error = serde_json::from_str::<Units>(&kept.replace(from, to)).unwrap_err();
             assert!(
-                error.to_string().contains("is none that a limit"),
+                error.to_string().contains("is invalid or a duplicate"),
                 "{error}"
             );
         };

@@ -1,4 +1,4 @@
-//! Where a policy uses its lists, and where two uses contradict each other.
+//! A policy's uses of its lists, and contradictions between them.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 use super::{List, Policy};
 use crate::text;
 
-/// The most prefixes of an overlap that are shown.
+/// The most prefixes shown of an overlap.
 const MOST_SHOWN: usize = 10;
 
-/// What a list is used for.
+/// The purpose of a list's use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// Whoever is on it is not limited.
+    /// Its addresses are not limited.
     Exclude,
-    /// Whoever is on it is dropped.
+    /// Its addresses are dropped.
     Block,
-    /// Whoever is on it is not banned.
+    /// Its addresses are not banned.
     NeverBan,
 }
 
 impl Purpose {
-    /// Its name in configuration files.
+    /// Returns its name in configuration files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,13 +40,13 @@ impl Purpose {
 pub struct ListUse<'p> {
     /// The list's name.
     pub list: &'p str,
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// The name of the limit that uses it; `None`: it holds before any limit.
+    /// The name of the limit that uses it; `None`: it applies before any limit.
     pub limit: Option<&'p str>,
 }
 
-/// The field of the configuration.
+/// Formats the field of the configuration.
 impl fmt::Display for ListUse<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(limit) = self.limit {
@@ -56,14 +56,14 @@ impl fmt::Display for ListUse<'_> {
     }
 }
 
-/// Addresses that are excluded and blocked.
+/// Addresses that are both excluded and blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overlap<'p> {
-    /// What holds for them.
+    /// The use that applies to them.
     pub holds: ListUse<'p>,
-    /// What does not.
+    /// The use that does not.
     pub other: ListUse<'p>,
-    /// The prefixes that are on both lists, in order.
+    /// The prefixes that are on both lists, sorted.
     pub prefixes: Vec<IpNet>,
 }
 
@@ -88,8 +88,8 @@ impl fmt::Display for Overlap<'_> {
 }
 
 impl Policy {
-    /// Every use of a list, those that hold before any limit first; that of a limit of several
-    /// rates once.
+    /// Returns every use of a list, those before any limit first. A limit with several rates counts
+    /// once.
     pub fn list_uses(&self) -> impl Iterator<Item = ListUse<'_>> {
         let limits = self.limits.iter().filter(|limit| limit.is_first_part());
         let by_limits = limits.map(|limit| (Some(&*limit.name), &limit.exclude, &limit.block));
@@ -111,8 +111,8 @@ impl Policy {
         never_ban.chain(all)
     }
 
-    /// Where addresses are excluded and blocked: before any limit, by one limit, or the one before
-    /// any limit and the other by a limit.
+    /// Returns where addresses are both excluded and blocked: both before any limit, both by one
+    /// limit, or one of each.
     #[must_use]
     pub fn overlaps(&self) -> Vec<Overlap<'_>> {
         let uses: Vec<_> = self.list_uses().collect();
@@ -136,15 +136,15 @@ impl Policy {
             .collect()
     }
 
-    /// The lists that nothing uses.
+    /// Returns the lists that nothing uses.
     pub fn unused_lists(&self) -> impl Iterator<Item = &List> {
         let lists = self.lists.iter();
         lists.filter(|list| self.list_uses().all(|one| one.list != list.name))
     }
 }
 
-/// The prefixes that both lists have. Each list's are in order and disjoint, and of two prefixes
-/// one contains the other or they are disjoint: one walk over both finds them.
+/// Returns the prefixes that both lists have. Each list is sorted and disjoint, and two prefixes
+/// either nest or are disjoint, so one walk over both suffices.
 fn common(one: &List, other: &List) -> Vec<IpNet> {
     let mut common = Vec::new();
     let (mut ones, mut others) = (

@@ -1,4 +1,4 @@
-//! What several commands take.
+//! Arguments that several commands share.
 
 use std::path::PathBuf;
 
@@ -14,13 +14,13 @@ pub(super) struct ControlArgs {
     pub(super) socket: PathBuf,
 }
 
-/// Of commands that read: what is pinned can answer them too.
+/// For commands that can also be answered from what is pinned.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ReadArgs {
     #[command(flatten)]
     pub(super) control: ControlArgs,
 
-    /// Where to look, when no daemon runs, for what `limiter run --pin` has pinned
+    /// Where `limiter run --pin` has pinned its state, used when no daemon runs
     #[arg(long, value_name = "DIRECTORY", default_value = DEFAULT_DIRECTORY)]
     pub(super) pin: PathBuf,
 }

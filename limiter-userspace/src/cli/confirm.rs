@@ -23,7 +23,7 @@ pub(super) struct ConfirmArgs {
 
 pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
     let Answer::Confirmed { generation } = args.read.ask_daemon(Request::Confirm)? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     if args.output.json {
         return print_json(&json!({ "generation": generation }));

@@ -1,4 +1,4 @@
-//! Requests to the daemon, or to what is pinned where none runs.
+//! Asks the daemon or, if none runs, reads what is pinned.
 
 use anyhow::bail;
 use limiter_datapath::kernel::{Adopted, Datapath, interface, pins::Pins};
@@ -11,12 +11,12 @@ use crate::{
 };
 
 impl ReadArgs {
-    /// The daemon's answer; or, where none runs and something is pinned, what that says.
+    /// Asks the daemon or, if none runs and maps are pinned, answers from those.
     pub(super) fn ask(&self, request: &Request) -> anyhow::Result<Answer> {
         self.conversation().ask(request)
     }
 
-    /// For more than one request.
+    /// Begins a series of requests.
     pub(super) const fn conversation(&self) -> Conversation<'_> {
         Conversation {
             with: self,
@@ -25,10 +25,10 @@ impl ReadArgs {
     }
 }
 
-/// Requests one after another, to the daemon or to what is pinned.
+/// A series of requests, answered by the daemon or from what is pinned.
 pub(super) struct Conversation<'r> {
     with: &'r ReadArgs,
-    /// Once no daemon has answered.
+    /// Set once no daemon has answered.
     pinned: Option<Datapath>,
 }
 
@@ -53,17 +53,17 @@ impl Conversation<'_> {
     }
 }
 
-/// What is pinned, where no daemon runs.
+/// Opens the pins, if no daemon runs.
 pub(super) fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
     match Datapath::adopt(pins)? {
         Adopted::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
         Adopted::Links(pins, _) => bail!(
-            "what is pinned in {} is enforced, but this version of the limiter cannot read it: \
-             `limiter run --pin` takes it over, `limiter detach` removes it",
+            "the pins in {} enforce a policy that this version of the limiter cannot read: \
+             `limiter run --pin` takes them over, `limiter detach` removes them",
             pins.directory().display()
         ),
         Adopted::Datapath(mut datapath, _) => {
-            // No daemon is there to see which interface has which name.
+            // No daemon follows the names of interfaces.
             datapath.observe(&interface::list_now()?);
             Ok(*datapath)
         }

@@ -33,11 +33,11 @@ pub(super) struct DetachArgs {
     output: OutputArgs,
 }
 
-/// What was there to be detached.
+/// The object that was detached.
 enum Detached {
-    /// A daemon, and what it had pinned.
+    /// A daemon and its pins.
     Daemon,
-    /// What was pinned.
+    /// Pins without a daemon.
     Pins,
     Nothing,
 }
@@ -49,7 +49,7 @@ pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
             wait_for_end(&args.read.control.socket)?;
             Detached::Daemon
         }
-        Ok(_) => bail!("the daemon answered something else than was asked"),
+        Ok(_) => bail!("the daemon gave an unexpected answer"),
         Err(ClientError::NotRunning(_)) => {
             if args.read.pins()?.is_some() {
                 Pins::take(directory)?.remove_all()?;
@@ -74,7 +74,7 @@ pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
         }
         Detached::Pins => writeln!(
             out,
-            "detached: what was pinned in {directory} is removed, every packet passes"
+            "detached: removed the pins in {directory}, every packet passes"
         )?,
         Detached::Nothing => writeln!(
             out,
@@ -84,7 +84,7 @@ pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The daemon's socket goes when all else is gone.
+/// Waits until the daemon removes its socket, which it does last.
 fn wait_for_end(socket: &Path) -> anyhow::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while socket.exists() {

@@ -19,14 +19,13 @@ use super::{
 };
 use crate::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request, dropper};
 
-/// The column that is told where limits have other strategies than the one that they have when
-/// nothing is said.
+/// The column that is shown if a limit does not use the default strategy.
 const STRATEGY: usize = 1;
 
-/// The column that is told where interfaces have buckets of their own.
+/// The column that is shown if each interface has its own buckets.
 const INTERFACE: usize = 5;
 
-/// The column that is told where a limit has a burst.
+/// The column that is shown if a limit has a burst.
 const BURST: usize = 8;
 
 #[derive(Debug, Args)]
@@ -52,7 +51,7 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
 
 pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanation> {
     let Answer::Explanation(explanation) = read.ask(&Request::Explain { address })? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     Ok(explanation)
 }
@@ -119,7 +118,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     print_rest(&mut out, explanation)
 }
 
-/// What is known beside the limits.
+/// Prints what is known apart from the limits.
 fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
     if !explanation.sieves.is_empty() {
         writeln!(out)?;
@@ -130,7 +129,7 @@ fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result
     print_last_drop(out, explanation.last_drop.as_ref())
 }
 
-/// What there is to say before the limits: what lists do, or that nothing is done.
+/// Describes what comes before the limits: what lists do, or that nothing applies.
 pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
     let lists = explanation.lists.lists.iter();
     let idle = lists.filter(|found| found.used_by.is_empty());
@@ -147,7 +146,7 @@ pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
     lines
 }
 
-/// A line for each ban that the address is in: they hold before any limit is asked.
+/// Prints a line for each ban that contains the address; bans come before all limits.
 fn print_bans(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
     for ban in &explanation.bans {
         let by = ban.limit.as_deref().unwrap_or("an operator");
@@ -179,7 +178,7 @@ fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow
     Ok(())
 }
 
-/// The last drop of an address: when, and how often before.
+/// Describes the last drop of an address, and how often it was dropped in all.
 pub(super) fn last_drop_lines(last: &LastDrop) -> [String; 2] {
     let when = format!(
         "last drop: {} by {}",

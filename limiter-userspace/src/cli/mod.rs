@@ -31,7 +31,7 @@ use std::{io, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-/// Holds every source address to a packet, byte or new-connection budget, before the
+/// Limits each source address to a budget of packets, bytes or new connections, before the
 /// network stack sees its packets
 #[derive(Debug, Parser)]
 #[command(name = "limiter", version, max_term_width = 100)]
@@ -46,44 +46,44 @@ enum Command {
     Run(run::RunArgs),
     /// Check a configuration and show what it means; changes nothing
     Check(check::CheckArgs),
-    /// Show what is enforced, where, since when, and what was counted
+    /// Show what is enforced, where and since when, and the counters
     Status(status::StatusArgs),
     /// Show which limits apply to an address and what its buckets hold
     Explain(explain::ExplainArgs),
-    /// Show the lists: their size and age, and what they are for
+    /// Show the lists: their size, their age and their uses
     Lists(lists::ListsArgs),
     /// Show who was dropped most, by which limit, and how often
     Offenders(offenders::OffendersArgs),
-    /// Drop every packet of addresses and prefixes, for a time or until it is lifted
+    /// Drop every packet from an address or prefix, for a time or until the ban is lifted
     Ban(bans::ban::BanArgs),
-    /// Lift bans: packets from there are judged by the limits again
+    /// Lift bans, so that only the limits apply again
     Unban(bans::unban::UnbanArgs),
     /// Show who is banned, by whom, why, and until when
     Bans(bans::list::BansArgs),
-    /// Show whom sieves hold to be busy, under which pressure they are and whom they reject
+    /// Show the sieves: their busiest addresses, their pressure and which lists they reject
     Sieve(sieve::SieveArgs),
-    /// Show every counter on a line of its own, also under the names of Traffic Server's plugin
+    /// Show every counter on its own line, also under the names of Traffic Server's plugin
     Stats(stats::StatsArgs),
-    /// Have the daemon read its configuration again; a bad one changes nothing
+    /// Make the daemon reload its configuration; an invalid one changes nothing
     Reload(reload::ReloadArgs),
     /// Keep the policy that `limiter run --confirm` would otherwise revert
     Confirm(confirm::ConfirmArgs),
     /// Detach every program, remove what is pinned, and end the daemon
     Detach(detach::DetachArgs),
-    /// Make buckets full again: an address over its limits passes again; bans stay
+    /// Refill buckets, so that an address over its limits passes again; bans stay
     Reset(reset::ResetArgs),
-    /// Give an address back what it has spent by a limit; bans stay
+    /// Give back tokens that an address has spent on a limit; bans stay
     Refund(refund::RefundArgs),
-    /// Show, live, who is dropped most, by which limit, and how fast
+    /// Show live who is dropped most, by which limit, and how fast
     Top(top::TopArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
-    /// Print a script by which a shell completes this command line
+    /// Print a shell completion script
     Completions(completions::CompletionsArgs),
 }
 
 impl Cli {
-    /// Does what was asked for; the exit code is 0, or 1 with a line on stderr.
+    /// Runs the command; the exit code is 0, or 1 with a message on stderr.
     #[must_use]
     pub fn execute(self) -> ExitCode {
         let done = match self.command {
@@ -109,7 +109,7 @@ impl Cli {
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,
-            // The reader of a pipe has read enough.
+            // The reader of the pipe has closed it.
             Err(error)
                 if error
                     .downcast_ref::<io::Error>()

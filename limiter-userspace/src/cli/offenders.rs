@@ -21,11 +21,11 @@ pub(super) struct OffendersArgs {
     #[command(flatten)]
     rows: RowsArgs,
 
-    /// Only rows with a drop within the last so many seconds
+    /// Only rows with a drop within this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     within: Option<Duration>,
 
-    /// How many rows to show at most
+    /// Show at most this many rows
     #[arg(
         long,
         value_name = "NUMBER",
@@ -41,14 +41,14 @@ pub(super) struct OffendersArgs {
     output: OutputArgs,
 }
 
-/// Which rows a list of offenders has.
+/// Selects the rows of a list of offenders.
 #[derive(Debug, Args)]
 pub(super) struct RowsArgs {
-    /// Only those whom this limit dropped
+    /// Only sources that this limit dropped
     #[arg(long, value_name = "NAME")]
     pub(super) limit: Option<String>,
 
-    /// What a row is for
+    /// What a row stands for
     #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
     pub(super) by: Grouping,
 }
@@ -71,7 +71,7 @@ pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
 
 pub(super) fn fetch(read: &ReadArgs, query: OffenderQuery) -> anyhow::Result<OffenderList> {
     let Answer::Offenders(list) = read.ask(&Request::Offenders(query))? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     Ok(list)
 }
@@ -80,8 +80,8 @@ fn print(list: &OffenderList, by: Grouping, lately: bool) -> anyhow::Result<()> 
     const ADDRESSES: usize = 2;
     let mut out = io::stdout();
     if list.offenders.is_empty() {
-        let lately = if lately { " lately" } else { "" };
-        writeln!(out, "Nobody is remembered who was dropped{lately}.")?;
+        let lately = if lately { "recent " } else { "" };
+        writeln!(out, "No {lately}drops are remembered.")?;
     } else {
         let (of, hidden) = match by {
             Grouping::Address => ("address", &[ADDRESSES][..]),

@@ -1,4 +1,4 @@
-//! How commands print.
+//! Printing for all commands.
 
 use std::{
     fmt::Display,
@@ -6,9 +6,9 @@ use std::{
     process::ExitCode,
 };
 
-/// Says on stderr what went wrong.
+/// Prints an error to stderr.
 pub(super) fn fail(error: &impl Display) -> ExitCode {
-    // Nowhere is left to tell it when stderr is gone too.
+    // If stderr is gone too, nobody is left to tell.
     let _ = writeln!(io::stderr(), "{error}");
     ExitCode::FAILURE
 }

@@ -1,5 +1,5 @@
-//! What is asked where no daemon answers: what is pinned says it, or does it. That nothing is pinned
-//! is only said by whoever was able to look, and where nothing of ours is attached.
+//! Answers requests from what is pinned when no daemon runs, and applies changes there. A command
+//! reports that nothing is pinned only if it was able to look and no program of ours is attached.
 
 use std::{
     thread,
@@ -8,8 +8,7 @@ use std::{
 
 use anyhow::bail;
 use limiter_datapath::kernel::{
-    Datapath,
-    interface::{self, Owner},
+    Datapath, ProgramHolder, interface,
     pins::{Pins, PinsError},
 };
 
@@ -19,15 +18,14 @@ use crate::{
     protocol::{Answer, Request},
 };
 
-/// How long another limiter may hold what is pinned: a daemon that starts has it before it
-/// answers.
+/// How long another process may hold the pins: a daemon that starts takes them before it answers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often it is tried again meanwhile.
+/// The interval between attempts to take the pins.
 const PACE: Duration = Duration::from_millis(100);
 
 impl ReadArgs {
-    /// What is pinned; `None`: nothing is, and nothing enforces.
+    /// Finds what is pinned; `None`: nothing is pinned, and nothing enforces.
     pub(super) fn pins(&self) -> anyhow::Result<Option<Pins>> {
         let found = Pins::look(&self.pin)?;
         if found.is_none() {
@@ -36,14 +34,14 @@ impl ReadArgs {
         Ok(found)
     }
 
-    /// Fails if a program of ours is attached, or one that may be ours.
+    /// Fails if a program that is or may be ours is attached.
     fn nothing_enforces(&self) -> anyhow::Result<()> {
         let mut ours = Vec::new();
         let mut unknown = Vec::new();
         for interface in interface::list_now()? {
-            match (interface.owner(), interface.xdp_program) {
-                (Owner::Limiter, _) => ours.push(interface.name),
-                (Owner::Unknown, Some((id, _))) => {
+            match (interface.holder(), interface.xdp_program) {
+                (ProgramHolder::Limiter, _) => ours.push(interface.name),
+                (ProgramHolder::Unknown, Some((id, _))) => {
                     unknown.push(format!("{} has an XDP program (id {id})", interface.name));
                 }
                 _ => {}
@@ -55,15 +53,15 @@ impl ReadArgs {
             format!("no daemon answers at {socket}, and nothing is pinned in {pin}")
         } else {
             format!(
-                "no daemon answers at {socket}, and {pin} is not in a BPF filesystem, so that nobody \
-                 can see what is pinned"
+                "no daemon answers at {socket}, and {pin} is not in a BPF filesystem, so pins cannot \
+                 be seen"
             )
         };
         if !ours.is_empty() {
             let remedy = if is_visible {
-                "name the socket of its daemon with --socket, or where it is pinned with --pin"
+                "name the socket of its daemon with --socket, or its pin directory with --pin"
             } else {
-                "run this where the BPF filesystem is mounted that it is pinned in (nsenter --target 1 \
+                "run this where the BPF filesystem with its pins is mounted (nsenter --target 1 \
                  --mount limiter …)"
             };
             bail!(
@@ -73,14 +71,14 @@ impl ReadArgs {
         }
         if !unknown.is_empty() {
             bail!(
-                "{nobody}; but {}, and only root can tell whose: run as root (sudo limiter …)",
+                "{nobody}; but {}, and only root can tell whose it is: run as root (sudo limiter …)",
                 unknown.join(", ")
             );
         }
         Ok(())
     }
 
-    /// The answer of the daemon, or what is done in its place to what is pinned.
+    /// Sends a change to the daemon or, if none runs, makes it in what is pinned.
     pub(super) fn change(
         &self,
         request: &Request,
@@ -98,8 +96,8 @@ impl ReadArgs {
             match Pins::take(&self.pin) {
                 Err(PinsError::InUse(_)) if Instant::now() < deadline => thread::sleep(PACE),
                 Err(PinsError::InUse(directory)) => bail!(
-                    "a limiter that does not answer at {} has what is pinned in {}: name its socket \
-                     with --socket",
+                    "a limiter that does not answer at {} holds the pins in {}: name its socket with \
+                     --socket",
                     self.control.socket.display(),
                     directory.display()
                 ),
@@ -115,13 +113,13 @@ impl ReadArgs {
         }
     }
 
-    /// The answer of the daemon, which nothing else can give.
+    /// Asks what only a daemon can answer.
     pub(super) fn ask_daemon(&self, request: Request) -> anyhow::Result<Answer> {
         match client::ask(&self.control.socket, request) {
             Err(error @ ClientError::NotRunning(_)) => match self.pins()? {
                 Some(pins) => bail!(
-                    "no daemon is running, and it takes one to do that: what is pinned in {} is \
-                     enforced all the same, and `limiter run --pin` takes it over",
+                    "no daemon is running, and this needs one: the pins in {} still enforce, and \
+                     `limiter run --pin` takes them over",
                     pins.directory().display()
                 ),
                 None => Err(error.into()),

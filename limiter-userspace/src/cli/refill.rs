@@ -1,4 +1,4 @@
-//! What `limiter reset` and `limiter refund` have in common.
+//! The common part of `limiter reset` and `limiter refund`.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use crate::{
     protocol::{Answer, RefillList, Request},
 };
 
-/// Asks the daemon, or does it to what is pinned, and tells what was done.
+/// Refills through the daemon or in what is pinned, and prints the result.
 pub(super) fn refill(
     read: &ReadArgs,
     output: &OutputArgs,
@@ -22,7 +22,7 @@ pub(super) fn refill(
 ) -> anyhow::Result<()> {
     let answer = read.change(request, |pinned| Ok(daemon::look(pinned, request)))?;
     let Answer::Refilled(list) = answer else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     if output.json {
         print_json(&list)
@@ -42,7 +42,7 @@ fn print(list: &RefillList) -> anyhow::Result<()> {
             "remaining before",
             "remaining",
         ];
-        // The column that is told where interfaces have buckets of their own.
+        // The interface column is shown if each interface has its own buckets.
         let is_for_all = list
             .of_address
             .iter()

@@ -15,12 +15,12 @@ pub(super) struct RefundArgs {
     /// The IPv4 or IPv6 address
     address: IpAddr,
 
-    /// The limit that gives it back
+    /// The limit that gives tokens back
     #[arg(long, value_name = "NAME")]
     limit: String,
 
-    /// How many tokens: packets, bytes or new connections, as the limit counts; never more than
-    /// was spent
+    /// How many tokens: packets, bytes or new connections, as the limit counts; at most what was
+    /// spent
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     cost: u64,
 

@@ -23,7 +23,7 @@ pub(super) struct ReloadArgs {
 
 pub(super) fn reload(args: &ReloadArgs) -> anyhow::Result<()> {
     let Answer::Reloaded(reloaded) = args.read.ask_daemon(Request::Reload)? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     if args.output.json {
         print_json(&reloaded)
@@ -44,7 +44,8 @@ fn print(reloaded: &Reloaded) -> anyhow::Result<()> {
     for name in &reloaded.begun_anew {
         writeln!(
             out,
-            "{name}: another strategy: its buckets begin anew, what was counted is forgotten"
+            "the strategy of {name} has changed: its buckets begin anew, and earlier counts are \
+             forgotten"
         )?;
     }
     for name in &reloaded.waiting_for {
@@ -56,7 +57,7 @@ fn print(reloaded: &Reloaded) -> anyhow::Result<()> {
     if let Some(ns) = reloaded.confirm_within_ns {
         writeln!(
             out,
-            "it is reverted in {}, unless `limiter confirm` comes",
+            "it is reverted in {} unless you run `limiter confirm`",
             duration(ns)
         )?;
     }

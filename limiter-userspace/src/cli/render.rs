@@ -1,11 +1,11 @@
-//! Numbers and tables for people.
+//! Formats numbers and tables as text.
 
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets::NOTHING};
 pub(super) use limiter_policy::text::count;
 
-/// A table with a header; the columns at `right` hold numbers and line up on the right.
+/// Lays out a table with a header; the columns at `right` are aligned right.
 pub(super) fn table<const N: usize, const R: usize>(
     header: [&str; N],
     right: [usize; R],
@@ -14,7 +14,7 @@ pub(super) fn table<const N: usize, const R: usize>(
     table_without(&[], header, right, rows)
 }
 
-/// The same without the columns at `hidden`.
+/// Like [`table`], without the columns at `hidden`.
 pub(super) fn table_without<const N: usize, const R: usize>(
     hidden: &[usize],
     header: [&str; N],
@@ -39,7 +39,7 @@ pub(super) fn table_without<const N: usize, const R: usize>(
     table.trim_fmt()
 }
 
-/// A count of things: `1 override`, `2 048 overrides`, `2 addresses`.
+/// Formats a count of things: `1 override`, `2 048 overrides`, `2 addresses`.
 pub(super) fn counted(number: usize, thing: &str) -> String {
     let plural = match number {
         1 => "",
@@ -49,13 +49,13 @@ pub(super) fn counted(number: usize, thing: &str) -> String {
     format!("{} {thing}{plural}", count(number as u64))
 }
 
-/// A count of which more may have been: `≥ 1 048 576`.
+/// Formats a count that may be a lower bound: `≥ 1 048 576`.
 pub(super) fn at_least(number: u64, is_lower_bound: bool) -> String {
     let sign = if is_lower_bound { "≥ " } else { "" };
     format!("{sign}{}", count(number))
 }
 
-/// A number that may not be whole, as [`count`] has it: its decimals only where it is small.
+/// Formats a number like [`count`], with a decimal if it is small and not whole.
 pub(super) fn number(number: f64) -> String {
     if (number - number.round()).abs() < 0.05 || number >= 100.0 {
         // Far below 2^64, and never negative.
@@ -69,23 +69,24 @@ pub(super) fn number(number: f64) -> String {
     format!("{number:.1}")
 }
 
-/// A percentage, with a decimal.
+/// Formats a percentage with one decimal.
 pub(super) fn percent(percent: f64) -> String {
     format!("{percent:.1} %")
 }
 
-/// A duration as the control protocol and [`duration`] have it.
+/// Converts a duration for the control protocol and [`duration`].
 pub(super) fn nanoseconds(duration: Duration) -> u64 {
-    // More than 500 years otherwise.
+    // It saturates after more than 500 years.
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// When something was: `3.2 ms ago`.
+/// Formats an age: `3.2 ms ago`.
 pub(super) fn ago(ns: u64) -> String {
     format!("{} ago", duration(ns))
 }
 
-/// A duration in its largest fitting unit, with three significant digits: `3.2 ms`, `30 days`.
+/// Formats a duration in its largest fitting unit, with three significant digits: `3.2 ms`, `30
+/// days`.
 pub(super) fn duration(ns: u64) -> String {
     const UNITS: [(u64, &str); 6] = [
         (86_400_000_000_000, "days"),
@@ -104,7 +105,7 @@ pub(super) fn duration(ns: u64) -> String {
         10..100 => 1,
         _ => 0,
     };
-    // No more digits than fit: the rest times 100 stays far below 2^64.
+    // No overflow: the rest times 100 stays far below 2^64.
     let fraction = match places {
         2 => format!(".{:02}", rest * 100 / length),
         1 => format!(".{}", rest * 10 / length),

@@ -1,4 +1,4 @@
-//! Commands that go on until their user ends them.
+//! Commands that run until their user stops them.
 
 use std::{io, time::Duration};
 
@@ -9,18 +9,18 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-/// Runs such a command.
+/// Runs a command until it ends.
 pub(super) fn run(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let ended = runtime.block_on(command);
-    // A daemon that does not answer keeps nobody who wants an end.
+    // Do not wait for a daemon that does not answer.
     runtime.shutdown_background();
     ended
 }
 
-/// Fetches something every so often and shows it, until the user wants an end or something fails.
+/// Fetches something at an interval and shows it, until the user stops it or something fails.
 pub(super) async fn repeat<T: Send + 'static>(
     end: &mut End,
     every: Duration,
@@ -28,7 +28,7 @@ pub(super) async fn repeat<T: Send + 'static>(
     mut show: impl FnMut(T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut ticks = interval(every);
-    // After a late answer not two at once.
+    // After a late answer, do not ask twice in a row.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -43,7 +43,7 @@ pub(super) async fn repeat<T: Send + 'static>(
     }
 }
 
-/// Ctrl-C, SIGTERM, or the terminal is gone: each an end as the user wants it.
+/// The signals by which the user ends a command: Ctrl-C, SIGTERM, or the terminal is gone.
 pub(super) struct End {
     interrupt: Signal,
     terminate: Signal,
@@ -51,7 +51,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// From now on these signals are waited for; they end the process no more.
+    /// Begins to catch these signals, so that they no longer end the process.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -60,7 +60,7 @@ impl End {
         })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of these signals.
     pub(super) async fn wanted(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

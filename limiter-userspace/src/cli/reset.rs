@@ -9,15 +9,15 @@ use super::{
     args::{OutputArgs, ReadArgs},
     refill::refill,
 };
-use crate::protocol::{Request, ResetQuery, Whose};
+use crate::protocol::{BucketSelector, Request, ResetQuery};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("one of them").required(true).args(["whose", "all"]))]
 pub(super) struct ResetArgs {
-    /// The address or the prefix whose buckets are to be full: all that its packets are charged
-    /// to, as `limiter explain` shows them, those it shares with others too
+    /// The address or prefix whose buckets to refill: all that its packets are charged to, as
+    /// `limiter explain` shows them, including those it shares with others
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
-    whose: Option<Whose>,
+    whose: Option<BucketSelector>,
 
     /// Everybody's buckets
     #[arg(long)]
@@ -34,26 +34,26 @@ pub(super) struct ResetArgs {
     output: OutputArgs,
 }
 
-fn parse_whose(text: &str) -> Result<Whose, String> {
+fn parse_whose(text: &str) -> Result<BucketSelector, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(Whose::Address(address));
+        return Ok(BucketSelector::Address(address));
     }
     let prefix: IpNet = text.parse().map_err(|_| {
         "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48".to_owned()
     })?;
     if prefix.trunc() != prefix {
         return Err(format!(
-            "a prefix has no host bits set, did you mean {}?",
+            "must have no host bits set, did you mean '{}'?",
             prefix.trunc()
         ));
     }
-    Ok(Whose::Prefix(prefix))
+    Ok(BucketSelector::Prefix(prefix))
 }
 
 pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
     let query = ResetQuery {
-        // The one or the other is there.
-        whose: args.whose.unwrap_or(Whose::All),
+        // The arguments require either an address or `--all`.
+        whose: args.whose.unwrap_or(BucketSelector::All),
         limit: args.limit,
     };
     refill(&args.read, &args.output, &Request::Reset(query))
@@ -65,16 +65,16 @@ mod tests {
 
     #[test]
     fn whose_buckets() {
-        let check = |text: &str, expected: Result<Whose, &str>| {
+        let check = |text: &str, expected: Result<BucketSelector, &str>| {
             assert_eq!(parse_whose(text), expected.map_err(ToOwned::to_owned));
         };
-        let address = Whose::Address("192.0.2.1".parse().unwrap());
+        let address = BucketSelector::Address("192.0.2.1".parse().unwrap());
         check("192.0.2.1", Ok(address));
-        let prefix = Whose::Prefix("2001:db8::/48".parse().unwrap());
+        let prefix = BucketSelector::Prefix("2001:db8::/48".parse().unwrap());
         check("2001:db8::/48", Ok(prefix));
         check(
             "192.0.2.1/24",
-            Err("a prefix has no host bits set, did you mean 192.0.2.0/24?"),
+            Err("must have no host bits set, did you mean '192.0.2.0/24'?"),
         );
         for text in ["", "eth0", "192.0.2", "192.0.2.0/33"] {
             check(

@@ -17,7 +17,7 @@ use crate::{
     metrics,
 };
 
-/// The levels, from that which says least.
+/// The log levels, the least verbose first.
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 #[derive(Debug, Args)]
@@ -26,15 +26,15 @@ pub(super) struct RunArgs {
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
 
-    /// An interface to attach to, instead of the configuration's; may be repeated
+    /// An interface to attach to, overriding the configuration's; may be repeated
     #[arg(short, long = "interface", value_name = "NAME")]
     interfaces: Vec<String>,
 
-    /// How to attach, instead of the configuration's mode
+    /// How to attach, overriding the configuration's mode
     #[arg(long, value_enum)]
     mode: Option<ModeChoice>,
 
-    /// Where Prometheus finds the metrics, instead of the configuration's address, or `off`
+    /// Where to serve metrics to Prometheus, or `off`, overriding the configuration's address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_metrics)]
     metrics: Option<MetricsAddress>,
 
@@ -51,13 +51,13 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     log_format: FormatChoice,
 
-    /// Log every verdict of the XDP program too, at any level, for diagnosis: slow
+    /// Also log every verdict of the XDP program, at any level; for diagnosis, and slow
     #[arg(long)]
     log_datapath: bool,
 
-    /// Keep enforcing when this process ends, whatever ends it: the programs, their state and the
-    /// policy are pinned in a directory of a BPF filesystem, and taken over by the next `limiter
-    /// run --pin`. `limiter detach` removes them
+    /// Keep enforcing after this process ends for any reason: pin the programs, their state and
+    /// the policy in a directory of a BPF filesystem. The next `limiter run --pin` takes them
+    /// over; `limiter detach` removes them
     #[arg(
         long,
         value_name = "DIRECTORY",
@@ -67,10 +67,11 @@ pub(super) struct RunArgs {
     )]
     pin: Option<PathBuf>,
 
-    /// Revert each new policy after that time, such as 60s, unless `limiter confirm` comes
+    /// Revert each new policy after this time, such as 60s, unless `limiter confirm` keeps it
     #[arg(long, value_name = "DURATION", value_parser = parse_patience)]
     confirm: Option<Duration>,
-    /// For tests, which have not the time: how many seconds of quiet end an incident
+
+    /// How many seconds of quiet end an incident; for tests, which cannot wait
     #[arg(long, hide = true, value_name = "SECONDS", default_value_t = incidents::QUIET.as_secs())]
     incident_quiet: u64,
 
@@ -78,14 +79,14 @@ pub(super) struct RunArgs {
     control: ControlArgs,
 }
 
-/// [`AttachMode`] as the command line has it.
+/// [`AttachMode`] on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ModeChoice {
-    /// In the driver where it can, in the kernel's network stack where it cannot.
+    /// In the driver if it supports that, otherwise in the kernel's network stack.
     Auto,
-    /// In the driver, or not at all.
+    /// In the driver only.
     Native,
-    /// In the kernel's network stack: slower, works with every driver.
+    /// In the kernel's network stack: slower, but works with every driver.
     Generic,
 }
 
@@ -134,7 +135,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     if format == Format::Human {
         return fail(&error);
     }
-    // Who reads the log by a program finds the end there too, as anything else.
+    // A program that reads the log finds the final error there too.
     for line in error.to_string().lines() {
         error!("{line}");
     }

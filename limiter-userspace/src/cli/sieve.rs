@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use clap::Args;
+use limiter_common::reason::Reason;
 
 use super::{
     args::{OutputArgs, ReadArgs},
@@ -15,15 +16,15 @@ use crate::protocol::{
     sieves::{SieveBrief, SieveExplanation, SieveListStatus, SieveStatus, SieveUseStatus},
 };
 
-/// How many of the busiest addresses of a list are shown; JSON has more.
+/// How many of a list's busiest addresses are shown; JSON has more.
 const SHOWN: usize = 3;
 
-/// Of a sieve without a use that is on.
-const UNUSED: &str = "nobody uses it: its limits are off";
+/// Shown for a sieve without a use that is on.
+const UNUSED: &str = "unused: its limits are off";
 
 #[derive(Debug, Args)]
 pub(super) struct SieveArgs {
-    /// Only the sieve of this name
+    /// Only the sieve with this name
     name: Option<String>,
 
     #[command(flatten)]
@@ -38,7 +39,7 @@ pub(super) fn sieve(args: &SieveArgs) -> anyhow::Result<()> {
         name: args.name.clone(),
     };
     let Answer::Sieves(sieves) = args.read.ask(&request)? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     if args.output.json {
         return print_json(&sieves);
@@ -71,7 +72,7 @@ fn print(out: &mut impl Write, sieve: &SieveStatus) -> anyhow::Result<()> {
     }
     writeln!(
         out,
-        "{name}: buckets {buckets}, size {size}, pressure from {percentage} % on, {} known",
+        "{name}: buckets {buckets}, size {size}, pressure from {percentage} %, {} known",
         counted(
             usize::try_from(brief.entries).unwrap_or(usize::MAX),
             "address"
@@ -135,13 +136,13 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
         "pressure",
         "rejected",
         "arrived",
-        "iprep",
-        "iprep_perma",
+        Reason::Iprep.name(),
+        Reason::IprepPerma.name(),
     ];
     table(header, [1, 2, 4, 5, 7, 8, 9], rows)
 }
 
-/// Which lists a pressure rejects.
+/// Names the lists that a pressure rejects.
 fn rejected(pressure: Option<u8>) -> String {
     match pressure {
         None | Some(0) => "nobody".to_owned(),
@@ -150,7 +151,8 @@ fn rejected(pressure: Option<u8>) -> String {
     }
 }
 
-/// The lists of a sieve, from list 0 to the entry list, with those that a pressure rejects.
+/// Lays out the lists of a sieve, from list 0 to the entry list, and marks those that `pressure`
+/// rejects.
 pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> String {
     let entry_list = lists.last().map_or(0, |list| list.list);
     let rows = lists.iter().map(|list| {
@@ -187,7 +189,7 @@ pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> St
     table(header, [0, 2, 3], rows)
 }
 
-/// What becomes of an address in a sieve, on one line.
+/// Describes on one line what a sieve does to an address.
 pub(super) fn explained(explanation: &SieveExplanation) -> String {
     let sieve = &explanation.sieve;
     let place = match (explanation.list, &explanation.entry) {
@@ -195,17 +197,17 @@ pub(super) fn explained(explanation: &SieveExplanation) -> String {
             let hits = counted(usize::try_from(entry.count).unwrap_or(usize::MAX), "hit");
             format!("{} is in bucket {list} of {sieve} with {hits}", entry.id)
         }
-        _ => format!("{sieve} does not know it: a newcomer is never dropped by it"),
+        _ => format!("{sieve} does not know it, and never drops newcomers"),
     };
     let fate = match (explanation.rejected_with, explanation.rejected_from_percent) {
         (Some(pressure), Some(from)) => {
             let when = match explanation {
-                SieveExplanation { rejected: true, .. } => "DROPPED now, as long as",
-                SieveExplanation { observed: true, .. } => "dropped, but for mode observe, while",
+                SieveExplanation { rejected: true, .. } => "DROPPED now, while",
+                SieveExplanation { observed: true, .. } => "would be dropped in mode enforce while",
                 _ => "dropped while",
             };
             format!(
-                ": {when} p > {}, that is from {} of the limit on",
+                ": {when} p > {}, that is from {} of the limit",
                 pressure - 1,
                 percent(from)
             )
@@ -216,7 +218,7 @@ pub(super) fn explained(explanation: &SieveExplanation) -> String {
     format!("{place}{fate}")
 }
 
-/// A sieve on one line, for the status.
+/// Describes a sieve on one line, for the status.
 pub(super) fn line(sieve: &SieveBrief) -> String {
     let name = &sieve.sieve;
     if sieve.size == 0 {
@@ -272,7 +274,7 @@ mod tests {
         assert_eq!(line(&sieve(0)), "sieve main: off");
         assert_eq!(
             line(&sieve(6)),
-            "sieve main: 1 address known; nobody uses it: its limits are off"
+            "sieve main: 1 address known; unused: its limits are off"
         );
     }
 }

@@ -19,7 +19,7 @@ use crate::protocol::{
 
 #[derive(Debug, Args)]
 pub(super) struct StatsArgs {
-    /// As flat lines, a name and a number each; there is no other form
+    /// Print a name and a number per line; required, because there is no other form
     #[arg(long, required = true)]
     flat: bool,
 
@@ -42,8 +42,8 @@ pub(super) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every counter under its flat name: those of Traffic Server's plugin for the limits that have
-/// `metrics`, and all under names of our own, `limiter.…`.
+/// Returns every counter under its own flat name, `limiter.…`, and those of limits with `metrics`
+/// also under the names of Traffic Server's plugin.
 fn flat(status: &Status) -> BTreeMap<String, u64> {
     let mut numbers = BTreeMap::new();
     for (reason, packets) in &status.reasons {
@@ -76,9 +76,9 @@ fn add_limit(numbers: &mut BTreeMap<String, u64>, name: &str, limit: &LimitStatu
     };
     let (prefix, tag) = (&metrics.prefix, &metrics.tag);
     for (metric, number) in [
-        // Those that the limit drops, and those that its sieve does.
+        // Includes what its sieve drops.
         ("rejected", limit.dropped_packets),
-        // No packet waits here, so none comes out of a queue: as in the plugin without `queue`.
+        // There is no queue, so these are 0, as in the plugin without `queue`.
         ("queued", 0),
         ("expired", 0),
         ("resumed", 0),
@@ -92,13 +92,7 @@ fn add_sieve(numbers: &mut BTreeMap<String, u64>, sieve: &SieveBrief) {
     numbers.insert(format!("limiter.sieve.{name}.entries"), sieve.entries);
     for used in &sieve.uses {
         let used_by = used.limit.as_deref().unwrap_or(EVERYTHING);
-        for (what, number) in [
-            ("arrived", used.arrived_packets),
-            ("scored", used.scored_packets),
-            ("contended", used.contended_packets),
-            ("iprep", used.iprep_packets),
-            ("iprep_perma", used.iprep_perma_packets),
-        ] {
+        for (what, number) in used.outcomes() {
             let key = format!("limiter.sieve.{name}.use.{used_by}.{what}.packets");
             numbers.insert(key, number);
         }
@@ -135,7 +129,7 @@ mod tests {
         status.reasons.insert("iprep".to_owned(), 7);
         let numbers = flat(&status);
         for (name, number) in [
-            // As in the plugin's document.
+            // As in the plugin's documentation.
             ("limiter.sni.tls.example.com.queued", 0),
             ("limiter.sni.tls.example.com.rejected", 3),
             ("limiter.sni.tls.example.com.expired", 0),

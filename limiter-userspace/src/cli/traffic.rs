@@ -1,5 +1,5 @@
-//! What was done to packets: by each limit, the same for the live limiter and for a replay; and
-//! for each reason.
+//! Packets by limit, as a table for the live limiter and for replays; and the verdict on malformed
+//! ones.
 
 use limiter_common::{counters::LimitTraffic, reason::Action, strategy::Strategy};
 use limiter_policy::policy::Mode;
@@ -17,8 +17,8 @@ pub(super) struct LimitRow {
     pub(super) traffic: LimitTraffic,
 }
 
-/// The table; strategies only where a limit has another one than all have of whom nothing is said;
-/// modes, and what would have been dropped, only where a limit does less than enforce.
+/// Lays out the table. Strategies are shown only if a limit does not use the default; modes, and
+/// what would have been dropped, only if a limit does less than enforce.
 pub(super) fn limits_table(rows: &[LimitRow]) -> String {
     const STRATEGY: usize = 1;
     const MODE: usize = 2;
@@ -66,7 +66,7 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
     table_without(&hidden, header, [3, 4, 5, 6, 7, 8], rows)
 }
 
-/// What is done to malformed packets under the policy that is in force.
+/// Returns what the policy in force does to malformed packets.
 pub(super) fn malformed_action(policy: &PolicyStatus) -> Action {
     if policy.malformed == Action::Pass.name() {
         Action::Pass

@@ -14,12 +14,12 @@ use crate::protocol::{Answer, MAX_ANSWER, Request, VERSION, Versioned};
 /// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it may take to do what is asked, where that is more than to look.
+/// How long the daemon may take for a request that does more than read.
 const LONG_PATIENCE: Duration = Duration::from_mins(2);
 
 const fn patience(request: &Request) -> Duration {
     match request {
-        // Long configurations on slow machines; half a million bans.
+        // A long configuration on a slow machine, or half a million bans, takes time.
         Request::Reload | Request::AcceptList { .. } | Request::Confirm | Request::LiftBans => {
             LONG_PATIENCE
         }
@@ -27,45 +27,45 @@ const fn patience(request: &Request) -> Duration {
     }
 }
 
-/// The daemon did not do what was asked.
+/// The daemon did not do what the request asked for.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nobody listens.
+    /// No daemon listens.
     #[error(
         "no limiter is running (nobody answers at {0}): start one with \
          `limiter run -c FILE -i INTERFACE`, or name its socket with --socket"
     )]
     NotRunning(PathBuf),
-    /// The socket is root's.
+    /// The socket belongs to root.
     #[error("not allowed to open {0}: run as root (sudo limiter …)")]
     Forbidden(PathBuf),
-    /// Somebody listens and says nothing: a daemon that is stopped, for one.
+    /// Something listens but does not answer, such as a stopped daemon.
     #[error("the daemon at {path} has not answered within {} s", patience.as_secs())]
     Silent {
         /// The socket.
         path: PathBuf,
-        /// How long it was waited for.
+        /// How long the client waited.
         patience: Duration,
     },
-    /// The conversation broke off.
+    /// The connection failed.
     #[error("the daemon at {path} did not answer: {source}")]
     Broken {
         /// The socket.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The other side is another version, or no limiter at all.
+    /// The other side is another version or not a limiter.
     #[error(
         "the daemon at {path} does not speak version {VERSION} of the control protocol: {reason}"
     )]
     Foreign {
         /// The socket.
         path: PathBuf,
-        /// What was wrong with the answer.
+        /// The fault in the answer.
         reason: String,
     },
-    /// The daemon says why not.
+    /// The daemon refused, and says why.
     #[error("{0}")]
     Refused(String),
 }
@@ -77,7 +77,7 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
     let line = match converse(&stream, request) {
         Ok(line) => line,
         Err(error) if has_hung_up(&error) => {
-            // One that has just ended is not running.
+            // If the daemon has just ended, this reports that none is running.
             connect(socket)?;
             return Err(broken(socket, patience)(error));
         }
@@ -125,7 +125,7 @@ fn converse(mut stream: &UnixStream, request: Request) -> io::Result<String> {
     let mut answer = String::new();
     BufReader::new(stream.take(MAX_ANSWER)).read_line(&mut answer)?;
     if answer.is_empty() {
-        let hung_up = "it hung up without a word";
+        let hung_up = "it closed the connection";
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, hung_up));
     }
     Ok(answer)

@@ -1,5 +1,5 @@
-//! A file beside the control socket that keeps a second daemon away from when one begins to start
-//! until it has ended: the socket itself is there in between only.
+//! A lock file beside the control socket. It excludes a second daemon from the moment one begins to
+//! start until it has ended; the socket itself exists only in between.
 
 use std::{
     ffi::OsString,
@@ -9,11 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How often it is tried to lock a file that others remove at that moment.
+/// How often to try to lock a file that others keep removing.
 const ATTEMPTS: usize = 100;
 
-/// The lock is held for as long as this value lives; the file goes with it. That of a process that
-/// was killed is locked by nobody.
+/// Holds the lock; dropping it removes the file. A killed process leaves its file behind, unlocked.
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
@@ -21,7 +20,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of a socket; `None`: another process has it.
+    /// Takes the lock of a socket; `None` if another process holds it.
     pub(super) fn take(socket: &Path) -> io::Result<Option<Self>> {
         let mut path = OsString::from(socket);
         path.push(".lock");
@@ -39,7 +38,7 @@ impl Lock {
                 Err(fs::TryLockError::WouldBlock) => return Ok(None),
                 Err(fs::TryLockError::Error(error)) => return Err(error),
             }
-            // Whoever had it before has perhaps removed it in between: then this is the lock of
+            // The previous holder may have removed the file in between; then this lock guards
             // nothing.
             match fs::symlink_metadata(&path) {
                 Ok(found) if found.ino() == file.metadata()?.ino() => {
@@ -51,7 +50,7 @@ impl Lock {
             }
         }
         Err(io::Error::other(format!(
-            "{} is removed again and again",
+            "cannot lock {}: other processes keep removing it",
             path.display()
         )))
     }
@@ -59,7 +58,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // It is still locked: nobody else has got it since.
+        // It is still locked, so nobody else has it.
         let _ = fs::remove_file(&self.path);
     }
 }

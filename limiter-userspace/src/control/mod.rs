@@ -1,12 +1,12 @@
 //! The control channel between the command line and the daemon.
 //!
-//! A Unix socket that only root can open. One request a connection, one line of JSON each
-//! way; both carry the version of the protocol.
+//! A Unix socket that only root can open. Each connection carries one request and one answer, a
+//! line of JSON each; both carry the version of the protocol.
 
 pub mod client;
 mod lock;
 pub mod server;
 pub mod settings;
 
-/// Where the daemon listens unless it is told otherwise.
+/// Where the daemon listens by default.
 pub const DEFAULT_SOCKET: &str = "/run/limiter/control.sock";

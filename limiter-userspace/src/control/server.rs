@@ -28,30 +28,30 @@ use crate::{
 /// How long a client may take to state its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many clients may be about to state their requests; those that take longest give way.
+/// How many clients may be sending their requests at once; the slowest give way.
 const MAX_ASKING: usize = 32;
 
-/// How many requests are answered at once.
+/// How many requests may be answered at once.
 const MAX_ANSWERED: usize = 16;
 
-/// How long a daemon that is about to end, or to answer, is waited for.
+/// How long to wait for a daemon that is about to end or to answer.
 const TURN: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether that is so.
+/// How often to check meanwhile.
 const PACE: Duration = Duration::from_millis(20);
 
-/// The socket could not be made.
+/// The socket could not be created.
 #[derive(Debug, Error)]
 pub enum ServerError {
     /// Another daemon answers there.
     #[error(
-        "another limiter is running already (it answers at {0}): stop it first, or give this \
+        "another limiter is already running (it answers at {0}): stop it first, or give this \
          one a socket of its own with --socket"
     )]
     AlreadyRunning(PathBuf),
-    /// Another daemon has it, and does not answer.
+    /// Another daemon holds it but does not answer.
     #[error(
-        "another limiter is starting, or ending, with the control socket {0}: wait for it, or give \
+        "another limiter with the control socket {0} is starting or ending: wait for it, or give \
          this one a socket of its own with --socket"
     )]
     Taken(PathBuf),
@@ -60,28 +60,28 @@ pub enum ServerError {
     Listen {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A listening control socket; its file goes with it.
+/// A listening control socket; dropping it removes the file.
 pub struct Server {
     listener: UnixListener,
     path: PathBuf,
-    /// The last to go.
+    /// Declared last, so that it is released last.
     _lock: Lock,
 }
 
-/// A place for a control socket, which nobody else has until this value is gone, or the server that
-/// was made of it.
-pub struct Place {
+/// A reserved path for a control socket. This value, and then the server made from it, keep others
+/// away.
+pub struct ReservedSocket {
     path: PathBuf,
     lock: Lock,
 }
 
-impl Place {
-    /// Takes it, unless another daemon has it.
+impl ReservedSocket {
+    /// Reserves the path, unless another daemon holds it.
     pub async fn take(path: &Path) -> Result<Self, ServerError> {
         let refused = |source| ServerError::Listen {
             path: path.to_owned(),
@@ -91,7 +91,7 @@ impl Place {
         let began = Instant::now();
         loop {
             let lock = Lock::take(path).map_err(refused)?;
-            // Whether or not there is a lock: that of a daemon of before had none.
+            // Even with the lock in hand: somebody may have removed the other's file.
             if UnixStream::connect(path).await.is_ok() {
                 return Err(ServerError::AlreadyRunning(path.to_owned()));
             }
@@ -106,7 +106,7 @@ impl Place {
         }
     }
 
-    /// Listens there, for root alone. A socket that nobody answers at is replaced.
+    /// Listens there, for root alone. Replaces a socket that nobody answers at.
     pub fn listen(self) -> Result<Server, ServerError> {
         let Self { path, lock } = self;
         match listen(&path) {
@@ -121,8 +121,9 @@ impl Place {
 }
 
 impl Server {
-    /// Answers requests, one a connection, until it is dropped. A client that is silent, or does not
-    /// read its answer, keeps no other waiting. Calls `detach` once it has told that it will.
+    /// Answers requests, one per connection, until it is dropped. A client that is silent or does
+    /// not read its answer does not delay others. Calls `detach` after it has answered that it
+    /// will.
     pub async fn serve<A>(
         &self,
         answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
@@ -150,7 +151,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Nothing is lost where it is gone already.
+        // It does not matter if the file is already gone.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -169,7 +170,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
     make_way(path)?;
-    // Bound under another name first: at no moment can anyone else open the socket.
+    // Bound under another name first, so that at no moment can anyone but root open the socket.
     let mut unfinished = OsString::from(path);
     unfinished.push(".unfinished");
     let unfinished = PathBuf::from(unfinished);
@@ -180,13 +181,13 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Removes a socket that a daemon left behind; anything else is somebody's, and stays.
+/// Removes a socket that a daemon left behind; refuses to remove anything else.
 fn make_way(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => fs::remove_file(path),
         Ok(_) => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "something is there that is not a socket; it is left as it is",
+            "the path exists and is not a socket",
         )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -199,11 +200,11 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     answer: impl Fn(Request) -> A + Send + 'static,
     detach: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
-    // The file's mode says it already; a socket handed to another process does not.
+    // The file's mode allows root alone, but a process may have been handed an open connection.
     if stream.peer_cred()?.uid() != 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    // Bytes, not text: what is no UTF-8 is answered too.
+    // Bytes, not text, so that invalid UTF-8 gets an answer too.
     let mut line = Vec::new();
     timeout(
         PATIENCE,
@@ -213,12 +214,12 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     let Ok(place) = places.acquire_owned().await else {
         return Ok(());
     };
-    // By itself: from here on it does not give way to others.
+    // A task of its own, which from here on does not give way to other connections.
     tokio::spawn(async move {
-        // However long that takes: a reload may take longer than a client's patience with a line.
+        // Without a timeout: a reload may take longer than `PATIENCE`.
         let answer = match parse(&String::from_utf8_lossy(&line)) {
             Ok(request) => answer(request).await,
-            Err(error) => Answer::Error(error),
+            Err(error) => Answer::Error(error.to_string()),
         };
         let is_to_detach = matches!(answer, Answer::Detaching);
         if let Err(error) = tell(stream, answer).await {
@@ -243,21 +244,31 @@ async fn tell(mut stream: UnixStream, answer: Answer) -> io::Result<()> {
     timeout(PATIENCE, stream.write_all(&line)).await?
 }
 
-fn parse(line: &str) -> Result<Request, String> {
+/// What a client has sent cannot be answered.
+#[derive(Debug, Error)]
+enum RequestError {
+    /// It is no request.
+    #[error("not a request: {0}")]
+    Syntax(#[from] serde_json::Error),
+    /// It is one of another `limiter`.
+    #[error(
+        "the request is in version {0} of the control protocol, this daemon speaks {VERSION}: use \
+         the `limiter` command that the daemon was installed with"
+    )]
+    Version(u32),
+}
+
+fn parse(line: &str) -> Result<Request, RequestError> {
     #[derive(serde::Deserialize)]
     struct Version {
         version: u32,
     }
-    let refused = |error: serde_json::Error| format!("not a request: {error}");
-    // The version first: what another one means by the rest is not known.
-    let Version { version } = serde_json::from_str(line).map_err(refused)?;
+    // Check the version first: in another one the rest may mean anything.
+    let Version { version } = serde_json::from_str(line)?;
     if version != VERSION {
-        return Err(format!(
-            "the request is in version {version} of the control protocol, this daemon speaks \
-             {VERSION}: use the `limiter` command that the daemon was installed with"
-        ));
+        return Err(RequestError::Version(version));
     }
-    let request: Versioned<Request> = serde_json::from_str(line).map_err(refused)?;
+    let request: Versioned<Request> = serde_json::from_str(line)?;
     Ok(request.body)
 }
 
@@ -275,7 +286,7 @@ mod tests {
             parse(r#"{"version":1,"command":"explain","address":"::1"}"#),
             Ok(Request::Explain { .. })
         ));
-        let refused = |line: &str| parse(line).unwrap_err();
+        let refused = |line: &str| parse(line).unwrap_err().to_string();
         assert!(refused(r#"{"version":2,"command":"unheard-of"}"#).contains("version 2"));
         assert!(refused(r#"{"version":1,"command":"unheard-of"}"#).contains("not a request"));
         assert!(refused("GET / HTTP/1.1").contains("not a request"));

@@ -1,4 +1,4 @@
-//! The settings beside the policy, in a configuration and of a daemon that runs.
+//! Compares settings outside the policy between a configuration and a running daemon.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
 
@@ -7,13 +7,14 @@ use limiter_policy::config::{AttachMode, Config};
 
 use crate::protocol::{InterfaceStatus, SettingDiff, Status};
 
-/// How to attach, in [`SettingDiff::setting`].
+/// The attach mode, as a [`SettingDiff::setting`].
 pub const MODE: &str = "mode";
 
-/// Where the metrics are, likewise.
+/// The address of the metrics, as a [`SettingDiff::setting`].
 pub const METRICS: &str = "metrics";
 
-/// Those that differ and that a reload changes, in the order of the configuration's documentation.
+/// Returns the differing settings that a reload changes, in the order of the configuration's
+/// documentation.
 #[must_use]
 pub fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let running = &status.buckets.settings;
@@ -41,7 +42,7 @@ pub fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
     settings.into_iter().flatten().collect()
 }
 
-/// Those that differ and that stay as they are until a restart.
+/// Returns the differing settings that only a restart changes.
 #[must_use]
 pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let metrics = status.daemon.as_ref().and_then(|daemon| {
@@ -76,7 +77,7 @@ fn difference(setting: &'static str, same: bool, old: String, new: String) -> Op
     })
 }
 
-/// A configuration that names none leaves them to the command line.
+/// Compares interfaces; a configuration that names none leaves them to the command line.
 fn interfaces(config: &Config, status: &Status) -> Option<SettingDiff> {
     let old: BTreeSet<&str> = status
         .interfaces
@@ -93,10 +94,10 @@ fn interfaces(config: &Config, status: &Status) -> Option<SettingDiff> {
     )
 }
 
-/// The mode of each interface may be what the configuration's leads to, or not.
+/// Finds interfaces whose mode is not what the configured one leads to.
 fn mode(wanted: AttachMode, interfaces: &[InterfaceStatus]) -> Option<SettingDiff> {
     let fits = |interface: &InterfaceStatus, mode: &str| match wanted {
-        // Generic without having tried native is what somebody wanted.
+        // Generic mode without a fallback was asked for explicitly.
         AttachMode::Auto => mode == AttachedMode::Native.name() || interface.fell_back.is_some(),
         AttachMode::Native => mode == AttachedMode::Native.name(),
         AttachMode::Generic => mode == AttachedMode::Generic.name(),
@@ -114,7 +115,7 @@ fn mode(wanted: AttachMode, interfaces: &[InterfaceStatus]) -> Option<SettingDif
     )
 }
 
-/// Port 0 is any.
+/// Whether metrics are served where they should be; port 0 stands for any port.
 fn is_served(wanted: Option<SocketAddr>, bound: Option<SocketAddr>) -> bool {
     match (wanted, bound) {
         (Some(wanted), Some(bound)) if wanted.port() == 0 => wanted.ip() == bound.ip(),
@@ -133,8 +134,8 @@ mod tests {
     use super::*;
     use crate::protocol::testing::status;
 
-    /// What a change makes different between a daemon with the defaults on eth0 and a
-    /// configuration that says as much.
+    /// Compares the differences after a change with `expected`. Before it, a daemon with the
+    /// defaults on eth0 and its configuration agree.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Config, &mut Status), expected: &[&str]) {
         let text = "{interfaces: [eth0], limits: {PacketsPerIPAddress: {burst: 9, count: 9, \

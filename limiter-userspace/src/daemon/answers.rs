@@ -1,10 +1,10 @@
-//! Answers to the requests that come over the control channel.
+//! Answers to requests over the control channel.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use limiter_common::{counters::LimitTraffic, reason::Reason};
 use limiter_datapath::kernel::{
-    Attachment, Datapath, DatapathError, Holding, Present, wall_clock_now,
+    Attachment, Datapath, DatapathError, LimitBucket, Present, wall_clock_now,
 };
 use limiter_policy::{lists::Extents, policy::Limit};
 use tokio::task::spawn_blocking;
@@ -25,29 +25,24 @@ use crate::{
     reputation::pressure::Measured,
 };
 
-/// The daemon's answer.
+/// Answers a request.
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     match request {
-        Request::Reload => match daemon.reloads.reload().await {
-            Ok(reloaded) => Answer::Reloaded(reloaded),
-            Err(error) => Answer::Error(error),
-        },
+        Request::Reload => Answer::told(daemon.reloads.reload().await.map(Answer::Reloaded)),
         Request::AcceptList { list, digests } => {
-            match daemon.reloads.accept(Accept { list, digests }).await {
-                Ok(files) => Answer::Accepted { files },
-                Err(error) => Answer::Error(error),
-            }
+            let accepted = daemon.reloads.accept(Accept { list, digests }).await;
+            Answer::told(accepted.map(|files| Answer::Accepted { files }))
         }
         Request::Confirm => {
             let confirmed = confirm::confirm(&daemon).await;
             Answer::told(confirmed.map(|generation| Answer::Confirmed { generation }))
         }
-        // It ends once that is told.
+        // The daemon ends once the answer is sent.
         Request::Detach => Answer::Detaching,
         Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
         Request::LiftBans => bans::lift_all(&daemon).await,
         request => {
-            // Large maps take their time, and so may a change of the policy.
+            // Large maps take long to read, and a change of the policy may hold the lock.
             let answer = spawn_blocking(move || {
                 let measured = daemon.pressures.measured();
                 read(&daemon.datapath(), &request, Some(&daemon), &measured)
@@ -58,7 +53,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     }
 }
 
-/// What is pinned answers what no daemon has to.
+/// Answers from what is pinned, where no daemon is needed.
 #[must_use]
 pub fn look(datapath: &Datapath, request: &Request) -> Answer {
     read(datapath, request, None, &[])
@@ -100,11 +95,13 @@ fn read(
         | Request::Confirm
         | Request::Detach
         | Request::ChangeBans(_)
-        | Request::LiftBans => Answer::Error("it takes a daemon to do that".to_owned()),
+        | Request::LiftBans => {
+            Answer::Error("only a daemon can do that: start one with `limiter run`".to_owned())
+        }
     }
 }
 
-/// The daemon's status.
+/// Returns the daemon's status.
 pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
     let measured = daemon.pressures.measured();
     status(&daemon.datapath(), Some(daemon), &measured)
@@ -212,15 +209,15 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
 
 fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
-    let holdings = if lists.standing == Extents::default() {
-        datapath.holdings(address)?
+    let limit_buckets = if lists.standing == Extents::default() {
+        datapath.limit_buckets(address)?
     } else {
-        // Who is excluded or blocked spends nothing.
+        // An excluded or blocked address spends nothing.
         Vec::new()
     };
-    let limits = holdings
+    let limits = limit_buckets
         .iter()
-        .filter_map(|holding| explain_limit(datapath, address, holding));
+        .filter_map(|limit_bucket| explain_limit(datapath, address, limit_bucket));
     Ok(Explanation {
         address,
         limits: limits.collect(),
@@ -234,13 +231,13 @@ fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, Datapath
 fn explain_limit(
     datapath: &Datapath,
     address: IpAddr,
-    holding: &Holding,
+    limit_bucket: &LimitBucket,
 ) -> Option<LimitExplanation> {
     let NamedBucket {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, holding)?;
+    } = bucket_named(datapath, limit_bucket)?;
     let (source, rate) = match datapath.manifest().policy.override_of(limit, address) {
         Some(other) => (format!("override {}", other.id), other.rate),
         None => ("default".to_owned(), limit.default?),
@@ -256,8 +253,8 @@ fn explain_limit(
         burst: limit.strategy.has_burst().then_some(rate.burst),
         count: rate.count,
         period_ns: rate.period_ns,
-        remaining: holding.level.remaining,
-        retry_in_ns: holding.level.retry_in_ns,
-        reset_in_ns: holding.level.reset_in_ns,
+        remaining: limit_bucket.level.remaining,
+        retry_in_ns: limit_bucket.level.retry_in_ns,
+        reset_in_ns: limit_bucket.level.reset_in_ns,
     })
 }

@@ -1,5 +1,5 @@
-//! A configuration that is to be put in force: read, and checked against the machine, before
-//! anything is changed.
+//! A configuration to be put in force: read, and checked against the machine, before anything
+//! changes.
 
 use std::{
     mem,
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use limiter_common::limit::Cost;
 use limiter_datapath::kernel::{
     Manifest,
-    interface::{self, Interface, InterfaceError, Looked},
+    interface::{self, Interface, InterfaceError, InterfaceLookup},
     possible_cpus, wall_clock_now,
 };
 use limiter_policy::{
@@ -22,28 +22,28 @@ use thiserror::Error;
 
 use super::options::Options;
 
-/// A configuration that holds no error.
+/// A configuration without errors.
 pub(super) struct Candidate {
     pub(super) config: Config,
     /// Where the addresses of its lists come from.
     pub(super) lists: Vec<ListRecord>,
-    /// What the files of its lists have.
+    /// The contents of its lists' files.
     pub(super) feeds: Feeds,
-    /// When it was begun to read it.
+    /// When reading it began.
     pub(super) begun_at: Timestamp,
-    /// Every name that was interned so far.
+    /// Every name interned so far.
     pub(super) names: Names,
     pub(super) policy: CompiledPolicy,
-    /// The interfaces that are to be limited, by name.
+    /// The interfaces to limit, by name.
     pub(super) interfaces: Vec<String>,
-    /// Which of them are there.
-    pub(super) looked: Looked,
+    /// Which of them exist.
+    pub(super) lookup: InterfaceLookup,
 }
 
 /// The configuration cannot be put in force; nothing has changed.
 #[derive(Debug, Error)]
 pub enum CandidateError {
-    /// Errors in the configuration, one a line.
+    /// Errors in the configuration, one per line.
     #[error("{0}")]
     Config(#[from] Diagnostics),
     /// The policy does not fit the datapath.
@@ -52,7 +52,7 @@ pub enum CandidateError {
     /// The limits have too many names.
     #[error(transparent)]
     Names(#[from] TooManyNames),
-    /// Nobody said where.
+    /// No interface is named.
     #[error(
         "no interface to attach to: name one with -i, or in the configuration under \
          `interfaces`"
@@ -61,7 +61,7 @@ pub enum CandidateError {
     /// An interface cannot be used.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// A byte limit that would never let a full-sized frame of the interface pass.
+    /// A byte limit that never lets a full-sized frame of the interface pass.
     #[error(
         "limit {limit} has a {field} of {burst} bytes, but {interface} carries frames of {frame} \
          bytes (MTU {mtu}), which could then never pass: raise the {field} to at least {frame}"
@@ -69,9 +69,9 @@ pub enum CandidateError {
     BurstBelowFrame {
         /// The limit.
         limit: String,
-        /// `burst`, or `count` where that of a window is all that it admits at once.
+        /// `burst`, or `count` where a window's count is all that it admits at once.
         field: &'static str,
-        /// What it is in bytes, or an override's.
+        /// Its value in bytes, the limit's or an override's.
         burst: u64,
         /// The interface.
         interface: String,
@@ -82,17 +82,17 @@ pub enum CandidateError {
     },
 }
 
-/// What a policy goes on with of the one before it.
+/// What a policy inherits from the one before it.
 #[derive(Default)]
-pub(super) struct Known {
-    /// The names of the limits that are in force.
+pub(super) struct Inherited {
+    /// The names of the limits in force.
     pub(super) in_force: Vec<String>,
-    /// Every name that was interned so far.
+    /// Every name interned so far.
     pub(super) names: Names,
     pub(super) units: Units,
 }
 
-impl Known {
+impl Inherited {
     pub(super) fn of(manifest: &Manifest) -> Self {
         let limits = manifest.policy.limits.iter();
         Self {
@@ -103,7 +103,7 @@ impl Known {
     }
 }
 
-/// A configuration that was read, and compiled.
+/// A configuration that was read and compiled.
 pub(super) struct Read {
     config: Config,
     lists: Vec<ListRecord>,
@@ -114,20 +114,22 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Reads the configuration file, which may tell where to look for what is `known`, and the
-    /// feeds that it names; of those that are refused, what is `old` stays. Takes seconds, where
-    /// they are very long.
+    /// Reads the configuration file and the feeds that it names. `inherited` returns what to
+    /// inherit, which may be in a file that the configuration names; a refused feed keeps its `old`
+    /// content. Takes seconds for very long files.
     pub(super) fn load(
         path: &Path,
         old: &Feeds,
-        known: impl FnOnce(&Config) -> Known,
+        inherited: impl FnOnce(&Config) -> Inherited,
     ) -> Result<Self, CandidateError> {
         let begun_at = wall_clock_now();
-        let mut config = config::load_again(path, old)?;
-        let known = known(&config);
+        let mut config = config::load_again(path, old, begun_at)?;
+        let inherited = inherited(&config);
         let names;
-        (config.policy, names) = config.policy.with_names(&known.names, &known.in_force)?;
-        let policy = CompiledPolicy::with_units(&config.policy, &known.units, possible_cpus())?;
+        (config.policy, names) = config
+            .policy
+            .with_names(&inherited.names, &inherited.in_force)?;
+        let policy = CompiledPolicy::with_units(&config.policy, &inherited.units, possible_cpus())?;
         let feeds = mem::take(&mut config.feeds);
         Ok(Self {
             lists: ListRecord::all(&config.lists, &feeds),
@@ -144,7 +146,7 @@ impl Read {
         &self.config.files
     }
 
-    /// The interfaces that are to be limited, by name.
+    /// Returns the interfaces to limit, by name.
     pub(super) fn interface_names(&self, options: &Options) -> Result<Vec<String>, CandidateError> {
         let names = if options.interfaces.is_empty() {
             self.config.interfaces.clone()
@@ -157,14 +159,14 @@ impl Read {
         Ok(names)
     }
 
-    /// Looks for its interfaces. `ours` are the ids of programs that may be there already.
+    /// Looks for its interfaces, on which the programs with the ids `ours` may already be.
     pub(super) async fn check(
         self,
         names: Vec<String>,
         ours: &[u32],
     ) -> Result<Candidate, CandidateError> {
-        let looked = interface::look(&names, ours).await?;
-        for interface in &looked.found {
+        let lookup = interface::look(&names, ours).await?;
+        for interface in &lookup.found {
             check_bursts(&self.config.policy, interface)?;
         }
         Ok(Candidate {
@@ -175,7 +177,7 @@ impl Read {
             names: self.names,
             policy: self.policy,
             interfaces: names,
-            looked,
+            lookup,
         })
     }
 }
@@ -183,7 +185,7 @@ impl Read {
 impl Candidate {
     /// Fails unless all interfaces are there.
     pub(super) fn all_there(&self) -> Result<(), CandidateError> {
-        self.looked.all_there().map_err(Into::into)
+        self.lookup.all_there().map_err(Into::into)
     }
 }
 
@@ -197,8 +199,8 @@ fn without_repeats(names: &[String]) -> Vec<String> {
     unique
 }
 
-/// A frame larger than a byte limit's burst never passes: refuse what would cut off every
-/// full-sized frame of the interface.
+/// Refuses a byte limit whose burst would cut off every full-sized frame of the interface: a frame
+/// larger than the burst never passes.
 fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), CandidateError> {
     const ETHERNET_HEADER: u64 = 14;
     let frame = u64::from(interface.mtu) + ETHERNET_HEADER;

@@ -1,18 +1,18 @@
-//! How the policy has changed since the daemon runs, and the change that waits to be confirmed.
+//! How the policy has changed since the daemon started, and the change that waits to be confirmed.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use limiter_datapath::kernel::Previous;
 
 use crate::protocol::{History, LastReload};
 
-/// What is known of changes.
+/// The changes of the policy.
 #[derive(Default)]
 pub(super) struct Changes {
     history: History,
     unconfirmed: Option<Unconfirmed>,
-    /// The daemon ends: nobody has to see to them any more.
+    /// The daemon is ending: nobody has to wait for confirmations any more.
     pub(super) is_over: bool,
 }
 
@@ -23,22 +23,19 @@ struct Unconfirmed {
 }
 
 impl Changes {
-    /// Notes a reload.
-    pub(super) fn note(&mut self, error: Option<String>) {
+    /// Notes a reload at that time.
+    pub(super) fn note(&mut self, at: Timestamp, error: Option<String>) {
         match error {
             None => self.history.succeeded += 1,
             Some(_) => self.history.failed += 1,
         }
-        self.history.last = Some(LastReload {
-            at: Timestamp::now(),
-            error,
-        });
+        self.history.last = Some(LastReload { at, error });
     }
 
-    /// The reloads, as of now.
-    pub(super) fn history(&self) -> History {
+    /// Returns the history as of `now`.
+    pub(super) fn history(&self, now: Instant) -> History {
         let left = |unconfirmed: &Unconfirmed| {
-            let left = unconfirmed.until.saturating_duration_since(Instant::now());
+            let left = unconfirmed.until.saturating_duration_since(now);
             u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
         };
         History {
@@ -47,28 +44,24 @@ impl Changes {
         }
     }
 
-    /// From now on a change waits to be confirmed.
-    pub(super) fn await_confirmation(&mut self, previous: Previous, patience: Duration) {
-        self.unconfirmed = Some(Unconfirmed {
-            previous,
-            until: Instant::now() + patience,
-        });
+    /// Makes a change wait until then to be confirmed.
+    pub(super) fn await_confirmation(&mut self, previous: Previous, until: Instant) {
+        self.unconfirmed = Some(Unconfirmed { previous, until });
     }
 
-    /// When the change that waits is to be reverted.
+    /// When the waiting change is to be reverted.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.unconfirmed
             .as_ref()
             .map(|unconfirmed| unconfirmed.until)
     }
 
-    /// Whether a change is to be reverted now.
-    pub(super) fn is_due(&self) -> bool {
-        self.deadline()
-            .is_some_and(|deadline| deadline <= Instant::now())
+    /// Whether a change is to be reverted `now`.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// What was before the change that waits, which waits no more.
+    /// Ends the wait; returns what the waiting change replaced.
     pub(super) fn take_unconfirmed(&mut self) -> Option<Previous> {
         self.unconfirmed
             .take()

@@ -1,4 +1,4 @@
-//! Policies that are to be confirmed, or else reverted.
+//! Policies that must be confirmed, or else are reverted.
 
 use std::{
     io,
@@ -7,38 +7,39 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_datapath::kernel::{DatapathError, Previous};
+use limiter_datapath::kernel::{DatapathError, Previous, wall_clock_now};
 use limiter_policy::policy::diff;
 use thiserror::Error;
 use tracing::{error, info, warn};
 
-use super::{pulse::BEAT, service, shared::Daemon, tell::tell_begun_anew};
+use super::{messages::log_begun_anew, pulse::BEAT, service, shared::Daemon};
 
 /// How long the daemon may take to end.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// No policy was confirmed.
+/// Confirming failed.
 #[derive(Debug, Error)]
 pub(super) enum ConfirmError {
-    /// None waits for it.
+    /// No policy waits for it.
     #[error("no policy waits to be confirmed")]
     Nothing,
-    /// What was before could not be removed.
+    /// The policy before it could not be removed.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
 }
 
-/// From now on the policy in force waits to be confirmed.
+/// Makes the policy in force wait to be confirmed.
 pub(super) fn ask(daemon: &Daemon, previous: Previous, patience: Duration) {
     warn!(
-        "the policy is reverted in {} s, unless it is confirmed: limiter confirm",
+        "the policy is reverted in {} s unless it is confirmed: run `limiter confirm`",
         patience.as_secs_f64()
     );
-    daemon.changes().await_confirmation(previous, patience);
+    let until = Instant::now() + patience;
+    daemon.changes().await_confirmation(previous, until);
     daemon.unconfirmed.notify_all();
 }
 
-/// The policy in force stays; returns its number.
+/// Keeps the policy in force; returns its number.
 pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     let _alone = daemon.changing.lock().await;
     let previous = daemon.changes().take_unconfirmed();
@@ -51,8 +52,8 @@ pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     Ok(generation)
 }
 
-/// The thread that reverts what is not confirmed in time, and does nothing else: whoever has locked
-/// himself out waits for it. It ends when this is dropped.
+/// The thread that reverts what is not confirmed in time, and does nothing else: an operator who is
+/// locked out waits for it. It ends when this is dropped.
 pub(super) struct ConfirmationThread {
     daemon: Arc<Daemon>,
     thread: Option<JoinHandle<()>>,
@@ -81,13 +82,13 @@ impl Drop for ConfirmationThread {
         self.daemon.changes().is_over = true;
         self.daemon.unconfirmed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // What it panicked with is on stderr.
+            // The panic message is on stderr.
             let _ = thread.join();
         }
     }
 }
 
-/// Reverts what is not confirmed in time, until it is over or that was the first policy.
+/// Reverts what is not confirmed in time, until the daemon ends or that was the first policy.
 fn keep(daemon: &Daemon) {
     loop {
         daemon.pulses.confirmation.beat();
@@ -101,7 +102,7 @@ fn keep(daemon: &Daemon) {
             if changes.is_over {
                 return;
             }
-            changes.is_due()
+            changes.is_due(Instant::now())
         };
         if is_due && revert(daemon) == Reverted::First {
             end(daemon);
@@ -110,12 +111,12 @@ fn keep(daemon: &Daemon) {
     }
 }
 
-/// What was not confirmed.
+/// Which policy was not confirmed.
 #[derive(PartialEq, Eq)]
 enum Reverted {
     /// The first policy: there was none before.
     First,
-    /// Another one; or it was confirmed at the last moment.
+    /// Another one, or it was confirmed at the last moment.
     Another,
 }
 
@@ -123,7 +124,7 @@ fn revert(daemon: &Daemon) -> Reverted {
     let _alone = daemon.changing.blocking_lock();
     let previous = {
         let mut changes = daemon.changes();
-        if changes.is_due() {
+        if changes.is_due(Instant::now()) {
             changes.take_unconfirmed()
         } else {
             None
@@ -143,10 +144,10 @@ fn revert(daemon: &Daemon) -> Reverted {
     let reverted = daemon.datapath_mut().revert(previous);
     match reverted {
         Ok(()) => {
-            tell_begun_anew(&begun_anew);
+            log_begun_anew(&begun_anew);
             let told = format!("not confirmed in time: policy {before} is in force again");
             warn!(generation = before, "{told}");
-            daemon.changes().note(Some(told));
+            daemon.changes().note(wall_clock_now(), Some(told));
         }
         Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
     }
@@ -155,7 +156,7 @@ fn revert(daemon: &Daemon) -> Reverted {
     Reverted::Another
 }
 
-/// The daemon ends, and detaches everything. Where it does not come to that, it is done here.
+/// Has the daemon end and detach everything. If it is too slow, detaches here.
 fn end(daemon: &Daemon) {
     daemon.not_confirmed.notify_one();
     let changes = daemon.changes();

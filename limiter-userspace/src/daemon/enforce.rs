@@ -1,4 +1,4 @@
-//! A configuration is put in force: the first one, and each that comes after it.
+//! Puts a configuration in force: the first one, and each later one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,15 +17,15 @@ use super::{
     confirm,
     error::ReloadError,
     memory,
+    messages::{log_attached, log_begun_anew, log_carried},
     shared::Daemon,
     state::Resumed,
-    tell::{announce, tell_begun_anew, tell_carried},
 };
 use crate::guard;
 
-/// Puts a configuration in force, with buckets that owe what was resumed. If it is to be
-/// confirmed, it can be reverted from then on. Returns the names of the limits whose buckets begin
-/// anew, by another strategy than before.
+/// Puts a configuration in force; its buckets owe what was `resumed`. If it must be confirmed, it
+/// can be reverted from then on. Returns the names of the limits whose buckets begin anew because
+/// their strategy changed.
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
@@ -35,9 +35,9 @@ pub(super) async fn put_in_force(
         let names = &candidate.interfaces;
         daemon
             .datapath()
-            .limited_elsewhere(names, &candidate.looked.found)
+            .limited_elsewhere(names, &candidate.lookup.found)
     };
-    let missing = candidate.looked.missing.iter();
+    let missing = candidate.lookup.missing.iter();
     for name in missing.filter(|name| elsewhere.iter().all(|found| found.name != **name)) {
         warn!(
             interface = name.as_str(),
@@ -46,18 +46,18 @@ pub(super) async fn put_in_force(
     }
     guard::warn_of(&candidate.config.policy).await;
     let to_apply = Arc::clone(daemon);
-    // The kernel's verifier takes its time; packets and questions do not wait for it.
+    // The kernel's verifier is slow; packets and requests do not wait for it.
     let previous = spawn_blocking(move || apply(&to_apply, candidate, resumed)).await??;
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {
-        announce(attachment);
+        log_attached(attachment);
     }
     let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
     drop(datapath);
-    tell_begun_anew(&begun_anew);
+    log_begun_anew(&begun_anew);
     if let Some(carried) = previous.carried() {
-        tell_carried(carried);
+        log_carried(carried);
     }
     match daemon.options.confirm {
         Some(patience) => confirm::ask(daemon, previous, patience),
@@ -80,7 +80,7 @@ fn apply(
         names,
         policy,
         interfaces,
-        looked,
+        lookup,
     } = candidate;
     let log = if daemon.options.log_datapath {
         LogLevel::Verdicts
@@ -102,7 +102,7 @@ fn apply(
             names,
             units: policy.units.clone(),
         };
-        let mut interfaces = looked.found;
+        let mut interfaces = lookup.found;
         interfaces.extend(datapath.limited_elsewhere(&manifest.interfaces, &interfaces));
         datapath.prepare(manifest, policy, &interfaces)?
     };
@@ -112,8 +112,8 @@ fn apply(
     daemon.datapath_mut().apply(prepared)
 }
 
-/// Puts other lists in force, with all else as it is, on the interfaces that it is on. Nobody has to
-/// confirm them.
+/// Puts other lists in force on the same interfaces and changes nothing else. They need no
+/// confirmation.
 pub(super) async fn put_lists_in_force(
     daemon: &Arc<Daemon>,
     lists: Vec<List>,
@@ -139,7 +139,7 @@ pub(super) async fn put_lists_in_force(
         if prefixes != had {
             info!(
                 list,
-                prefixes, "list {list} has {prefixes} prefixes, where it had {had}"
+                prefixes, "list {list} has {prefixes} prefixes (before: {had})"
             );
         }
     }
@@ -148,7 +148,7 @@ pub(super) async fn put_lists_in_force(
     Ok(())
 }
 
-/// How many prefixes lists have, by their names.
+/// Returns how many prefixes each list has, by name.
 fn sizes(lists: &[List]) -> BTreeMap<String, usize> {
     let lists = lists.iter();
     lists

@@ -1,6 +1,6 @@
 //! How the daemon fails.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 use limiter_datapath::kernel::{
     DatapathError, interface::InterfaceError, pins::PinsError, preflight::PreflightError,
@@ -15,7 +15,7 @@ use crate::control::server::ServerError;
 /// Why the daemon ended without being told to.
 #[derive(Debug, Error)]
 pub enum DaemonError {
-    /// It did not get as far as running; it has attached and changed nothing.
+    /// Startup failed; nothing was attached or changed.
     #[error(transparent)]
     Startup(#[from] StartupError),
     /// Nobody confirmed its first policy.
@@ -24,11 +24,11 @@ pub enum DaemonError {
          everything is detached"
     )]
     NotConfirmed,
-    /// What is pinned could not be removed.
+    /// The pinned objects could not be removed.
     #[error(transparent)]
     Detach(#[from] DatapathError),
-    /// Not even the beginning.
-    #[error("cannot begin: {0}")]
+    /// The async runtime could not start.
+    #[error("cannot start the async runtime: {0}")]
     Runtime(#[source] io::Error),
     /// The system would not deliver signals.
     #[error("cannot wait for signals: {0}")]
@@ -50,10 +50,10 @@ pub enum StartupError {
     /// Nothing can be pinned.
     #[error(transparent)]
     Pins(#[from] PinsError),
-    /// The control socket is not to be had.
+    /// The control socket is unavailable.
     #[error(transparent)]
     Control(#[from] ServerError),
-    /// The metrics' port is not to be had.
+    /// The metrics port is unavailable.
     #[error(
         "cannot serve metrics on {address}: {source}; choose another address with --metrics or \
          `metrics: {{listen: …}}`, or switch them off with `off`"
@@ -75,28 +75,55 @@ pub enum StartupError {
     Reload(#[from] ReloadError),
 }
 
-/// The policy in force stays as it is.
+/// No feed that was held back was put in force.
+#[derive(Debug, Error)]
+pub(super) enum AcceptError {
+    /// The policy waits to be confirmed.
+    #[error(
+        "the policy in force waits to be confirmed: run `limiter confirm` first, or wait until it \
+         is reverted"
+    )]
+    Unconfirmed,
+    /// No such list.
+    #[error("there is no list '{0}' in force")]
+    UnknownList(String),
+    /// None of the list's files has this content.
+    #[error(
+        "no content with that digest waits to be accepted for list {0}: look at `limiter lists` again"
+    )]
+    NothingHeld(String),
+    /// A file has changed since.
+    #[error("{path} was not accepted as it is now: it {why}", path = path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Why it is not in force.
+        why: String,
+    },
+}
+
+/// A change failed; the policy in force stays as it is.
 #[derive(Debug, Error)]
 pub enum ReloadError {
-    /// The new one cannot be put in force.
+    /// The new configuration cannot be put in force.
     #[error(transparent)]
     Candidate(#[from] CandidateError),
     /// Its lists do not fit the datapath.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// The kernel does not tell the interfaces.
+    /// The kernel does not list the interfaces.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The kernel refused.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
-    /// The one before waits to be confirmed.
+    /// The policy in force waits to be confirmed.
     #[error(
-        "the policy in force waits to be confirmed: `limiter confirm` first, or wait until it is \
-         reverted"
+        "the policy in force waits to be confirmed: run `limiter confirm` first, or wait until it \
+         is reverted"
     )]
     Unconfirmed,
-    /// It came to no end.
+    /// The task panicked or was cancelled.
     #[error("putting the policy in force failed: {0}")]
     Task(#[from] JoinError),
 }

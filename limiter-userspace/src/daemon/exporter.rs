@@ -1,18 +1,18 @@
-//! Who serves the metrics: whoever starts the daemon brings them along, since they read the daemon and it
-//! does not know them.
+//! What serves the metrics. The program that starts the daemon brings it along: metrics read the
+//! daemon, and the daemon does not know them.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
 use super::shared::Daemon;
 
-/// Takes the port, before anything is attached.
+/// Binds the port, before anything is attached.
 pub type BindMetrics = fn(SocketAddr) -> io::Result<Box<dyn MetricsListener>>;
 
-/// The port is taken, nothing is served yet.
+/// A port that is bound, but not served yet.
 pub trait MetricsListener {
-    /// Where it listens: the port is the real one where 0 was asked for.
+    /// Returns the address it listens on, with the real port where 0 was asked for.
     fn address(&self) -> SocketAddr;
 
-    /// Serves what it reads of the daemon, until what it returns is dropped.
+    /// Serves what it reads from the daemon until the returned value is dropped.
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Box<dyn Send>>;
 }

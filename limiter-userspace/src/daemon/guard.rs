@@ -1,97 +1,100 @@
-//! The daemon's guard: whom nobody bans, asked again and again, and what is told of how that goes.
+//! The daemon's guard: asks again and again whom nobody may ban, and reports how that goes.
 //!
-//! Where it cannot be known, nobody is banned automatically. Bans by hand go by the last answer for
-//! some minutes; after that they must be forced.
+//! While that is unknown, nobody is banned automatically. Bans by hand use the last answer for some
+//! minutes; after that they must be forced.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
 use limiter_datapath::kernel::wall_clock_now;
+use thiserror::Error;
 use tracing::{info, warn};
 
 use crate::{
-    guard::{Asker, Protected, Session, are_sessions_recorded},
+    guard::{GuardProbe, ProbeError, Protected, Session, are_sessions_recorded},
     protocol::GuardStatus,
 };
 
-/// How long an answer is good for: a stream of bans asks a thousand times a second, and the routes
-/// of a router take long to tell.
+/// How long an answer is reused: a stream of bans asks a thousand times a second, and a router's
+/// routes take long to read.
 const MEMORY: Duration = Duration::from_secs(5);
 
-/// How long it takes from a question without an answer to the next one.
+/// How long to wait after a question that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How old an answer is at most by which somebody is banned by hand.
+/// How old an answer may be for bans by hand.
 const OLDEST: Duration = Duration::from_mins(10);
 
-/// How old an answer is at most, as long as any limit bans.
+/// How old an answer may be while any limit bans.
 const REFRESH: Duration = Duration::from_mins(1);
 
-/// Why nobody knows whom not to ban.
-#[derive(Clone, Debug)]
-pub(super) struct Blind(pub(super) String);
+/// Why the guard cannot tell whom not to ban.
+#[derive(Clone, Debug, Error)]
+#[error(transparent)]
+pub(super) struct GuardUnavailable(Arc<ProbeError>);
 
 /// The guard.
 #[derive(Default)]
 pub(super) struct Guard {
-    known: tokio::sync::Mutex<Known>,
+    answers: tokio::sync::Mutex<Answers>,
     status: Mutex<GuardStatus>,
 }
 
-/// What it knows.
+/// What the guard knows.
 #[derive(Default)]
-struct Known {
-    asker: Asker,
+struct Answers {
+    probe: GuardProbe,
     /// The last good answer, and when it came.
     answer: Option<(Instant, Protected)>,
-    /// The last question without an answer; `None`: there was one to the last.
-    failure: Option<(Instant, Blind)>,
+    /// The last question, if it failed.
+    failure: Option<(Instant, GuardUnavailable)>,
 }
 
 impl Guard {
-    /// The addresses that are banned by force alone, as of some seconds ago at most.
-    pub(super) async fn protected(&self) -> Result<Protected, Blind> {
-        self.known.lock().await.protected(self).await
+    /// Returns the addresses that only a forced ban may contain, as of some seconds ago at most.
+    pub(super) async fn protected(&self) -> Result<Protected, GuardUnavailable> {
+        self.answers.lock().await.protected(self).await
     }
 
-    /// The same for bans by hand, of whoever has that session: as of some minutes ago at most, where
-    /// nobody can tell now.
-    pub(super) async fn by_hand(&self, session: Option<Session>) -> Result<Protected, Blind> {
-        let mut known = self.known.lock().await;
-        let protected = match known.protected(self).await {
+    /// Returns the same for bans by hand from `session`: as of some minutes ago at most, if the
+    /// guard cannot tell now.
+    pub(super) async fn by_hand(
+        &self,
+        session: Option<Session>,
+    ) -> Result<Protected, GuardUnavailable> {
+        let mut answers = self.answers.lock().await;
+        let protected = match answers.protected(self).await {
             Ok(protected) => protected,
-            Err(blind) => {
-                let answer = known.answer.as_ref();
-                let kept = answer.filter(|(at, _)| at.elapsed() < OLDEST);
-                kept.ok_or(blind)?.1.clone()
+            Err(unavailable) => {
+                let kept = answers.within(OLDEST, Instant::now());
+                kept.ok_or(unavailable)?.clone()
             }
         };
         Ok(protected.with(session))
     }
 
-    /// Asks for the first time, if nobody has.
+    /// Asks for the first time, unless that was done.
     pub(super) async fn begin(&self) {
-        let mut known = self.known.lock().await;
-        if known.answer.is_none() {
-            // What comes of it is in the status.
-            let _ = known.protected(self).await;
+        let mut answers = self.answers.lock().await;
+        if answers.answer.is_none() {
+            // The status holds the result.
+            let _ = answers.protected(self).await;
         }
     }
 
-    /// Asks again where that was long ago, so that its state is known before it is needed.
+    /// Asks again if the last answer is old, so that the state is known before it is needed.
     pub(super) async fn refresh(&self) {
-        let mut known = self.known.lock().await;
-        let answer = known.answer.as_ref();
-        if known.failure.is_some() || answer.is_none_or(|(at, _)| at.elapsed() >= REFRESH) {
-            // What comes of it is in the status.
-            let _ = known.protected(self).await;
+        let mut answers = self.answers.lock().await;
+        if answers.failure.is_some() || answers.within(REFRESH, Instant::now()).is_none() {
+            // The status holds the result.
+            let _ = answers.protected(self).await;
         }
     }
 
-    /// How it goes.
+    /// Returns the guard's status.
     pub(super) fn status(&self) -> GuardStatus {
         self.locked().clone()
     }
@@ -100,8 +103,8 @@ impl Guard {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an answer, or why there is none; tells what has changed.
-    fn note(&self, answer: Result<&Protected, &Blind>) {
+    /// Notes an answer, or why there is none; logs what has changed.
+    fn note(&self, answer: Result<&Protected, &GuardUnavailable>) {
         let mut status = self.locked();
         let before = status.error.take();
         match answer {
@@ -113,8 +116,8 @@ impl Guard {
                     info!("the guard can tell again whom not to ban");
                 }
             }
-            Err(Blind(why)) => {
-                status.error = Some(why.clone());
+            Err(unavailable) => {
+                let why = unavailable.to_string();
                 if before.is_none() {
                     warn!(
                         why,
@@ -122,6 +125,7 @@ impl Guard {
                          {why}"
                     );
                 }
+                status.error = Some(why);
             }
         }
         if before.is_some() != status.error.is_some() || status.since == Timestamp::default() {
@@ -130,27 +134,70 @@ impl Guard {
     }
 }
 
-impl Known {
-    async fn protected(&mut self, guard: &Guard) -> Result<Protected, Blind> {
-        if let Some((at, blind)) = &self.failure {
-            if at.elapsed() < RETRY {
-                return Err(blind.clone());
-            }
-        } else if let Some((at, protected)) = &self.answer
-            && at.elapsed() < MEMORY
-        {
-            return Ok(protected.clone());
+impl Answers {
+    async fn protected(&mut self, guard: &Guard) -> Result<Protected, GuardUnavailable> {
+        if let Some(recent) = self.recent(Instant::now()) {
+            return recent;
         }
-        let asked = Protected::ask(&mut self.asker).await;
-        let asked = asked.map_err(|error| Blind(error.to_string()));
+        let asked = Protected::ask(&mut self.probe).await;
+        let asked = asked.map_err(|error| GuardUnavailable(Arc::new(error)));
         guard.note(asked.as_ref());
-        match &asked {
+        self.note(asked.clone(), Instant::now());
+        asked
+    }
+
+    /// What the last question came to, where that was too short a time before `now` to ask again.
+    fn recent(&self, now: Instant) -> Option<Result<Protected, GuardUnavailable>> {
+        match &self.failure {
+            Some((at, unavailable)) => (now < *at + RETRY).then(|| Err(unavailable.clone())),
+            None => self.within(MEMORY, now).cloned().map(Ok),
+        }
+    }
+
+    /// The last good answer, if it is not as old as `age`.
+    fn within(&self, age: Duration, now: Instant) -> Option<&Protected> {
+        let (at, protected) = self.answer.as_ref()?;
+        (now < *at + age).then_some(protected)
+    }
+
+    fn note(&mut self, asked: Result<Protected, GuardUnavailable>, now: Instant) {
+        match asked {
             Ok(protected) => {
                 self.failure = None;
-                self.answer = Some((Instant::now(), protected.clone()));
+                self.answer = Some((now, protected));
             }
-            Err(blind) => self.failure = Some((Instant::now(), blind.clone())),
+            Err(unavailable) => self.failure = Some((now, unavailable)),
         }
-        asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_and_failures_are_good_for_their_times() {
+        let begun = Instant::now();
+        let mut answers = Answers::default();
+        assert!(answers.recent(begun).is_none());
+        answers.note(Ok(Protected::default()), begun);
+        assert!(matches!(answers.recent(begun), Some(Ok(_))));
+        assert!(answers.recent(begun + MEMORY).is_none());
+        assert!(answers.within(REFRESH, begun + MEMORY).is_some());
+        assert!(answers.within(REFRESH, begun + REFRESH).is_none());
+
+        let failed = begun + MEMORY;
+        answers.note(
+            Err(GuardUnavailable(Arc::new(ProbeError::Late("routes")))),
+            failed,
+        );
+        assert!(matches!(answers.recent(failed), Some(Err(_))));
+        assert!(answers.recent(failed + RETRY).is_none());
+        // By hand, the answer from before is still good.
+        assert!(answers.within(OLDEST, failed).is_some());
+        assert!(answers.within(OLDEST, begun + OLDEST).is_none());
+
+        answers.note(Ok(Protected::default()), failed + RETRY);
+        assert!(matches!(answers.recent(failed + RETRY), Some(Ok(_))));
     }
 }

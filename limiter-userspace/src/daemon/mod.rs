@@ -1,4 +1,4 @@
-//! The daemon: keeps the datapath, answers for it, and ends when it has to.
+//! The daemon: runs the datapath, answers requests about it, and ends when told to.
 
 mod answers;
 pub mod automatic;
@@ -10,10 +10,10 @@ mod enforce;
 mod error;
 mod exporter;
 mod feeds;
-mod found;
 mod guard;
 pub mod incidents;
 mod memory;
+mod messages;
 mod named;
 mod offenders;
 mod options;
@@ -25,9 +25,9 @@ mod requests;
 mod service;
 mod shared;
 mod sieves;
+mod starting_point;
 mod startup;
 mod state;
-mod tell;
 pub mod watch;
 
 use std::{path::PathBuf, sync::Arc, thread, time::Duration};
@@ -49,7 +49,7 @@ pub use self::{
 };
 use crate::logging;
 
-/// How many threads for what blocks are there from the start; there may be more.
+/// How many threads for blocking work exist from the start; the runtime may add more.
 const BLOCKING: usize = 4;
 
 /// Longer than any daemon runs.
@@ -57,7 +57,7 @@ const FOREVER: Duration = Duration::from_hours(24 * 365 * 100);
 
 /// How the daemon ends.
 enum End {
-    /// What is pinned stays.
+    /// Pinned objects stay.
     Stop,
     /// Nothing stays.
     Detach,
@@ -65,18 +65,17 @@ enum End {
     NotConfirmed,
 }
 
-/// Runs on a runtime of its own, this thread and some for what blocks, until it is told to end.
+/// Runs the daemon on its own runtime, with this thread and others for blocking work.
 pub fn run_alone(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonError> {
     memory::prepare();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .on_thread_start(|| {
-            // Later there may be no descriptor to be had: each thread looks once how many CPUs there
-            // are.
+            // Later no descriptor may be left, so each thread reads the number of CPUs now.
             let _ = possible_cpus();
         })
-        // Those that are there stay: later there may be no room for another, if somebody else has
-        // taken it all.
+        // Threads are kept: later there may be no room for another, if some other process takes it
+        // all.
         .thread_keep_alive(FOREVER)
         .build()
         .map_err(DaemonError::Runtime)?;
@@ -86,19 +85,19 @@ pub fn run_alone(options: Options, bind_metrics: BindMetrics) -> Result<(), Daem
     })
 }
 
-/// Has the threads for what blocks be there from now on.
+/// Starts the threads for blocking work; they stay.
 async fn make_threads() {
-    // Each of them has one while it sleeps.
+    // Each sleep occupies one thread.
     let made: Vec<_> = (0..BLOCKING)
         .map(|_| spawn_blocking(|| thread::sleep(Duration::from_millis(10))))
         .collect();
     for thread in made {
-        // There is nothing in there that fails.
+        // Nothing in there fails.
         let _ = thread.await;
     }
 }
 
-/// Runs until it is told to end. Then nothing is left attached, but what is pinned.
+/// Runs until told to end. Afterwards only pinned programs stay attached.
 async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
@@ -132,7 +131,7 @@ async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonEr
         ) => match never {},
         never = incidents::watch(&daemon, quiet) => match never {},
         never = service::stay_alive(&daemon.pulses) => match never {},
-        never = logging::tell_lost() => match never {},
+        never = logging::log_lost() => match never {},
         never = state::keep(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
@@ -148,12 +147,12 @@ fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {
     match (end, pinned) {
         (End::Stop, Some(directory)) => {
             info!(
-                "told to end: what is pinned in {} goes on",
+                "told to end: the pins in {} keep enforcing",
                 directory.display()
             );
         }
         (End::Stop, None) => info!("told to end: detaching"),
-        (End::Detach, _) => info!("told to detach: nothing is left"),
+        (End::Detach, _) => info!("told to detach: nothing stays attached or pinned"),
         (End::NotConfirmed, _) => {}
     }
     if !matches!(end, End::Stop) {

@@ -1,4 +1,4 @@
-//! The answer to who was dropped, by which limit, and how often.
+//! Answers who was dropped, by which limit, and how often.
 
 use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
@@ -20,10 +20,10 @@ use crate::protocol::{
     ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
 };
 
-/// Offenders cannot be told.
+/// Offenders cannot be listed.
 #[derive(Debug, Error)]
 pub(super) enum OffendersError {
-    /// Nobody is recorded.
+    /// Offenders are not recorded.
     #[error(
         "offenders are not recorded: the configuration has `offenders: {{capacity: 0}}`; give it \
          room, such as 65536, and start the daemon again"
@@ -37,7 +37,7 @@ pub(super) enum OffendersError {
     Datapath(#[from] DatapathError),
 }
 
-/// Those dropped most, with the most drops first.
+/// Returns those with the most drops, the most first.
 pub(super) fn list(
     datapath: &Datapath,
     query: &OffenderQuery,
@@ -58,7 +58,7 @@ pub(super) fn list(
         .iter()
         .filter(|(key, _)| limit.is_none_or(|limit| limit.0 == key.limit));
     let mut groups = grouped(asked_for, query.by);
-    // After they were added up: a range's count would fall with each address that rests.
+    // After adding up: otherwise a range's count would fall with each address that rests.
     groups.retain(|group| is_within(&group.total, now, query.within_ns));
     groups.truncate(query.count.min(MAX_OFFENDERS) as usize);
     Ok(OffenderList {
@@ -86,12 +86,12 @@ pub(super) fn list(
     })
 }
 
-/// Whether somebody was last dropped within so many nanoseconds of `now_ns`.
+/// Whether an offender was last dropped at most `within_ns` before `now_ns`.
 fn is_within(offender: &Offender, now_ns: u64, within_ns: Option<u64>) -> bool {
     within_ns.is_none_or(|within| now_ns.saturating_sub(offender.last_drop_ns) <= within)
 }
 
-/// The last drop of an address that is remembered, whatever limit dropped it.
+/// Returns the last remembered drop of an address, by any limit.
 pub(super) fn last_drop(
     datapath: &Datapath,
     address: IpAddr,
@@ -129,15 +129,15 @@ pub(super) const fn prefix_length(by: Grouping, family: Family) -> u8 {
     }
 }
 
-/// The name of the limit of an interned id; `None`: the policy has none such.
+/// Returns the name of the limit with an interned id; `None`: the policy has no such limit.
 pub(super) fn limit_name(policy: &Policy, id: u16) -> Option<String> {
     let mut limits = policy.limits.iter();
     let limit = limits.find(|limit| limit.id == LimitId(id))?;
     Some(limit.name.clone())
 }
 
-/// The names of what dropped packets: of the limit, [`ALL_PACKETS`] where there is none, and of the
-/// sieve, if it was one; `None`: the policy has none such.
+/// Names the limit that dropped packets, or [`ALL_PACKETS`] if there is none, and the sieve, if one
+/// dropped them. `None`: the policy has no such limit or sieve.
 fn droppers(policy: &Policy, limit: u16, by: Dropper) -> Option<(String, Option<String>)> {
     match (by, limit) {
         (Dropper::Budget, _) => Some((limit_name(policy, limit)?, None)),
@@ -157,7 +157,7 @@ fn droppers(policy: &Policy, limit: u16, by: Dropper) -> Option<(String, Option<
     }
 }
 
-/// Offenders of one limit, or of its sieve, that are told as one.
+/// Offenders of one limit, or of its sieve, reported as one.
 struct Group {
     /// The limit's interned id.
     limit: u16,
@@ -187,7 +187,7 @@ impl Group {
     }
 }
 
-/// The groups that the offenders make, those with the most drops first.
+/// Groups the offenders, those with the most drops first.
 fn grouped<'o>(
     offenders: impl IntoIterator<Item = &'o (OffenderKey, Offender)>,
     by: Grouping,
@@ -210,7 +210,7 @@ fn grouped<'o>(
     }
     let mut groups: Vec<_> = groups.into_values().collect();
     groups.sort_unstable_by_key(|group| {
-        // What comes after the drops makes the order the same each time.
+        // What follows the drops makes the order the same each time.
         let most = Reverse((group.total.drops, group.total.last_drop_ns));
         (most, group.limit, group.by, IpAddr::from(group.address))
     });
@@ -270,7 +270,7 @@ mod tests {
             Grouping::Range,
             &[
                 (2, "192.0.2.0/24", 1, 30, [7, 7]),
-                // As many drops: the later one first.
+                // Equal drops: the later one first.
                 (1, "192.0.3.0/24", 1, 11, [1, 30]),
                 (1, "192.0.2.0/24", 2, 11, [5, 20]),
                 (1, "2001:db8::/64", 2, 5, [2, 4]),

@@ -1,28 +1,28 @@
-//! What the command line says.
+//! The command line's options.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use limiter_policy::config::AttachMode;
 
-/// What the daemon is started with.
+/// The options that the daemon is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The configuration file.
     pub config: PathBuf,
-    /// Instead of the configuration's interfaces, when not empty.
+    /// Override the configuration's interfaces, unless empty.
     pub interfaces: Vec<String>,
-    /// Instead of the configuration's mode.
+    /// Overrides the configuration's mode.
     pub mode: Option<AttachMode>,
-    /// Instead of the configuration's address for metrics; `Some(None)`: no metrics.
+    /// Overrides the configuration's address for metrics; `Some(None)`: no metrics.
     pub metrics: Option<Option<SocketAddr>>,
     /// Where the control socket is.
     pub socket: PathBuf,
     /// Whether the program logs its verdicts.
     pub log_datapath: bool,
-    /// Where to pin what is to outlive the daemon; `None`: nothing is.
+    /// Where to pin what outlives the daemon; `None`: nothing does.
     pub pin: Option<PathBuf>,
-    /// How long each new policy waits to be confirmed; `None`: it needs not be.
+    /// How long each new policy waits to be confirmed; `None`: it needs no confirmation.
     pub confirm: Option<Duration>,
-    /// How long nobody may be dropped until an incident has ended.
+    /// How long nobody may be dropped before an incident has ended.
     pub incident_quiet: Duration,
 }

@@ -1,21 +1,21 @@
-//! How often the daemon looks at what costs more the more there is of it: at most for a share of
-//! the time of a CPU.
+//! The pace of scans whose cost grows with what they look at: they take at most a share of one
+//! CPU's time.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long it takes at most from one look to the next, whatever a look costs.
+/// The longest pause between two looks, whatever a look costs.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// How long to wait after a look that took so long of a CPU, so that looks take one part in
-/// `share` of the time; at least `least`.
+/// Returns how long to wait after a look that took `look` of CPU time, so that looks take one part
+/// in `share` of the time; at least `least`.
 pub(super) fn pause_after(look: Duration, share: u32, least: Duration) -> Duration {
     look.saturating_mul(share - 1).clamp(least, LONGEST_PAUSE)
 }
 
-/// What this thread has had of a CPU. On a host that is flooded a look takes much longer than
-/// that: it waits for the packets.
+/// Returns the CPU time of this thread. On a flooded host a look takes much longer than that: it
+/// waits for the packets.
 pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

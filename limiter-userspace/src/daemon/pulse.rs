@@ -1,4 +1,4 @@
-//! Signs of life of the daemon's threads: a service manager is not to be told that all is well where
+//! Signs of life from the daemon's threads: a service manager must not hear that all is well while
 //! one of them hangs.
 
 use std::{
@@ -8,27 +8,27 @@ use std::{
 
 use limiter_datapath::kernel::monotonic_now;
 
-/// How often a thread gives a sign of life at least, as long as it works.
+/// How often a working thread gives a sign of life, at least.
 pub const BEAT: Duration = Duration::from_secs(1);
 
-/// After how long without one it is taken to hang: it may have to wait for the kernel's verifier,
-/// or for a network card that is set up anew.
+/// How long a thread may be silent before it counts as hanging: it may have to wait for the
+/// kernel's verifier, or for a network card that is being set up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// When a thread was last alive.
 #[derive(Debug, Default)]
 pub struct Pulse {
-    /// Of the monotonic clock; 0: the thread does not run.
+    /// On the monotonic clock; 0: the thread does not run.
     beaten_ns: AtomicU64,
 }
 
 impl Pulse {
-    /// The thread lives.
+    /// Notes that the thread lives.
     pub fn beat(&self) {
         self.beaten_ns.store(monotonic_now(), Ordering::Relaxed);
     }
 
-    /// The thread has ended, as it should.
+    /// Notes that the thread has ended, as it should.
     pub fn end(&self) {
         self.beaten_ns.store(0, Ordering::Relaxed);
     }
@@ -40,7 +40,7 @@ impl Pulse {
     }
 }
 
-/// The threads beside the one that answers.
+/// The threads beside the one that answers requests.
 #[derive(Debug, Default)]
 pub struct Pulses {
     /// Measures the pressure of sieves.
@@ -52,7 +52,7 @@ pub struct Pulses {
 }
 
 impl Pulses {
-    /// What the threads do that seem to hang.
+    /// Describes the threads that seem to hang by what they do.
     pub(super) fn late(&self) -> Vec<&'static str> {
         let now_ns = monotonic_now();
         let threads = [
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_silent_for_too_long_is_late() {
+    fn a_thread_that_is_silent_for_too_long_is_late() {
         let pulse = Pulse::default();
         let late_at = |after: Duration| {
             let beaten_ns = pulse.beaten_ns.load(Ordering::Relaxed);

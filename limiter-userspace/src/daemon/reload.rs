@@ -1,20 +1,19 @@
-//! The configuration is read again whenever it is asked for. Nothing changes where anything of it
-//! is wrong.
+//! Reads the configuration again whenever asked. If any of it is wrong, nothing changes.
 
 use std::{convert::Infallible, mem, sync::Arc};
 
-use limiter_datapath::kernel::DatapathError;
+use limiter_datapath::kernel::{DatapathError, wall_clock_now};
 use limiter_policy::config::Config;
 use tokio::{signal::unix::Signal, sync::mpsc, task::spawn_blocking};
 use tracing::{error, info, warn};
 
 use super::{
     answers,
-    candidate::{CandidateError, Known, Read},
+    candidate::{CandidateError, Inherited, Read},
     enforce::put_in_force,
     error::ReloadError,
     feeds::FeedKeeper,
-    requests::Asked,
+    requests::PolicyRequest,
     service,
     shared::Daemon,
     watch::files::FileWatch,
@@ -24,21 +23,21 @@ use crate::{
     protocol::{Reloaded, SettingDiff},
 };
 
-/// Reloads whenever it is asked to: by a request, by SIGHUP, by a change of one of the
-/// configuration's files. In between, lists are kept as their feeds are.
+/// Reloads on a request, on SIGHUP, and when one of the configuration's files changes. In between,
+/// keeps lists up to date with their feeds.
 pub(super) async fn whenever_asked(
     daemon: &Arc<Daemon>,
-    mut requests: mpsc::Receiver<Asked>,
+    mut requests: mpsc::Receiver<PolicyRequest>,
     mut hang_up: Signal,
     mut files: FileWatch,
     mut feeds: FeedKeeper,
 ) -> Infallible {
     loop {
         let reply = tokio::select! {
-            Some(asked) = requests.recv() => match asked {
-                Asked::Reload(reply) => Some(reply),
-                Asked::Accept(accept, reply) => {
-                    // Whoever has asked may have gone; the log says it too.
+            Some(request) = requests.recv() => match request {
+                PolicyRequest::Reload(reply) => Some(reply),
+                PolicyRequest::Accept(accept, reply) => {
+                    // The client may have gone; the log says it too.
                     let _ = reply.send(feeds.accept(daemon, accept).await);
                     continue;
                 }
@@ -50,22 +49,22 @@ pub(super) async fn whenever_asked(
                 continue;
             }
         };
-        // What is changed from now on may not be read any more.
+        // A later change may miss the reading below, so it must count as new.
         files.accept();
         let reloaded = reload(daemon, &mut files, &mut feeds).await;
         if let Some(reply) = reply {
-            // Whoever has asked may have gone; the log says it too.
+            // The client may have gone; the log says it too.
             let _ = reply.send(reloaded);
         }
     }
 }
 
-/// Reads the configuration again and puts it in force. Of an error, the lines.
+/// Reads the configuration again and puts it in force. Returns an error as lines of text.
 async fn reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
     feeds: &mut FeedKeeper,
-) -> Result<Reloaded, String> {
+) -> Result<Reloaded, ReloadError> {
     let _alone = daemon.changing.lock().await;
     let reloaded = match try_reload(daemon, files, feeds).await {
         Ok(reloaded) => {
@@ -82,14 +81,14 @@ async fn reload(
             Ok(reloaded)
         }
         Err(error) => {
-            let error = error.to_string();
-            for line in error.lines() {
+            for line in error.to_string().lines() {
                 error!("not reloaded: {line}");
             }
             Err(error)
         }
     };
-    daemon.changes().note(reloaded.as_ref().err().cloned());
+    let error = reloaded.as_ref().err().map(ToString::to_string);
+    daemon.changes().note(wall_clock_now(), error);
     reloaded
 }
 
@@ -101,24 +100,24 @@ async fn try_reload(
     if daemon.changes().deadline().is_some() {
         return Err(ReloadError::Unconfirmed);
     }
-    let (known, ours) = {
+    let (inherited, ours) = {
         let datapath = daemon.datapath();
-        (Known::of(datapath.manifest()), datapath.program_ids())
+        (Inherited::of(datapath.manifest()), datapath.program_ids())
     };
     let options = &daemon.options;
     let path = options.config.clone();
     let old = feeds.feeds().clone();
-    let read = spawn_blocking(move || Read::load(&path, &old, |_| known)).await?;
+    let read = spawn_blocking(move || Read::load(&path, &old, |_| inherited)).await?;
     match &read {
         Ok(read) => files.replace(read.files().iter().cloned()),
-        // One that is broken is watched for its repair.
+        // A broken configuration is watched for its repair.
         Err(CandidateError::Config(errors)) => files.replace(errors.files().iter().cloned()),
         Err(_) => {}
     }
     let read = read?;
     let interfaces = read.interface_names(options)?;
     let mut candidate = read.check(interfaces, &ours).await?;
-    let missing = candidate.looked.missing.clone();
+    let missing = candidate.lookup.missing.clone();
     let after_restart = after_restart(daemon, &candidate.config)?;
     let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let begun_anew = put_in_force(daemon, candidate, None).await?;
@@ -136,8 +135,8 @@ async fn try_reload(
     })
 }
 
-/// What of a configuration takes a restart, but for what options of `limiter run` say
-/// otherwise; told in the log.
+/// Returns the settings that only a restart changes, except those that options of `limiter run`
+/// override; logs them.
 fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, DatapathError> {
     let options = &daemon.options;
     let mut settings = settings::restarted(config, &answers::status_of(daemon)?);

@@ -1,53 +1,71 @@
-//! Changes of the policy that somebody asks for.
+//! Requests to change the policy.
 
 use std::path::PathBuf;
 
+use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
+use super::error::{AcceptError, ReloadError};
 use crate::protocol::Reloaded;
 
-/// Where changes of the policy are asked for.
+/// Sends requests to change the policy.
 #[derive(Clone)]
-pub(super) struct Requests(mpsc::Sender<Asked>);
+pub(super) struct Requests(mpsc::Sender<PolicyRequest>);
 
-/// What is asked for, and where what came of it is told.
-pub(super) enum Asked {
-    /// To read the configuration again.
-    Reload(oneshot::Sender<Result<Reloaded, String>>),
-    /// To put feeds in force that were held back.
-    Accept(Accept, oneshot::Sender<Result<Vec<PathBuf>, String>>),
+/// A request, and where its result goes.
+pub(super) enum PolicyRequest {
+    /// Read the configuration again.
+    Reload(Reply<Reloaded, ReloadError>),
+    /// Put feeds in force that were held back.
+    Accept(Accept, Reply<Vec<PathBuf>, AcceptError>),
+}
+
+type Reply<T, E> = oneshot::Sender<Result<T, E>>;
+
+/// The daemon did not do what was requested.
+#[derive(Debug, Error)]
+pub(super) enum RequestError<E> {
+    /// It cannot be done.
+    #[error(transparent)]
+    Refused(E),
+    /// The daemon answers no more requests.
+    #[error("the daemon is about to end")]
+    Ending,
 }
 
 impl Requests {
-    /// And where such requests arrive.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
+    /// Returns the sender of requests and their receiver.
+    pub(super) fn new() -> (Self, mpsc::Receiver<PolicyRequest>) {
         let (requests, arriving) = mpsc::channel(1);
         (Self(requests), arriving)
     }
 
-    /// Asks for a reload, and waits for what comes of it.
-    pub(super) async fn reload(&self) -> Result<Reloaded, String> {
-        self.ask(Asked::Reload).await
+    /// Requests a reload and waits for its result.
+    pub(super) async fn reload(&self) -> Result<Reloaded, RequestError<ReloadError>> {
+        self.ask(PolicyRequest::Reload).await
     }
 
-    /// Asks for feeds that were held back, and waits for what comes of it: the files that are in
-    /// force.
-    pub(super) async fn accept(&self, accept: Accept) -> Result<Vec<PathBuf>, String> {
-        self.ask(|reply| Asked::Accept(accept, reply)).await
-    }
-
-    async fn ask<T>(
+    /// Requests feeds that were held back, and waits for the result: the files now in force.
+    pub(super) async fn accept(
         &self,
-        asked: impl FnOnce(oneshot::Sender<Result<T, String>>) -> Asked,
-    ) -> Result<T, String> {
+        accept: Accept,
+    ) -> Result<Vec<PathBuf>, RequestError<AcceptError>> {
+        self.ask(|reply| PolicyRequest::Accept(accept, reply)).await
+    }
+
+    async fn ask<T, E>(
+        &self,
+        asked: impl FnOnce(Reply<T, E>) -> PolicyRequest,
+    ) -> Result<T, RequestError<E>> {
         let (reply, answer) = oneshot::channel();
-        let ending = || "the daemon is about to end".to_owned();
-        self.0.send(asked(reply)).await.map_err(|_| ending())?;
-        answer.await.map_err(|_| ending())?
+        let sent = self.0.send(asked(reply)).await;
+        sent.map_err(|_| RequestError::Ending)?;
+        let answer = answer.await.map_err(|_| RequestError::Ending)?;
+        answer.map_err(RequestError::Refused)
     }
 }
 
-/// What somebody has looked at.
+/// What an operator has looked at and accepts.
 pub(super) struct Accept {
     /// The list.
     pub(super) list: String,

@@ -1,5 +1,5 @@
-//! What the daemon tells its service manager, by sd_notify(3). Where there is none, or it does
-//! not ask for it, nothing is told.
+//! What the daemon tells its service manager, by sd_notify(3). Tells nothing if there is none, or
+//! it does not ask.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -8,27 +8,27 @@ use tracing::{error, warn};
 
 use super::{pulse::Pulses, shared::Daemon};
 
-/// How often to look whether threads live, where no service manager asks for it.
+/// How often to check the threads if no service manager asks for it.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Everything is attached and every socket listens.
+/// Reports that everything is attached and every socket listens.
 pub(super) fn ready(daemon: &Daemon) {
     tell(&[Ready, Status(&text(daemon))]);
 }
 
-/// What is enforced has changed.
+/// Reports that what is enforced has changed.
 pub(super) fn status(daemon: &Daemon) {
     tell(&[Status(&text(daemon))]);
 }
 
-/// From here on things are taken down.
+/// Reports that shutdown has begun.
 pub(super) fn stopping() {
     tell(&[Stopping]);
 }
 
-/// Says again and again that the daemon is alive, as often as it is asked to, as long as all its
-/// threads are; forever. To be awaited beside what the daemon does, so that nothing is said once
-/// that hangs. Threads that hang are told of in the log in any case.
+/// Reports forever that the daemon is alive, as often as the service manager asks, while all
+/// threads live. Await it beside the daemon's work, so that it falls silent if that hangs. Threads
+/// that hang are logged in any case.
 pub(super) async fn stay_alive(pulses: &Pulses) -> Infallible {
     let patience = sd_notify::watchdog_enabled();
     // Twice in that time, as sd_watchdog_enabled(3) advises.

@@ -1,4 +1,4 @@
-//! What the parts of the daemon share.
+//! What the daemon's parts share.
 
 use std::{
     net::SocketAddr,
@@ -6,6 +6,7 @@ use std::{
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
     },
+    time::Instant,
 };
 
 use limiter_datapath::kernel::{Datapath, DatapathError};
@@ -23,36 +24,36 @@ use super::{
 };
 use crate::protocol::{DaemonStatus, GuardStatus, History, StateStatus, sieves::SieveBrief};
 
-/// What the daemon answers from.
+/// The state that the daemon's parts share and answer from.
 pub struct Daemon {
     pub(super) options: Options,
-    /// Where the metrics are; `None`: nowhere.
+    /// Where metrics are served; `None`: nowhere.
     pub(super) metrics: Option<SocketAddr>,
-    /// Saves what buckets owe; `None`: nobody wants it.
+    /// Saves what buckets owe; `None`: no state file is configured.
     pub(super) state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
-    /// What is known of bans beside the kernel's map.
+    /// The counts of bans, beside the kernel's map.
     pub(super) bans: BanKeeper,
-    /// Knows the addresses that are not to be banned.
+    /// Knows the addresses that must not be banned.
     pub(super) guard: Guard,
     /// What became of automatic bans.
     pub(super) automatic: Outcomes,
     changes: Mutex<Changes>,
-    /// Who asks for a reload.
+    /// Where reloads are requested.
     pub(super) reloads: Requests,
     /// Held while the policy is being changed: one change at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
-    /// A change has begun to wait for confirmation, or nobody has to see to that any more.
+    /// Notified when a change begins to wait for confirmation, and when the daemon ends.
     pub(super) unconfirmed: Condvar,
-    /// The first policy was not confirmed: it is to end.
+    /// The first policy was not confirmed: the daemon must end.
     pub(super) not_confirmed: tokio::sync::Notify,
-    /// A change waits no more: it was confirmed, or reverted.
+    /// A change waits no longer: it was confirmed or reverted.
     pub(super) settled: tokio::sync::Notify,
-    /// Under which pressure sieves are.
+    /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
-    /// Which of the threads live.
+    /// The threads' signs of life.
     pub(super) pulses: Arc<Pulses>,
-    /// It is to end, and to leave nothing behind.
+    /// The daemon must end and leave nothing behind.
     pub(super) detach: tokio::sync::Notify,
 }
 
@@ -84,43 +85,43 @@ impl Daemon {
         }
     }
 
-    /// What is in force.
+    /// Returns the datapath in force.
     pub fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
-        // Whoever panicked with it has changed nothing by halves: see `Datapath::apply`.
+        // A thread that panicked while holding it left nothing half-changed: see `Datapath::apply`.
         self.datapath.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the policy has changed since the daemon runs.
+    /// Returns how the policy has changed since the daemon started.
     #[must_use]
     pub fn history(&self) -> History {
-        self.changes().history()
+        self.changes().history(Instant::now())
     }
 
-    /// What became of automatic bans since the daemon runs.
+    /// Returns what became of automatic bans since the daemon started.
     #[must_use]
     pub const fn automatic_bans(&self) -> &Outcomes {
         &self.automatic
     }
 
-    /// Whether it is known whom not to ban.
+    /// Returns whether the guard knows whom not to ban.
     #[must_use]
     pub fn guard_status(&self) -> GuardStatus {
         self.guard.status()
     }
 
-    /// How saving the state has gone; `None`: nobody wants it.
+    /// Returns how saving the state has gone; `None`: no state file is configured.
     #[must_use]
     pub fn state_status(&self) -> Option<StateStatus> {
         self.state.as_ref().map(StateKeeper::status)
     }
 
-    /// How many bans there are, and what was done with them since the daemon runs.
+    /// Returns how many bans there are, and what was done with them since the daemon started.
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
         self.bans.store().counts()
     }
 
-    /// The sieves at a glance.
+    /// Summarizes the sieves.
     pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
         sieves::brief(datapath, &self.pressures.measured())
     }
@@ -134,13 +135,13 @@ impl Daemon {
         }
     }
 
-    /// Where the threads beside this one give signs of life.
+    /// Returns the signs of life of the threads beside this one.
     #[must_use]
     pub fn pulses(&self) -> &Pulses {
         &self.pulses
     }
 
-    /// What is in force, to be changed.
+    /// Returns the datapath in force, to be changed.
     pub(super) fn datapath_mut(&self) -> ChangingDatapath<'_> {
         ChangingDatapath {
             datapath: self
@@ -156,8 +157,8 @@ impl Daemon {
     }
 }
 
-/// The datapath while it is changed. Whatever is in force then, its pressures are measured before
-/// anybody else sees it.
+/// The datapath while it is changed. On drop, the pressures of what is then in force are measured
+/// before anybody else sees it.
 pub(super) struct ChangingDatapath<'d> {
     datapath: RwLockWriteGuard<'d, Datapath>,
     pressures: &'d Pressures,

@@ -10,36 +10,36 @@ use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
-    candidate::{CandidateError, Known, Read},
+    candidate::{CandidateError, Inherited, Read},
     confirm::ConfirmationThread,
     enforce::put_in_force,
     error::StartupError,
     exporter::BindMetrics,
     feeds::FeedKeeper,
-    found::Found,
     options::Options,
-    requests::{Asked, Requests},
+    requests::{PolicyRequest, Requests},
     shared::Daemon,
     sieves::PressureThread,
+    starting_point::StartingPoint,
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
 };
-use crate::control::server::{Place, Server};
+use crate::control::server::{ReservedSocket, Server};
 
 /// Everything that runs.
 pub(super) struct Started {
-    /// First: they end, and let go of the daemon, before the control socket goes.
+    /// First, so that the threads end and release the daemon before the control socket goes.
     _threads: Threads,
     pub(super) daemon: Arc<Daemon>,
     pub(super) control: Server,
-    pub(super) requests: mpsc::Receiver<Asked>,
+    pub(super) requests: mpsc::Receiver<PolicyRequest>,
     /// The configuration's files.
     pub(super) files: FileWatch,
     /// The files of its lists.
     pub(super) feeds: FeedKeeper,
 }
 
-/// What runs beside the rest, on threads of its own that end when this is dropped.
+/// Threads that run beside the rest and end when this is dropped.
 struct Threads {
     _metrics: Option<Box<dyn Send>>,
     _confirmation: ConfirmationThread,
@@ -51,28 +51,34 @@ pub(super) async fn start(
     bind_metrics: BindMetrics,
 ) -> Result<Started, StartupError> {
     preflight::check()?;
-    // Before anything else is touched: whoever is refused has not even set a state file aside.
-    let place = Place::take(&options.socket).await?;
-    let found = match &options.pin {
-        Some(directory) => Found::take_over(directory)?,
-        None => Found::Nothing,
+    // Before anything else is touched, so that a refused daemon sets no state file aside either.
+    let socket = ReservedSocket::take(&options.socket).await?;
+    let starting_point = match &options.pin {
+        Some(directory) => StartingPoint::take_over(directory)?,
+        None => StartingPoint::Nothing,
     };
-    // Before it is read: no change is missed.
+    // Before the configuration is read, so that no change is missed.
     let config = Some(options.config.clone()).filter(|path| !file::is_descriptor(path));
     let mut files = FileWatch::new(config.into_iter());
     let Beginning {
         read,
         state,
         resumed,
-    } = Beginning::read(&options, found.known(), &found.feeds())?;
+    } = Beginning::read(
+        &options,
+        starting_point.inherited(),
+        &starting_point.feeds(),
+    )?;
     files.replace(read.files().iter().cloned());
     let interfaces = read.interface_names(&options)?;
-    let mut candidate = read.check(interfaces, &found.program_ids()).await?;
-    if !options.interfaces.is_empty() && found.known().is_none() {
-        // Who takes over what is pinned has been started before, with names that were right.
+    let mut candidate = read
+        .check(interfaces, &starting_point.program_ids())
+        .await?;
+    if !options.interfaces.is_empty() && starting_point.inherited().is_none() {
+        // A daemon that takes over a pinned policy was started before, with correct names.
         candidate.all_there()?;
     }
-    let control = place.listen()?;
+    let control = socket.listen()?;
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
         Some(address) => {
@@ -89,14 +95,14 @@ pub(super) async fn start(
             None => settings,
         })
     };
-    let datapath = found.into_datapath(resumed.is_some(), settings)?;
+    let datapath = starting_point.into_datapath(resumed.is_some(), settings)?;
     let (reloads, requests) = Requests::new();
     let metrics = listener.as_ref().map(|listener| listener.address());
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let pressure = PressureThread::start(&daemon.pressures, &daemon.pulses);
     let pressure = pressure.map_err(StartupError::Thread)?;
-    // Of what was found pinned, until the configuration is in force.
+    // For the policy that was found pinned, until the configuration is in force.
     daemon.pressures.follow(&daemon.datapath());
     let confirmation = ConfirmationThread::start(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
@@ -104,7 +110,7 @@ pub(super) async fn start(
         .map(|listener| listener.serve(Arc::clone(&daemon)))
         .transpose()
         .map_err(StartupError::Thread)?;
-    announce(&daemon);
+    log_attached(&daemon);
     Ok(Started {
         feeds: FeedKeeper::new(&daemon, feeds, begun_at),
         control,
@@ -119,7 +125,7 @@ pub(super) async fn start(
     })
 }
 
-/// The first configuration, and what it is gone on with.
+/// The first configuration and what it continues from.
 struct Beginning {
     read: Read,
     state: Option<StateKeeper>,
@@ -127,11 +133,11 @@ struct Beginning {
 }
 
 impl Beginning {
-    /// Reads the configuration, to go on with what is `pinned`, or else with the state file that
-    /// it names; and of feeds that are refused with those that are pinned.
+    /// Reads the configuration to continue from what is `pinned`, or else from the state file that
+    /// it names. A refused feed keeps its pinned content.
     fn read(
         options: &Options,
-        pinned: Option<Known>,
+        pinned: Option<Inherited>,
         feeds: &Feeds,
     ) -> Result<Self, CandidateError> {
         let mut state = None;
@@ -143,7 +149,7 @@ impl Beginning {
                 return pinned;
             }
             resumed = state.as_ref().and_then(Resumed::load);
-            resumed.as_ref().map(Resumed::known).unwrap_or_default()
+            resumed.as_ref().map(Resumed::inherited).unwrap_or_default()
         });
         let read = match (read, &state) {
             (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(state))
@@ -151,7 +157,7 @@ impl Beginning {
             {
                 resumed = None;
                 Resumed::refuse(state, error.to_string());
-                Read::load(&options.config, feeds, |_| Known::default())?
+                Read::load(&options.config, feeds, |_| Inherited::default())?
             }
             (read, _) => read?,
         };
@@ -163,14 +169,14 @@ impl Beginning {
     }
 }
 
-fn announce(daemon: &Daemon) {
+fn log_attached(daemon: &Daemon) {
     let datapath = daemon.datapath();
     let policy = &datapath.manifest().policy;
-    // What is not there yet was told by name.
+    // The log has named the missing interfaces.
     let begun = if datapath.attachments().iter().any(Attachment::is_attached) {
         "enforcing the policy"
     } else {
-        "the policy is ready, but no interface is attached to yet"
+        "the policy is ready, but attached to no interface yet"
     };
     info!(
         "{begun} (limits: {}, overrides: {}); control socket {}{}{}",

@@ -9,7 +9,7 @@ use rtnetlink::packet_route::{
 
 use super::netlink::{Channel, DumpError};
 
-/// The addresses of all interfaces, those of the loopback included.
+/// Returns the addresses of all interfaces, including the loopback.
 pub(super) async fn own(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {
     let question = RouteNetlinkMessage::GetAddress(AddressMessage::default());
     let own = |answer| match answer {
@@ -21,7 +21,7 @@ pub(super) async fn own(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> 
 
 fn address_of(message: &AddressMessage) -> Option<IpAddr> {
     let attributes = message.attributes.iter();
-    // Of a point-to-point link the one is this end's, the other its peer's.
+    // On a point-to-point link the local one is this end's, the other its peer's.
     let local = attributes.clone().find_map(|attribute| match attribute {
         AddressAttribute::Local(address) => Some(*address),
         _ => None,

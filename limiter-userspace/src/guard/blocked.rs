@@ -1,4 +1,4 @@
-//! Lists that would drop those who should not be locked out.
+//! Lists that would drop those who must not be locked out.
 
 use std::{fmt, net::IpAddr};
 
@@ -7,35 +7,35 @@ use limiter_policy::policy::{Mode, Policy, Standing};
 
 use super::{Guarded, Role, lockout};
 
-/// A list that would have somebody dropped.
+/// A list that would drop somebody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Blocked {
     list: String,
-    /// The prefix of the list that they are in.
+    /// The prefix of the list that contains the address.
     prefix: IpNet,
-    /// The limit that blocks the list; `None`: it is blocked as a whole.
+    /// The limit that blocks the list; `None`: all packets from the list are blocked.
     limit: Option<String>,
     address: IpAddr,
-    whose: Whose,
-    /// Others of the kind, whom it would have dropped as well.
+    role: AddressRole,
+    /// Others of the same kind that it would drop as well.
     others: Vec<IpAddr>,
 }
 
-/// Whose address it is.
+/// The owner of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum AddressRole {
     Other(Role),
     /// This machine's own. Nobody else may use it, but its neighbours' are in the same prefix.
     Own,
 }
 
-/// Who of those guarded would be dropped, and by which list: those of one kind whom it is the same
-/// for are told together.
+/// Returns which guarded addresses would be dropped, and by which list. Those of one kind with the
+/// same list and limit are reported together.
 pub(super) fn warnings(policy: &Policy, guarded: &[Guarded], own: &[IpAddr]) -> Vec<Blocked> {
     let mut warnings: Vec<Blocked> = Vec::new();
     let own = own
         .iter()
-        .filter_map(|address| blocked_by_policy(policy, *address, Whose::Own));
+        .filter_map(|address| blocked_by_policy(policy, *address, AddressRole::Own));
     let guarded = guarded.iter().flat_map(|guarded| blocked(policy, guarded));
     for found in guarded.chain(own) {
         match warnings.iter_mut().find(|told| told.is_alike(&found)) {
@@ -51,7 +51,7 @@ pub(super) fn warnings(policy: &Policy, guarded: &[Guarded], own: &[IpAddr]) -> 
 impl Blocked {
     fn new(
         address: IpAddr,
-        whose: Whose,
+        role: AddressRole,
         limit: Option<&str>,
         standing: &Standing<'_>,
     ) -> Option<Self> {
@@ -62,25 +62,25 @@ impl Blocked {
             prefix: list.prefix_of(address)?,
             limit: limit.map(str::to_owned),
             address,
-            whose,
+            role,
             others: Vec::new(),
         })
     }
 
     fn is_alike(&self, other: &Self) -> bool {
-        self.list == other.list && self.limit == other.limit && self.whose == other.whose
+        self.list == other.list && self.limit == other.limit && self.role == other.role
     }
 }
 
-fn blocked_by_policy(policy: &Policy, address: IpAddr, whose: Whose) -> Option<Blocked> {
-    Blocked::new(address, whose, None, &policy.standing_of(address))
+fn blocked_by_policy(policy: &Policy, address: IpAddr, role: AddressRole) -> Option<Blocked> {
+    Blocked::new(address, role, None, &policy.standing_of(address))
 }
 
 fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
     let address = guarded.address;
-    let whose = Whose::Other(guarded.why.role());
+    let role = AddressRole::Other(guarded.why.role());
     if policy.standing_of(address) != Standing::default() {
-        return Vec::from_iter(blocked_by_policy(policy, address, whose));
+        return Vec::from_iter(blocked_by_policy(policy, address, role));
     }
     policy
         .limits
@@ -89,7 +89,7 @@ fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
         .filter(|limit| lockout::counts(policy, limit, guarded))
         .filter_map(|limit| {
             let standing = policy.standing_with(limit, address);
-            Blocked::new(address, whose, Some(&limit.name), &standing)
+            Blocked::new(address, role, Some(&limit.name), &standing)
         })
         .collect()
 }
@@ -108,9 +108,11 @@ impl fmt::Display for Blocked {
             None => write!(formatter, "it")?,
             Some(limit) => write!(formatter, "limit {limit}")?,
         }
-        match self.whose {
-            Whose::Other(role) => write!(formatter, " would block the {} {address}", role.name())?,
-            Whose::Own => write!(
+        match self.role {
+            AddressRole::Other(role) => {
+                write!(formatter, " would block the {} {address}", role.name())?;
+            }
+            AddressRole::Own => write!(
                 formatter,
                 " would block this machine's own address {address}"
             )?,
@@ -120,8 +122,8 @@ impl fmt::Display for Blocked {
         }
         write!(
             formatter,
-            ": take it off the list; or put {address} on a list under `exclude`, but then no limit \
-             holds whoever forges it"
+            ": take it off the list; or put {address} on a list under `exclude`, but then anybody \
+             who forges it escapes every limit"
         )
     }
 }

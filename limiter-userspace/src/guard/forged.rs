@@ -1,15 +1,15 @@
-//! Warns of limits that ban for packets which anybody can send under somebody else's address.
+//! Warns of limits that ban for packets that anybody can send under another's address.
 
 use std::fmt;
 
 use limiter_policy::policy::{BanMode, Forgeable, Limit, Mode, Policy, configured_name};
 
-/// A limit whose bans a forger can have made of anybody.
+/// A limit whose bans a forger can direct at anybody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForgedBan<'p> {
     /// The limit's name, as it is configured.
     pub limit: &'p str,
-    /// Of the packets that it counts, what forges a source most easily.
+    /// How the packets that it counts can most easily be forged.
     pub what: Forgeable,
 }
 
@@ -17,17 +17,17 @@ impl fmt::Display for ForgedBan<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "limit {} bans by sources that can be forged ({}): whoever forges an address has it \
+            "limit {} bans by sources that can be forged ({}): anybody who forges an address has it \
              banned. Put those you cannot do without on a list under `never-ban`; or let the limit \
-             only drop (`ban: {{…, mode: observe}}`), and ban with `limiter ban` whom a server has \
-             seen misbehave over an established connection",
+             only drop (`ban: {{…, mode: observe}}`), and use `limiter ban` for sources that a \
+             server saw misbehave over an established connection",
             self.limit,
             self.what.why()
         )
     }
 }
 
-/// The limits that ban, each once.
+/// Returns the limits that ban, each once.
 #[must_use]
 pub fn bans(policy: &Policy) -> Vec<ForgedBan<'_>> {
     let bans = |limit: &&Limit| {
@@ -76,7 +76,7 @@ mod tests {
         ] {
             let ban = format!("match: {{{matching}}}, ban: {BAN}");
             assert_eq!(found(&ban), [what], "{matching}");
-            // What bans nobody is no weapon.
+            // A limit that bans nobody is no weapon.
             assert_eq!(found(&format!("{ban}, mode: observe")), []);
             let observed = ban.replace("for: 1m", "for: 1m, mode: observe");
             assert_eq!(found(&observed), []);

@@ -1,4 +1,4 @@
-//! The default gateways, by the routing tables.
+//! The default gateways of the routing tables.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,10 +12,10 @@ use rtnetlink::{
 
 use super::netlink::{Channel, DumpError};
 
-/// The gateways of all default routes of both families, of all routing tables.
+/// Returns the gateways of all default routes of both families, in all routing tables.
 pub(super) async fn all(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {
     let mut gateways = Vec::new();
-    // The kernel has no request for the default routes alone: all of them come.
+    // The kernel has no request for the default routes alone, so all routes come.
     for question in [
         RouteMessageBuilder::<Ipv4Addr>::new().build(),
         RouteMessageBuilder::<Ipv6Addr>::new().build(),
@@ -36,7 +36,7 @@ fn is_default(route: &RouteMessage) -> bool {
     route.header.destination_prefix_length == 0
 }
 
-/// The gateways of a route, those of several paths included; none where the link is the way.
+/// Returns the gateways of a route, of all its paths; none if the link itself is the way.
 fn addresses(attributes: &[RouteAttribute]) -> Vec<IpAddr> {
     let mut addresses = Vec::new();
     for attribute in attributes {

@@ -1,4 +1,4 @@
-//! What a policy means for those who should not be locked out.
+//! What a policy means for those who must not be locked out.
 
 use std::{net::IpAddr, ops::RangeInclusive};
 
@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, Standing, TcpFlags};
 
-use super::{Budget, Guarded, Warning, Why};
+use super::{BudgetOwner, Guarded, Warning, Why};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -20,15 +20,15 @@ const PACKETS: Rate = Rate {
     period_ns: SECOND,
 };
 
-/// The same in bytes. A key exchange takes some 5 kB of each side; with less than ten full
-/// frames at once TCP falls into its retransmission timeouts.
+/// The same in bytes. A key exchange takes some 5 kB from each side; with less than ten full frames
+/// at once TCP falls into its retransmission timeouts.
 const BYTES: Rate = Rate {
     burst: 16_000,
     count: 20_000,
     period_ns: SECOND,
 };
 
-/// To log in again when the session is gone, with a second window, and a third.
+/// Enough to log in again when the session is gone, with a second window, and a third.
 const CONNECTIONS: Rate = Rate {
     burst: 3,
     count: 1,
@@ -48,11 +48,11 @@ const CONNECTION_BYTES: Rate = Rate {
 /// The port of BGP.
 const BGP: u16 = 179;
 
-/// The source ports of those who connect: all but the system's own.
+/// The source ports of clients: all but the system's own.
 const CLIENT_PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
 
-/// What limits would do to those guarded: each of them by itself, and those of one role told
-/// together whom a limit holds to the same.
+/// Returns what limits would do to the guarded addresses. Those of one role that a limit holds to
+/// the same rate are reported together.
 pub(super) fn warnings(
     policy: &Policy,
     guarded: impl IntoIterator<Item = Guarded>,
@@ -88,7 +88,7 @@ impl Warning {
     }
 }
 
-/// `None`: the limit leaves enough, or has nothing to do with them.
+/// Returns a warning; `None`: the limit leaves enough, or does not concern the address.
 fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning> {
     if limit.mode != Mode::Enforce {
         return None;
@@ -97,7 +97,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
     if policy.standing_with(limit, address) != Standing::default() {
         return None;
     }
-    let budget = budget(policy, limit, guarded)?;
+    let budget_owner = budget_owner(policy, limit, guarded)?;
     let rate = match policy.override_of(limit, address) {
         Some(other) => other.rate,
         None => limit.default?,
@@ -115,42 +115,42 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         address,
         role: guarded.why.role(),
         others: Vec::new(),
-        budget,
+        budget_owner,
         strategy: limit.strategy,
         rate,
         least,
     })
 }
 
-/// Whether the limit counts any packets that they have to get through.
+/// Whether the limit counts any packets that the address has to get through.
 pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &Guarded) -> bool {
     let family = Address::from(guarded.address).family;
     let packets = guarded.why.packets(family);
-    budget(policy, limit, guarded).is_some()
+    budget_owner(policy, limit, guarded).is_some()
         && packets
             .iter()
             .any(|packets| packets.are_counted_by(limit, guarded.why))
 }
 
-/// Whose bucket of the limit the address spends from; `None`: none.
-fn budget(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Budget> {
+/// Returns whose bucket of the limit the address spends from; `None`: no bucket.
+fn budget_owner(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<BudgetOwner> {
     match limit.id_format.number() {
-        None if limit.id_format.range().is_none() => Some(Budget::Own),
+        None if limit.id_format.range().is_none() => Some(BudgetOwner::Own),
         None => {
             let family = Address::from(guarded.address).family;
             let length = limit.id_format.prefix_length(family)?;
             let range = IpNet::new(guarded.address, length).ok()?.trunc();
-            Some(Budget::Shared(OverrideId::Prefix(range)))
+            Some(BudgetOwner::Shared(OverrideId::Prefix(range)))
         }
         Some(NumberOf::Subscriber) => {
             let subscriber = policy.subscriber_of(guarded.address)?;
-            Some(Budget::Shared(OverrideId::Subscriber(subscriber)))
+            Some(BudgetOwner::Shared(OverrideId::Subscriber(subscriber)))
         }
-        Some(_) => Some(Budget::Total),
+        Some(_) => Some(BudgetOwner::Total),
     }
 }
 
-/// Packets of one kind that somebody has to get through.
+/// Packets of one kind that a guarded address has to get through.
 struct Packets {
     protocol: u8,
     ports: Option<Ports>,
@@ -164,7 +164,7 @@ struct Ports {
 }
 
 impl Why {
-    /// What they send.
+    /// Returns what the address sends.
     fn packets(self, family: Family) -> Vec<Packets> {
         let tcp = |destination, tcp_flags| Packets {
             protocol: Match::TCP,
@@ -176,8 +176,8 @@ impl Why {
         };
         match self {
             Self::Ssh { port, .. } => vec![tcp(port, TcpFlags::ACK), tcp(port, TcpFlags::SYN)],
-            // It forwards much and says little: errors and, to IPv6, who is where, over ICMP;
-            // routes.
+            // It forwards much and says little: errors and, for IPv6, neighbour discovery, over
+            // ICMP; routes.
             Self::Gateway => vec![
                 Packets {
                     protocol: match family {
@@ -228,7 +228,7 @@ impl Packets {
                 matching.destinations.is_empty()
                     || matching.destinations.iter().any(|to| to.contains(&local))
             }
-            // To whichever address of the machine.
+            // To any address of the machine.
             Why::Gateway => true,
         };
         (matching.protocols.is_empty() || matching.protocols.contains(&self.protocol))
@@ -238,7 +238,7 @@ impl Packets {
             && destination
     }
 
-    /// The least rate of the limit that they can be sent at.
+    /// Returns the least rate of the limit at which they can be sent.
     fn least(&self, limit: &Limit) -> Rate {
         let least = match limit.cost {
             Cost::Packets | Cost::NewConnections if self.open_connections() => CONNECTIONS,
@@ -258,7 +258,7 @@ impl Packets {
     }
 }
 
-/// Whether the bucket holds less, or refills slower.
+/// Whether the bucket holds less, or refills more slowly.
 fn is_below(rate: Rate, least: Rate) -> bool {
     let product = |count: u64, period_ns: u64| u128::from(count) * u128::from(period_ns);
     rate.burst < least.burst

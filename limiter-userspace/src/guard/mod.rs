@@ -1,20 +1,20 @@
-//! Warns of limits and lists that would lock out those without whom nobody reaches the machine: the peers
-//! of its SSH sessions, and its default gateways.
+//! Warns of limits and lists that would lock out those through whom the machine is reached: the
+//! peers of its SSH sessions, and its default gateways.
 //!
-//! Who they are is asked of the kernel and of those who write down who has logged in (`asker`); what a
-//! policy means for them is told from the policy alone (`lockout`). Nothing is refused: a warning may
-//! be wrong, as for a session that goes over an interface that is not limited.
+//! The kernel and the records of logins tell who they are (`probe`); what a policy means for them
+//! follows from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
+//! session over an interface that is not limited.
 //!
 //! Bans of them, and of this machine itself (`addresses`), are refused unless they are forced
-//! (`protected`). Where they cannot be known, so is every ban: no answer is never taken for nobody.
+//! (`protected`). Every ban is, while they are unknown: a missing answer does not mean nobody.
 
 mod addresses;
-mod asker;
 mod blocked;
 pub mod forged;
 mod gateways;
 mod lockout;
 mod netlink;
+mod probe;
 mod protected;
 mod records;
 mod sessions;
@@ -26,24 +26,30 @@ mod warning;
 use std::net::IpAddr;
 
 use limiter_policy::policy::Policy;
+use thiserror::Error;
 use tracing::warn;
 
-use self::asker::People;
+use self::probe::GuardedAddresses;
 pub use self::{
-    asker::{AskError, Asker},
+    probe::{GuardProbe, ProbeError},
     protected::{Protected, Refusal, Session},
     records::are_kept as are_sessions_recorded,
-    warning::{Budget, Role, Warning},
+    warning::{BudgetOwner, Role, Warning},
 };
 
-/// An address that should not be locked out.
+/// The machine did not say whom a policy must not lock out.
+#[derive(Debug, Error)]
+#[error("cannot tell who must not be locked out: {0}")]
+struct Unknown(#[from] ProbeError);
+
+/// An address that must not be locked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Guarded {
     address: IpAddr,
     why: Why,
 }
 
-/// Why it should not.
+/// Why it must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Why {
     /// It has an SSH session with this address and port of the machine.
@@ -61,15 +67,15 @@ impl Why {
     }
 }
 
-/// What a policy's limits and lists would do to those who should not be locked out of this machine,
-/// as it is now, in words. Where that cannot be known, that is the warning.
+/// Returns what a policy's limits and lists would do now to those who must not be locked out of
+/// this machine, in words. If that cannot be known, the warning says so.
 pub async fn warnings(policy: &Policy) -> Vec<String> {
-    let people = match people().await {
-        Ok(people) => people,
-        Err(warning) => return vec![warning],
+    let guarded_addresses = match guarded_addresses().await {
+        Ok(guarded_addresses) => guarded_addresses,
+        Err(unknown) => return vec![unknown.to_string()],
     };
-    let blocked = blocked::warnings(policy, &people.guarded, &people.own);
-    let held = lockout::warnings(policy, people.guarded);
+    let blocked = blocked::warnings(policy, &guarded_addresses.guarded, &guarded_addresses.own);
+    let held = lockout::warnings(policy, guarded_addresses.guarded);
     let held = held.iter().map(ToString::to_string);
     blocked
         .iter()
@@ -78,34 +84,34 @@ pub async fn warnings(policy: &Policy) -> Vec<String> {
         .collect()
 }
 
-/// Writes what a policy's lists would do to them to the log.
+/// Logs what a policy's lists would do to them.
 pub async fn warn_of_blocked(policy: &Policy) {
-    match people().await {
-        Ok(People { own, guarded }) => {
+    match guarded_addresses().await {
+        Ok(GuardedAddresses { own, guarded }) => {
             for warning in blocked::warnings(policy, &guarded, &own) {
                 warn!("{warning}");
             }
         }
-        Err(warning) => warn!("{warning}"),
+        Err(unknown) => warn!("{unknown}"),
     }
 }
 
-/// Writes the [`warnings`] to the log.
+/// Logs the [`warnings`].
 pub async fn warn_of(policy: &Policy) {
     for warning in warnings(policy).await {
         warn!("{warning}");
     }
 }
 
-/// Who should not be locked out of this machine, as it is now, but for itself by its loopback. This
-/// machine's own addresses are among them: whoever blocks them has blocked its neighbours.
-async fn people() -> Result<People, String> {
-    let asked = Asker::default().ask().await;
-    let mut people =
-        asked.map_err(|error| format!("cannot tell who must not be locked out: {error}"))?;
-    people.own.retain(|address| !address.is_loopback());
-    people
+/// Returns who must not be locked out of this machine now, except itself by its loopback. Its own
+/// addresses are included: a list that blocks them blocks its neighbours.
+async fn guarded_addresses() -> Result<GuardedAddresses, Unknown> {
+    let mut guarded_addresses = GuardProbe::default().ask().await?;
+    guarded_addresses
+        .own
+        .retain(|address| !address.is_loopback());
+    guarded_addresses
         .guarded
         .retain(|guarded| !guarded.address.is_loopback());
-    Ok(people)
+    Ok(guarded_addresses)
 }

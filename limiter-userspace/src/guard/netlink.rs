@@ -1,7 +1,7 @@
-//! Questions to the kernel that are answered wholly or not at all.
+//! Asks the kernel questions that are answered completely or not at all.
 //!
-//! rtnetlink's own requests cannot be told apart from answers that broke off: their streams end
-//! either way. Here an answer counts when the kernel has said that it is done, and that nothing
+//! rtnetlink's own requests do not tell a complete answer from one that broke off: their streams
+//! end either way. Here an answer counts once the kernel has said that it is done, and that nothing
 //! changed meanwhile.
 
 use std::io;
@@ -15,37 +15,37 @@ use rtnetlink::{
 };
 use thiserror::Error;
 
-/// How often a question is asked whose answer changes while it is told.
+/// How often a question is asked if its answer changes while it is sent.
 const TRIES: usize = 8;
 
-/// The kernel's flag for an answer that changed while it was told.
+/// The kernel's flag for an answer that changed while it was sent.
 const DUMP_INTERRUPTED: u16 = 0x10;
 
-/// The bytes before a message's own.
+/// The length of a message's header, in bytes.
 const HEADER: usize = 16;
 
 /// The kernel has not answered.
 #[derive(Debug, Error)]
 pub enum DumpError {
-    /// No socket is to be had, or the kernel refuses.
+    /// No socket is available, or the kernel refuses.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It says what nobody understands.
-    #[error("the kernel's answer is not understood: {0}")]
+    /// The answer cannot be decoded.
+    #[error("cannot decode the kernel's answer: {0}")]
     Decode(#[from] DecodeError),
-    /// It lost some of its answer.
-    #[error("the kernel's answer is not complete")]
+    /// Part of the answer was lost.
+    #[error("the kernel's answer is incomplete")]
     Incomplete,
-    /// Each answer changed while it was told.
+    /// Each answer changed while it was sent.
     #[error("the kernel's answer changes too fast")]
     Unsteady,
 }
 
 /// A conversation with one part of the kernel. Its descriptor is kept from one question to the
-/// next, so that none has to be had when there are no more.
+/// next, in case there are none left later.
 pub(super) struct Channel {
     protocol: isize,
-    /// `None`: nothing was asked yet, or an answer broke off, of which more may come.
+    /// `None`: nothing was asked yet, or an answer broke off and the rest may still come.
     socket: Option<TokioSocket>,
     sequence: u32,
 }
@@ -59,7 +59,7 @@ impl Channel {
         }
     }
 
-    /// Takes a descriptor, if it has none.
+    /// Opens a socket, if there is none.
     pub(super) fn open(&mut self) -> io::Result<()> {
         if self.socket.is_none() {
             self.socket = Some(TokioSocket::new(self.protocol)?);
@@ -68,7 +68,7 @@ impl Channel {
     }
 
     /// Asks for all there is of something. `attributes`: more of the question, in the kernel's own
-    /// form. Whoever gives up waiting gives up the conversation, too.
+    /// form. A caller that stops waiting also ends the conversation.
     pub(super) async fn dump<I, T>(
         &mut self,
         question: I,
@@ -104,7 +104,7 @@ impl Channel {
     }
 }
 
-/// All that is worth keeping of an answer; `None`: it changed meanwhile.
+/// Returns all that `keep` keeps of an answer; `None`: it changed meanwhile.
 async fn answer<I: NetlinkDeserializable, T>(
     socket: &mut TokioSocket,
     sequence: u32,
@@ -141,7 +141,7 @@ async fn answer<I: NetlinkDeserializable, T>(
     }
 }
 
-/// The first message of some, and those behind it.
+/// Splits the first message from those behind it.
 fn next(bytes: &[u8]) -> Result<(&[u8], &[u8]), DumpError> {
     let length = bytes.first_chunk().copied().map(u32::from_ne_bytes);
     let length = length.and_then(|length| usize::try_from(length).ok());
@@ -166,7 +166,7 @@ mod tests {
         let lengths = |bytes: &[u8]| next(bytes).ok().map(|(one, rest)| (one.len(), rest.len()));
         assert_eq!(lengths(&message(16, 16)), Some((16, 0)));
         assert_eq!(lengths(&message(18, 36)), Some((18, 16)));
-        // The padding of the last may be left out.
+        // The last message may lack its padding.
         assert_eq!(lengths(&message(18, 18)), Some((18, 0)));
         for (length, bytes) in [(15, 16), (17, 16), (0, 32), (u32::MAX, 32)] {
             assert_eq!(

@@ -1,11 +1,11 @@
-//! Addresses that are banned by force alone: this machine's own, and those it is reached through.
+//! Addresses that only a forced ban may contain: this machine's own, its SSH peers and gateways.
 
 use std::{fmt, net::IpAddr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
-use super::{AskError, Asker, People, Why, sessions};
+use super::{GuardProbe, GuardedAddresses, ProbeError, Why, sessions};
 
 /// The SSH session that a command was started from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// That of this process; `None`: it has none.
+    /// Returns this process's session; `None`: it has none.
     #[must_use]
     pub fn own() -> Option<Self> {
         let own = sessions::own()?;
@@ -23,20 +23,20 @@ impl Session {
     }
 }
 
-/// Addresses that are not to be banned, as they are now.
+/// Addresses that must not be banned, at one time.
 #[derive(Clone, Debug, Default)]
-pub struct Protected(Vec<(IpNet, What)>);
+pub struct Protected(Vec<(IpNet, HostRole)>);
 
-/// What somebody is to this machine.
+/// What an address is to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum HostRole {
     Loopback,
     OwnAddress,
     SshPeer,
     Gateway,
 }
 
-impl What {
+impl HostRole {
     const fn name(self) -> &'static str {
         match self {
             Self::Loopback => "the loopback",
@@ -47,63 +47,63 @@ impl What {
     }
 }
 
-/// Why a prefix is not to be banned.
+/// Why a prefix must not be banned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     prefix: IpNet,
     protected: IpNet,
-    what: What,
+    role: HostRole,
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = self.what.name();
+        let role = self.role.name();
         if self.protected.contains(&self.prefix) {
-            write!(formatter, "it is {what}")
+            write!(formatter, "it is {role}")
         } else {
-            write!(formatter, "{} in it is {what}", self.protected.addr())
+            write!(formatter, "{} in it is {role}", self.protected.addr())
         }
     }
 }
 
 impl Protected {
-    /// Asks who they are. Either all of it is answered, or none.
-    pub async fn ask(asker: &mut Asker) -> Result<Self, AskError> {
-        Ok(Self::new(asker.ask().await?))
+    /// Asks for them; returns all or an error.
+    pub async fn ask(probe: &mut GuardProbe) -> Result<Self, ProbeError> {
+        Ok(Self::new(probe.ask().await?))
     }
 
-    fn new(people: People) -> Self {
+    fn new(guarded_addresses: GuardedAddresses) -> Self {
         let mut all = vec![
             (
                 IpNet::V4(Ipv4Net::new_assert([127, 0, 0, 0].into(), 8)),
-                What::Loopback,
+                HostRole::Loopback,
             ),
             (
                 IpNet::V6(Ipv6Net::new_assert([0, 0, 0, 0, 0, 0, 0, 1].into(), 128)),
-                What::Loopback,
+                HostRole::Loopback,
             ),
         ];
-        let own = people.own.into_iter();
-        all.extend(own.map(|address| (address.into(), What::OwnAddress)));
-        all.extend(people.guarded.into_iter().map(|guarded| {
-            let what = match guarded.why {
-                Why::Ssh { .. } => What::SshPeer,
-                Why::Gateway => What::Gateway,
+        let own = guarded_addresses.own.into_iter();
+        all.extend(own.map(|address| (address.into(), HostRole::OwnAddress)));
+        all.extend(guarded_addresses.guarded.into_iter().map(|guarded| {
+            let role = match guarded.why {
+                Why::Ssh { .. } => HostRole::SshPeer,
+                Why::Gateway => HostRole::Gateway,
             };
-            (guarded.address.into(), what)
+            (guarded.address.into(), role)
         }));
         Self(all)
     }
 
-    /// The same, and whoever wants to ban.
+    /// Adds the peer of the session that wants to ban.
     #[must_use]
     pub fn with(mut self, session: Option<Session>) -> Self {
-        let peer = session.map(|session| (session.peer.into(), What::SshPeer));
+        let peer = session.map(|session| (session.peer.into(), HostRole::SshPeer));
         self.0.extend(peer);
         self
     }
 
-    /// How many addresses there are, but for the loopback.
+    /// Returns how many addresses there are, without the loopback.
     #[must_use]
     pub fn addresses(&self) -> usize {
         let mut addresses: Vec<IpNet> = self.0.iter().map(|(prefix, _)| *prefix).collect();
@@ -113,16 +113,16 @@ impl Protected {
         addresses.len()
     }
 
-    /// Why a prefix is not to be banned; `None`: nothing speaks against it.
+    /// Returns why a prefix must not be banned; `None`: it may be.
     #[must_use]
     pub fn refusal(&self, prefix: IpNet) -> Option<Refusal> {
         let meets = |other: &IpNet| prefix.contains(other) || other.contains(&prefix);
         let mut all = self.0.iter();
-        let (protected, what) = all.find(|(other, _)| meets(other))?;
+        let (protected, role) = all.find(|(other, _)| meets(other))?;
         Some(Refusal {
             prefix,
             protected: *protected,
-            what: *what,
+            role: *role,
         })
     }
 }
@@ -135,10 +135,10 @@ mod tests {
     fn prefixes_that_meet_somebody_protected() {
         let net = |text: &str| text.parse::<IpNet>().unwrap();
         let protected = Protected(vec![
-            (net("127.0.0.0/8"), What::Loopback),
-            (net("192.0.2.1/32"), What::OwnAddress),
-            (net("203.0.113.9/32"), What::SshPeer),
-            (net("fe80::1/128"), What::Gateway),
+            (net("127.0.0.0/8"), HostRole::Loopback),
+            (net("192.0.2.1/32"), HostRole::OwnAddress),
+            (net("203.0.113.9/32"), HostRole::SshPeer),
+            (net("fe80::1/128"), HostRole::Gateway),
         ]);
         for (prefix, expected) in [
             ("127.0.0.1/32", Some("it is the loopback")),

@@ -1,5 +1,5 @@
-//! The SSH sessions: the one that this process belongs to, and those that are known to be
-//! authenticated. A connection alone is none: its peer may be at the password prompt for ever.
+//! SSH sessions: the one that this process belongs to, and those known to be authenticated. A
+//! connection alone is none: its peer may be at the password prompt for ever.
 
 use std::{
     env,
@@ -10,16 +10,16 @@ use std::{
 
 use super::{Guarded, Why};
 
-/// The most processes that are looked at for the session that this one was started from.
+/// The most ancestors to search for the session that this process was started from.
 const MOST_PARENTS: usize = 64;
 
-/// The most bytes of a process's environment.
+/// The most bytes to read of a process's environment.
 const LONGEST_ENVIRONMENT: u64 = 1 << 20;
 
 const CONNECTION: &str = "SSH_CONNECTION";
 
-/// The session that this process was started from, as sshd(8) tells it. A service has none; sudo
-/// does not hand it down, so those from which this process descends are asked.
+/// Returns the session that this process was started from, as sshd(8) tells it. A service has none;
+/// sudo does not pass it on, so this process's ancestors are searched too.
 pub(super) fn own() -> Option<Guarded> {
     let told = env::var(CONNECTION).ok();
     told.and_then(|connection| from_environment(&connection))
@@ -37,7 +37,7 @@ fn of_parents() -> Option<Guarded> {
     None
 }
 
-/// What a process was told of its session.
+/// Returns what a process was told of its session.
 fn environment(process: u32) -> Option<String> {
     let mut bytes = Vec::new();
     let file = File::open(format!("/proc/{process}/environ")).ok()?;
@@ -53,24 +53,24 @@ fn environment(process: u32) -> Option<String> {
     String::from_utf8(value.to_vec()).ok()
 }
 
-/// The process that has started another.
+/// Returns a process's parent.
 fn parent(process: &str) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
     line.trim().parse().ok()
 }
 
-/// From the peer's address and port and this machine's, with spaces between them.
+/// Parses the peer's address and port and this machine's, with spaces between them.
 pub(super) fn from_environment(connection: &str) -> Option<Guarded> {
     let mut parts = connection.split(' ');
     let mut next = || parts.next();
     let (peer, _, local, port) = (next()?, next()?, next()?, next()?);
-    // A link-local address has the name of its interface behind it.
+    // The name of its interface follows a link-local address.
     let address = |text: &str| text.split('%').next()?.parse().ok();
     Some(session(address(peer)?, address(local)?, port.parse().ok()?))
 }
 
-/// A socket of both families has IPv4 peers under IPv6 addresses; their packets have not.
+/// A dual-stack socket shows IPv4 peers as IPv6 addresses, but their packets are IPv4.
 pub(super) fn session(peer: IpAddr, local: IpAddr, port: u16) -> Guarded {
     Guarded {
         address: peer.to_canonical(),

@@ -1,11 +1,10 @@
-//! TCP connections that come to ports where this machine's logins are served, as the kernel knows
-//! them.
+//! TCP connections to ports where this machine serves logins, as the kernel knows them.
 //!
-//! Which program serves a port the kernel does not tell, and the sandboxed daemon may not look into
-//! others' descriptors. It tells whose a socket is: sshd listens and accepts as root. Most other
-//! servers bind as root and accept as somebody else. So a connection counts that was accepted by
-//! root, at a port at which root listens, whichever it is. That takes another server for sshd which
-//! accepts as root; it never takes one of an ordinary user for it, whatever that calls itself.
+//! The kernel does not tell which program serves a port, and the sandboxed daemon may not look into
+//! others' descriptors. It does tell who owns a socket: sshd listens and accepts as root, while
+//! most other servers bind as root and accept as another user. So a connection counts if root
+//! accepted it, at any port on which root listens. That takes another server that accepts as root
+//! for sshd, but never one of an ordinary user, whatever it calls itself.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -32,7 +31,7 @@ pub(super) struct Connection {
     pub(super) port: u16,
 }
 
-/// The ports at which root listens.
+/// Returns the ports on which root listens.
 pub(super) async fn root_ports(sockets: &mut Channel) -> Result<BTreeSet<u16>, DumpError> {
     let mut ports = BTreeSet::new();
     for family in [AF_INET, AF_INET6] {
@@ -45,13 +44,13 @@ pub(super) async fn root_ports(sockets: &mut Channel) -> Result<BTreeSet<u16>, D
     Ok(ports)
 }
 
-/// The connections of a peer to these ports that root has accepted.
+/// Returns a peer's connections to these ports that root accepted.
 pub(super) async fn of_peer(
     sockets: &mut Channel,
     peer: IpAddr,
     ports: &BTreeSet<u16>,
 ) -> Result<Vec<Connection>, DumpError> {
-    // A socket of both families has IPv4 peers under IPv6 addresses; their packets have not.
+    // A dual-stack socket shows IPv4 peers as IPv6 addresses, but their packets are IPv4.
     let families: &[u8] = match peer {
         IpAddr::V4(_) => &[AF_INET, AF_INET6],
         IpAddr::V6(_) => &[AF_INET6],
@@ -73,7 +72,7 @@ pub(super) async fn of_peer(
         let found = ask(sockets, *family, StateFlags::ESTABLISHED, &filter, served);
         connections.extend(found.await?);
     }
-    // The kernel tells them in no order, one for each connection.
+    // The kernel lists one for each connection, in no order.
     connections.sort_unstable_by_key(|connection| (connection.port, connection.local));
     connections.dedup();
     Ok(connections)
@@ -105,8 +104,8 @@ async fn ask<T>(
     sockets.dump(question, filter, keep).await
 }
 
-/// The attribute that has the kernel tell of connections with a peer alone: of a server's million
-/// connections, nobody else's are waited for. IPv4 addresses stand for IPv6 ones with them in, too.
+/// Returns the attribute that restricts the answer to connections with one peer: a server may have
+/// a million others. An IPv4 address also matches the IPv6 address that contains it.
 fn filter(peer: IpAddr) -> Vec<u8> {
     const ANY_PORT: i32 = -1;
     let (family, bits, address) = match peer {
@@ -117,7 +116,7 @@ fn filter(peer: IpAddr) -> Vec<u8> {
     let mut condition = vec![family, bits, 0, 0];
     condition.extend(ANY_PORT.to_ne_bytes());
     condition.extend(address);
-    // struct inet_diag_bc_op: behind the end by nothing is "yes", by four bytes "no".
+    // struct inet_diag_bc_op: a jump right to the end means "yes", four bytes beyond it "no".
     let yes = 4 + u8::try_from(condition.len()).unwrap_or(u8::MAX);
     let mut filter = vec![PEER_IS, yes];
     filter.extend((u16::from(yes) + 4).to_ne_bytes());

@@ -22,7 +22,7 @@ fn warnings(guarded: &[Guarded], configuration: &str) -> Vec<Warning> {
     lockout::warnings(&config.policy, guarded.iter().copied())
 }
 
-/// What is warned of, for those guarded.
+/// Checks what is warned of, for these guarded addresses.
 #[track_caller]
 fn check(guarded: &[Guarded], configuration: &str, expected: &[&str]) {
     let warnings = warnings(guarded, configuration);
@@ -30,7 +30,7 @@ fn check(guarded: &[Guarded], configuration: &str, expected: &[&str]) {
     assert_eq!(shown, expected, "{configuration}");
 }
 
-/// Whether one limit is warned of, for the peer of an SSH session.
+/// Checks whether one limit is warned of, for the peer of an SSH session.
 #[track_caller]
 fn check_limit(limit: &str, warned: bool) {
     let warnings = warnings(&[ssh(PEER)], &format!("{{limits: {{{limit}}}}}"));
@@ -100,8 +100,7 @@ fn only_what_counts_the_session_holds_it() {
         &limit("new-connections", "destination-port: 80", "enforce"),
         false,
     );
-    // Ten SYNs at once and one every ten seconds are enough for those who log in, not for who
-    // works.
+    // Ten SYNs at once and one every ten seconds are enough to log in, but not to work.
     let slow = |flags| {
         format!(
             "Own: {{id: ipAddress, cost: packets, match: {{tcp-flags: {flags}}}, burst: 10, count: \
@@ -133,7 +132,7 @@ fn windows_have_to_let_pass_at_once_what_comes_at_once() {
         19,
         &[
             "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 to {count: 19, period: \
-             1s} in packets, where it takes at least {count: 20, period: 1s}: give 203.0.113.9 \
+             1s} in packets, but it needs at least {count: 20, period: 1s}: give 203.0.113.9 \
              an override with room",
         ],
     );
@@ -152,8 +151,8 @@ fn shared_budgets_are_theirs_too() {
         &[ssh(PEER)],
         &[
             "limit PacketsPerIPv4Range would hold the SSH peer 203.0.113.9, with all of \
-             203.0.113.0/24 together, to {burst: 10, count: 1, period: 1s} in packets, where it \
-             takes at least {burst: 20, count: 20, period: 1s}: give 203.0.113.0/24 an override \
+             203.0.113.0/24 together, to {burst: 10, count: 1, period: 1s} in packets, but it \
+             needs at least {burst: 20, count: 20, period: 1s}: give 203.0.113.0/24 an override \
              with room",
         ],
     );
@@ -164,8 +163,8 @@ fn shared_budgets_are_theirs_too() {
         &[ssh("2001:db8:1:2::3")],
         &[
             "limit PacketsPerIPv6Range would hold the SSH peer 2001:db8:1:2::3, with all of \
-             2001:db8:1::/48 together, to {burst: 10, count: 1, period: 1s} in packets, where it \
-             takes at least {burst: 20, count: 20, period: 1s}: give 2001:db8:1::/48 an override \
+             2001:db8:1::/48 together, to {burst: 10, count: 1, period: 1s} in packets, but it \
+             needs at least {burst: 20, count: 20, period: 1s}: give 2001:db8:1::/48 an override \
              with room",
         ],
     );
@@ -176,8 +175,8 @@ fn shared_budgets_are_theirs_too() {
         &[ssh(PEER)],
         &[
             "limit PacketsPerSubscriber would hold the SSH peer 203.0.113.9, with all of \
-             subscriber 7 together, to {burst: 10, count: 1, period: 1s} in packets, where it \
-             takes at least {burst: 20, count: 20, period: 1s}: give 7 an override with room",
+             subscriber 7 together, to {burst: 10, count: 1, period: 1s} in packets, but it \
+             needs at least {burst: 20, count: 20, period: 1s}: give 7 an override with room",
         ],
     );
     check_limit(
@@ -191,7 +190,7 @@ fn shared_budgets_are_theirs_too() {
         "limits: {All: {id: total, cost: bytes, burst: 2000, count: 2000, period: 1s}}",
         &[
             "limit All would hold the SSH peer 203.0.113.9, with everybody together, to {burst: \
-             2000, count: 2000, period: 1s} in bytes, where it takes at least {burst: 16000, \
+             2000, count: 2000, period: 1s} in bytes, but it needs at least {burst: 16000, \
              count: 20000, period: 1s}: give the limit room, or a match that spares them",
         ],
     );
@@ -208,7 +207,7 @@ fn overrides_hold_in_place_of_the_default() {
     };
     check(&[ssh(PEER)], &sections("1", "100"), &[]);
     let warning = "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 to {burst: 1, \
-                   count: 100, period: 1s} in packets, where it takes at least {burst: 20, count: \
+                   count: 100, period: 1s} in packets, but it needs at least {burst: 20, count: \
                    20, period: 1s}: give 203.0.113.9 an override with room";
     check(&[ssh(PEER)], &sections("100", "1"), &[warning]);
     // Without a default, others are not limited.
@@ -231,10 +230,10 @@ fn alike_is_told_once() {
         limits,
         &[
             "limit PacketsPerIPAddress would hold the SSH peer 203.0.113.9 (and 2 more) to {burst: \
-             1, count: 1, period: 1s} in packets, where it takes at least {burst: 20, count: 20, \
+             1, count: 1, period: 1s} in packets, but it needs at least {burst: 20, count: 20, \
              period: 1s}: give 203.0.113.9 an override with room",
             "limit PacketsPerIPAddress would hold the default gateway fe80::1 to {burst: 1, count: \
-             1, period: 1s} in packets, where it takes at least {burst: 20, count: 20, period: \
+             1, period: 1s} in packets, but it needs at least {burst: 20, count: 20, period: \
              1s}: give fe80::1 an override with room",
         ],
     );
@@ -287,7 +286,7 @@ fn the_environment_of_a_session() {
         "::ffff:203.0.113.9 50000 ::ffff:192.0.2.1 22",
         Some(("203.0.113.9", "192.0.2.1", 22)),
     );
-    // As `sshd -i` without a socket has it.
+    // `sshd -i` without a socket sets this.
     check("UNKNOWN 65535 UNKNOWN 65535", None);
     check("", None);
     check("203.0.113.9 50000 192.0.2.1", None);
@@ -296,7 +295,7 @@ fn the_environment_of_a_session() {
 /// An address of this machine.
 const OWN: &str = "192.0.2.254";
 
-/// Whom lists would have dropped.
+/// Checks whom lists would have dropped.
 #[track_caller]
 fn check_blocked(guarded: &[Guarded], uses: &str, limit: &str, expected: &[&str]) {
     let configuration = format!(
@@ -321,19 +320,19 @@ fn lists_that_block() {
     ];
     let peers = "list bad has 203.0.113.0/24, so it would block the SSH peer 203.0.113.9 (and 1 \
                  more): take it off the list; or put 203.0.113.9 on a list under `exclude`, but \
-                 then no limit holds whoever forges it";
+                 then anybody who forges it escapes every limit";
     let other = "list bad has 203.0.113.0/24, so it would block the SSH peer 203.0.113.10: take it \
-                 off the list; or put 203.0.113.10 on a list under `exclude`, but then no limit \
-                 holds whoever forges it";
+                 off the list; or put 203.0.113.10 on a list under `exclude`, but then anybody \
+                 who forges it escapes every limit";
     let gateway = "list bad has 203.0.113.0/24, so it would block the default gateway \
                    203.0.113.254: take it off the list; or put 203.0.113.254 on a list under \
-                   `exclude`, but then no limit holds whoever forges it";
+                   `exclude`, but then anybody who forges it escapes every limit";
     let own = "list bad has 192.0.2.254/32, so it would block this machine's own address \
                192.0.2.254: take it off the list; or put 192.0.2.254 on a list under `exclude`, \
-               but then no limit holds whoever forges it";
+               but then anybody who forges it escapes every limit";
     let of_limit = "list bad has 203.0.113.0/24, so limit All would block the SSH peer 203.0.113.9 \
                     (and 1 more): take it off the list; or put 203.0.113.9 on a list under \
-                    `exclude`, but then no limit holds whoever forges it";
+                    `exclude`, but then anybody who forges it escapes every limit";
     check_blocked(
         &guarded,
         "block: bad",
@@ -358,7 +357,7 @@ fn lists_that_block() {
     );
 }
 
-/// Of those whom lists exclude or block limits have nothing to say.
+/// Limits have no effect on addresses that lists exclude or block.
 #[test]
 fn lists_before_limits() {
     for (uses, held) in [("", 1), ("exclude: peer", 0), ("block: peer", 0)] {

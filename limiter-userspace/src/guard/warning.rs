@@ -1,34 +1,34 @@
-//! What there is to warn of, in words.
+//! Warnings in words.
 
 use std::{fmt, net::IpAddr};
 
 use limiter_common::{limit::Cost, strategy::Strategy};
 use limiter_policy::policy::{OverrideId, Rate};
 
-/// A limit that would hold somebody below what can be worked with.
+/// A limit that would hold an address below a workable rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The limit's name.
     pub limit: String,
     /// What it counts.
     pub cost: Cost,
-    /// Who would be held.
+    /// The address that would be held.
     pub address: IpAddr,
-    /// What they are to this machine.
+    /// What it is to this machine.
     pub role: Role,
-    /// Others of that role, whom it would hold to the same.
+    /// Others of that role that it would hold to the same rate.
     pub others: Vec<IpAddr>,
-    /// Whose budget theirs is.
-    pub budget: Budget,
+    /// The budget they spend.
+    pub budget_owner: BudgetOwner,
     /// The limit's strategy.
     pub strategy: Strategy,
-    /// The rate that holds for them.
+    /// The rate that applies to them.
     pub rate: Rate,
-    /// The least that can be worked with.
+    /// The least workable rate.
     pub least: Rate,
 }
 
-/// What somebody is to this machine.
+/// What an address is to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The peer of an SSH session.
@@ -37,14 +37,14 @@ pub enum Role {
     Gateway,
 }
 
-/// Whose budget it is.
+/// The owner of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
+pub enum BudgetOwner {
     /// The address's own.
     Own,
-    /// That of a range or a subscriber, which others belong to too.
+    /// A range's or a subscriber's, shared with others.
     Shared(OverrideId),
-    /// That of the interface, which is everybody's.
+    /// The interface's, shared with everybody.
     Total,
 }
 
@@ -66,24 +66,24 @@ impl fmt::Display for Warning {
         if !self.others.is_empty() {
             write!(formatter, " (and {} more)", self.others.len())?;
         }
-        match self.budget {
-            Budget::Own => {}
-            Budget::Shared(OverrideId::Prefix(prefix)) => {
+        match self.budget_owner {
+            BudgetOwner::Own => {}
+            BudgetOwner::Shared(OverrideId::Prefix(prefix)) => {
                 write!(formatter, ", with all of {prefix} together,")?;
             }
-            Budget::Shared(OverrideId::Subscriber(number)) => {
+            BudgetOwner::Shared(OverrideId::Subscriber(number)) => {
                 write!(formatter, ", with all of subscriber {number} together,")?;
             }
-            Budget::Total => write!(formatter, ", with everybody together,")?,
+            BudgetOwner::Total => write!(formatter, ", with everybody together,")?,
         }
         write!(
             formatter,
-            " to {rate} in {cost}, where it takes at least {least}: "
+            " to {rate} in {cost}, but it needs at least {least}: "
         )?;
-        match self.budget {
-            Budget::Own => write!(formatter, "give {address} an override with room"),
-            Budget::Shared(id) => write!(formatter, "give {id} an override with room"),
-            Budget::Total => write!(
+        match self.budget_owner {
+            BudgetOwner::Own => write!(formatter, "give {address} an override with room"),
+            BudgetOwner::Shared(id) => write!(formatter, "give {id} an override with room"),
+            BudgetOwner::Total => write!(
                 formatter,
                 "give the limit room, or a match that spares them"
             ),

@@ -1,4 +1,4 @@
-//! How an event becomes a line.
+//! Formats an event as a line.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// The sentence, which says what the fields say.
+/// Writes only the message, which repeats what the fields say.
 pub(super) fn message_alone() -> impl for<'writer> FormatFields<'writer> {
     debug_fn(|writer, field: &Field, value| {
         if field.name() == "message" {
@@ -22,7 +22,7 @@ pub(super) fn message_alone() -> impl for<'writer> FormatFields<'writer> {
     })
 }
 
-/// A line under its syslog priority, as sd-daemon(3) has it: `<4>attached to …`.
+/// Prefixes a line with its syslog priority, as in sd-daemon(3): `<4>attached to …`.
 pub(super) struct Prioritised;
 
 impl<S, N> FormatEvent<S, N> for Prioritised
@@ -42,7 +42,7 @@ where
     }
 }
 
-/// The number of syslog(3).
+/// Returns the priority in syslog(3).
 const fn priority(level: Level) -> u8 {
     match level {
         Level::ERROR => 3,

@@ -1,4 +1,4 @@
-//! Whether systemd's journal reads what we write.
+//! Detects whether stderr goes to systemd's journal.
 
 use std::{
     env,
@@ -7,8 +7,8 @@ use std::{
     os::{fd::AsFd as _, unix::fs::MetadataExt as _},
 };
 
-/// Whether stderr is the stream that systemd has put there: a service that redirects it
-/// elsewhere inherits the variable all the same.
+/// Whether stderr is the stream that systemd opened. The variable alone is not enough: a service
+/// that redirects stderr inherits it too.
 pub(super) fn is_stderr() -> bool {
     let Ok(announced) = env::var("JOURNAL_STREAM") else {
         return false;
@@ -16,7 +16,7 @@ pub(super) fn is_stderr() -> bool {
     stderr_identity().is_ok_and(|stderr| stderr == announced)
 }
 
-/// As systemd.exec(5) writes it: the numbers of device and inode.
+/// Returns the device and inode numbers of stderr, in the format of systemd.exec(5).
 fn stderr_identity() -> io::Result<String> {
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     let found = stderr.metadata()?;

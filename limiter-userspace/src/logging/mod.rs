@@ -1,7 +1,7 @@
 //! The daemon's log: what goes to stderr, and how it is written there.
 //!
-//! An event is one sentence for people, with what it is about as fields for programs. Events
-//! tell changes (attached, vanished, ends), never packets: those are counted.
+//! An event is one sentence for people, with the same data as fields for programs. Events report
+//! changes (attached, vanished, ends), never packets: those are counted.
 
 mod format;
 mod journal;
@@ -16,26 +16,26 @@ use tracing_subscriber::{
     filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-pub use self::stderr::tell_lost;
+pub use self::stderr::log_lost;
 
-/// How the log is to be written.
+/// The log format on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FormatChoice {
-    /// `human` on a terminal, `journal` where stderr is systemd's journal, else `json`
+    /// `human` on a terminal, `journal` if stderr is systemd's journal, else `json`
     #[default]
     Auto,
-    /// A line of text with its time; in colour on a terminal
+    /// A line of text with the time; in colour on a terminal
     Human,
-    /// An object of JSON a line
+    /// A JSON object per line
     Json,
-    /// A line of text under its priority, as systemd's journal takes it
+    /// A line of text with its priority, as systemd's journal expects
     Journal,
 }
 
-/// How the log is written.
+/// A log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For a person who looks on.
+    /// For people.
     Human,
     /// For programs.
     Json,
@@ -44,7 +44,7 @@ pub enum Format {
 }
 
 impl FormatChoice {
-    /// What it comes to with the stderr that there is.
+    /// Returns the format to use for this process's stderr.
     #[must_use]
     pub fn resolve(self) -> Format {
         match self {
@@ -57,8 +57,8 @@ impl FormatChoice {
     }
 }
 
-/// Begins the log of this process: events of `level` and more severe ones, and the XDP program's
-/// verdicts or not. To be called once.
+/// Starts the log of this process: events of `level` and more severe ones, and the XDP program's
+/// verdicts if asked for. To be called once.
 pub fn start(format: Format, level: Level, verdicts: bool) {
     let ours = LevelFilter::from_level(level);
     let verdicts = if verdicts {
@@ -66,7 +66,7 @@ pub fn start(format: Format, level: Level, verdicts: bool) {
     } else {
         LevelFilter::OFF
     };
-    // Of the libraries no more than what somebody has to know.
+    // From libraries, only warnings and errors.
     let filter = Targets::new()
         .with_default(ours.min(LevelFilter::WARN))
         .with_target(env!("CARGO_CRATE_NAME"), ours)

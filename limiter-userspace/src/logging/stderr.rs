@@ -1,6 +1,5 @@
-//! Stderr, as far as somebody reads it. A pipe that nobody reads is full at some time, and whoever
-//! writes to it then waits for ever. The daemon does not: lines that there is no room for are lost,
-//! and it is told how many.
+//! Writes to stderr without blocking. A pipe that nobody reads fills up, and a write to it then
+//! blocks forever. The daemon instead discards lines for which there is no room, and logs how many.
 
 use std::{
     convert::Infallible,
@@ -14,30 +13,30 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::time::sleep;
 use tracing::warn;
 
-/// A pipe that poll(2) calls writable has room for so much: `PIPE_BUF` on Linux.
+/// The room in a pipe that poll(2) reports as writable, in bytes: `PIPE_BUF` on Linux.
 const PIECE: usize = 4096;
 
-/// How often it is looked whether lines were lost.
+/// How often to check whether lines were lost.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Who holds it is writing.
+/// The lost lines; whoever writes holds the lock.
 static LOST: Mutex<Lost> = Mutex::new(Lost {
     lines: 0,
     is_torn: false,
 });
 
 struct Lost {
-    /// Since the process began.
+    /// The number of lost lines since the process began.
     lines: u64,
-    /// The last line has no end.
+    /// Whether the last line was written without its end.
     is_torn: bool,
 }
 
-/// Writes a line at once or not at all, but for those of some kilobytes, which may be torn.
+/// Writes a line at once or not at all; only lines of several kilobytes may be torn.
 pub(super) struct Line;
 
 impl Write for Line {
-    /// Takes all of it, whatever becomes of it.
+    /// Reports the whole line as written, even if it is lost.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
         let written = if lost.is_torn {
@@ -58,7 +57,7 @@ impl Write for Line {
     }
 }
 
-/// Writes as long as that does not wait for anybody; or else returns how much was written.
+/// Writes as long as that does not block; on failure returns how many bytes were written.
 fn write(bytes: &[u8]) -> Result<(), usize> {
     let mut stderr = io::stderr().lock();
     let mut rest = bytes;
@@ -75,25 +74,24 @@ fn write(bytes: &[u8]) -> Result<(), usize> {
     Ok(())
 }
 
-/// Whether something can be written without waiting. (What nobody can read any more is refused, and
-/// does not wait either.)
+/// Whether a write would not block. (A write to a pipe without a reader fails at once.)
 fn has_room(stderr: &impl AsFd) -> bool {
     let mut stderr = [PollFd::new(stderr, PollFlags::OUT)];
     poll(&mut stderr, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
-/// Says in the log how many lines it has lost, as soon as there is room; forever.
-pub async fn tell_lost() -> Infallible {
+/// Logs the number of lost lines as soon as there is room; runs forever.
+pub async fn log_lost() -> Infallible {
     let mut told = 0;
     loop {
         sleep(LOOK).await;
         let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner).lines;
         if lost != told {
-            // Should there be no room for this either, there is one more.
+            // If there is no room for this either, it counts as one more.
             told = lost;
             warn!(
                 lost,
-                "nobody has read the log in time: {lost} lines of it are lost since the start"
+                "the log was not read fast enough: {lost} lines were lost since the start"
             );
         }
     }

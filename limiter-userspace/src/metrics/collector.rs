@@ -34,12 +34,12 @@ pub(super) struct DaemonCollector {
     failure: Failure,
 }
 
-/// Why the counters could not be read, which an encoder's error does not tell.
+/// Keeps the reason why the counters could not be read, which an encoder's error cannot carry.
 #[derive(Clone, Default)]
 pub(super) struct Failure(Arc<Mutex<Option<DatapathError>>>);
 
 impl Failure {
-    /// The cause, which is told once.
+    /// Takes the cause; further calls return `None`.
     pub(super) fn take(&self) -> Option<DatapathError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -50,7 +50,7 @@ impl DaemonCollector {
         Self { daemon, failure }
     }
 
-    /// What was read; why it could not be is kept.
+    /// Returns what was read; keeps the error if reading failed.
     fn read<T>(&self, read: Result<T, DatapathError>) -> Result<T, fmt::Error> {
         read.map_err(|error| {
             let mut failure = self
@@ -93,7 +93,7 @@ impl Collector for DaemonCollector {
         counters(
             &mut encoder,
             "limiter_limit_packets",
-            "Packets that each limit passed, dropped, or would have dropped if it did more than observe",
+            "Packets that each limit passed, dropped, or would have dropped if it enforced",
             &numbers(&by_limit, packets),
         )?;
         counters(
@@ -107,7 +107,7 @@ impl Collector for DaemonCollector {
         let evictions = self.read(datapath.lossy_evictions())?;
         ConstCounter::new(evictions).encode(encoder.encode_descriptor(
             "limiter_bucket_lossy_evictions",
-            "Buckets that were forgotten while they were in debt, for want of room",
+            "Buckets forgotten in debt for lack of room",
             None,
             MetricType::Counter,
         )?)?;
@@ -160,7 +160,7 @@ fn interfaces(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Resu
     let missing = datapath.missing();
     let mut family = encoder.encode_descriptor(
         "limiter_interface_attached",
-        "1: the interface is limited; 0: it is to be, and is not there or has another program",
+        "1: the interface is limited; 0: it should be, but does not exist or has another program",
         None,
         MetricType::Gauge,
     )?;
@@ -176,17 +176,17 @@ fn offenders(recorded: &Recorded, encoder: &mut DescriptorEncoder) -> fmt::Resul
     for (name, help, number) in [
         (
             "limiter_offender_records",
-            "Drops that were recorded under their offender",
+            "Drops recorded under their offender",
             recorded.counts.recorded,
         ),
         (
             "limiter_offender_records_skipped",
-            "Drops that were not recorded, for want of budget or of room",
+            "Drops not recorded for lack of budget or room",
             recorded.counts.skipped,
         ),
         (
             "limiter_offender_insertions",
-            "Offenders that were recorded anew; those who are not remembered were forgotten",
+            "Offenders inserted into the record; those that limiter_offenders lacks were forgotten",
             recorded.counts.inserted,
         ),
     ] {
@@ -212,7 +212,7 @@ fn state(status: &StateStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     )?)?;
     ConstCounter::new(status.errors).encode(encoder.encode_descriptor(
         "limiter_state_save_errors",
-        "How often the state file could not be saved",
+        "Failed saves of the state file",
         None,
         MetricType::Counter,
     )?)
@@ -226,7 +226,7 @@ fn reloads(history: &History, encoder: &mut DescriptorEncoder) -> fmt::Result {
     counters(
         encoder,
         "limiter_reloads",
-        "Reloads of the configuration since the daemon runs; one that failed changed nothing",
+        "Reloads of the configuration since the daemon started; a failed one changed nothing",
         &by_result,
     )?;
     let last_failed = history
@@ -235,7 +235,7 @@ fn reloads(history: &History, encoder: &mut DescriptorEncoder) -> fmt::Result {
         .is_some_and(|last| last.error.is_some());
     ConstGauge::new(i64::from(last_failed)).encode(encoder.encode_descriptor(
         "limiter_last_reload_failed",
-        "1: the last reload changed nothing, because of an error",
+        "1: the last reload failed and changed nothing",
         None,
         MetricType::Gauge,
     )?)

@@ -9,23 +9,23 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-/// What is told of each list.
+/// A metric of each list.
 struct Gauge {
     name: &'static str,
     help: &'static str,
-    /// `None`: there is nothing to tell of that one.
+    /// `None`: the list does not have this metric.
     value: fn(&ListStatus) -> Option<i64>,
 }
 
 const GAUGES: [Gauge; 4] = [
     Gauge {
         name: "limiter_list_modified_timestamp_seconds",
-        help: "When the oldest of what the list's files have was written, in seconds since 1970",
+        help: "When the oldest content of the list's files was written, in seconds since 1970",
         value: |list| modified(list).map(Timestamp::as_second),
     },
     Gauge {
         name: "limiter_list_bad_lines",
-        help: "Lines of the list's files that are no addresses",
+        help: "Lines of the list's files that are not addresses",
         value: |list| Some(whole(list.bad_lines)),
     },
     Gauge {
@@ -38,7 +38,7 @@ const GAUGES: [Gauge; 4] = [
     },
     Gauge {
         name: "limiter_list_refused",
-        help: "1: a file of the list was refused when it was last read; what it had before is kept",
+        help: "1: a file of the list was refused when last read; its previous content stays in force",
         value: |list| {
             let mut files = list.files.iter();
             Some(files.any(|file| file.report.kept_old.is_some()).into())
@@ -49,7 +49,7 @@ const GAUGES: [Gauge; 4] = [
 pub(super) fn encode(lists: &[ListStatus], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let mut family = encoder.encode_descriptor(
         "limiter_list_prefixes",
-        "Prefixes of the list that are in force, by address family",
+        "Prefixes of the list in force, by address family",
         None,
         MetricType::Gauge,
     )?;

@@ -1,6 +1,6 @@
-//! Prometheus metrics over HTTP, on a thread of their own. Whoever reaches the port can do no more
-//! than keep that thread busy: it has a few connections for a short time each, and reads the counters
-//! once a second at most.
+//! Prometheus metrics over HTTP, on a thread of their own. A client can do no more than keep that
+//! thread busy: it serves a few connections for a short time each, and reads the counters at most
+//! once a second.
 
 mod collector;
 mod lists;
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use self::scrape::Scrapes;
 use crate::daemon::{Daemon, MetricsListener};
 
-/// The port is taken, nothing is served yet.
+/// A bound port that does not serve yet.
 struct Listener {
     listener: TcpListener,
     address: SocketAddr,
@@ -33,7 +33,7 @@ struct Metrics {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Takes the port.
+/// Binds the port.
 pub fn bind(address: SocketAddr) -> io::Result<Box<dyn MetricsListener>> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
@@ -45,7 +45,7 @@ impl Drop for Metrics {
     fn drop(&mut self) {
         self.end.notify_one();
         if let Some(thread) = self.thread.take() {
-            // What it panicked with is on stderr.
+            // If it panicked, the message is on stderr.
             let _ = thread.join();
         }
     }
@@ -68,8 +68,7 @@ impl MetricsListener for Listener {
         let ended = Arc::clone(&end);
         let thread = thread::Builder::new().name("metrics".to_owned());
         let thread = thread.spawn(move || {
-            // Later there may be no descriptor to be had: each thread looks once how many CPUs there
-            // are.
+            // Each thread reads the number of CPUs once; later it may be out of descriptors.
             let _ = possible_cpus();
             let scrapes = Arc::new(Scrapes::new(Arc::clone(&daemon)));
             let pulse = &daemon.pulses().metrics;

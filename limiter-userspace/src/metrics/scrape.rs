@@ -1,4 +1,4 @@
-//! The metrics as text, made anew at most once a second.
+//! The metrics as text, rendered at most once a second.
 
 use std::{
     fmt,
@@ -15,11 +15,10 @@ use tracing::warn;
 use super::collector::{DaemonCollector, Failure};
 use crate::daemon::Daemon;
 
-/// For how long a text is told: reading the counters takes time, and keeps changes of the policy
-/// waiting.
+/// How long a text is reused: reading the counters takes time and delays changes of the policy.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Makes the text.
+/// Renders the metrics.
 pub(super) struct Scrapes {
     registry: Registry,
     failure: Failure,
@@ -31,13 +30,13 @@ struct Scrape {
     text: Result<Bytes, Arc<ScrapeError>>,
 }
 
-/// There is no text.
+/// The metrics could not be rendered.
 #[derive(Debug, Error)]
 pub(super) enum ScrapeError {
-    /// The kernel does not tell the counters.
+    /// The counters could not be read from the kernel.
     #[error("cannot read the counters for /metrics: {0}")]
     Datapath(#[source] DatapathError),
-    /// They make no text.
+    /// The counters could not be written as text.
     #[error("cannot write the counters for /metrics: {0}")]
     Format(#[source] fmt::Error),
 }
@@ -57,7 +56,7 @@ impl Scrapes {
         }
     }
 
-    /// The text, as of a second ago at most. The first error after a text is logged.
+    /// Returns the text, at most a second old. Logs the first error after a success.
     pub(super) fn text(&self) -> Result<Bytes, Arc<ScrapeError>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scrape) = &*last
@@ -71,7 +70,7 @@ impl Scrapes {
             warn!("{error}");
         }
         *last = Some(Scrape {
-            // However long it has taken.
+            // Counts from the end of rendering, however long that took.
             made: Instant::now(),
             text: text.clone(),
         });

@@ -1,5 +1,5 @@
-//! The HTTP server. Nobody is trusted: a connection has one request, with a head of a few kilobytes
-//! and without a body, and has to end soon, whatever its other end does.
+//! The HTTP server. It trusts no client: a connection carries one request, with a head of a few
+//! kilobytes and no body, and ends soon whatever the client does.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -40,7 +40,7 @@ const TO_END: Duration = Duration::from_secs(30);
 const MAX_HEAD: usize = 8 << 10;
 const MAX_FIELDS: usize = 64;
 
-/// Serves, forever.
+/// Serves forever.
 pub(super) async fn serve(
     listener: TcpListener,
     scrapes: Arc<Scrapes>,
@@ -74,7 +74,7 @@ async fn converse(stream: TcpStream, scrapes: Arc<Scrapes>) {
     match timeout(TO_END, connection).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!("metrics connection: {error}"),
-        Err(_) => debug!("metrics connection: it has lasted for {TO_END:?}"),
+        Err(_) => debug!("metrics connection: closed after {TO_END:?}"),
     }
 }
 
@@ -92,7 +92,7 @@ fn answer<B>(request: &Request<B>, scrapes: &Scrapes) -> Response<Full<Bytes>> {
         Ok(text) => response(StatusCode::OK, OPEN_METRICS, text),
         Err(_) => plain(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the counters could not be read\n",
+            "cannot read the counters: see the log\n",
         ),
     }
 }

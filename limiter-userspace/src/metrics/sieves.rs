@@ -1,4 +1,4 @@
-//! Sieves, and what limits are called in Traffic Server.
+//! The metrics of sieves, and the names of limits in Traffic Server.
 
 use std::fmt;
 
@@ -10,10 +10,7 @@ use prometheus_client::{
 
 use crate::protocol::sieves::{EVERYTHING, SieveBrief, SieveUseStatus};
 
-/// What of a use is a metric.
-type OfUse<T> = fn(&SieveUseStatus) -> T;
-
-/// Each sieve, its uses, and how full its lists are.
+/// Encodes each sieve, its uses, and how full its lists are.
 pub(super) fn sieves(sieves: &[SieveBrief], encoder: &mut DescriptorEncoder) -> fmt::Result {
     let uses = || {
         sieves.iter().flat_map(|sieve| {
@@ -23,7 +20,7 @@ pub(super) fn sieves(sieves: &[SieveBrief], encoder: &mut DescriptorEncoder) -> 
     };
     let mut family = encoder.encode_descriptor(
         "limiter_sieve_pressure",
-        "Lists below this one are rejected; -1: there is no pressure, and nobody is scored",
+        "Lists below this one are rejected; -1: there is no pressure, and nothing is scored",
         None,
         MetricType::Gauge,
     )?;
@@ -33,7 +30,7 @@ pub(super) fn sieves(sieves: &[SieveBrief], encoder: &mut DescriptorEncoder) -> 
     }
     let mut family = encoder.encode_descriptor(
         "limiter_sieve_load_ratio",
-        "What arrives, as a share of what the pressure is measured by",
+        "Arriving traffic as a share of the limit that the pressure is measured by",
         None,
         MetricType::Gauge,
     )?;
@@ -43,24 +40,17 @@ pub(super) fn sieves(sieves: &[SieveBrief], encoder: &mut DescriptorEncoder) -> 
             ConstGauge::new(percent / 100.0).encode(family.encode_family(&labels)?)?;
         }
     }
-    let counts: [(&str, OfUse<u64>); 5] = [
-        ("arrived", |used| used.arrived_packets),
-        ("scored", |used| used.scored_packets),
-        ("contended", |used| used.contended_packets),
-        ("iprep", |used| used.iprep_packets),
-        ("iprep_perma", |used| used.iprep_perma_packets),
-    ];
     let mut family = encoder.encode_descriptor(
         "limiter_sieve_packets",
-        "Packets that came to a use of a sieve, those that it scored or could not, and those that it dropped",
+        "Packets that reached a use of a sieve, that it scored or could not score, and that it dropped",
         None,
         MetricType::Counter,
     )?;
     for (sieve, used) in uses() {
-        for (outcome, count) in counts {
+        for (outcome, count) in used.outcomes() {
             let [sieve, used_by] = labels(sieve, used);
             let labels = [sieve, used_by, ("outcome", outcome)];
-            ConstCounter::new(count(used)).encode(family.encode_family(&labels)?)?;
+            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
     }
     let mut family = encoder.encode_descriptor(
@@ -82,11 +72,11 @@ fn labels<'s>(sieve: &'s str, used: &'s SieveUseStatus) -> [(&'static str, &'s s
     [("sieve", sieve), ("use", used_by)]
 }
 
-/// By which rule limits count, and their names in Traffic Server, of those that have some there.
+/// Encodes each limit's strategy and, if it has one, its name in Traffic Server.
 pub(super) fn limit_info(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let mut family = encoder.encode_descriptor(
         "limiter_limit_info",
-        "1; a limit's strategy, and the prefix and the tag that its metrics have in Traffic Server",
+        "Always 1; a limit's strategy, and the prefix and tag of its metrics in Traffic Server",
         None,
         MetricType::Gauge,
     )?;

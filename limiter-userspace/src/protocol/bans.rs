@@ -1,4 +1,4 @@
-//! What the command line and the daemon say to each other of bans.
+//! Requests and answers about bans.
 
 use std::fmt;
 
@@ -10,37 +10,35 @@ use thiserror::Error;
 
 use crate::guard::Session;
 
-/// The most changes of a request: with the longest reasons they are shorter than the longest
-/// request.
+/// The most changes in a request: even with the longest reasons they fit into the longest request.
 pub const MAX_CHANGES: usize = 1_000;
 
-/// Bans that are to be made or lifted, in this order.
+/// Bans to make or lift, in this order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BanChanges {
     /// At most [`MAX_CHANGES`].
     pub changes: Vec<BanChange>,
-    /// Whether also those are banned without whom this machine cannot be reached, and those who
-    /// are excluded.
+    /// Whether to ban even addresses that this machine needs to stay reachable, and excluded ones.
     pub force: bool,
-    /// Whether somebody has named them all, and not a stream: nothing changes where one is refused
-    /// for that, the answer is an error then; and what has changed is logged.
+    /// Whether an operator named all of them, as opposed to a stream. Then the changes are logged; and
+    /// if one is refused that `force` would make, the answer is an error and nothing changes.
     pub together: bool,
-    /// The SSH session of whoever wants it.
+    /// The SSH session that the request comes from.
     pub session: Option<Session>,
 }
 
-/// One of them.
+/// A change of a ban.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BanChange {
-    /// Somebody is to be banned.
+    /// Make a ban.
     Ban(BanRequest),
-    /// The ban of a prefix is to be lifted.
+    /// Lift the ban of a prefix.
     Unban(IpNet),
 }
 
 impl BanChange {
-    /// Whom it is for.
+    /// Returns the prefix that it concerns.
     #[must_use]
     pub const fn prefix(&self) -> IpNet {
         match self {
@@ -50,125 +48,125 @@ impl BanChange {
     }
 }
 
-/// Who is to be banned.
+/// A ban to make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BanRequest {
     /// The address or the range.
     pub prefix: IpNet,
-    /// For how many nanoseconds; `None`: until the ban is lifted.
+    /// How long, in nanoseconds; `None`: until the ban is lifted.
     pub for_ns: Option<u64>,
-    /// Why.
+    /// The reason.
     pub reason: BanReason,
 }
 
-/// What has become of changes.
+/// The outcomes of changes.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BansChanged {
-    /// Of each, in their order.
+    /// One for each change, in order.
     pub outcomes: Vec<BanOutcome>,
-    /// Whether the bans end with the daemon: it neither pins nor has a state file.
+    /// Whether the bans end with the daemon, because it has neither pins nor a state file.
     pub ends_with_daemon: bool,
 }
 
-/// What has become of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum BanOutcome {
-    /// Banned.
+    /// The prefix is banned.
     Banned {
-        /// How often by now, as far as it is remembered.
+        /// How often it was banned by now, as far as is remembered.
         times: u16,
-        /// Whether in place of a ban that held.
+        /// Whether this replaced a ban in force.
         replaced: bool,
-        /// The list that excludes the prefix, so that the ban has no effect; `None`: it has.
+        /// The list that excludes the prefix, so that the ban has no effect; `None`: none does.
         excluded_by: Option<String>,
-        /// The ban by a limit that was lifted to make room; `None`: there was room.
+        /// The limit's ban that was lifted to make room; `None`: there was room.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         in_place_of: Option<IpNet>,
     },
-    /// Not banned any more, by itself.
+    /// The ban of the prefix itself was lifted.
     Lifted {
-        /// A wider prefix that is banned, so that this one still is.
+        /// A wider prefix that is banned, so that this one is still banned.
         still_in: Option<IpNet>,
     },
-    /// It was not banned by itself.
+    /// The prefix had no ban of its own.
     NotBanned {
-        /// A wider prefix that is banned, so that this one is.
+        /// A wider prefix that is banned, so that this one is too.
         still_in: Option<IpNet>,
     },
-    /// It is not banned.
+    /// The ban was refused.
     Refused {
         /// Why not, and what to do.
         reason: String,
     },
 }
 
-/// Which bans to tell: some thousand of them at once.
+/// Selects the bans to return, a few thousand at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BansQuery {
-    /// Only those that this prefix is in, and those in it; `None`: all.
+    /// Only bans that contain this prefix or lie within it; `None`: all.
     pub prefix: Option<IpNet>,
-    /// Where to go on, as the answer before has told; `None`: at the start.
+    /// Where to continue, from [`BansPage::next`]; `None`: at the start.
     pub position: Option<u32>,
 }
 
-/// Some bans, in no order and not of one moment.
+/// Some bans, in no order and not a consistent snapshot.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BansPage {
-    /// How many there may be.
+    /// The most bans there is room for.
     pub capacity: u32,
-    /// Those that hold.
+    /// Bans in force.
     pub bans: Vec<BanStatus>,
-    /// Where to go on; `None`: there are no more.
+    /// Where to continue; `None`: there are no more.
     pub next: Option<u32>,
 }
 
-/// A ban that holds.
+/// A ban in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BanStatus {
-    /// Whom it is for.
+    /// The address or range that it is for.
     pub prefix: IpNet,
-    /// The limit that it is for; `None`: an operator's.
+    /// The limit that made it; `None`: an operator did.
     pub limit: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// When it began.
     pub since: Timestamp,
-    /// When it ends; `None`: when it is lifted.
+    /// When it ends; `None`: not until it is lifted.
     pub until: Option<Timestamp>,
-    /// In how many nanoseconds it ends; `None`: when it is lifted.
+    /// Nanoseconds until it ends; `None`: not until it is lifted.
     pub ends_in_ns: Option<u64>,
-    /// How often the prefix was banned, this time included, as far as it is remembered.
+    /// How often the prefix was banned, including this time, as far as is remembered.
     pub times: u16,
-    /// The list that excludes it, or the address that was asked for, so that the ban has no effect
-    /// there; `None`: none does.
+    /// The list that excludes it, or the address asked about, so that the ban has no effect there;
+    /// `None`: none does.
     pub excluded_by: Option<String>,
 }
 
-/// Why somebody is banned: one short line.
+/// The reason for a ban: one short line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BanReason(String);
 
-/// No ban has such a reason.
+/// A reason was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidReason {
     /// It is too long.
     #[error("a reason has at most {MAX_REASON} bytes, and this one has {0}")]
     TooLong(usize),
-    /// It would make a mess of the terminal.
+    /// It has control characters, which would garble a terminal.
     #[error("a reason is one line of text, without control characters")]
     Control,
 }
 
 impl BanReason {
-    /// As much of a text as a reason may have.
+    /// Makes a reason of a text, cut to the longest allowed.
     pub fn cut(text: &str) -> Result<Self, InvalidReason> {
         let end = text.floor_char_boundary(MAX_REASON);
         text[..end].to_owned().try_into()
     }
 
-    /// The reason as text.
+    /// Returns the reason as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

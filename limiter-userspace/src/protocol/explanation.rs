@@ -1,4 +1,4 @@
-//! Which limits apply to an address.
+//! Answers about an address.
 
 use std::net::IpAddr;
 
@@ -7,64 +7,63 @@ use serde::{Deserialize, Serialize};
 
 use super::{bans::BanStatus, sieves::SieveExplanation};
 
-/// Which limits apply to an address, and what its buckets hold.
+/// The limits that apply to an address, and what its buckets hold.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Explanation {
     /// The address.
     pub address: IpAddr,
-    /// What lists say of it.
+    /// The lists that contain it, and what they do.
     pub lists: Findings,
     /// The limits that apply, in the order of their ids.
     pub limits: Vec<LimitExplanation>,
-    /// The bans that it is in, the widest first.
+    /// The bans that contain it, the widest first.
     pub bans: Vec<BanStatus>,
-    /// When a packet of the address was last dropped; `None`: never, or it is not remembered.
+    /// The last drop of a packet from the address; `None`: never, or it is not remembered.
     pub last_drop: Option<LastDrop>,
-    /// What each sieve has for it; none where it is excluded from them.
-    #[serde(default)]
+    /// What each sieve does to it; empty if it is excluded from them.
     pub sieves: Vec<SieveExplanation>,
 }
 
 /// The last drop of an address.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LastDrop {
-    /// The limit that dropped it; [`ALL_PACKETS`]: a sieve for all packets.
+    /// The limit that dropped it; [`ALL_PACKETS`](super::ALL_PACKETS) for a sieve for all packets.
     pub limit: String,
-    /// The sieve that did so; `None`: the limit's budget was used up.
+    /// The sieve that dropped it; `None`: the limit's budget was used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sieve: Option<String>,
-    /// Packets of the address that this limit dropped.
+    /// Packets from the address that this limit dropped.
     pub drops: u64,
-    /// Whether it may have dropped more than those.
+    /// Whether `drops` is a lower bound.
     pub lower_bound: bool,
-    /// Nanoseconds since the first of them.
+    /// Nanoseconds since the first drop.
     pub first_drop_ago_ns: u64,
-    /// Nanoseconds since the last of them.
+    /// Nanoseconds since the last drop.
     pub last_drop_ago_ns: u64,
 }
 
-/// What one limit has for the address.
+/// A limit as it applies to the address.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LimitExplanation {
     /// The limit's name.
     pub limit: String,
-    /// Whose budget: the address, range, subscriber or interface that names the bucket.
+    /// The bucket's owner: an address, range, subscriber or interface.
     pub id: String,
     /// The interface that the bucket is for; `None`: for all.
     pub interface: Option<String>,
     /// `enforce` or `observe`.
     pub mode: String,
-    /// By which rule it counts.
+    /// Its strategy.
     pub strategy: String,
-    /// Which of the address's packets it counts, as `limiter check` has it; `None`: all.
+    /// Which of the address's packets it counts, as `limiter check` shows it; `None`: all.
     #[serde(rename = "match")]
     pub matching: Option<String>,
     /// `default`, or `override` and its id.
     pub source: String,
-    /// Tokens a full bucket holds; `None`: it is a window, and those are `count`.
+    /// Tokens that a full bucket holds; `None`: it is a window, which holds `count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,
-    /// Tokens added every period, or of a window of a period.
+    /// Tokens added every period, or admitted in a window.
     pub count: u64,
     /// The period in nanoseconds.
     pub period_ns: u64,
@@ -72,6 +71,6 @@ pub struct LimitExplanation {
     pub remaining: u64,
     /// Nanoseconds until one token can be spent.
     pub retry_in_ns: u64,
-    /// Nanoseconds until the bucket is full: until nothing counts any more that came so far.
+    /// Nanoseconds until the bucket is full, so that nothing seen so far counts any more.
     pub reset_in_ns: u64,
 }

@@ -1,5 +1,5 @@
-//! What the command line and the daemon say to each other: types that both take, and that need
-//! neither of them.
+//! The protocol between the command line and the daemon: types that both use and that depend on
+//! neither.
 
 pub mod bans;
 mod explanation;
@@ -29,7 +29,7 @@ pub use self::{
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,
     },
-    refill::{Refill, RefillList, RefundQuery, ResetQuery, Whose},
+    refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
     reload::{History, LastReload, Reloaded, SettingDiff},
     status::{
         BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, LimitStatus,
@@ -37,28 +37,28 @@ pub use self::{
     },
 };
 
-/// The version of the protocol; a daemon answers no other.
+/// The version of the protocol; a daemon accepts no other.
 pub const VERSION: u32 = 1;
 
 /// The longest request that the daemon reads, in bytes.
 pub const MAX_REQUEST: u64 = 1 << 20;
 
 /// The longest answer that the command line reads, in bytes: a policy of a million overrides
-/// takes some 100 MB.
+/// takes about 100 MB.
 pub const MAX_ANSWER: u64 = 256 << 20;
 
-/// A request or an answer, under its version.
+/// A request or an answer with its version.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Versioned<T> {
     /// The sender's [`VERSION`].
     pub version: u32,
-    /// What is said.
+    /// The request or the answer.
     #[serde(flatten)]
     pub body: T,
 }
 
 impl<T> Versioned<T> {
-    /// Under this build's version.
+    /// Adds this build's version.
     pub const fn new(body: T) -> Self {
         Self {
             version: VERSION,
@@ -67,59 +67,59 @@ impl<T> Versioned<T> {
     }
 }
 
-/// What is asked of the daemon.
+/// A request to the daemon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Request {
-    /// What is enforced, where, and what was counted.
+    /// Get what is enforced, where, and what was counted.
     Status,
-    /// Which limits apply to an address, and what its buckets hold.
+    /// Get the limits that apply to an address, and what its buckets hold.
     Explain {
         /// The address.
         address: IpAddr,
     },
-    /// Who was dropped most.
+    /// Get the sources that were dropped most.
     Offenders(OffenderQuery),
-    /// Who is banned.
+    /// Get the bans in force.
     Bans(BansQuery),
-    /// Bans are to be made or lifted.
+    /// Make or lift bans.
     ChangeBans(BanChanges),
-    /// All bans are to be lifted.
+    /// Lift all bans.
     LiftBans,
-    /// Buckets are to be full again.
+    /// Refill buckets.
     Reset(ResetQuery),
-    /// Tokens are to be given back.
+    /// Give tokens back.
     Refund(RefundQuery),
-    /// The lists, and where their addresses come from.
+    /// Get the lists, and where their addresses come from.
     Lists,
-    /// What the lists say of addresses.
+    /// Get the lists that contain an address or a prefix.
     TestLists {
-        /// All those of this prefix; that of an address has full length.
+        /// The prefix; an address has full length.
         asked: IpNet,
     },
-    /// Feeds of a list that were held back are to be put in force.
+    /// Put in force feeds of a list that were held back.
     AcceptList {
         /// The list's name.
         list: String,
-        /// The digests of the contents that somebody has looked at.
+        /// The digests of the contents that an operator has checked.
         digests: Vec<String>,
     },
-    /// Whom sieves know, and under which pressure they are.
+    /// Get the sieves: the addresses they know and their pressure.
     Sieves {
         /// The sieve's name; `None`: all.
         name: Option<String>,
     },
-    /// The policy in force, whole.
+    /// Get the whole policy in force.
     Policy,
-    /// To read the configuration again and put it in force.
+    /// Read the configuration again and put it in force.
     Reload,
-    /// To keep the policy that waits to be confirmed.
+    /// Keep the policy that waits to be confirmed.
     Confirm,
-    /// To detach every program, remove every pin, and end.
+    /// Detach every program, remove every pin, and end.
     Detach,
 }
 
-/// What the daemon answers.
+/// An answer of the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", content = "content", rename_all = "kebab-case")]
 pub enum Answer {
@@ -133,7 +133,7 @@ pub enum Answer {
     Lists(Vec<ListStatus>),
     /// To [`Request::AcceptList`].
     Accepted {
-        /// The files that are in force now as they are.
+        /// The files whose current content is now in force.
         files: Vec<PathBuf>,
     },
     /// To [`Request::TestLists`].
@@ -144,7 +144,7 @@ pub enum Answer {
     BansChanged(BansChanged),
     /// To [`Request::LiftBans`].
     BansLifted {
-        /// How many held.
+        /// How many were in force.
         lifted: u64,
     },
     /// To [`Request::Sieves`].
@@ -158,16 +158,16 @@ pub enum Answer {
         /// The number of the policy.
         generation: u64,
     },
-    /// To [`Request::Detach`]: it will, as soon as the answer is on its way.
+    /// To [`Request::Detach`]: the daemon detaches as soon as the answer is sent.
     Detaching,
     /// To [`Request::Reset`] and [`Request::Refund`].
     Refilled(RefillList),
-    /// It could not be done; errors one a line.
+    /// The request failed; one error per line.
     Error(String),
 }
 
 impl Answer {
-    /// The answer, or why there is none.
+    /// Returns the answer, or the error as an answer.
     pub fn told(answer: Result<Self, impl Error>) -> Self {
         answer.unwrap_or_else(|error| Self::Error(error.to_string()))
     }

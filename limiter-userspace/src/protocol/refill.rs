@@ -1,67 +1,67 @@
-//! Buckets that are to be full again, and tokens that are given back.
+//! Requests and answers about refilling buckets and giving tokens back.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// Which buckets are to be full again.
+/// Selects the buckets to refill.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ResetQuery {
-    /// Whose.
-    pub whose: Whose,
-    /// Only that of the limit of this name; `None`: those of all limits.
+    /// The owners.
+    pub whose: BucketSelector,
+    /// Only this limit's buckets; `None`: those of all limits.
     pub limit: Option<String>,
 }
 
-/// Whose buckets are meant: all that packets from there are charged to, also those that they
-/// share with others.
+/// The owners of buckets to refill. All buckets that packets from there are charged to are included,
+/// also those shared with others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Whose {
-    /// Those of one address.
+pub enum BucketSelector {
+    /// The buckets of one address.
     Address(IpAddr),
-    /// Those of all addresses of a prefix.
+    /// The buckets of all addresses in a prefix.
     Prefix(IpNet),
-    /// Everybody's.
+    /// All buckets.
     All,
 }
 
-/// Which tokens are to be given back.
+/// The tokens to give back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RefundQuery {
-    /// To this address.
+    /// The address that gets them.
     pub address: IpAddr,
-    /// By the limit of this name.
+    /// The name of the limit that gives them back.
     pub limit: String,
-    /// How many.
+    /// The number of tokens.
     pub cost: u64,
 }
 
-/// What was given back.
+/// The result of refilling buckets.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RefillList {
-    /// How many buckets owed something, and were given back all or some of it.
+    /// How many buckets were in debt and were given back some or all of it.
     pub buckets: u64,
-    /// Each bucket of the address, also one that was full; empty where none was named.
+    /// Each bucket of the address, including full ones; empty if no address was named.
     pub of_address: Vec<Refill>,
 }
 
-/// What was given back to one bucket of an address.
+/// The result of refilling one bucket of an address.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Refill {
     /// The limit's name.
     pub limit: String,
-    /// Whose budget: the address, range, subscriber or interface that names the bucket.
+    /// The bucket's owner: an address, range, subscriber or interface.
     pub id: String,
     /// The interface that the bucket is for; `None`: for all.
     pub interface: Option<String>,
     /// The limit's strategy.
     pub strategy: String,
-    /// Tokens a full bucket holds; `None`: it is a window.
+    /// Tokens that a full bucket holds; `None`: it is a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,
-    /// Tokens of a window; `None`: it is none.
+    /// Tokens that a window admits; `None`: it is not a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Whole tokens that were left before.

@@ -1,11 +1,11 @@
-//! Changes of the policy: what became of them.
+//! The results of reloads.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What a reload has put in force.
+/// The result of a successful reload.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reloaded {
     /// The number of the policy.
@@ -14,47 +14,46 @@ pub struct Reloaded {
     pub limits: usize,
     /// How many overrides they have.
     pub overrides: usize,
-    /// The limits that have another strategy than before, and so begin anew.
-    #[serde(default)]
+    /// The limits whose strategy changed, so that their buckets begin anew.
     pub begun_anew: Vec<String>,
-    /// The interfaces that are not there.
+    /// The interfaces that do not exist yet.
     pub waiting_for: Vec<String>,
-    /// What is in the configuration and takes a restart.
+    /// Changed settings that only a restart applies.
     pub after_restart: Vec<SettingDiff>,
-    /// In how many nanoseconds it is reverted, unless it is confirmed.
+    /// Nanoseconds until it is reverted unless it is confirmed.
     pub confirm_within_ns: Option<u64>,
 }
 
-/// The reloads since the daemon runs.
+/// The reloads since the daemon started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// How many put a policy in force.
     pub succeeded: u64,
-    /// How many changed nothing, because of an error.
+    /// How many failed and changed nothing.
     pub failed: u64,
     /// The last one.
     pub last: Option<LastReload>,
-    /// In how many nanoseconds the policy in force is reverted, unless it is confirmed.
+    /// Nanoseconds until the policy in force is reverted unless it is confirmed.
     pub unconfirmed_for_ns: Option<u64>,
 }
 
 /// The last reload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastReload {
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// Why it changed nothing; `None`: it put a policy in force.
     pub error: Option<String>,
 }
 
-/// A setting that the daemon has otherwise.
+/// A setting that differs between the daemon and the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingDiff {
     /// Its section in the configuration.
     pub setting: String,
-    /// What the daemon does.
+    /// The daemon's value.
     pub old: String,
-    /// What the configuration says.
+    /// The configuration's value.
     pub new: String,
 }
 

@@ -1,68 +1,84 @@
-//! What the command line and the daemon say to each other of sieves.
+//! Requests and answers about sieves.
 
+use limiter_common::reason::Reason;
 use serde::{Deserialize, Serialize};
 
-/// How many of the busiest addresses of a list are told.
+/// How many of a list's busiest addresses are reported.
 pub const BUSIEST: usize = 10;
 
-/// In place of a limit's name, where metrics name who uses a sieve: it is for all packets.
+/// Stands in place of a limit's name in metrics for a sieve for all packets.
 pub const EVERYTHING: &str = "*";
 
-/// A sieve: whom it knows, and what becomes of them.
+/// A sieve, the addresses it knows and its pressure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SieveStatus {
-    /// What can be told at a glance.
+    /// A summary.
     #[serde(flatten)]
     pub brief: SieveBrief,
     /// Its lists, from the perma-block list, which is list 0, to the entry list; none if it is off.
     pub lists: Vec<SieveListStatus>,
 }
 
-/// A sieve at a glance.
+/// The summary of a sieve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SieveBrief {
     /// Its name.
     pub sieve: String,
     /// How many lists it has besides the perma-block list; the number of the entry list.
     pub buckets: u8,
-    /// The entry list holds two to the power of this; 0: the sieve is off.
+    /// The entry list holds 2 to the power of this; 0: the sieve is off.
     pub size: u8,
-    /// From this percentage of a limit on there is pressure.
+    /// The percentage of a limit from which there is pressure.
     pub percentage: f64,
     /// How many addresses it knows.
     pub entries: u64,
-    /// Who uses it.
+    /// Its uses.
     pub uses: Vec<SieveUseStatus>,
 }
 
-/// A limit's use of a sieve, or that of all packets.
+/// The use of a sieve by a limit or for all packets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SieveUseStatus {
     /// The limit that uses it; `None`: it is for all packets.
     pub limit: Option<String>,
-    /// Whether that limit only observes: whom the sieve would reject it then counts, and lets pass.
+    /// Whether that limit only observes, so that packets the sieve would reject are counted and
+    /// pass.
     pub observes: bool,
-    /// What its pressure is measured in: `packets`, `bytes` or `new-connections`; `None`: by a limit
-    /// that is off, so never.
+    /// The unit of its pressure: `packets`, `bytes` or `new-connections`; `None`: its limit is off,
+    /// so that there is no pressure.
     pub cost: Option<String>,
-    /// How many of these there may be each second.
+    /// How many of these may arrive each second.
     pub limit_per_second: Option<f64>,
-    /// How many there are; `None`: nobody has measured it.
+    /// How many arrive each second; `None`: not measured.
     pub active_per_second: Option<f64>,
-    /// The latter in percent of the former.
+    /// `active_per_second` in percent of `limit_per_second`.
     pub percent: Option<f64>,
-    /// Lists below this one are rejected; `None`: there is no pressure, and nobody is scored.
+    /// Lists below this one are rejected; `None`: there is no pressure, and nothing is scored.
     pub pressure: Option<u8>,
-    /// Packets that came to it.
+    /// Packets that reached it.
     pub arrived_packets: u64,
-    /// Packets dropped, their source being in too low a list but the perma-block list.
+    /// Packets dropped because their source was in a rejected list other than the perma-block list.
     pub iprep_packets: u64,
-    /// Packets dropped, their source being in the perma-block list.
+    /// Packets dropped because their source was in the perma-block list.
     pub iprep_perma_packets: u64,
     /// Packets that counted as a hit.
     pub scored_packets: u64,
-    /// Packets that should have, but other CPUs were at the same lists.
+    /// Packets that should have counted as a hit, but other CPUs held the same lists.
     pub contended_packets: u64,
+}
+
+impl SieveUseStatus {
+    /// What became of its packets, by the names that metrics have for it.
+    #[must_use]
+    pub const fn outcomes(&self) -> [(&'static str, u64); 5] {
+        [
+            ("arrived", self.arrived_packets),
+            ("scored", self.scored_packets),
+            ("contended", self.contended_packets),
+            (Reason::Iprep.name(), self.iprep_packets),
+            (Reason::IprepPerma.name(), self.iprep_perma_packets),
+        ]
+    }
 }
 
 /// One list of a sieve.
@@ -70,11 +86,11 @@ pub struct SieveUseStatus {
 pub struct SieveListStatus {
     /// Its number.
     pub list: u8,
-    /// How many addresses it holds.
+    /// How many addresses it can hold.
     pub capacity: u32,
-    /// How many there are.
+    /// How many addresses it holds.
     pub entries: u64,
-    /// The busiest of them, at most [`BUSIEST`].
+    /// The busiest addresses, at most [`BUSIEST`].
     pub busiest: Vec<SieveEntry>,
 }
 
@@ -83,28 +99,27 @@ pub struct SieveListStatus {
 pub struct SieveEntry {
     /// The address, or the prefix that is scored as one.
     pub id: String,
-    /// How many hits it has; an eighth of what it had, each time it was aged.
+    /// Its hits; each aging divides them by eight.
     pub count: u32,
-    /// How many nanoseconds ago it came, was aged, or came to the perma-block list.
+    /// Nanoseconds since it first came, was aged, or entered the perma-block list.
     pub age_ns: u64,
 }
 
-/// What a sieve has for an address.
+/// What a sieve does to an address.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SieveExplanation {
     /// The sieve's name.
     pub sieve: String,
-    /// The list that the address is in; `None`: it is in none, and would come into the entry list.
+    /// The list that the address is in; `None`: it is in none, and would enter the entry list.
     pub list: Option<u8>,
-    /// How the address is known there.
+    /// Its entry in that list.
     pub entry: Option<SieveEntry>,
-    /// Lists below this pressure are rejected: with which the address begins to be; `None`: with
-    /// none.
+    /// The lowest pressure at which the address is rejected; `None`: it never is.
     pub rejected_with: Option<u8>,
-    /// The same in percent of the limit.
+    /// The percentage of the limit from which it is rejected.
     pub rejected_from_percent: Option<f64>,
-    /// Whether it is rejected now, by one of the uses of the sieve that do more than observe.
+    /// Whether an enforcing use of the sieve rejects it now.
     pub rejected: bool,
-    /// Whether all of the uses that score it only observe, so that it never is.
+    /// Whether all uses that score it only observe, so that it is never rejected.
     pub observed: bool,
 }

@@ -1,4 +1,4 @@
-//! What is enforced, where, and how the daemon is.
+//! The status: what is enforced, where, and the state of the daemon.
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
@@ -13,22 +13,22 @@ use serde::{Deserialize, Serialize};
 
 use super::{reload::History, sieves::SieveBrief};
 
-/// What is enforced, where, and what was counted.
+/// The status: what is enforced, where, and the counters.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
     /// The interfaces.
     pub interfaces: Vec<InterfaceStatus>,
     /// The policy.
     pub policy: PolicyStatus,
-    /// Where the buckets are.
+    /// The buckets.
     pub buckets: BucketsStatus,
-    /// How many of those who were dropped are remembered.
+    /// The settings of the record of offenders.
     pub offenders: Offenders,
     /// How many addresses and ranges are banned.
     pub bans: BansStatus,
-    /// Where all of it is pinned; `None`: it ends with the daemon.
+    /// Where everything is pinned; `None`: it ends with the daemon.
     pub pinned: Option<PathBuf>,
-    /// The daemon; `None`: none is running, what is pinned is enforced.
+    /// The daemon; `None`: none is running, but what is pinned is enforced.
     pub daemon: Option<DaemonStatus>,
     /// Packets by reason, over all interfaces.
     pub reasons: BTreeMap<String, u64>,
@@ -37,36 +37,34 @@ pub struct Status {
     /// The lists.
     pub lists: Vec<ListStatus>,
     /// The sieves.
-    #[serde(default)]
     pub sieves: Vec<SieveBrief>,
 }
 
 /// The daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DaemonStatus {
-    /// Where Prometheus finds the metrics; `None`: nowhere.
+    /// Where metrics are served to Prometheus; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
-    /// The state file; `None`: nothing is kept.
+    /// The state file; `None`: there is none.
     pub state: Option<StateStatus>,
-    /// How often the configuration was read again, and what came of it.
+    /// The reloads of the configuration and their results.
     pub reloads: History,
-    /// Whether it is known whom not to ban.
-    #[serde(default)]
+    /// Whether the guard can tell whom not to ban.
     pub guard: GuardStatus,
 }
 
-/// The guard, which speaks for those whom nobody is to ban.
+/// The guard, which protects addresses that must not be banned.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GuardStatus {
-    /// Since when it can tell whom not to ban, or cannot.
+    /// Since when it has been able, or unable, to tell whom not to ban.
     pub since: Timestamp,
-    /// Why it cannot, so that nobody is banned automatically; `None`: it can.
+    /// Why it cannot tell, so that nobody is banned automatically; `None`: it can.
     pub error: Option<String>,
-    /// When it could the last time; `None`: never since the daemon was started.
+    /// When it last could; `None`: never since the daemon was started.
     pub answered_at: Option<Timestamp>,
-    /// How many addresses there were then, without those of `never-ban`.
+    /// How many addresses it protected then, without those of `never-ban`.
     pub protected: usize,
-    /// Whether anybody on this machine writes down who has logged in.
+    /// Whether this machine records logins.
     pub sessions_recorded: bool,
 }
 
@@ -75,29 +73,27 @@ pub struct GuardStatus {
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
-    /// `native` or `generic`; `None`: it was never there.
+    /// `native` or `generic`; `None`: it has never existed.
     pub mode: Option<String>,
-    /// Whether the program is on it now; it is again when one that has vanished appears.
+    /// Whether the program is attached now; it is attached again when a vanished interface
+    /// reappears.
     pub attached: bool,
-    /// What it is called now, if that is another name.
-    #[serde(default)]
+    /// Its current name, if that has changed.
     pub renamed: Option<String>,
     /// Whether it is in another network namespace now.
-    #[serde(default)]
     pub elsewhere: bool,
-    /// Whether another interface has the name now, which is not limited yet.
-    #[serde(default)]
+    /// Whether another interface, which is not limited yet, now has this name.
     pub replaced: bool,
     /// When the program was attached.
     pub since: Option<Timestamp>,
-    /// Why native mode was not had, when it was wished for.
+    /// Why native mode failed, if it was tried first.
     pub fell_back: Option<String>,
 }
 
 /// The policy in force.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PolicyStatus {
-    /// Counts the policies that were in force, from 1: since the daemon runs, or since they are
+    /// The number of policies so far, from 1: since the daemon started, or since they were first
     /// pinned.
     pub generation: u64,
     /// When it was loaded.
@@ -106,29 +102,29 @@ pub struct PolicyStatus {
     pub limits: usize,
     /// How many overrides they have.
     pub overrides: usize,
-    /// What is done to malformed packets: `drop` or `pass`.
+    /// The verdict on malformed packets: `drop` or `pass`.
     pub malformed: String,
 }
 
-/// Where the buckets are.
+/// The buckets.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BucketsStatus {
-    /// In which store, how many there may be, and what happens beyond.
+    /// Their store, its capacity, and what happens when it is full.
     #[serde(flatten)]
     pub settings: Buckets,
-    /// Buckets in debt that the table forgot for want of room; the hash map does not tell.
+    /// Buckets in debt that the table forgot for lack of room; the hash map does not count them.
     pub lossy_evictions: u64,
 }
 
 /// How many addresses and ranges are banned.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BansStatus {
-    /// How many there may be.
+    /// The most there is room for.
     #[serde(flatten)]
     pub settings: Bans,
-    /// How many IPv4 addresses and ranges are.
+    /// How many IPv4 addresses and ranges are banned.
     pub ipv4: u32,
-    /// How many IPv6 addresses and ranges are.
+    /// How many IPv6 addresses and ranges are banned.
     pub ipv6: u32,
 }
 
@@ -139,13 +135,13 @@ pub struct StateStatus {
     pub file: PathBuf,
     /// When it was last saved; `None`: not since the daemon was started.
     pub saved_at: Option<Timestamp>,
-    /// How many buckets in debt it has since.
+    /// How many buckets in debt it then had.
     pub buckets: u64,
-    /// How many bans it has since, also those that have ended and are remembered.
+    /// How many bans it then had, including expired ones that are remembered.
     pub bans: u64,
-    /// How often it could not be saved since the daemon was started.
+    /// How often saving it has failed since the daemon was started.
     pub errors: u64,
-    /// Why it could not be saved the last time; `None`: it could.
+    /// Why the last save failed; `None`: it succeeded.
     pub error: Option<String>,
 }
 
@@ -154,7 +150,7 @@ pub struct StateStatus {
 pub struct LimitStatus {
     /// `enforce`, `observe` or `off`.
     pub mode: String,
-    /// By which rule it counts.
+    /// Its strategy.
     pub strategy: String,
     /// Packets charged and passed.
     pub passed_packets: u64,
@@ -164,11 +160,11 @@ pub struct LimitStatus {
     pub dropped_packets: u64,
     /// Bytes of those.
     pub dropped_bytes: u64,
-    /// Packets that it would have dropped, if it did more than observe.
+    /// Packets that it would have dropped if it enforced.
     pub would_drop_packets: u64,
     /// Bytes of those.
     pub would_drop_bytes: u64,
-    /// What the names of its metrics are made of in Traffic Server; `None`: it has none.
+    /// The parts of its metrics' names in Traffic Server; `None`: it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,
 }

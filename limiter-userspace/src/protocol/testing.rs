@@ -9,7 +9,7 @@ use super::{
     Status,
 };
 
-/// Of a daemon with the defaults, on eth0.
+/// The status of a daemon with the defaults on eth0.
 pub(crate) fn status() -> Status {
     Status {
         interfaces: vec![InterfaceStatus {

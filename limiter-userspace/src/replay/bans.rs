@@ -1,4 +1,4 @@
-//! Automatic bans on a capture: the daemon's decider at the capture's times.
+//! Automatic bans in a replay: runs the daemon's decider at the capture's times.
 
 use std::collections::HashMap;
 
@@ -13,62 +13,62 @@ use limiter_policy::policy::{
 };
 
 use super::engine::{Engine, EngineError};
-use crate::reputation::automatic::{Decider, Look, Offence, REFUSED_NS};
+use crate::reputation::automatic::{Decider, DueBans, Offence, REFUSED_NS};
 
-/// How many bans are told one by one: memory stays bounded in any capture.
+/// How many bans are kept individually, which bounds memory for any capture.
 const MOST: usize = 1 << 16;
 
-/// A ban that was made, or would have been.
+/// A ban that was made, or would have been made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayedBan {
-    /// Whom it is for.
+    /// The address or range that it is for.
     pub prefix: IpNet,
-    /// The limit that it is for, by its interned id.
+    /// The interned id of the limit that made it.
     pub limit: LimitId,
     /// When it begins, in nanoseconds since the first packet.
     pub t_ns: u64,
     /// How long it lasts, in nanoseconds.
     pub for_ns: u64,
-    /// How often the prefix was banned until then, this time included.
+    /// How often the prefix was banned so far, including this time.
     pub times: u16,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Whether it is made, or only told.
+    /// Whether it is made or only reported.
     pub mode: BanMode,
 }
 
 /// The bans of a replay, in the order of their times.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayedBans<'r> {
-    /// As many as are told one by one.
+    /// The first ones, as many as are kept.
     pub first: &'r [ReplayedBan],
     /// How many there were.
     pub total: u64,
 }
 
-/// Bans whom the daemon would ban: it looks at the offenders as often as the daemon does.
+/// Bans what the daemon would ban, and looks at the offenders as often as the daemon does.
 #[derive(Debug)]
 pub(super) struct AutomaticBans {
     decider: Decider,
     /// The time of the first packet, in nanoseconds of the engine's clock.
     begin_ns: u64,
     interval_ns: u64,
-    /// When the next look is.
+    /// The time of the next look, in nanoseconds of the engine's clock.
     next_ns: u64,
-    /// Whether anything was dropped since the last one, or somebody's ban was put off then.
+    /// Whether anything was dropped since the last look, or that look put off a ban.
     is_news: bool,
     /// The last ban of each prefix.
     last: HashMap<BanKey, Ban>,
     made: Vec<ReplayedBan>,
-    /// How many more there were.
+    /// How many more were made.
     more: u64,
-    /// The policy's lists under `never-ban`: no limit bans these addresses.
+    /// The policy's lists under `never-ban`, whose addresses no limit bans.
     never: Policy,
 }
 
 impl AutomaticBans {
-    /// From the time of the first packet on, in nanoseconds of the engine's clock; `None`: no limit
-    /// bans anybody.
+    /// Starts at the time of the first packet, in nanoseconds of the engine's clock; `None` if no
+    /// limit bans.
     pub(super) fn new(policy: &Policy, begin_ns: u64) -> Option<Self> {
         let mut decider = Decider::default();
         decider.adopt(policy, begin_ns);
@@ -90,12 +90,12 @@ impl AutomaticBans {
         })
     }
 
-    /// Something was dropped by a limit.
+    /// Notes that a limit dropped something.
     pub(super) const fn dropped(&mut self) {
         self.is_news = true;
     }
 
-    /// Looks as often as there was time for until a packet that comes at `now_ns`.
+    /// Makes all looks that are due before a packet at `now_ns`.
     pub(super) fn advance(
         &mut self,
         engine: &mut dyn Engine,
@@ -113,12 +113,12 @@ impl AutomaticBans {
         Ok(())
     }
 
-    /// The look that comes next.
+    /// Makes the next look.
     pub(super) fn look(&mut self, engine: &mut dyn Engine) -> Result<(), EngineError> {
         if !self.is_news {
             return Ok(());
         }
-        let Look { offences, delayed } = self.decider.look(self.next_ns, engine.offenders()?);
+        let DueBans { offences, delayed } = self.decider.look(self.next_ns, engine.offenders()?);
         self.is_news = !delayed.is_empty();
         for offence in offences {
             self.ban(engine, &offence)?;
@@ -134,7 +134,7 @@ impl AutomaticBans {
         if self.never.never_banned(prefix_of(&key)).is_some() {
             let until_ns = now_ns.saturating_add(REFUSED_NS);
             self.decider.refused(offence, until_ns);
-            // Of a range, the other addresses are found by themselves.
+            // If it was a range, the next look finds its other addresses individually.
             self.is_news |= self.decider.is_unfinished();
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl AutomaticBans {
         let ban = offence.ban(&terms, before, now_ns);
         self.tell(offence, &terms, &ban);
         match terms.mode {
-            BanMode::Observe => self.decider.set_aside(offence, ban.until_ns),
+            BanMode::Observe => self.decider.ignore(offence, ban.until_ns),
             BanMode::Enforce => {
                 engine.ban(key, &ban)?;
                 self.last.insert(key, ban);
@@ -174,7 +174,7 @@ impl AutomaticBans {
         });
     }
 
-    /// The bans until now.
+    /// Returns the bans so far.
     pub(super) fn made(&self) -> ReplayedBans<'_> {
         ReplayedBans {
             first: &self.made,

@@ -1,18 +1,18 @@
-//! A frame as a capture has it: perhaps only its beginning.
+//! A frame from a capture, which may have only its beginning.
 
 use limiter_common::packet::Frame;
 
-/// A frame whose length is that on the wire, and whose bytes are those that were captured.
+/// A frame with its length on the wire and the bytes that were captured.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedFrame<'a> {
-    /// What was captured of it, from the Ethernet header on.
+    /// The captured bytes, from the Ethernet header on.
     pub data: &'a [u8],
     /// Its length on the wire; at least as long as `data`.
     pub length: usize,
 }
 
 impl CapturedFrame<'_> {
-    /// Whether the capture lacks its end.
+    /// Whether it is truncated in the capture.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.data.len() < self.length
@@ -24,7 +24,7 @@ impl Frame for CapturedFrame<'_> {
         self.length
     }
 
-    /// What was not captured cannot be loaded: a header that is not there is not made up.
+    /// Fails for bytes that were not captured, so that no header is made up.
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         self.data.get(offset..)?.first_chunk().copied()
     }

@@ -1,15 +1,15 @@
-//! From a captured packet to its verdict, and what the strictest limit tells of it.
+//! Judges a captured packet, and reports the strictest limit's state.
 
 use std::cmp::Reverse;
 
 use limiter_common::{
     address::Address,
-    charge::{self, Account, account},
-    decide::Verdict,
+    decide::{Account, Verdict, account},
+    judged,
     owner::BucketKey,
     packet::{self, Facts, Frame as _},
     policy::classify,
-    reason::{Action, Reason},
+    reason::Action,
     sieve::SieveTraffic,
     strategy::Report,
 };
@@ -22,19 +22,20 @@ use super::{
     engine::{Engine, EngineError},
     pressure::{Pressures, UnderPressure},
 };
-use crate::{protocol::sieves::SieveListStatus, reputation::lists::lists};
+use crate::{protocol::sieves::SieveListStatus, reputation::sieve_lists::lists};
 
-/// The engine's time of the first packet: a year after its clock began, so that later packets
-/// may be captured as earlier ones, and early enough that every limit counts for years more.
+/// The engine's time of the first packet, in nanoseconds. It is a year after the clock's start, so
+/// that later packets may have earlier times, and early enough that every limit works for years
+/// more.
 const FIRST: u64 = 1 << 55;
 
 /// The last time that every limit can count, in nanoseconds of the engine's clock.
 const LAST: u64 = 1 << 58;
 
-/// The shortest frame that the kernel runs a program on: an Ethernet header.
+/// The shortest frame that the kernel runs a program on, in bytes: an Ethernet header.
 const SHORTEST: usize = 14;
 
-/// A packet's time is out of what buckets count.
+/// A packet's time is outside the range that buckets can count.
 #[derive(Debug, Error)]
 #[error("packet {0} is more than a year before or eight years after the first one")]
 pub struct OutOfTime(u64);
@@ -42,19 +43,19 @@ pub struct OutOfTime(u64);
 /// A packet could not be judged.
 #[derive(Debug, Error)]
 pub enum ReplayError {
-    /// Its time.
+    /// Its time is out of range.
     #[error(transparent)]
     Time(#[from] OutOfTime),
-    /// The engine.
+    /// The engine failed.
     #[error("packet {0}: {1}")]
     Engine(u64, #[source] Box<EngineError>),
 }
 
-/// What the strictest of the matching limits tells of a packet.
+/// The state of the strictest matching limit after a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Strictest {
-    /// The limit's slot in the policy.
-    pub slot: u32,
+    /// The limit's index in the policy.
+    pub limit_index: u32,
     /// The bucket.
     pub key: BucketKey,
     /// The bucket's level after the decision.
@@ -62,8 +63,8 @@ pub struct Strictest {
 }
 
 impl Strictest {
-    /// Boulder's order: denied before allowed, then the longer to wait, then fewer tokens
-    /// left, then the lower id, which is the lower slot.
+    /// Orders as Boulder does: denied before allowed, then the longer wait, then fewer tokens left,
+    /// then the lower id, which is the lower index.
     fn strictness(&self, action: Action) -> impl Ord + use<> {
         let Report {
             remaining,
@@ -71,13 +72,18 @@ impl Strictest {
             ..
         } = self.report;
         let denied = matches!(action, Action::Drop) && retry_in_ns != Some(0);
-        // Never is longer than any time.
+        // `None` means never, which is longer than any wait.
         let retry_in = (retry_in_ns.is_none(), retry_in_ns);
-        (denied, retry_in, Reverse(remaining), Reverse(self.slot))
+        (
+            denied,
+            retry_in,
+            Reverse(remaining),
+            Reverse(self.limit_index),
+        )
     }
 }
 
-/// One packet, judged.
+/// A judged packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged {
     /// Its number, from 1.
@@ -86,25 +92,25 @@ pub struct Judged {
     pub t_ns: i64,
     /// Its length on the wire.
     pub length: u64,
-    /// Whether the capture lacks its end.
+    /// Whether it is truncated in the capture.
     pub cut: bool,
     /// Why it passes or is dropped, and which limits count it.
     pub verdict: Verdict,
-    /// What is done to it.
+    /// Whether it passes or is dropped.
     pub action: Action,
-    /// Its source, when it is a good IP packet.
+    /// Its source, if it is a valid IP packet.
     pub source: Option<Address>,
-    /// The strictest of the limits that count it and do more than observe; of packets that
-    /// pass only where it was asked for, and never of those that a list blocks.
+    /// The strictest of the enforcing limits that count it. For packets that pass, only on request;
+    /// never for packets that a list blocks.
     pub strictest: Option<Strictest>,
 }
 
-/// A policy and an engine, and the packets through them.
+/// Runs packets through a policy and an engine.
 pub struct Replay {
     policy: CompiledPolicy,
     bans: Option<AutomaticBans>,
     engine: Box<dyn Engine>,
-    /// Whether the strictest limit is wanted of packets that pass too.
+    /// Whether to report the strictest limit also for packets that pass.
     report_passed: bool,
     pressures: Pressures,
     /// The latest time of the engine's clock, in nanoseconds.
@@ -118,15 +124,15 @@ pub struct Replay {
 pub struct SieveReplay {
     /// Its name.
     pub name: String,
-    /// Its uses, each with what was counted of it.
+    /// Its uses, each with its counters.
     pub uses: Vec<(UnderPressure, SieveTraffic)>,
     /// Its lists, from list 0 to the entry list.
     pub lists: Vec<SieveListStatus>,
 }
 
 impl Replay {
-    /// Replays through an engine that has loaded this policy, of which these are the tables, and that
-    /// records offenders where a limit bans them.
+    /// Replays through an engine that has loaded `tables`, which are compiled from `policy`. The
+    /// engine must record offenders if a limit bans.
     #[must_use]
     pub fn new(
         policy: &Policy,
@@ -165,8 +171,8 @@ impl Replay {
         let mut facts = Facts::NONE;
         let parsed = packet::parse(&frame, &mut facts);
         let verdict = match parsed {
-            // What the engines would disagree on is decided here: the kernel runs nothing
-            // shorter, and would find zeros where the capture ends inside a header.
+            // Here the engines would disagree: the kernel runs nothing shorter, and would find
+            // zeros if the capture ends inside a header.
             Err(reason) if frame.length() < SHORTEST || frame.is_cut() => {
                 Verdict::without_limits(reason)
             }
@@ -181,11 +187,11 @@ impl Replay {
             bans.dropped();
         }
         let action = verdict.action(&self.policy);
-        // Whom a list blocks no limit asks for tokens.
-        let asked = verdict.reason != Reason::BlockedList;
+        // No limit charges a source that a list excludes or blocks.
+        let asked = !verdict.reason.is_of_list();
         let strictest = if asked && (self.report_passed || action == Action::Drop) {
             classify(&self.policy, &facts.source)
-                .map(|class| charge::Packet {
+                .map(|class| judged::Packet {
                     facts,
                     class: *class,
                     now,
@@ -209,11 +215,11 @@ impl Replay {
         })
     }
 
-    /// Bans whom the last packets would have banned. Returns all bans; `None`: no limit bans anybody.
+    /// Makes the bans that the last packets lead to. Returns all bans; `None` if no limit bans.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// Fails if the engine does.
     pub fn finish(&mut self) -> Result<Option<ReplayedBans<'_>>, EngineError> {
         if let Some(bans) = &mut self.bans {
             bans.look(&mut *self.engine)?;
@@ -221,7 +227,7 @@ impl Replay {
         Ok(self.bans.as_ref().map(AutomaticBans::made))
     }
 
-    /// What has become of the sieves of the policy that are on.
+    /// Returns the state of the policy's sieves that are on.
     pub fn sieves(&self, policy: &Policy) -> Result<Vec<SieveReplay>, EngineError> {
         let memory = self.engine.sieves();
         let all = policy.sieves.iter().zip(&self.policy.sieves).enumerate();
@@ -242,30 +248,35 @@ impl Replay {
         sieves.collect()
     }
 
-    /// Asks every limit that counts the packet for its bucket after the decision.
+    /// Finds the strictest limit that counts the packet, by its bucket after the decision.
     ///
-    /// Those that only observe are left out: Boulder's spend-only transactions do not
-    /// contribute to a batch's decision either.
+    /// Observing limits are left out, as Boulder's spend-only transactions do not contribute to a
+    /// batch's decision.
     fn strictest(
         &self,
-        packet: &charge::Packet,
+        packet: &judged::Packet,
         verdict: &Verdict,
         action: Action,
     ) -> Result<Option<Strictest>, EngineError> {
         let mut strictest: Option<Strictest> = None;
-        for slot in slots(verdict.matched & !self.policy.shape.observing) {
-            let Some(Account { key, budget, cost }) = account(&self.policy, packet, slot) else {
+        for limit_index in limit_indices(verdict.matched & !self.policy.shape.observing) {
+            let Some(Account {
+                key,
+                parameters,
+                cost,
+            }) = account(&self.policy, packet, limit_index)
+            else {
                 continue;
             };
             let state = self.engine.bucket(&key)?;
-            let log = budget.log(|number| {
-                let stamp = self.engine.bucket(&key.of_stamp(number));
+            let log = parameters.log(|number| {
+                let stamp = self.engine.bucket(&key.of_part(number));
                 stamp.map(Option::unwrap_or_default)
             })?;
             let this = Strictest {
-                slot,
+                limit_index,
                 key,
-                report: budget.report(packet.now, state, &log, cost),
+                report: parameters.report(packet.now, state, &log, cost),
             };
             if strictest.is_none_or(|other| this.strictness(action) > other.strictness(action)) {
                 strictest = Some(this);
@@ -275,17 +286,17 @@ impl Replay {
     }
 }
 
-/// The slots of a set of limits.
-pub fn slots(mut limits: u64) -> impl Iterator<Item = u32> {
+/// Returns the limits of a set of limits.
+pub fn limit_indices(mut limits: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
-        let slot = (limits != 0).then(|| limits.trailing_zeros());
+        let limit_index = (limits != 0).then(|| limits.trailing_zeros());
         limits &= limits.wrapping_sub(1);
-        slot
+        limit_index
     })
 }
 
-/// The nanoseconds since the first packet, as far as every limit can count, and that as a time
-/// of the engine.
+/// Converts nanoseconds since the first packet to the engine's time; `None` outside the range that
+/// every limit can count.
 fn engine_time(t_ns: i128) -> Option<(i64, u64)> {
     let t_ns = i64::try_from(t_ns).ok()?;
     let now = FIRST.checked_add_signed(t_ns)?;
@@ -298,8 +309,8 @@ mod tests {
 
     #[test]
     fn boulders_order() {
-        let limit = |slot, remaining, retry_in_ns| Strictest {
-            slot,
+        let limit = |limit_index, remaining, retry_in_ns| Strictest {
+            limit_index,
             key: BucketKey::NONE,
             report: Report {
                 remaining,
@@ -311,7 +322,7 @@ mod tests {
             let (stricter, other) = (stricter.strictness(action), other.strictness(action));
             assert!(stricter > other);
         };
-        // Of packets that pass, too, the one to wait for longer, with whatever left.
+        // The longer wait wins even if the packet passes, whatever tokens are left.
         check(Action::Pass, &limit(1, 5, Some(9)), &limit(0, 0, Some(8)));
         check(Action::Pass, &limit(1, 0, Some(0)), &limit(0, 1, Some(0)));
         check(Action::Pass, &limit(0, 1, Some(0)), &limit(1, 1, Some(0)));

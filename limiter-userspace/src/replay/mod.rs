@@ -1,9 +1,9 @@
-//! What a policy does to a capture: every packet at its own time through the decision, by the
-//! native engine or by the program in the kernel.
+//! Replays a capture through a policy: every packet is decided at its own time, by the native
+//! engine or by the program in the kernel.
 //!
-//! `capture` reads pcap and pcapng, `engine` decides, `judge` adds what the strictest limit
-//! tells; `summary`, `sources`, `timeline` and `usage` gather it for people. Memory is
-//! constant in the capture's length; the native engine keeps a bucket for each source.
+//! `capture` reads pcap and pcapng, `engine` decides, `judge` adds the strictest limit's state;
+//! `summary`, `sources`, `timeline` and `usage` aggregate the results for display. Memory does not
+//! grow with the capture's length, except that the native engine keeps a bucket for each source.
 
 mod bans;
 pub mod capture;
@@ -19,7 +19,7 @@ mod usage;
 pub use self::{
     bans::{ReplayedBan, ReplayedBans},
     frame::CapturedFrame,
-    judge::{Judged, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, slots},
+    judge::{Judged, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, limit_indices},
     pressure::UnderPressure,
     sources::{DroppedSource, Sources},
     summary::Summary,

@@ -1,5 +1,5 @@
-//! The pressure of sieves in the capture's time: looked at as often as the daemon does, and told to
-//! the engine.
+//! Measures the pressure of sieves in the capture's time, as often as the daemon does, and sets it
+//! in the engine.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use limiter_policy::policy::{Policy, SieveUse};
 use super::engine::{Engine, EngineError};
 use crate::reputation::pressure::{EVERY, Gauge, HOLDS_NS, WINDOW};
 
-/// Measures the pressures, and remembers how long they lasted.
+/// Measures the pressures and records how long they lasted.
 #[derive(Debug)]
 pub(super) struct Pressures {
     gauge: Gauge,
-    /// When it was looked at first, in nanoseconds of the engine's clock: just before the first
+    /// The time of the first look, in nanoseconds of the engine's clock: just before the first
     /// packet.
     first_ns: Option<u64>,
-    /// In how many intervals from there it was looked at last.
+    /// The time of the last look, in intervals from the first.
     looks: u64,
-    /// By the uses' order.
+    /// In the order of the uses.
     lasted: Vec<UnderPressure>,
 }
 
 /// How a use of a sieve fared in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnderPressure {
-    /// Which use.
+    /// The use.
     pub used: SieveUse,
-    /// For how long somebody would have been rejected.
+    /// How long the pressure was above 0, so that some list was rejected.
     pub duration: Duration,
-    /// How many lists were rejected at most.
+    /// The most lists that were rejected at once.
     pub highest: u8,
 }
 
@@ -49,7 +49,7 @@ impl Pressures {
         }
     }
 
-    /// Looks whenever it was time to, until that time of the engine's clock in nanoseconds.
+    /// Makes all looks that are due until `now_ns` of the engine's clock.
     pub(super) fn until(
         &mut self,
         now_ns: u64,
@@ -66,7 +66,7 @@ impl Pressures {
         let now = now_ns.saturating_sub(first_ns) / every_ns;
         let in_window = nanoseconds(WINDOW).div_ceil(every_ns);
         let last = self.looks;
-        // Of a long time in which nothing came the beginning and the end tell all.
+        // In a long pause, the looks at its beginning and its end are enough.
         let fades = last + in_window;
         let looks =
             (last + 1..=now.min(fades)).chain(now.saturating_sub(in_window).max(fades + 1)..=now);
@@ -96,7 +96,7 @@ impl Pressures {
         Ok(())
     }
 
-    /// How each use fared so far.
+    /// Returns how each use fared so far.
     pub(super) fn lasted(&self) -> &[UnderPressure] {
         &self.lasted
     }

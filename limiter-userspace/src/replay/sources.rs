@@ -1,4 +1,4 @@
-//! Who is dropped, and for how long.
+//! The sources that are dropped, and for how long.
 
 use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
@@ -6,10 +6,10 @@ use limiter_common::{address::Address, counters::Traffic, reason::Action};
 
 use super::Judged;
 
-/// How many sources are followed at most: memory stays below some 100 MB under any flood.
+/// The most sources to track, which keeps memory below about 100 MB under any flood.
 const MOST: usize = 1 << 18;
 
-/// Follows the sources of which something was dropped.
+/// Tracks the sources with drops.
 #[derive(Debug, Default)]
 pub struct Sources {
     followed: HashMap<Address, Followed>,
@@ -20,42 +20,42 @@ pub struct Sources {
 #[derive(Debug)]
 struct Followed {
     dropped: Traffic,
-    /// Drops by the slot of the limit; few.
+    /// Drops by limit index; only a few entries.
     by_limit: Vec<(u32, u64)>,
     first_ns: i64,
     last_ns: i64,
-    held: Held,
+    held: LongestHold,
 }
 
-/// How long a source did without a packet that passes.
+/// How long a source went without a packet that passed.
 #[derive(Debug, Default)]
-struct Held {
-    /// The first drop since it last passed.
+struct LongestHold {
+    /// The time of the first drop since it last passed.
     since_ns: Option<i64>,
     longest_ns: u64,
 }
 
-/// One source of which something was dropped.
+/// A source with drops.
 #[derive(Clone, Debug)]
 pub struct DroppedSource {
     /// Its address.
     pub address: IpAddr,
-    /// What was dropped.
+    /// Its dropped packets.
     pub dropped: Traffic,
-    /// The slots of the limits that dropped it, and how many packets each, most first.
+    /// The indices of the limits that dropped it, with their numbers of packets, most first.
     pub by_limit: Vec<(u32, u64)>,
-    /// When the first was dropped, since the first packet of the capture.
+    /// The time of the first drop, in nanoseconds since the capture's first packet.
     pub first_ns: i64,
-    /// When the last was dropped.
+    /// The time of the last drop, likewise.
     pub last_ns: i64,
-    /// The longest time from a drop to the next packet that passed.
+    /// The longest time from a drop to the next packet that passed, in nanoseconds.
     pub held_ns: u64,
-    /// No packet passed since, so that it is the time to the last drop, and may be longer.
+    /// Whether no packet passed since, so that `held_ns` only reaches to the last drop.
     pub still_held: bool,
 }
 
 impl Sources {
-    /// Notes a packet.
+    /// Adds a packet.
     pub fn add(&mut self, packet: &Judged) {
         let Some(source) = packet.source else {
             return;
@@ -86,7 +86,7 @@ impl Sources {
             by_limit: Vec::new(),
             first_ns: packet.t_ns,
             last_ns: packet.t_ns,
-            held: Held::default(),
+            held: LongestHold::default(),
         });
         followed.dropped.add(packet.length);
         followed.first_ns = followed.first_ns.min(packet.t_ns);
@@ -94,32 +94,35 @@ impl Sources {
         followed.held.since_ns.get_or_insert(packet.t_ns);
         if let Some(denied_by) = packet.verdict.denied_by() {
             let limits = &mut followed.by_limit;
-            match limits.iter_mut().find(|(slot, _)| *slot == denied_by) {
+            match limits
+                .iter_mut()
+                .find(|(limit_index, _)| *limit_index == denied_by)
+            {
                 Some((_, packets)) => *packets += 1,
                 None => limits.push((denied_by, 1)),
             }
         }
     }
 
-    /// How many packets were dropped of sources that were not followed any more.
+    /// Returns how many packets were dropped from sources that were not tracked.
     #[must_use]
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// How many sources were followed.
+    /// Returns how many sources were tracked.
     #[must_use]
     pub fn len(&self) -> usize {
         self.followed.len()
     }
 
-    /// Whether nothing of a source was dropped.
+    /// Whether no packet of any source was dropped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.followed.is_empty()
     }
 
-    /// The sources of which most packets were dropped.
+    /// Returns the sources with the most dropped packets.
     #[must_use]
     pub fn dropped_most(&self, most: usize) -> Vec<DroppedSource> {
         let mut sources: Vec<_> = self.followed.iter().collect();
@@ -137,8 +140,8 @@ impl Sources {
 impl Followed {
     fn told(&self, address: Address) -> DroppedSource {
         let mut by_limit = self.by_limit.clone();
-        by_limit.sort_by_key(|(slot, packets)| (Reverse(*packets), *slot));
-        // A hold that did not end lasts at least to the last drop.
+        by_limit.sort_by_key(|(limit_index, packets)| (Reverse(*packets), *limit_index));
+        // A hold that did not end lasts at least until the last drop.
         let open_ns = self.held.since_ns.map(|since| self.last_ns.abs_diff(since));
         let still_held = open_ns.is_some_and(|open| open >= self.held.longest_ns);
         DroppedSource {
@@ -153,8 +156,8 @@ impl Followed {
     }
 }
 
-impl Held {
-    /// A clock that went back in between held it for no time.
+impl LongestHold {
+    /// Extends the longest hold; counts as zero if the clock went back in between.
     fn at_least(&mut self, since_ns: i64, until_ns: i64) {
         let held_ns = until_ns.saturating_sub(since_ns).max(0).unsigned_abs();
         self.longest_ns = self.longest_ns.max(held_ns);

@@ -1,4 +1,4 @@
-//! What became of a capture's packets, by reason and by limit.
+//! Counts what became of a capture's packets, by reason and by limit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use limiter_common::{
     reason::{Action, REASON_COUNT, Reason},
 };
 
-use super::{Judged, judge::slots};
+use super::{Judged, judge::limit_indices};
 
 /// Counts judged packets.
 #[derive(Clone, Debug)]
@@ -17,14 +17,14 @@ pub struct Summary {
     limits: Vec<LimitTraffic>,
     passed: Traffic,
     dropped: Traffic,
-    /// Packets whose end the capture lacks.
+    /// Packets that are truncated in the capture.
     pub cut: u64,
     first_ns: i64,
     last_ns: i64,
 }
 
 impl Summary {
-    /// Of no packet, under so many limits.
+    /// Starts without packets, for a number of limits.
     #[must_use]
     pub fn new(limits: usize) -> Self {
         Self {
@@ -52,35 +52,37 @@ impl Summary {
         match packet.action {
             Action::Pass => {
                 self.passed.add(packet.length);
-                for slot in slots(matched & !would_drop) {
-                    self.limits[slot as usize].passed.add(packet.length);
+                for limit_index in limit_indices(matched & !would_drop) {
+                    self.limits[limit_index as usize].passed.add(packet.length);
                 }
-                for slot in slots(would_drop) {
-                    self.limits[slot as usize].would_drop.add(packet.length);
+                for limit_index in limit_indices(would_drop) {
+                    self.limits[limit_index as usize]
+                        .would_drop
+                        .add(packet.length);
                 }
             }
             Action::Drop => {
                 self.dropped.add(packet.length);
-                if let Some(slot) = packet.verdict.denied_by() {
-                    self.limits[slot as usize].dropped.add(packet.length);
+                if let Some(limit_index) = packet.verdict.denied_by() {
+                    self.limits[limit_index as usize].dropped.add(packet.length);
                 }
             }
         }
     }
 
-    /// What was counted under a reason.
+    /// Returns the packets with a reason.
     #[must_use]
     pub const fn reason(&self, reason: Reason) -> Traffic {
         self.reasons[reason as usize]
     }
 
-    /// What was counted for the limits, by slot: charged to them, and dropped by them.
+    /// Returns the packets charged to and dropped by each limit, by limit index.
     #[must_use]
     pub fn limits(&self) -> &[LimitTraffic] {
         &self.limits
     }
 
-    /// What passed or was dropped.
+    /// Returns the packets that passed or were dropped.
     #[must_use]
     pub const fn of(&self, action: Action) -> Traffic {
         match action {
@@ -89,7 +91,7 @@ impl Summary {
         }
     }
 
-    /// From the earliest packet to the latest.
+    /// Returns the time from the earliest packet to the latest.
     #[must_use]
     pub const fn duration(&self) -> Duration {
         Duration::from_nanos(self.last_ns.abs_diff(self.first_ns))

@@ -1,13 +1,13 @@
-//! Packets over time, by what became of them, in memory that does not grow.
+//! Counts packets over time by their fate, in constant memory.
 
 use limiter_common::reason::{Action, REASON_COUNT, Reason};
 
 use super::Judged;
 
-/// The narrowest bin: shorter ones would show single packets as rates of millions.
+/// The narrowest bin in nanoseconds: shorter ones would show single packets as rates of millions.
 const NARROWEST_NS: u64 = 1_000_000;
 
-/// How many bins there are at most; when time runs out of them, neighbours are merged.
+/// The most bins; when time runs past the last one, neighbours are merged.
 const MOST_BINS: usize = 200;
 
 /// What became of a packet.
@@ -15,7 +15,7 @@ const MOST_BINS: usize = 200;
 pub enum Fate {
     /// It passed.
     Passed,
-    /// The limit in this slot dropped it.
+    /// The limit with this index dropped it.
     DroppedBy(u32),
     /// It was dropped for this reason, but by no limit.
     DroppedFor(Reason),
@@ -26,13 +26,13 @@ pub enum Fate {
 pub struct Timeline {
     limits: usize,
     width_ns: u64,
-    /// By bin, the packets of each fate.
+    /// The packets of each fate, by bin.
     bins: Vec<Vec<u64>>,
     end_ns: u64,
 }
 
 impl Timeline {
-    /// Of no packet, under so many limits.
+    /// Starts without packets, for a number of limits.
     #[must_use]
     pub fn new(limits: usize) -> Self {
         Self {
@@ -43,13 +43,13 @@ impl Timeline {
         }
     }
 
-    /// Counts a packet; one from before the first packet with the first.
+    /// Counts a packet; a time before the first packet counts as the first packet's.
     pub fn add(&mut self, packet: &Judged) {
         let t_ns = u64::try_from(packet.t_ns).unwrap_or(0);
         self.end_ns = self.end_ns.max(t_ns);
         let fate = match (packet.action, packet.verdict.denied_by()) {
             (Action::Pass, _) => Fate::Passed,
-            (Action::Drop, Some(slot)) => Fate::DroppedBy(slot),
+            (Action::Drop, Some(limit_index)) => Fate::DroppedBy(limit_index),
             (Action::Drop, None) => Fate::DroppedFor(packet.verdict.reason),
         };
         let mut bin = self.bin_of(t_ns);
@@ -64,12 +64,12 @@ impl Timeline {
         self.bins[bin][column] += 1;
     }
 
-    /// A bin beyond the last that memory could hold is beyond the last in any case.
+    /// Returns the bin of a time; saturates far beyond the last bin.
     fn bin_of(&self, t_ns: u64) -> usize {
         usize::try_from(t_ns / self.width_ns).unwrap_or(usize::MAX)
     }
 
-    /// Makes bins wider, from 1 to 2 to 10 times a power of ten.
+    /// Widens bins, from 1 to 2 to 10 times a power of ten.
     fn merge(&mut self) {
         let power_of_ten = 10_u64.pow(self.width_ns.ilog10());
         let factor = if self.width_ns == power_of_ten { 2 } else { 5 };
@@ -93,7 +93,7 @@ impl Timeline {
     fn column(&self, fate: Fate) -> usize {
         match fate {
             Fate::Passed => 0,
-            Fate::DroppedBy(slot) => 1 + slot as usize,
+            Fate::DroppedBy(limit_index) => 1 + limit_index as usize,
             Fate::DroppedFor(reason) => 1 + self.limits + reason as usize,
         }
     }
@@ -102,7 +102,7 @@ impl Timeline {
         1 + self.limits + REASON_COUNT as usize
     }
 
-    /// Every fate, that of the packets which passed first.
+    /// Returns all fates, [`Fate::Passed`] first.
     pub fn fates(&self) -> impl Iterator<Item = Fate> {
         let limits = (0..).take(self.limits).map(Fate::DroppedBy);
         [Fate::Passed]
@@ -111,19 +111,19 @@ impl Timeline {
             .chain(Reason::ALL.iter().copied().map(Fate::DroppedFor))
     }
 
-    /// The packets of a fate, bin by bin.
+    /// Returns the packets of a fate, bin by bin.
     pub fn packets(&self, fate: Fate) -> impl Iterator<Item = u64> {
         let column = self.column(fate);
         self.bins.iter().map(move |bin| bin[column])
     }
 
-    /// How long a bin is.
+    /// Returns the width of a bin in nanoseconds.
     #[must_use]
     pub const fn width_ns(&self) -> u64 {
         self.width_ns
     }
 
-    /// When the last packet came.
+    /// Returns the time of the last packet, in nanoseconds.
     #[must_use]
     pub const fn end_ns(&self) -> u64 {
         self.end_ns

@@ -1,7 +1,7 @@
-//! What the limits let one source have, packet by packet.
+//! How much the limits let pass from one source, packet by packet.
 //!
-//! Only of a capture of one source it can be told beside a limit's count, whatever the limit's ids
-//! are. And only of a short one every packet is kept.
+//! Only for a capture of one source is this comparable with a limit's count, whatever the limit's
+//! ids are. And only a short capture fits, because every packet is kept.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use limiter_common::{address::Address, limit::Cost, reason::Action};
 
 use super::Judged;
 
-/// The most packets that are kept.
+/// The most packets to keep.
 const MOST_PACKETS: usize = 4_096;
 
 /// A packet of the source.
@@ -23,20 +23,20 @@ struct Packet {
     dropped_by: Option<u32>,
 }
 
-/// The packets of the one source of a capture.
+/// The packets of a capture's only source.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
     source: Option<Address>,
     packets: Vec<Packet>,
-    /// There are other sources, or too many packets.
+    /// Whether there are several sources or too many packets.
     is_lost: bool,
 }
 
 impl Usage {
-    /// Takes a packet in; one from before the first packet with the first.
+    /// Adds a packet; a time before the first packet counts as the first packet's.
     pub fn add(&mut self, packet: &Judged) {
         let Some(source) = packet.source else {
-            // Without a source, no limit counts it.
+            // No limit counts a packet without a source.
             return;
         };
         if self.is_lost {
@@ -60,16 +60,22 @@ impl Usage {
         });
     }
 
-    /// How many tokens of the limit in a slot passed within the last `period_ns`: each time it
-    /// changes, from when on, and to what. `None`: nobody knows.
+    /// Returns how many tokens of the limit at an index passed within the last `period_ns`: the
+    /// time of each change in nanoseconds, and the new number. `None` if there are several sources
+    /// or too many packets.
     #[must_use]
-    pub fn passed_within(&self, slot: u32, period_ns: u64, cost: Cost) -> Option<Vec<(u64, u64)>> {
+    pub fn passed_within(
+        &self,
+        limit_index: u32,
+        period_ns: u64,
+        cost: Cost,
+    ) -> Option<Vec<(u64, u64)>> {
         if self.is_lost {
             return None;
         }
-        // What is more at each time. A period does not include its end.
+        // The increase at each time. A period does not include its end.
         let mut changes = BTreeMap::<u64, i64>::new();
-        let charged = |packet: &&Packet| packet.charged >> slot & 1 == 1;
+        let charged = |packet: &&Packet| packet.charged >> limit_index & 1 == 1;
         for packet in self.packets.iter().filter(charged) {
             let tokens = match cost {
                 Cost::Packets | Cost::NewConnections => 1,
@@ -86,10 +92,10 @@ impl Usage {
         Some(passed.collect())
     }
 
-    /// When packets came that the limit in a slot dropped, in nanoseconds.
-    pub fn dropped_by(&self, slot: u32) -> impl Iterator<Item = u64> {
+    /// Returns the times of the packets that the limit at an index dropped, in nanoseconds.
+    pub fn dropped_by(&self, limit_index: u32) -> impl Iterator<Item = u64> {
         let dropped = self.packets.iter();
-        let dropped = dropped.filter(move |packet| packet.dropped_by == Some(slot));
+        let dropped = dropped.filter(move |packet| packet.dropped_by == Some(limit_index));
         dropped.map(|packet| packet.t_ns)
     }
 }
@@ -135,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_sources_nothing_is_told() {
+    fn several_sources_report_no_usage() {
         let mut usage = Usage::default();
         usage.add(&packet(0, 1, Reason::WithinLimits));
         usage.add(&packet(1, 2, Reason::WithinLimits));

@@ -1,5 +1,5 @@
-//! What is made of what sources do, besides their budgets: decisions without a clock or a map.
+//! What follows from how sources behave, besides their budgets: decisions without a clock or a map.
 
 pub mod automatic;
-pub mod lists;
 pub mod pressure;
+pub mod sieve_lists;

@@ -1,4 +1,4 @@
-//! What is pinned is read by older and newer limiters, if they have the same ABI.
+//! Limiters of the same ABI, older and newer, read what any of them has pinned.
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{MapInfo, MapType};
@@ -7,16 +7,16 @@ use limiter_datapath::kernel::pins::ABI;
 
 use crate::pinned::Pinned;
 
-/// A map, as the kernel tells of it.
+/// A map, as the kernel describes it.
 #[derive(Debug, PartialEq)]
 struct Shape<'n> {
     name: &'n str,
     map_type: MapType,
     /// Bytes.
     key: u32,
-    /// Bytes, of one CPU.
+    /// Bytes, for one CPU.
     value: u32,
-    /// Those of `BUCKETS`, `TABLE` and `OFFENDERS` are the configuration's.
+    /// The configuration sets those of `BUCKETS`, `TABLE` and `OFFENDERS`.
     entries: u32,
     flags: u32,
 }
@@ -24,7 +24,7 @@ struct Shape<'n> {
 const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders: {capacity: 1024}\n\
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
-/// The ABI that the table below is of.
+/// The ABI of the table below.
 const TABLE_OF: u32 = 2;
 
 const SHAPES: [Shape<'static>; 16] = [
@@ -65,7 +65,7 @@ const BPF_F_NO_PREALLOC: u32 = 1;
 const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
-/// The reasons, by the numbers under which they are counted.
+/// The reasons, in the order of their counters.
 const REASONS: [&str; 22] = [
     "within_limits",
     "unlimited",
@@ -109,8 +109,8 @@ const fn shape(
     }
 }
 
-/// If this fails, an upgrade would misread what the version before it has pinned: raise
-/// `datapath::pins::ABI`, and write the new table under its number.
+/// If this fails, an upgraded limiter would misread what the previous version pinned: raise
+/// `datapath::pins::ABI`, and update the tables and `TABLE_OF`.
 #[test]
 fn the_shared_maps_belong_to_the_abi() -> Result<()> {
     let pinned = Pinned::start(CONFIGURATION)?;
@@ -127,7 +127,7 @@ fn the_shared_maps_belong_to_the_abi() -> Result<()> {
     let found = files.iter().map(|file| {
         let info = MapInfo::from_pin(file)?;
         let name = file.file_name().and_then(|name| name.to_str());
-        Ok((name.context("a name of letters")?.to_owned(), info))
+        Ok((name.context("the name is not UTF-8")?.to_owned(), info))
     });
     let found = found.collect::<Result<Vec<_>>>()?;
     let shapes: Vec<_> = found

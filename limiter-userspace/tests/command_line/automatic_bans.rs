@@ -1,4 +1,4 @@
-//! Limits that ban whom they drop, between namespaces.
+//! Limits that ban the sources they drop, tested between namespaces.
 
 use std::{
     net::IpAddr,
@@ -13,8 +13,8 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, pair, pinned::assert_metric, wait_for};
 
-/// Who sends more than ten packets a second is banned after a hundred drops, for three seconds, the
-/// next time for six.
+/// A source that exceeds ten packets a second is banned after a hundred drops, for three seconds,
+/// then for six.
 const CONFIGURATION: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
@@ -26,7 +26,7 @@ fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
     Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
 }
 
-/// So many packets of a source, at once.
+/// Sends `count` packets of a source at once.
 fn send(pair: &Pair, source: &str, count: usize) -> Result<()> {
     let source: IpAddr = source.parse()?;
     let destination = if source.is_ipv4() {
@@ -45,7 +45,7 @@ fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
     Ok(answer["bans"].as_array().context("no bans")?.clone())
 }
 
-/// Waits until there are so many bans.
+/// Waits until there are `count` bans.
 fn wait_for_bans(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     wait_for(|| {
@@ -55,13 +55,13 @@ fn wait_for_bans(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     Ok(found)
 }
 
-/// How many packets were counted under a reason.
+/// Returns how many packets were counted under a reason.
 fn counted(limiter: &Limiter, reason: &str) -> Result<u64> {
     let status = limiter.status()?;
     Ok(status["reasons"][reason].as_u64().unwrap_or(0))
 }
 
-/// The events of automatic bans in the log: those that name a prefix.
+/// Returns the log's events of automatic bans: those that name a prefix.
 fn events(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     let mut events = Vec::new();
     wait_for(|| {
@@ -75,7 +75,7 @@ fn events(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
 }
 
 #[test]
-fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<()> {
+fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair, CONFIGURATION)?;
     // 90 drops are not enough.
@@ -94,7 +94,7 @@ fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<(
         let reason = found[0]["reason"].as_str().context("no reason")?;
         ensure!(reason.ends_with(" drops in 1s"), "{reason}");
 
-        // Also what the limit would let pass by now.
+        // The ban also drops what the limit would let pass by now.
         thread::sleep(Duration::from_millis(700));
         let banned = counted(&limiter, "banned")?;
         let within = counted(&limiter, "within_limits")?;
@@ -103,7 +103,7 @@ fn who_is_dropped_too_often_is_banned_and_the_next_time_for_longer() -> Result<(
         send(&pair, "10.77.0.2", 1)?;
         wait_for(|| Ok(counted(&limiter, "within_limits")? == within + 1))?;
 
-        // The kernel ends it, to the nanosecond; the daemon shows it no more.
+        // The kernel ends the ban, to the nanosecond; the daemon stops showing it.
         wait_for_bans(&limiter, 0)?;
         let lasted = begun.elapsed();
         ensure!(lasted >= Duration::from_secs(seconds), "{lasted:?}");
@@ -152,7 +152,7 @@ fn a_range_takes_the_place_of_its_addresses() -> Result<()> {
 fn the_guard_holds() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair, CONFIGURATION)?;
-    // Whoever forges this host's own address does not get it banned.
+    // A sender that forges this host's own address cannot get it banned.
     send(&pair, "10.77.0.1", 300)?;
     send(&pair, "10.77.0.9", 300)?;
     let found = wait_for_bans(&limiter, 1)?;
@@ -168,7 +168,7 @@ fn the_guard_holds() -> Result<()> {
 }
 
 #[test]
-fn who_sends_from_a_network_that_is_not_banned_is_banned_alone() -> Result<()> {
+fn sources_of_a_network_that_is_not_banned_are_banned_alone() -> Result<()> {
     let pair = Pair::new(&["fd77::2/64".parse()?], &["fd77::1/64".parse()?])?;
     let long = CONFIGURATION.replace("for: 3s, at-most: 6s", "for: 10m");
     let limiter = start(&pair, &long)?;
@@ -211,7 +211,7 @@ fn a_reload_bans_from_then_on() -> Result<()> {
     send(&pair, "10.77.0.3", 300)?;
     limiter.configure(CONFIGURATION)?;
     limiter.show(&["reload"])?;
-    // Those of before do not count. It is looked each second or so whether a limit bans.
+    // Earlier drops do not count. The daemon checks about once a second whether limits ban.
     wait_for(|| {
         send(&pair, "10.77.0.4", 300)?;
         Ok(!bans(&limiter)?.is_empty())
@@ -223,7 +223,7 @@ fn a_reload_bans_from_then_on() -> Result<()> {
     send(&pair, "10.77.0.5", 300)?;
     thread::sleep(Duration::from_secs(1));
     let found = bans(&limiter)?;
-    // Who is banned stays so, until it ends.
+    // A ban stays until it ends.
     ensure!(
         found.iter().all(|ban| ban["prefix"] == "10.77.0.4/32"),
         "{found:?}"

@@ -1,4 +1,4 @@
-//! Policies that are reverted unless somebody confirms them.
+//! Policies that are reverted unless an operator confirms them.
 
 use std::{path::Path, process::Command};
 
@@ -14,10 +14,10 @@ use crate::{
 const CLIENT: &str = "10.77.0.2";
 const OLD: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
-/// Without the limit of the old one.
+/// Lacks the limit of the old policy.
 const NEW: &str = "limits: {PacketsPerIPv4Range: {burst: 100, count: 1, period: 1h}}\n";
 
-/// A limiter with the old policy settled and the new one waiting.
+/// Starts a limiter with the old policy settled and the new one awaiting confirmation.
 fn unconfirmed(patience: &str) -> Result<Pinned> {
     let mut pinned = Pinned::start(OLD)?;
     pinned.send(CLIENT, 4)?;
@@ -27,7 +27,7 @@ fn unconfirmed(patience: &str) -> Result<Pinned> {
     Ok(pinned)
 }
 
-/// The old policy is in force, and has forgotten nothing.
+/// Fails unless the old policy is in force and has forgotten nothing.
 fn assert_old(pinned: &Pinned) -> Result<()> {
     let status = pinned.limiter.status()?;
     ensure!(
@@ -77,7 +77,7 @@ fn a_policy_that_is_not_confirmed_is_reverted() -> Result<()> {
     assert_old(&pinned)
 }
 
-/// Nobody is cut off for good by a first policy either.
+/// A first policy cannot lock an operator out for good either.
 #[test]
 fn a_first_policy_that_is_not_confirmed_is_detached() -> Result<()> {
     let mut pinned = Pinned::start_with(GOOD, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
@@ -97,7 +97,7 @@ fn a_first_policy_that_is_not_confirmed_is_detached() -> Result<()> {
     Ok(())
 }
 
-/// It takes no pins to revert.
+/// Reverting needs no pins.
 #[test]
 fn a_reload_that_is_not_confirmed_is_reverted() -> Result<()> {
     let pair = pair()?;
@@ -129,22 +129,22 @@ fn a_reload_that_is_not_confirmed_is_reverted() -> Result<()> {
 fn killed_before_it_is_confirmed() -> Result<()> {
     let mut pinned = unconfirmed("60s")?;
     pinned.limiter.kill()?;
-    // Until somebody comes, what was put in force last is enforced.
+    // Until the next daemon starts, the last policy put in force is enforced.
     ensure!(pinned.limiter.status()?["policy"]["generation"] == 2);
     pinned.limiter.configure(OLD)?;
     pinned.restart_with(&[])?;
     let log = pinned.limiter.log()?;
     ensure!(
         log.contains(
-            "policy 2, which is pinned, was not confirmed or not wholly put in force: taking \
-             over policy 1"
+            "the pinned policy 2 was not confirmed or only partly put in force: taking over \
+             policy 1"
         ),
         "{log}"
     );
     assert_old(&pinned)
 }
 
-/// The next daemon does not take it for one that somebody wanted.
+/// The next daemon does not take it for a confirmed policy.
 #[test]
 fn a_first_policy_killed_before_it_is_confirmed() -> Result<()> {
     let mut pinned = Pinned::start_with(OLD, &["-i", SERVER_INTERFACE, "--confirm", "60s"])?;
@@ -153,7 +153,7 @@ fn a_first_policy_killed_before_it_is_confirmed() -> Result<()> {
     pinned.restart_with(&["--confirm", "8s"])?;
     let log = pinned.limiter.log()?;
     ensure!(
-        log.contains("was not confirmed or not wholly put in force: there was none before it"),
+        log.contains("was not confirmed or only partly put in force: there was none before it"),
         "{log}"
     );
     assert_old(&pinned)?;
@@ -161,7 +161,7 @@ fn a_first_policy_killed_before_it_is_confirmed() -> Result<()> {
     pinned.assert_detached()
 }
 
-/// Interfaces are as they were, too; also one that has appeared while the policy waited.
+/// Reverts the set of interfaces, too, and keeps one that appeared while the policy waited.
 #[test]
 fn interfaces_are_reverted() -> Result<()> {
     let configuration =
@@ -184,7 +184,7 @@ fn interfaces_are_reverted() -> Result<()> {
     let arguments = [&pin, "--log-format", "human", "--confirm", "6s"];
     pinned.limiter.restart_with(&arguments)?;
     ensure!(has_program("added0")?);
-    // Until somebody confirms that it is not to be.
+    // The program stays on it until the policy is confirmed.
     ensure!(has_program("server0")?);
     add("later0")?;
     wait_for(|| has_program("later0"))?;
@@ -197,7 +197,7 @@ fn interfaces_are_reverted() -> Result<()> {
     wait_for(|| Ok(pinned.counted("over_limit")? == 1))
 }
 
-/// A policy whose buckets are elsewhere leaves those of the one before it alone.
+/// A policy with another store leaves the buckets of the previous one alone.
 #[test]
 fn killed_before_another_store_is_confirmed() -> Result<()> {
     let mut pinned = Pinned::start(OLD)?;
@@ -216,8 +216,8 @@ fn killed_before_another_store_is_confirmed() -> Result<()> {
 #[test]
 fn nothing_is_reloaded_while_one_waits() -> Result<()> {
     let pinned = unconfirmed("60s")?;
-    let refusal = "the policy in force waits to be confirmed: `limiter confirm` first, or wait \
-                   until it is reverted";
+    let refusal = "the policy in force waits to be confirmed: run `limiter confirm` first, or \
+                   wait until it is reverted";
     pinned.limiter.configure(OLD)?;
     assert_fails(&mut pinned.limiter.command(&["reload"]), &[refusal])?;
     ensure!(pinned.limiter.status()?["policy"]["generation"] == 2);

@@ -42,7 +42,7 @@ fn no_daemon() -> Result<()> {
     Ok(())
 }
 
-/// The daemon's own socket, for tests that speak to it without the command line.
+/// Starts a daemon, for tests that use its socket without the command line.
 fn start(scene: &Scene, pair: &testbed::Pair) -> Result<Running> {
     let child = scene
         .run(&pair.server, &["-i", SERVER_INTERFACE])
@@ -51,13 +51,16 @@ fn start(scene: &Scene, pair: &testbed::Pair) -> Result<Running> {
     let running = Running(child);
     let deadline = Instant::now() + Duration::from_mins(1);
     while UnixStream::connect(scene.socket()).is_err() {
-        ensure!(Instant::now() < deadline, "the daemon is not up in time");
+        ensure!(
+            Instant::now() < deadline,
+            "the daemon did not start in time"
+        );
         thread::sleep(Duration::from_millis(20));
     }
     Ok(running)
 }
 
-/// Whether the daemon has not hung up.
+/// Returns whether the daemon still holds the connection open.
 fn is_open(stream: &UnixStream) -> bool {
     let mut reader = stream;
     stream.set_nonblocking(true).is_ok()
@@ -69,7 +72,7 @@ fn is_open(stream: &UnixStream) -> bool {
 struct Running(std::process::Child);
 
 impl Running {
-    /// Whether a child has ended, which is still to be waited for.
+    /// Returns whether a child has ended, without reaping it.
     fn ended(child: &std::process::Child) -> Result<bool> {
         use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
         let id = Id::Pid(nix::unistd::Pid::from_raw(child.id().try_into()?));
@@ -91,7 +94,7 @@ fn the_socket_is_roots_alone() -> Result<()> {
     let _running = start(&scene, &pair)?;
     let mode = fs::metadata(scene.socket())?.permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // The directory lets anyone through, the socket does not.
+    // Anyone may enter the directory, but not open the socket.
     fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
     let copy = scene.path("limiter");
     copy_binary(&copy)?;
@@ -113,17 +116,17 @@ fn another_daemon_has_the_socket() -> Result<()> {
     assert_fails(
         &mut scene.run(&pair.server, &["-i", "lo"]),
         &[
-            "another limiter is running already (it answers at …control.sock): stop it first, or \
+            "another limiter is already running (it answers at …control.sock): stop it first, or \
            give this one a socket of its own with --socket",
         ],
     )?;
-    // The one that runs was not disturbed.
+    // The running daemon is undisturbed.
     let mut status = Command::new(BINARY);
     succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
     Ok(())
 }
 
-/// Many that start at the same moment: one of them runs and answers, and the others say why not.
+/// When many start at once, one runs and answers, and the others say why they do not.
 #[test]
 fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
     const MANY: usize = 12;
@@ -153,18 +156,18 @@ fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
                 ensure!(status.code() == Some(1), "{status}: {told}");
                 ensure!(
                     told.lines().count() == 1
-                        && told.starts_with("another limiter is running already (it answers at "),
+                        && told.starts_with("another limiter is already running (it answers at "),
                     "{told}"
                 );
             }
             ensure!(
                 Instant::now() < deadline,
-                "{} of {MANY} run in round {round}",
+                "{} of {MANY} still run in round {round}",
                 all.len()
             );
             thread::sleep(Duration::from_millis(20));
         }
-        let winner = all.pop().context("one of them runs")?;
+        let winner = all.pop().context("no daemon runs")?;
         let mut status = Command::new(BINARY);
         succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
         nix::sys::signal::kill(
@@ -173,7 +176,7 @@ fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
         )?;
         let mut winner = winner;
         ensure!(winner.0.wait()?.success());
-        // Neither the socket nor what the others were kept away by.
+        // Neither the socket nor its lock is left.
         let mut left = Vec::new();
         for entry in fs::read_dir(scene.path("."))? {
             left.push(entry?.file_name());
@@ -183,7 +186,7 @@ fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
     Ok(())
 }
 
-/// Whoever has it keeps others away, also before it answers.
+/// The lock's holder keeps others away even before it answers.
 #[test]
 fn a_socket_that_somebody_is_about_to_have() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
@@ -192,11 +195,11 @@ fn a_socket_that_somebody_is_about_to_have() -> Result<()> {
     assert_fails(
         &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE]),
         &[
-            "another limiter is starting, or ending, with the control socket …control.sock: wait for \
+            "another limiter with the control socket …control.sock is starting or ending: wait for \
              it, or give this one a socket of its own with --socket",
         ],
     )?;
-    // That of a daemon that was killed is no hindrance.
+    // The socket of a killed daemon does not hinder the next.
     drop(lock);
     drop(start(&scene, &pair)?);
     drop(start(&scene, &pair)?);
@@ -209,10 +212,7 @@ fn somebodys_file_in_the_sockets_place_is_left_alone() -> Result<()> {
     fs::write(scene.socket(), "precious")?;
     assert_fails(
         &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE]),
-        &[
-            "cannot listen at …control.sock: something is there that is not a socket; it is \
-             left as it is",
-        ],
+        &["cannot listen at …control.sock: the path exists and is not a socket"],
     )?;
     assert_eq!(fs::read_to_string(scene.socket())?, "precious");
     fs::remove_file(scene.socket())?;
@@ -225,7 +225,7 @@ fn strange_clients_are_answered_and_keep_nobody_waiting() -> Result<()> {
     let _running = start(&scene, &pair)?;
     let ask = |line: &[u8]| -> Result<String> {
         let mut stream = UnixStream::connect(scene.socket())?;
-        // The daemon may hang up on a line that is too long before it is all sent.
+        // The daemon may hang up on an overlong line before all of it is sent.
         let _ = stream.write_all(line);
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
@@ -247,10 +247,10 @@ fn strange_clients_are_answered_and_keep_nobody_waiting() -> Result<()> {
         .collect::<Result<_, _>>()?;
     let answer = ask(b"{\"version\":1,\"command\":\"status\"}\n")?;
     ensure!(answer.contains("\"interfaces\""), "{answer}");
-    // They have not been hung up on: it was not waited for that.
+    // They are still connected: the answer did not wait for them to time out.
     ensure!(
         silent.iter().any(is_open),
-        "it was waited for who says nothing"
+        "the answer waited for silent clients"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `limiter check --diff`: what a configuration has other than the daemon that runs.
+//! `limiter check --diff`: how a configuration differs from the running daemon's.
 
 use std::{fmt::Write as _, fs, net::Ipv4Addr, path::Path, process::Command};
 
@@ -8,7 +8,7 @@ use testbed::{Limiter, SERVER_INTERFACE};
 
 use crate::{BINARY, GOOD, Scene, assert_fails, pair, succeed, text};
 
-/// What the daemon enforces: more overrides than a line of a megabyte holds.
+/// As many overrides as exceed a line of one megabyte.
 const OVERRIDES: u32 = 20_000;
 
 fn running() -> Result<String> {

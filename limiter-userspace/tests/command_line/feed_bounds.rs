@@ -1,4 +1,4 @@
-//! What the owner of a feed can do, and what not.
+//! What the owner of a feed can do, and what the daemon refuses.
 
 use std::{fmt::Write as _, fs};
 
@@ -18,10 +18,10 @@ const BAD: &str = "10.77.0.3";
 
 const SMALL: &str = "172.16.0.0/13\n";
 
-/// More than twice as much.
+/// More than twice as large as `SMALL`.
 const LARGE: &str = "10.0.0.0/8\n";
 
-/// As `sha256sum` has it.
+/// As printed by `sha256sum`.
 const DIGEST_OF_LARGE: &str = "9b4e456139331a2ec582ecfbc9ccf436bd32b34742440d649f0f086b0ea84df0";
 
 impl Feeding {
@@ -38,7 +38,7 @@ fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
     let accept = |arguments: &[&str]| limiter.command(&[&["lists", "accept"], arguments].concat());
     assert_fails(
         &mut accept(&["bad"]),
-        &["nothing of list bad waits to be accepted"],
+        &["list bad has nothing to accept: none of its files is held back"],
     )?;
     assert_fails(
         &mut accept(&["good"]),
@@ -49,22 +49,22 @@ fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
     feeding.wait_until_held(DIGEST_OF_LARGE)?;
     ensure!(!feeding.is_blocked(BAD)? && feeding.generation()? == 1);
     let why = format!(
-        "is held back: it would grow from 524 288 to 16 777 216 of the IPv4 addresses, more than \
-         2-fold within a day; if it is right, `limiter lists accept bad --digest {DIGEST_OF_LARGE}` \
-         puts it in force"
+        "is held back: it would grow from 524 288 to 16 777 216 IPv4 addresses, more than 2-fold \
+         within a day; if this is right, accept it with `limiter lists accept bad --digest \
+         {DIGEST_OF_LARGE}`"
     );
     feeding.assert_logged(1, &format!("…WARN…list bad: …{why}…"))?;
     for command in ["status", "lists"] {
         let shown = limiter.show(&[command])?;
-        let told = format!("…NOT RENEWED: … {why}; what it held before is in force");
+        let told = format!("…NOT RENEWED: … {why}; its previous content stays in force");
         ensure!(shown.lines().any(|line| matches(line, &told)), "{shown}");
     }
 
-    // Somebody has looked at another content.
+    // The digest names a content that is no longer the one that waits.
     assert_fails(
         &mut accept(&["bad", "--digest", "0123456789abcdef"]),
         &[&format!(
-            "list bad waits with another content than that: look at it, and name its digest, \
+            "list bad holds back other content than that: check it, and accept it with --digest \
              {DIGEST_OF_LARGE}"
         )],
     )?;
@@ -79,19 +79,19 @@ fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
     ensure!(feeding.list()?["state"] == "ok" && feeding.list()?["files"][0]["held"].is_null());
     feeding.assert_logged(1, "…INFO…list bad: … was accepted and is in force")?;
 
-    // From there on it may grow by itself.
+    // It may grow by itself from the accepted size.
     feeding.replace("10.0.0.0/8\n11.0.0.0/8\n")?;
     wait_for(|| Ok(feeding.generation()? == 3))
 }
 
-/// What is in the file when it is accepted counts, and not what was there when somebody looked.
+/// The digest must match the file at the time of acceptance.
 #[test]
 fn a_feed_that_is_swapped_after_it_was_looked_at() -> Result<()> {
     let feeding = Feeding::start(SMALL, hours(0), "", &[])?;
     let limiter = &feeding.pinned.limiter;
     feeding.replace(LARGE)?;
     feeding.wait_until_held(DIGEST_OF_LARGE)?;
-    // By this the watch is a second late.
+    // The daemon's watch is a second behind this.
     fs::write(feeding.feeds.path("bad"), "10.0.0.0/8\n172.0.0.0/8\n")?;
     let shown = limiter
         .command(&["lists", "accept", "bad", "--digest", DIGEST_OF_LARGE])
@@ -103,7 +103,7 @@ fn a_feed_that_is_swapped_after_it_was_looked_at() -> Result<()> {
     Ok(())
 }
 
-/// Neither another daemon nor a reload forgets what a feed may grow from.
+/// Restarts and reloads remember the size from which a feed may grow.
 #[test]
 fn a_feed_that_is_held_back_stays_so() -> Result<()> {
     let mut feeding = Feeding::start(SMALL, hours(0), "", &[])?;
@@ -136,7 +136,7 @@ fn a_policy_that_waits_to_be_confirmed_comes_first() -> Result<()> {
     assert_fails(
         &mut limiter.command(&["lists", "accept", "bad"]),
         &[
-            "the policy in force waits to be confirmed: `limiter confirm` first, or wait until \
+            "the policy in force waits to be confirmed: run `limiter confirm` first, or wait until \
            it is reverted",
         ],
     )?;
@@ -146,7 +146,7 @@ fn a_policy_that_waits_to_be_confirmed_comes_first() -> Result<()> {
     Ok(())
 }
 
-/// Nothing of what its owner may write blocks or excludes everybody, or a quarter of them.
+/// No content lets its owner block or exclude all addresses, or a quarter of them.
 #[test]
 fn a_feed_that_covers_too_much_changes_nothing() -> Result<()> {
     let feeding = Feeding::start(SMALL, hours(0), ", max-growth: off", &[])?;
@@ -171,16 +171,16 @@ fn a_feed_that_covers_too_much_changes_nothing() -> Result<()> {
         "2000::/3\n",
         "is refused: it covers 100% of the IPv6 addresses …",
     )?;
-    // Nor is anything of it accepted.
+    // Nor can it be accepted.
     assert_fails(
         &mut feeding.pinned.limiter.command(&["lists", "accept", "bad"]),
-        &["nothing of list bad waits to be accepted"],
+        &["list bad has nothing to accept: none of its files is held back"],
     )?;
     feeding.replace("0.0.0.0/3\n")?;
     feeding.wait_until_blocked(BAD, true)
 }
 
-/// A feed as large as it may be, in both ways: prefixes, and bytes.
+/// The largest feed allowed, both in prefixes and in bytes.
 #[test]
 fn the_largest_feed_takes_less_than_512_mib() -> Result<()> {
     const MIB: u64 = 1024 * 1024;
@@ -194,7 +194,7 @@ fn the_largest_feed_takes_less_than_512_mib() -> Result<()> {
         );
         writeln!(text, "2001:{first:x}:{second:x}::{last:x}")?;
     }
-    // The rest is a comment, on lines that are not too long.
+    // Comments fill the rest, in lines that are not too long.
     let line = format!("#{}\n", "x".repeat(1022));
     while text.len() as u64 + 1024 <= 128 * MIB {
         text += &line;
@@ -204,7 +204,7 @@ fn the_largest_feed_takes_less_than_512_mib() -> Result<()> {
     let status = fs::read_to_string(format!("/proc/{}/status", pinned.limiter.id()))?;
     let mut lines = status.lines();
     let peak = lines.find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
-    let peak: u64 = peak.context("the kernel tells it")?.parse()?;
+    let peak: u64 = peak.context("no VmHWM in /proc")?.parse()?;
     let lists = pinned.limiter.status()?["lists"].clone();
     ensure!(lists[0]["ipv6_prefixes"] == MOST_PREFIXES, "{lists:#}");
     ensure!(peak < 512 * 1024, "{peak} kB");

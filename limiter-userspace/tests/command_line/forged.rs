@@ -1,4 +1,4 @@
-//! What somebody achieves who sends packets under others' addresses where limits ban.
+//! What an attacker who forges sources achieves where limits ban.
 
 use std::{thread, time::Duration};
 
@@ -18,7 +18,7 @@ fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
     Limiter::start(BINARY.as_ref(), &pair.server, configuration, &arguments)
 }
 
-/// More packets of these sources than the limit stands.
+/// Sends more packets of these sources than the limit passes.
 fn forge(pair: &Pair, sources: impl IntoIterator<Item = String>) -> Result<()> {
     let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
     for source in sources {
@@ -28,7 +28,7 @@ fn forge(pair: &Pair, sources: impl IntoIterator<Item = String>) -> Result<()> {
     Ok(())
 }
 
-/// The prefixes that are banned, by limits or by hand.
+/// Returns the prefixes banned by limits or by operators.
 fn banned(limiter: &Limiter, automatically: bool) -> Result<Vec<String>> {
     let answer: Value = serde_json::from_str(&limiter.show(&["bans", "--json"])?)?;
     let bans = answer["bans"].as_array().context("no bans")?.iter();
@@ -39,7 +39,7 @@ fn banned(limiter: &Limiter, automatically: bool) -> Result<Vec<String>> {
 }
 
 #[test]
-fn who_is_never_banned_is_limited_all_the_same() -> Result<()> {
+fn sources_under_never_ban_are_limited_all_the_same() -> Result<()> {
     let pair = pair()?;
     let lists = "lists: [{name: partners, cidr: [10.77.0.64/28]}]\nnever-ban: partners\n";
     let limiter = start(&pair, &format!("{lists}limits:\n  {LIMIT}\n"))?;
@@ -64,16 +64,16 @@ fn who_is_never_banned_is_limited_all_the_same() -> Result<()> {
     assert_fails(&mut limiter.command(&["ban", "10.77.0.64/27"]), &[refused])?;
     let shown = limiter.show(&["lists", "test", "10.77.0.65"])?;
     ensure!(
-        shown.contains("never banned: on list partners; limits hold it"),
+        shown.contains("never banned: on list partners; limits still apply"),
         "{shown}"
     );
     succeed(&mut limiter.command(&["ban", "10.77.0.65", "--force"]))?;
     Ok(())
 }
 
-/// Whoever was banned before the operator noticed is free with the reload.
+/// A reload frees a source that was banned before the operator listed it.
 #[test]
-fn who_comes_under_never_ban_is_not_banned_any_more() -> Result<()> {
+fn a_reload_lifts_bans_of_sources_under_never_ban() -> Result<()> {
     let pair = pair()?;
     let limits = format!("limits:\n  {LIMIT}\n");
     let limiter = start(&pair, &limits)?;
@@ -84,12 +84,12 @@ fn who_comes_under_never_ban_is_not_banned_any_more() -> Result<()> {
     limiter.configure(&format!("{lists}{limits}"))?;
     limiter.show(&["reload"])?;
     wait_for(|| Ok(banned(&limiter, true)? == ["10.77.0.10/32"]))?;
-    // What somebody has said themselves holds.
+    // The operator's own ban holds.
     assert_eq!(banned(&limiter, false)?, ["10.77.0.11/32"]);
     Ok(())
 }
 
-/// However many are banned for forged packets, an operator can ban.
+/// However many bans forged packets cause, an operator can still ban.
 #[test]
 fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     const QUICK: &str = "bans: {capacity: 1024}\nlimits: {PacketsPerIPAddress: {burst: 1, count: 1, \
@@ -99,7 +99,7 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     let sources = || (0..900).map(|source| format!("10.78.{}.{}", source / 250, source % 250 + 1));
     forge(&pair, sources())?;
     wait_for(|| Ok(banned(&limiter, true)?.len() == 768))?;
-    // The log does not tell them one by one.
+    // The log sums them up.
     let labels = "limit=\"PacketsPerIPAddress\",outcome=\"refused\"";
     let none_refused = format!("limiter_automatic_bans_total{{{labels}}} 0");
     wait_for(|| Ok(assert_metric(&pair.server, &none_refused).is_err()))?;
@@ -116,7 +116,7 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         limiter.show(&arguments)
     };
-    let gives_way = "; there was no room, so the automatic ban of 10.78.";
+    let gives_way = "; to make room, the automatic ban of 10.78.";
     let shown = operators(0, 256)?;
     ensure!(!shown.contains(gives_way), "{shown}");
     assert_eq!(banned(&limiter, true)?.len(), 768);
@@ -125,7 +125,7 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     assert_eq!(banned(&limiter, true)?.len(), 724);
     let metric = "limiter_bans_evicted_total{limit=\"PacketsPerIPAddress\"} 44";
     assert_metric(&pair.server, metric)?;
-    let told = "automatic bans are lifted for those by hand (bans: 44)";
+    let told = "automatic bans were lifted for bans by hand (bans: 44)";
     ensure!(limiter.log()?.contains(told), "{}", limiter.log()?);
 
     operators(300, 1_024)?;
@@ -133,7 +133,7 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     let full = "192.0.200.9 is not banned: there is no room for more than 1024 bans: raise `bans: \
                 {capacity: …}`, or lift some";
     assert_fails(&mut limiter.command(&["ban", "192.0.200.9"]), &[full])?;
-    // Whoever is forged now takes nobody's place.
+    // Forged sources take no operator's ban away.
     forge(&pair, sources().take(10))?;
     thread::sleep(Duration::from_secs(2));
     assert_eq!(banned(&limiter, true)?, [""; 0]);
@@ -152,10 +152,10 @@ fn check_says_that_sources_can_be_forged() -> Result<()> {
     };
     let warned = told(&format!("limits:\n  {LIMIT}\n"))?;
     let expected = "warning: limit PacketsPerIPAddress bans by sources that can be forged (it counts \
-                    packets without a handshake): whoever forges an address has it banned. Put those \
-                    you cannot do without on a list under `never-ban`; or let the limit only drop \
-                    (`ban: {…, mode: observe}`), and ban with `limiter ban` whom a server has seen \
-                    misbehave over an established connection";
+                    packets without a handshake): anybody who forges an address has it banned. Put \
+                    those you cannot do without on a list under `never-ban`; or let the limit only \
+                    drop (`ban: {…, mode: observe}`), and use `limiter ban` for sources that a \
+                    server saw misbehave over an established connection";
     ensure!(warned.lines().any(|line| line == expected), "{warned}");
     ensure!(!told(GOOD)?.contains("forged"));
     Ok(())

@@ -1,4 +1,4 @@
-//! What is generated from the command line's own description.
+//! Files generated from the command line's definition.
 
 use std::{
     fs,
@@ -42,7 +42,7 @@ fn bash_completes() -> Result<()> {
     Ok(())
 }
 
-/// The reader of a pipe that has read enough is no error.
+/// A reader that closes the pipe early is no error.
 #[test]
 fn completions_into_a_closed_pipe() -> Result<()> {
     let mut child = Command::new(BINARY)
@@ -86,7 +86,7 @@ fn every_subcommand_has_a_manual_page() -> Result<()> {
     Ok(())
 }
 
-/// How many pages a command has, with those of its subcommands, of which each has one.
+/// Returns the number of manual pages: one for the command and for each subcommand.
 fn pages(command: &clap::Command) -> usize {
     1 + command.get_subcommands().map(pages).sum::<usize>()
 }

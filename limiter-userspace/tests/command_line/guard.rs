@@ -1,4 +1,4 @@
-//! Warnings of limits that would lock out who operates the machine.
+//! Warnings about limits that would lock out the machine's operators.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use crate::{
 const TOO_LITTLE: &str =
     "metrics: {listen: 'off'}\nlimits: {PacketsPerIPAddress: {burst: 15, count: 20, period: 1s}}\n";
 
-/// The pair of a server with default routes, and clients.
+/// Makes the pair: a server with default routes, and clients.
 fn pair() -> Result<Pair> {
     let pair = Pair::new(
         &["10.77.0.2/24".parse()?, "fd77::2/64".parse()?],
@@ -40,7 +40,7 @@ fn pair() -> Result<Pair> {
     Ok(pair)
 }
 
-/// Whom `limiter check` warns of.
+/// Returns the peers that `limiter check` warns about.
 fn warned_of(command: &mut Command) -> Result<Vec<String>> {
     let output = succeed(command)?;
     ensure!(text(&output.stdout)?.contains("PacketsPerIPAddress"));
@@ -52,7 +52,7 @@ fn warned_of(command: &mut Command) -> Result<Vec<String>> {
             .split_once(" to {burst: 15, count: 20, period: 1s} in packets")
             .context(line.to_owned())?;
         ensure!(
-            rest.contains(", where it takes at least {burst: 20, count: 20, period: 1s}: give "),
+            rest.contains(", but it needs at least {burst: 20, count: 20, period: 1s}: give "),
             "{line}"
         );
         Ok(whom.to_owned())
@@ -83,7 +83,7 @@ fn sessions_and_gateways_are_found() -> Result<()> {
             "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
-    // A connection of somebody who has not logged in.
+    // A connection without a login.
     let _session = Connection::new(&pair, "[fd77::1]:2222")?;
     assert_eq!(
         warned_of(&mut check(&machine, &scene, &pair.server))?,
@@ -102,7 +102,7 @@ fn sessions_and_gateways_are_found() -> Result<()> {
             "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
-    // Where nobody could be locked out, there is nothing to say.
+    // Without peers or gateways there is no warning.
     assert_eq!(
         warned_of(&mut check(&machine, &scene, &Namespace::new()?))?,
         [""; 0]

@@ -1,4 +1,4 @@
-//! Who begins to be dropped, and is dropped no more, as the log tells it.
+//! The log of sources whose drops begin and end.
 
 use std::{net::IpAddr, path::Path};
 
@@ -11,7 +11,7 @@ use crate::{BINARY, pair, wait_for};
 const CONFIGURATION: &str =
     "limits: {PacketsPerIPAddress: {burst: 3, count: 1, period: 1h}}\noffenders: {capacity: ";
 
-/// A daemon for which an incident ends after a second.
+/// Starts a daemon whose incidents end after one quiet second.
 fn start(pair: &Pair, capacity: u32) -> Result<Limiter> {
     let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
     let arguments = [&arguments[..], &["--incident-quiet", "1"]].concat();
@@ -29,7 +29,7 @@ fn send(pair: &Pair, sources: impl Iterator<Item = IpAddr>, count: usize) -> Res
     Ok(())
 }
 
-/// The events of the log about drops, once there are so many.
+/// Returns the log's events of drops, once there are `count`.
 fn incidents(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     let told = || -> Result<Vec<Value>> {
         let log = limiter.log()?;
@@ -64,7 +64,7 @@ fn a_source_is_told_twice() -> Result<()> {
     assert_eq!(ended["drops"], 497);
     assert_eq!(ended["is_lower_bound"], false);
     let message = ended["message"].as_str().context("no message")?;
-    let expected = "PacketsPerIPAddress drops 10.77.0.2 no more: 497 packets in ";
+    let expected = "PacketsPerIPAddress no longer drops 10.77.0.2: 497 packets in ";
     ensure!(message.starts_with(expected), "{message}");
     let duration = ended["duration_ns"].as_u64().context("no duration")?;
     ensure!(duration < 20_000_000_000, "{duration}");
@@ -79,7 +79,7 @@ fn a_range_is_told_as_one() -> Result<()> {
     send(&pair, hosts(100), 103)?;
     let events = incidents(&limiter, 2)?;
     let message = events[0]["message"].as_str().context("no message")?;
-    // A look may come in the middle.
+    // The daemon may have looked while the packets arrived.
     let beginning = "PacketsPerIPAddress began to drop 203.0.113.0/24: ";
     ensure!(message.starts_with(beginning), "{events:?}");
     let ended = events.last().context("no end")?;

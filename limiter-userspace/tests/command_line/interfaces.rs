@@ -1,4 +1,4 @@
-//! Interfaces that cannot be had, are taken, vanish, or are slow.
+//! Interfaces that are missing, taken, vanish or are slow.
 
 use anyhow::{Result, ensure};
 use nix::{
@@ -29,7 +29,7 @@ fn none_given_or_none_there() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// The kernel runs no generic program beside a native one, nor the other way round.
+/// The kernel does not run a generic program beside a native one.
 #[test]
 fn another_program_is_named_whatever_the_modes() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
@@ -40,8 +40,8 @@ fn another_program_is_named_whatever_the_modes() -> Result<()> {
             GOOD,
             &["-i", SERVER_INTERFACE, "--mode", mode_of_first],
         )?;
-        let told = "server0 already has the XDP program 'limiter' (id …), beside which no other \
-                    runs, in whatever mode: another limiter holds it: `limiter detach` ends it, …";
+        let told = "server0 already has the XDP program 'limiter' (id …), and an interface runs \
+                    only one, in any mode: another limiter holds it: `limiter detach` ends it, …";
         for mode in ["auto", "native", "generic"] {
             assert_fails(
                 &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE, "--mode", mode]),
@@ -103,7 +103,7 @@ fn signals_detach() -> Result<()> {
         kill(Pid::from_raw(child.id().try_into()?), signal)?;
         let status = child.wait()?;
         if signal == Signal::SIGKILL {
-            // Nobody was left to remove the socket; the next daemon replaces it.
+            // A killed daemon cannot remove its socket; the next daemon replaces it.
             wait_for(|| Ok(assert_nothing_left(&pair, Path::new("/nonexistent")).is_ok()))?;
             let mut next = scene.run(&pair.server, &["-i", SERVER_INTERFACE]).spawn()?;
             wait_for(|| Ok(std::os::unix::net::UnixStream::connect(scene.socket()).is_ok()))?;
@@ -117,7 +117,7 @@ fn signals_detach() -> Result<()> {
     Ok(())
 }
 
-/// Both interfaces vanish, and one of them appears again: then it is limited again.
+/// Both interfaces vanish; the one that appears again is limited again.
 #[test]
 fn interfaces_that_come_and_go() -> Result<()> {
     let pair = pair()?;
@@ -178,7 +178,7 @@ fn interfaces_that_come_and_go() -> Result<()> {
     Ok(())
 }
 
-/// An interface that has another program keeps no other one from being limited.
+/// An interface with another program does not keep others from being limited.
 #[test]
 fn one_of_those_that_appear_is_taken() -> Result<()> {
     let pair = pair()?;
@@ -200,7 +200,7 @@ fn one_of_those_that_appear_is_taken() -> Result<()> {
     add("free0")?;
     wait_for(|| Ok(waiting.log()?.contains("attached to free0")))?;
     ensure!(waiting.status()?["interfaces"][0]["attached"] == true);
-    // It was looked at again, and is told once.
+    // The daemon retried the interface, but logged it once.
     let log = waiting.log()?;
     ensure!(
         log.matches("taken0 already has the XDP program").count() == 1,
@@ -209,7 +209,7 @@ fn one_of_those_that_appear_is_taken() -> Result<()> {
     Ok(())
 }
 
-/// What the configuration names need not be there yet.
+/// An interface that the configuration names may appear later.
 #[test]
 fn interfaces_of_the_configuration_are_waited_for() -> Result<()> {
     let pair = pair()?;
@@ -233,7 +233,7 @@ fn interfaces_of_the_configuration_are_waited_for() -> Result<()> {
     Ok(())
 }
 
-/// A byte limit that no full-sized frame of the interface could pass.
+/// A full-sized frame of the interface could never pass such a byte limit.
 #[test]
 fn jumbo_frames_want_a_larger_burst() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);

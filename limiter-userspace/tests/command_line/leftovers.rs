@@ -1,11 +1,9 @@
-//! What a daemon that was killed, or a policy that was given up, has left in what is pinned: the
-//! next one is not misled by it.
+//! Pinned state that a killed daemon or an abandoned policy leaves behind does not mislead the next
+//! daemon or policy.
 
 use std::{fmt::Write as _, fs};
 
 use anyhow::{Context as _, Result, ensure};
-use aya::maps::{Array, Map, MapData};
-use limiter_common::table::{LOCKED, WAYS};
 use testbed::SERVER_INTERFACE;
 
 use crate::{pinned::Pinned, wait_for};
@@ -13,71 +11,11 @@ use crate::{pinned::Pinned, wait_for};
 const CLIENT: &str = "10.77.0.2";
 const LIMIT: &str = "PacketsPerIPAddress";
 
-/// Hardly anything comes back while the test runs.
+/// Hardly any token comes back while the test runs.
 const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
-/// The table of buckets that is pinned.
-fn table(pinned: &Pinned) -> Result<Array<MapData, [u64; 2 * WAYS]>> {
-    let files = pinned.pins.files()?;
-    let path = files.iter().find(|file| file.ends_with("host/TABLE"));
-    let map = MapData::from_pin(path.context("a table is pinned")?);
-    Ok(Map::Array(map?).try_into()?)
-}
-
-/// Locks each bucket of the table, as a daemon used to before it changed one; returns how many.
-fn lock(pinned: &Pinned) -> Result<usize> {
-    let mut table = table(pinned)?;
-    let mut locked = 0;
-    for index in 0..table.len() {
-        let mut line = table.get(&index, 0)?;
-        for way in 0..WAYS {
-            // Behind the number of the unit; of nobody's way it is 0.
-            if line[2 * way] >> 16 != 0 {
-                line[2 * way + 1] = LOCKED;
-                locked += 1;
-                table.set(index, line, 0)?;
-            }
-        }
-    }
-    Ok(locked)
-}
-
-fn configuration(limits: &str) -> String {
-    format!("buckets: {{capacity: 4096}}\nlimits: {{{limits}}}\n")
-}
-
-#[test]
-fn locks_of_a_killed_daemon_are_freed() -> Result<()> {
-    let mut pinned = Pinned::start(&configuration(
-        "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}",
-    ))?;
-    pinned.send(CLIENT, 4)?;
-    pinned.limiter.kill()?;
-    ensure!(lock(&pinned)? == 1);
-    pinned.send(CLIENT, 1)?;
-    ensure!(pinned.counted("contended")? == 1, "it is locked");
-
-    pinned.limiter.restart()?;
-    let log = pinned.limiter.log()?;
-    let told = "buckets were locked that a daemon was changing when it was killed";
-    ensure!(log.contains(told), "{log}");
-    pinned.send(CLIENT, 10)?;
-    ensure!(pinned.counted("contended")? == 1);
-    ensure!(pinned.counted("within_limits")? == 14);
-
-    // And while a daemon runs.
-    for whose in [CLIENT, "--all"] {
-        ensure!(lock(&pinned)? >= 1);
-        pinned.limiter.show(&["reset", whose])?;
-        let before = pinned.counted("within_limits")?;
-        pinned.send(CLIENT, 10)?;
-        ensure!(pinned.counted("within_limits")? == before + 10, "{whose}");
-    }
-    Ok(())
-}
-
-/// Reloads with so many different rates that numbers of units are given again. A source that owes
-/// one packet of ten was dropped for days.
+/// Reloads with so many different rates that unit numbers are given again. A source that owed one
+/// packet of ten used to be dropped for days.
 #[test]
 fn reloads_with_all_the_rates_that_fit() -> Result<()> {
     let many = |unit: &str| {
@@ -106,8 +44,8 @@ fn reloads_with_all_the_rates_that_fit() -> Result<()> {
     Ok(())
 }
 
-/// Puts a policy in force that nobody confirms, spends from it, and waits until it is gone: by
-/// time, or because the daemon is killed and another comes.
+/// Puts a policy in force without confirming it, spends from it, and waits until it is reverted: by
+/// the timeout, or because the daemon is killed and another one starts.
 fn give_up(pinned: &mut Pinned, policy: &str, packets: usize, is_killed: bool) -> Result<()> {
     let before = pinned.limiter.status()?["policy"]["generation"].clone();
     pinned.reload(policy)?;
@@ -122,8 +60,8 @@ fn give_up(pinned: &mut Pinned, policy: &str, packets: usize, is_killed: bool) -
     wait_for(|| Ok(pinned.limiter.status()?["policy"]["generation"] == before))
 }
 
-/// What was spent from a policy that was given up is owed in tokens, to whoever looks; and no
-/// number that it used is taken for another's.
+/// Tokens spent under a reverted policy stay owed, and its unit numbers are not mistaken for another
+/// policy's.
 #[test]
 fn units_of_a_policy_that_was_given_up() -> Result<()> {
     const SLOWER: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 5h}}\n";
@@ -144,7 +82,7 @@ fn units_of_a_policy_that_was_given_up() -> Result<()> {
     Ok(())
 }
 
-/// Nor is a limit that gets the id of one that was given up.
+/// A limit that gets the interned id of a reverted policy's limit begins anew.
 #[test]
 fn limits_of_a_policy_that_was_given_up() -> Result<()> {
     let custom = |name: &str| {
@@ -170,10 +108,10 @@ fn limits_of_a_policy_that_was_given_up() -> Result<()> {
     Ok(())
 }
 
-/// The slot of an interface that is not to be limited any more, and that nothing is attached to: by a
-/// reload, and by another daemon.
+/// The number of an interface that is limited no more and has no program attached is cleared by a
+/// reload and by another daemon.
 #[test]
-fn the_slot_of_an_interface_that_was_let_go() -> Result<()> {
+fn the_number_of_an_interface_that_was_let_go() -> Result<()> {
     for (scope, reloads) in [
         ("host", true),
         ("host", false),
@@ -191,9 +129,9 @@ fn the_slot_of_an_interface_that_was_let_go() -> Result<()> {
         pinned.limiter.kill()?;
         let interfaces = pinned.pins.path().join("interfaces");
         for interface in fs::read_dir(&interfaces)? {
-            fs::remove_dir_all(interface?.path()).context("an interface's pins")?;
+            fs::remove_dir_all(interface?.path()).context("cannot remove an interface's pins")?;
         }
-        // Another one, which is not there yet; and then both.
+        // First another interface, which does not exist yet, then both.
         pinned.limiter.configure(&configuration("later0"))?;
         pinned.limiter.restart()?;
         let both = configuration(&format!("later0, {SERVER_INTERFACE}"));

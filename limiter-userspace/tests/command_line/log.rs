@@ -8,7 +8,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, GOOD, Scene, pair, text, wait_for};
 
-/// What a daemon logs of its start, without native mode.
+/// Returns what a daemon logs at its start, without native mode.
 fn log_of(pair: &Pair, arguments: &[&str]) -> Result<Vec<String>> {
     let arguments = [&["-i", "lo"], arguments].concat();
     let limiter = Limiter::start(Path::new(BINARY), &pair.server, GOOD, &arguments)?;
@@ -45,7 +45,7 @@ fn people_read_sentences() -> Result<()> {
         "{lines:?}"
     );
     ensure!(lines[1].contains("Z  INFO enforcing the policy (limits: 1"));
-    // In a file no colour, and what the sentence says is not said again.
+    // A file gets no colour, and no fields that repeat the sentence.
     ensure!(lines.iter().all(|line| !line.contains('\x1b')), "{lines:?}");
     ensure!(!lines[0].contains("interface="), "{lines:?}");
     Ok(())
@@ -69,8 +69,8 @@ fn errors_alone() -> Result<()> {
     Ok(())
 }
 
-/// What `limiter run` with an interface that is not there writes to a file that systemd is, or is
-/// not, said to read.
+/// Returns what `limiter run` with a missing interface writes to a file that `JOURNAL_STREAM` does,
+/// or does not, name.
 fn refusal(
     scene: &Scene,
     pair: &Pair,

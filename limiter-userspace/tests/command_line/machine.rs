@@ -8,20 +8,20 @@ use testbed::SERVER_INTERFACE;
 
 use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair};
 
-/// Reports a kernel release of 2.6 to the process.
+/// Makes the process see a kernel release of 2.6.
 fn pretend_to_be_old(command: &mut Command) -> &mut Command {
     let pretend = || {
         personality::set(Persona::UNAME26)?;
         Ok(())
     };
-    // SAFETY: between fork and exec one system call is made, which allocates nothing.
+    // SAFETY: between fork and exec there is one system call, which allocates nothing.
     unsafe { command.pre_exec(pretend) }
 }
 
 #[test]
 fn without_root() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
-    // Root's rights are given up after the namespace is entered.
+    // Drop root's capabilities only after entering the namespace.
     let mut command = pair.server.command("setpriv");
     command
         .args([

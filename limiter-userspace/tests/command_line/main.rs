@@ -1,5 +1,10 @@
-//! The command line as its users meet it: every bad day is one clear line on stderr, the
-//! right exit code, and nothing left attached. Runs the binary. Needs root.
+//! The command line as users meet it: each failure is one clear line on stderr and the right exit
+//! code, and leaves nothing attached. Runs the binary. Needs root.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test waits for what takes time"
+)]
 
 mod abi;
 mod automatic_bans;
@@ -57,12 +62,12 @@ const BINARY: &str = env!("CARGO_BIN_EXE_limiter");
 
 const GOOD: &str = "limits: {PacketsPerIPAddress: {burst: 20, count: 20, period: 1s}}\n";
 
-/// A pair of namespaces with an address on each end.
+/// Makes a pair of namespaces with an address on each end.
 fn pair() -> Result<Pair> {
     Pair::new(&["10.77.0.2/24".parse()?], &["10.77.0.1/24".parse()?])
 }
 
-/// A directory with a good configuration, for a daemon that is not to start.
+/// A directory with a good configuration, for a daemon that must fail to start.
 struct Scene {
     directory: TempDir,
 }
@@ -82,7 +87,7 @@ impl Scene {
         self.path("control.sock")
     }
 
-    /// `limiter run` with the good configuration and a socket of its own, in a namespace.
+    /// Returns `limiter run` in a namespace, with the good configuration and its own socket.
     fn run(&self, namespace: &Namespace, arguments: &[&str]) -> Command {
         let mut command = namespace.command(BINARY);
         command
@@ -102,8 +107,8 @@ impl Scene {
     }
 }
 
-/// Runs a command that must fail with exit code 1 and lines on stderr that are exactly
-/// `expected`; `…` in a line stands for anything.
+/// Runs a command that must fail with exit code 1 and with exactly the lines `expected` on stderr;
+/// `…` matches anything.
 #[track_caller]
 fn assert_fails(command: &mut Command, expected: &[&str]) -> Result<()> {
     let output = command.output().context("cannot run the binary")?;
@@ -111,7 +116,7 @@ fn assert_fails(command: &mut Command, expected: &[&str]) -> Result<()> {
     let lines: Vec<_> = told.lines().collect();
     ensure!(
         output.status.code() == Some(1),
-        "{command:?} ends with {}: {told}",
+        "{command:?} exited with {}: {told}",
         output.status
     );
     ensure!(
@@ -120,7 +125,7 @@ fn assert_fails(command: &mut Command, expected: &[&str]) -> Result<()> {
                 .iter()
                 .zip(expected)
                 .all(|(line, pattern)| matches(line, pattern)),
-        "{command:?} says\n{told}but is expected to say\n{}",
+        "{command:?} said\n{told}instead of\n{}",
         expected.join("\n")
     );
     Ok(())
@@ -146,14 +151,14 @@ fn matches(line: &str, pattern: &str) -> bool {
     rest.is_empty() || last == Some("")
 }
 
-/// Nothing is attached to the server's interface, and the socket is gone.
+/// Fails unless nothing is attached to the server's interface and the socket is gone.
 #[track_caller]
 fn assert_nothing_left(pair: &Pair, socket: &Path) -> Result<()> {
     let link = pair
         .server
         .ip(&["-details", "link", "show", SERVER_INTERFACE])?;
     ensure!(!link.contains("xdp"), "still attached: {link}");
-    ensure!(!socket.exists(), "{} is left behind", socket.display());
+    ensure!(!socket.exists(), "{} is left", socket.display());
     Ok(())
 }
 
@@ -171,19 +176,19 @@ fn succeed(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
-/// Copies the binary, by another process: whatever this one forks meanwhile would have the copy open
-/// for writing, and nobody may run it then.
+/// Copies the binary in another process: a child forked here meanwhile would hold the copy open for
+/// writing, so that executing it fails.
 fn copy_binary(to: &Path) -> Result<()> {
     let copied = Command::new("cp").arg(BINARY).arg(to).status()?;
     ensure!(copied.success(), "cp: {copied}");
     Ok(())
 }
 
-/// Waits for an event. It is only a bound: a machine that is busy otherwise may take its time.
+/// Waits for an event, with a bound wide enough for a busy machine.
 fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + Duration::from_mins(1);
     while !condition()? {
-        ensure!(Instant::now() < deadline, "it does not happen in time");
+        ensure!(Instant::now() < deadline, "it did not happen in time");
         thread::sleep(Duration::from_millis(20));
     }
     Ok(())

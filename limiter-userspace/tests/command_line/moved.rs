@@ -30,11 +30,11 @@ fn buckets_of_another_size_owe_the_same() -> Result<()> {
     pinned.send(CLIENT, 4)?;
     ensure!(pinned.remaining(LIMIT, CLIENT)? == 6);
     for settings in [
-        // Larger, smaller, others' number alone.
+        // Larger, smaller, and with another number of offenders.
         "buckets: {capacity: 65536}\n",
         "buckets: {capacity: 1024}\n",
         "buckets: {capacity: 1024}\noffenders: {capacity: 1024}\n",
-        // The buckets of all interfaces are then those of each, and the other way round.
+        // The shared buckets become each interface's, and the other way round.
         "buckets: {capacity: 1024, scope: interface}\noffenders: {capacity: 1024}\n",
         "buckets: {capacity: 1024, scope: host}\noffenders: {capacity: 1024}\n",
     ] {
@@ -45,7 +45,7 @@ fn buckets_of_another_size_owe_the_same() -> Result<()> {
             pinned.remaining(LIMIT, CLIENT)?
         );
     }
-    // And whoever is adopted next.
+    // The next daemon adopts them.
     pinned.limiter.kill()?;
     ensure!(pinned.remaining(LIMIT, CLIENT)? == 6);
     pinned.limiter.restart()?;
@@ -54,7 +54,7 @@ fn buckets_of_another_size_owe_the_same() -> Result<()> {
     Ok(())
 }
 
-/// From the hash store, whose keys are known, to the table; nobody knows the way back.
+/// Buckets move from the hash store, which knows its keys, to the table, but not back.
 #[test]
 fn buckets_of_another_store() -> Result<()> {
     let pinned = Pinned::start(&configuration("buckets: {store: hash, capacity: 4096}\n"))?;
@@ -65,7 +65,7 @@ fn buckets_of_another_store() -> Result<()> {
     pinned.reload(&configuration("buckets: {store: hash}\n"))?;
     ensure!(pinned.remaining(LIMIT, CLIENT)? == 10);
     let log = pinned.limiter.log()?;
-    ensure!(log.contains("they begin full (buckets: 1)"), "{log}");
+    ensure!(log.contains("their owner is unknown (buckets: 1)"), "{log}");
     Ok(())
 }
 

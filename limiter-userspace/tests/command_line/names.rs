@@ -1,5 +1,5 @@
-//! Limits come and go for years: when all interned ids were given, those of limits that are long
-//! gone are given again.
+//! Limits come and go for years: when no interned id is free, those of limits long gone are given
+//! again.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::pinned::Pinned;
 
 const CLIENT: &str = "10.77.0.2";
 
-/// Four policies of so many limits use up all 224 ids of limits with names of their own.
+/// Four policies of this many limits use up all 224 interned ids for custom names.
 const LIMITS: usize = 56;
 
 fn policy(generation: usize) -> Result<String> {
@@ -33,7 +33,7 @@ fn an_id_that_another_limit_gets_takes_nothing_along() -> Result<()> {
         pinned.reload(&policy(generation)?)?;
         ensure!(pinned.remaining(&format!("G{generation}L00"), CLIENT)? == 5);
     }
-    // No id is free any more, so the first limit's is given to this one.
+    // No id is free, so this limit gets that of the first.
     pinned
         .reload("limits: {Late: {id: ipAddress, cost: packets, burst: 5, count: 1, period: 1h}}")?;
     ensure!(pinned.remaining("Late", CLIENT)? == 5);

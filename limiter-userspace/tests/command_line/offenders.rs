@@ -1,4 +1,4 @@
-//! Who was dropped most, as the running daemon tells it.
+//! The running daemon's offenders: the sources most dropped.
 
 use std::{net::IpAddr, path::Path, process::Command, thread, time::Duration};
 
@@ -19,7 +19,7 @@ fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
     Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
 }
 
-/// Sends frames of 1000 bytes, so many from each source.
+/// Sends frames of 1000 bytes, each source's count of them.
 fn send(pair: &Pair, sources: &[(&str, usize)]) -> Result<()> {
     let mut frames = Vec::new();
     for (source, count) in sources {
@@ -37,8 +37,8 @@ fn send(pair: &Pair, sources: &[(&str, usize)]) -> Result<()> {
     Ok(())
 }
 
-/// What `limiter offenders` has for each row: limit, id, addresses and drops. Ages are checked,
-/// they differ from run to run.
+/// Returns limit, id, addresses and drops of each row of `limiter offenders`. Only checks the ages,
+/// which vary.
 fn rows(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
     let shown = limiter.show(&[&["offenders", "--json"], arguments].concat())?;
     let answer: Value = serde_json::from_str(&shown)?;
@@ -64,7 +64,7 @@ fn those_dropped_most_come_first() -> Result<()> {
     let nobody = limiter.show(&["offenders"])?;
     assert_eq!(
         nobody,
-        "Nobody is remembered who was dropped.\n\
+        "No drops are remembered.\n\
          offenders: 0 of up to 65 536 remembered, 0 forgotten; drops: 0 recorded, 0 skipped\n"
     );
     send(
@@ -102,13 +102,13 @@ fn those_dropped_most_come_first() -> Result<()> {
         ])
     );
 
-    // All of it within the last hour, and nothing any more within the last tenth of a second.
+    // Everything happened within the last hour, and nothing within the last tenth of a second.
     assert_eq!(rows(&limiter, &["--within", "3600"])?, rows(&limiter, &[])?);
     thread::sleep(Duration::from_millis(200));
     assert_eq!(rows(&limiter, &["--within", "0.1"])?, json!([]));
     let lately = limiter.show(&["offenders", "--within", "0.1"])?;
     ensure!(
-        lately.starts_with("Nobody is remembered who was dropped lately.\n"),
+        lately.starts_with("No recent drops are remembered.\n"),
         "{lately}"
     );
 
@@ -174,7 +174,7 @@ fn more_than_the_budget() -> Result<()> {
     let dropped = number(&status["limits"]["PacketsPerIPAddress"]["dropped_packets"])?;
     assert_eq!(recorded + skipped, dropped);
     assert_eq!(list["offenders"][0]["drops"], recorded);
-    // How fast this machine sends is not known; what follows from it is.
+    // How many were skipped depends on the machine; what follows from it does not.
     assert_eq!(list["lower_bound"], skipped > 0);
     let table = limiter.show(&["offenders"])?;
     assert_eq!(table.contains('≥'), skipped > 0, "{table}");

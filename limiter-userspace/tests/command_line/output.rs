@@ -25,7 +25,7 @@ fn status_and_explain() -> Result<()> {
         CONFIGURATION,
         &["-i", SERVER_INTERFACE, "--mode", "native"],
     )?;
-    // Never seen: full buckets.
+    // A source never seen has full buckets.
     assert_eq!(
         limiter.explain("10.77.0.9")?,
         json!({"address": "10.77.0.9", "last_drop": null, "bans": [], "sieves": [], "lists": {"lists": [], "standing": {"excluded": null, "blocked": null}, "limits": []}, "limits": [
@@ -48,10 +48,7 @@ fn status_and_explain() -> Result<()> {
     let explained = limiter.explain("10.77.0.2")?;
     let (address, range) = (&explained["limits"][0], &explained["limits"][1]);
     assert_eq!(address["remaining"], 0);
-    assert_eq!(
-        range["remaining"], 6,
-        "the denied packets were charged nowhere"
-    );
+    assert_eq!(range["remaining"], 6, "denied packets charge nothing");
     let hours = |value: &Value| value.as_f64().map(|ns| ns / 3.6e12);
     let within = |value: Option<f64>, low: f64, high: f64| {
         assert!(
@@ -59,7 +56,7 @@ fn status_and_explain() -> Result<()> {
             "{value:?}"
         );
     };
-    // A minute for the test itself.
+    // The test itself may take a minute.
     within(hours(&address["retry_in_ns"]), 0.98, 1.0);
     within(hours(&address["reset_in_ns"]), 3.98, 4.0);
     within(hours(&range["reset_in_ns"]), 3.98, 4.0);

@@ -15,10 +15,10 @@ use testbed::{
 
 use crate::{BINARY, pair, succeed, wait_for};
 
-/// Where the metrics are by default.
+/// The default address of the metrics.
 pub(crate) const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
 
-/// A limiter on the server's interface, pinned where nobody else pins.
+/// A limiter on the server's interface, with a pin directory of its own.
 pub(crate) struct Pinned {
     pub(crate) limiter: Limiter,
     pub(crate) pair: Pair,
@@ -26,12 +26,12 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// On the server's interface.
+    /// Starts it on the server's interface.
     pub(crate) fn start(configuration: &str) -> Result<Self> {
         Self::start_with(configuration, &["-i", SERVER_INTERFACE])
     }
 
-    /// With these arguments, too.
+    /// Starts it with these arguments added.
     pub(crate) fn start_with(configuration: &str, arguments: &[&str]) -> Result<Self> {
         let (pins, pair) = (PinDirectory::new()?, pair()?);
         let pin = pins.argument();
@@ -44,7 +44,7 @@ impl Pinned {
         })
     }
 
-    /// Another daemon with these arguments, too, after one has ended.
+    /// Starts another daemon with these arguments added, after one has ended.
     pub(crate) fn restart_with(&mut self, arguments: &[&str]) -> Result<()> {
         let pin = self.pins.argument();
         let base = ["-i", SERVER_INTERFACE, "--log-format", "human", &pin];
@@ -57,47 +57,47 @@ impl Pinned {
         self.limiter.show(&["reload"]).map(drop)
     }
 
-    /// `limiter COMMAND`, told where the pins are.
+    /// Returns `limiter COMMAND`, with the place of the pins.
     pub(crate) fn with_pins(&self, command: &str) -> Command {
         let mut command = self.limiter.command(&[command]);
         command.arg("--pin").arg(self.pins.path());
         command
     }
 
-    /// Sends packets of an address, and waits until they are judged.
+    /// Sends packets from an address, and waits until they are counted.
     pub(crate) fn send(&self, source: &str, packets: usize) -> Result<()> {
         send(&self.pair, source, packets)
     }
 
-    /// How many packets were counted under a reason.
+    /// Returns how many packets were counted under a reason.
     pub(crate) fn counted(&self, reason: &str) -> Result<u64> {
         let count = self.limiter.status()?["reasons"][reason].as_u64();
-        count.with_context(|| format!("{reason} is counted"))
+        count.with_context(|| format!("no count of {reason}"))
     }
 
-    /// What an address has left of a limit.
+    /// Returns what an address has left of a limit.
     pub(crate) fn remaining(&self, limit: &str, address: &str) -> Result<u64> {
         let explanation = self.limiter.explain(address)?;
         let limits = explanation["limits"].as_array();
-        let mut limits = limits.context("limits are explained")?.iter();
+        let mut limits = limits.context("explain shows no limits")?.iter();
         let found = limits.find(|found| found["limit"] == limit);
         let remaining = found.and_then(|found| found["remaining"].as_u64());
         remaining.with_context(|| format!("{limit} does not apply to {address}"))
     }
 
-    /// The link that holds the program on the server's interface.
+    /// Returns the link that holds the program on the server's interface.
     pub(crate) fn link(&self) -> Result<Value> {
         let files = self.pins.files()?;
         let links: Vec<&PathBuf> = files.iter().filter(|file| file.ends_with("link")).collect();
         let [link] = links[..] else {
-            anyhow::bail!("there is not one link: {links:?}");
+            anyhow::bail!("expected one link, found {links:?}");
         };
         let mut bpftool = Command::new("bpftool");
         let output = succeed(bpftool.args(["--json", "link", "show", "pinned"]).arg(link))?;
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// Nothing is attached, and nothing is pinned.
+    /// Fails unless nothing is attached and nothing is pinned.
     #[track_caller]
     pub(crate) fn assert_detached(&self) -> Result<()> {
         ensure!(!self.pins.path().exists(), "{:?}", self.pins.files()?);
@@ -106,7 +106,7 @@ impl Pinned {
     }
 }
 
-/// Sends packets of an address, and waits until they are judged.
+/// Sends packets from an address, and waits until they are counted.
 pub(crate) fn send(pair: &Pair, source: &str, packets: usize) -> Result<()> {
     let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
     let received = pair.received()?;
@@ -114,14 +114,14 @@ pub(crate) fn send(pair: &Pair, source: &str, packets: usize) -> Result<()> {
     wait_for(|| Ok(pair.received()? >= received + packets as u64))
 }
 
-/// The id of the XDP program on an interface.
+/// Returns the id of the XDP program on an interface.
 pub(crate) fn program(namespace: &Namespace, interface: &str) -> Result<Option<u64>> {
     let told = namespace.ip(&["-json", "-details", "link", "show", interface])?;
     let links: Value = serde_json::from_str(&told)?;
     Ok(links[0]["xdp"]["prog"]["id"].as_u64())
 }
 
-/// What Prometheus is told.
+/// Returns what Prometheus reads.
 pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     namespace.enter(|| {
         let mut stream = TcpStream::connect(METRICS)?;
@@ -132,7 +132,7 @@ pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     })
 }
 
-/// Fails unless that line comes to be among the metrics, which are told anew once a second.
+/// Fails unless `line` is soon among the metrics, which are renewed once a second.
 #[track_caller]
 pub(crate) fn assert_metric(namespace: &Namespace, line: &str) -> Result<()> {
     let mut told = String::new();

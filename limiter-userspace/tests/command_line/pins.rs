@@ -1,4 +1,4 @@
-//! What is pinned outlives the daemon, and the next one goes on with it.
+//! Pins outlive the daemon, and the next daemon takes them over.
 
 use std::{fs, process::Command, thread, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 
 const CLIENT: &str = "10.77.0.2";
 
-/// Hardly anything comes back while the test runs.
+/// Hardly any token comes back while the test runs.
 const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
 #[test]
@@ -79,7 +79,7 @@ fn detach_with_and_without_a_daemon() -> Result<()> {
     let detached = succeed(&mut pinned.with_pins("detach"))?;
     let told = text(&detached.stdout)?;
     ensure!(
-        told.starts_with("detached: what was pinned in ") && told.lines().count() == 1,
+        told.starts_with("detached: removed the pins in ") && told.lines().count() == 1,
         "{told}"
     );
     pinned.assert_detached()?;
@@ -102,8 +102,8 @@ fn another_limiter_has_the_pins() -> Result<()> {
     assert_fails(
         &mut scene.run(&pinned.pair.server, &["-i", SERVER_INTERFACE, &pin]),
         &[
-            "another limiter is running with what is pinned in …: stop it first, or pin this \
-             one's elsewhere with --pin=DIRECTORY",
+            "another limiter is running with the pins in …: stop it first, or pin elsewhere \
+             with --pin=DIRECTORY",
         ],
     )?;
     let mut detach = Command::new(BINARY);
@@ -115,7 +115,7 @@ fn another_limiter_has_the_pins() -> Result<()> {
         .arg(pinned.pins.path());
     assert_fails(
         &mut detach,
-        &["another limiter is running with what is pinned in …"],
+        &["another limiter is running with the pins in …"],
     )?;
     ensure!(pinned.link()? == link);
     ensure!(pinned.limiter.status()?["policy"]["generation"] == 1);
@@ -130,7 +130,7 @@ fn only_a_bpf_filesystem_takes_pins() -> Result<()> {
     assert_fails(
         &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE, &pin]),
         &[
-            "…/pins is not in a BPF filesystem, where alone programs can be pinned: mount one \
+            "…/pins is not in a BPF filesystem, where programs must be pinned: mount one \
              (mount -t bpf bpf /sys/fs/bpf), or name a directory in one with --pin=DIRECTORY",
         ],
     )?;
@@ -166,7 +166,7 @@ fn a_bad_start_changes_nothing() -> Result<()> {
     ensure!(pinned.link()? == link);
     ensure!(pinned.limiter.status()? == status);
 
-    // Where nothing was pinned before, nothing is.
+    // Where nothing was pinned before, nothing is pinned now.
     let (scene, pins) = (Scene::new()?, PinDirectory::new()?);
     let pin = pins.argument();
     let refused = |arguments: &[&str], expected: &str| -> Result<()> {
@@ -185,7 +185,7 @@ fn a_bad_start_changes_nothing() -> Result<()> {
     )
 }
 
-/// Its buckets cannot be read, but until the new program is there, the old one enforces.
+/// Its buckets cannot be read, but it enforces until the new program is attached.
 #[test]
 fn another_versions_program_is_taken_over() -> Result<()> {
     let mut pinned = Pinned::start(TEN)?;
@@ -198,8 +198,8 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     assert_fails(
         &mut pinned.with_pins("status"),
         &[
-            "what is pinned in … is enforced, but this version of the limiter cannot read it: \
-             `limiter run --pin` takes it over, `limiter detach` removes it",
+            "the pins in … enforce a policy that this version of the limiter cannot read: \
+             `limiter run --pin` takes them over, `limiter detach` removes them",
         ],
     )?;
 
@@ -219,7 +219,7 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     let log = pinned.limiter.log()?;
     let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
     ensure!(
-        matches!(warnings[..], [told] if told.contains("of ABI v0, which are pinned, cannot be read")),
+        matches!(warnings[..], [told] if told.contains("offenders of ABI v0: they begin anew")),
         "{log}"
     );
     let taken_over = pinned.link()?;
@@ -229,8 +229,7 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     Ok(())
 }
 
-/// Nobody was there to see it vanish and appear again: it is another interface, with the same
-/// budgets.
+/// No daemon saw it vanish and appear again: it is a new interface, with the old budgets.
 #[test]
 fn an_interface_that_came_back_is_limited_again() -> Result<()> {
     let mut pinned = Pinned::start_with(
@@ -263,7 +262,7 @@ fn an_interface_that_came_back_is_limited_again() -> Result<()> {
     wait_for(|| Ok(pinned.counted("over_limit")? == 2))
 }
 
-/// Interfaces have the same indices in many namespaces.
+/// Interfaces of different namespaces have the same indices.
 #[test]
 fn interfaces_of_another_namespace_are_not_taken_for_ours() -> Result<()> {
     let mut pinned = Pinned::start(TEN)?;
@@ -274,7 +273,7 @@ fn interfaces_of_another_namespace_are_not_taken_for_ours() -> Result<()> {
     assert_fails(
         &mut scene.run(&elsewhere.server, &["-i", SERVER_INTERFACE, &pin]),
         &[
-            "what is pinned in … is on interfaces of another network namespace: run this limiter \
+            "the pins in … are for interfaces of another network namespace: run this limiter \
              there, or pin elsewhere with --pin=DIRECTORY",
         ],
     )?;

@@ -1,4 +1,4 @@
-//! `limiter reset` and `limiter refund`, as their users see them.
+//! `limiter reset` and `limiter refund`, as users see them.
 
 use std::{path::Path, process::Command};
 
@@ -23,7 +23,7 @@ fn start(pair: &Pair, store: &str) -> Result<Limiter> {
     Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments)
 }
 
-/// Sends so many packets from a source; returns how many passed.
+/// Sends `count` packets from a source; returns how many passed.
 fn passed(pair: &Pair, limiter: &Limiter, source: &str, count: usize) -> Result<u64> {
     let within = || {
         let status = limiter.status()?;
@@ -37,7 +37,7 @@ fn passed(pair: &Pair, limiter: &Limiter, source: &str, count: usize) -> Result<
     Ok(within()? - before)
 }
 
-/// What is left of each limit, as `limiter explain` has it.
+/// Returns what is left of each limit, from `limiter explain`.
 fn remaining(limiter: &Limiter, source: &str) -> Result<Value> {
     let explanation = limiter.explain(source)?;
     let limits = explanation["limits"].as_array().context("a list")?;
@@ -95,7 +95,7 @@ fn a_reset_lets_an_address_pass_again_and_a_refund_so_many_packets() -> Result<(
         );
         assert_eq!(passed(&pair, &limiter, SOURCE, 8)?, 5);
 
-        // More than was spent is not given.
+        // A refund gives back no more than was spent.
         let refund = [
             "refund",
             SOURCE,
@@ -107,7 +107,7 @@ fn a_reset_lets_an_address_pass_again_and_a_refund_so_many_packets() -> Result<(
         let refunded = refill(&limiter, &refund)?;
         assert_eq!(refunded["of_address"][0]["remaining_before"], 995);
         assert_eq!(refunded["of_address"][0]["remaining"], 1000);
-        // Another limit's bucket has not changed.
+        // Another limit's bucket is unchanged.
         assert_eq!(remaining(&limiter, SOURCE)?["PacketsPerIPAddress"], 0);
         assert_eq!(refill(&limiter, &refund)?["buckets"], 0);
     }
@@ -187,11 +187,11 @@ fn what_cannot_be_given_back() -> Result<()> {
     )?;
     check(
         &["reset", "10.0.0.0/8"],
-        "10.0.0.0/8 has more than 65536 ids of PacketsPerIPAddress, and the table store knows \
-         buckets by a hash of their ids, so that those of a prefix cannot be listed: name a \
-         longer prefix, or another limit with --limit, or reset all with --all",
+        "10.0.0.0/8 has more than 65536 ids of PacketsPerIPAddress, too many to look up in the \
+         table store: name a longer prefix, or another limit with --limit, or reset all with \
+         --all",
     )?;
-    // Nothing was changed by any of these.
+    // None of these changed anything.
     assert_eq!(remaining(&limiter, "10.9.0.1")?["PacketsPerIPAddress"], 0);
     let wide = ["reset", "10.0.0.0/8", "--limit", "PacketsPerIPv4Range"];
     assert_eq!(refill(&limiter, &wide)?["buckets"], 1);
@@ -215,7 +215,7 @@ fn wrong_usage() -> Result<()> {
     for (arguments, expected) in [
         (&["reset"][..], "<ADDRESS|PREFIX|--all>"),
         (&["reset", "--all", "10.0.0.1"], "cannot be used with"),
-        (&["reset", "10.0.0.1/8"], "did you mean 10.0.0.0/8?"),
+        (&["reset", "10.0.0.1/8"], "did you mean '10.0.0.0/8'?"),
         (&["reset", "eth0"], "expected an address or a prefix"),
         (&["refund", "10.0.0.1", "--cost", "1"], "--limit <NAME>"),
         (&["refund", "10.0.0.1", "--limit", "x"], "--cost <NUMBER>"),

@@ -1,4 +1,4 @@
-//! A policy replaces another in one step, or nothing changes.
+//! A reload replaces the policy in one step, or changes nothing.
 
 use std::{fs, path::Path, thread, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 
 const CLIENT: &str = "10.77.0.2";
 
-/// A limiter that is not pinned, of interfaces that the configuration names.
+/// Starts a limiter that is not pinned, on the interfaces of the configuration.
 fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
     let arguments = ["--log-format", "human"];
     Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
@@ -35,12 +35,12 @@ fn add_interface(namespace: &Namespace, name: &str) -> Result<()> {
         .map(drop)
 }
 
-/// What is left of each limit for the client, by its name.
+/// Fails unless the client has this much left of each limit.
 fn assert_remaining(pinned: &Pinned, expected: &[(&str, u64)]) -> Result<()> {
     let explanation = pinned.limiter.explain(CLIENT)?;
     let limits = explanation["limits"].as_array();
     let mut remaining: Vec<_> = limits
-        .context("limits are explained")?
+        .context("explain shows no limits")?
         .iter()
         .map(|limit| (limit["limit"].as_str(), limit["remaining"].as_u64()))
         .collect();
@@ -49,7 +49,10 @@ fn assert_remaining(pinned: &Pinned, expected: &[(&str, u64)]) -> Result<()> {
         .iter()
         .map(|(name, left)| (Some(*name), Some(*left)))
         .collect();
-    ensure!(remaining == expected, "{remaining:?}, not {expected:?}");
+    ensure!(
+        remaining == expected,
+        "{remaining:?} instead of {expected:?}"
+    );
     Ok(())
 }
 
@@ -65,7 +68,7 @@ fn buckets_belong_to_names() -> Result<()> {
     let pinned = Pinned::start(&configuration(&[address, &own]))?;
     pinned.send(CLIENT, 4)?;
     assert_remaining(&pinned, &[("Own", 16), ("PacketsPerIPAddress", 6)])?;
-    // Another order, and one more in front.
+    // Another order, and a limit more in front.
     pinned.reload(&configuration(&[range, &own, address]))?;
     pinned.send(CLIENT, 1)?;
     let with_range = [
@@ -74,7 +77,7 @@ fn buckets_belong_to_names() -> Result<()> {
         ("PacketsPerIPv4Range", 29),
     ];
     assert_remaining(&pinned, &with_range)?;
-    // One that is taken away charges nothing, and comes back as it was.
+    // A limit that is removed charges nothing, and comes back as it was.
     pinned.reload(&configuration(&[range, address]))?;
     pinned.send(CLIENT, 1)?;
     pinned.reload(&configuration(&[address, range, &own]))?;
@@ -84,12 +87,12 @@ fn buckets_belong_to_names() -> Result<()> {
         ("PacketsPerIPv4Range", 28),
     ];
     assert_remaining(&pinned, &without_own)?;
-    // Another name is another limit.
+    // A limit with another name is another limit.
     pinned.reload(&configuration(&[&renamed, address]))?;
     pinned.send(CLIENT, 5)?;
     assert_remaining(&pinned, &[("PacketsPerIPAddress", 0), ("Renamed", 16)])?;
     let status = pinned.limiter.status()?;
-    // The daemon may have seen a change of the file by itself, too.
+    // The daemon may also have seen a change of the file by itself.
     ensure!(
         status["policy"]["generation"].as_u64() >= Some(5),
         "{status:#}"
@@ -99,7 +102,7 @@ fn buckets_belong_to_names() -> Result<()> {
     Ok(())
 }
 
-/// What another strategy has counted means nothing, and whoever reloads is told.
+/// Another strategy's counts mean nothing; the reload says so.
 #[test]
 fn another_strategy_begins_anew() -> Result<()> {
     let configuration = |strategy: &str, count: u64| {
@@ -124,7 +127,7 @@ fn another_strategy_begins_anew() -> Result<()> {
     let pinned = Pinned::start(&configuration("fixed-window", 10))?;
     pinned.send(CLIENT, 4)?;
     remaining(&pinned, [6, 16, 26])?;
-    // Other numbers of the same strategy: what was counted counts.
+    // With other rates of the same strategy, its counts stay.
     pinned.reload(&configuration("fixed-window", 12))?;
     remaining(&pinned, [8, 20, 26])?;
     pinned
@@ -133,11 +136,12 @@ fn another_strategy_begins_anew() -> Result<()> {
     let told = pinned.limiter.show(&["reload"])?;
     let log = pinned.limiter.log()?;
     for limit in ["PacketsPerIPAddress", "PacketsPerIPAddress#2"] {
-        let anew = "its buckets begin anew, what was counted is forgotten";
-        let line = format!("{limit}: another strategy: {anew}\n");
-        ensure!(told.contains(&line), "{told}");
-        let line = format!("WARN {limit} has another strategy: {anew}");
-        ensure!(log.contains(&line), "{log}");
+        let line = format!(
+            "the strategy of {limit} has changed: its buckets begin anew, and earlier counts are \
+             forgotten"
+        );
+        ensure!(told.contains(&format!("{line}\n")), "{told}");
+        ensure!(log.contains(&format!("WARN {line}")), "{log}");
     }
     ensure!(!told.contains("PacketsPerIPv4Range"), "{told}");
     remaining(&pinned, [12, 24, 26])?;
@@ -145,11 +149,11 @@ fn another_strategy_begins_anew() -> Result<()> {
     remaining(&pinned, [7, 19, 21])
 }
 
-/// What a failed reload says to who asks, and leaves behind.
+/// Fails unless a reload is refused with these lines, and changes nothing.
 fn assert_refused(limiter: &Limiter, pair: &Pair, expected: &[&str]) -> Result<()> {
     let before = limiter.status()?;
     let failed = before["daemon"]["reloads"]["failed"].as_u64();
-    let failed = failed.context("failures are counted")? + 1;
+    let failed = failed.context("no count of failures")? + 1;
     let program_before = program(&pair.server, SERVER_INTERFACE)?;
     assert_fails(&mut limiter.command(&["reload"]), expected)?;
     ensure!(program(&pair.server, SERVER_INTERFACE)? == program_before);
@@ -158,8 +162,8 @@ fn assert_refused(limiter: &Limiter, pair: &Pair, expected: &[&str]) -> Result<(
         ensure!(status[same] == before[same], "{status:#}");
     }
     let reloads = &status["daemon"]["reloads"];
-    // The daemon may have seen by itself that the file was changed, before it was asked.
-    let failed_now = reloads["failed"].as_u64().context("failures are counted")?;
+    // The daemon may have seen the changed file before the command.
+    let failed_now = reloads["failed"].as_u64().context("no count of failures")?;
     ensure!((failed..=failed + 1).contains(&failed_now), "{reloads}");
     let error = reloads["last"]["error"].as_str().unwrap_or_default();
     ensure!(error.lines().count() == expected.len(), "{error}");
@@ -208,8 +212,8 @@ fn what_is_wrong_changes_nothing() -> Result<()> {
         &limiter,
         &pair,
         &[
-            "taken0 already has the XDP program 'limiter' (id …), beside which no other runs, in \
-             whatever mode: another limiter holds it: `limiter detach` …",
+            "taken0 already has the XDP program 'limiter' (id …), and an interface runs only \
+             one, in any mode: another limiter holds it: `limiter detach` …",
         ],
     )?;
     ensure!(other.stop()?.success());
@@ -222,7 +226,7 @@ fn what_is_wrong_changes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// The kernel refuses when all is made ready: nothing of that is left, in whatever store.
+/// The kernel refuses when everything is prepared: nothing of it is left, with either store.
 #[test]
 fn an_interface_that_refuses() -> Result<()> {
     let on = |names: &str| format!("interfaces: [{names}]\n{GOOD}");
@@ -298,7 +302,7 @@ fn interfaces_are_added_and_removed() -> Result<()> {
         r#"limiter_packets_total{interface="server0",verdict="pass",reason="within_limits"} 3"#;
     assert_metric(&pair.server, counted)?;
 
-    // What takes the place of one that was removed begins with nothing counted.
+    // The interface that gets a removed one's number begins with zero counts.
     reload(&limiter, &on("extra0"))?;
     ensure!(has_program("extra0")? && !has_program("server0")?);
     reload(&limiter, &on("extra0, extra1"))?;
@@ -313,7 +317,7 @@ fn interfaces_are_added_and_removed() -> Result<()> {
     Ok(())
 }
 
-/// An interface that gets the number of one that was removed has not to pay for it.
+/// An interface that gets a removed one's number does not pay for it.
 #[test]
 fn a_budget_of_an_interface_goes_with_it() -> Result<()> {
     let pair = pair()?;
@@ -358,15 +362,15 @@ fn interfaces_of_the_command_line_stay() -> Result<()> {
     let status = limiter.status()?;
     let interfaces = status["interfaces"].as_array();
     ensure!(
-        matches!(&interfaces.context("interfaces are told")?[..], [only] if only["name"] == "server0"),
+        matches!(&interfaces.context("status shows no interfaces")?[..], [only] if only["name"] == "server0"),
         "{status:#}"
     );
     ensure!(program(&pair.server, "extra0")?.is_none());
     Ok(())
 }
 
-/// Each of two policies lets its first tokens pass and then drops every packet. So with both in
-/// turn, a packet is one of the first tokens of either, or dropped by the one or the other.
+/// Each of two policies passes its first tokens and then drops every packet. As they alternate,
+/// each packet is among either's first tokens or dropped by one of them.
 #[test]
 fn no_packet_is_judged_by_a_mixture() -> Result<()> {
     const TOKENS: u64 = 7;
@@ -399,7 +403,7 @@ fn no_packet_is_judged_by_a_mixture() -> Result<()> {
         status["reasons"]["over_limit"] == sent - 2 * TOKENS,
         "{status:#}"
     );
-    // What a limit has dropped is told while it is in force.
+    // A limit's drops are shown only while it is in force.
     let first = status["limits"]["First"]["dropped_packets"].as_u64();
     pinned.reload(&policies[0])?;
     let status = pinned.limiter.status()?;
@@ -413,7 +417,7 @@ fn no_packet_is_judged_by_a_mixture() -> Result<()> {
     Ok(())
 }
 
-/// What a reload cannot change is told, and stays.
+/// The reload names what it cannot change, and leaves it.
 #[test]
 fn what_takes_a_restart() -> Result<()> {
     let pinned = Pinned::start(GOOD)?;

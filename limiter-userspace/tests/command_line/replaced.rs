@@ -1,20 +1,15 @@
-//! Interfaces that change their names, or their network namespaces, and others that get the names.
-//! What an operator configures is names: the interface that has the name is limited.
+//! Interfaces that change their name or network namespace, while others get the name. Operators
+//! configure names: the interface that has the name is limited.
 
-use std::{
-    os::unix::fs::MetadataExt as _,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{os::unix::fs::MetadataExt as _, path::Path, thread, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use testbed::{Limiter, Namespace, PinDirectory};
 
 use crate::{BINARY, GOOD, pinned::program, wait_for};
 
-/// A namespace with the interface `wan0`, a limiter for it, and pins if there are to be any.
+/// A namespace with the interface `wan0`, its limiter, and pins if the test wants them.
 struct Scene {
     limiter: Limiter,
     server: Namespace,
@@ -50,7 +45,7 @@ impl Scene {
         program(&self.server, interface)
     }
 
-    /// Only the interface that has the name has a program, and all say so.
+    /// Fails unless only the interface with the name has a program, and every command says so.
     fn assert_followed(&self, former: Option<(&Namespace, &str)>) -> Result<()> {
         wait_for(|| Ok(self.program("wan0")?.is_some()))?;
         if let Some((namespace, name)) = former {
@@ -96,7 +91,7 @@ fn a_name_that_another_interface_gets() -> Result<()> {
             "wan0 is another interface now",
             "detached from old0, which had the name wan0 before",
         ])?;
-        // And back again, with another one in between: nothing of the former is in the way.
+        // Back again, with a third interface in between: the former program is not in the way.
         scene
             .server
             .ip_batch("link set wan0 name second0\nlink set old0 name wan0\n")?;
@@ -111,7 +106,7 @@ fn an_interface_that_went_to_another_namespace() -> Result<()> {
         let scene = Scene::start(is_pinned)?;
         let elsewhere = Namespace::new()?;
         let path = elsewhere.path();
-        // It is limited there for as long as nobody else has its name.
+        // It stays limited there until another interface gets its name.
         scene.server.ip(&["link", "set", "wan0", "netns", &path])?;
         wait_for(|| {
             Ok(scene
@@ -131,7 +126,7 @@ fn an_interface_that_went_to_another_namespace() -> Result<()> {
     Ok(())
 }
 
-/// An interface with the index of one that went away: indices say nothing by themselves.
+/// The same index does not make it the same interface.
 #[test]
 fn an_index_that_another_interface_gets() -> Result<()> {
     for is_pinned in [false, true] {
@@ -148,7 +143,7 @@ fn an_index_that_another_interface_gets() -> Result<()> {
     Ok(())
 }
 
-/// Nobody else has the name: the program stays where it is, and goes with the policy.
+/// As long as the name is free, the program stays where it is, and follows reloads.
 #[test]
 fn a_renamed_interface_is_limited_until_another_has_its_name() -> Result<()> {
     for is_pinned in [false, true] {
@@ -164,7 +159,7 @@ fn a_renamed_interface_is_limited_until_another_has_its_name() -> Result<()> {
             shown.contains("wan0: attached in native mode since "),
             "{shown}"
         );
-        ensure!(shown.contains("it is called old0 now"), "{shown}");
+        ensure!(shown.contains("it is now called old0"), "{shown}");
 
         scene.limiter.show(&["reload"])?;
         let second = scene.program("old0")?;
@@ -175,7 +170,7 @@ fn a_renamed_interface_is_limited_until_another_has_its_name() -> Result<()> {
             let third = scene.program("old0")?;
             ensure!(third.is_some() && third != second, "{third:?}");
         }
-        // The configuration has the new name: it is the same interface.
+        // With the new name in the configuration it is the same interface.
         let configuration = format!("interfaces: [old0]\n{GOOD}");
         scene.limiter.configure(&configuration)?;
         scene.limiter.show(&["reload"])?;
@@ -203,7 +198,7 @@ fn two_interfaces_that_change_names() -> Result<()> {
     )?;
     let before = (program(&server, "one0")?, program(&server, "two0")?);
     server.ip_batch("link set one0 name x0\nlink set two0 name one0\nlink set x0 name two0\n")?;
-    // Whatever was seen in between, both have a program in the end, and nothing is left over.
+    // Whatever the daemon saw in between, both end up with a program, and nothing is left over.
     wait_for(|| {
         let both = limiter.status()?["interfaces"].clone();
         let is_well = |place: usize, name: &str| {
@@ -220,7 +215,7 @@ fn two_interfaces_that_change_names() -> Result<()> {
     Ok(())
 }
 
-/// Nobody was there to see it.
+/// No daemon saw it.
 #[test]
 fn a_name_that_another_interface_got_while_no_daemon_ran() -> Result<()> {
     let mut scene = Scene::start(true)?;
@@ -228,7 +223,7 @@ fn a_name_that_another_interface_got_while_no_daemon_ran() -> Result<()> {
     scene
         .server
         .ip_batch("link set wan0 name old0\nlink add wan0 type veth\n")?;
-    // What is pinned is on the former one.
+    // The pinned program is on the former interface.
     let status = scene.status()?;
     ensure!(status["attached"] == false, "{status}");
     let shown = scene.limiter.command(&["status"]);
@@ -237,56 +232,67 @@ fn a_name_that_another_interface_got_while_no_daemon_ran() -> Result<()> {
     let shown = shown.arg("--pin").arg(pins.path()).output()?;
     let shown = String::from_utf8(shown.stdout)?;
     ensure!(
-        shown.contains("wan0: NOT attached: another interface has the name now"),
+        shown.contains("wan0: NOT attached: another interface now has this name"),
         "{shown}"
     );
     scene.limiter.restart()?;
     scene.assert_followed(Some((&scene.server, "old0")))
 }
 
-/// The kernel gives a namespace's inode number again as soon as the namespace is gone, and each
+/// The kernel reuses a namespace's inode number as soon as the namespace is gone, and each
 /// namespace counts its interfaces from 1.
 #[test]
 fn pins_of_a_namespace_that_is_gone() -> Result<()> {
-    let number = |namespace: &Namespace| anyhow::Ok(std::fs::metadata(namespace.path())?.ino());
-    let pins = PinDirectory::new()?;
-    let pin = pins.argument();
     let configuration = format!("interfaces: [wan0]\n{GOOD}");
-    let arguments = ["--metrics", "off", "--log-format", "human", &pin];
-    let start = |namespace: &Namespace| {
+    let start = |namespace: &Namespace, pin: &str| {
         namespace.ip(&["link", "add", "wan0", "index", "77", "type", "veth"])?;
+        let arguments = ["--metrics", "off", "--log-format", "human", pin];
         Limiter::start(Path::new(BINARY), namespace, &configuration, &arguments)
     };
-    let first = Namespace::new()?;
-    let limiter = start(&first)?;
-    limiter.show(&["ban", "192.0.2.7"])?;
-    let inode = number(&first)?;
-    drop(limiter);
-    drop(first);
-    // The kernel takes the namespace down in its own time, and gives out the lowest number that is
-    // free: so namespaces with lower ones are kept. Another test may have taken this number
-    // meanwhile: then they are let go, and it begins again.
-    let deadline = Instant::now() + Duration::from_mins(5);
+    // Another test may have taken the number, for minutes. Then another one will do.
+    for _ in 0..10 {
+        let pins = PinDirectory::new()?;
+        let pin = pins.argument();
+        let first = Namespace::new()?;
+        let limiter = start(&first, &pin)?;
+        limiter.show(&["ban", "192.0.2.7"])?;
+        let inode = inode(&first)?;
+        drop(limiter);
+        drop(first);
+        let Some(second) = namespace_with(inode)? else {
+            continue;
+        };
+        let limiter = start(&second, &pin)?;
+        wait_for(|| Ok(limiter.status()?["interfaces"][0]["attached"] == true))?;
+        ensure!(program(&second, "wan0")?.is_some());
+        let log = limiter.log()?;
+        ensure!(!log.contains("cannot"), "{log}");
+        // Its bans stay: nothing else enforces these pins.
+        ensure!(limiter.show(&["bans"])?.contains("192.0.2.7"));
+        return Ok(());
+    }
+    bail!("no number was given out again")
+}
+
+/// Makes a namespace with an inode number that was just given up; `None`: another test has taken it.
+fn namespace_with(number: u64) -> Result<Option<Namespace>> {
+    // The kernel takes its time to remove a namespace, and gives out the lowest free number. So keep
+    // the namespaces with lower ones for a while.
     let mut others = Vec::new();
-    let second = loop {
+    for _ in 0..200 {
         let next = Namespace::new()?;
-        if number(&next)? == inode {
-            break next;
+        if inode(&next)? == number {
+            return Ok(Some(next));
         }
         others.push(next);
         if others.len() == 100 {
             others.clear();
         }
-        ensure!(Instant::now() < deadline, "the number is not given again");
         thread::sleep(Duration::from_millis(50));
-    };
-    drop(others);
-    let limiter = start(&second)?;
-    wait_for(|| Ok(limiter.status()?["interfaces"][0]["attached"] == true))?;
-    ensure!(program(&second, "wan0")?.is_some());
-    let log = limiter.log()?;
-    ensure!(!log.contains("cannot"), "{log}");
-    // Who was banned there still is: nothing else enforces what is pinned.
-    ensure!(limiter.show(&["bans"])?.contains("192.0.2.7"));
-    Ok(())
+    }
+    Ok(None)
+}
+
+fn inode(namespace: &Namespace) -> Result<u64> {
+    Ok(std::fs::metadata(namespace.path())?.ino())
 }

@@ -1,4 +1,4 @@
-//! `buckets: {scope: interface}`: each interface has budgets of its own.
+//! `buckets: {scope: interface}`: each interface has its own budgets.
 
 use std::{net::IpAddr, path::Path};
 
@@ -9,15 +9,19 @@ use crate::{BINARY, pair, succeed, text, wait_for};
 
 const CLIENT: &str = "10.77.0.2";
 
-/// Both interfaces of the configuration, and what the client has left on each.
+/// Returns both interfaces of the configuration, and what the client has left on each.
 fn remaining(limiter: &Limiter) -> Result<Vec<(String, u64)>> {
     let explanation = limiter.explain(CLIENT)?;
     let limits = explanation["limits"].as_array();
-    let limits = limits.context("limits are explained")?.iter();
+    let limits = limits.context("explain shows no limits")?.iter();
     limits
         .map(|limit| {
-            let interface = limit["interface"].as_str().context("has an interface")?;
-            let remaining = limit["remaining"].as_u64().context("tells what remains")?;
+            let interface = limit["interface"]
+                .as_str()
+                .context("a limit without an interface")?;
+            let remaining = limit["remaining"]
+                .as_u64()
+                .context("a limit without `remaining`")?;
             Ok((interface.to_owned(), remaining))
         })
         .collect()

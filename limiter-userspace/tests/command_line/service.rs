@@ -1,5 +1,5 @@
-//! The daemon under a service manager: what it is told, and with no more rights than the unit
-//! gives.
+//! The daemon under a service manager: its notifications, and its work with no more rights than the
+//! unit gives.
 
 use std::{
     env, fs,
@@ -23,7 +23,7 @@ use crate::{
     BINARY, Scene, assert_fails, assert_nothing_left, pair, pinned::Pinned, text, wait_for,
 };
 
-/// Where the service manager would listen.
+/// The socket on which the service manager would listen.
 pub(crate) struct Manager(UnixDatagram);
 
 impl Manager {
@@ -33,7 +33,7 @@ impl Manager {
         Ok(Self(socket))
     }
 
-    /// Forgets what it was told since the last look; returns how much that was.
+    /// Discards the notifications received so far; returns how many there were.
     pub(crate) fn forget(&self) -> Result<usize> {
         self.0.set_nonblocking(true)?;
         let told = (0..).take_while(|_| self.0.recv(&mut [0; 1024]).is_ok());
@@ -44,7 +44,7 @@ impl Manager {
 
     pub(crate) fn next(&self) -> Result<String> {
         let mut buffer = [0; 1024];
-        let length = self.0.recv(&mut buffer).context("nothing is told")?;
+        let length = self.0.recv(&mut buffer).context("no notification")?;
         Ok(text(&buffer[..length])?.to_owned())
     }
 }
@@ -71,7 +71,7 @@ fn the_service_manager_is_told() -> Result<()> {
     for _ in 0..5 {
         assert_eq!(manager.next()?, "WATCHDOG=1\n");
     }
-    // The first is sent at once, the others twice in the watchdog's time.
+    // The first is sent at once, the others twice per watchdog interval.
     ensure!(begun.elapsed() > WATCHDOG, "{:?}", begun.elapsed());
 
     kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM)?;
@@ -85,7 +85,7 @@ fn the_service_manager_is_told() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// A manager that does not listen is a warning, not the end.
+/// A manager that does not listen causes a warning, not the end.
 #[test]
 fn a_deaf_service_manager() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
@@ -105,8 +105,8 @@ fn a_deaf_service_manager() -> Result<()> {
     Ok(())
 }
 
-/// A program that runs `limiter` with the three capabilities of dist/limiter.service, in a mount
-/// namespace of its own, after `mounts`.
+/// Writes a program that runs `limiter` with the three capabilities of dist/limiter.service, in its
+/// own mount namespace, after `mounts`.
 fn confined(scene: &Scene, mounts: &str) -> Result<PathBuf> {
     let path = scene.path("confined");
     let script = format!(
@@ -121,7 +121,7 @@ fn confined(scene: &Scene, mounts: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// `limiter run` on the server's interface, confined likewise.
+/// Returns `limiter run` on the server's interface, confined likewise.
 fn confined_run(scene: &Scene, pair: &Pair, mounts: &str) -> Result<Command> {
     let mut command = pair.server.command(confined(scene, mounts)?);
     command
@@ -159,10 +159,10 @@ fn three_capabilities_are_enough() -> Result<()> {
     assert_eq!(
         limiter.explain("10.77.0.2")?["limits"][0]["remaining"],
         0,
-        "the maps that the interfaces share are read"
+        "the interfaces' shared maps cannot be read"
     );
 
-    // What was pinned to share it is gone while the daemon runs; the kernel's own files are there.
+    // The daemon's pins for sharing maps are gone already; only the kernel's own files are there.
     for entry in fs::read_dir(format!("/proc/{}/root/sys/fs/bpf", limiter.id()))? {
         let name = entry?.file_name();
         ensure!(!name.to_string_lossy().starts_with("limiter"), "{name:?}");
@@ -171,7 +171,7 @@ fn three_capabilities_are_enough() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// All its life: where only the pins, its directory and its state can be written to.
+/// From start to end, with only the pins, its directory and its state writable.
 #[test]
 fn three_capabilities_are_enough_to_pin() -> Result<()> {
     const CLIENT: &str = "10.77.0.2";
@@ -208,7 +208,7 @@ fn three_capabilities_are_enough_to_pin() -> Result<()> {
     pinned.send(CLIENT, 5)?;
     pinned.reload(&configuration(30))?;
     ensure!(remaining(&pinned)? == 25);
-    // It sees by itself, too, that a file has changed.
+    // The daemon also notices by itself that a file has changed.
     pinned.limiter.configure(&configuration(40))?;
     wait_for(|| Ok(remaining(&pinned)? == 35))?;
     let refund = ["refund", CLIENT, "--limit", "PacketsPerIPAddress"];
@@ -218,7 +218,7 @@ fn three_capabilities_are_enough_to_pin() -> Result<()> {
     ensure!(remaining(&pinned)? == 37);
 
     ensure!(pinned.limiter.terminate()?.success());
-    fs::remove_file(&state).context("it was saved")?;
+    fs::remove_file(&state).context("the state was not saved")?;
     pinned.send(CLIENT, 7)?;
     pinned.limiter.restart()?;
     ensure!(remaining(&pinned)? == 30);
@@ -243,13 +243,14 @@ fn three_capabilities_want_a_bpf_filesystem() -> Result<()> {
         &[
             "cannot make a directory in the BPF filesystem at /sys/fs/bpf for the maps that the \
            interfaces share: Read-only file system (os error 30); mount it (mount -t bpf bpf \
-           /sys/fs/bpf) and let the limiter write there, or give it CAP_SYS_ADMIN to do without",
+           /sys/fs/bpf) and let the limiter write there, or give the limiter \
+           CAP_SYS_ADMIN: it then needs no mount",
         ],
     )?;
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// Who may not ask the kernel for other programs' names learns the id.
+/// Without the right to ask the kernel for another program's name, the message gives its id.
 #[test]
 fn three_capabilities_tell_another_program_by_its_id() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
@@ -263,9 +264,9 @@ fn three_capabilities_tell_another_program_by_its_id() -> Result<()> {
     assert_fails(
         &mut command,
         &[
-            "server0 already has the XDP program with the id …, beside which no other runs, in \
-           whatever mode: if another limiter holds it, `limiter detach` ends it, …; if not, stop what \
-           attached it, or detach it (ip link set dev server0 xdpdrv off)",
+            "server0 already has the XDP program with the id …, and an interface runs only \
+           one, in any mode: if another limiter holds it, `limiter detach` ends it, …; if not, stop \
+           what attached it, or detach it (ip link set dev server0 xdpdrv off)",
         ],
     )?;
     ensure!(first.stop()?.success());

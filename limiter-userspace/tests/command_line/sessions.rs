@@ -1,5 +1,5 @@
-//! SSH sessions as the guard knows them, and what happens where that cannot be known. The daemon
-//! runs with a /run of its own, in which a test says who has logged in.
+//! SSH sessions as the guard knows them, and what happens when it cannot know them. The daemon runs
+//! with its own /run, in which a test says who has logged in.
 
 use std::{
     fs,
@@ -21,12 +21,12 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERV
 
 use crate::{BINARY, assert_fails, pinned::assert_metric, succeed, text, wait_for};
 
-/// The peer of the sessions, and a neighbour of it.
+/// The peer of the sessions, and its neighbour.
 const PEER: &str = "10.77.0.2";
 const OTHER: &str = "10.77.0.9";
 const GATEWAY: &str = "10.77.0.254";
 
-/// Who sends more than ten packets a second is banned after a hundred drops.
+/// A source that sends more than ten packets a second is banned after a hundred drops.
 pub(crate) const BANNING: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
@@ -59,12 +59,12 @@ impl Machine {
         self.directory.path().join(name)
     }
 
-    /// The limiter with this /run.
+    /// Returns the limiter with this /run.
     pub(crate) fn binary(&self) -> PathBuf {
         self.path("limiter")
     }
 
-    /// A session as logind writes it down.
+    /// Writes a session as logind does.
     pub(crate) fn log_in(&self, number: u32, host: &str) -> Result<()> {
         let session = format!(
             "# This is private data. Do not parse.\nUID=1000\nUSER=operator\nACTIVE=1\nSTATE=active\n\
@@ -76,7 +76,7 @@ impl Machine {
         )?)
     }
 
-    /// A record of utmp; that of utempter has no address.
+    /// Writes a record of utmp; one by utempter has no address.
     fn record(&self, address: Option<[u8; 4]>, host: &str) -> Result<()> {
         let mut record = vec![0; size_of::<utmpx>()];
         let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
@@ -93,7 +93,7 @@ impl Machine {
         Ok(fs::remove_file(self.path(&format!("sessions/{number}")))?)
     }
 
-    /// From now on nobody can tell who has logged in; or somebody can again.
+    /// Makes sessions unreadable, or readable again.
     fn break_sessions(&self, broken: bool) -> Result<()> {
         let (sessions, away) = (self.path("sessions"), self.path("away"));
         if broken {
@@ -112,7 +112,7 @@ impl Machine {
     }
 }
 
-/// The pair of a server with a default route, and clients.
+/// Makes the pair: a server with a default route, and clients.
 fn pair() -> Result<Pair> {
     let pair = Pair::new(
         &["10.77.0.2/24".parse()?, "fd77::2/64".parse()?],
@@ -133,14 +133,14 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(pair: &Pair, server: &str) -> Result<Self> {
         let address: SocketAddr = server.parse()?;
-        // For both families, as sshd listens: the kernel has IPv4 peers under IPv6 addresses then.
+        // For both families, like sshd: the kernel then shows IPv4 peers as IPv6 addresses.
         let any = SocketAddr::from(([0u16; 8], address.port()));
         let listener = pair
             .server
-            .enter(|| TcpListener::bind(any).context("the namespace's ports are free"))?;
+            .enter(|| TcpListener::bind(any).context("cannot listen in the server's namespace"))?;
         let client = pair
             .client
-            .enter(|| TcpStream::connect(address).context("the server is reachable"))?;
+            .enter(|| TcpStream::connect(address).context("cannot connect to the server"))?;
         let accepted = listener.accept()?.0;
         Ok(Self {
             _listener: listener,
@@ -161,7 +161,7 @@ fn banned(limiter: &Limiter, whom: &str) -> Result<()> {
     Ok(())
 }
 
-/// More packets of a source than the limit stands.
+/// Sends more packets from a source than the limit passes.
 fn flood(pair: &Pair, source: &str) -> Result<()> {
     let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 300])?;
@@ -187,20 +187,20 @@ fn wait_for_line(limiter: &Limiter, line: &str) -> Result<()> {
 const PEER_OF: &str = "it is the peer of an SSH session";
 
 #[test]
-fn who_only_connects_is_banned_by_hand_and_automatically() -> Result<()> {
+fn a_peer_that_only_connects_is_banned_by_hand_and_automatically() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
-    // As fail2ban does it, while the attacker is connected.
+    // As fail2ban does, while the attacker is connected.
     banned(&limiter, PEER)?;
     flood(&pair, PEER)?;
     wait_for(|| Ok(bans(&limiter)? == ["10.77.0.2/32"]))
 }
 
 #[test]
-fn who_has_logged_in_is_not_banned_as_long_as_the_connection_is_there() -> Result<()> {
+fn a_peer_that_logged_in_is_not_banned_while_connected() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
-    // Not only port 22.
+    // Ports other than 22 count, too.
     let ssh = Connection::new(&pair, "10.77.0.1:2222")?;
     machine.log_in(7, PEER)?;
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
@@ -212,15 +212,15 @@ fn who_has_logged_in_is_not_banned_as_long_as_the_connection_is_there() -> Resul
     flood(&pair, OTHER)?;
     wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))?;
     wait_for_line(&limiter, "does not ban 10.77.0.2 for ")?;
-    // A record alone protects nobody: whoever writes utmp could name anybody.
+    // A record alone protects nobody: an attacker who writes utmp could name any address.
     drop(ssh);
     wait_for(|| Ok(banned(&limiter, PEER).is_ok()))?;
     machine.log_out(7)
 }
 
-/// A refusal holds for seconds, and not as long as the ban would have.
+/// A refusal holds for seconds, not for the time of the ban.
 #[test]
-fn who_was_protected_is_banned_soon_after_the_session_ends() -> Result<()> {
+fn a_protected_peer_is_banned_soon_after_its_session_ends() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
     machine.log_in(1, PEER)?;
     let ssh = Connection::new(&pair, "10.77.0.1:22")?;
@@ -256,11 +256,11 @@ fn utmp_tells_who_has_logged_in_by_the_address_that_sshd_writes() -> Result<()> 
     wait_for(|| Ok(banned(&limiter, PEER).is_ok()))
 }
 
-/// Who listens as an ordinary user is not sshd, whatever they call themselves.
+/// A listener owned by an ordinary user is not sshd.
 #[test]
 fn a_user_s_own_server_makes_nobody_a_peer_of_ssh() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
-    // A thread of its own, whose sockets are a user's.
+    // Runs in a thread of its own, whose sockets belong to that user.
     let (_client, _listener, _accepted) = pair.server.enter(|| {
         setfsuid(Uid::from_raw(65_534));
         let listener = TcpListener::bind("10.77.0.1:2222")?;
@@ -275,8 +275,8 @@ fn a_user_s_own_server_makes_nobody_a_peer_of_ssh() -> Result<()> {
     banned(&limiter, PEER)
 }
 
-/// Who types the command over SSH does not lock themselves out, though sudo does not tell it where
-/// they come from.
+/// An operator who types the command over SSH is not locked out, though sudo hides the session's
+/// address.
 #[test]
 fn the_session_above_a_command_is_known() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -287,7 +287,7 @@ fn the_session_above_a_command_is_known() -> Result<()> {
     let mut shell = pair.server.command("sh");
     shell
         .env("SSH_CONNECTION", "203.0.113.9 50000 10.77.0.1 22")
-        // The shell remains, as the one above sudo does.
+        // The shell stays as the parent, as sudo's parent does.
         .args(["-c", "env -u SSH_CONNECTION \"$@\"; exit $?", "sh"])
         .args(arguments);
     let told = "203.0.113.9 is not banned: it is the peer of an SSH session; --force bans it all \
@@ -295,7 +295,7 @@ fn the_session_above_a_command_is_known() -> Result<()> {
     assert_fails(&mut shell, &[told])
 }
 
-/// Where nobody can tell who has logged in, nobody is banned but by force, and it is told.
+/// When the guard cannot tell who has logged in, only `--force` bans, and the daemon says so.
 #[test]
 fn what_cannot_be_known_bans_nobody() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -324,7 +324,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
     assert_eq!(limiter.status()?["daemon"]["guard"]["error"], why);
 
     machine.break_sessions(false)?;
-    // Whom it was held back for is banned then.
+    // The bans held back are made now.
     wait_for(|| {
         flood(&pair, OTHER)?;
         Ok(bans(&limiter)? == ["10.77.0.9/32"])
@@ -337,7 +337,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
     Ok(())
 }
 
-/// Bans by hand go by the last answer, for a while.
+/// Manual bans use the last answer for a while.
 #[test]
 fn the_last_answer_is_kept_for_bans_by_hand() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -346,7 +346,7 @@ fn the_last_answer_is_kept_for_bans_by_hand() -> Result<()> {
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     refused(&limiter, PEER, PEER_OF)?;
     machine.break_sessions(true)?;
-    // What was known is not asked again for some seconds.
+    // For some seconds the guard does not ask again.
     wait_for_broken(&limiter)?;
     refused(&limiter, PEER, PEER_OF)?;
     refused(&limiter, GATEWAY, "it is a default gateway")?;
@@ -361,7 +361,7 @@ fn wait_for_broken(limiter: &Limiter) -> Result<()> {
     })
 }
 
-/// The soft limit of descriptors of a process.
+/// Sets a process's soft limit of descriptors.
 fn limit_descriptors(limiter: &Limiter, most: u64) -> Result<()> {
     let id = limiter.id().to_string();
     let limit = format!("--nofile={most}:");
@@ -372,7 +372,7 @@ fn limit_descriptors(limiter: &Limiter, most: u64) -> Result<()> {
     Ok(())
 }
 
-/// The lowest number that no descriptor of a process has.
+/// Returns the lowest free descriptor of a process.
 fn lowest_free(limiter: &Limiter) -> Result<u64> {
     let directory = PathBuf::from(format!("/proc/{}/fd", limiter.id()));
     let free = (0..65_536).find(|number: &u64| {
@@ -381,11 +381,11 @@ fn lowest_free(limiter: &Limiter) -> Result<u64> {
             .symlink_metadata()
             .is_err()
     });
-    free.context("a process has not all descriptors")
+    free.context("no descriptor is free")
 }
 
 #[test]
-fn without_a_descriptor_to_be_had_the_gateway_is_not_banned() -> Result<()> {
+fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     thread::sleep(Duration::from_secs(1));
@@ -397,11 +397,11 @@ fn without_a_descriptor_to_be_had_the_gateway_is_not_banned() -> Result<()> {
     let found = bans(&limiter)?;
     ensure!(!found.contains(&"10.77.0.254/32".to_owned()), "{found:?}");
     told?;
-    // The guard has what it needs in reserve: others are banned as ever.
+    // The guard keeps descriptors in reserve: other sources are banned as before.
     wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))
 }
 
-/// Whom `limiter check` warns of: those who have logged in.
+/// `limiter check` warns about the peers that have logged in.
 #[test]
 fn check_warns_of_those_who_have_logged_in() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);

@@ -1,4 +1,4 @@
-//! A limit of several rates: as many limits, which are judged together, and are called by their
+//! A limit of several rates becomes as many limits, which are judged together and have their own
 //! names everywhere.
 
 use anyhow::{Context as _, Result, ensure};
@@ -18,17 +18,20 @@ limits:
   PacketsPerIPAddress: {rate: 5/hour; 8/day, metrics: {tag: web}}
 ";
 
-/// What the client has left of either rate.
+/// Fails unless the client has this much left of each rate.
 fn assert_remaining(pinned: &Pinned, expected: [u64; 2]) -> Result<()> {
     let remaining = [
         pinned.remaining(FIRST, CLIENT)?,
         pinned.remaining(SECOND, CLIENT)?,
     ];
-    ensure!(remaining == expected, "{remaining:?}, not {expected:?}");
+    ensure!(
+        remaining == expected,
+        "{remaining:?} instead of {expected:?}"
+    );
     Ok(())
 }
 
-/// How many drops `limiter offenders` has of a limit.
+/// Returns a limit's drops from `limiter offenders`.
 fn drops(pinned: &Pinned, limit: &str) -> Result<Value> {
     let shown = pinned
         .limiter
@@ -42,7 +45,7 @@ fn drops(pinned: &Pinned, limit: &str) -> Result<Value> {
 fn are_judged_together_and_called_by_their_names() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
     pinned.send(CLIENT, 6)?;
-    // What the first denies is not charged to the second.
+    // What the first rate denies is not charged to the second.
     assert_remaining(&pinned, [0, 3])?;
     pinned.limiter.show(&["reset", CLIENT, "--limit", FIRST])?;
     pinned.send(CLIENT, 5)?;
@@ -82,7 +85,7 @@ fn are_judged_together_and_called_by_their_names() -> Result<()> {
     let total = format!(r#"limiter_limit_packets_total{{limit="{SECOND}",decision="drop"}} 2"#);
     assert_metric(&pinned.pair.server, &total)?;
 
-    // The next daemon knows them by what is pinned.
+    // The next daemon knows them from the pins.
     pinned.limiter.kill()?;
     pinned.restart_with(&[])?;
     assert_remaining(&pinned, [2, 2])

@@ -1,4 +1,4 @@
-//! Sieves of a limiter that runs: who is busy, under which pressure, and what becomes of them.
+//! Sieves of a running limiter: who is busy, under which pressure, and what becomes of them.
 
 use std::{num::NonZeroU32, thread, time::Duration};
 
@@ -12,8 +12,8 @@ use crate::{
     succeed, wait_for,
 };
 
-/// A limit of 1000 packets a second in all, which itself is not reached by less than 100 000, with a
-/// sieve of two lists: whoever comes twice leaves the entry list.
+/// A sieve of two lists for a limit of 1000 packets a second in total. The limit's own burst is 100
+/// 000. An address leaves the entry list with its second packet.
 pub(crate) const CONFIGURATION: &str = "\
 limits:
   All: {id: total, cost: packets, burst: 100000, count: 1000, period: 1s, ip-rep: main}
@@ -29,8 +29,7 @@ fn frame(source: &str) -> Result<Vec<u8>> {
     Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")
 }
 
-/// Has the busy one send twice as much as the limit lets pass for so long, and calls `meanwhile`
-/// once there is pressure.
+/// Sends twice the limit's rate from `BUSY`, and calls `meanwhile` once there is pressure.
 pub(crate) fn flood(pinned: &Pinned, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
     let sender = RawSender::new(&pinned.pair.client, CLIENT_INTERFACE)?;
     let progress = sender.progress();
@@ -59,7 +58,7 @@ fn pressure(pinned: &Pinned) -> Result<Value> {
     Ok(sieves(pinned, &["main"])?[0]["uses"][0]["pressure"].clone())
 }
 
-/// The numbers of addresses in the lists of the sieve `main`.
+/// Returns the numbers of addresses in the lists of the sieve `main`.
 fn entries(sieves: &Value) -> Vec<Option<u64>> {
     let lists = sieves[0]["lists"].as_array();
     let lists = lists.into_iter().flatten();
@@ -69,7 +68,7 @@ fn entries(sieves: &Value) -> Vec<Option<u64>> {
 #[test]
 fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
     let pinned = Pinned::start(CONFIGURATION)?;
-    // Without pressure nobody is scored.
+    // Without pressure no address is scored.
     pinned.send(BUSY, 10)?;
     let quiet = sieves(&pinned, &["main"])?;
     assert_eq!(entries(&quiet), [Some(0), Some(0), Some(0)]);
@@ -87,7 +86,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         assert_eq!(used["limit"], "All");
         assert_eq!(used["limit_per_second"], 1000.0);
         let percent = used["percent"].as_f64().context("a percentage")?;
-        // What p = 2 begins with; the mean may still have the time before the flood in it.
+        // p = 2 begins at 83.3 %; the mean may still include the time before the flood.
         ensure!((250.0 / 3.0..300.0).contains(&percent), "{used}");
         assert_eq!(main["lists"][1]["busiest"][0]["id"], BUSY);
         assert_eq!(main["lists"][2]["busiest"][0]["id"], QUIET);
@@ -100,7 +99,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
             })
         );
 
-        // Who is dropped is told wherever drops are.
+        // `limiter offenders` shows these drops, too.
         let offenders = pinned.limiter.offenders()?;
         let first = &offenders["offenders"][0];
         assert_eq!(
@@ -131,7 +130,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
             "{busy}"
         );
         ensure!(
-            busy.contains(": DROPPED now, as long as p > 1, that is from 83.3 % of the limit on\n"),
+            busy.contains(": DROPPED now, while p > 1, that is from 83.3 % of the limit\n"),
             "{busy}"
         );
         let quiet = pinned.limiter.show(&["explain", QUIET])?;
@@ -141,7 +140,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         );
         let nobody = pinned.limiter.show(&["explain", "10.77.0.4"])?;
         ensure!(
-            nobody.contains("main does not know it: a newcomer is never dropped by it\n"),
+            nobody.contains("main does not know it, and never drops newcomers\n"),
             "{nobody}"
         );
         let shown = pinned.limiter.show(&["sieve"])?;
@@ -159,7 +158,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         Ok(())
     })?;
 
-    // All of the busy one but what came before there was pressure, and its first hit.
+    // All packets of `BUSY`, except those before the pressure and its first hit.
     let status = pinned.limiter.status()?;
     let dropped = status["limits"]["All"]["dropped_packets"].as_u64();
     ensure!(dropped > Some(0), "{status:#}");
@@ -168,20 +167,20 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         status["sieves"][0]["uses"][0]["iprep_packets"].as_u64(),
         dropped
     );
-    // The quiet one's passed.
+    // The packets of `QUIET` passed.
     assert_eq!(pinned.counted("over_limit")?, 0);
 
-    // It ends with the flood.
+    // The pressure ends with the flood.
     wait_for(|| Ok(pressure(&pinned)? == Value::Null))?;
     let busy = pinned.limiter.show(&["explain", BUSY])?;
     ensure!(
-        busy.contains(": dropped while p > 1, that is from 83.3 % of the limit on\n"),
+        busy.contains(": dropped while p > 1, that is from 83.3 % of the limit\n"),
         "{busy}"
     );
     Ok(())
 }
 
-/// A sieve that no limit uses is for all packets, also those that no limit counts.
+/// A sieve that no limit uses applies to all packets, even those that no limit counts.
 #[test]
 fn a_sieve_for_all_packets() -> Result<()> {
     let pinned = Pinned::start(
@@ -211,7 +210,7 @@ ip-rep:
     Ok(())
 }
 
-/// What a limit that observes would have dropped for its sieve, passes.
+/// A packet passes where only an observing limit's sieve rejects it.
 #[test]
 fn a_limit_that_observes_only_counts_whom_its_sieve_rejects() -> Result<()> {
     let observing = CONFIGURATION.replace("period: 1s,", "period: 1s, mode: observe,");
@@ -221,7 +220,7 @@ fn a_limit_that_observes_only_counts_whom_its_sieve_rejects() -> Result<()> {
         wait_for(|| Ok(would_drop(&pinned.limiter.status()?) > Some(0)))?;
         let busy = pinned.limiter.show(&["explain", BUSY])?;
         ensure!(
-            busy.contains(" hits: dropped, but for mode observe, while p > 1, "),
+            busy.contains(" hits: would be dropped in mode enforce while p > 1, "),
             "{busy}"
         );
         let shown = pinned.limiter.show(&["sieve", "main"])?;
@@ -239,7 +238,7 @@ fn a_limit_that_observes_only_counts_whom_its_sieve_rejects() -> Result<()> {
 }
 
 #[test]
-fn whom_a_sieve_never_scores_it_says_nothing_of() -> Result<()> {
+fn a_sieve_says_nothing_of_sources_it_never_scores() -> Result<()> {
     let excluding = CONFIGURATION.replace("ip-rep: main", "ip-rep: main, exclude: busy");
     let pinned = Pinned::start(&format!(
         "lists: [{{name: busy, cidr: {BUSY}}}, {{name: them, cidr: 192.0.2.0/24}}]\n\
@@ -253,7 +252,7 @@ fn whom_a_sieve_never_scores_it_says_nothing_of() -> Result<()> {
 }
 
 #[test]
-fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
+fn scores_survive_reloads_and_restarts() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
     let known = [Some(0), Some(1), Some(1)];
     flood(&pinned, || {
@@ -265,7 +264,7 @@ fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
     };
     let before = arrived(&pinned)?;
 
-    // The same lists, among others: they get other maps.
+    // The same lists at another place: they move to other maps.
     let another = CONFIGURATION.replace(
         "ip-rep:\n",
         "ip-rep:\n  - {name: first, size: 11, pressure: {packets-per-second: 1000000}}\n",
@@ -275,14 +274,14 @@ fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
     assert_eq!(arrived(&pinned)?, before);
     let log = pinned.limiter.log()?;
     ensure!(
-        log.contains("the sieve main has new maps, and knows whom it knew"),
+        log.contains("the sieve main has new maps with the addresses of the old ones"),
         "{log}"
     );
     // Other terms: they keep their maps.
     pinned.reload(&another.replace("percentage: 50", "percentage: 60, max-age: 5m"))?;
     assert_eq!(entries(&sieves(&pinned, &["main"])?), known);
 
-    // With no daemon what is pinned tells it, but nobody measures.
+    // Without a daemon the pins show the entries, but nobody measures.
     pinned.limiter.kill()?;
     let command = |arguments: &[&str]| {
         let mut command = pinned.with_pins("sieve");
@@ -300,19 +299,19 @@ fn whom_a_sieve_knows_survives_reloads_and_restarts() -> Result<()> {
     pinned.restart_with(&[])?;
     assert_eq!(entries(&sieves(&pinned, &["main"])?), known);
 
-    // Other lists begin empty.
+    // Lists of another size begin empty.
     pinned.reload(&CONFIGURATION.replace("size: 4", "size: 5"))?;
     assert_eq!(entries(&sieves(&pinned, &["main"])?), [Some(0); 3]);
     let log = pinned.limiter.log()?;
     ensure!(
-        log.contains("the sieve main begins empty: its lists are others than before"),
+        log.contains("the sieve main starts empty: its lists have changed"),
         "{log}"
     );
     Ok(())
 }
 
-/// A state file keeps it where nothing is pinned.
-/// The sieve of before is as it was, but counts on from where the one that was not confirmed got to.
+/// A reverted policy's sieve has its old entries, and its counters continue from those of the
+/// unconfirmed policy.
 #[test]
 fn no_counter_of_a_sieve_goes_back_with_a_policy() -> Result<()> {
     let pinned = Pinned::start_with(CONFIGURATION, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
@@ -329,7 +328,7 @@ fn no_counter_of_a_sieve_goes_back_with_a_policy() -> Result<()> {
 }
 
 #[test]
-fn whom_a_sieve_knows_is_in_the_state_file() -> Result<()> {
+fn scores_are_in_the_state_file() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let state = directory.path().join("state");
     let configuration = format!("state: {}\n{CONFIGURATION}", state.display());
@@ -347,7 +346,7 @@ fn whom_a_sieve_knows_is_in_the_state_file() -> Result<()> {
     assert_eq!(told[0]["lists"][1]["busiest"][0]["id"], BUSY);
     let log = pinned.limiter.log()?;
     ensure!(
-        log.contains("the sieve main knows whom it knew (addresses: 2)"),
+        log.contains("the sieve main has its saved addresses again (addresses: 2)"),
         "{log}"
     );
     Ok(())

@@ -47,12 +47,13 @@ impl Scene {
         )
     }
 
-    /// `limiter run` as it is started by the service: root's rights over files of others it has not.
+    /// Returns `limiter run` as the service starts it: without root's right to override file
+    /// permissions.
     fn run_without_overriding(&self) -> Command {
         let configuration = self.directory.path().join("limiter.yaml");
         let state = self.directory.path().join("state");
         let text = format!("state: {}\nlimits: {LIMITS}\n", state.display());
-        fs::write(&configuration, text).expect("the directory is there");
+        fs::write(&configuration, text).expect("the directory is writable");
         let mut command = self.pair.server.command("setpriv");
         command
             .args([
@@ -107,7 +108,7 @@ fn saved(limiter: &Limiter) -> Result<bool> {
 }
 
 #[test]
-fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
+fn debts_survive_a_restart_and_a_crash() -> Result<()> {
     for buckets in ["{store: table}", "{store: hash}"] {
         let scene = Scene::new()?;
         let limiter = scene.start(buckets, LIMITS)?;
@@ -118,7 +119,7 @@ fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
 
         let limiter = scene.start(buckets, LIMITS)?;
         let log = limiter.log()?;
-        ensure!(log.contains("INFO going on with the state of "), "{log}");
+        ensure!(log.contains("INFO resuming from the state of "), "{log}");
         ensure!(
             log.contains(" (buckets in debt: 1, full by now: 0)"),
             "{log}"
@@ -128,7 +129,7 @@ fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
         assert_eq!(limiter.status()?["reasons"]["over_limit"], 5);
         // Saved at the start: before the ten packets or after some of them.
         wait_for(|| saved(&limiter))?;
-        // By SIGKILL.
+        // Killed by SIGKILL.
         drop(limiter);
 
         let limiter = scene.start(buckets, LIMITS)?;
@@ -140,7 +141,7 @@ fn who_owes_something_owes_it_after_a_restart_and_a_crash() -> Result<()> {
     Ok(())
 }
 
-/// Of windows, too: of a moving one the log, which is told as one bucket.
+/// Windows are restored, too; a moving window's log counts as one bucket.
 #[test]
 fn windows_go_on_after_a_restart() -> Result<()> {
     for strategy in ["fixed-window", "moving-window", "sliding-window-counter"] {
@@ -199,7 +200,7 @@ fn metrics_tell_when_it_was_saved() -> Result<()> {
     Ok(())
 }
 
-/// A limit is known by its name, wherever it stands among others.
+/// A limit is known by its name, not by its index.
 #[test]
 fn a_limit_keeps_its_buckets_among_others() -> Result<()> {
     let custom = "burst: 20, count: 1, period: 1h, id: ipAddress, cost: packets";
@@ -207,7 +208,7 @@ fn a_limit_keeps_its_buckets_among_others() -> Result<()> {
     let limiter = scene.start("{}", &format!("{{Web: {{{custom}}}}}"))?;
     scene.send(15)?;
     ensure!(limiter.stop()?.success());
-    // Alone, each of them would be the first.
+    // A policy with one of them alone would have it first.
     let limits = format!("{{Abuse: {{{custom}}}, Dns: {{{custom}}}, Web: {{{custom}}}}}");
     let limiter = scene.start("{}", &limits)?;
     let explanation = limiter.explain(SOURCE)?;
@@ -246,7 +247,7 @@ fn a_place_where_nothing_can_be_saved() -> Result<()> {
     wait_for(|| Ok(limiter.status()?["daemon"]["state"]["errors"] == 1))?;
     let log = limiter.log()?;
     ensure!(
-        log.contains("it is a directory, not a file) nor set aside (others may need it"),
+        log.contains("it is a directory, not a file) nor set aside (another program may need it"),
         "{log}"
     );
     let shown = limiter.show(&["status"])?;
@@ -260,7 +261,7 @@ fn a_place_where_nothing_can_be_saved() -> Result<()> {
     Ok(())
 }
 
-/// What cannot be read may be as good as ever: it is there when it can be read again.
+/// An unreadable file may be intact: it is kept until it can be read again.
 #[test]
 fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     let scene = Scene::new()?;
@@ -270,7 +271,7 @@ fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     ensure!(limiter.stop()?.success());
     let saved = fs::read(&state)?;
 
-    // A named pipe that somebody has put in its place, and nobody writes to.
+    // A named pipe in its place, without a writer.
     let aside = scene.directory.path().join("aside");
     fs::rename(&state, &aside)?;
     ensure!(Command::new("mkfifo").arg(&state).status()?.success());
@@ -288,7 +289,7 @@ fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     assert_eq!(scene.files()?, ["aside", "state", "state.not-restored-1"]);
     fs::rename(&aside, &state)?;
 
-    // Another user's, for a daemon with the rights that the service has.
+    // Another user's file, for a daemon with the service's rights.
     fs::set_permissions(&state, fs::Permissions::from_mode(0o000))?;
     std::os::unix::fs::chown(&state, Some(65_534), Some(65_534))?;
     let mut limiter = scene.run_without_overriding();
@@ -311,7 +312,7 @@ fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     let kept = scene.directory.path().join("state.not-restored-2");
     assert_eq!(fs::read(&kept)?, saved);
 
-    // Readable again.
+    // The file is readable again.
     fs::rename(&kept, &state)?;
     let limiter = scene.start("{}", LIMITS)?;
     assert_eq!(remaining(&limiter)?, 5);

@@ -1,4 +1,4 @@
-//! Limits of every strategy, as their users see them.
+//! Limits of every strategy, as users see them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, pair};
 
-/// A budget that each address has to itself, and an hour in which it does not come back.
+/// A budget of each address that does not come back within the hour.
 const STRATEGIES: [(&str, &str); 4] = [
     ("gcra", "burst: 5, count: 1, period: 1h"),
     ("fixed-window", "count: 5, period: 1h"),
@@ -29,7 +29,7 @@ fn start(pair: &Pair, store: &str, strategy: &str, budget: &str) -> Result<Limit
     Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments)
 }
 
-/// Sends so many packets from a source; returns how many passed.
+/// Sends `count` packets from a source; returns how many passed.
 fn passed(pair: &Pair, limiter: &Limiter, count: usize) -> Result<u64> {
     let within = || {
         let status = limiter.status()?;
@@ -111,8 +111,7 @@ fn what_is_left_is_explained_and_given_back() -> Result<()> {
     Ok(())
 }
 
-/// With another number of buckets the maps are made anew while packets come; who owes something
-/// goes on owing it.
+/// Another capacity makes new maps while packets arrive; debts are carried over.
 #[test]
 fn reloads_keep_what_was_counted() -> Result<()> {
     let in_table = STRATEGIES.map(|(strategy, budget)| ("table", 1 << 20, strategy, budget));

@@ -31,13 +31,13 @@ pub(super) struct Terminal {
     child: Child,
     keyboard: File,
     screen: Arc<Mutex<Parser>>,
-    /// The program's side, held open so that what it was set to can be seen at the end.
+    /// The program's side, held open so that its final settings can be read.
     line: OwnedFd,
     before: Termios,
 }
 
 impl Terminal {
-    /// Starts a program on a terminal of its own; its stderr is read apart.
+    /// Starts a program on a terminal of its own, with stderr as a separate pipe.
     pub(super) fn start(program: &str, arguments: &[&str]) -> Result<Self> {
         let size = Winsize {
             ws_row: ROWS.get(),
@@ -47,7 +47,7 @@ impl Terminal {
         };
         let pty = openpty(Some(&size), None)?;
         let before = tcgetattr(&pty.slave)?;
-        // In a session of its own the terminal of whoever runs the test is out of reach.
+        // In a session of its own it cannot reach the terminal of the test's user.
         let child = Command::new("setsid")
             .arg(program)
             .args(arguments)
@@ -58,7 +58,7 @@ impl Terminal {
         let keyboard = File::from(pty.master);
         let screen = Arc::new(Mutex::new(Parser::new(ROWS, COLUMNS, 0)));
         let (mut output, drawn) = (keyboard.try_clone()?, Arc::clone(&screen));
-        // Ends when nobody has the program's side open any more.
+        // Ends when the program's side is closed everywhere.
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(length) = output.read(&mut buffer) {
@@ -85,35 +85,35 @@ impl Terminal {
         Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
     }
 
-    /// What is seen, line by line.
+    /// Returns the screen, line by line.
     pub(super) fn shown(&self) -> String {
         self.look(vt100::Screen::contents)
     }
 
-    /// Waits until something is seen.
+    /// Waits until the screen shows the text.
     pub(super) fn wait_for(&self, text: &str) -> Result<()> {
         wait_for(|| Ok(self.shown().contains(text)))
             .with_context(|| format!("no {text:?} in\n{}", self.shown()))
     }
 
-    /// Whether the program has the terminal for itself: its other page, and each key at once.
+    /// Returns whether the program uses the alternate screen and gets each key at once.
     pub(super) fn is_taken(&self) -> Result<bool> {
         let taken = self.look(|screen| screen.alternate_screen() && screen.hide_cursor());
         Ok(taken && tcgetattr(self.line.as_fd())? != self.before)
     }
 
-    /// Waits until the program ends, and makes sure that the terminal is as it was. How it ended,
-    /// and what it wrote to stderr.
+    /// Waits until the program ends, and fails unless the terminal is as before. Returns the exit
+    /// status, and what the program wrote to stderr.
     pub(super) fn finish(mut self) -> Result<(ExitStatus, String)> {
-        wait_for(|| Ok(self.child.try_wait()?.is_some())).context("the program does not end")?;
+        wait_for(|| Ok(self.child.try_wait()?.is_some())).context("the program did not end")?;
         let status = self.child.wait()?;
         ensure!(
             tcgetattr(&self.line)? == self.before,
-            "the keys are changed"
+            "the terminal's settings were not restored"
         );
-        // What it wrote last may still be on its way.
+        // Its last output may still be on its way.
         wait_for(|| Ok(self.look(|screen| !screen.alternate_screen() && !screen.hide_cursor())))
-            .context("the screen is changed")?;
+            .context("the screen was not restored")?;
         let mut told = String::new();
         let stderr = self.child.stderr.as_mut().context("no stderr")?;
         stderr.read_to_string(&mut told)?;
@@ -128,7 +128,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It has ended already, or it ends now.
+        // Fails if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

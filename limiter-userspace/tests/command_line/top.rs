@@ -22,12 +22,12 @@ limits:
   PacketsPerIPAddress: {burst: 1, count: 1, period: 1h}
 ";
 
-/// Frames a second of the flood, from three sources by turns.
+/// Frames a second of the flood, from three sources in turn.
 const RATE: u32 = 900;
 
 const SOURCES: [&str; 3] = ["10.77.0.2", "10.77.0.3", "10.88.0.9"];
 
-/// A daemon that drops a flood. The flood ends with it, or after a minute.
+/// A daemon that drops floods.
 struct Flooded {
     pair: Pair,
     limiter: Limiter,
@@ -42,7 +42,7 @@ impl Flooded {
         Ok(Self { pair, limiter })
     }
 
-    /// Runs `during` while the flood comes in.
+    /// Runs `during` while the flood arrives, for at most a minute.
     fn flood<T>(&self, during: impl FnOnce() -> Result<T>) -> Result<T> {
         let frame = |source: &str| {
             let (source, destination) = (source.parse::<IpAddr>()?, "10.77.0.1".parse()?);
@@ -57,7 +57,7 @@ impl Flooded {
             let sending = scope.spawn(|| sender.send(load, &frames));
             let done = during();
             progress.stop();
-            sending.join().expect("the thread does not panic")?;
+            sending.join().expect("the sender does not panic")?;
             done
         })
     }
@@ -71,7 +71,7 @@ impl Flooded {
 }
 
 #[test]
-fn who_is_dropped_and_how_fast() -> Result<()> {
+fn top_shows_drops_and_their_rate() -> Result<()> {
     let flooded = Flooded::start()?;
     flooded.flood(|| {
         let mut terminal = flooded.top()?;
@@ -80,7 +80,7 @@ fn who_is_dropped_and_how_fast() -> Result<()> {
             terminal.wait_for(source)?;
         }
         ensure!(terminal.is_taken()?);
-        // The machine may be busy: not how fast, but that it is known.
+        // A busy machine may be slow, so only check that there is a rate.
         terminal.wait_for("█")?;
         ensure!(!terminal.shown().contains("dropped –/s"));
 
@@ -170,7 +170,7 @@ fn a_document_a_line() -> Result<()> {
             .spawn()?;
         let output = BufReader::new(child.stdout.take().context("no stdout")?);
         let lines: Vec<_> = output.lines().take(3).collect::<Result<_, _>>()?;
-        // Nobody reads on: an end without a complaint.
+        // The reader left: the program ends without an error.
         ensure!(child.wait()?.success());
         Ok(lines)
     })?;
@@ -209,7 +209,7 @@ fn what_cannot_be_shown() -> Result<()> {
     assert_fails(
         &mut top(&[]),
         &[
-            "there is no terminal to draw on: use --json for a document a line, or `limiter \
+            "there is no terminal to draw on: use --json for one document per line, or `limiter \
            offenders` for a table",
         ],
     )?;

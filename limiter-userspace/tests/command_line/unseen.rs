@@ -1,4 +1,5 @@
-//! Being forbidden to look, or unable to, is not absence: what enforces is never told to be nothing.
+//! No right, or no way, to look is not absence: no command says that nothing is there while a
+//! program enforces.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
@@ -31,7 +32,7 @@ const COMMANDS: [&[&str]; 14] = [
     &["reset", "--all"],
 ];
 
-/// A copy that anyone may run, and a configuration.
+/// Makes a binary that anyone may run, and a configuration.
 fn prepare(scene: &Scene) -> Result<PathBuf> {
     fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
     let copy = scene.path("limiter");
@@ -107,20 +108,20 @@ fn pins_that_are_hidden() -> Result<()> {
         &scene,
         &pinned,
         hidden(r#"mount -t sysfs sysfs /sys && exec "$0" "$@""#),
-        "no daemon answers at …control.sock, and … is not in a BPF filesystem, so that nobody can see \
-         what is pinned; but the limiter is attached to server0: run this where the BPF filesystem is \
-         mounted that it is pinned in (nsenter --target 1 --mount limiter …)",
+        "no daemon answers at …control.sock, and … is not in a BPF filesystem, so pins cannot be \
+         seen; but the limiter is attached to server0: run this where the BPF filesystem with its \
+         pins is mounted (nsenter --target 1 --mount limiter …)",
     )?;
     assert_all_fail(
         &scene,
         &pinned,
         hidden(r#"mount -t bpf bpf /sys/fs/bpf && exec "$0" "$@""#),
         "no daemon answers at …control.sock, and nothing is pinned in …; but the limiter is attached \
-         to server0: name the socket of its daemon with --socket, or where it is pinned with --pin",
+         to server0: name the socket of its daemon with --socket, or its pin directory with --pin",
     )
 }
 
-/// Whoever may not ask the kernel which program it is does not say that it is not ours.
+/// Without the right to ask the kernel for a program's name, no command denies that it is ours.
 #[test]
 fn a_program_that_cannot_be_named() -> Result<()> {
     let mut pinned = Pinned::start(TEN)?;
@@ -143,13 +144,13 @@ fn a_program_that_cannot_be_named() -> Result<()> {
         &scene,
         &pinned,
         as_nobody,
-        "no daemon answers at …control.sock, and … is not in a BPF filesystem, so that nobody can see \
-         what is pinned; but server0 has an XDP program (id …), and only root can tell whose: run as \
-         root (sudo limiter …)",
+        "no daemon answers at …control.sock, and … is not in a BPF filesystem, so pins cannot be \
+         seen; but server0 has an XDP program (id …), and only root can tell whose it is: run as root \
+         (sudo limiter …)",
     )
 }
 
-/// Where nothing of ours is, `detach` has nothing to do, and says so.
+/// Where no limiter is, `detach` has nothing to do, and says so.
 #[test]
 fn nothing_is_nothing() -> Result<()> {
     let scene = Scene::new()?;
@@ -169,7 +170,7 @@ fn nothing_is_nothing() -> Result<()> {
     Ok(())
 }
 
-/// What is pinned enforces, and takes what a daemon would.
+/// The pinned program enforces, and commands change it without a daemon.
 #[test]
 fn buckets_of_what_is_pinned_are_reset() -> Result<()> {
     let mut pinned = Pinned::start(TEN)?;
@@ -184,13 +185,13 @@ fn buckets_of_what_is_pinned_are_reset() -> Result<()> {
     for (command, expected) in [
         (
             "reload",
-            "no daemon is running, and it takes one to do that: what is pinned in … is \
-                    enforced all the same, and `limiter run --pin` takes it over",
+            "no daemon is running, and this needs one: the pins in … still enforce, and \
+             `limiter run --pin` takes them over",
         ),
         (
             "confirm",
-            "no daemon is running, and it takes one to do that: what is pinned in … is \
-                    enforced all the same, and `limiter run --pin` takes it over",
+            "no daemon is running, and this needs one: the pins in … still enforce, and \
+             `limiter run --pin` takes them over",
         ),
     ] {
         assert_fails(&mut pinned.with_pins(command), &[expected])?;

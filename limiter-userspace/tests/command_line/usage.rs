@@ -1,4 +1,4 @@
-//! Wrong usage, and configurations that are none.
+//! Wrong usage and invalid configurations.
 
 use std::{fmt::Write as _, fs, net::Ipv4Addr, process::Command};
 
@@ -34,7 +34,7 @@ fn wrong_usage_is_exit_code_2() -> Result<()> {
 }
 
 #[test]
-fn configurations_that_are_none() -> Result<()> {
+fn invalid_configurations() -> Result<()> {
     let scene = Scene::new()?;
     let large = fs::File::create(scene.path("large"))?;
     large.set_len(100 << 20)?;
@@ -80,7 +80,7 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
     assert_fails(&mut run, &told)
 }
 
-/// `check` refuses what `run` does, in the same words.
+/// `check` refuses what `run` refuses, in the same words.
 #[test]
 fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
     const ONE_TOO_MANY: u32 = (1 << 15) + 1;
@@ -88,7 +88,7 @@ fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
     let path = scene.path("limiter.yaml");
     let mut text = "overrides:\n".to_owned();
     for number in 0..ONE_TOO_MANY {
-        // Neither do these counts divide the period, nor do two of them tick alike.
+        // No count divides the period, and no two of them have the same tick.
         let count = 600_000_001 + 2 * number;
         let id = Ipv4Addr::from_bits(0x0a00_0000 + number);
         writeln!(
@@ -98,8 +98,8 @@ fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
     }
     fs::write(&path, text)?;
     let told = [
-        "the limits and their overrides have too many different rates: at most 32768 fit, together \
-         with those of the policy before; give some the same count and period",
+        "the limits and their overrides have too many different rates: the maximum is 32768, \
+         including those of the previous policy; give some the same count and period",
     ];
     assert_fails(Command::new(BINARY).arg("check").arg(&path), &told)?;
     let mut run = scene.run(&pair.server, &["-i", SERVER_INTERFACE]);

@@ -1,5 +1,5 @@
-//! A daemon that is started before its interfaces are there, as it is in a boot: it has all that was
-//! saved from the start, and loses nothing while it waits.
+//! A daemon that starts before its interfaces exist, as at boot: it has all saved state from the
+//! start, and loses none while it waits.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const SOURCE: &str = "10.77.0.2";
 const BANNED: &str = "10.77.0.9";
 const BANNED_LATER: &str = "10.77.0.10";
 
-/// What brings pressure on a sieve with some packets, and drops none.
+/// Brings pressure on a sieve with some packets, and drops none.
 const BUSY: &str =
     "mode: observe, id: total, cost: packets, burst: 100000, count: 10, period: 1s, ip-rep: main";
 
@@ -40,7 +40,7 @@ impl Scene {
         self.start_with("")
     }
 
-    /// With another limit, too.
+    /// Starts it with another limit added.
     fn start_with(&self, limit: &str) -> Result<Limiter> {
         let configuration = format!(
             "interfaces: [late0, never0]\nstate: {}\nbuckets: {}\n\
@@ -56,7 +56,7 @@ impl Scene {
         Limiter::start(Path::new(BINARY), &self.server, &configuration, &arguments)
     }
 
-    /// What a reboot takes with it: the interface, and whatever is pinned.
+    /// Ends the limiter and removes its pins, as a reboot does.
     fn shut_down(&self, limiter: Limiter) -> Result<()> {
         if let Some(pins) = &self.pins {
             let mut detach = limiter.command(&["detach"]);
@@ -69,7 +69,7 @@ impl Scene {
 
     fn appear(&self, limiter: &Limiter) -> Result<()> {
         self.server.ip_batch(
-            // Nothing but what is sent: no ARP, no router solicitation.
+            // No packets but the test's: no ARP, no router solicitation.
             "link add late0 type veth peer name late1\n\
              link set late0 arp off addrgenmode none\nlink set late0 up\n\
              link set late1 arp off addrgenmode none\nlink set late1 up\n",
@@ -86,7 +86,7 @@ impl Scene {
         let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
         let counted = || {
             let count = limiter.status()?["reasons"][reason].as_u64();
-            count.with_context(|| format!("{reason} is counted"))
+            count.with_context(|| format!("no count of {reason}"))
         };
         let before = counted()?;
         let frames = vec![frame; usize::try_from(packets)?];
@@ -95,7 +95,7 @@ impl Scene {
     }
 }
 
-/// What an address has left, who is banned, and whom the sieve knows.
+/// Returns what an address has left, the bans, and the sieve's entries.
 fn known(limiter: &Limiter) -> Result<(Value, Vec<String>, Value)> {
     let json = |arguments: &[&str]| -> Result<Value> {
         Ok(serde_json::from_str(&limiter.show(arguments)?)?)
@@ -137,13 +137,13 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
         }
         Ok(false)
     })?;
-    // The pressure ends before the next one comes.
+    // The pressure ends before the next address arrives.
     let (remaining, bans, entries) = known(&limiter)?;
     assert_eq!((remaining, bans.len()), (5.into(), 1));
     scene.shut_down(limiter)?;
     scene.vanish()?;
 
-    // Twice: what was saved while it waited is what there was.
+    // Twice: saving while it waits keeps the state.
     for bans in 1..=2 {
         let mut limiter = scene.start()?;
         let status = limiter.status()?;
@@ -156,7 +156,7 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
         if bans == 1 {
             limiter.show(&["ban", BANNED_LATER])?;
         }
-        // The sweep over bans comes every second.
+        // The sweep over bans runs every second.
         std::thread::sleep(std::time::Duration::from_millis(1500));
         let log = limiter.log()?;
         ensure!(
@@ -164,7 +164,7 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
             "{log}"
         );
         if is_pinned {
-            // A crash, too: what is pinned is gone on with.
+            // After a crash the pins are taken over, too.
             limiter.kill()?;
             limiter.restart()?;
         }
@@ -194,19 +194,19 @@ fn all_that_was_saved_is_there_when_it_is_pinned() -> Result<()> {
     boot_without_an_interface("{}", true)
 }
 
-/// Each interface has buckets of its own, also one that is not there.
+/// Each interface has its own buckets, even one that does not exist yet.
 #[test]
 fn buckets_of_an_interface_that_is_not_there() -> Result<()> {
     boot_without_an_interface("{scope: interface}", false)?;
     boot_without_an_interface("{scope: interface}", true)
 }
 
-/// A daemon that was killed in its first start has pinned nothing that enforces: the next one goes on
-/// with the state file, by the names that are in it.
+/// A daemon killed in its first start has pinned nothing that enforces: the next one restores the
+/// state file, by the names in it.
 #[test]
 fn a_first_start_that_was_cut_short_does_not_stand_for_the_state() -> Result<()> {
     let scene = Scene::new("{}", true)?;
-    // Another limit is the first.
+    // Another limit comes first.
     let limiter =
         scene.start_with("Abuse: {id: total, cost: packets, burst: 9, count: 1, period: 1s}")?;
     scene.appear(&limiter)?;
@@ -217,7 +217,7 @@ fn a_first_start_that_was_cut_short_does_not_stand_for_the_state() -> Result<()>
     let state = scene.directory.path().join("state");
     let saved = std::fs::read(&state)?;
 
-    // Nobody confirms it, and it is killed: so a start leaves its pins that was cut short.
+    // A kill before the confirmation leaves such pins.
     let pins = scene.pins.as_ref().context("pins")?;
     let pin = pins.argument();
     let arguments = ["--metrics", "off", "--log-format", "human", &pin];

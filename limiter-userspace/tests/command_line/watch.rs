@@ -58,7 +58,7 @@ fn a_document_a_line() -> Result<()> {
         let status: Value = serde_json::from_str(&line?)?;
         assert_eq!(status["interfaces"][0]["name"], SERVER_INTERFACE);
     }
-    // Nobody reads on: an end without a complaint.
+    // The reader left: the program ends without an error.
     ensure!(child.wait()?.success());
     Ok(())
 }
@@ -98,7 +98,7 @@ fn in_place_on_a_terminal() -> Result<()> {
         page.starts_with("server0: attached in native mode since "),
         "{page:?}"
     );
-    // Five rows, each at its place, the last of which says that there is more.
+    // Five rows, each at its place; the last says that there are more.
     ensure!(page.contains("\x1b[5;1H… "), "{page:?}");
     ensure!(!page.contains('\n'), "it would scroll: {page:?}");
     let (entered, left) = (shown.find(ENTER), shown.rfind(LEAVE));
@@ -134,7 +134,7 @@ fn the_daemon_ends_meanwhile() -> Result<()> {
     let child = command.spawn()?;
     let waiting = thread::spawn(move || child.wait_with_output());
     ensure!(limiter.stop()?.success());
-    let output = waiting.join().expect("the thread does not panic")?;
+    let output = waiting.join().expect("the waiting thread does not panic")?;
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr)?;
     ensure!(told.starts_with("no limiter is running"), "{told}");

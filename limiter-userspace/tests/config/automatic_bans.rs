@@ -13,7 +13,7 @@ fn limited(ban: &str) -> String {
     format!("limits:\n  PacketsPerIPAddress: {{burst: 5, count: 5, period: 1s,\n    ban: {ban}}}\n")
 }
 
-/// Of a limit of one's own.
+/// Returns a configuration with a custom limit.
 fn own(id: &str, ban: &str) -> String {
     format!(
         "limits:\n  Own: {{id: {id}, cost: packets, burst: 5, count: 5, period: 1s,\n    ban: {ban}}}\n"
@@ -37,12 +37,12 @@ fn what_is_left_out_has_defaults() {
         at_most_ns: 24 * HOUR,
         escalate: Escalation::NONE,
         range_after: Some(16),
-        // Who forges 256 sources of a /48 has it banned: that is for those who want it.
+        // Off: an attacker who forges 256 sources of a /48 would get it banned.
         site_after: None,
         mode: BanMode::Enforce,
     };
     assert_eq!(ban, expected);
-    // A ban may be longer than the longest one by default.
+    // `for` may exceed the default of `at-most`, which then rises with it.
     let long = read("{after: 1000, within: 10s, for: 48h}");
     assert_eq!(long.at_most_ns, 48 * HOUR);
 }
@@ -138,7 +138,10 @@ fn wrong_values() {
             "65537",
             "invalid range-after '65537', must be from 2 to 65536",
         ),
-        ("never", "expected a whole number, found the text 'never'"),
+        (
+            "never",
+            "expected a whole number in digits, found the text 'never'",
+        ),
     ] {
         check(
             &format!("{{range-after: {range_after}, after: 1, {rest}}}"),
@@ -194,16 +197,16 @@ fn whose_budget_it_is() {
     check(
         &own("total", ban),
         &[
-            "3:5: 'ban' is not for id total: of a budget that all sources share, packets are dropped \
-           of whoever comes next, and not of who has used it up",
+            "3:5: 'ban' is not for id total: all sources share the budget, so the packets it drops \
+             need not come from the source that used it up",
         ],
     );
     let subscribers = "subscribers: {1: [192.0.2.0/24]}\n";
     check(
         &format!("{}{subscribers}", own("regId", ban)),
         &[
-            "3:5: 'ban' is not for id regId: of a budget that a subscriber shares, packets are \
-           dropped of whoever comes next, and not of who has used it up",
+            "3:5: 'ban' is not for id regId: a subscriber's sources share the budget, so the \
+             packets it drops need not come from the source that used it up",
         ],
     );
     check(
@@ -212,20 +215,21 @@ fn whose_budget_it_is() {
             "{site-after: 4, range-after: off, after: 9, within: 10s, for: 10m}",
         ),
         &[
-            "3:23: 'site-after' counts /64s that are banned as one, which 'range-after: off' never are",
+            "3:23: 'site-after' counts /64s that are banned as a whole, but 'range-after: off' \
+             bans none",
         ],
     );
     let sites = "{site-after: 4, after: 9, within: 10s, for: 10m}";
     check(&own("ipv6RangeCIDR", sites), &[]);
     check(
         &own("ipv4RangeCIDR", sites),
-        &["3:23: 'site-after' is for ranges of IPv6, which id ipv4RangeCIDR never sees"],
+        &["3:23: 'site-after' is for IPv6 ranges, but id ipv4RangeCIDR sees only IPv4"],
     );
     let ranges = "{range-after: 4, after: 9, within: 10s, for: 10m}";
     check(&own("ipv6RangeCIDR", ranges), &[]);
     check(
         &own("ipv4RangeCIDR", ranges),
-        &["3:24: 'range-after' is for ranges of IPv6, which id ipv4RangeCIDR never sees"],
+        &["3:24: 'range-after' is for IPv6 ranges, but id ipv4RangeCIDR sees only IPv4"],
     );
 }
 
@@ -236,8 +240,8 @@ fn offenders_have_to_be_recorded() {
     check(
         &format!("{limits}offenders: {{capacity: 0}}\n"),
         &[
-            "3:5: 'ban' needs offenders, of which `offenders: {capacity: 0}` records none: give it \
-           room, such as 65536",
+            "3:5: 'ban' needs offenders, but `offenders: {capacity: 0}` records none: raise the \
+             capacity, such as to 65536",
         ],
     );
 }

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use jiff::Timestamp;
 use limiter_common::limit::{Cost, IdFormat};
 use limiter_policy::{
     config::{self, AttachMode, Buckets, Config, Offenders},
@@ -16,12 +17,13 @@ fn the_example_configurations_load() {
     let mut loaded = 0;
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        // Files with another ending are those that a configuration names.
+        // Files with another extension are those that configurations name.
         if path
             .extension()
             .is_some_and(|extension| extension == "yaml")
         {
-            let config = config::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
+            let config = config::load(&path, Timestamp::UNIX_EPOCH)
+                .unwrap_or_else(|errors| panic!("{errors}"));
             assert!(!config.policy.limits.is_empty());
             assert_spares_answers(&config, &path);
             assert_same_when_read_again(&config);
@@ -36,9 +38,8 @@ fn the_example_configurations_load() {
     assert_eq!(loaded, 8);
 }
 
-/// Nobody who takes an example for his own slows down what his host itself fetches: limits of
-/// sources count no packets to ports that a host chooses for its own connections, which Linux does
-/// from 1024 on at the lowest.
+/// Fails if an example would slow down the host's own downloads: limits of sources may only count
+/// packets to ports below 1024, which Linux does not choose for its own connections.
 fn assert_spares_answers(config: &Config, path: &Path) {
     const TCP_AND_UDP: [u8; 2] = [6, 17];
     for limit in &config.policy.limits {
@@ -63,7 +64,7 @@ fn assert_spares_answers(config: &Config, path: &Path) {
     }
 }
 
-/// What is kept of a configuration in files of our own, and sent to the command line.
+/// Fails unless the parts that state files and requests carry survive serialization.
 fn assert_same_when_read_again(config: &Config) {
     let kept = (
         &config.policy,
@@ -71,7 +72,7 @@ fn assert_same_when_read_again(config: &Config) {
         config.offenders,
         config.mode,
     );
-    let text = serde_json::to_string(&kept).expect("all of it can be written");
+    let text = serde_json::to_string(&kept).expect("it serializes");
     let read: (Policy, Buckets, Offenders, AttachMode) =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
     assert_eq!((&read.0, read.1, read.2, read.3), kept);
@@ -89,7 +90,7 @@ const NAMED: [&str; 5] = [
 #[test]
 fn the_default_configuration_is_the_demonstration_s() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/limiter.yaml");
-    let config = config::load(&path).unwrap();
+    let config = config::load(&path, Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(config.interfaces, Vec::<String>::new());
     let limit = |name: &str| {
         let mut limits = config.policy.limits.iter();

@@ -1,7 +1,8 @@
-//! Files that are read, and those that cannot be.
+//! Configuration files, readable and unreadable.
 
 use std::{fs, path::Path, process::Command};
 
+use jiff::Timestamp;
 use limiter_policy::config;
 
 use super::harness::{LIMIT, check, load};
@@ -67,12 +68,14 @@ fn a_path_that_is_no_file() {
         ),
         (
             large.as_path(),
-            "is larger than 64 MiB, which is the most such a file may have",
+            "is larger than 64 MiB, the maximum for such a file",
         ),
         (fifo.as_path(), "is not a regular file"),
         (Path::new("/dev/zero"), "is not a regular file"),
     ] {
-        let error = config::load(path).unwrap_err().to_string();
+        let error = config::load(path, Timestamp::UNIX_EPOCH)
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, format!("{}: {expected}", path.display()));
     }
 }
@@ -94,11 +97,11 @@ fn syntax_errors_are_one_line() {
     );
     check(
         "limits: &x [*x]",
-        &["1:13: invalid YAML: an alias may not stand inside the value it refers to"],
+        &["1:13: invalid YAML: an alias may not be inside the value it refers to"],
     );
     check(
         &format!("---\n{LIMIT}---\nmode: auto\n"),
-        &["4:1: a second YAML document starts here, a file may have only one"],
+        &["4:1: a second YAML document starts here, but a file may have only one"],
     );
     check(
         &format!("limits: {}{}", "[".repeat(100), "]".repeat(100)),
@@ -116,7 +119,7 @@ fn aliases_do_not_unfold_without_end() {
     let errors = load(&[("limiter.yaml", bomb.as_bytes())]).unwrap_err();
     assert_eq!(errors.len(), 1);
     assert!(
-        errors[0].ends_with("invalid YAML: too many aliases, or aliases that unfold to too much"),
+        errors[0].ends_with("invalid YAML: too many aliases, or aliases that expand to too much"),
         "{}",
         errors[0]
     );
@@ -134,15 +137,15 @@ fn anchors_aliases_and_merge_keys_work() {
 ",
         &[],
     );
-    // An error stands where the alias stands.
+    // An error points to the alias.
     check(
         "limits:
   PacketsPerIPAddress: &rate {burst: 5, count: 5, period: 1s}
   BytesPerIPAddress: *rate
 ",
         &[
-            "3:22: invalid burst '5', must be at least 1514 bytes: a larger Ethernet frame than the \
-           burst could never pass",
+            "3:22: invalid burst '5', must be at least 1514 bytes: an Ethernet frame larger than \
+             the burst could never pass",
         ],
     );
 }
@@ -163,7 +166,7 @@ fn columns_count_characters() {
     check(
         "interfaces: [\"ü\", \"日本\", a/b]\nlimits: {}",
         &[
-            "1:25: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' or white \
+            "1:25: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' and white \
              space, such as 'eth0'",
             "2:9: no limits: name at least one, or leave the section out",
         ],
@@ -192,7 +195,7 @@ fn errors_of_named_files_carry_their_name() {
         errors[1],
         "limits.yml:1:51: invalid period '0s', must be > 0"
     );
-    assert!(errors[2].starts_with("limits.yml:2:1: unknown limit 'X', must be one of "));
+    assert!(errors[2].starts_with("limits.yml:2:1: unknown limit 'X': a limit of your own needs "));
     assert_eq!(
         errors[3],
         "overrides.yml:1:3: missing fields 'count', 'period'"
@@ -259,11 +262,11 @@ fn files_are_told_whether_or_not_they_are_right() {
     )
     .unwrap();
     fs::write(path("broken.yml"), "a: [\n").unwrap();
-    let errors = config::load(&path("limiter.yaml")).unwrap_err();
+    let errors = config::load(&path("limiter.yaml"), Timestamp::UNIX_EPOCH).unwrap_err();
     let expected = ["limiter.yaml", "broken.yml", "missing.yml"];
     assert_eq!(errors.files(), expected.map(path));
 
-    // Not read again, and so not told.
-    let errors = config::load(Path::new("/dev/fd/99")).unwrap_err();
+    // A descriptor cannot be read again, so it is not among the files.
+    let errors = config::load(Path::new("/dev/fd/99"), Timestamp::UNIX_EPOCH).unwrap_err();
     assert!(errors.files().is_empty());
 }

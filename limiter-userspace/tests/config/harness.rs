@@ -1,7 +1,8 @@
-//! Loading files and comparing what becomes of them.
+//! Helpers that load files and compare the result.
 
 use std::{fs, path::Path, process::Command};
 
+use jiff::Timestamp;
 use limiter_common::{
     limit::{BUILT_IN, LimitId},
     strategy::Strategy,
@@ -11,11 +12,11 @@ use limiter_policy::{
     policy::{Limit, Match, Mode, Override, OverrideId, Rate},
 };
 
-/// A limit to go with what is tested elsewhere in a file.
+/// A limit for files that test something else.
 pub(super) const LIMIT: &str = "limits: {PacketsPerIPAddress: {burst: 5, count: 5, period: 1s}}\n";
 
-/// Loads the first of `files`, which stand in a directory of their own. Errors come without
-/// the directory's name, and so do the files that were read.
+/// Loads the first of `files`, written to a directory of their own. Strips the directory's name
+/// from errors and from the files that were read.
 #[expect(clippy::unwrap_used, reason = "a test's own files can be written")]
 pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
@@ -28,7 +29,7 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
         text.lines().map(ToOwned::to_owned).collect()
     };
     let path = directory.path().join(files[0].0);
-    let loaded = config::load(&path);
+    let loaded = config::load(&path, Timestamp::UNIX_EPOCH);
     assert_told_by_the_command(&path, loaded.as_ref().err());
     let loaded = loaded.map(|mut config| {
         for file in &mut config.files {
@@ -39,7 +40,7 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     loaded.map_err(lines)
 }
 
-/// `limiter check` says on stderr just what the library does, and exits accordingly.
+/// Fails unless `limiter check` prints what the library reports, and exits accordingly.
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
 fn assert_told_by_the_command(path: &Path, expected: Option<&Diagnostics>) {
@@ -48,7 +49,7 @@ fn assert_told_by_the_command(path: &Path, expected: Option<&Diagnostics>) {
         .arg(path)
         .output()
         .unwrap();
-    // What it warns of depends on the machine.
+    // Warnings depend on the machine.
     let told: String = String::from_utf8_lossy(&output.stderr)
         .split_inclusive('\n')
         .filter(|line| !line.starts_with("warning: "))
@@ -60,12 +61,12 @@ fn assert_told_by_the_command(path: &Path, expected: Option<&Diagnostics>) {
     assert_eq!(
         output.stdout.is_empty(),
         code == 1,
-        "nothing is shown of a bad file"
+        "a bad file must print nothing"
     );
 }
 
-/// Checks the errors of a configuration file: `line:column: message`, in order. None expected:
-/// it must load.
+/// Checks the errors of a configuration file: `line:column: message`, in order. Without any, the
+/// file must load.
 #[track_caller]
 pub(super) fn check(yaml: &str, expected: &[&str]) {
     let found = load(&[("limiter.yaml", yaml.as_bytes())]).err();
@@ -95,7 +96,7 @@ pub(super) fn overridden(id: &str, rate: Rate, comment: Option<&str>) -> Overrid
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// A built-in limit as it is without configuration.
+/// Returns a built-in limit as it is without configuration.
 #[expect(clippy::unwrap_used, reason = "the tests' ids are right")]
 pub(super) fn built_in(id: u16) -> Limit {
     let limit = BUILT_IN.iter().find(|limit| limit.id == LimitId(id));

@@ -1,15 +1,15 @@
-//! The section `ip-rep`, and what limits say of sieves.
+//! The section `ip-rep`, and the fields of limits that name sieves.
 
 use limiter_common::limit::LimitId;
 use limiter_policy::policy::{FlatMetrics, PermaBlock, PressureOf, Sieve, SieveUse};
 
 use crate::harness::{LIMIT, SECOND, check, load};
 
-/// A limit of everybody together.
+/// A limit of all sources together.
 const TOTAL: &str =
     "limits: {All: {id: total, cost: packets, burst: 9, count: 9, period: 1s, ip-rep: main}}\n";
 
-/// What the sieve in a flow mapping is read as, in a file with [`TOTAL`].
+/// Returns the sieve that a flow mapping describes, in a file with [`TOTAL`].
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the tests' files are right")]
 fn sieve(fields: &str) -> Sieve {
@@ -81,13 +81,13 @@ fn what_a_sieve_must_be() {
     for (fields, error) in [
         (
             "size: 10",
-            "2:29: invalid size '10', must be from 11 to 20, or 0 (off): more than the buckets, \
-             which are 10, for each holds half as many as the next",
+            "2:29: invalid size '10', must be from 11 to 20, or 0 (off): above the 10 buckets, \
+             since each holds half as many as the next",
         ),
         (
             "buckets: 30, size: 20",
-            "2:42: invalid size '20', must be more than the buckets, which are 30, and at most \
-             20: take at most 19 buckets",
+            "2:42: invalid size '20', must be above the 30 buckets and at most 20: use at most 19 \
+             buckets",
         ),
         ("size: 21", "2:29: invalid size '21', must be from 0 to 20"),
         (
@@ -100,12 +100,12 @@ fn what_a_sieve_must_be() {
         ),
         (
             "percentage: 100",
-            "2:35: invalid percentage '100', must be from 0 to below 100, or to below 1 as a \
+            "2:35: invalid percentage '100', must be at least 0 and below 100, or below 1 as a \
              fraction",
         ),
         (
             "percentage: 1",
-            "2:35: invalid percentage '1', must be from 0 to below 100, or to below 1 as a \
+            "2:35: invalid percentage '1', must be at least 0 and below 100, or below 1 as a \
              fraction",
         ),
         (
@@ -114,16 +114,17 @@ fn what_a_sieve_must_be() {
         ),
         (
             "percentage: 90.123",
-            "2:35: invalid percentage '90.123', must be whole hundredths of a percent",
+            "2:35: invalid percentage '90.123', must have at most two decimals as a percentage, \
+             four as a fraction",
         ),
         (
             "max-age: 5 minutes",
-            "2:32: invalid max-age '5 minutes', unknown unit ' minutes', must be one of ns, us, ms, s, \
-             m, h",
+            "2:32: invalid max-age '5 minutes', unknown unit ' minutes', must be one of ns, us, \
+             ms, s, m, h (a day is 24h)",
         ),
         (
             "max-age: -1s",
-            "2:32: invalid max-age '-1s', must not be negative; 0 is no aging",
+            "2:32: invalid max-age '-1s', must not be negative; 0 turns aging off",
         ),
         (
             "buckets: 4, perma-block: {threshold: 5}",
@@ -135,11 +136,11 @@ fn what_a_sieve_must_be() {
         ),
         (
             "pressure: {}",
-            "2:33: nothing is measured: expected {limit: NAME} or {packets-per-second: N}",
+            "2:33: nothing to measure: expected {limit: NAME} or {packets-per-second: N}",
         ),
         (
             "pressure: {limit: All, packets-per-second: 5}",
-            "2:33: one of both: expected {limit: NAME} or {packets-per-second: N}",
+            "2:33: only one of the two: expected {limit: NAME} or {packets-per-second: N}",
         ),
         (
             "pressure: {packets-per-second: 0}",
@@ -186,8 +187,8 @@ fn what_the_section_must_be() {
     check(
         &format!("{TOTAL}ip-rep: [{{name: 'a b'}}, {{name: main}}]\n"),
         &[
-            "2:17: invalid name 'a b', expected a letter and up to 63 letters, digits, '-', '_' \
-             or '.'",
+            "2:17: invalid name 'a b', expected a letter followed by up to 63 letters, digits, \
+             '-', '_' or '.'",
         ],
     );
     let many: Vec<_> = (0..5)
@@ -196,21 +197,21 @@ fn what_the_section_must_be() {
     check(
         &format!("{LIMIT}ip-rep: [{}]\n", many.join(", ")),
         &[
-            "2:9: the entry lists of all sieves together hold 5242880, at most 4194304 fit: take \
-             smaller sizes",
+            "2:9: the entry lists of all sieves together hold 5242880 entries, the maximum is \
+             4194304: use smaller sizes",
         ],
     );
     check(
         &format!("{LIMIT}selector: []\n"),
         &[
-            "2:1: 'selector' has no meaning here: names of TLS handshakes select nothing here: \
-             give 'limits', which say by 'match' what they count",
+            "2:1: 'selector' has no meaning here: packets have no TLS server name; use 'limits', \
+             each with a 'match' for what it counts",
         ],
     );
 }
 
 #[test]
-fn who_uses_a_sieve_fits_it() {
+fn limits_that_use_a_sieve_fit_it() {
     let limits = "limits:
   PacketsPerIPAddress: {burst: 5, count: 5, period: 1s, ip-rep: main}
   All: {id: total, cost: bytes, burst: 9999, count: 9, period: 1s}
@@ -218,16 +219,16 @@ fn who_uses_a_sieve_fits_it() {
     check(
         &format!("{limits}ip-rep: [{{name: main}}]\n"),
         &[
-            "2:65: PacketsPerIPAddress has a budget for each ipAddress, so what it counts in all \
-             says nothing of its pressure: give the sieve 'main' a 'pressure' of its own, {limit: \
-             NAME} of one with id total or {packets-per-second: N}",
+            "2:65: PacketsPerIPAddress has one budget per ipAddress, so its total does not measure \
+             pressure: give the sieve 'main' a 'pressure', {packets-per-second: N} or {limit: \
+             NAME} with the name of a limit with id total",
         ],
     );
     check(
         limits,
-        &["2:65: unknown sieve 'main': there is no section 'ip-rep' that has sieves"],
+        &["2:65: unknown sieve 'main': no section 'ip-rep' defines sieves"],
     );
-    // Nothing more is said of the one that may be meant.
+    // A sieve that may be meant gets no further error.
     check(
         &format!("{limits}ip-rep: [{{name: mian, size: 11}}]\n"),
         &["2:65: unknown sieve 'main', did you mean 'mian'?"],
@@ -236,13 +237,13 @@ fn who_uses_a_sieve_fits_it() {
         ("limit: Al", "4:43: unknown limit 'Al', did you mean 'All'?"),
         (
             "limit: PacketsPerIPAddress",
-            "4:43: PacketsPerIPAddress has a budget for each ipAddress: pressure is that of a \
-             limit with id total, or {packets-per-second: N}",
+            "4:43: PacketsPerIPAddress has one budget per ipAddress, so it does not measure \
+             pressure: name a limit with id total, or use {packets-per-second: N}",
         ),
         (
             "limit: BytesPerIPv6Range",
-            "4:43: BytesPerIPv6Range has a budget for each ipv6RangeCIDR: pressure is that of a \
-             limit with id total, or {packets-per-second: N}",
+            "4:43: BytesPerIPv6Range has one budget per ipv6RangeCIDR, so it does not measure \
+             pressure: name a limit with id total, or use {packets-per-second: N}",
         ),
     ] {
         check(
@@ -256,8 +257,8 @@ fn who_uses_a_sieve_fits_it() {
 fn pressure_needs_a_rate() {
     let blocking = "lists: [{name: them, cidr: 192.0.2.0/24}]
 limits: {All: {id: total, cost: packets, block: them";
-    let error = "All has no rate by which pressure could be measured: give it burst, count and \
-                 period, or the sieve a 'pressure' of {packets-per-second: N}";
+    let error = "All has no rate to measure pressure by: give it burst, count and period, or give \
+                 the sieve a 'pressure' of {packets-per-second: N}";
     check(
         &format!("{blocking}, ip-rep: main}}}}\nip-rep: [{{name: main, size: 11}}]\n"),
         &[&format!("2:63: {error}")],
@@ -278,13 +279,13 @@ fn a_sieve_that_is_off_needs_no_use() {
     check(
         &format!("{LIMIT}ip-rep: [{{name: later, size: 11}}]\n"),
         &[
-            "2:17: nothing uses the sieve 'later': name it as 'ip-rep' of a limit, or say of what \
-             'pressure' it is on all packets",
+            "2:17: nothing uses the sieve 'later': name it as 'ip-rep' of a limit, or give it a \
+             'pressure' to apply it to all packets",
         ],
     );
 }
 
-/// The uses of a file's sieves: which limit, and which sieve.
+/// Returns each use of a file's sieves: the limit, and the sieve.
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the tests' files are right")]
 fn uses(yaml: &str) -> Vec<(Option<u16>, Option<usize>)> {
@@ -317,7 +318,7 @@ fn uses_are_those_of_limits_and_of_the_whole_interface() {
             (None, Some(2)),
         ]
     );
-    // Those that are off are used by nobody.
+    // Sieves that are off have no uses.
     assert_eq!(
         uses(&format!(
             "{limits}ip-rep:
@@ -365,7 +366,7 @@ fn metrics_have_the_plugin_s_names() {
             "limits:\n  A: {{metrics: {{tag: x}}, {total}}}\n  B: {{metrics: {{tag: x}}, {total}}}\n"
         ),
         &[
-            "3:16: duplicate metrics 'plugin.rate_limiter.sni.x', which those of A are: give \
+            "3:16: duplicate metrics 'plugin.rate_limiter.sni.x', already those of A: choose \
              another 'tag' or 'prefix'",
         ],
     );

@@ -24,15 +24,15 @@ fn names() {
   NewOrdersPerAccount: {burst: 0, count: 1, period: 1s, x: 1}
 ",
         &[
-            "2:3: unknown limit 'PacketPerIPAdress', did you mean 'PacketsPerIPAddress'? (or give \
-             it 'id' and 'cost')",
-            "3:3: unknown limit 'bytesperipv6range', did you mean 'BytesPerIPv6Range'? (or give \
-             it 'id' and 'cost')",
-            "4:3: unknown limit 'NewOrdersPerAccount', must be one of PacketsPerIPAddress, \
-             PacketsPerIPv6Range, BytesPerIPAddress, BytesPerIPv6Range, \
-             NewConnectionsPerIPAddress, NewConnectionsPerIPv6Range, PacketsPerIPv4Range, \
-             BytesPerIPv4Range, NewConnectionsPerIPv4Range, PacketsPerSubscriber, \
-             BytesPerSubscriber, NewConnectionsPerSubscriber (or give it 'id' and 'cost')",
+            "2:3: unknown limit 'PacketPerIPAdress', did you mean 'PacketsPerIPAddress'? (A limit \
+             of your own needs 'id' and 'cost')",
+            "3:3: unknown limit 'bytesperipv6range', did you mean 'BytesPerIPv6Range'? (A limit of \
+             your own needs 'id' and 'cost')",
+            "4:3: unknown limit 'NewOrdersPerAccount': a limit of your own needs 'id' and 'cost'; \
+             the built-in limits are PacketsPerIPAddress, PacketsPerIPv6Range, BytesPerIPAddress, \
+             BytesPerIPv6Range, NewConnectionsPerIPAddress, NewConnectionsPerIPv6Range, \
+             PacketsPerIPv4Range, BytesPerIPv4Range, NewConnectionsPerIPv4Range, \
+             PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
             "4:32: invalid burst '0', must be > 0",
             "4:57: unknown field 'x', must be one of burst, count, period, rate, strategy, mode, prefix-length, \
              exclude, block, ban, ip-rep, metrics, id, cost, match",
@@ -93,16 +93,16 @@ fn names_of_one_s_own() {
         check(
             &format!("limits:\n  {name}: {{id: total, cost: packets, {RATE}}}\n"),
             &[&format!(
-                "2:3: invalid name '{bare}', expected a letter and up to 63 letters, digits, '-', \
-                 '_' or '.'"
+                "2:3: invalid name '{bare}', expected a letter followed by up to 63 letters, \
+                 digits, '-', '_' or '.'"
             )],
         );
     }
     check(
         &format!("limits:\n  packetsperIPaddress: {{id: total, cost: packets, {RATE}}}\n"),
         &[
-            "2:3: invalid name 'packetsperIPaddress', which is built in but for its case, did \
-             you mean 'PacketsPerIPAddress'?",
+            "2:3: invalid name 'packetsperIPaddress', which differs from a built-in name only in \
+             case, did you mean 'PacketsPerIPAddress'?",
         ],
     );
 }
@@ -131,7 +131,7 @@ fn definitions() {
             &format!("6:11: unknown id 'asn', must be one of {ids}"),
             "6:22: expected packets, bytes or new-connections, found a list",
             "7:37: unknown mode 'onserve', did you mean 'observe'?",
-            "7:53: invalid burst '5', must be at least 1514 bytes: a larger Ethernet frame than \
+            "7:53: invalid burst '5', must be at least 1514 bytes: an Ethernet frame larger than \
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
             "8:40: unknown field 'priority', must be one of burst, count, period, rate, strategy, mode, \
@@ -142,7 +142,7 @@ fn definitions() {
 
 #[test]
 fn built_in_limits_are_defined_already() {
-    let why = "is not for BytesPerIPv4Range, which is built in with id ipv4RangeCIDR and cost \
+    let why = "is not for BytesPerIPv4Range, a built-in limit with id ipv4RangeCIDR and cost \
                bytes: use another name";
     check(
         &format!(
@@ -195,7 +195,7 @@ fn prefix_lengths() {
             );
         }
     }
-    let range = "is for ranges only, not for id";
+    let range = "is only for ranges, not for id";
     check(
         &format!(
             "limits:
@@ -216,7 +216,7 @@ fn prefix_lengths() {
             "5:38: invalid prefix-length '129', must be from 16 to 128",
             &format!("6:40: 'prefix-length' {range} ipAddress"),
             &format!("7:50: 'prefix-length' {range} total"),
-            "8:59: expected a whole number, found the text '/24'",
+            "8:59: expected a whole number in digits, found the text '/24'",
             "9:15: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
              regId, total",
         ],
@@ -250,7 +250,7 @@ overrides:
             &format!("4:3: All {nothing}"),
         ],
     );
-    // Where overrides have errors, they may be what is missing.
+    // Overrides with errors may be the missing rates.
     check(
         "limits: {PacketsPerIPAddress: {}}\noverrides: {PacketsPerIPAddres:10.0.0.1: ~}",
         &[
@@ -270,12 +270,12 @@ fn too_many_limits() {
     let limits: String = (0..64).map(own).collect();
     let limits = format!("limits:\n{limits}");
     check(&limits, &[]);
-    let message = "too many limits, at most 64 fit";
+    let message = "too many limits, the maximum is 64";
     check(
         &format!("{limits}{}{}", own(64), own(65)),
         &[&format!("66:3: {message}")],
     );
-    // One that only overrides name is one too.
+    // A limit that only overrides name counts, too.
     check(
         &format!(
             "overrides:\n  PacketsPerIPAddress:10.0.0.1: {{burst: 1, count: 1, period: \

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use jiff::{Timestamp, ToSpan as _};
 use limiter_policy::{
     config,
     lists::{Bounds, Format, ListSource, WhenStale},
@@ -81,7 +82,7 @@ limits:
         (&["us".to_owned()][..], &[][..])
     );
     assert_eq!(dns.block, ["set"]);
-    assert_eq!(dns.default, None, "what it blocks needs no rate");
+    assert_eq!(dns.default, None, "a limit that blocks needs no rate");
 
     let feeds = &config.lists[2];
     assert_eq!(feeds.max_age_ns, Some(86_400_000_000_000));
@@ -106,7 +107,7 @@ limits:
             ("set", vec![(Format::Ipset, 1, 0)]),
         ])
     );
-    // They are not what makes another configuration.
+    // A change of feeds does not make another configuration.
     assert_eq!(config.files, [Path::new("limiter.yaml")]);
 }
 
@@ -178,18 +179,19 @@ fn what_is_wrong_with_lists() {
             "3:50: invalid cidr 'nobody', expected an address or prefix, such as '192.0.2.0/24' \
              or '2001:db8::1'",
             "4:12: duplicate list 'a', first at 3:12",
-            "5:5: an empty list: it needs 'cidr' or 'file'",
+            "5:5: missing field 'cidr' or 'file'",
             "6:21: no addresses or prefixes: name at least one",
             "7:5: missing field 'name'",
-            "8:12: invalid name '9', expected a letter and up to 63 letters, digits, '-', '_' or \
-             '.'",
+            "8:12: invalid name '9', expected a letter followed by up to 63 letters, digits, '-', \
+             '_' or '.'",
             "9:40: 'format' has no effect without 'file'",
             "9:56: 'max-age' has no effect without 'file'",
             "9:72: 'when-stale' has no effect without 'file'",
             "10:21: the file 'missing' cannot be read: No such file or directory (os error 2)",
             "10:38: unknown format 'netset', must be one of auto, plain, json-lines, crowdsec, \
              ipset",
-            "10:55: invalid max-age '1d', unknown unit 'd', must be one of ns, us, ms, s, m, h",
+            "10:55: invalid max-age '1d', unknown unit 'd', must be one of ns, us, ms, s, m, h (a \
+             day is 24h)",
             "10:71: unknown when-stale 'keep', must be one of report, drop",
             "11:22: the file 'x' cannot be read: No such file or directory (os error 2)",
             "11:25: duplicate file 'x', first at 11:22",
@@ -227,9 +229,12 @@ limits:
     );
     check(
         &format!("{LIMIT}exclude: internal\n"),
-        &["2:10: unknown list 'internal': there is no section 'lists' that has it"],
+        &[
+            "2:10: unknown list 'internal': define it in a section 'lists', such as [{name: ours, \
+             cidr: [192.0.2.0/24]}]",
+        ],
     );
-    // Whatever is in a section that cannot be read: nothing is said of what it may have.
+    // An unreadable section may contain the list, so its use gets no error.
     check(
         &format!("{LIMIT}lists: 7\nexclude: internal\n"),
         &[
@@ -263,10 +268,10 @@ fn a_feed_is_refused_at_first_and_kept_later() {
     let feed = directory.path().join("feed.txt");
     std::fs::write(&path, yaml).unwrap();
     std::fs::write(&feed, "192.0.2.1\n").unwrap();
-    let first = config::load(&path).unwrap();
+    let first = config::load(&path, Timestamp::UNIX_EPOCH).unwrap();
     std::fs::write(&feed, "nobody\n").unwrap();
-    assert!(config::load(&path).is_err());
-    let again = config::load_again(&path, &first.feeds).unwrap();
+    assert!(config::load(&path, Timestamp::UNIX_EPOCH).is_err());
+    let again = config::load_again(&path, &first.feeds, Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(again.policy, first.policy);
     let warnings = again.feeds["feed"][0].report.warnings();
     assert_eq!(warnings.len(), 1);
@@ -274,10 +279,27 @@ fn a_feed_is_refused_at_first_and_kept_later() {
         warnings[0].ends_with(
             "feed.txt is refused: 1 of 1 entries cannot be read, the first in line 1: invalid \
              entry 'nobody', expected an address, prefix or range, such as '192.0.2.1', \
-             '192.0.2.0/24' or '192.0.2.1-192.0.2.9'; the list still has what it held before"
+             '192.0.2.0/24' or '192.0.2.1-192.0.2.9'; its previous content stays in force"
         ),
         "{warnings:?}"
     );
+}
+
+#[test]
+fn a_feed_is_stale_by_the_time_that_is_given() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("limiter.yaml");
+    let feed = directory.path().join("feed.txt");
+    let yaml =
+        "lists: [{name: feed, file: feed.txt, max-age: 1h, when-stale: drop}]\nblock: feed\n";
+    std::fs::write(&path, yaml).unwrap();
+    std::fs::write(&feed, "192.0.2.1\n").unwrap();
+    let modified = feed.metadata().unwrap().modified().unwrap();
+    let modified = Timestamp::try_from(modified).unwrap();
+    for (now, held) in [(modified, 1), (modified + 2.hours(), 0)] {
+        let config = config::load(&path, now).unwrap();
+        assert_eq!(config.policy.lists[0].prefixes.len(), held, "{now}");
+    }
 }
 
 #[test]
@@ -286,6 +308,6 @@ fn only_files_name_feed_files() {
     let errors = config::parse(&text, "text").unwrap_err();
     assert_eq!(
         errors.to_string(),
-        "text:2:28: the file 'feed.txt' cannot be named here: only files can name files"
+        "text:2:28: cannot read the file 'feed.txt': only a configuration file can name other files"
     );
 }

@@ -1,4 +1,4 @@
-//! Configuration files: what is accepted, and every error with its place and its words.
+//! Configuration files: what is accepted, and every error with its place and wording.
 
 mod automatic_bans;
 mod examples;

@@ -4,7 +4,7 @@ use super::harness::{check, load};
 
 const RATE: &str = "burst: 2000, count: 1, period: 1s";
 
-/// The third line of a file with a limit of this id and cost: its match.
+/// Returns a file with a limit of this id and cost, with its match on the third line.
 fn limit(id: &str, cost: &str, matching: &str) -> String {
     format!("limits:\n  Own: {{id: {id}, cost: {cost}, {RATE},\nmatch: {matching}}}\n")
 }
@@ -20,7 +20,7 @@ fn check_match(id: &str, cost: &str, matching: &str, expected: &[(usize, &str)])
     check(&limit(id, cost, matching), &expected);
 }
 
-/// Checks that a match is shown as `expected`.
+/// Checks that a match is displayed as `expected`.
 #[track_caller]
 fn check_shown(matching: &str, expected: &str) {
     let yaml = limit("ipAddress", "packets", matching);
@@ -68,7 +68,7 @@ fn what_is_accepted() {
     }
 }
 
-/// Checks the errors of a match of a limit that takes any.
+/// Checks the errors of a match in a limit that allows every field.
 #[track_caller]
 fn check_any(matching: &str, expected: &[(usize, &str)]) {
     check_match("ipAddress", "packets", matching, expected);
@@ -79,7 +79,7 @@ fn matches_of_the_wrong_form() {
     let fields = "protocol, destination-port, source-port, tcp-flags, destination or fragments";
     check_any(
         "{}",
-        &[(1, "an empty match counts every packet: leave it out")],
+        &[(1, "an empty match selects every packet: leave 'match' out")],
     );
     check_any(
         "~",
@@ -210,7 +210,7 @@ fn tcp_flags() {
     check_any(
         "{tcp-flags: 'syn,!syn,ack,ack,x'}",
         &[
-            (13, "TCP flag 'syn' cannot be both set and not set"),
+            (13, "TCP flag 'syn' cannot be both set and clear"),
             (13, "duplicate TCP flag 'ack'"),
             (
                 13,
@@ -231,7 +231,7 @@ fn tcp_flags() {
 #[test]
 fn tcp_flags_without_quotes() {
     for (matching, column) in [
-        // The place is that of what would have the tag.
+        // The error points to what would get the tag.
         ("{tcp-flags: [syn, !ack]}", 23),
         ("{tcp-flags: [!ack , syn]}", 18),
         ("{tcp-flags: [!ack syn]}", 19),
@@ -242,11 +242,11 @@ fn tcp_flags_without_quotes() {
             matching,
             &[(
                 column,
-                "'!ack' is a tag to YAML: what begins with '!' must be in quotes",
+                "'!ack' is a tag in YAML: put a text that begins with '!' in quotes",
             )],
         );
     }
-    // Where a comma is no end, the `!` is no beginning.
+    // Where a comma does not end the scalar, `!` does not begin one.
     check(
         &format!(
             "limits:\n  Own:\n    <<: {{id: total, cost: packets, {RATE}}}\n    match:\n      \
@@ -274,8 +274,8 @@ fn destinations() {
             ),
             (
                 58,
-                "invalid destination 'fe80::1%eth0', must be without a zone ('%…'): an address \
-                 is limited on every interface",
+                "invalid destination 'fe80::1%eth0', must have no zone ('%…'): an address is \
+                 limited on every interface",
             ),
         ],
     );
@@ -301,7 +301,7 @@ fn fragments() {
             )],
         );
     }
-    // A later fragment of IPv6 does not tell of which protocol it is; one of IPv4 does.
+    // A later IPv6 fragment does not tell its protocol; an IPv4 one does.
     check_match(
         "ipv6RangeCIDR",
         "packets",
@@ -317,7 +317,7 @@ fn fragments() {
             "'fragments' has no effect without destination-port, source-port or tcp-flags",
         )],
     );
-    // Nothing is said of ports that are there, but wrong.
+    // Invalid ports count as present: no error about missing ones.
     check_any(
         "{destination-port: 99999, fragments: ignore}",
         &[(20, "invalid port '99999', must be from 0 to 65535")],
@@ -326,8 +326,8 @@ fn fragments() {
 
 #[test]
 fn contradictions() {
-    let no_ports = "no packet matches: of protocols only tcp, udp, 33 (DCCP), 132 (SCTP) and 136 \
-                    (UDP-Lite) have ports";
+    let no_ports = "no packet matches: only tcp, udp, 33 (DCCP), 132 (SCTP) and 136 (UDP-Lite) \
+                    have ports";
     check_any(
         "{protocol: [icmp, 47], destination-port: 1, source-port: 2}",
         &[(42, no_ports), (58, no_ports)],
@@ -336,7 +336,10 @@ fn contradictions() {
         let column = "{protocol: , tcp-flags: ".len() + protocol.len() + 1;
         check_any(
             &format!("{{protocol: {protocol}, tcp-flags: syn}}"),
-            &[(column, "only tcp has flags, but 'protocol' names another")],
+            &[(
+                column,
+                "only tcp has these flags, but 'protocol' names another protocol",
+            )],
         );
     }
     for (id, protocol, name) in [
@@ -362,7 +365,7 @@ fn contradictions() {
             &format!("{{destination: {destination}}}"),
             &[(
                 15,
-                &format!("no packet matches: id {id} is for the other family"),
+                &format!("no packet matches: id {id} is for the other IP version"),
             )],
         );
         check_match(id, "packets", "{destination: [10.0.0.1, '::1']}", &[]);
@@ -379,7 +382,7 @@ fn contradictions_of_new_connections() {
     for protocol in ["udp", "[tcp, udp]"] {
         check(
             &format!("{{protocol: {protocol}}}"),
-            &[(12, "cost new-connections counts tcp only")],
+            &[(12, "cost new-connections counts only tcp")],
         );
     }
     for flags in ["ack", "!syn"] {
@@ -388,7 +391,7 @@ fn contradictions_of_new_connections() {
             &[(
                 13,
                 &format!(
-                    "no packet matches: a new connection has syn and not ack, never '{flags}'"
+                    "no packet matches: a new connection has syn without ack, never '{flags}'"
                 ),
             )],
         );

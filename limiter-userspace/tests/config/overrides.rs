@@ -2,7 +2,7 @@
 
 use super::harness::{check, load};
 
-/// Checks the errors of one override's id, as `ids` has it.
+/// Checks the errors of an override's id in `ids`.
 #[track_caller]
 fn check_id(limit: &str, id: &str, expected: &[&str]) {
     let expected: Vec<String> = expected
@@ -50,8 +50,8 @@ fn overrides_as_a_map() {
   PacketsPerIPAddress:10.0.0.9: {burst: 1, count: 1, period: 1s, ids: []}
 ",
         &[
-            "2:3: missing id, expected 'PacketsPerIPAddress:' and an IPv4 or IPv6 address or \
-             prefix, such as '192.0.2.1' or '2001:db8::/64'",
+            "2:3: missing id, expected 'PacketsPerIPAddress:' followed by an IPv4 or IPv6 address \
+             or prefix, such as '192.0.2.1' or '2001:db8::/64'",
             "3:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'?",
             "4:3: invalid id '', expected an IPv4 or IPv6 address or prefix, such as '192.0.2.1' \
              or '2001:db8::/64'",
@@ -125,8 +125,8 @@ fn ids() {
         address,
         "2001:db8::",
         &[
-            "expected an id, found a mapping; with a colon at its end it must be in quotes: \
-           '2001:db8::'",
+            "expected an id, found a mapping: put an address that ends in a colon in quotes: \
+             '2001:db8::'",
         ],
     );
     check_id(
@@ -149,7 +149,7 @@ fn ids() {
             address,
             id,
             &[&format!(
-                "invalid id '{id}', which is every address: set the limit's own rate"
+                "invalid id '{id}', which is every address: set the limit's own rate instead"
             )],
         );
     }
@@ -157,8 +157,8 @@ fn ids() {
         address,
         "fe80::1%eth0",
         &[
-            "invalid id 'fe80::1%eth0', must be without a zone ('%…'): an address is limited on \
-           every interface",
+            "invalid id 'fe80::1%eth0', must have no zone ('%…'): an address is limited on every \
+             interface",
         ],
     );
     check_id(
@@ -230,17 +230,17 @@ overrides:
         &[
             "6:13: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
              regId, total",
-            "9:30: invalid burst '1', must be at least 1514 bytes: a larger Ethernet frame than \
+            "9:30: invalid burst '1', must be at least 1514 bytes: an Ethernet frame larger than \
              the burst could never pass",
-            "10:3: missing id, expected 'Own:' and an IPv4 or IPv6 address or prefix, such as \
-             '192.0.2.1' or '2001:db8::/64'",
+            "10:3: missing id, expected 'Own:' followed by an IPv4 or IPv6 address or prefix, such \
+             as '192.0.2.1' or '2001:db8::/64'",
             "12:3: invalid id '10.0.1.0/20', must have no host bits set, did you mean \
              '10.0.0.0/20'?",
             "13:3: invalid id '10.0.1.0/24', expected an IPv4 /20 range, such as '192.0.0.0/20'",
             "14:3: invalid id '2001:db8::', must be a range, did you mean '2001:db8::/56'?",
             "15:3: invalid id '2001:db8::/48', expected an IPv6 /56 range, such as \
              '2001:db8:1::/56'",
-            "16:3: All can have no overrides: it has one bucket for all sources",
+            "16:3: All cannot have overrides: it has one bucket for all sources",
             "18:3: unknown limit 'Onw', did you mean 'Own'?",
         ],
     );

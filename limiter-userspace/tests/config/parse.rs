@@ -1,4 +1,4 @@
-//! A configuration from a text, and the names from one configuration to the next.
+//! Parses a configuration from a text, and carries names from one configuration to the next.
 
 use limiter_common::limit::LimitId;
 use limiter_policy::{
@@ -22,7 +22,8 @@ fn a_text_is_read_like_a_file() {
         ("a: [", "text:1:4: invalid YAML: unclosed bracket '['"),
         (
             "limits: /etc/passwd",
-            "text:1:9: the file '/etc/passwd' cannot be named here: only files can name files",
+            "text:1:9: cannot read the file '/etc/passwd': only a configuration file can name \
+             other files",
         ),
     ] {
         let errors = config::parse(text, "text").unwrap_err();
@@ -40,7 +41,7 @@ fn a_limit_keeps_its_id_when_others_come_and_go() {
     assert_eq!(ids(&third), [("Dns", 32), ("Abuse", 34)]);
 }
 
-/// A policy with limits of these names, and all names then.
+/// Returns a policy with limits of these names, and all names given so far.
 #[expect(clippy::unwrap_used, reason = "the text is right")]
 fn own(limits: &[&str], names: &Names) -> (Policy, Names) {
     let rest = "{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1s}";

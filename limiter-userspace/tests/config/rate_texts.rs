@@ -1,4 +1,4 @@
-//! Rates as one text, and limits of several rates.
+//! Rates written as text, and limits of several rates.
 
 use limiter_common::limit::LimitId;
 use limiter_policy::{
@@ -10,7 +10,7 @@ use super::harness::{SECOND, check, load, overridden, rate};
 
 const MINUTE: u64 = 60 * SECOND;
 
-/// Checks the errors of `content` as that of a limit; columns count from the content's start.
+/// Checks the errors of `content` as a limit's content; columns count from its start.
 #[track_caller]
 fn check_rate(content: &str, expected: &[(usize, &str)]) {
     let before = "  PacketsPerIPAddress: {";
@@ -71,7 +71,7 @@ fn texts_that_are_no_rates() {
         (
             "rate: 1/0 hours",
             9,
-            "invalid rate '1/0 hours', the number '0' of units must be > 0",
+            "invalid rate '1/0 hours', the number of units '0' must be > 0",
         ),
         ("rate: ''", 7, &format!("invalid rate '', {expected}")),
         ("rate: many", 7, &format!("invalid rate 'many', {expected}")),
@@ -83,7 +83,7 @@ fn texts_that_are_no_rates() {
         (
             "rate: 2/second; 10/minute;",
             27,
-            "invalid rate '', a rate must stand before and after each ',', ';' and '|'",
+            "invalid rate '', a rate is needed before and after each ',', ';' and '|'",
         ),
         (
             "rate: '2/second, 10/minuet'",
@@ -98,15 +98,15 @@ fn texts_that_are_no_rates() {
         (
             "rate: 5/200 years",
             7,
-            "invalid rate '5/200 years', its period must be at most 1281023h: that is 146 years",
+            "invalid rate '5/200 years', its period must be at most 1281023h (146 years)",
         ),
         (
             "rate: 9000000000/second",
             7,
             "invalid rate '9000000000/second', its count must be at most 1000000000 for this \
-             period: 1 a nanosecond",
+             period: 1 per nanosecond",
         ),
-        // Where the text is written otherwise than it reads, the place is where it begins.
+        // In a text with escapes the error points to its start.
         (
             r#"rate: "1\u002fsec""#,
             7,
@@ -150,7 +150,7 @@ fn errors_of_an_alias_are_where_it_stands() {
 #[test]
 fn a_text_says_all_of_it() {
     let message =
-        |fields| format!("'rate' says what {fields} would: leave out the one or the other");
+        |fields| format!("'rate' already says what {fields} would: leave out one or the other");
     check_rate("rate: 1/second, count: 1", &[(1, &message("'count'"))]);
     check_rate(
         "burst: 1, count: 1, period: 1s, rate: 1/second",
@@ -164,15 +164,15 @@ fn a_text_says_all_of_it() {
         "burst: 9, rate: 1/second; 10/minute",
         &[(
             1,
-            "'burst' beside 2 rates: of which? Leave it out, and the burst of each is its count",
+            "'burst' is ambiguous beside 2 rates: leave it out, and each rate's count is its burst",
         )],
     );
     check_rate(
         "rate: 2/second, 10/minute",
         &[(
             17,
-            "'10/minute' stands behind a ',' that ends the field before it: put all of 'rate' in \
-             quotes",
+            "'10/minute' comes after a ',' that ends the previous field: put the whole text of \
+             'rate' in quotes",
         )],
     );
     check_rate(
@@ -182,8 +182,8 @@ fn a_text_says_all_of_it() {
     check(
         "limits: {BytesPerIPAddress: {rate: 1513/second}}",
         &[
-            "1:36: invalid rate '1513/second', its burst, that is its count, must be at least 1514 \
-             bytes: a larger Ethernet frame than the burst could never pass",
+            "1:36: invalid rate '1513/second', its burst (its count) must be at least 1514 bytes: \
+             an Ethernet frame larger than the burst could never pass",
         ],
     );
     check(
@@ -198,7 +198,7 @@ fn rates_that_are_the_same() {
         "rate: 60/minute; 1/second | 60 per 60 seconds",
         &[(
             29,
-            "duplicate rate '60 per 60 seconds', which is '60/minute'",
+            "duplicate rate '60 per 60 seconds', equal to '60/minute'",
         )],
     );
 }
@@ -242,7 +242,7 @@ ip-rep: [{name: main, size: 15}]
             ("Web#3", 35, rate(100, 100, 60 * MINUTE)),
         ]
     );
-    // Each part has the overrides of its own rate, and all the rest is the same.
+    // Each part has its own rate's overrides; the rest is equal.
     let [first, second, web @ ..] = limits.as_slice() else {
         panic!("{limits:?}");
     };
@@ -281,7 +281,7 @@ ip-rep: [{name: main, size: 15}]
                 id: other.id,
                 default: other.default,
                 metrics: Some(metrics),
-                // One of them is enough to score a packet.
+                // One part is enough to score a packet.
                 ip_rep: None,
                 ..web[0].clone()
             }
@@ -289,7 +289,7 @@ ip-rep: [{name: main, size: 15}]
     }
 }
 
-/// A limit that gets another rate keeps the buckets of those that it had.
+/// A limit that gets another rate keeps the buckets of its first ones.
 #[test]
 fn the_first_rate_has_the_limit_s_own_name() {
     let yaml = |rate| format!("limits: {{Web: {{id: total, cost: packets, rate: {rate}}}}}");
@@ -314,36 +314,36 @@ overrides:
     check(
         &of("PacketsPerIPAddress:10.0.0.1: {burst: 5, count: 5, period: 1s}"),
         &[
-            "5:3: PacketsPerIPAddress has 2 rates, and so have its overrides: give 'rate', such as \
-           '2/second; 100/2 hours'",
+            "5:3: PacketsPerIPAddress has 2 rates, so its overrides need as many: give 'rate', \
+             such as '2/second; 100/2 hours'",
         ],
     );
     check(
         &of("PacketsPerIPAddress:10.0.0.1: {rate: 5/second}"),
         &[
-            "5:40: 1 of 2 rates: PacketsPerIPAddress has '2/second; 100/2 hours', and its overrides \
-           as many",
+            "5:40: 1 of 2 rates: PacketsPerIPAddress has '2/second; 100/2 hours', so its overrides \
+             need 2",
         ],
     );
     check(
         &of("PacketsPerIPv4Range:10.0.0.0/24: {rate: 5/second; 9/hour}"),
-        &["5:43: 2 rates, but PacketsPerIPv4Range has one, and so have its overrides"],
+        &["5:43: 2 rates, but PacketsPerIPv4Range has one, so its overrides must have one"],
     );
     check(
         &of("BytesPerIPAddress:10.0.0.1: {rate: 5000/second; 9000/hour}"),
         &[
-            "5:38: 2 rates, but BytesPerIPAddress has none of its own, and then its overrides have \
-           one: give it 2 rates, too",
+            "5:38: 2 rates, but BytesPerIPAddress has none, so its overrides have one: give \
+             BytesPerIPAddress 2 rates, too",
         ],
     );
     check(
         &of("PacketsPerIPAddress#2:10.0.0.1: {rate: 5/second}"),
         &[
-            "5:3: 'PacketsPerIPAddress#2' is one of the rates of PacketsPerIPAddress: an override of \
-           PacketsPerIPAddress has a 'rate' for each of them",
+            "5:3: 'PacketsPerIPAddress#2' is one of the rates of PacketsPerIPAddress: an override \
+             of PacketsPerIPAddress needs a 'rate' for each of them",
         ],
     );
-    // What is wrong with the limit's rates is said of these alone.
+    // Errors in the limit's rates suppress those of its overrides.
     check(
         "limits: {PacketsPerIPAddress: {rate: 2/sec; 3/hour}}
 overrides: {PacketsPerIPAddress:10.0.0.1: {rate: 5/second}}",
@@ -363,7 +363,10 @@ fn rates_count_as_limits() {
     check(&limits(62), &[]);
     check(
         &limits(63),
-        &["3:3: too many limits, at most 64 fit: the rates of 2 make 65, each rate one"],
+        &[
+            "3:3: too many limits, the maximum is 64: each rate counts as one, and 2 limits have \
+             65 rates",
+        ],
     );
 }
 
@@ -374,7 +377,7 @@ fn more_rates_than_limits() {
         &format!("rate: {}", rates.join("|")),
         &[(
             7,
-            "65 rates, but at most 64 limits fit, and each rate is one",
+            "65 rates, but each counts as a limit, and the maximum is 64",
         )],
     );
 }
@@ -387,7 +390,7 @@ fn names_of_metrics_stay_unique() {
   B: {id: total, cost: packets, rate: 1/second, metrics: {tag: web-2}}
 ",
         &[
-            "3:58: duplicate metrics 'plugin.rate_limiter.sni.web-2', which those of A#2 are: give \
+            "3:58: duplicate metrics 'plugin.rate_limiter.sni.web-2', already those of A#2: choose \
              another 'tag' or 'prefix'",
         ],
     );

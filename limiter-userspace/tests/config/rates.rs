@@ -2,8 +2,8 @@
 
 use super::harness::check;
 
-/// Checks the errors of `rate`, a flow mapping's content, as the rate of the limit `name`;
-/// columns count from the content's start.
+/// Checks the errors of `rate`, a flow mapping's content, as the rate of the limit `name`; columns
+/// count from its start.
 #[track_caller]
 fn check_rate(name: &str, rate: &str, expected: &[(usize, &str)]) {
     let before = "  X: {".replace('X', name);
@@ -64,7 +64,8 @@ fn rates() {
                 ),
                 (
                     66,
-                    "invalid period '1d', unknown unit 'd', must be one of ns, us, ms, s, m, h",
+                    "invalid period '1d', unknown unit 'd', must be one of ns, us, ms, s, m, h (a \
+                     day is 24h)",
                 ),
             ],
         ),
@@ -80,8 +81,11 @@ fn rates_of_the_wrong_type() {
         (
             "burst: many, count: [], period: {}",
             &[
-                (8, "expected a whole number, found the text 'many'"),
-                (21, "expected a whole number, found a list"),
+                (
+                    8,
+                    "expected a whole number in digits, found the text 'many'",
+                ),
+                (21, "expected a whole number in digits, found a list"),
                 (
                     33,
                     "expected a duration, such as '1s' or '1h30m', found an empty mapping",
@@ -91,8 +95,11 @@ fn rates_of_the_wrong_type() {
         (
             "burst: yes, count: ~, period: off",
             &[
-                (8, "expected a whole number, found the boolean 'yes'"),
-                (20, "expected a whole number, found nothing"),
+                (
+                    8,
+                    "expected a whole number in digits, found the boolean 'yes'",
+                ),
+                (20, "expected a whole number in digits, found nothing"),
                 (
                     31,
                     "expected a duration, such as '1s' or '1h30m', found the boolean 'off'",
@@ -102,10 +109,13 @@ fn rates_of_the_wrong_type() {
         (
             "burst: .inf, count: 1, period: soon",
             &[
-                (8, "expected a whole number, found the text '.inf'"),
+                (
+                    8,
+                    "expected a whole number in digits, found the text '.inf'",
+                ),
                 (
                     32,
-                    "invalid period 'soon', a duration such as '1s', '1h30m' or '250ms' is needed",
+                    "invalid period 'soon', expected a duration, such as '1s', '1h30m' or '250ms'",
                 ),
             ],
         ),
@@ -120,7 +130,7 @@ fn rates_of_the_wrong_type() {
             "burst: 1, count: 1, period: 2000000h",
             &[(
                 29,
-                "invalid period '2000000h', must be at most 1281023h: that is 146 years",
+                "invalid period '2000000h', must be at most 1281023h (146 years)",
             )],
         ),
         (
@@ -162,7 +172,7 @@ fn rates_beyond_the_datapath() {
             "burst: 1, count: 1000000001, period: 1s",
             &[(
                 18,
-                "invalid count '1000000001', must be at most 1000000000 for this period: 1 a \
+                "invalid count '1000000001', must be at most 1000000000 for this period: 1 per \
                  nanosecond",
             )],
         );
@@ -175,12 +185,12 @@ fn rates_beyond_the_datapath() {
         &[
             (
                 8,
-                "invalid burst '1513', must be at least 1514 bytes: a larger Ethernet frame than \
+                "invalid burst '1513', must be at least 1514 bytes: an Ethernet frame larger than \
                  the burst could never pass",
             ),
             (
                 21,
-                "invalid count '64001', must be at most 64000 for this period: 64 a nanosecond",
+                "invalid count '64001', must be at most 64000 for this period: 64 per nanosecond",
             ),
         ],
     );
@@ -194,8 +204,8 @@ fn rates_beyond_the_datapath() {
         "burst: 1281024, count: 1, period: 1h",
         &[(
             8,
-            "invalid burst '1281024', must be at most 1281023 for this count and period: a \
-             larger bucket would take over a century to refill",
+            "invalid burst '1281024', must be at most 1281023 for this count and period: a larger \
+             bucket would take more than a century to refill",
         )],
     );
 }

@@ -1,4 +1,4 @@
-//! The sections that are not limits.
+//! The sections other than limits.
 
 use std::path::Path;
 
@@ -83,17 +83,17 @@ fn settings() {
     );
     check(
         "interfaces: eth0",
-        &["1:13: expected a list of interface names, found the text 'eth0'"],
+        &["1:13: expected a list of interface names, such as [eth0], found the text 'eth0'"],
     );
     check(
         "interfaces: [eth0, a/b, eth0, interface-too-long, '', {}]",
         &[
-            "1:20: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' or white \
+            "1:20: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' and white \
              space, such as 'eth0'",
             "1:25: duplicate interface 'eth0', first at 1:14",
-            "1:31: invalid interface 'interface-too-long', expected 1 to 15 bytes without '/', \
-             ':' or white space, such as 'eth0'",
-            "1:51: invalid interface '', expected 1 to 15 bytes without '/', ':' or white space, \
+            "1:31: invalid interface 'interface-too-long', expected 1 to 15 bytes without '/', ':' \
+             and white space, such as 'eth0'",
+            "1:51: invalid interface '', expected 1 to 15 bytes without '/', ':' and white space, \
              such as 'eth0'",
             "1:55: expected an interface's name, found an empty mapping",
         ],
@@ -170,8 +170,8 @@ fn buckets() {
     check(
         "buckets: {store: hash, when-full: evict}",
         &[
-            "1:35: when-full is for 'store: table': the kernel's hash map always forgets the least \
-             recently used",
+            "1:35: 'when-full' is only for 'store: table': the kernel's hash map always evicts the \
+             least recently used entry",
         ],
     );
     check(
@@ -198,7 +198,7 @@ fn offenders() {
         check(
             &format!("offenders: {{capacity: {wrong}}}"),
             &[&format!(
-                "1:23: invalid capacity '{wrong}', must be 0 (nobody is recorded) or from 1024 to \
+                "1:23: invalid capacity '{wrong}', must be 0 (none are recorded) or from 1024 to \
                  1048576"
             )],
         );

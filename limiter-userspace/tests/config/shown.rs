@@ -1,4 +1,4 @@
-//! What `limiter check` shows of a configuration.
+//! The output of `limiter check`.
 
 use std::{fs, path::Path, process::Command};
 
@@ -70,7 +70,8 @@ fn as_json() {
     );
 }
 
-/// What `limiter check` says of a configuration with lists: on stdout, and its warnings of them.
+/// Returns the output of `limiter check` for a configuration with lists: stdout, and warnings about
+/// lists.
 #[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
 fn check_lists(arguments: &[&str]) -> (String, Vec<String>) {
     let directory = tempfile::tempdir().unwrap();
@@ -170,7 +171,7 @@ fn lists_as_json() {
     assert_eq!(shown["overlaps"][0]["holds"]["purpose"], "exclude");
 }
 
-/// What is shown of the sieves of a configuration.
+/// Returns the output of `limiter check` about the sieves of a configuration.
 #[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
 fn check_text(yaml: &str, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
@@ -219,7 +220,7 @@ ip-rep:
         ]
     );
     let shown: serde_json::Value = serde_json::from_str(&check_text(YAML, &["--json"])).unwrap();
-    // As `limiter sieve` has it.
+    // The same as `limiter sieve` prints.
     assert_eq!(shown["sieves"][0]["sieve"], "main");
     assert_eq!(shown["sieves"][0]["percentage"], 90.0);
     assert_eq!(shown["sieves"][0]["capacities"], json!([16, 8, 16]));
@@ -292,7 +293,7 @@ limits:
         .unwrap();
     assert!(output.status.success());
     let told = String::from_utf8(output.stderr).unwrap();
-    // What else it warns of depends on the machine.
+    // Other warnings depend on the machine.
     let told: Vec<_> = told
         .lines()
         .filter(|line| line.contains("rate '"))

@@ -1,11 +1,11 @@
-//! Texts that nobody would write.
+//! Texts that no user would write.
 
 use std::sync::LazyLock;
 
 use limiter_policy::config;
 use proptest::prelude::*;
 
-/// Pieces that configurations are made of, for making strange ones.
+/// Pieces of configurations, to build strange ones from.
 static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     "limits overrides mode PacketsPerIPAddress BytesPerIPv6Range PacketsPerIPAddress:10.0.0.1 \
      subscribers malformed Own Own:1 cost match packets new-connections total regId prefix-length \
@@ -19,7 +19,7 @@ static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// A right configuration, for making wrong ones that are almost right.
+/// A valid configuration, to derive almost valid ones from.
 const RIGHT: &str = "
 malformed: pass
 subscribers:
@@ -46,7 +46,7 @@ overrides:
   - PacketsPerIPv6Range: {burst: 9, count: 8, period: 1s, ids: ['2001:db8::/56']}
 ";
 
-/// Reads a text; that it does not panic is the test. Every error says where it is.
+/// Reads a text, which must not panic. Every error has a place.
 fn read(text: &str) -> Result<(), TestCaseError> {
     if let Err(errors) = config::parse(text, "text") {
         prop_assert!(errors.iter().next().is_some());

@@ -4,7 +4,7 @@ use limiter_common::strategy::Strategy;
 
 use super::harness::{SECOND, check, load, rate};
 
-/// Checks the errors of a limit of one's own; columns count from the content's start.
+/// Checks the errors of a custom limit; columns count from the content's start.
 #[track_caller]
 fn check_limit(content: &str, expected: &[(usize, &str)]) {
     let before = "  Own: {id: ipAddress, ";
@@ -33,7 +33,7 @@ fn every_strategy_has_a_name() {
         let limit = &config.policy.limits[0];
         assert_eq!(limit.strategy, strategy);
         assert_eq!(limit.default, Some(rate(5, 5, SECOND)));
-        // Whatever has no burst of its own holds what it admits.
+        // A strategy without a burst takes the count in its place.
         let burst = if strategy == Strategy::Gcra { 5 } else { 7 };
         assert_eq!(limit.overrides[0].rate, rate(burst, 7, SECOND));
     }
@@ -42,7 +42,7 @@ fn every_strategy_has_a_name() {
 }
 
 #[test]
-fn names_that_are_none() {
+fn unknown_names() {
     for (name, near) in [
         ("fixedwindow", "fixed-window"),
         ("Fixed-Window", "fixed-window"),
@@ -81,7 +81,7 @@ fn names_that_are_none() {
 }
 
 #[test]
-fn what_locks_out_whoever_keeps_trying() {
+fn strategies_that_lock_out_persistent_sources() {
     for name in [
         "fixed-window-elastic-expiry",
         "fixed_window_elastic_expiry",
@@ -93,10 +93,10 @@ fn what_locks_out_whoever_keeps_trying() {
             &[(
                 26,
                 &format!(
-                    "'{name}' is no strategy here: in it every hit extends the window, also a \
-                     denied one, so who keeps trying is locked out for ever, and whoever can \
-                     forge an address can do that to it (the Python library deprecates it since \
-                     4.1); use fixed-window or gcra with a 'ban'"
+                    "'{name}' is not supported: denied packets extend its window too, so a source \
+                     that keeps trying is locked out for ever, and anyone who forges its address \
+                     can lock it out (deprecated in the Python library since 4.1): use \
+                     fixed-window or gcra with a 'ban'"
                 ),
             )],
         );
@@ -107,7 +107,7 @@ fn what_locks_out_whoever_keeps_trying() {
 fn windows_have_no_burst() {
     for name in ["fixed-window", "moving-window", "sliding-window-counter"] {
         let why = format!(
-            "'burst' is not for strategy {name}, whose window admits 'count' and no more: leave \
+            "'burst' is not for strategy {name}, whose window admits no more than 'count': leave \
              it out, or use strategy gcra"
         );
         let before = format!("cost: packets, strategy: {name}, ");
@@ -143,8 +143,7 @@ fn what_windows_can_count() {
         &format!("{window}count: 1, period: 10008h"),
         &[(
             59,
-            "invalid period '10008h', must be at most 10007h for strategy moving-window: that is \
-             416 days",
+            "invalid period '10008h', must be at most 10007h (416 days) for strategy moving-window",
         )],
     );
     check_limit(
@@ -168,7 +167,7 @@ fn what_windows_can_count() {
             ),
             (
                 77,
-                "invalid period '1281024h', must be at most 1281023h: that is 146 years",
+                "invalid period '1281024h', must be at most 1281023h (146 years)",
             ),
         ],
     );
@@ -180,7 +179,7 @@ fn what_windows_can_count() {
              fixed-window",
         )],
     );
-    // Overrides are held to the same.
+    // The same bounds hold for overrides.
     check(
         "limits: {PacketsPerIPAddress: {strategy: moving-window}}\noverrides:\n  \
          PacketsPerIPAddress:10.0.0.1: {count: 129, period: 1s}\n  \
@@ -205,7 +204,7 @@ fn windows_of_bytes() {
     for strategy in ["fixed-window", "sliding-window-counter"] {
         let before = format!("cost: bytes, strategy: {strategy}, ");
         check_limit(&format!("{before}count: 1514, period: 1s"), &[]);
-        let why = "must be at least 1514 bytes: a larger Ethernet frame than the window admits \
+        let why = "must be at least 1514 bytes: an Ethernet frame larger than the window admits \
                    could never pass";
         check_limit(
             &format!("{before}count: 1513, period: 1s"),
@@ -223,8 +222,7 @@ fn windows_of_bytes() {
 
 #[test]
 fn a_strategy_is_not_an_override_s() {
-    let why = "'strategy' is the limit's: an override has other numbers, and is decided by the \
-               same rule";
+    let why = "'strategy' belongs to the limit: an override changes only its numbers";
     check(
         "overrides:
   PacketsPerIPAddress:10.0.0.1: {strategy: fixed-window, rate: 5/second}

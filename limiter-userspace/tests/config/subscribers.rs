@@ -50,7 +50,7 @@ fn subscribers() {
             "12:37: expected a comment, found nothing",
             "13:7: invalid prefix '10.7.0.0/33', expected an address or prefix, such as \
              '192.0.2.0/24' or '2001:db8::1'",
-            "13:20: invalid prefix '010.7.0.0', must be without leading zeros, which some programs \
+            "13:20: invalid prefix '010.7.0.0', must have no leading zeros, which some programs \
              read as octal",
             "13:31: invalid prefix '::ffff:10.7.0.0/112', which stands for an IPv4 address, did you \
              mean '10.7.0.0/16'?",
@@ -59,7 +59,7 @@ fn subscribers() {
             "13:58: invalid prefix '7', expected an address or prefix, such as '192.0.2.0/24' or \
              '2001:db8::1'",
             "15:7: expected an address or prefix, such as '192.0.2.0/24' or '2001:db8::1', found a \
-             mapping; with a colon at its end it must be in quotes: '2001:db8::'",
+             mapping: put an address that ends in a colon in quotes: '2001:db8::'",
             "18:7: duplicate prefix '2001:db8:9::/128', first at 17:6",
         ],
     );
@@ -93,7 +93,7 @@ fn no_subscribers() {
         &format!("{LIMIT}subscribers: [1]"),
         &["2:14: expected a map of subscribers' numbers to their prefixes, found a list"],
     );
-    let why = "needs a section 'subscribers', which gives numbers prefixes";
+    let why = "needs a section 'subscribers' with each subscriber's number and prefixes";
     check(
         "limits:
   PacketsPerSubscriber: {burst: 1, count: 1, period: 1s}
@@ -110,7 +110,7 @@ overrides:
             "7:3: invalid id 'x', expected a subscriber's number, such as '1001'",
         ],
     );
-    // What is misspelt is not missing.
+    // A misspelt section is not reported as missing, too.
     check(
         "subscriber: {1: 10.0.0.1}\nlimits:\n  PacketsPerSubscriber: {burst: 1, count: 1, \
          period: 1s}\n",
@@ -142,7 +142,7 @@ fn subscribers_in_a_file_of_their_own() {
                  period: 1s}\n";
     let config = load(&[("limiter.yaml", yaml), ("s.yml", b"7: 10.0.0.1\n")]).unwrap();
     assert_eq!(config.policy.subscribers.len(), 1);
-    // Of a file that cannot be read nothing is said twice.
+    // An unreadable file causes one error, not two.
     assert_eq!(
         load(&[("limiter.yaml", yaml), ("s.yml", b"7: [\n")]),
         Err(vec![

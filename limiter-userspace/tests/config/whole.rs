@@ -1,4 +1,4 @@
-//! Whole configurations, and what becomes of them.
+//! Whole configurations, and the policies that they become.
 
 use std::collections::BTreeMap;
 

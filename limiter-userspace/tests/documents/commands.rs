@@ -1,4 +1,4 @@
-//! Commands in the pages are those that there are, with options that they have.
+//! Commands in the pages exist, with the options that the pages give them.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -7,7 +7,7 @@ use std::{
 
 use super::pages::{pages, quoted};
 
-/// What a command says of itself; empty if there is no such command.
+/// Returns a command's help; empty if there is no such command.
 pub(super) fn help(words: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_limiter"));
     let output = command.args(words).arg("--help").output();
@@ -15,7 +15,7 @@ pub(super) fn help(words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("help is text")
 }
 
-/// The same, with what its own subcommands say.
+/// Returns a command's help with that of its subcommands.
 fn whole_help(command: &str) -> String {
     let subcommands: &[&str] = match command {
         "lists" => &["test", "accept"],
@@ -26,7 +26,7 @@ fn whole_help(command: &str) -> String {
     texts.collect()
 }
 
-/// The command lines of a page: inline, and lines of its blocks of code.
+/// Returns the command lines of a page: inline code, and lines of code blocks.
 fn command_lines(text: &str) -> Vec<String> {
     let parts: Vec<_> = text.split("```").collect();
     let blocks = parts.iter().skip(1).step_by(2);
@@ -60,7 +60,7 @@ fn commands_and_their_options_exist() {
                 Entry::Vacant(entry) => entry.insert(whole_help(command)),
             };
             let page = page.path.display();
-            assert!(!help.is_empty(), "{page}: there is no `{line}`");
+            assert!(!help.is_empty(), "{page}: no such command: `{line}`");
             for word in words.filter(|word| word.starts_with("--")) {
                 let option = word.split('=').next().unwrap_or_default();
                 let is_one = help
@@ -71,5 +71,5 @@ fn commands_and_their_options_exist() {
             }
         }
     }
-    assert!(options > 25, "{options} options are shown");
+    assert!(options > 25, "only {options} options found");
 }

@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, path::Path};
 
 use super::pages::{Page, pages};
 
-/// The text without its blocks of code.
+/// Returns the text without its code blocks.
 fn prose(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// The anchor that a heading has, as GitHub forms it.
+/// Returns a heading's anchor, as GitHub forms it.
 fn anchor(heading: &str) -> String {
     let heading = heading.trim().to_lowercase();
     let kept = heading
@@ -26,7 +26,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What is wrong with the links of a page.
+/// Returns the dead links of a page, with the reason.
 fn dead_links(page: &Page, pages: &[Page]) -> Vec<String> {
     let directory = page.path.parent().unwrap_or(Path::new(""));
     let prose = prose(&page.text);

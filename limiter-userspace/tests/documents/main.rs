@@ -1,4 +1,4 @@
-//! What documents say of the code is so.
+//! Checks the documents' statements about the code.
 
 mod commands;
 mod links;

@@ -1,4 +1,4 @@
-//! The pages: the README and what is in docs/.
+//! The pages: the README and the files in docs/.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ fn read(path: PathBuf) -> Page {
     Page { path, text }
 }
 
-/// All pages.
+/// Returns all pages.
 pub(super) fn pages() -> Vec<Page> {
     let root = repository();
     let docs = fs::read_dir(root.join("docs")).expect("there is docs/");
@@ -30,12 +30,12 @@ pub(super) fn pages() -> Vec<Page> {
     pages.chain([root.join("README.md")]).map(read).collect()
 }
 
-/// The text of a page of docs/.
+/// Returns the text of a page of docs/.
 pub(super) fn page(name: &str) -> String {
     read(repository().join("docs").join(name)).text
 }
 
-/// What stands below a heading, up to the next heading of any depth.
+/// Returns the text below a heading, up to the next heading of any depth.
 pub(super) fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     let (_, below) = text
         .split_once(&format!("\n{heading}\n"))
@@ -43,7 +43,7 @@ pub(super) fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     below.split("\n#").next().unwrap_or_default()
 }
 
-/// The cells of each row of the first table in a text, without its head.
+/// Returns the cells of each row of the first table in a text, without its head.
 pub(super) fn rows(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines().skip_while(|line| !line.starts_with('|'));
     let lines = lines.take_while(|line| line.starts_with('|')).skip(2);
@@ -55,12 +55,12 @@ fn cells(line: &str) -> Vec<&str> {
     line.split(" | ").collect()
 }
 
-/// What stands in backticks.
+/// Returns the texts in backticks.
 pub(super) fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// All that the first cells of a table quote.
+/// Returns all that a table's first column puts in backticks.
 pub(super) fn names<'t>(rows: &[Vec<&'t str>]) -> Vec<&'t str> {
     rows.iter().flat_map(|row| quoted(row[0])).collect()
 }

@@ -1,11 +1,11 @@
-//! docs/security.md names a test for each claim.
+//! docs/security.md names an existing test for each claim.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// The file that a path of the document leads to.
+/// Returns the file that a path in the document refers to.
 fn file(path: &str) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     if path.starts_with("limiter-") {
@@ -17,11 +17,11 @@ fn file(path: &str) -> PathBuf {
     }
 }
 
-/// Whether a file has a test of that name.
+/// Returns whether a file has a test of that name.
 fn has_test(text: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     text.match_indices(&head).any(|(at, _)| {
-        // Its attributes are above it, and nothing else is in between.
+        // Only its attributes are between it and the blank line above.
         let item = text[..at].rsplit("\n\n").next().unwrap_or_default();
         item.contains("#[test]") || item.contains("proptest!")
     })
@@ -33,7 +33,7 @@ fn each_claim_names_tests_that_exist() {
     let document = fs::read_to_string(document).unwrap();
     let quoted = document.split('`').skip(1).step_by(2);
     let named: Vec<_> = quoted.filter_map(|text| text.split_once(".rs::")).collect();
-    assert!(named.len() > 50, "{} tests are named", named.len());
+    assert!(named.len() > 50, "only {} tests are named", named.len());
     let missing: Vec<_> = named
         .iter()
         .filter(|(path, name)| {
@@ -41,7 +41,7 @@ fn each_claim_names_tests_that_exist() {
             !fs::read_to_string(path).is_ok_and(|text| has_test(&text, name))
         })
         .collect();
-    assert!(missing.is_empty(), "there are no such tests: {missing:?}");
+    assert!(missing.is_empty(), "no such tests: {missing:?}");
 }
 
 #[test]

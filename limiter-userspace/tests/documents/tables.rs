@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use jiff::Timestamp;
 use limiter_common::{
     limit::BUILT_IN,
     reason::{Action, Reason},
@@ -19,7 +20,7 @@ fn sorted<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     names
 }
 
-/// Every file of Rust below a directory.
+/// Returns every Rust file below a directory.
 fn sources(directory: &Path) -> Vec<String> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(directory).expect("sources can be listed") {
@@ -72,8 +73,8 @@ fn every_command_is_told() {
     assert_eq!(sorted(told), commands);
 }
 
-/// A configuration with a field that does not exist, and the heading above the table of those
-/// that do.
+/// A page, the heading above a table of fields, and a configuration with a field that does not
+/// exist there.
 const FIELDS: [(&str, &str, &str); 10] = [
     ("configure.md", "## Sections", "qqqqqqqqqq: 1"),
     (
@@ -113,7 +114,9 @@ fn every_field_of_the_configuration_is_told() {
     let file = directory.path().join("limiter.yaml");
     for (document, heading, text) in FIELDS {
         fs::write(&file, text).unwrap();
-        let errors = config::load(&file).unwrap_err().to_string();
+        let errors = config::load(&file, Timestamp::UNIX_EPOCH)
+            .unwrap_err()
+            .to_string();
         let known = errors.lines().find_map(|line| {
             line.split_once("unknown field 'qqqqqqqqqq', must be one of ")
                 .map(|(_, known)| known.split(", "))
@@ -125,7 +128,7 @@ fn every_field_of_the_configuration_is_told() {
     }
 }
 
-/// The endings that the exposition format adds to a metric's name.
+/// Strips the endings that the exposition format adds to a metric's name.
 fn family(name: &str) -> &str {
     let name = name.strip_suffix("_total").unwrap_or(name);
     name.strip_suffix("_info").unwrap_or(name)
@@ -154,7 +157,7 @@ fn every_metric_is_told() {
         registered
     );
 
-    // Elsewhere they have the same names.
+    // Other places must use the same names.
     for page in pages() {
         if page.path.ends_with("architecture.md") {
             continue;
@@ -182,7 +185,7 @@ fn the_configurations_to_start_with_load() {
     let file = directory.path().join("limiter.yaml");
     for block in blocks {
         fs::write(&file, block).unwrap();
-        let loaded = config::load(&file);
+        let loaded = config::load(&file, Timestamp::UNIX_EPOCH);
         assert!(loaded.is_ok(), "{block}\n{}", loaded.unwrap_err());
     }
 }

@@ -14,7 +14,7 @@ const PORT: u16 = 7000;
 const PAYLOAD: usize = 958;
 const DURATION: Duration = Duration::from_millis(1200);
 
-/// Ethernet, IP and UDP headers around the payload, in bytes.
+/// Returns the length of a frame: Ethernet, IP and UDP headers and the payload, in bytes.
 fn frame_length(ipv4: bool) -> u64 {
     (14 + if ipv4 { 20 } else { 40 } + 8 + PAYLOAD) as u64
 }
@@ -41,7 +41,7 @@ fn each_is_exact_under_saturation() -> Result<()> {
     Ok(())
 }
 
-/// Every client belongs to the one subscriber.
+/// Returns a configuration in which all clients belong to one subscriber.
 fn configuration(limit: &str, rate: Rate) -> String {
     let mut text = format!("limits: {{{limit}: {}}}\n", rate.yaml());
     if limit.ends_with("PerSubscriber") {

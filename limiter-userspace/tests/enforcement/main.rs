@@ -1,8 +1,13 @@
 //! Real traffic between two namespaces, through the program in native mode.
 //!
-//! The bound is the limit's own promise: over any interval, at most burst + interval /
-//! emission interval is admitted. The lower one is that a client who always has more to
-//! send gets 99 % of it. Needs root.
+//! The upper bound is the limit's promise: over any interval, at most burst + interval / emission
+//! interval is admitted. The lower bound: a client that always has more to send gets 99 % of it.
+//! Needs root.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test waits for what takes time"
+)]
 
 mod built_in;
 mod jumbo;
@@ -35,10 +40,10 @@ const CLIENTS: [&str; 7] = [
 
 const SERVERS: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
 
-/// One test at a time: each keeps both CPUs of a small machine busy.
+/// Lets one test run at a time, since each keeps both CPUs of a small machine busy.
 fn take_turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    // A test that failed leaves nothing behind that the next could trip over.
+    // A failed test leaves nothing behind.
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -53,7 +58,7 @@ fn networks(texts: &[&str]) -> Result<Vec<IpNet>> {
         .collect::<Result<_, _>>()?)
 }
 
-/// The server's address in the client's family.
+/// Returns the server's address in the client's family.
 fn server_for(client: IpAddr) -> Result<IpAddr> {
     Ok(if client.is_ipv4() {
         "10.77.0.1"
@@ -72,7 +77,7 @@ fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
     )
 }
 
-/// A limit under test, in its own units.
+/// A limit under test, in its own tokens.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     burst: u64,
@@ -85,20 +90,20 @@ impl Rate {
         format!("{{burst: {burst}, count: {per_second}, period: 1s}}")
     }
 
-    /// The most that may be admitted between two times in nanoseconds: the tokens of the
-    /// bucket and those added meanwhile, a last one in part.
+    /// Returns the most that may be admitted between two times in nanoseconds: the bucket's tokens
+    /// and those added meanwhile, rounded down.
     fn most(self, from_ns: u64, to_ns: u64) -> u64 {
         let added = to_ns.saturating_sub(from_ns) * self.per_second / 1_000_000_000;
         self.burst + added
     }
 }
 
-/// When clients began and ended to send, or the server to receive.
+/// When clients began and stopped sending, or the server receiving.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     first_ns: u64,
     last_ns: u64,
-    /// For how long in between nobody may have saturated.
+    /// The time in between without saturation.
     paused: Duration,
 }
 
@@ -122,8 +127,7 @@ impl From<Count> for Window {
     }
 }
 
-/// Holds what was admitted of saturating clients against the limit; packets cost `grain`
-/// tokens each.
+/// Compares what saturating clients got with the limit; a packet costs `grain` tokens.
 #[track_caller]
 fn assert_exact(rate: Rate, admitted: u64, sent: Window, arrived: Window, grain: u64) {
     // The limiter saw the packets between these times.
@@ -132,7 +136,7 @@ fn assert_exact(rate: Rate, admitted: u64, sent: Window, arrived: Window, grain:
         admitted <= most,
         "{admitted} admitted, at most {most} allowed ({rate:?})"
     );
-    // What came back while nobody sent may have found the bucket full.
+    // Tokens that came back during a pause may have found the bucket full.
     let unused =
         u64::try_from(sent.paused.as_millis()).unwrap_or(u64::MAX) * rate.per_second / 1_000;
     let least = rate.most(arrived.first_ns, sent.last_ns) * 99 / 100;

@@ -1,4 +1,4 @@
-//! The configuration of the package does not stand in the way of what the host itself fetches.
+//! The packaged configuration does not limit the host's own downloads.
 
 use std::{
     io::{Read as _, Write as _},
@@ -16,10 +16,10 @@ use crate::{pair, start, take_turn};
 
 const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 
-/// Twice what the limit of bytes has room for at once.
+/// Twice what the limit of bytes admits at once.
 const DOWNLOAD: usize = 40_000_000;
 
-/// What hangs is ended by this, and nothing else.
+/// Ends a test that hangs.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 #[test]
@@ -31,13 +31,13 @@ fn what_the_host_fetches_is_not_limited_and_its_services_are() -> Result<()> {
         let before = pair.received()?;
         ensure!(download(&pair, peer.parse()?)? == DOWNLOAD);
         let arrived = pair.received()? - before;
-        // Many times what any limit lets through at once, or in the time that it took.
+        // Far more than any limit admits at once, or in the time that it took.
         ensure!(arrived > 600, "{arrived} packets from {peer}");
     }
     let none = Vec::<(&str, u64)>::new();
     ensure!(dropped(&limiter)? == none, "{:?}", dropped(&limiter)?);
 
-    // A service of the host is another matter; one packet is more than the burst and a second's.
+    // A service of the host is limited: these exceed the burst and a second's packets.
     let frame = Frame::new("10.77.0.3".parse()?, "10.77.0.1".parse()?).udp(40_000, 53, b"?")?;
     let before = pair.received()?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 2_000])?;
@@ -56,7 +56,7 @@ fn what_the_host_fetches_is_not_limited_and_its_services_are() -> Result<()> {
     Ok(())
 }
 
-/// Has the host fetch something from a peer's web server; returns how much it has got.
+/// Downloads from a peer's web server; returns the number of bytes.
 fn download(pair: &Pair, peer: IpAddr) -> Result<usize> {
     let server = pair.client.enter(|| Ok(TcpListener::bind((peer, 80))?))?;
     let serving = thread::spawn(move || -> Result<()> {
@@ -80,7 +80,7 @@ fn download(pair: &Pair, peer: IpAddr) -> Result<usize> {
     Ok(got)
 }
 
-/// How many packets were dropped, by reason.
+/// Returns how many packets were dropped, by reason.
 fn dropped(limiter: &Limiter) -> Result<Vec<(&'static str, u64)>> {
     let status: Value = limiter.status()?;
     let mut dropped = Vec::new();

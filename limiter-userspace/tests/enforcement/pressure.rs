@@ -13,16 +13,16 @@ use crate::{networks, start, take_turn};
 const BUSY: u32 = 1_000;
 const QUIET: u32 = 10_000;
 
-/// Packets a second of all busy sources: forty of each.
+/// Packets a second of all busy sources: 40 of each.
 const BUSY_PER_SECOND: u32 = 40_000;
 
-/// Packets a second of all quiet sources: each sends one in five seconds.
+/// Packets a second of all quiet sources: one of each in five seconds.
 const QUIET_PER_SECOND: u32 = 2_000;
 
 const ATTACK: Duration = Duration::from_secs(12);
 
-/// The entry list holds 2 048 addresses, so that all who are busy are known by it when they come a
-/// second time, and few enough that no quiet one is; and the lists below hold as many again.
+/// The entry list holds 2 048 addresses: enough to know all busy sources when they send again, too
+/// few for any quiet one. The lists below hold as many again.
 const CONFIGURATION: &str = "
 ip-rep:
   - name: main

@@ -17,7 +17,7 @@ use crate::{Rate, Window, assert_exact, pair, server_for, start, take_turn};
 const PORT: u16 = 7000;
 const DURATION: Duration = Duration::from_millis(1500);
 
-/// All clients at once, each at its load.
+/// Sends from all clients at once, each at its load.
 fn send(pair: &Pair, clients: &[(&str, Load)]) -> Result<(Tally, Vec<Sent>)> {
     let sink = UdpSink::new(&pair.server, PORT)?;
     let sent = thread::scope(|scope| {
@@ -42,11 +42,11 @@ fn send(pair: &Pair, clients: &[(&str, Load)]) -> Result<(Tally, Vec<Sent>)> {
 }
 
 fn steady(per_second: u32) -> Result<Load> {
-    let per_second = NonZeroU32::new(per_second).context("a rate is not 0")?;
+    let per_second = NonZeroU32::new(per_second).context("a rate of 0")?;
     Ok(Load::steady(per_second, DURATION))
 }
 
-/// Together they exceed the /48's limit, none its own; another /48 is untouched by that.
+/// Together they exceed the /48's limit, alone none exceeds its own; another /48 is unaffected.
 #[test]
 fn addresses_of_one_48_share_its_budget() -> Result<()> {
     let _turn = take_turn();
@@ -110,7 +110,7 @@ fn addresses_of_one_48_share_its_budget() -> Result<()> {
     );
     assert!(
         arrived.iter().all(|count| count.packets > 0),
-        "each gets a share"
+        "every address must get a share"
     );
     assert_eq!(
         tally.of(other.parse()?).packets,
@@ -161,7 +161,7 @@ fn an_override_holds_for_its_id_alone() -> Result<()> {
     Ok(())
 }
 
-/// Tags do not hide a packet: it is charged to the same bucket under any.
+/// A packet is charged to the same bucket under any tags.
 #[test]
 fn two_vlan_tags_do_not_hide_a_packet() -> Result<()> {
     let _turn = take_turn();

@@ -1,4 +1,4 @@
-//! A limit of two rates, by moving windows.
+//! A limit of two rates, with moving windows.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -11,7 +11,7 @@ const PORT: u16 = 7000;
 const FIRST: &str = "PacketsPerIPAddress";
 const SECOND: &str = "PacketsPerIPAddress#2";
 
-/// Twenty in each of the first two seconds, then the five that are left of the minute.
+/// Admits twenty in each of the first two seconds, then the minute's remaining five.
 const CONFIGURATION: &str =
     "limits: {PacketsPerIPAddress: {strategy: moving-window, rate: 20/second; 45 per 1 minute}}\n";
 const IN_A_MINUTE: u64 = 45;
@@ -34,7 +34,7 @@ fn both_rates_of_a_moving_window_hold() -> Result<()> {
 
         let arrived = tally.of(client);
         assert_eq!(arrived.packets, IN_A_MINUTE);
-        // Not before two windows have moved past the first of them.
+        // The last packet passes when two windows are over.
         let took = Duration::from_nanos(arrived.last_ns - sent.first_ns);
         assert!(took >= Duration::from_secs(2), "{took:?}");
 

@@ -1,4 +1,4 @@
-//! Automatic bans on captures, by both engines: whom, when, for how long, and that they hold.
+//! Automatic bans on captures, with both engines: which source, when, how long, and their effect.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ use crate::command::{Replayed, replay};
 
 const MS: u64 = 1_000_000;
 
-/// Ten packets a second, of which more are dropped; 50 drops in a second ban for two.
+/// Ten packets a second pass; 50 drops within a second ban for two seconds.
 const CONFIG: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 1, count: 10, period: 1s,
     ban: {after: 50 drops, within: 1s, for: 2s, at-most: 3s, escalate: 2, range-after: 4}}
 ";
 
-/// So many packets a second of a source, for some milliseconds from a time on.
+/// Makes `rate` packets a second from a source, for `for_ms` milliseconds from `from_ms` on.
 fn stream(source: &str, from_ms: u64, for_ms: u64, rate: u64) -> Result<Vec<Packet>> {
     let destination = if source.contains(':') {
         "2001:db8:ffff::1"
@@ -32,7 +32,7 @@ fn stream(source: &str, from_ms: u64, for_ms: u64, rate: u64) -> Result<Vec<Pack
         .collect())
 }
 
-/// The replay of streams by both engines, which tell the same.
+/// Replays streams with both engines, whose output must be equal.
 fn replayed(config: &str, streams: &[Vec<Packet>], arguments: &[&str]) -> Result<Replayed> {
     let mut packets = streams.concat();
     packets.sort_by_key(|packet| packet.time_ns);
@@ -52,7 +52,7 @@ fn summary(replayed: &Replayed) -> Result<Value> {
     Ok(last["summary"].clone())
 }
 
-/// When in milliseconds, whom, for how many seconds, for which time.
+/// Returns each ban's time in milliseconds, prefix, duration in seconds, and ordinal.
 fn bans(summary: &Value) -> Result<Vec<(u64, String, u64, u64)>> {
     let number = |value: &Value| value.as_u64().context("a number");
     let bans = summary["bans"]["first"].as_array().context("no bans")?;
@@ -69,16 +69,16 @@ fn bans(summary: &Value) -> Result<Vec<(u64, String, u64, u64)>> {
     told.collect()
 }
 
-/// A hundred packets a second, of which ten pass. It is looked each 100 ms: at 0.6 s it is the first
-/// time that at least 50 were dropped, 54. Then for two seconds all are; after that it begins again,
-/// with the three seconds that are the most there is in place of four.
+/// A hundred packets a second, of which ten pass. The daemon looks every 100 ms, and at 0.6 s first
+/// finds at least 50 drops: 54. The ban then drops every packet for two seconds. The next ones last
+/// three seconds, the maximum, instead of four.
 #[test]
 fn bans_end_and_grow() -> Result<()> {
     let replayed = replayed(
         CONFIG,
         &[
             stream("10.0.0.1", 0, 10_000, 100)?,
-            // It never has a packet dropped.
+            // None of its packets is dropped.
             stream("10.0.0.2", 0, 10_000, 5)?,
         ],
         &["--json"],
@@ -89,7 +89,7 @@ fn bans_end_and_grow() -> Result<()> {
         bans(&summary)?,
         [one(600, 2, 1), one(3_200, 3, 2), one(6_800, 3, 3)]
     );
-    // In bans of two and three and three seconds.
+    // Bans of two, three and three seconds.
     assert_eq!(summary["by_reason"]["banned"], 800);
     let other: Vec<_> = replayed
         .lines()?
@@ -101,7 +101,7 @@ fn bans_end_and_grow() -> Result<()> {
     Ok(())
 }
 
-/// Four addresses of a /64 are banned as one: also a fifth, that was never seen before.
+/// Four addresses of a /64 get it banned, and with it a fifth that was never seen before.
 #[test]
 fn ranges() -> Result<()> {
     let mut streams = Vec::new();
@@ -135,7 +135,7 @@ fn what_would_be_banned() -> Result<()> {
     assert_eq!(bans(&told)?, [one(600), one(3_200)]);
     assert_eq!(told["bans"]["first"][0]["mode"], "observe");
     assert_eq!(told["by_reason"]["banned"], 0);
-    // As if there were no ban.
+    // The same as without `ban`.
     let plain = "limits: {PacketsPerIPAddress: {burst: 1, count: 10, period: 1s}}\n";
     let without = summary(&replayed(plain, &streams, &["--json"])?)?;
     assert_eq!(told["by_reason"], without["by_reason"]);
@@ -143,18 +143,18 @@ fn what_would_be_banned() -> Result<()> {
     Ok(())
 }
 
-/// A thousand bans at once, and then a hundred in each look: those with the most drops come first.
+/// A thousand bans at once, then a hundred per look: those with the most drops first.
 #[test]
 fn bans_that_are_put_off() -> Result<()> {
     let often = CONFIG.replace("after: 50", "after: 3");
     let mut packets = Vec::new();
     for number in 0..1_200_u64 {
         let source = format!("10.1.{}.{}", number / 250, number % 250);
-        // The last ones have one drop more.
+        // The last sources have one more drop.
         let count = if number < 200 { 4 } else { 5 };
         packets.extend(stream(&source, 0, 10, count * 100)?);
     }
-    // It goes on for a second.
+    // The capture goes on for a second.
     packets.extend(stream("10.0.0.1", 1_000, 1_000, 1)?);
     packets.sort_by_key(|packet| packet.time_ns);
     let replayed = replay(&often, &PCAP.write(&packets), false, &["--json"])?;

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-/// What came of it.
+/// The result of a replay.
 pub(crate) struct Replayed {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -16,7 +16,7 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    /// The lines, which must be JSON.
+    /// Parses the output's lines, which must be JSON.
     pub(crate) fn lines(&self) -> Result<Vec<Value>> {
         let parse = |line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"));
         self.stdout.lines().map(parse).collect()
@@ -46,12 +46,12 @@ pub(crate) fn replay(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    // Written beside the reading, or both would wait for a full pipe.
+    // Write in a thread: otherwise both sides could wait for a full pipe.
     let input = child.stdin.take();
     let bytes = capture.to_vec();
     let writer = std::thread::spawn(move || input.map(|mut input| input.write_all(&bytes)));
     let output = child.wait_with_output()?;
-    // It may have stopped reading at an error.
+    // The command may have stopped reading at an error.
     let _ = writer.join().expect("the writer does not panic");
     Ok(Replayed {
         stdout: String::from_utf8(output.stdout)?,

@@ -1,8 +1,7 @@
-//! docs/strategies.md: its captures are those that it tells of, and what it shows of them is what
-//! the command shows.
+//! docs/strategies.md: its captures match its text, and its output is what the command prints.
 //!
-//! `LIMITER_WRITE_EXAMPLES=1 cargo test -p limiter-userspace --test replay documents` writes the
-//! captures and the plots anew; the output in the text is changed by hand.
+//! `LIMITER_WRITE_EXAMPLES=1 cargo test -p limiter-userspace --test replay documents` rewrites the
+//! captures and the plots; the output in the text is changed by hand.
 
 use std::{
     env, fs,
@@ -11,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_common::strategy::{Budget, Strategy};
+use limiter_common::strategy::{Parameters, Strategy};
 use serde_json::Value;
 use testbed::{
     Frame,
@@ -22,11 +21,11 @@ const MS: u64 = 1_000_000;
 
 /// An example of a strategy.
 struct Example {
-    /// Of its files, and the strategy's.
+    /// The name of its files and of the strategy.
     name: &'static str,
-    /// When its packets come, in milliseconds since the first one.
+    /// The times of its packets, in milliseconds since the first one.
     times: fn() -> Vec<u64>,
-    /// The numbers of those that are dropped, from 1, as the Python library's document has it.
+    /// The numbers of its dropped packets, from 1, as in the Python library's document.
     dropped: &'static [u64],
 }
 
@@ -48,8 +47,8 @@ const EXAMPLES: [Example; 3] = [
     },
 ];
 
-/// From 00:00:45 on: ten requests at the window's end, of which one is refused, and ten at the
-/// next one's start; others until that has ended.
+/// From 00:00:45 on: ten requests at the window's end, one of them refused, ten at the start of the
+/// next, and more until that has ended.
 fn fixed_window() -> Vec<u64> {
     let at_end = (50..60).map(|second| second * 1_000);
     let at_start = (0..10).map(|request| 60_000 + request * 500);
@@ -65,7 +64,7 @@ fn moving_window() -> Vec<u64> {
     requests.collect()
 }
 
-/// 40 requests in the first minute, 80 in the first half of the second and one too many; another one
+/// 40 requests in the first minute, 80 in the first half of the second, one too many, and another
 /// ten seconds later.
 fn sliding_window_counter() -> Vec<u64> {
     let previous = (0..40).map(|request| request * 1_500);
@@ -86,7 +85,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A file of the document, and what it has to hold.
+/// Compares a file of the document with its expected content, or writes it.
 fn check_or_write(name: &str, expected: &[u8]) -> Result<()> {
     let path = repository().join("docs/strategies").join(name);
     if env::var_os("LIMITER_WRITE_EXAMPLES").is_some() {
@@ -97,10 +96,10 @@ fn check_or_write(name: &str, expected: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What a line of shell prints in a directory, with the command in its path.
+/// Returns the output of a shell command in a directory, with `limiter` in its path.
 fn shell(directory: &Path, line: &str) -> Result<String> {
     let command = Path::new(env!("CARGO_BIN_EXE_limiter"));
-    let command = command.parent().context("the command is in a directory")?;
+    let command = command.parent().context("the command has no directory")?;
     let path = [
         command.as_os_str(),
         &env::var_os("PATH").unwrap_or_default(),
@@ -119,7 +118,7 @@ fn shell(directory: &Path, line: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// A directory with the examples where the document's commands find them, but for the plots.
+/// Makes a directory with the examples where the document's commands find them, without plots.
 fn examples() -> Result<tempfile::TempDir> {
     let directory = tempfile::tempdir()?;
     let examples = directory.path().join("docs/strategies");
@@ -159,7 +158,7 @@ fn the_captures_and_the_plots_are_up_to_date() -> Result<()> {
     Ok(())
 }
 
-/// Every block of the document that begins with a command.
+/// Runs every code block of the document that begins with a command.
 #[test]
 fn the_commands_print_what_the_document_shows() -> Result<()> {
     let document = fs::read_to_string(repository().join("docs/strategies.md"))?;
@@ -189,11 +188,11 @@ fn the_commands_print_what_the_document_shows() -> Result<()> {
     Ok(())
 }
 
-/// By how much a window is longer than configured, at most, rounded up to a tenth of a unit.
+/// Returns by how much a window may exceed its period, rounded up to a tenth of a unit.
 fn longer(strategy: Strategy, count: u64, period_ns: u64) -> Result<String> {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    let budget = Budget::new(strategy, 0, count, period_ns);
-    let window = budget.context("a window that can be counted")?.window;
+    let parameters = Parameters::new(strategy, 0, count, period_ns);
+    let window = parameters.context("not a window")?.window;
     let ns = window.layout.ns(window.period) - period_ns;
     let unit = UNITS.into_iter().find(|(unit, _)| ns >= *unit);
     Ok(match unit {

@@ -1,4 +1,4 @@
-//! A random capture through both engines: not a byte of the output differs.
+//! A random capture through both engines: their output is equal to the byte.
 
 use anyhow::Result;
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
@@ -33,7 +33,7 @@ fn source() -> impl Strategy<Value = std::net::IpAddr> {
 }
 
 fn frame() -> impl Strategy<Value = Vec<u8>> {
-    // Mostly one piece, sometimes several.
+    // Mostly in one page, sometimes in several.
     let payload = prop_oneof![9 => 0usize..2_000, 1 => 2_000usize..9_000];
     let good = (source(), any::<bool>(), 0usize..3, payload);
     let good = good.prop_map(|(source, tcp, tags, payload)| {
@@ -61,14 +61,14 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
             frame[place.index(headers)] = value;
         }
         if let Some(place) = short {
-            // Also shorter than the kernel takes.
+            // Some are shorter than the kernel accepts.
             frame.truncate(1 + place.index(frame.len()));
         }
         frame
     })
 }
 
-/// With a snapshot length now and then, and times that now and then go back.
+/// Some have a snapshot length, and times sometimes go back.
 fn packets() -> impl Strategy<Value = Vec<Packet>> {
     let step = prop_oneof![9 => 0i64..3_000_000, 1 => -2_000_000i64..0];
     let cut = prop::option::weighted(0.2, 0usize..120);
@@ -122,7 +122,7 @@ fn both_engines_print_the_same() -> Result<()> {
 #[test]
 fn frames_that_the_kernel_cannot_run_end_its_replay() -> Result<()> {
     let frame = Frame::new("10.0.0.2".parse()?, "10.0.0.1".parse()?);
-    // A page without what is before and after the frame, and 17 more; mostly padding.
+    // A page less the room around the frame, and 17 more pages; mostly padding.
     let mut longest = frame.udp(1, 2, &[0; 9_000])?;
     longest.resize(3_520 + 17 * 4_096, 0);
     let longer = [&longest[..], &[0]].concat();
@@ -133,8 +133,8 @@ fn frames_that_the_kernel_cannot_run_end_its_replay() -> Result<()> {
     assert!(!kernel.success);
     assert_eq!(
         kernel.stderr,
-        "packet 2: a frame of 73153 bytes: the kernel runs a program on 73152 at most; replay it \
-         with `--engine native`\n"
+        "packet 2: the frame has 73153 bytes, but the kernel runs a program on at most 73152: replay \
+         it with `--engine native`\n"
     );
     let first = &kernel.lines()?[0];
     assert_eq!(first["remaining"], 4, "{first}");

@@ -1,4 +1,4 @@
-//! Every way to write a capture gives the same replay.
+//! Every capture format gives the same replay.
 
 use anyhow::Result;
 use testbed::{
@@ -13,7 +13,7 @@ const CONFIG: &str = "limits: {PacketsPerIPAddress: {burst: 2, count: 1, period:
 fn packets() -> Result<Vec<Packet>> {
     let frame = Frame::new("2001:db8::7".parse()?, "2001:db8::1".parse()?).udp(1, 2, b"odd")?;
     let start = 1_700_000_000_123_456_000;
-    // The clock of a capture may go back.
+    // A capture's clock may go back.
     let times = [0, 1_000, 999_000, 2_000_000_000, 1_500_000_000, 3_000_000];
     let at = |time: u64| Packet::whole(start + time, frame.clone());
     Ok(times.into_iter().map(at).collect())

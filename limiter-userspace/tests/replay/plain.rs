@@ -1,4 +1,4 @@
-//! What people read: the summary and the plot.
+//! Output for people: the summary and the plot.
 
 use anyhow::{Context as _, Result};
 use testbed::{
@@ -10,7 +10,7 @@ use crate::command::replay;
 
 const CONFIG: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 10, period: 1s}}\n";
 
-/// Ten seconds of 5 packets a second from one source and 20 from another.
+/// Ten seconds with 5 packets a second from one source and 20 from another.
 fn capture() -> Result<Vec<u8>> {
     let udp = |source: &str| {
         Frame::new(source.parse()?, "10.0.0.1".parse()?).udp(1, 2, b"padding to sixty!!")
@@ -36,7 +36,7 @@ fn the_summary_names_who_is_dropped() -> Result<()> {
         line("250 packets").context(replayed.stdout.clone())?,
         "250 packets, 15 000 bytes in 9.95 s: 25 packets/s, 1 507 bytes/s"
     );
-    // 10 at once and 10 in each of the 9.95 seconds, the last half a token of them lost.
+    // 10 at once and 10 in each of the 9.95 seconds, less half a token at the end.
     assert_eq!(
         line("159 passed").as_deref(),
         Some("159 passed, 91 dropped")
@@ -75,12 +75,12 @@ fn the_plot_is_an_svg_with_all_its_parts() -> Result<()> {
     ] {
         assert!(svg.contains(part), "{part}\n{svg}");
     }
-    // That is of one source only; docs/strategies.md has pictures of it.
+    // That curve needs a single source; docs/strategies.md has pictures of it.
     assert!(!svg.contains("% of count in a period"), "{svg}");
     Ok(())
 }
 
-/// What no limit dropped is told by its reason.
+/// Drops by no limit are shown by their reason.
 #[test]
 fn the_plot_tells_reasons_apart() -> Result<()> {
     let configuration = "\
@@ -96,7 +96,7 @@ fn the_plot_tells_reasons_apart() -> Result<()> {
         .collect();
     let blocked = udp("10.0.0.9")?;
     packets.push(Packet::whole(10_000_000_000, blocked.clone()));
-    // Its IPv4 header says that there is more.
+    // Its IPv4 header claims more bytes than there are.
     packets.push(Packet::whole(10_000_000_000, blocked[..30].to_vec()));
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("plot.svg");

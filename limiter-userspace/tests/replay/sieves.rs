@@ -1,4 +1,4 @@
-//! A sieve tried on a capture: pressure is measured in the capture's time.
+//! A sieve on a capture, with the pressure measured in the capture's time.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use testbed::{
 
 use crate::command::replay;
 
-/// 1000 packets a second in all, which the limit itself lets pass ten times over; three lists.
+/// A sieve with three lists for 1000 packets a second; the limit itself would pass 100 000 at once.
 const CONFIG: &str = "\
 limits:
   All: {id: total, cost: packets, burst: 100000, count: 1000, period: 1s, ip-rep: main}
@@ -21,8 +21,8 @@ const MS: u64 = 1_000_000;
 
 const BUSY: [u8; 4] = [10, 0, 0, 1];
 
-/// For two seconds the busy one sends each millisecond, and each 20 ms somebody else once. Ten
-/// seconds later the busy one sends 100 packets, one each 10 ms.
+/// For two seconds, `BUSY` sends every millisecond, and every 20 ms another source sends once. Ten
+/// seconds later `BUSY` sends 100 packets, one every 10 ms.
 fn capture() -> Result<Vec<u8>> {
     let packet = |ms: u64, source: [u8; 4]| {
         let frame = Frame::new(source.into(), [10, 9, 9, 9].into()).udp(1, 2, b"x")?;
@@ -51,9 +51,9 @@ fn the_busy_are_dropped_while_there_is_pressure() -> Result<()> {
     let (last, packets) = lines.split_last().context("a summary")?;
     let summary = &last["summary"];
     let reason = |name: &str| summary["by_reason"][name].as_u64().context("a number");
-    // From the first look on, after 50 ms, 106 % or 105 % arrives: pressure 3, the highest. Of 1950 packets
-    // that the busy one sends from then on the first comes into the entry list, and the 501st hit
-    // takes it to the perma-block list.
+    // From the first look at 50 ms on, 106 % or 105 % arrives, which is pressure 3, the highest.
+    // `BUSY` then sends 1950 packets: the first enters the entry list, and the 501st hit moves it
+    // to the perma-block list.
     assert_eq!(reason("iprep")?, 499, "{summary}");
     assert_eq!(reason("iprep_perma")?, 1450, "{summary}");
     assert_eq!(summary["dropped"], 1949);
@@ -64,11 +64,11 @@ fn the_busy_are_dropped_while_there_is_pressure() -> Result<()> {
         sieve["uses"],
         json!([{
             "limit": "All",
-            // At 2050 ms 79 % have come in the last 200 ms, which is pressure 1; at 2100 ms 52.5 %.
+            // At 2050 ms, 79 % came in the last 200 ms: pressure 1; at 2100 ms 52.5 %.
             "under_pressure_ns": 2050 * MS,
             "highest_pressure": 3,
             "arrived": 2200,
-            // With the 97 quiet ones that come from 60 ms on.
+            // Including the 97 quiet sources from 60 ms on.
             "scored": 1950 + 97,
             "iprep": 499,
             "iprep_perma": 1450,
@@ -79,7 +79,7 @@ fn the_busy_are_dropped_while_there_is_pressure() -> Result<()> {
     let found: Vec<_> = (0..4).map(entries).collect();
     assert_eq!(found, [Some(1), Some(0), Some(0), Some(97)]);
 
-    // Whoever else came, passed; and so did the busy one when it sent less.
+    // All other packets passed, as did those of `BUSY` when it sent less.
     let dropped: Vec<&Value> = packets
         .iter()
         .filter(|packet| packet["verdict"] == "drop")
@@ -117,12 +117,33 @@ ip-rep: [{name: all, buckets: 3, size: 8, percentage: 60, pressure: {packets-per
 }
 
 #[test]
+fn a_sieve_is_laid_out_for_the_cpus_of_another_machine() -> Result<()> {
+    let capture = capture()?;
+    for (cpus, said) in [("1", "for 1 CPU (--cpus)"), ("8", "for 8 CPUs (--cpus)")] {
+        let shown = replay(CONFIG, &capture, false, &["--cpus", cpus])?.stdout;
+        ensure!(shown.contains(said), "{shown}");
+        let replayed = replay(CONFIG, &capture, false, &["--json", "--cpus", cpus])?;
+        let lines = replayed.lines()?;
+        let summary = &lines.last().context("a summary")?["summary"];
+        assert_eq!(summary["cpus"].to_string(), cpus);
+    }
+    let refused = replay(CONFIG, &capture, false, &["--cpus", "0"])?;
+    ensure!(
+        !refused.success && refused.stderr.contains("--cpus"),
+        "{}",
+        refused.stderr
+    );
+    Ok(())
+}
+
+#[test]
 fn without_sieves_nothing_is_said_of_them() -> Result<()> {
     let config = "limits: {PacketsPerIPAddress: {burst: 5, count: 1, period: 1s}}\n";
     let replayed = replay(config, &capture()?, false, &["--json"])?;
     let lines = replayed.lines()?;
     let summary = &lines.last().context("a summary")?["summary"];
     assert_eq!(summary.get("sieves"), None::<&Value>);
+    assert_eq!(summary.get("cpus"), None::<&Value>);
     assert_eq!(summary["packets"], json!(2200));
     Ok(())
 }

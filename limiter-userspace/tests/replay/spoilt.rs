@@ -1,4 +1,4 @@
-//! Captures that end too early, are of something else, or lack the ends of their frames.
+//! Captures that are cut short, of another format, or of truncated frames.
 
 use anyhow::Result;
 use testbed::{
@@ -14,7 +14,7 @@ fn frame(payload: usize) -> Result<Vec<u8>> {
     Frame::new("10.0.0.2".parse()?, "10.0.0.1".parse()?).udp(1, 2, &vec![0; payload])
 }
 
-/// The summary's packets and the one line on stderr of a replay that fails.
+/// Runs a replay that must fail; returns the packets in its summary and its only line on stderr.
 fn fails(capture: &[u8]) -> Result<(Option<u64>, String)> {
     let replayed = replay(CONFIG, capture, false, &["--json"])?;
     assert!(!replayed.success, "{}", replayed.stdout);
@@ -39,7 +39,7 @@ fn a_cut_capture_is_told_as_far_as_it_goes() -> Result<()> {
         let (read, error) = fails(cut)?;
         assert_eq!((read, error), (Some(2), expected), "{format:?}");
     }
-    // Inside the third packet's header.
+    // Cut inside the third packet's header.
     let whole = PCAP.write(&packets);
     let (read, error) = fails(&whole[..whole.len() - packets[0].length - 8])?;
     assert_eq!(read, Some(2));
@@ -98,7 +98,7 @@ fn damaged_lengths_are_refused() -> Result<()> {
 fn frames_without_their_end_count_in_full() -> Result<()> {
     let (first, second) = (frame(1_458)?, frame(1_457)?);
     assert_eq!(first.len(), 1_500);
-    // Both headers, and of the third only half the Ethernet header.
+    // Cut after the headers, and the third inside the Ethernet header.
     let packets = [
         Packet::whole(0, first).cut_to(42),
         Packet::whole(0, second.clone()).cut_to(60),
@@ -120,7 +120,7 @@ fn frames_without_their_end_count_in_full() -> Result<()> {
     }
     let plain = replay(CONFIG, &capture, false, &[])?;
     assert!(
-        plain.stdout.contains("\n4 were captured without their end"),
+        plain.stdout.contains("\n4 were truncated in the capture"),
         "{}",
         plain.stdout
     );

@@ -1,5 +1,5 @@
-//! Each window strategy's rule as captures, through both engines: what is told of every packet, at
-//! both sides of every boundary. Expected by hand, from the rules of docs/strategies.md.
+//! Each window strategy's rule as captures, through both engines, with packets on both sides of
+//! every boundary. The expected values are computed by hand from the rules of docs/strategies.md.
 
 use anyhow::Result;
 
@@ -13,7 +13,7 @@ const OTHER: &str = "10.0.0.2";
 const PACKETS: &str = "PacketsPerIPAddress";
 const BYTES: &str = "BytesPerIPAddress";
 
-/// The shortest frame that a test sends.
+/// The shortest frame that a test sends, in bytes.
 const SHORT: usize = 42;
 
 #[test]
@@ -23,16 +23,16 @@ fn a_fixed_window_ends_a_period_after_its_first_packet() -> Result<()> {
         &[
             (0, ONE, SHORT, Pass(PACKETS, ONE, [2, 0, 1_000])),
             (500, ONE, SHORT, Pass(PACKETS, ONE, [1, 0, 500])),
-            // Another one's window is its own, and begins when it comes.
+            // The other source has its own window, which begins with its first packet.
             (600, OTHER, SHORT, Pass(PACKETS, OTHER, [2, 0, 1_000])),
             (700, ONE, SHORT, Pass(PACKETS, ONE, [0, 300, 300])),
-            // What is refused does not make it longer.
+            // A refused packet does not extend the window.
             (800, ONE, SHORT, Drop(PACKETS, ONE, [0, 200, 200])),
             (999, ONE, SHORT, Drop(PACKETS, ONE, [0, 1, 1])),
-            // Its end is not in it.
+            // The end is outside the window.
             (1_000, ONE, SHORT, Pass(PACKETS, ONE, [2, 0, 1_000])),
             (1_600, OTHER, SHORT, Pass(PACKETS, OTHER, [2, 0, 1_000])),
-            // The next one begins with a packet, not with the end of the one before.
+            // The next window begins with a packet, not with the end of the last one.
             (2_700, ONE, SHORT, Pass(PACKETS, ONE, [2, 0, 1_000])),
         ],
     )
@@ -45,10 +45,10 @@ fn what_a_fixed_window_refuses_fills_it() -> Result<()> {
         &[
             (0, ONE, 1_000, Pass(BYTES, ONE, [1_000, 0, 500])),
             (100, ONE, 1_001, Drop(BYTES, ONE, [0, 400, 400])),
-            // There would be room for it, had nobody tried before.
+            // It would fit without the attempt before.
             (100, ONE, SHORT, Drop(BYTES, ONE, [0, 400, 400])),
             (500, ONE, SHORT, Pass(BYTES, ONE, [1_958, 0, 500])),
-            // So does what can never pass.
+            // A packet that can never pass also fills the window.
             (600, ONE, 2_001, Never(BYTES, ONE, [0, 400])),
             (999, ONE, SHORT, Drop(BYTES, ONE, [0, 1, 1])),
             (1_000, ONE, 2_000, Pass(BYTES, ONE, [0, 500, 500])),
@@ -63,10 +63,10 @@ fn a_moving_window_looks_at_its_oldest_packet() -> Result<()> {
         &[
             (0, ONE, SHORT, Pass(PACKETS, ONE, [1, 0, 1_000])),
             (400, ONE, SHORT, Pass(PACKETS, ONE, [0, 600, 1_000])),
-            // What is refused leaves no trace.
+            // A refused packet leaves no trace.
             (500, ONE, SHORT, Drop(PACKETS, ONE, [0, 500, 900])),
             (999, ONE, SHORT, Drop(PACKETS, ONE, [0, 1, 401])),
-            // A packet counts for a period, the end of which is not in it.
+            // A packet counts for one period, excluding its end.
             (1_000, ONE, SHORT, Pass(PACKETS, ONE, [0, 400, 1_000])),
             (1_399, ONE, SHORT, Drop(PACKETS, ONE, [0, 1, 601])),
             (1_400, ONE, SHORT, Pass(PACKETS, ONE, [0, 600, 1_000])),
@@ -76,10 +76,10 @@ fn a_moving_window_looks_at_its_oldest_packet() -> Result<()> {
     )
 }
 
-/// A log that is used for the second time.
+/// The log wraps around.
 #[test]
 fn a_moving_window_goes_round() -> Result<()> {
-    // 128 packets at once, a packet too many, and the same a second later; then one by one.
+    // 128 packets at once and one too many, then the same each second.
     let round = |start: u64| {
         let passed = (0..128).map(move |n| {
             let left = 127 - n;
@@ -108,15 +108,15 @@ fn a_sliding_window_counter_weighs_the_bucket_before() -> Result<()> {
     let told = |at_ms, told| (at_ms, ONE, SHORT, told);
     let first = (1..=9).map(|n| told(0, Pass(PACKETS, ONE, [10 - n, 0, 2_000])));
     let rows = first.chain([
-        // The next one passes when a tenth of the next bucket is over.
+        // The next packet passes after a tenth of the next window.
         told(0, Pass(PACKETS, ONE, [0, 1_100, 2_000])),
         told(999, Drop(PACKETS, ONE, [0, 101, 1_001])),
-        // The start of the next bucket: all ten count.
+        // At the start of the next one: all ten count.
         told(1_000, Drop(PACKETS, ONE, [0, 100, 1_000])),
         told(1_099, Drop(PACKETS, ONE, [0, 1, 901])),
-        // Nine of them, and this one.
+        // Nine of them, and this packet.
         told(1_100, Pass(PACKETS, ONE, [0, 100, 1_900])),
-        // The middle: five of them.
+        // In the middle: five of them.
         told(1_500, Pass(PACKETS, ONE, [3, 0, 1_500])),
         told(1_500, Pass(PACKETS, ONE, [2, 0, 1_500])),
         told(1_500, Pass(PACKETS, ONE, [1, 0, 1_500])),
@@ -124,11 +124,11 @@ fn a_sliding_window_counter_weighs_the_bucket_before() -> Result<()> {
         // Refused, and not counted.
         told(1_500, Drop(PACKETS, ONE, [0, 100, 1_500])),
         told(1_599, Drop(PACKETS, ONE, [0, 1, 1_401])),
-        // The end: of ten a thousandth, and that is some of a packet.
+        // Near the end: a thousandth of ten, rounded up to one.
         told(1_999, Pass(PACKETS, ONE, [3, 0, 1_001])),
-        // The start of the third: the six of the second.
+        // At the start of the third: the six of the second.
         told(2_000, Pass(PACKETS, ONE, [3, 0, 2_000])),
-        // A whole bucket without a packet: it begins anew.
+        // After an empty window the count begins anew.
         told(4_000, Pass(PACKETS, ONE, [9, 0, 2_000])),
     ]);
     check(
@@ -144,7 +144,7 @@ fn a_sliding_window_counter_never_counts_what_never_passes() -> Result<()> {
          period: 500ms}}\n",
         &[
             (0, ONE, 2_001, Never(BYTES, ONE, [2_000, 0])),
-            // All of it at once; as many again only when the next bucket is over, too.
+            // All at once; as many again only when the next window is over, too.
             (0, ONE, 2_000, Pass(BYTES, ONE, [0, 1_000, 1_000])),
             (750, ONE, 1_004, Drop(BYTES, ONE, [1_000, 1, 250])),
             (750, ONE, 1_000, Pass(BYTES, ONE, [0, 250, 750])),
@@ -153,7 +153,7 @@ fn a_sliding_window_counter_never_counts_what_never_passes() -> Result<()> {
     )
 }
 
-/// What one rate denies is charged to none, but to a fixed window that denies it itself.
+/// What one rate denies is charged to none, except to a fixed window that denies it itself.
 #[test]
 fn several_rates_are_judged_together() -> Result<()> {
     const SECOND: &str = PACKETS;
@@ -169,7 +169,7 @@ fn several_rates_are_judged_together() -> Result<()> {
         &[
             both(0, Pass(SECOND, ONE, [1, 0, 1_000])),
             both(0, Pass(SECOND, ONE, [0, 1_000, 1_000])),
-            // Five packets within a second, of which the minute counts none.
+            // Five packets within a second, none counted by the minute.
             both(500, Drop(SECOND, ONE, [0, 500, 500])),
             both(500, Drop(SECOND, ONE, [0, 500, 500])),
             both(999, Drop(SECOND, ONE, [0, 1, 1])),
@@ -177,7 +177,7 @@ fn several_rates_are_judged_together() -> Result<()> {
             both(1_000, Pass(SECOND, ONE, [0, 1_000, 1_000])),
             both(2_000, Pass(MINUTE, ONE, [0, 58_000, 60_000])),
             both(59_999, Drop(MINUTE, ONE, [0, 1, 2_001])),
-            // The second has counted none of those that the minute denied.
+            // The second has not counted those that the minute denied.
             both(60_000, Pass(SECOND, ONE, [1, 0, 1_000])),
         ],
     )?;

@@ -1,4 +1,4 @@
-//! What the replay tells of packets, one by one, as a table.
+//! Checks the replay's output packet by packet, against a table.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -12,20 +12,21 @@ use crate::command::replay;
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// A packet: when in milliseconds, from whom, its length, and what is told of it.
+/// A packet: its time in milliseconds, source and length, and the expected output.
 pub(crate) type Row = (u64, &'static str, usize, Told);
 
 pub(crate) enum Told {
-    /// The limit and its id; then remaining, retry in and reset in, in tokens and milliseconds.
+    /// The limit and its id; then `remaining`, `retry_in` and `reset_in`, in tokens and
+    /// milliseconds.
     Pass(&'static str, &'static str, [u64; 3]),
     Drop(&'static str, &'static str, [u64; 3]),
-    /// The limit and its id; remaining and reset in.
+    /// The limit and its id; `remaining` and `reset_in`.
     Never(&'static str, &'static str, [u64; 2]),
-    /// No limit counts it.
+    /// No limit applies.
     Unlimited,
-    /// A list has the source: it is excluded.
+    /// A list excludes the source.
     Excluded,
-    /// It is blocked, perhaps by a limit.
+    /// A list blocks the source, perhaps only in a limit.
     Blocked(Option<&'static str>),
 }
 
@@ -68,7 +69,7 @@ impl Told {
     }
 }
 
-/// Replays the packets under a configuration, through both engines, and compares what is told of each.
+/// Replays the packets under a configuration, with both engines, and compares the output of each.
 pub(crate) fn check(config: &str, rows: &[Row]) -> Result<()> {
     let packets = rows.iter().map(|(at_ms, source, length, _)| {
         // Ethernet, IPv4 and UDP.

@@ -1,4 +1,4 @@
-//! Frames and packets byte by byte, also those that no sender means to send.
+//! Frames and packets byte by byte, including malformed ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,10 +21,10 @@ pub(crate) const HOP_BY_HOP: u8 = 0;
 
 const TTL: u8 = 64;
 
-/// A VLAN tag: its ethertype, and its VID.
+/// A VLAN tag: its ethertype and its VID.
 pub(crate) type Tag = (u16, u16);
 
-/// A frame for the server's interface, with an ethertype behind its tags.
+/// Builds a frame for the server's interface, with an ethertype behind its tags.
 pub(crate) fn ethernet(tags: &[Tag], ether_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = [SERVER_MAC, CLIENT_MAC].concat();
     for (kind, vid) in tags {
@@ -35,18 +35,18 @@ pub(crate) fn ethernet(tags: &[Tag], ether_type: u16, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// The frame of an IP packet, by the version that it says it has.
+/// Builds the frame of an IP packet, by the version in its header.
 pub(crate) fn frame(packet: &[u8]) -> Vec<u8> {
     tagged(&[], packet)
 }
 
-/// Likewise, behind tags.
+/// The same, behind tags.
 pub(crate) fn tagged(tags: &[Tag], packet: &[u8]) -> Vec<u8> {
     let ether_type = if packet[0] >> 4 == 4 { IPV4 } else { IPV6 };
     ethernet(tags, ether_type, packet)
 }
 
-/// Who sends to whom: both of one family.
+/// The source and destination of a packet, both of one family.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) source: IpAddr,
@@ -54,18 +54,18 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// A packet without options or extension headers.
+    /// Builds a packet without options or extension headers.
     pub(crate) fn packet(self, protocol: u8, payload: &[u8]) -> Vec<u8> {
         match (self.source, self.destination) {
             (IpAddr::V4(_), IpAddr::V4(_)) => V4::of(self, protocol).packet(payload),
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 v6(source, destination, protocol, payload)
             }
-            _ => panic!("{self:?} is not of one family"),
+            _ => panic!("{self:?} has two families"),
         }
     }
 
-    /// A datagram of UDP, with its checksum.
+    /// Builds a UDP datagram, with its checksum.
     pub(crate) fn udp(self, ports: (u16, u16), data: &[u8]) -> Vec<u8> {
         let length = u16::try_from(8 + data.len()).expect("a short datagram");
         let mut datagram: Vec<u8> = [ports.0, ports.1, length, 0].map(u16::to_be_bytes).concat();
@@ -73,7 +73,7 @@ impl Path {
         self.with_checksum(UDP, datagram, 6)
     }
 
-    /// A TCP segment with these flags and no data, with its checksum.
+    /// Builds a TCP segment with these flags and no data, with its checksum.
     pub(crate) fn tcp(self, ports: (u16, u16), flags: u8) -> Vec<u8> {
         let mut segment = [ports.0, ports.1, 0, 1, 0, 0]
             .map(u16::to_be_bytes)
@@ -82,13 +82,13 @@ impl Path {
         self.with_checksum(TCP, segment, 16)
     }
 
-    /// Puts the checksum of a payload, which includes the addresses, at its place.
+    /// Stores a payload's checksum, which includes the addresses, at `place`.
     fn with_checksum(self, protocol: u8, mut payload: Vec<u8>, place: usize) -> Vec<u8> {
         let length = u32::try_from(payload.len()).expect("a short payload");
         let mut summed = match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(to)) => [source.octets(), to.octets()].concat(),
             (IpAddr::V6(source), IpAddr::V6(to)) => [source.octets(), to.octets()].concat(),
-            _ => panic!("{self:?} is not of one family"),
+            _ => panic!("{self:?} has two families"),
         };
         summed.extend(length.to_be_bytes());
         summed.extend([0, 0, 0, protocol]);
@@ -114,7 +114,7 @@ pub(crate) struct V4 {
 impl V4 {
     pub(crate) fn of(path: Path, protocol: u8) -> Self {
         let (IpAddr::V4(source), IpAddr::V4(destination)) = (path.source, path.destination) else {
-            panic!("{path:?} is not of IPv4");
+            panic!("{path:?} is not IPv4");
         };
         Self {
             source,
@@ -146,7 +146,7 @@ impl V4 {
     }
 }
 
-/// An IPv6 packet, which begins with whatever `next` says.
+/// Builds an IPv6 packet whose payload begins with the header `next`.
 pub(crate) fn v6(source: Ipv6Addr, destination: Ipv6Addr, next: u8, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(payload.len()).expect("a short packet");
     let mut packet = vec![0x60, 0, 0, 0];
@@ -157,17 +157,17 @@ pub(crate) fn v6(source: Ipv6Addr, destination: Ipv6Addr, next: u8, payload: &[u
     packet
 }
 
-/// An extension header of eight bytes: what comes next, and its own six bytes.
+/// Builds an extension header of eight bytes: the next header, and its own six bytes.
 pub(crate) const fn extension(next: u8, body: [u8; 6]) -> [u8; 8] {
     [
         next, 0, body[0], body[1], body[2], body[3], body[4], body[5],
     ]
 }
 
-/// Options that are padding alone, for the hop-by-hop and the destination options header.
+/// Padding alone, for the hop-by-hop and the destination options header.
 pub(crate) const PADDING: [u8; 6] = [1, 4, 0, 0, 0, 0];
 
-/// IPv6's fragment header; the offset is in bytes.
+/// Builds IPv6's fragment header; the offset is in bytes.
 pub(crate) fn fragment(next: u8, offset: u16, more: bool, id: u32) -> Vec<u8> {
     assert!(offset.is_multiple_of(8), "fragments begin at whole units");
     let mut header = vec![next, 0];
@@ -176,7 +176,7 @@ pub(crate) fn fragment(next: u8, offset: u16, more: bool, id: u32) -> Vec<u8> {
     header
 }
 
-/// The internet checksum (RFC 1071).
+/// Returns the internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> [u8; 2] {
     let sum: u32 = bytes
         .chunks(2)

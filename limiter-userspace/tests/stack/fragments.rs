@@ -1,4 +1,4 @@
-//! Fragments: the stack puts them together, the limiter sees one after the other.
+//! Fragments: the stack reassembles them, the limiter sees them one by one.
 
 use anyhow::Result;
 use limiter_common::reason::Reason::MalformedTcp;
@@ -16,8 +16,8 @@ use crate::{
 
 const SYN: u8 = 2;
 
-/// A piece of a datagram's payload: what its own header says comes next, where it begins, in
-/// bytes, whether more follow, and its bytes.
+/// A piece of a datagram's payload: the next header that its own header names, its offset in bytes,
+/// whether more follow, and its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     next: u8,
@@ -35,7 +35,7 @@ fn piece(next: u8, offset: u16, more: bool, bytes: &[u8]) -> Piece {
     }
 }
 
-/// A payload in two pieces, of which each says another thing of what it is.
+/// Cuts a payload into two pieces, each naming another next header.
 fn halves(payload: &[u8], at: u16, first: u8, second: u8) -> Vec<Piece> {
     let (one, other) = payload.split_at(at.into());
     vec![piece(first, 0, true, one), piece(second, at, false, other)]
@@ -63,7 +63,7 @@ fn v6(id: u32, pieces: &[Piece]) -> Vec<Vec<u8>> {
     frames.collect()
 }
 
-/// Rows with ids of their own, so that no datagram is put together from two of them.
+/// Rows with distinct ids, so that the stack never reassembles pieces of two rows.
 struct Rows {
     rows: Vec<Row>,
     id: u16,
@@ -74,7 +74,7 @@ impl Rows {
         self.id += 1;
         self.rows
             .push(Row::new(format!("IPv4, {what}"), v4(self.id, pieces), fate));
-        self.rows.last_mut().expect("it has just come")
+        self.rows.last_mut().expect("just pushed")
     }
 
     fn add(&mut self, is_v4: bool, what: &str, pieces: &[Piece], fate: Fate) -> &mut Row {
@@ -92,7 +92,7 @@ impl Rows {
             v6(self.id.into(), pieces),
             fate,
         ));
-        self.rows.last_mut().expect("it has just come")
+        self.rows.last_mut().expect("just pushed")
     }
 }
 
@@ -146,7 +146,7 @@ fn honest_rows(rows: &mut Rows) {
     );
 }
 
-/// What a later fragment says of the protocol counts in IPv4, and for nothing in IPv6.
+/// A later fragment's protocol counts in IPv4, but not in IPv6.
 fn lying_rows(rows: &mut Rows) {
     for (what, next) in [
         ("a later fragment that says nothing follows", NO_NEXT),
@@ -177,7 +177,7 @@ fn lying_rows(rows: &mut Rows) {
     );
 }
 
-/// A first fragment that ends before it has told what it belongs to.
+/// First fragments that end inside their headers.
 fn tiny_rows(rows: &mut Rows) {
     let syn = |v4| path(v4).tcp((1, PORT), SYN);
     // The flags are in the second fragment.
@@ -197,7 +197,7 @@ fn tiny_rows(rows: &mut Rows) {
         Malformed(MalformedTcp),
     );
     let long = |v4| [syn(v4), vec![0; 12]].concat();
-    // IPv4 throws away what is beyond whole units, here the header's last four bytes.
+    // IPv4 discards what is beyond units of eight bytes, here the header's last four bytes.
     let mut pieces = halves(&long(true), 24, TCP, TCP);
     pieces[0].bytes.truncate(20);
     pieces[1] = piece(TCP, 16, false, &long(true)[16..]);
@@ -226,7 +226,7 @@ fn tiny_rows(rows: &mut Rows) {
     );
 }
 
-/// Of two fragments for the same bytes the stack keeps the one that came first, or neither.
+/// When two fragments overlap, the stack keeps the first one, or neither.
 fn overlapping_rows(rows: &mut Rows) {
     for is_v4 in [true, false] {
         let datagram = datagram(is_v4);

@@ -1,4 +1,4 @@
-//! IP headers, extension headers and options: what stands between the ethertype and the payload.
+//! IP headers, extension headers and options: everything between the ethertype and the payload.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use crate::{
 
 const SYN: u8 = 2;
 
-/// Where the IP header starts in an untagged frame.
+/// The offset of the IP header in an untagged frame.
 const IP: usize = 14;
 
 fn udp(v4: bool) -> Vec<u8> {
@@ -31,12 +31,12 @@ fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     frame
 }
 
-/// An IPv6 packet with extension headers, the last of which says what comes next.
+/// Builds an IPv6 packet with extension headers, the last of which names the payload.
 fn v6(first: u8, headers: &[u8], payload: &[u8]) -> Vec<u8> {
     frame(&path(false).packet(first, &[headers, payload].concat()))
 }
 
-/// UDP behind headers of one kind each; each is told what comes next.
+/// Builds UDP behind extension headers of these kinds.
 fn chain(kinds: &[(u8, [u8; 6])]) -> Vec<u8> {
     let mut next = UDP;
     let mut headers = Vec::new();
@@ -78,7 +78,7 @@ fn ipv4_rows() -> Vec<Row> {
             with_options(&[7, 7, 4, 0, 0, 0, 0, 0]),
             Delivered,
         ),
-        // A plain host has accept_source_route off: there would be another destination.
+        // A plain host has accept_source_route off; a source route changes the destination.
         Row::one(
             "a loose source route",
             route(131, [10, 77, 0, 1], 4),
@@ -102,7 +102,7 @@ fn ipv4_rows() -> Vec<Row> {
         Row::one(
             "a bad UDP checksum",
             changed(frame(&whole), |frame| frame[IP + 26] ^= 1),
-            // Raw sockets have no use for it.
+            // Raw sockets ignore it.
             Delivered,
         ),
         Row::one(
@@ -222,7 +222,7 @@ fn extension_rows() -> Vec<Row> {
             chain(&[(FRAGMENT, atomic), (FRAGMENT, atomic)]),
             Refused,
         ),
-        // Mobile IPv6: a socket would see the address in the option. It takes a binding.
+        // Mobile IPv6 would show sockets the address in the option, but needs a binding.
         Row::one(
             "a home address",
             v6(
@@ -241,9 +241,9 @@ fn extension_rows() -> Vec<Row> {
     ];
     for kind in [0, 1, 2, 3, 4, 5, 253] {
         let fate = match kind {
-            // Mobile IPv6 takes it for its own, where the kernel has it.
+            // Mobile IPv6 handles it where the kernel supports it.
             2 => DependsOnKernel,
-            // RPL and segment routing take a setting.
+            // RPL and segment routing need a setting.
             3 | 4 => Refused,
             _ => Delivered,
         };
@@ -252,7 +252,7 @@ fn extension_rows() -> Vec<Row> {
         let what = format!("a routing header of type {kind} on its way");
         rows.push(one(&what, ROUTING, routing(kind, 1), Refused));
     }
-    // To sockets they are protocols like any other.
+    // Sockets see them as ordinary protocols.
     for (what, kind, fate) in [
         ("encapsulating security payload", 50, Delivered),
         ("mobility", 135, DependsOnKernel),

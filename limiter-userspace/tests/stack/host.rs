@@ -1,4 +1,4 @@
-//! A plain host: a network namespace with addresses, and with sockets for whatever comes.
+//! A plain host: a network namespace with addresses, and with sockets for everything.
 
 use std::{
     fs,
@@ -19,35 +19,36 @@ use testbed::{
 
 use crate::build::{Path, Tag, UDP, frame};
 
-/// The port of UDP at which the host listens.
+/// The UDP port on which the host listens.
 pub(crate) const PORT: u16 = 7000;
 
-/// Every packet under test comes from one of these, which the client does not have itself: it
-/// would answer what the host sends back.
+/// The sources of all packets under test. The client does not have these addresses itself: it would
+/// answer what the host sends back.
 pub(crate) const SOURCES: [&str; 2] = ["10.77.0.2", "fd77::2"];
 
-/// Where they go.
+/// The destinations of these packets.
 pub(crate) const DESTINATIONS: [&str; 2] = ["10.77.0.1", "fd77::1"];
 
-/// Who sends the last packet of each round, which tells that all before it have been dealt with.
+/// The source of each round's last packet, whose arrival shows that the host has handled all
+/// others.
 const FENCE: &str = "10.77.0.200";
 
-/// How long the last packet may take, on however busy a machine.
+/// How long the last packet may take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often it is looked whether the host is ready.
+/// The interval between checks that the host is ready.
 const PACE: Duration = Duration::from_millis(5);
 
-/// Fragments of datagrams that never become whole are in nobody's way.
+/// Leave room for fragments of datagrams that never become whole.
 const SETTINGS: [(&str, &str); 4] = [
     ("ipv4/ipfrag_high_thresh", "268435456"),
     ("ipv6/ip6frag_high_thresh", "268435456"),
-    // ICMP errors are of no interest here.
+    // ICMP errors do not matter here.
     ("ipv4/icmp_ratelimit", "1000"),
     ("ipv6/icmp/ratelimit", "1000"),
 ];
 
-/// From the first of the family's sources to the host.
+/// Returns the path from the family's source to the host.
 pub(crate) fn path(v4: bool) -> Path {
     let family = usize::from(!v4);
     Path {
@@ -56,7 +57,7 @@ pub(crate) fn path(v4: bool) -> Path {
     }
 }
 
-/// The host, and who sends to it.
+/// The host, and the sender.
 pub(crate) struct Host {
     pair: Pair,
     sender: RawSender,
@@ -66,7 +67,7 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn new() -> Result<Self> {
-        // Packets must not overtake each other, which they may on two CPUs.
+        // On two CPUs packets could overtake each other.
         stay_on_this_cpu()?;
         let networks = |texts: &[&str]| texts.iter().map(|text| text.parse()).collect();
         let client: Result<Vec<_>, _> = networks(&["10.77.0.9/24", "fd77::9/64"]);
@@ -87,20 +88,23 @@ impl Host {
         Ok(host)
     }
 
-    /// The kernel makes an IPv6 address ready some time after it was told of it.
+    /// Waits until the kernel has made the new IPv6 address ready.
     fn wait_for_ipv6(&mut self) -> Result<()> {
         let path = path(false);
         let frame = frame(&path.packet(UDP, &path.udp((9, PORT), b"ready?")));
         let deadline = Instant::now() + PATIENCE;
         while self.send(slice::from_ref(&frame))?.is_empty() {
-            ensure!(Instant::now() < deadline, "IPv6 is not ready in time");
+            ensure!(
+                Instant::now() < deadline,
+                "IPv6 did not become ready in time"
+            );
             thread::sleep(PACE);
         }
         Ok(())
     }
 
-    /// With VLAN interfaces, each on the one before it, named `v0` and so on; `false`: the kernel
-    /// knows none.
+    /// Adds VLAN interfaces, each on the one before it, named `v0` and so on; `false`: the kernel
+    /// has no VLANs.
     pub(crate) fn add_vlans(&self, tags: &[Tag]) -> Result<bool> {
         let server = &self.pair.server;
         let mut below = SERVER_INTERFACE.to_owned();
@@ -122,7 +126,7 @@ impl Host {
         &self.pair
     }
 
-    /// Puts the limiter in front of it.
+    /// Puts the limiter in front of the host.
     pub(crate) fn limit(&self, mode: &str, configuration: &str) -> Result<Limiter> {
         let arguments = ["-i", SERVER_INTERFACE, "--mode", mode];
         Limiter::start(
@@ -133,7 +137,7 @@ impl Host {
         )
     }
 
-    /// Sends frames, and returns all that sockets got of them once the host has dealt with them.
+    /// Sends frames, waits until the host has handled them, and returns all that sockets got.
     pub(crate) fn send(&mut self, frames: &[Vec<u8>]) -> Result<Vec<Delivery>> {
         self.rounds += 1;
         let fence_data = self.rounds.to_be_bytes();
@@ -160,17 +164,17 @@ impl Host {
             }
             ensure!(
                 Instant::now() < deadline,
-                "the last packet does not arrive: {deliveries:?}"
+                "the last packet did not arrive: {deliveries:?}"
             );
         }
-        // Whatever came before it is there by now.
+        // Everything before it has arrived by now.
         deliveries.extend(self.sockets.read(Duration::ZERO)?);
         deliveries.retain(|delivery| delivery.source != fence);
         Ok(deliveries)
     }
 }
 
-/// Adds a VLAN interface; `false`: the kernel knows none.
+/// Adds a VLAN interface; `false`: the kernel has no VLANs.
 pub(crate) fn add_vlan(
     namespace: &Namespace,
     below: &str,
@@ -182,7 +186,7 @@ pub(crate) fn add_vlan(
     let vlan = ["type", "vlan", "protocol", protocol, "id", &vid];
     let link = ["link", "add", "link", below, "name", name];
     if let Err(error) = namespace.ip(&[&link[..], &vlan].concat()) {
-        // This, and nothing else, is said where the kernel is built without them.
+        // Only a kernel built without VLANs reports this.
         let said = format!("{error:#}");
         let unknown = said.contains("Unknown device type") || said.contains("not supported");
         return if unknown { Ok(false) } else { Err(error) };
@@ -191,7 +195,7 @@ pub(crate) fn add_vlan(
     Ok(true)
 }
 
-/// Keeps the thread on the CPU that it is on.
+/// Keeps the thread on its present CPU.
 fn stay_on_this_cpu() -> Result<()> {
     let cpu = nix::sched::sched_getcpu().context("cannot tell the CPU")?;
     let mut only = CpuSet::new();

@@ -1,4 +1,4 @@
-//! With the limiter in front of the host.
+//! Tests with the limiter in front of the host.
 
 use anyhow::Result;
 
@@ -15,12 +15,12 @@ const MODES: [&str; 2] = ["native", "generic"];
 pub(crate) const GENEROUS: &str =
     "limits: {PacketsPerIPAddress: {burst: 1000000, count: 1000000, period: 1s}}";
 
-/// All sources of the tables, but not that of the packets that tell when a round is over.
+/// All sources of the tables, but not that of the last packet of a round.
 const EVERYBODY: [&str; 3] = ["10.77.0.0/25", "::/1", "8000::/1"];
 
 const RANDOM_PACKETS: u16 = 1_000;
 
-/// Whatever a banned source sends, however it is wrapped: no socket gets anything.
+/// No packet of a banned source reaches a socket, however it is wrapped.
 #[test]
 fn nothing_of_a_banned_source_arrives() -> Result<()> {
     for mode in MODES {
@@ -53,7 +53,7 @@ fn nothing_of_a_banned_source_arrives() -> Result<()> {
     Ok(())
 }
 
-/// A limit on UDP is one on all of a datagram, whatever its later fragments say that they are.
+/// A limit on UDP counts all of a datagram, whatever next header its later fragments name.
 #[test]
 fn later_fragments_do_not_get_round_a_limit() -> Result<()> {
     const BURST: usize = 3_000;
@@ -70,7 +70,7 @@ fn later_fragments_do_not_get_round_a_limit() -> Result<()> {
         let limiter = host.limit("native", &format!("limits: {{Udp: {limit}}}"))?;
         let path = path(false);
         let datagram = path.udp((1, PORT), &[b'x'; DATA]);
-        // The first one has eight bytes, the header alone.
+        // The first fragment holds eight bytes, the UDP header alone.
         let (header, data) = datagram.split_at(8);
         let frames: Vec<_> = (0..100)
             .flat_map(|id| {

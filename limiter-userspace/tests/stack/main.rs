@@ -1,9 +1,14 @@
-//! What Linux's network stack delivers, and what the limiter takes it for.
+//! Compares what Linux's network stack delivers with what the limiter judges.
 //!
-//! Each frame goes to a plain host in a network namespace. What a socket of it gets has to be
-//! what the limiter has judged: from that source, of that protocol, with those ports. The first
-//! tests ask this of the parser, with nothing in front of the host; then the daemon stands there,
-//! has banned who sends, and no socket may get anything. Needs root.
+//! Each frame goes to a plain host in a network namespace. What a socket gets must be what the
+//! limiter judged: the same source, protocol and ports. The first tests check the parser, with
+//! nothing in front of the host. Then the daemon stands there and has banned the sources, and no
+//! socket may get anything. Needs root.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test waits for what takes time"
+)]
 
 mod build;
 mod encapsulation;

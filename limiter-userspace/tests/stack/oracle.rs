@@ -1,5 +1,5 @@
-//! The kernel as the oracle: whatever the stack hands to a socket has been judged, by whom the
-//! socket takes for its sender and as what it is.
+//! The kernel as the oracle: the limiter must have judged whatever the stack hands to a socket,
+//! with the sender and the contents that the socket sees.
 
 use std::net::IpAddr;
 
@@ -30,27 +30,27 @@ const PLENTY: Rate = Rate {
     period_ns: 1_000_000_000,
 };
 
-/// The frames of a packet, and what becomes of them.
+/// The frames of a packet, and its fate.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     what: String,
     frames: Vec<Vec<u8>>,
     fate: Fate,
-    /// A frame that the stack throws away: it is no part of the packet.
+    /// A frame that the stack discards, so that it is no part of the packet.
     decoy: Option<usize>,
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The stack delivers it: so the limiter must have judged each of its frames.
+    /// The stack delivers it, so the limiter must have judged each of its frames.
     Delivered,
-    /// The stack would deliver it, but the limiter drops one of its frames, as malformed.
+    /// The stack would deliver it, but the limiter drops one of its frames as malformed.
     Malformed(Reason),
     /// The stack refuses it, whatever the limiter does.
     Refused,
-    /// It depends on how the kernel was built: if the stack delivers it, the limiter must have
-    /// judged it.
+    /// The fate depends on the kernel's configuration: if the stack delivers it, the limiter must
+    /// have judged it.
     DependsOnKernel,
 }
 
@@ -68,7 +68,7 @@ impl Row {
         Self::new(what, vec![frame], fate)
     }
 
-    /// The stack throws this frame away.
+    /// Marks a frame that the stack discards.
     pub(crate) fn set_decoy(&mut self, frame: usize) {
         self.decoy = Some(frame);
     }
@@ -78,8 +78,8 @@ impl Row {
     }
 }
 
-/// Holds a table against the stack, and the limiter against what the stack delivers; every row
-/// that does not hold is told.
+/// Compares a table with the stack, and the limiter with what the stack delivers; reports every row
+/// that fails.
 #[track_caller]
 pub(crate) fn assert_table(host: &mut Host, rows: &[Row]) -> Result<()> {
     let mut problems = Vec::new();
@@ -101,8 +101,8 @@ fn check(row: &Row, deliveries: &[Delivery]) -> Result<(), String> {
     }
     match (row.fate, deliveries.iter().find(raw)) {
         (Fate::Refused | Fate::DependsOnKernel, None) => Ok(()),
-        (Fate::Refused, Some(delivery)) => Err(format!("the stack delivers {delivery:?}")),
-        (_, None) => Err("the stack does not deliver it".to_owned()),
+        (Fate::Refused, Some(delivery)) => Err(format!("the stack delivered {delivery:?}")),
+        (_, None) => Err("the stack did not deliver it".to_owned()),
         (Fate::Delivered | Fate::DependsOnKernel, Some(_)) => deliveries
             .iter()
             .try_for_each(|delivery| was_judged(&judged, delivery)),
@@ -111,18 +111,18 @@ fn check(row: &Row, deliveries: &[Delivery]) -> Result<(), String> {
             if found.contains(&Err(reason)) {
                 Ok(())
             } else {
-                Err(format!("the limiter finds {found:?}"))
+                Err(format!("the limiter found {found:?}"))
             }
         }
     }
 }
 
-/// Whether the limiter drops a frame whoever sends it.
+/// Returns whether the limiter drops a frame of any source.
 pub(crate) fn is_dropped(frame: &[u8]) -> bool {
     facts(frame).is_err_and(|reason| reason != Reason::NotIp)
 }
 
-/// Whether the frames of a packet that the limiter does not drop were judged as what sockets got.
+/// Fails unless a packet that the limiter passes was judged as what the sockets got.
 pub(crate) fn assert_judged(frames: &[Vec<u8>], deliveries: &[Delivery]) -> Result<(), String> {
     if frames.iter().any(|frame| is_dropped(frame)) {
         return Ok(());
@@ -137,13 +137,17 @@ fn facts(frame: &[u8]) -> Result<Facts, Reason> {
     parse(&BytesFrame(frame), &mut facts).map(|()| facts)
 }
 
-/// Whether each of a packet's frames was judged as what a socket got.
+/// Fails unless each of a packet's frames was judged as what a socket got.
 fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
     for frame in frames {
-        let facts =
-            facts(frame).map_err(|reason| format!("{} passes, as {delivery:?}", reason.name()))?;
+        let facts = facts(frame).map_err(|reason| {
+            format!(
+                "{}: judged so, but delivered as {delivery:?}",
+                reason.name()
+            )
+        })?;
         agrees(&facts, delivery).map_err(|what| {
-            format!("another {what} than the socket has: {facts:?}, {delivery:?}")
+            format!("the {what} differs: {facts:?} judged, {delivery:?} delivered")
         })?;
     }
     let limits = limits_on(delivery);
@@ -152,11 +156,10 @@ fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
     for frame in frames {
         let buckets = MemoryBuckets::default();
         let verdict = decide_once(&BytesFrame(frame), 0, &policy, &buckets, &(), &());
-        for (slot, limit) in limits.iter().enumerate() {
-            // Only the first fragment opens a connection.
-            if verdict.matched >> slot & 1 == 0 {
+        for (limit_index, limit) in limits.iter().enumerate() {
+            if verdict.matched >> limit_index & 1 == 0 {
                 return Err(format!(
-                    "the limit '{}' does not count {frame:02x?}, of {delivery:?}",
+                    "the limit '{}' did not count {frame:02x?}, part of {delivery:?}",
                     limit.matching
                 ));
             }
@@ -165,7 +168,7 @@ fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what is known of a frame is so; if not, what is another.
+/// Compares the parsed facts of a frame with a delivery; returns what differs.
 fn agrees(facts: &Facts, delivery: &Delivery) -> Result<(), &'static str> {
     let destination = Address {
         family: facts.source.family,
@@ -196,7 +199,7 @@ fn agrees(facts: &Facts, delivery: &Delivery) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Where TCP's flags are in its header.
+/// The offset of the flags in a TCP header.
 const FLAGS: usize = 13;
 
 fn ports(payload: &[u8]) -> Option<(u16, u16)> {
@@ -204,7 +207,7 @@ fn ports(payload: &[u8]) -> Option<(u16, u16)> {
     Some((u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])))
 }
 
-/// One limit for each thing by which the packet that a socket got can be matched.
+/// Returns one limit for each property by which the delivered packet can be matched.
 fn limits_on(delivery: &Delivery) -> Vec<Limit> {
     let mut matches = vec![
         Match::default(),

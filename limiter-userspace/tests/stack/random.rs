@@ -1,4 +1,5 @@
-//! Random packets: behind tags, with headers of all kinds, in pieces that do not agree.
+//! Random packets: behind tags, with headers of all kinds, and in pieces that contradict each
+//! other.
 
 use std::env;
 
@@ -17,11 +18,11 @@ use crate::{
     oracle::{assert_judged, is_dropped},
 };
 
-/// How many packets a run takes; more where the variable of this name says so.
+/// The environment variable that raises the number of packets in a run.
 const PACKETS: &str = "LIMITER_STACK_PACKETS";
 const DEFAULT_PACKETS: u16 = 4_000;
 
-/// Something that is to be sent.
+/// A packet to send.
 #[derive(Clone, Debug)]
 struct Case {
     tags: Vec<Tag>,
@@ -30,7 +31,7 @@ struct Case {
     headers: Vec<u8>,
     content: Content,
     pieces: Option<Pieces>,
-    /// A byte to change, if the packet is in one piece.
+    /// A byte to change, if the packet is whole.
     spoilt: Option<(Index, u8)>,
 }
 
@@ -46,13 +47,13 @@ enum Content {
 struct Pieces {
     /// In units of eight bytes.
     cuts: Vec<u16>,
-    /// What each later piece of IPv6 says that comes next.
+    /// The next header that later pieces of IPv6 name.
     next: u8,
-    /// Destination options before the fragment header of later pieces.
+    /// Whether later pieces have destination options before the fragment header.
     options: bool,
-    /// How many units the later pieces reach back into those before them.
+    /// By how many units later pieces overlap those before them.
     overlap: u16,
-    /// The last piece first.
+    /// Whether the last piece comes first.
     reversed: bool,
 }
 
@@ -115,7 +116,7 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    /// Its frames, with an id for its fragments that no other has.
+    /// Builds its frames, with `id` for its fragments.
     fn frames(&self, id: u16) -> Vec<Vec<u8>> {
         let (protocol, payload) = self.payload();
         let Some(pieces) = &self.pieces else {
@@ -133,7 +134,7 @@ impl Case {
         frames
     }
 
-    /// What is behind the IP header, and of which protocol it is.
+    /// Returns the protocol behind the IP header, and the payload.
     fn payload(&self) -> (u8, Vec<u8>) {
         let path = path(self.v4);
         let (mut next, mut payload) = match self.content {
@@ -144,7 +145,7 @@ impl Case {
         if !self.v4 {
             for kind in self.headers.iter().rev() {
                 let body = match *kind {
-                    // At its end, and of a type that nobody knows.
+                    // At its end, and of an unknown type.
                     ROUTING => [253, 0, 0, 0, 0, 0],
                     FRAGMENT => [0; 6],
                     _ => PADDING,
@@ -176,7 +177,7 @@ impl Case {
                 };
                 header.packet(bytes)
             } else {
-                // There is one first piece: the stack may forget another that differs.
+                // Only one first piece: the stack may discard another that differs.
                 let later = begins > 0;
                 let next = if later { pieces.next } else { protocol };
                 let mut piece = fragment(next, begins, more, id.into());
@@ -195,15 +196,14 @@ impl Case {
     }
 }
 
-/// The frames of random packets: those that the limiter lets through, if nothing is against their
-/// source.
+/// Builds random packets, without the frames that the limiter drops from any source.
 pub(crate) fn packets(count: u16) -> impl Iterator<Item = Vec<Vec<u8>>> {
     let mut runner = TestRunner::default();
     let cases = case();
     (0..count).map(move |id| {
         let case = cases
             .new_tree(&mut runner)
-            .expect("it rejects nothing")
+            .expect("the strategy rejects nothing")
             .current();
         let mut frames = case.frames(id);
         frames.retain(|frame| !is_dropped(frame));
@@ -228,7 +228,7 @@ fn random_packets() -> Result<()> {
         in_pieces += u64::from(!deliveries.is_empty() && frames.len() > 1);
     }
     println!("{delivered} of {count} packets delivered, {in_pieces} of them in pieces");
-    // A test in which nothing arrives would prove nothing.
+    // Without deliveries the test would prove nothing.
     assert!(delivered > u64::from(count) / 5 && in_pieces > u64::from(count) / 20);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! VLAN tags, and other things that stand before the IP header.
+//! VLAN tags, and other things before the IP header.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,14 +16,14 @@ use crate::{
     },
 };
 
-/// 802.1Q, 802.1ad, and what switches used for an outer tag before that.
+/// 802.1Q, 802.1ad, and what switches used for an outer tag before 802.1ad.
 const Q: u16 = 0x8100;
 const AD: u16 = 0x88a8;
 const OLD: [u16; 3] = [0x9100, 0x9200, 0x9300];
 
 const WITHOUT_VLANS: &str = "this kernel is built without VLAN interfaces: nothing to compare";
 
-/// The bits beside the VID: priority, and that the frame may be dropped.
+/// The bits beside the VID: the priority, and whether the frame may be dropped.
 const PRIORITY: u16 = 0xf000;
 
 fn udp(v4: bool) -> Vec<u8> {
@@ -31,7 +31,7 @@ fn udp(v4: bool) -> Vec<u8> {
     path.packet(UDP, &path.udp((1, PORT), b"x"))
 }
 
-/// Rows of both families behind the same tags.
+/// Builds rows of both families behind the same tags.
 fn behind(what: &str, tags: &[Tag], fate: crate::oracle::Fate) -> [Row; 2] {
     [true, false].map(|v4| {
         let family = if v4 { "IPv4" } else { "IPv6" };
@@ -39,7 +39,7 @@ fn behind(what: &str, tags: &[Tag], fate: crate::oracle::Fate) -> [Row; 2] {
     })
 }
 
-/// What holds whether there are VLAN interfaces or not.
+/// Rows that hold with and without VLAN interfaces.
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     rows.extend(behind("no tag", &[], Delivered));
@@ -89,7 +89,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// 802.2 and SNAP carry IP as well; Linux does not look for it there on Ethernet.
+/// 802.2 and SNAP carry IP as well, but Linux does not look for it there on Ethernet.
 pub(crate) fn link_rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for (v4, kind) in [(true, IPV4), (false, IPV6)] {
@@ -125,8 +125,7 @@ pub(crate) fn link_rows() -> Vec<Row> {
     rows
 }
 
-/// What is delivered where there are VLAN interfaces 5, and within it 6 of 802.1ad, and within
-/// that 7.
+/// The VLAN interfaces of some tests: 5, within it 6 of 802.1ad, and within that 7.
 pub(crate) const VLANS: [Tag; 3] = [(Q, 5), (AD, 6), (Q, 7)];
 
 pub(crate) fn vlan_rows() -> Vec<Row> {
@@ -174,11 +173,11 @@ fn behind_any_tags_with_vlan_interfaces() -> Result<()> {
     assert_table(&mut host, &vlan_rows())
 }
 
-/// A network card takes the outermost tag out of the frame and tells it beside; so does a veth pair
-/// with what a VLAN interface of its other end sends.
+/// A network card moves the outermost tag from the frame to its metadata, as does a veth pair with
+/// frames from a VLAN interface at its other end.
 #[test]
 fn beside_the_frame() -> Result<()> {
-    // The host has an interface for the one, and needs none for the other.
+    // The host needs an interface for the first tag, and none for the second.
     for tag in [VLANS[0], (Q, 0)] {
         for limited in [None, Some("native"), Some("generic")] {
             let mut host = Host::new()?;
@@ -205,7 +204,7 @@ fn beside_the_frame() -> Result<()> {
             let from_it = deliveries
                 .iter()
                 .filter(|delivery| delivery.source.to_string() == SOURCES[0]);
-            // Each is a packet to the socket of UDP, and a copy to the raw one.
+            // Each packet reaches the UDP socket, and a copy the raw one.
             let expected = if limited.is_some() { 0 } else { 20 };
             assert_eq!(from_it.count(), expected, "{tag:?}, {limited:?}");
         }

@@ -1,4 +1,4 @@
-//! What was counted never becomes less.
+//! No counter ever decreases.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::policies::AT_TIMES;
 
-/// The largest number that each counter of `limiter status --json` has had.
+/// The highest value so far of each counter of `limiter status --json`.
 #[derive(Debug, Default)]
 pub(crate) struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// Fails if one is less than it was, whether a daemon told it or what is pinned. A limit that
-    /// is not in force has none, until it is again.
+    /// Fails if a counter has decreased, read from the daemon or from the pins. A limit that is not
+    /// in force has no counters meanwhile.
     pub(crate) fn advance(&mut self, status: &Value) -> Result<()> {
         let mut now = BTreeMap::new();
         collect("reasons", &status["reasons"], &mut now)?;
@@ -22,15 +22,14 @@ impl Counters {
             let before = self.0.entry(name.clone()).or_default();
             ensure!(
                 count >= *before,
-                "{name} goes from {before} back to {count}"
+                "{name} went from {before} back to {count}"
             );
             *before = count;
         }
         Ok(())
     }
 
-    /// A policy may have been given up: a limit that only such a policy had begins anew when
-    /// another has it.
+    /// Lets limits that only a reverted policy had begin anew under another.
     pub(crate) fn give_up(&mut self) {
         let is_at_times = |name: &str| {
             let mut names = AT_TIMES.iter();
@@ -46,7 +45,7 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, u64>) -> Resul
             .iter()
             .try_for_each(|(field, value)| collect(&format!("{name}.{field}"), value, into))?,
         Value::Number(number) => {
-            let number = number.as_u64().context("counters are whole numbers")?;
+            let number = number.as_u64().context("a counter is not a whole number")?;
             into.insert(name.to_owned(), number);
         }
         // A limit's mode.
@@ -55,8 +54,10 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, u64>) -> Resul
     Ok(())
 }
 
-/// How many packets the program has judged.
+/// Returns how many packets the program has judged.
 pub(crate) fn judged(status: &Value) -> Result<u64> {
-    let reasons = status["reasons"].as_object().context("reasons are told")?;
+    let reasons = status["reasons"]
+        .as_object()
+        .context("status shows no reasons")?;
     Ok(reasons.values().filter_map(Value::as_u64).sum())
 }

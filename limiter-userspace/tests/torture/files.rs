@@ -1,4 +1,4 @@
-//! The files of the limiter: its configuration, a feed of it, and its state.
+//! The limiter's files: its configuration, a feed and its state.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 use crate::{policies, traffic::SUSPECT};
 
-/// Another configuration that is good, with the feed and the state file that are in a directory.
+/// Makes another valid configuration, with the feed and the state file in a directory.
 pub(crate) fn configuration(rng: &mut Rng, directory: &Path) -> String {
     let policy = policies::good(rng, &feed(directory));
     format!("state: {}\n{policy}", state(directory).display())
@@ -24,7 +24,7 @@ fn feed(directory: &Path) -> PathBuf {
     directory.join("feed")
 }
 
-/// Writes the feed, as a whole: there is nobody but the suspect to be on it.
+/// Writes the feed in one step; only the suspect may be on it.
 pub(crate) fn write_feed(directory: &Path, is_listed: bool) -> Result<()> {
     let text = if is_listed {
         format!("{SUSPECT}\n")

@@ -1,9 +1,14 @@
-//! Everything an operator and a bad day can do to a pinned limiter, in random order, under traffic:
-//! whoever keeps within the limit loses not one packet, whoever does not gets not one too many, whoever
-//! is banned or listed gets none, and nothing that was counted is forgotten.
+//! Everything an operator and a bad day can do to a pinned limiter, in random order, under traffic.
+//! A client within its limit loses no packet; one beyond it gets no packet too many; one that is
+//! banned or listed gets none; no counter decreases.
 //!
-//! It takes some 40 s, or the time in `LIMITER_TORTURE_SECONDS`. The order comes from a seed, which
-//! is told, and can be given as `LIMITER_TORTURE_SEED`. Needs root.
+//! A run takes some 40 s, or the time in `LIMITER_TORTURE_SECONDS`. The order comes from a seed,
+//! which failures show and `LIMITER_TORTURE_SEED` sets. Needs root.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test waits for what takes time"
+)]
 
 mod counters;
 mod files;
@@ -30,7 +35,7 @@ fn nothing_is_lost_and_nothing_is_left_open() -> Result<()> {
     println!("LIMITER_TORTURE_SEED={seed}");
     let mut scene = Scene::new(Rng::with_seed(seed))?;
     let start = Instant::now();
-    // The first round is always finished: each step is taken at least once.
+    // Always finish the first round, so that each step is taken at least once.
     for number in 0.. {
         if number >= Step::ALL.len() && start.elapsed() >= time {
             break;
@@ -46,12 +51,12 @@ fn nothing_is_lost_and_nothing_is_left_open() -> Result<()> {
         .with_context(|| format!("at the end of LIMITER_TORTURE_SEED={seed}"))
 }
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn setting(name: &str, default: impl FnOnce() -> u64) -> Result<u64> {
     match env::var(name) {
         Ok(text) => text
             .parse()
-            .with_context(|| format!("{name} is no number: {text}")),
+            .with_context(|| format!("{name} is not a number: {text}")),
         Err(_) => Ok(default()),
     }
 }

@@ -1,28 +1,29 @@
-//! Configurations to reload: in all of them an address has the same budget, one of them a smaller
-//! one by any strategy, and the same list is blocked.
+//! Configurations to reload. In all of them, an address has the same budget, one address has a
+//! smaller budget besides by any strategy, and the same list is blocked.
 
 use std::{net::Ipv4Addr, path::Path};
 
 use fastrand::Rng;
 use limiter_common::strategy::Strategy;
 
-/// The budget of each address that is under test.
+/// The budget of each address under test.
 pub(crate) const BURST: u64 = 2_000;
 pub(crate) const PER_SECOND: u64 = 400;
 
-/// Who has a smaller budget besides, whose strategy and numbers are others in each configuration.
+/// The address with a smaller budget besides, whose strategy and rate differ between
+/// configurations.
 pub(crate) const SWITCHED: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 5);
 
-/// The rate of that budget, whatever its numbers.
+/// The average rate of that budget.
 pub(crate) const SWITCHED_PER_SECOND: u64 = 100;
 
-/// The most that it counts in a period.
+/// The most that its periods count.
 pub(crate) const SWITCHED_COUNT: u64 = 20;
 
-/// Limits with names of their own that are not in all configurations.
+/// Custom limits that only some configurations have.
 pub(crate) const AT_TIMES: [&str; 3] = ["DnsQueries", "Watched", "Everyone"];
 
-/// None of these can be put in force.
+/// Configurations that are refused.
 const BROKEN: [&str; 5] = [
     "",
     "limits: {PacketsPerIPAddress: {burst: 2000",
@@ -31,8 +32,8 @@ const BROKEN: [&str; 5] = [
     "limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\nsubscribers: nobody\n",
 ];
 
-/// The limits under test, and some others in any order: none of them drops a packet of the clients.
-/// Whom `feed` lists is blocked.
+/// Makes a configuration with the limits under test and others in random order, which drop no
+/// packet of the clients. The addresses of `feed` are blocked.
 pub(crate) fn good(rng: &mut Rng, feed: &Path) -> String {
     let rate = rng.u64(1..1_000);
     let custom = "{id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 53}";
@@ -85,7 +86,7 @@ fn any(rng: &mut Rng) -> Strategy {
     Strategy::ALL[rng.usize(..Strategy::ALL.len())]
 }
 
-/// One that has no log.
+/// Picks a strategy without a log.
 fn of_large_counts(rng: &mut Rng) -> Strategy {
     match any(rng) {
         Strategy::MovingWindow => Strategy::SlidingWindowCounter,
@@ -93,7 +94,7 @@ fn of_large_counts(rng: &mut Rng) -> Strategy {
     }
 }
 
-/// So many packets in so many milliseconds.
+/// Returns the fields for `count` packets in `period_ms`.
 fn numbers(strategy: Strategy, count: u64, period_ms: u64) -> String {
     let burst = match strategy {
         Strategy::Gcra => format!("burst: {count}, "),
@@ -104,7 +105,7 @@ fn numbers(strategy: Strategy, count: u64, period_ms: u64) -> String {
     format!("{burst}count: {count}, period: {period_ms}ms")
 }
 
-/// One that is refused.
+/// Picks a configuration that is refused.
 pub(crate) fn broken(rng: &mut Rng) -> &'static str {
     BROKEN[rng.usize(..BROKEN.len())]
 }

@@ -1,4 +1,4 @@
-//! A second interface, on which nothing comes: it may be replaced while packets come to the first.
+//! A second interface without traffic, which may be replaced while packets arrive on the first.
 
 use std::{
     thread,
@@ -9,22 +9,22 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use testbed::Namespace;
 
-/// Its name.
+/// The interface's name.
 pub(crate) const NAME: &str = "spare0";
 
-/// What the interface that had the name before is called.
+/// The name that the former interface gets.
 const FORMER: &str = "former0";
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Makes one.
+/// Makes the interface.
 pub(crate) fn make(namespace: &Namespace) -> Result<()> {
     namespace
         .ip(&["link", "add", NAME, "type", "veth"])
         .map(drop)
 }
 
-/// Makes another of the name, and renames the one that has it.
+/// Renames the interface, and makes another with its name.
 pub(crate) fn replace(namespace: &Namespace) -> Result<()> {
     ensure!(program(namespace, NAME)?.is_some(), "{NAME} is not limited");
     namespace.ip_batch(&format!(
@@ -32,20 +32,20 @@ pub(crate) fn replace(namespace: &Namespace) -> Result<()> {
     ))
 }
 
-/// Waits until the one that has the name is limited, and the other is not, and deletes that.
+/// Waits until the new interface is limited and the former is not; deletes the former.
 pub(crate) fn wait_until_limited(namespace: &Namespace) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while program(namespace, NAME)?.is_none() || program(namespace, FORMER)?.is_some() {
         ensure!(
             Instant::now() < deadline,
-            "the interface that has the name {NAME} is not limited, or the former one still is"
+            "the new {NAME} is not limited, or the former one still is"
         );
         thread::sleep(Duration::from_millis(20));
     }
     namespace.ip(&["link", "delete", FORMER]).map(drop)
 }
 
-/// The id of the XDP program on an interface.
+/// Returns the id of the XDP program on an interface.
 fn program(namespace: &Namespace, interface: &str) -> Result<Option<u64>> {
     let told = namespace.ip(&["-json", "-details", "link", "show", interface])?;
     let links: Value = serde_json::from_str(&told).context("`ip` tells JSON")?;

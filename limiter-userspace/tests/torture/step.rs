@@ -1,47 +1,46 @@
-//! What is done to a limiter under traffic.
+//! Steps: what a test does to a limiter under traffic.
 
-/// What may happen to a limiter.
+/// A step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// Another configuration is put in force.
+    /// Puts another configuration in force.
     Reload,
-    /// A configuration that is refused.
+    /// Reloads a configuration that is refused.
     ReloadBroken,
-    /// Another configuration is put in force, by SIGHUP.
+    /// Puts another configuration in force by SIGHUP.
     HangUp,
     /// SIGHUP with a configuration that is refused.
     HangUpBroken,
-    /// SIGKILL, and another daemon.
+    /// SIGKILL, then another daemon.
     Kill,
-    /// SIGTERM, and another daemon, with another configuration.
+    /// SIGTERM, then another daemon with another configuration.
     Terminate,
-    /// SIGKILL or SIGTERM while another configuration is put in force, and another daemon.
+    /// SIGKILL or SIGTERM during a reload, then another daemon.
     EndInReload,
-    /// SIGKILL or SIGTERM while a daemon takes over, and another daemon.
+    /// SIGKILL or SIGTERM while a daemon takes over, then another daemon.
     EndInStart,
-    /// SIGKILL or SIGTERM while the first client's buckets are made full and given tokens back, and
-    /// another daemon: a bucket that stays locked would cost it packets.
+    /// SIGKILL or SIGTERM during resets and refunds of the first client's buckets, then another
+    /// daemon: a bucket left locked would cost the client packets.
     EndInRefill,
-    /// Another build of the program takes over: that with log statements, or that without.
+    /// Another build of the program takes over: with log statements, or without.
     Upgrade,
-    /// A policy that nobody confirms is reverted.
+    /// A policy is reverted because nobody confirms it.
     Expire,
-    /// SIGKILL while a policy waits to be confirmed, and another daemon.
+    /// SIGKILL before a policy is confirmed, then another daemon.
     KillUnconfirmed,
-    /// The suspect is banned, or its ban is lifted.
+    /// Bans the suspect, or lifts its ban.
     Ban,
-    /// The same while no daemon runs.
+    /// The same without a daemon.
     BanPinned,
-    /// A feed lists the suspect, or does so no more.
+    /// A feed begins or ceases to list the suspect.
     List,
-    /// Another interface gets the name of one that is limited.
+    /// Another interface gets the name of a limited one.
     Replace,
-    /// The same while no daemon runs.
+    /// The same without a daemon.
     ReplacePinned,
-    /// The state file cannot be read when a daemon starts, and can be when the next one does.
+    /// A daemon cannot read the state file when it starts; the next one can.
     Unreadable,
-    /// The metrics' port and the control socket are filled by others, and another configuration is
-    /// put in force meanwhile.
+    /// Clients fill the metrics' port and the control socket during a reload.
     Crowd,
 }
 
@@ -68,7 +67,7 @@ impl Step {
         Self::Crowd,
     ];
 
-    /// Whether the policy before may be in force again after it.
+    /// Returns whether the step may put the previous policy in force again.
     pub(crate) const fn may_give_up_a_policy(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! What is done to the limiter.
+//! Takes the steps, and checks the invariants after each.
 
 use std::{
     fs,
@@ -31,13 +31,13 @@ use crate::{
     traffic::{self, SUSPECT, Traffic, WITHIN},
 };
 
-/// How long a step may take to show.
+/// How long a step may take to show its effect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the metrics are by default.
+/// The default address of the metrics.
 const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
 
-/// Who comes there.
+/// The clients that fill the metrics' port.
 const CROWD: Sizes = Sizes {
     idle: 300,
     slow: 50,
@@ -47,10 +47,10 @@ const CROWD: Sizes = Sizes {
 /// A pinned limiter under traffic.
 pub(crate) struct Scene {
     rng: Rng,
-    /// Those of this round that are still to come.
+    /// The remaining steps of this round.
     steps: Vec<Step>,
     logs_verdicts: bool,
-    /// What is in force.
+    /// The configuration in force.
     configuration: String,
     is_banned: bool,
     is_listed: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Scene {
     limiter: Limiter,
     pair: Pair,
     pins: PinDirectory,
-    /// Where the feed is, and the state file.
+    /// Holds the feed and the state file.
     feeds: TempDir,
 }
 
@@ -92,7 +92,7 @@ impl Scene {
         })
     }
 
-    /// In rounds of all steps, each in another order.
+    /// Returns the next step. A round takes all steps, each time in another order.
     pub(crate) fn next_step(&mut self) -> Step {
         if self.steps.is_empty() {
             self.steps = Step::ALL.to_vec();
@@ -101,7 +101,7 @@ impl Scene {
         self.steps.pop().unwrap_or(Step::Reload)
     }
 
-    /// Takes a step, and fails if anything of what always holds does not.
+    /// Takes a step, and fails if an invariant is broken.
     pub(crate) fn take(&mut self, step: Step) -> Result<()> {
         match step {
             Step::Reload => {
@@ -120,7 +120,7 @@ impl Scene {
                 let generation = self.generation()?;
                 self.reconfigure()?;
                 self.limiter.signal(Signal::SIGHUP)?;
-                // It may see by itself that the file was changed, too.
+                // The daemon may also notice by itself that the file has changed.
                 self.wait_for("the reload", |status| {
                     status["policy"]["generation"].as_u64() > Some(generation)
                 })?;
@@ -202,7 +202,7 @@ impl Scene {
         self.check().map(drop)
     }
 
-    /// Ends the traffic, and fails unless every packet that came was judged, and counted.
+    /// Ends the traffic, and fails unless every packet that arrived was judged and counted.
     pub(crate) fn finish(self) -> Result<()> {
         let Self {
             traffic,
@@ -218,24 +218,24 @@ impl Scene {
         let (judged, received) = (judged(&status)?, pair.received()?);
         ensure!(
             judged == received,
-            "{received} packets came to the interface, {judged} were judged"
+            "{received} packets arrived, {judged} were judged"
         );
         limiter.kill()?;
         let pinned = limiter.status()?;
         for counted in ["reasons", "limits"] {
             ensure!(
                 pinned[counted] == status[counted],
-                "what is pinned tells other {counted} than the daemon did"
+                "the pins and the daemon show different {counted}"
             );
         }
         let directory = pins.path();
-        let directory = directory.to_str().context("a name of letters")?;
+        let directory = directory.to_str().context("the path is not UTF-8")?;
         limiter.show(&["detach", "--pin", directory])?;
         ensure!(!pins.path().exists(), "pins are left");
         Ok(())
     }
 
-    /// What always holds.
+    /// Fails if an invariant is broken.
     fn check(&mut self) -> Result<Value> {
         let received = self.pair.received()?;
         let status = self.limiter.status()?;
@@ -244,13 +244,13 @@ impl Scene {
         let judged = judged(&status)?;
         ensure!(
             judged >= received,
-            "{received} packets had come to the interface, {judged} were judged"
+            "{received} packets had arrived, {judged} were judged"
         );
         self.traffic.check()?;
         Ok(status)
     }
 
-    /// Has the feed list the suspect, or list it no more.
+    /// Lists the suspect in the feed, or removes it.
     fn list(&mut self) -> Result<()> {
         let generation = self.generation()?;
         self.is_listed = !self.is_listed;
@@ -279,8 +279,7 @@ impl Scene {
         spare::wait_until_limited(&self.pair.server)
     }
 
-    /// Ends the daemon, and starts one that finds a named pipe in the place of the state file; then one
-    /// that finds the file.
+    /// Restarts the daemon with a named pipe in place of the state file, then with the file again.
     fn unreadable(&mut self) -> Result<()> {
         let state = state(self.feeds.path());
         let [good, aside] =
@@ -306,7 +305,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Ends the daemon while the first client's buckets are made full and given tokens back.
+    /// Ends the daemon during resets and refunds of the first client's buckets.
     fn end_in_refill(&mut self) -> Result<()> {
         let client = WITHIN.to_string();
         let limit = ["--limit", "PacketsPerIPAddress"];
@@ -330,14 +329,17 @@ impl Scene {
         Ok(())
     }
 
-    /// All goes on among others who want the daemon to themselves.
+    /// Fills the metrics' port and the control socket; everything goes on meanwhile.
     fn crowd(&mut self) -> Result<()> {
         let crowd = Crowd::gather(&self.pair.server, METRICS.into(), CROWD);
         let silent = (0..100).map(|_| UnixStream::connect(self.limiter.socket()));
         let silent: Vec<_> = silent.collect::<Result<_, _>>()?;
         let deadline = Instant::now() + PATIENCE;
         while crowd.arrived() < CROWD.idle + CROWD.slow || crowd.answers() == 0 {
-            ensure!(Instant::now() < deadline, "the crowd is kept waiting");
+            ensure!(
+                Instant::now() < deadline,
+                "the daemon does not answer the crowd"
+            );
             self.check()?;
         }
         let generation = self.generation()?;
@@ -353,19 +355,19 @@ impl Scene {
         self.traffic.shut_out(self.is_banned || self.is_listed)
     }
 
-    /// Nobody is there but what is pinned, for some time.
+    /// Lets the pinned program enforce without a daemon for a while.
     fn without_daemon(&mut self) -> Result<()> {
         ensure!(self.check()?["daemon"].is_null());
         self.sleep(200);
         Ok(())
     }
 
-    /// Waits, at most so many milliseconds.
+    /// Waits for a random time of at most `most` milliseconds.
     fn sleep(&mut self, most: u64) {
         thread::sleep(Duration::from_millis(self.rng.u64(..most)));
     }
 
-    /// One that ends a daemon.
+    /// Picks a signal that ends a daemon.
     fn signal(&mut self) -> Signal {
         if self.rng.bool() {
             Signal::SIGKILL
@@ -374,18 +376,18 @@ impl Scene {
         }
     }
 
-    /// Writes another configuration, which is to be put in force.
+    /// Writes another configuration, for the next reload.
     fn reconfigure(&mut self) -> Result<()> {
         self.traffic.may_switch();
         self.configuration = configuration(&mut self.rng, self.feeds.path());
         self.limiter.configure(&self.configuration)
     }
 
-    /// Asks for a configuration to be put in force that is refused: nothing changes.
+    /// Asks for a reload that must be refused and change nothing.
     fn refused(&mut self, ask: impl FnOnce(&Limiter) -> Result<()>) -> Result<()> {
         let before = self.limiter.status()?;
         let failed = before["daemon"]["reloads"]["failed"].as_u64();
-        let failed = failed.context("failures are counted")?;
+        let failed = failed.context("no count of failures")?;
         self.limiter.configure(policies::broken(&mut self.rng))?;
         ask(&self.limiter)?;
         self.wait_for("the refusal", |status| {
@@ -395,11 +397,11 @@ impl Scene {
         self.limiter.configure(&self.configuration)
     }
 
-    /// Another daemon puts another policy in force, which waits to be confirmed.
+    /// Starts another daemon with a policy that awaits confirmation.
     fn unconfirmed(&mut self, patience: &str) -> Result<()> {
         self.limiter.kill()?;
         self.reconfigure()?;
-        // Back to the one before, and then, by the next daemon, to this one.
+        // The previous policy returns, and the next daemon puts this one in force.
         self.traffic.may_switch();
         self.traffic.may_switch();
         self.restart_with(&["--confirm", patience])
@@ -416,13 +418,13 @@ impl Scene {
 
     fn generation(&self) -> Result<u64> {
         let generation = self.limiter.status()?["policy"]["generation"].as_u64();
-        generation.context("policies have numbers")
+        generation.context("the policy has no number")
     }
 
     fn wait_for(&self, what: &str, condition: impl Fn(&Value) -> bool) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while !condition(&self.limiter.status()?) {
-            ensure!(Instant::now() < deadline, "{what} does not come in time");
+            ensure!(Instant::now() < deadline, "{what} did not come in time");
             thread::sleep(Duration::from_millis(20));
         }
         Ok(())

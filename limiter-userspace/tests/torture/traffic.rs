@@ -1,4 +1,4 @@
-//! The clients, and what of them arrives.
+//! The clients, and which of their packets arrive.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -17,31 +17,31 @@ const PORT: u16 = 7000;
 const PAYLOAD: usize = 32;
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
-/// Half of what it may. A machine that is busy elsewhere may hold it up for seconds: what it then
-/// sends at once has room in the burst.
+/// Sends at half its limit. If a busy machine delays it for seconds, the burst has room for what it
+/// then sends at once.
 pub(crate) const WITHIN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const WITHIN_PER_SECOND: NonZeroU32 = NonZeroU32::new(200).unwrap();
 
-/// Many times what it may.
+/// Sends many times its limit.
 const BEYOND: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
 const BEYOND_PER_SECOND: NonZeroU32 = NonZeroU32::new(5_000).unwrap();
 
-/// Within its limit too, but at times on a list that is blocked, or banned.
+/// Sends within its limit too, but is listed or banned at times.
 pub(crate) const SUSPECT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 4);
 
-/// Of [`SWITCHED`]: many times what it may.
+/// The rate of [`SWITCHED`]: many times its limit.
 const SWITCHED_SENDS_PER_SECOND: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
-/// Of how many packets none arrives of somebody who is dropped.
+/// The number of packets sent without an arrival that shows a source is dropped.
 const QUIET: u64 = 20;
 
 /// Longer than any run: clients send until they are stopped.
 const FOREVER: Duration = Duration::from_hours(24);
 
-/// How long a packet may be under way.
+/// The longest delay of a packet.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A pair of namespaces with the clients' addresses.
+/// Makes a pair of namespaces with the clients' addresses.
 pub(crate) fn pair() -> Result<Pair> {
     let network = |address: Ipv4Addr| Ipv4Net::new(address, 24).map(IpNet::from);
     let clients = [WITHIN, BEYOND, SUSPECT, SWITCHED].map(network);
@@ -56,9 +56,9 @@ pub(crate) struct Traffic {
     beyond: Client,
     suspect: Client,
     switched: Client,
-    /// How often the strategy or the numbers of the last one may have changed.
+    /// How often the strategy or rate of `switched` may have changed.
     switches: u64,
-    /// How many packets had arrived of the suspect when it began to be dropped; `None`: it is not.
+    /// How many of the suspect's packets had arrived when it was shut out; `None`: it is not.
     shut_out_at: Option<u64>,
     sink: UdpSink,
     /// [`monotonic_ns`] before the first packet.
@@ -85,20 +85,20 @@ impl Traffic {
         })
     }
 
-    /// From now on another strategy and other numbers may come into force, once.
+    /// Allows one change of the strategy and rate from now on.
     pub(crate) fn may_switch(&mut self) {
         self.switches += 1;
     }
 
-    /// From now on all packets of the suspect are dropped, or none. Fails if that cannot be seen.
+    /// Waits until all packets of the suspect are dropped, or none; fails if that does not happen.
     pub(crate) fn shut_out(&mut self, is_shut_out: bool) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // Where the sink is held up, nothing arrives of anybody.
+            // While the sink is held up, no packet arrives from any source.
             self.catch_up()?;
             let (sent, arrived) = (self.suspect.progress.sent(), self.arrived(SUSPECT));
             while self.suspect.progress.sent() < sent + QUIET {
-                ensure!(Instant::now() < deadline, "{SUSPECT} sends no more");
+                ensure!(Instant::now() < deadline, "{SUSPECT} stopped sending");
                 thread::sleep(Duration::from_millis(1));
             }
             self.catch_up()?;
@@ -119,34 +119,34 @@ impl Traffic {
         }
     }
 
-    /// Fails if a packet was lost that is within the limit, or one passed that is not, or is of
-    /// somebody who is shut out.
+    /// Fails if a packet within the limit was lost, or if one beyond it or from a source that is
+    /// shut out passed.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(before) = self.shut_out_at {
             let arrived = self.arrived(SUSPECT);
             ensure!(
                 arrived == before,
-                "{} passed of {SUSPECT}, which is shut out",
+                "{} packets of {SUSPECT} passed while it is shut out",
                 arrived - before
             );
         }
-        // In this order: the later, the more may have passed.
+        // Count before computing the bounds, which grow with time.
         let passed = [BEYOND, SWITCHED].map(|source| (source, self.arrived(source)));
         let most = [self.most(), self.most_switched()];
         for ((source, passed), most) in passed.into_iter().zip(most) {
             ensure!(
                 passed <= most,
-                "{passed} passed of {source}, of at most {most}"
+                "{passed} packets of {source} passed, at most {most} may"
             );
         }
         self.catch_up()
     }
 
-    /// Waits until all has arrived that was sent within the limit, and so what came before it.
+    /// Waits until all packets sent within the limit have arrived, and with them those sent before.
     fn catch_up(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // In this order: all that was sent up to the second look had arrived at the first.
+            // Look at arrivals first: what was sent up to the second look had arrived then.
             let arrived = self.arrived(WITHIN);
             let sent = self.within.progress.sent();
             if arrived >= sent {
@@ -161,7 +161,7 @@ impl Traffic {
         }
     }
 
-    /// Ends it, and fails unless exactly what may pass has passed.
+    /// Ends the traffic, and fails unless exactly what may pass has passed.
     pub(crate) fn finish(mut self) -> Result<()> {
         let beyond = self.beyond.stop()?;
         let within = self.within.stop()?;
@@ -175,7 +175,7 @@ impl Traffic {
         let arrived = tally.of(WITHIN.into()).packets;
         ensure!(
             arrived == within.packets,
-            "{arrived} arrived of the {} that {WITHIN} sent within its limit",
+            "{arrived} of the {} packets arrived that {WITHIN} sent within its limit",
             within.packets
         );
         let arrived = tally.of(BEYOND.into()).packets;
@@ -188,22 +188,22 @@ impl Traffic {
         );
         ensure!(
             arrived <= most,
-            "{arrived} passed of {BEYOND}, of at most {most}"
+            "{arrived} packets of {BEYOND} passed, at most {most} may"
         );
-        // It always has more to send, and debts are not made larger either.
+        // It always has more to send, and a dropped packet adds no debt.
         ensure!(
             arrived * 10 >= most * 9,
-            "only {arrived} passed of {BEYOND}, which might have had {most}"
+            "only {arrived} of {most} possible packets of {BEYOND} passed"
         );
         let arrived = tally.of(SWITCHED.into()).packets;
         println!(
             "{SWITCHED} sent {}, of which {arrived} passed: {least_switched} to {most_switched}, \
-             its strategy and its numbers having been changed {} times at most",
+             after at most {} changes of its strategy and rate",
             switched.packets, self.switches
         );
         ensure!(
             (least_switched..=most_switched).contains(&arrived),
-            "{arrived} passed of {SWITCHED}, of {least_switched} to {most_switched}"
+            "{arrived} packets of {SWITCHED} passed instead of {least_switched} to {most_switched}"
         );
         Ok(())
     }
@@ -212,22 +212,21 @@ impl Traffic {
         self.sink.so_far().of(IpAddr::V4(source)).packets
     }
 
-    /// The most that may have passed up to now from [`BEYOND`]: a full bucket, and what was added
-    /// since before the first packet.
+    /// Returns the most that may have passed from [`BEYOND`] so far: a full bucket, and what came
+    /// back since before the first packet.
     fn most(&self) -> u64 {
         BURST + (monotonic_ns() - self.since_ns) * PER_SECOND / 1_000_000_000
     }
 
-    /// The most that may have passed of [`SWITCHED`] up to now. By any strategy it is a count for
-    /// each period, and another two for those that are not whole; and each change of the strategy
-    /// is a beginning.
+    /// Returns the most that may have passed from [`SWITCHED`] so far. Any strategy admits one
+    /// count per period, and two more for the partial periods at both ends; each change of the
+    /// strategy begins anew.
     fn most_switched(&self) -> u64 {
         self.of_switched_rate() + 2 * SWITCHED_COUNT * (1 + self.switches)
     }
 
-    /// The least that must have, if it always has more to send: half of its rate, since a window
-    /// that ended while a busy machine held it up is lost to it, as is what no longer fits a bucket
-    /// so small.
+    /// Returns the least that must have passed from it: half of its rate, since it loses a window
+    /// that ends while a busy machine delays it, and tokens that no longer fit so small a bucket.
     fn least_switched(&self) -> u64 {
         self.of_switched_rate() / 2
     }
@@ -251,7 +250,10 @@ impl Client {
 
     fn stop(&mut self) -> Result<Sent> {
         self.progress.stop();
-        let thread = self.thread.take().context("a client ends once")?;
+        let thread = self
+            .thread
+            .take()
+            .context("the client was stopped already")?;
         thread.join().ok().context("a client panicked")?
     }
 }

@@ -1,22 +1,22 @@
-//! Who sends what in the demonstration.
+//! The clients of the demonstration.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// The limit that every address has of its own.
+/// The limit of each address.
 pub(super) const ADDRESS_LIMIT: &str = "ServicePacketsPerIPAddress";
 
-/// The limit that the addresses of one IPv6 range share.
+/// The limit that the addresses of an IPv6 range share.
 pub(super) const RANGE_LIMIT: &str = "ServicePacketsPerIPv6Range";
 
 const SERVER_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
-/// One of a service, as the limits count no others.
+/// A privileged port: the limits count no others.
 const PORT: u16 = 900;
 const RANGE_PREFIX: u8 = 48;
 
-/// What a client does, and so what it should get.
+/// What a client does, which determines what it should get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Stays below its limit.
@@ -25,11 +25,11 @@ pub(super) enum Role {
     Flood,
     /// Stays below its limit, which an override raised.
     Override,
-    /// Stays below its own limit, but exceeds that of its range together with its like.
+    /// Stays below its own limit; four of them together exceed their range's.
     Shared,
 }
 
-/// One source of packets.
+/// A source of packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Client {
     pub(super) address: IpAddr,
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// Where it sends to.
+    /// Returns the address and port that it sends to.
     pub(super) fn destination(&self) -> SocketAddr {
         match self.address {
             IpAddr::V4(_) => SocketAddr::from((SERVER_V4, PORT)),
@@ -72,7 +72,7 @@ impl Client {
 }
 
 impl Role {
-    /// What to call a client of this role on the screen.
+    /// Describes the role for the screen.
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::Within => "keeps within its limit",
@@ -83,7 +83,7 @@ impl Role {
     }
 }
 
-/// All of them.
+/// All clients.
 pub(super) const CLIENTS: [Client; 7] = [
     Client::v4(2, 100, Role::Within),
     Client::v4(3, 20_000, Role::Flood),
@@ -94,17 +94,17 @@ pub(super) const CLIENTS: [Client; 7] = [
     Client::v6(4),
 ];
 
-/// The port they send to.
+/// Returns the port that they send to.
 pub(super) fn port() -> u16 {
     PORT
 }
 
-/// The addresses of the client's end.
+/// Returns the addresses of the client's end.
 pub(super) fn addresses() -> Vec<IpNet> {
     CLIENTS.iter().map(Client::network).collect()
 }
 
-/// The addresses of the server's end.
+/// Returns the addresses of the server's end.
 pub(super) fn server_addresses() -> [IpNet; 2] {
     [
         Ipv4Net::new_assert(SERVER_V4, 24).into(),
@@ -112,7 +112,7 @@ pub(super) fn server_addresses() -> [IpNet; 2] {
     ]
 }
 
-/// The range that the IPv6 clients share.
+/// Returns the range that the IPv6 clients share.
 pub(super) fn range() -> Option<IpNet> {
     let shared = |client: &&Client| client.role == Role::Shared;
     Some(CLIENTS.iter().find(shared)?.network().trunc())

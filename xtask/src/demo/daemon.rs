@@ -1,4 +1,4 @@
-//! The daemon of the demonstration, and what its command line answers.
+//! The demonstration's daemon, and its answers.
 
 use std::{net::IpAddr, path::Path};
 
@@ -13,51 +13,48 @@ const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 pub(super) struct Daemon(Limiter);
 
 impl Daemon {
-    /// Starts the daemon on the server's interface, in native mode. In the namespace the
-    /// metrics port of the configuration is free: it has its own.
+    /// Starts the daemon on the server's interface, in native mode. The namespace has its own
+    /// ports, so the default metrics port is free.
     pub(super) fn start(limiter: &Path, namespace: &Namespace) -> Result<Self> {
         let interface = ["-i", SERVER_INTERFACE, "--mode", "native"];
         let arguments = [&interface[..], &["--log-format", "human"]].concat();
         Limiter::start(limiter, namespace, CONFIGURATION, &arguments).map(Self)
     }
 
-    /// Fails, with what the daemon said, if it has ended.
+    /// Fails with the daemon's output if it has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         self.0.check()
     }
 
-    /// What `limiter status` says, for people.
+    /// Returns the text of `limiter status`.
     pub(super) fn status(&self) -> Result<String> {
         self.0.show(&["status"])
     }
 
-    /// What `limiter explain` says of an address.
-    pub(super) fn explain(&self, address: IpAddr) -> Result<Vec<Budget>> {
+    /// Returns the answer of `limiter explain` for an address.
+    pub(super) fn explain(&self, address: IpAddr) -> Result<Vec<LimitState>> {
         let explanation = self.0.explain(&address.to_string())?;
         let explanation: Explanation = serde_json::from_value(explanation)
-            .with_context(|| format!("cannot read what explain says of {address}"))?;
+            .with_context(|| format!("cannot read the answer of `limiter explain {address}`"))?;
         Ok(explanation.limits)
     }
 
-    /// Ends the daemon as an operator would, and fails if that does not go well.
+    /// Ends the daemon by SIGTERM, and fails if it exits with an error.
     pub(super) fn stop(self) -> Result<()> {
         let status = self.0.stop()?;
-        ensure!(
-            status.success(),
-            "the daemon ended badly on SIGTERM: {status}"
-        );
+        ensure!(status.success(), "the daemon failed on SIGTERM: {status}");
         Ok(())
     }
 }
 
 #[derive(Deserialize)]
 struct Explanation {
-    limits: Vec<Budget>,
+    limits: Vec<LimitState>,
 }
 
-/// One limit that applies to an address, and how its bucket is doing.
+/// A limit that applies to an address, and the state of its bucket.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Budget {
+pub(super) struct LimitState {
     pub(super) limit: String,
     pub(super) burst: u64,
     pub(super) count: u64,

@@ -1,4 +1,4 @@
-//! What is seen while the traffic runs.
+//! The display while the traffic runs.
 
 use std::{
     collections::VecDeque,
@@ -12,13 +12,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::clients::CLIENTS;
 
-/// How often to look.
+/// How often to update.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// How many ticks the rate is taken over: a second.
+/// The number of ticks to average the rate over: a second.
 const RATE_TICKS: usize = 10;
 
-/// Sent and passed of each client, in the order of [`CLIENTS`].
+/// The packets sent and passed of each client, in the order of [`CLIENTS`].
 pub(super) type Counts = [(u64, u64); CLIENTS.len()];
 
 /// A table redrawn in place on a terminal; elsewhere a line a second.
@@ -53,7 +53,7 @@ impl Live {
         })
     }
 
-    /// Shows how things stand; to be called each [`TICK`].
+    /// Shows the counts; call it each [`TICK`].
     pub(super) fn show(&mut self, counts: &Counts) {
         let now = Instant::now();
         self.history.push_back((now, *counts));
@@ -71,14 +71,14 @@ impl Live {
         }
     }
 
-    /// Takes the table away: the summary says it all.
+    /// Removes the table: the summary repeats it.
     pub(super) fn end(self) {
         if let Screen::Terminal(bar) = self.screen {
             bar.finish_and_clear();
         }
     }
 
-    /// Packets passed a second, over the history.
+    /// Returns the packets passed a second, over the history.
     fn rates(&self) -> [u128; CLIENTS.len()] {
         let (Some((from, before)), Some((to, after))) = (self.history.front(), self.history.back())
         else {
@@ -121,8 +121,8 @@ fn line(counts: &Counts) -> String {
     clients.collect::<Vec<_>>().join("; ")
 }
 
-/// An empty table in the demonstration's style. On a terminal it is
-/// coloured and as narrow as that.
+/// Returns an empty table in the demonstration's style; on a terminal it is coloured and fits the
+/// width.
 pub(super) fn new_table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table
@@ -132,7 +132,7 @@ pub(super) fn new_table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-/// A cell for a number.
+/// Returns a cell for a number.
 pub(super) fn number(number: impl ToString) -> Cell {
     Cell::new(number).set_alignment(CellAlignment::Right)
 }

@@ -1,7 +1,7 @@
 //! The demonstration that `cargo xtask run` shows.
 //!
-//! Two network namespaces joined by a veth pair, the daemon on one end, clients on the other:
-//! one keeps within its limit, one floods, one has an override, four share an IPv6 /48. Every
+//! Two network namespaces are joined by a veth pair, with the daemon on one end and clients on the
+//! other: one keeps within its limit, one floods, one has an override, four share an IPv6 /48. Each
 //! client's packets are counted on both sides of the limiter.
 
 mod clients;
@@ -18,7 +18,7 @@ use testbed::{INTERRUPTED, Interrupt, Pair};
 
 use self::{daemon::Daemon, summary::summarise};
 
-/// Shows the limiter at work. Succeeds if every client got what it should.
+/// Runs the demonstration. Succeeds if every client got what it should.
 pub(crate) fn run(limiter: &Path) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
     let pair = Pair::new(&clients::addresses(), &clients::server_addresses())?;

@@ -1,4 +1,4 @@
-//! What each client got, and whether it should have.
+//! What each client got, and whether that is right.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use comfy_table::{Cell, Color, Table};
 
 use super::{
     clients::{self, ADDRESS_LIMIT, CLIENTS, RANGE_LIMIT, Role},
-    daemon::Budget,
+    daemon::LimitState,
     live::{new_table, number},
     traffic::Outcome,
     verdict::{Allowance, Expectation, Window, judge},
@@ -20,7 +20,7 @@ pub(super) struct Summary {
     pub(super) good: bool,
 }
 
-/// Sums up what became of [`CLIENTS`], in their order.
+/// Sums up the outcomes of [`CLIENTS`], in their order.
 pub(super) fn summarise(outcomes: &[Outcome]) -> Result<Summary> {
     let mut summary = Summary {
         table: new_table([
@@ -64,12 +64,12 @@ impl Summary {
         limit: &str,
         outcome: &Outcome,
     ) -> Result<()> {
-        let budget = outcome
-            .budgets
+        let limit_state = outcome
+            .limit_states
             .iter()
-            .find(|budget| budget.limit == limit)
-            .with_context(|| format!("explain names no {limit} for {name}"))?;
-        let allowance = Allowance::new(budget, outcome.window);
+            .find(|limit_state| limit_state.limit == limit)
+            .with_context(|| format!("`limiter explain` names no {limit} for {name}"))?;
+        let allowance = Allowance::new(limit_state, outcome.window);
         let verdict = judge(expectation, outcome.sent, outcome.passed, allowance);
         self.good &= verdict.is_ok();
         self.table.add_row([
@@ -78,7 +78,7 @@ impl Summary {
             number(outcome.passed),
             number(outcome.sent.saturating_sub(outcome.passed)),
             number(allowance.most()),
-            Cell::new(explained(budget)),
+            Cell::new(explained(limit_state)),
             match verdict {
                 Ok(why) => Cell::new(format!("✓ {why}")).fg(Color::Green),
                 Err(why) => Cell::new(format!("✗ {why}")).fg(Color::Red),
@@ -96,26 +96,26 @@ fn expectation(role: Role) -> Expectation {
     }
 }
 
-/// The outcomes as one; what explain says of a limit they share is the same for all.
+/// Adds up the outcomes; the clients share one limit, so they have the same budgets.
 fn together(outcomes: &[&Outcome]) -> Result<Outcome> {
     let windows = outcomes.iter().map(|outcome| outcome.window);
     Ok(Outcome {
         sent: outcomes.iter().map(|outcome| outcome.sent).sum(),
         passed: outcomes.iter().map(|outcome| outcome.passed).sum(),
         window: windows.reduce(Window::union).context("no outcome")?,
-        budgets: outcomes
+        limit_states: outcomes
             .first()
-            .map(|outcome| outcome.budgets.clone())
+            .map(|outcome| outcome.limit_states.clone())
             .unwrap_or_default(),
     })
 }
 
-fn explained(budget: &Budget) -> String {
-    match budget.retry_in_ns {
-        0 => format!("{} left", budget.remaining),
+fn explained(limit_state: &LimitState) -> String {
+    match limit_state.retry_in_ns {
+        0 => format!("{} left", limit_state.remaining),
         retry => format!(
             "{} left, retry in {:.1?}",
-            budget.remaining,
+            limit_state.remaining,
             Duration::from_nanos(retry)
         ),
     }

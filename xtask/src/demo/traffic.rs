@@ -1,4 +1,4 @@
-//! Sends what the clients send, and watches it.
+//! Sends the clients' packets, and watches them.
 
 use std::{
     array,
@@ -12,39 +12,39 @@ use testbed::{Interrupt, Load, Pair, Progress, Sent, UdpSink, UdpSource};
 
 use super::{
     clients::{self, CLIENTS},
-    daemon::{Budget, Daemon},
+    daemon::{Daemon, LimitState},
     live::{Counts, Live, TICK},
     verdict::Window,
 };
 
 const DURATION: Duration = Duration::from_secs(10);
 
-/// How long before the end to ask for explanations: while the buckets are still in use.
+/// How long before the end to ask for explanations, so that the buckets are still in use.
 const EXPLAIN_EARLY: Duration = Duration::from_millis(300);
 
-/// A small DNS answer's size, say.
+/// About the size of a small DNS answer, in bytes.
 const PAYLOAD_LENGTH: usize = 64;
 
-/// What became of one client's packets.
+/// What happened to a client's packets.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) sent: u64,
     pub(super) passed: u64,
     pub(super) window: Window,
-    /// What explain said of the client when the traffic came to its end.
-    pub(super) budgets: Vec<Budget>,
+    /// The client's budgets shortly before the end of the traffic.
+    pub(super) limit_states: Vec<LimitState>,
 }
 
-/// What became of all of it.
+/// What happened to all packets.
 #[derive(Debug)]
 pub(super) struct Report {
     /// In the order of [`CLIENTS`].
     pub(super) outcomes: Vec<Outcome>,
-    /// Packets lost outside the limiter: then the outcomes are not exact.
+    /// Packets lost outside the limiter; if there are any, the outcomes are not exact.
     pub(super) lost: u64,
 }
 
-/// Runs all clients at once; nothing if the user ends it early.
+/// Runs all clients at once; returns `None` if the user ends it early.
 pub(super) fn run(
     pair: &Pair,
     daemon: &mut Daemon,
@@ -87,7 +87,7 @@ pub(super) fn run(
         .iter()
         .zip(sent?)
         .zip(explanations)
-        .map(|((client, sent), budgets)| {
+        .map(|((client, sent), limit_states)| {
             let passed = tally.of(client.address);
             Outcome {
                 sent: sent.packets,
@@ -97,7 +97,7 @@ pub(super) fn run(
                     sent: sent.last_ns,
                     received: passed.last_ns,
                 },
-                budgets,
+                limit_states,
             }
         })
         .collect();
@@ -105,14 +105,14 @@ pub(super) fn run(
     Ok(Some(Report { outcomes, lost }))
 }
 
-/// Shows the traffic until it comes to its end, and then asks what there is to say of each
-/// client; nothing if the user ends it early.
+/// Shows the traffic until its end, and gets the explanations for each client shortly before;
+/// returns `None` if the user ends it early.
 fn watch(
     sink: &UdpSink,
     progress: &[Progress],
     daemon: &mut Daemon,
     interrupt: &Interrupt,
-) -> Result<Option<Vec<Vec<Budget>>>> {
+) -> Result<Option<Vec<Vec<LimitState>>>> {
     let start = Instant::now();
     let mut live = Live::new()?;
     let mut explanations = None;
@@ -132,12 +132,12 @@ fn watch(
     live.end();
     match explanations {
         Some(explanations) => Ok(Some(explanations)),
-        // The machine was so busy that it slept through the last moments.
+        // A machine so busy that it slept through the last moments.
         None => Ok(Some(explain(daemon)?)),
     }
 }
 
-fn explain(daemon: &Daemon) -> Result<Vec<Vec<Budget>>> {
+fn explain(daemon: &Daemon) -> Result<Vec<Vec<LimitState>>> {
     CLIENTS
         .iter()
         .map(|client| daemon.explain(client.address))

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::daemon::Budget;
+use super::daemon::LimitState;
 
-/// The least a saturated limit lets through, in percent of what it may.
+/// The least that a saturated limit passes, in percent of what it may.
 const LEAST_PERCENT: u64 = 99;
 
 /// What a client should get.
@@ -12,16 +12,16 @@ const LEAST_PERCENT: u64 = 99;
 pub(super) enum Expectation {
     /// All it sends.
     Everything,
-    /// All its limit allows, and not one packet more.
+    /// All its limit allows, and no packet more.
     ItsLimit,
-    /// Not more than its limit allows; another limit decides how much less.
+    /// At most what its limit allows; another limit may allow less.
     WithinItsLimit,
 }
 
-/// When packets came, in nanoseconds of CLOCK_MONOTONIC.
+/// The times of packets, in nanoseconds of CLOCK_MONOTONIC.
 ///
-/// When exactly the datapath saw the first and the last packet is not known: not before the
-/// first was sent, and the last that passed not after it was received.
+/// The datapath saw the first packet after it was sent, and the last that passed before it was
+/// received; the exact times are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     /// Just before the first packet was sent.
@@ -33,7 +33,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The window of both together.
+    /// Returns the window that covers both.
     pub(super) fn union(self, other: Self) -> Self {
         Self {
             first: self.first.min(other.first),
@@ -52,7 +52,7 @@ impl Window {
     }
 }
 
-/// What a limit could let through at most in the window.
+/// The most that a limit can pass in the window, as lower and upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Allowance {
     shortest: u64,
@@ -60,14 +60,14 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    pub(super) fn new(budget: &Budget, window: Window) -> Self {
+    pub(super) fn new(limit_state: &LimitState, window: Window) -> Self {
         Self {
-            shortest: most(budget, window.shortest_ns()),
-            longest: most(budget, window.longest_ns()),
+            shortest: most(limit_state, window.shortest_ns()),
+            longest: most(limit_state, window.longest_ns()),
         }
     }
 
-    /// The bound that must hold.
+    /// Returns the bound that must hold.
     pub(super) fn most(self) -> u64 {
         self.longest
     }
@@ -77,16 +77,16 @@ impl Allowance {
     }
 }
 
-/// A full bucket at the start and one packet more each emission interval.
-fn most(budget: &Budget, elapsed_ns: u64) -> u64 {
-    let refilled =
-        u128::from(elapsed_ns) * u128::from(budget.count) / u128::from(budget.period_ns.max(1));
-    budget
+/// Returns a full bucket, and the packets that came back since.
+fn most(limit_state: &LimitState, elapsed_ns: u64) -> u64 {
+    let refilled = u128::from(elapsed_ns) * u128::from(limit_state.count)
+        / u128::from(limit_state.period_ns.max(1));
+    limit_state
         .burst
         .saturating_add(u64::try_from(refilled).unwrap_or(u64::MAX))
 }
 
-/// What to say of a client that got what it should, or what is wrong.
+/// Describes a client that got what it should, or returns what is wrong.
 pub(super) fn judge(
     expectation: Expectation,
     sent: u64,
@@ -117,8 +117,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn budget(burst: u64, count: u64, period_ns: u64) -> Budget {
-        Budget {
+    fn limit_state(burst: u64, count: u64, period_ns: u64) -> LimitState {
+        LimitState {
             limit: "PacketsPerIPAddress".to_owned(),
             burst,
             count,
@@ -139,7 +139,7 @@ mod tests {
             (1, 3, 10, 10, 4),
             (1, u64::MAX, 1, u64::MAX, u64::MAX),
         ] {
-            let most = most(&budget(burst, count, period_ns), elapsed_ns);
+            let most = most(&limit_state(burst, count, period_ns), elapsed_ns);
             assert_eq!(
                 most, expected,
                 "{burst} {count}/{period_ns} in {elapsed_ns}"
@@ -155,8 +155,8 @@ mod tests {
             sent: 11 * SECOND,
             received: 11 * SECOND + 10_000_000,
         };
-        // At most 2202; at least 99 % of 2200, that is 2178.
-        let allowance = Allowance::new(&budget(200, 200, SECOND), window);
+        // At most 2202; at least 99 % of 2200, which is 2178.
+        let allowance = Allowance::new(&limit_state(200, 200, SECOND), window);
         assert_eq!(allowance.most(), 2202);
         for (expectation, sent, passed, good) in [
             (Everything, 1000, 1000, true),

@@ -1,17 +1,17 @@
-# Starts the service by systemd, in namespaces of its own, and runs a script there. Arguments: a
-# root file system that is a mount point, with the package installed and eth0 and eth1 in its
-# configuration; the script. Leaves /check.log and /daemon.log in there.
+# Starts the service by systemd, in its own namespaces, and runs a script there. Arguments: a root
+# file system that is a mount point, with the package installed and eth0 and eth1 in its
+# configuration; the script. Leaves /check.log and /daemon.log in it.
 root=$1 script=$2
 
 ip link add eth0 type veth peer name peer0
 ip link add eth1 type veth peer name peer1
-# Packets for 10.99.0.9 come in at eth0.
+# Packets for 10.99.0.9 arrive on eth0.
 ip address add 10.99.0.1/24 dev peer0
 ip neighbour add 10.99.0.9 lladdr 02:00:00:00:00:09 dev peer0
 
 mount --make-rprivate /
 mount -t proc proc "$root/proc"
-# What the kernel has but once, systemd is not to change.
+# systemd must not change settings that the whole kernel shares.
 mount --bind "$root/proc/sys" "$root/proc/sys"
 mount -o remount,bind,ro "$root/proc/sys"
 mount -t sysfs sysfs "$root/sys"
@@ -27,7 +27,7 @@ for device in null zero full random urandom tty; do
     mount --bind "/dev/$device" "$root/dev/$device"
 done
 
-# Nothing else of what this machine starts.
+# Start nothing else that this machine starts.
 mkdir -p "$root/run/systemd/system/limiter.service.d"
 cat >"$root/run/systemd/system/limiter.service.d/alone.conf" <<END
 [Service]
@@ -60,6 +60,6 @@ cd "$root"
 mkdir -p run/before
 pivot_root . run/before
 umount -l /run/before
-# What it says goes nowhere else: it says it as the machine's own would.
+# Without a log target: it would log as if it were the machine's own.
 exec env -i container=check PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     /lib/systemd/systemd --unit=check.target --log-target=null --show-status=no

@@ -1,4 +1,4 @@
-//! Whether the package behaves, from its installation to its purge.
+//! Checks the package from its installation to its purge.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,28 +7,28 @@ use anyhow::{Context as _, Result};
 use super::package::Staged;
 use crate::command;
 
-/// What is done, in a shell: it is commands from end to end.
+/// A shell script, since all of it is commands.
 const SCRIPT: &str = include_str!("check.sh");
 
-/// What it does to start the service.
+/// Starts the service.
 const BOOT: &str = include_str!("boot.sh");
 
-/// What is done with the service then.
+/// Tests the running service.
 const SERVICE: &str = include_str!("service.sh");
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Without starting the service: whether systemd boots in namespaces is the machine's affair
-    /// (its cgroups, its container), and no test of ours is to hang on it.
+    /// Without starting the service: whether systemd boots in namespaces depends on the machine
+    /// (its cgroups, its container), on which no test should depend.
     Files,
     /// With systemd started for it.
     Service,
 }
 
 /// Installs, upgrades, removes and purges the package in a copy of this machine's file system,
-/// of which nothing stays: it is mounted in a mount namespace of its own, with what is written
-/// in memory. With [`Depth::Service`], once more, with systemd running there.
+/// mounted in its own mount namespace, with changes in memory, so that nothing stays. With
+/// [`Depth::Service`], once more with systemd running there.
 pub(super) fn check(staged: &Staged, package: &Path, depth: Depth) -> Result<()> {
     let later = staged.later_package()?;
     let scratch = staged.directory().join("scratch");
@@ -44,7 +44,7 @@ pub(super) fn check(staged: &Staged, package: &Path, depth: Depth) -> Result<()>
     let checked = command::status(&mut unshare)?;
     anyhow::ensure!(
         checked.success(),
-        "the package does not behave: see the last line above ({checked})"
+        "the package failed: see the last line above ({checked})"
     );
     Ok(())
 }

@@ -1,5 +1,5 @@
-# Arguments: the package, a later version of it, an empty directory, the manual pages, and if the
-# service is to be started, boot.sh and service.sh.
+# Arguments: the package, a later version of it, an empty directory, the manual pages, and, to start
+# the service, boot.sh and service.sh.
 package=$1 later=$2 scratch=$3 man=$4 boot=${5-} service=${6-}
 root=$scratch/root
 unit=/usr/lib/systemd/system/limiter.service
@@ -15,7 +15,7 @@ step() {
     echo "package: $1"
 }
 
-# dpkg says why it fails; what it says otherwise is of no interest.
+# Shows dpkg's output only if it fails.
 dpkg_inside() {
     chroot "$root" env DEBIAN_FRONTEND=noninteractive \
         dpkg --force-unsafe-io "$@" >"$scratch/log" 2>&1 || {
@@ -33,11 +33,11 @@ mkdir "$scratch/upper" "$scratch/work" "$root"
 mount -t overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" overlay "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
-# No service manager runs in there, whatever runs here.
+# No service manager runs in there, even if one runs here.
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
-# Small images leave manual pages out.
+# Small images exclude manual pages,
 rm -f "$root"/etc/dpkg/dpkg.cfg.d/*
-# Nor do they let packages start services.
+# and do not let packages start services.
 rm -f "$root/usr/sbin/policy-rc.d"
 [ -z "$(status)" ] || dpkg_inside --purge limiter
 mkdir "$root/packages"
@@ -46,7 +46,7 @@ cp "$later" "$root/packages/later.deb"
 
 step install
 dpkg_inside --install /packages/package.deb
-[ "$(status)" = "install ok installed" ] || fail "it is not installed: $(status)"
+[ "$(status)" = "install ok installed" ] || fail "the package is not installed: $(status)"
 chroot "$root" limiter check /etc/limiter/limiter.yaml >/dev/null
 for page in "$man"/*.1.gz; do
     [ -s "$root/usr/share/man/man1/$(basename "$page")" ] || fail "$page is not installed"
@@ -61,7 +61,7 @@ done
 step unit
 said=$(chroot "$root" systemd-analyze verify --man=no "$unit" 2>&1) || fail "$said"
 [ -z "$said" ] || fail "systemd-analyze verify: $said"
-# In tenths, of ten: how exposed the service is.
+# The threshold is in tenths: an exposure of 2.2 out of 10.
 chroot "$root" systemd-analyze security --no-pager --offline=true --threshold=22 "$unit" \
     >"$scratch/log" 2>&1 || {
     cat "$scratch/log" >&2
@@ -74,8 +74,8 @@ chroot "$root" systemctl enable limiter.service 2>/dev/null
 mkdir -p "$root/var/lib/limiter"
 touch "$root/var/lib/limiter/state"
 dpkg_inside --install /packages/later.deb
-tail -n 1 "$configuration" | grep -qx "# an operator's" || fail "an operator's change is lost"
-[ -L "$link" ] || fail "an operator's service is not enabled any more"
+tail -n 1 "$configuration" | grep -qx "# an operator's" || fail "the operator's change is lost"
+[ -L "$link" ] || fail "the operator's service is no longer enabled"
 
 step remove
 dpkg_inside --remove limiter
@@ -84,10 +84,10 @@ dpkg_inside --remove limiter
 [ -e "$root/var/lib/limiter/state" ] || fail "the state is gone before the purge"
 
 purged() {
-    [ -z "$(status)" ] || fail "it is not purged: $(status)"
-    # A device of the number 0 is how overlayfs notes that something is deleted.
+    [ -z "$(status)" ] || fail "the package is not purged: $(status)"
+    # overlayfs marks deleted files by devices with the number 0.
     left=$(find "$scratch/upper" -name '*limiter*' ! -type c)
-    [ -z "$left" ] || fail "left behind: $left"
+    [ -z "$left" ] || fail "not purged: $left"
 }
 
 step purge
@@ -98,7 +98,8 @@ if [ -n "$boot" ]; then
     step service
     dpkg_inside --install /packages/package.deb
     sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
-    # systemd makes cgroups below that in which it starts: one of its own, to be removed with them.
+    # systemd makes cgroups below the one that it starts in: make one of its own, to remove with
+    # them.
     mkdir "$scratch/cgroup"
     mount -t cgroup2 cgroup2 "$scratch/cgroup"
     group=$scratch/cgroup/limiter-check-$$
@@ -108,7 +109,7 @@ if [ -n "$boot" ]; then
         unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child \
         sh -euc "$boot" boot.sh "$root" "$service" >"$scratch/log" 2>&1 || {
         cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
-        fail "the service does not behave: see the last command above"
+        fail "the service failed: see the last command above"
     }
     purged
 fi

@@ -14,16 +14,16 @@ use crate::{privileges, setup};
 /// What to do with the package.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Also install, upgrade, remove and purge it, in a copy of this machine's file system that
-    /// is thrown away (as root).
+    /// Also install, upgrade, remove and purge it in a throw-away copy of this machine's file
+    /// system (as root).
     #[arg(long)]
     check: bool,
 }
 
-/// How what is in the package is built.
+/// How to build the package's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// As the tests have built it already.
+    /// As the tests have built them already.
     Dev,
     /// For users.
     Release,
@@ -32,8 +32,8 @@ pub(crate) enum Profile {
 /// Makes the package.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.check {
-        // First, so that nobody waits for a build to learn it.
-        privileges::check_root("the package is installed in a file system that is mounted for it")?;
+        // Check first: do not build in vain.
+        privileges::check_root("`--check` mounts a file system and installs the package there")?;
     }
     setup::ensure_for_package()?;
     let staged = Staged::new(Profile::Release)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the package of what the tests have built, and checks it.
+/// Makes the package from what the tests have built, and checks it.
 pub(crate) fn test() -> Result<()> {
     setup::ensure_for_package()?;
     let staged = Staged::new(Profile::Dev)?;

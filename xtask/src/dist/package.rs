@@ -1,4 +1,4 @@
-//! From the sources to a package. What goes where is said in limiter-userspace/Cargo.toml.
+//! Builds the package. limiter-userspace/Cargo.toml says what goes where.
 
 use std::{
     fs,
@@ -15,13 +15,13 @@ use crate::{
     workspace,
 };
 
-/// The configuration that is installed.
+/// The configuration to install.
 const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 
-/// What is different there: the service has a place for its state, who tries the example has none.
+/// Its only change: the service has a place for its state, a user who tries the example does not.
 const STATE: [&str; 2] = ["\n# state: ", "\nstate: "];
 
-/// The feature with what only tests call.
+/// The feature with code for tests alone.
 const TESTING: &str = "testing";
 
 /// The shells, and the file in which each looks for the completions.
@@ -31,7 +31,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "limiter.fish"),
 ];
 
-/// Everything that goes into the package is built and generated.
+/// The built and generated contents of the package.
 #[derive(Debug)]
 pub(crate) struct Staged {
     profile: Profile,
@@ -39,14 +39,14 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Builds it.
+    /// Builds the contents.
     pub(crate) fn new(profile: Profile) -> Result<Self> {
         let built = build(profile)?;
         let limiter = built.program("limiter")?;
         let target = limiter.parent().context("cargo built into no directory")?;
         let directory = target.join("package");
         if directory.exists() {
-            // A page of a subcommand that is no more would be packaged for ever.
+            // Otherwise pages of removed subcommands would stay in the package.
             fs::remove_dir_all(&directory)?;
         }
         let (man, completions) = (directory.join("man"), directory.join("completions"));
@@ -61,7 +61,7 @@ impl Staged {
         Ok(Self { profile, directory })
     }
 
-    /// Where it is, and where the packages are put.
+    /// Returns the directory of the contents and the packages.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -71,7 +71,7 @@ impl Staged {
         self.make(&[])
     }
 
-    /// Makes a package of the same under a later version.
+    /// Makes a package of the same contents with a later version.
     pub(super) fn later_package(&self) -> Result<PathBuf> {
         self.make(&["--deb-revision", "2"])
     }
@@ -81,7 +81,7 @@ impl Staged {
         cargo
             .args(["--package", "limiter-userspace", "--no-build", "--strip"])
             .args(match self.profile {
-                // It warns that this is not for users, as it is not.
+                // Silences the warning that this build is not for users.
                 Profile::Dev => &["--profile", "dev", "--fast", "--quiet"][..],
                 Profile::Release => &[],
             })
@@ -122,7 +122,7 @@ fn build(profile: Profile) -> Result<Built> {
     Ok(built)
 }
 
-/// As Debian wants manual pages; cargo-deb leaves alone what is below target/.
+/// Compresses the manual pages, as Debian requires; cargo-deb skips files below target/.
 fn compress(directory: &Path) -> Result<()> {
     let mut gzip = Command::new("gzip");
     gzip.args(["--best", "--no-name"]);

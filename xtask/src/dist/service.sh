@@ -1,5 +1,5 @@
-# What is asked of the service in its life, by systemctl and dpkg. Runs beside it, with the later
-# package as /packages/later.deb. Each line has to succeed; each is told.
+# Tests the service through its life, with systemctl and dpkg. Runs beside it, with the later
+# package as /packages/later.deb. Each line must succeed; each is logged.
 set -x
 
 refused() {
@@ -14,7 +14,7 @@ process() {
     systemctl show --property MainPID --value limiter
 }
 
-# systemd starts it again, after 2 s at most.
+# systemd restarts it after 2 s at most.
 becomes_active() {
     for _ in $(seq 20); do
         ! systemctl is-active limiter || return 0
@@ -23,18 +23,18 @@ becomes_active() {
     return 1
 }
 
-# What came in at eth0 …
+# The packets that arrived on eth0,
 received() {
     awk '$1 == "eth0:" { print $3 }' /proc/net/dev
 }
 
-# … and what the program there has counted: as much, if it was there all the time.
+# and those that its program counted: as many, if it was always attached.
 counted() {
     limiter status --json | sed 's/.*"reasons":{\([^}]*\)}.*/\1/' | tr ',' '\n' |
         awk -F : '{ sum += $2 } END { print sum }'
 }
 
-# Waits for a packet that is on its way.
+# Waits for packets on their way.
 no_gap() {
     for _ in $(seq 5); do
         [ "$(received)" != "$(counted)" ] || return 0
@@ -43,7 +43,7 @@ no_gap() {
     return 1
 }
 
-# Sends packets to eth0 while it runs a command.
+# Sends packets to eth0 while a command runs.
 under_traffic() {
     touch /run/sending
     bash -c 'while [ -e /run/sending ]; do echo >/dev/udp/10.99.0.9/9; sleep 0.005; done' &
@@ -56,7 +56,7 @@ under_traffic() {
     no_gap
 }
 
-# Started, in its sandbox.
+# The service runs, in its sandbox.
 systemctl is-active limiter
 limiter status --json | grep -q '"name":"eth1","mode":"native","attached":true'
 limiter status --json | grep -q '"state":{"file":"/var/lib/limiter/state","saved_at":"'
@@ -67,7 +67,7 @@ ip link set peer0 up
 ip link set eth0 up
 under_traffic sleep 0.2
 
-# Reloaded, or not.
+# Reloads, good and bad.
 sed -i 's/count: 400/count: 300/' /etc/limiter/limiter.yaml
 reloaded=$(process)
 under_traffic systemctl reload limiter
@@ -77,18 +77,18 @@ cp /etc/limiter/limiter.yaml /etc/limiter/good.yaml
 echo 'limitz: {}' >>/etc/limiter/limiter.yaml
 refused systemctl reload limiter
 systemctl is-active limiter
-# Its start would be refused, too: the limits stay, and it starts as soon as it can.
+# A start would be refused, too: the limits stay, and the service starts as soon as it can.
 under_traffic refused systemctl restart limiter
 limiter status | grep -q 'NO DAEMON is running'
 mv /etc/limiter/good.yaml /etc/limiter/limiter.yaml
 becomes_active
 
-# Restarted.
+# A restart.
 restarted=$(process)
 under_traffic systemctl restart limiter
 [ "$(process)" != "$restarted" ]
 
-# Stopped, and started again.
+# A stop and a start.
 under_traffic systemctl stop limiter
 [ "$(systemctl show --property Result --value limiter)" = success ]
 [ ! -e /run/limiter ]
@@ -96,7 +96,7 @@ attached
 limiter status | grep -q 'NO DAEMON is running'
 under_traffic systemctl start limiter
 
-# Killed.
+# A crash.
 kill_and_wait() {
     systemctl kill --signal KILL limiter
     sleep 0.5
@@ -104,13 +104,13 @@ kill_and_wait() {
 }
 under_traffic kill_and_wait
 
-# Upgraded.
+# An upgrade.
 upgraded=$(process)
 under_traffic dpkg --force-unsafe-io --install /packages/later.deb
 [ "$(process)" != "$upgraded" ]
 systemctl is-active limiter
 
-# Ended.
+# `limiter detach` ends it.
 limiter detach
 refused attached
 [ "$(systemctl show --property Result --value limiter)" = success ]
@@ -118,10 +118,10 @@ refused systemctl is-active limiter
 systemctl start limiter
 attached
 
-# The sandbox has denied it nothing that it needs.
+# The sandbox denied it nothing that it needs.
 refused grep '"level":"WARN"' /daemon.log
 
-# Removed while it runs: it ends, and what it has pinned goes, too.
+# Removing the running service ends it, and removes its pins.
 dpkg --remove limiter
 refused attached
 [ ! -e /sys/fs/bpf/limiter ]

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::place;
 use crate::{built::Built, command};
 
-/// What cargo-fuzz does without sanitizers: nothing of it needs a nightly compiler.
+/// The flags of cargo-fuzz without sanitizers, none of which needs a nightly compiler.
 const FLAGS: [&str; 8] = [
     "--cfg",
     "fuzzing",
@@ -14,7 +14,7 @@ const FLAGS: [&str; 8] = [
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    // Counters of two units of one crate would be merged by the linker, and lost.
+    // The linker would merge, and so lose, counters of two units of one crate.
     "-Ccodegen-units=1",
 ];
 
@@ -23,7 +23,7 @@ pub(super) fn build(targets: &[String]) -> Result<Built> {
     let mut cargo = command::cargo("build");
     cargo
         .args(["--package", "limiter-fuzz", "--profile", "fuzz"])
-        // With a target named, even the host's own, the flags do not reach build scripts and
+        // With any target named, even the host's own, the flags do not apply to build scripts and
         // procedural macros, which have no libFuzzer to report to.
         .args(["--target", "host-tuple", "--target-dir"])
         .arg(place::output())

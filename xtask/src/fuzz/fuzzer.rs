@@ -1,4 +1,4 @@
-//! One target's run.
+//! Runs one target.
 
 use std::{
     fs,
@@ -19,27 +19,27 @@ use super::{
 };
 use crate::{command::shown, workspace};
 
-/// How often to look whether the user wants an end.
+/// How often to look for the user's interrupt.
 const TICK: Duration = Duration::from_millis(50);
 
-/// An input that takes longer, in seconds, has found something that does not end.
+/// In seconds; an input that takes longer has found an endless loop.
 const TIMEOUT: u32 = 10;
 
-/// An input that takes more memory, in MiB, has found a length that is believed. (Only what is
-/// touched counts: libFuzzer's bound for a single allocation needs a sanitizer.)
+/// In MiB; an input that takes more memory has found a length that is trusted. (Only memory in use
+/// counts: libFuzzer's bound for a single allocation needs a sanitizer.)
 const MEMORY: u32 = 512;
 
 /// How a run ended.
 pub(super) enum End {
-    /// Everything held.
+    /// No input failed.
     Held(Seen),
-    /// Something did not, or the fuzzer does not work: in one line, what and what to do.
+    /// An input failed, or the fuzzer does not work: in one line, what and what to do.
     Failed(String),
-    /// The user wanted it.
+    /// The user ended it.
     Interrupted,
 }
 
-/// Runs a target for a while. What libFuzzer says is shown only if it fails.
+/// Runs a target for a while. Shows libFuzzer's output only if it fails.
 pub(super) fn run(
     target: &str,
     program: &Path,
@@ -91,7 +91,7 @@ fn command(target: &str, program: &Path, duration: Duration) -> Result<Command> 
     if dictionary.is_file() {
         command.arg(format!("-dict={}", dictionary.display()));
     }
-    // Only the first is written to.
+    // libFuzzer writes only to the first directory.
     command.arg(place::made("corpus", target)?);
     command.args(seeds(target).iter().filter(|path| path.is_dir()));
     Ok(command)
@@ -108,7 +108,7 @@ fn seeds(target: &str) -> Vec<PathBuf> {
     seeds
 }
 
-/// Every line, while the newest progress is shown.
+/// Returns all lines, and shows the newest progress meanwhile.
 fn read(output: impl Read, progress: &ProgressBar) -> Vec<String> {
     let mut lines = Vec::new();
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
@@ -121,7 +121,7 @@ fn read(output: impl Read, progress: &ProgressBar) -> Vec<String> {
     lines
 }
 
-/// Waits for the end, or brings it about.
+/// Waits for the end, and kills the fuzzer on an interrupt.
 fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -134,7 +134,7 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<ExitStatus> {
     }
 }
 
-/// A sign of life. Where nobody watches, a line has to do.
+/// Shows a sign of life; without a terminal, a line.
 fn spinner(target: &str, duration: Duration) -> ProgressBar {
     if !stderr().is_terminal() {
         eprintln!("{target}: fuzzing for {} s", duration.as_secs());

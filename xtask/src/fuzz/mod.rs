@@ -1,7 +1,6 @@
 //! `cargo xtask fuzz`
 //!
-//! The targets are those of the package in `dev/fuzz/`. Everything that fuzzing writes is below
-//! `target/fuzz/`.
+//! The targets are in the package `dev/fuzz/`. Fuzzing writes below `target/fuzz/` alone.
 
 mod build;
 mod fuzzer;
@@ -28,12 +27,12 @@ pub(crate) struct Arguments {
     /// How long to fuzz each target.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Name the targets and do nothing.
+    /// Only list the targets.
     #[arg(long)]
     list: bool,
 }
 
-/// Fuzzes targets. Succeeds if everything held.
+/// Fuzzes targets. Succeeds if no input failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let known = place::targets()?;
     if arguments.list {
@@ -44,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if let Some(unknown) = arguments.targets.iter().find(|name| !known.contains(name)) {
         bail!(
-            "there is no target '{unknown}': there are {}",
+            "unknown target '{unknown}', must be one of {}",
             known.join(", ")
         );
     }
@@ -62,10 +61,10 @@ pub(crate) fn all(duration: Duration) -> Result<()> {
     if fuzz(&place::targets()?, duration)? == ExitCode::SUCCESS {
         return Ok(());
     }
-    bail!("what has to hold for any input does not, or was not tried to the end: see above")
+    bail!("an input failed, or fuzzing did not finish: see above")
 }
 
-/// Every target, also after one has failed.
+/// Fuzzes every target, also after one has failed.
 fn fuzz(targets: &[String], duration: Duration) -> Result<ExitCode> {
     let built = build::build(targets)?;
     seeds::write()?;

@@ -1,21 +1,21 @@
-//! What libFuzzer says, line by line.
+//! Parses libFuzzer's output, line by line.
 
 use std::fmt;
 
-/// How far it has come. After a number and a tab, libFuzzer writes
-/// `pulse  cov: 312 ft: 901 corp: 88/9Kb lim: 4 exec/s: 2048 rss: 40Mb`.
+/// The progress so far. After a number and a tab, libFuzzer writes `pulse  cov: 312 ft: 901 corp:
+/// 88/9Kb lim: 4 exec/s: 2048 rss: 40Mb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     runs: u64,
     runs_per_second: u64,
-    /// How many places of the code have been reached.
+    /// The number of places in the code reached so far.
     coverage: u64,
-    /// How many inputs reached something that the others did not.
+    /// The number of inputs that reached something new.
     inputs: u64,
 }
 
 impl Seen {
-    /// `None`: the line is about something else.
+    /// Parses a line; `None`: the line is about something else.
     pub(super) fn of_line(line: &str) -> Option<Self> {
         let (runs, rest) = line.strip_prefix('#')?.split_once('\t')?;
         let words: Vec<_> = rest.split_whitespace().collect();
@@ -47,7 +47,7 @@ impl fmt::Display for Seen {
     }
 }
 
-/// Where it saved the input that failed.
+/// Returns where libFuzzer saved the failing input.
 pub(super) fn saved_input(line: &str) -> Option<&str> {
     line.split_once("Test unit written to ")
         .map(|(_, path)| path.trim())

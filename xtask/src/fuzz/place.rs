@@ -1,4 +1,4 @@
-//! What is where.
+//! The places of files.
 
 use std::{
     fs, io,
@@ -9,17 +9,17 @@ use anyhow::{Context as _, Result};
 
 use crate::workspace;
 
-/// The package of the targets.
+/// Returns the directory of the targets' package.
 pub(super) fn package() -> PathBuf {
     workspace::root().join("dev/fuzz")
 }
 
-/// Where everything is that fuzzing writes.
+/// Returns the directory for everything that fuzzing writes.
 pub(super) fn output() -> PathBuf {
     workspace::target_dir().join("fuzz")
 }
 
-/// A directory below that, made if it is not there.
+/// Returns a directory below that, and makes it if necessary.
 pub(super) fn made(name: &str, target: &str) -> Result<PathBuf> {
     let directory = output().join(name).join(target);
     fs::create_dir_all(&directory)
@@ -27,7 +27,7 @@ pub(super) fn made(name: &str, target: &str) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// The names of the targets, in order.
+/// Returns the names of the targets, sorted.
 pub(super) fn targets() -> Result<Vec<String>> {
     let directory = package().join("fuzz_targets");
     let mut names =
@@ -49,7 +49,7 @@ fn stems(directory: &Path) -> io::Result<Vec<String>> {
         .collect()
 }
 
-/// The path as one types it at the workspace's root.
+/// Returns the path as one types it at the workspace's root.
 pub(super) fn shown(path: &Path) -> String {
     let relative = path.strip_prefix(workspace::root()).unwrap_or(path);
     relative.display().to_string()

@@ -1,4 +1,4 @@
-//! Good inputs to begin with: libFuzzer would have to guess them byte by byte.
+//! Good inputs to start from, which libFuzzer would have to guess byte by byte.
 
 use std::{fs, net::IpAddr};
 
@@ -10,8 +10,8 @@ use testbed::{
 
 use super::place;
 
-/// Writes the seeds that are made here. Those of `config` and `feed` are the files in `configs/`, and
-/// `decision` finds its own.
+/// Writes the generated seeds. Those of `config` and `feed` are the files in `configs/`; `decision`
+/// finds its own.
 pub(super) fn write() -> Result<()> {
     let frames = frames()?;
     let captures = captures(&frames);
@@ -25,7 +25,7 @@ pub(super) fn write() -> Result<()> {
     Ok(())
 }
 
-/// Of both families, under up to two tags.
+/// Builds frames of both families, under up to two tags.
 fn frames() -> Result<Vec<Vec<u8>>> {
     let v4: (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
     let v6: (IpAddr, IpAddr) = ("2001:db8::1".parse()?, "2001:db8::2".parse()?);
@@ -42,7 +42,7 @@ fn frames() -> Result<Vec<Vec<u8>>> {
     Ok(frames)
 }
 
-/// The frames, in every way to write them.
+/// Writes the frames in every capture format.
 fn captures(frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let packets: Vec<_> = (1_700_000_000_000_000_000..)
         .zip(frames)

@@ -15,7 +15,7 @@ use crate::{command, emulator};
 
 const INIT: &str = include_str!("init.sh");
 
-/// With room for all that a kernel sends of itself, by every strategy.
+/// With every strategy, and room for everything that a kernel sends by itself.
 const CONFIGURATION: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 2000, count: 1000, period: 1s}
@@ -27,7 +27,7 @@ limits:
 /// The driver of the interfaces to attach to.
 const DRIVER: &str = "veth";
 
-/// A kernel and its file system. They go when it is dropped.
+/// A kernel and its file system, deleted on drop.
 pub(super) struct Guest {
     /// The kernel's image.
     pub(super) kernel: PathBuf,
@@ -37,7 +37,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    /// Of an unpacked package, with programs of ours.
+    /// Makes a guest from an unpacked package and our programs.
     pub(super) fn new(package: &TempDir, release: &str, programs: &[PathBuf]) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let kernel = directory.path().join("vmlinuz");
@@ -74,9 +74,9 @@ impl Guest {
 struct Root(PathBuf);
 
 impl Root {
-    /// Adds a program of ours, without what only a debugger reads: all of it is held in memory.
+    /// Adds one of our programs without debugging data: the file system is in memory.
     fn add_stripped(&self, program: &Path) -> Result<()> {
-        // `engines-0123456789abcdef` is `engines`.
+        // `engines-0123456789abcdef` becomes `engines`.
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let name = name.split('-').next().unwrap_or_default();
         let stripped = self.0.with_file_name(name);
@@ -84,10 +84,10 @@ impl Root {
         self.add_program(&stripped, name)
     }
 
-    /// Adds a program and the shared libraries that it loads.
+    /// Adds a program and its shared libraries.
     fn add_program(&self, program: &Path, name: &str) -> Result<()> {
         copy(program, &self.0.join("programs").join(name))?;
-        // Fails for a static program, which loads none.
+        // Fails for a static program, which has none.
         let output = Command::new("ldd").arg(program).output()?;
         for library in libraries(&String::from_utf8_lossy(&output.stdout)) {
             self.copy_from(Path::new("/"), library)?;
@@ -95,7 +95,7 @@ impl Root {
         Ok(())
     }
 
-    /// Adds the driver, with what it depends on.
+    /// Adds the driver and its dependencies.
     fn add_driver(&self, package: &Path, release: &str) -> Result<()> {
         let modules = Path::new("lib/modules").join(release);
         let list = command::output(
@@ -105,7 +105,7 @@ impl Root {
                 .arg(release),
         )?;
         let line = line_of(&list, DRIVER)
-            .with_context(|| format!("the package of the kernel has no {DRIVER} driver"))?;
+            .with_context(|| format!("the kernel's package has no {DRIVER} driver"))?;
         for file in line.split([':', ' ']).filter(|file| !file.is_empty()) {
             self.copy_from(package, modules.join(file))?;
         }
@@ -144,12 +144,12 @@ fn busybox() -> Result<PathBuf> {
     emulator::find("busybox").context("no busybox")
 }
 
-/// The files that `ldd` names.
+/// Returns the files that `ldd` names.
 fn libraries(said: &str) -> impl Iterator<Item = &str> {
     said.split_whitespace().filter(|word| word.starts_with('/'))
 }
 
-/// The line of a driver in depmod's list, `PATH/veth.ko.xz: DEPENDENCIES`.
+/// Returns a driver's line in depmod's list, `PATH/veth.ko.xz: DEPENDENCIES`.
 fn line_of<'l>(list: &'l str, driver: &str) -> Option<&'l str> {
     list.lines().find(|line| {
         let path = line.split(':').next().unwrap_or_default();

@@ -1,6 +1,7 @@
 #!/programs/busybox sh
-# The first and only process of the emulated machine: brings up what the limiter needs, tries the
-# daemon on a veth interface, and runs the tests. A line `@step NAME ok` tells of each step.
+# The first and only process of the emulated machine: prepares what the limiter needs, tries the
+# daemon on a veth interface, and runs the tests. A line `@step NAME ok` reports each step that
+# passed.
 # shellcheck shell=dash
 
 export PATH=/programs:/tools HOME=/tmp
@@ -23,8 +24,8 @@ step() {
     "$@" && echo "@step $name ok"
 }
 
-# The kernel sends router solicitations and multicast reports by itself on what comes up: there
-# is something to count.
+# The kernel itself sends router solicitations and multicast reports on interfaces that come up, so
+# there is something to count.
 interfaces() {
     modprobe veth &&
         ip link set lo up &&
@@ -33,7 +34,7 @@ interfaces() {
         ip link set c0 up
 }
 
-# Whether the daemon says this of itself within a minute.
+# Waits up to a minute until the daemon's status matches.
 says() {
     for _ in $(seq 60); do
         limiter status --json 2>/dev/null | grep -q "$1" && return
@@ -59,7 +60,7 @@ step interfaces interfaces &&
     step count says '"within_limits":[1-9]' &&
     step detach detach
 
-# Left out: what needs programs that are not here, two CPUs, or more time than emulation has.
+# Skips what needs programs that are missing here, two CPUs, or more time than emulation has.
 if grep -q limiter.set=smoke /proc/cmdline; then
     engines --test-threads 1 --skip bpftool object::
 else

@@ -16,10 +16,10 @@ use testbed::Interrupt;
 use super::{Set, guest::Guest, report::Report};
 use crate::{command::shown, emulator};
 
-/// How long a machine may take.
-pub(super) const LONGEST: Duration = Duration::from_mins(20);
+/// The most time that a machine may take.
+pub(super) const LONGEST: Duration = Duration::from_mins(30);
 
-/// How often to look whether it has ended.
+/// How often to check whether it has ended.
 const TICK: Duration = Duration::from_millis(100);
 
 /// How a machine ended.
@@ -28,11 +28,11 @@ pub(super) enum End {
     Ended,
     /// After [`LONGEST`].
     TimedOut,
-    /// Because the user wanted it.
+    /// On the user's interrupt.
     Interrupted,
 }
 
-/// Boots it and waits for its end. Everything it says goes to `log`.
+/// Boots a guest and waits for its end. Its console's output goes to `log`.
 pub(super) fn boot(
     guest: &Guest,
     set: Set,
@@ -75,11 +75,12 @@ pub(super) fn boot(
     Ok((end, report))
 }
 
-/// Without a network, a disk or a clock of the host's CPU: what it does is the same everywhere.
+/// Returns the command of a machine without a network, a disk or the host CPU's clock, which behaves
+/// the same everywhere.
 fn emulator(guest: &Guest, set: Set) -> Result<Command> {
     let qemu = emulator::find(emulator::QEMU).context("no emulator")?;
     let mut command = emulator::command(&qemu);
-    // On a busy host the emulated timer is late, and the kernel would take it for broken.
+    // On a busy host the emulated timer is late, and the kernel would call it broken.
     let parameters = format!(
         "console=ttyS0 quiet panic=-1 no_timer_check limiter.set={}",
         set.name()
@@ -112,7 +113,7 @@ fn read(console: impl Read, mut log: File, progress: &ProgressBar) -> io::Result
     Ok(report)
 }
 
-/// A sign of life. Where nobody watches, a line has to do.
+/// Shows a sign of life; without a terminal, a line.
 fn spinner(log: &Path) -> ProgressBar {
     let name = log.file_stem().unwrap_or_default().to_string_lossy();
     if !io::stderr().is_terminal() {

@@ -1,7 +1,7 @@
 //! `cargo xtask kernels`
 //!
 //! Boots Debian's kernels in an emulator, each with the daemon and the tests that compare the
-//! kernel's verdicts with the native ones. Needs no privilege but to unpack the emulator: the
+//! kernel's verdicts with the native ones. Only unpacking the emulator needs privileges: the
 //! emulated machine has no network.
 
 mod guest;
@@ -24,32 +24,32 @@ use testbed::{INTERRUPTED, Interrupt};
 use self::{guest::Guest, machine::End, package::Package, report::Report};
 use crate::{built::Built, command, setup, workspace};
 
-/// The series that Debian 12 has: its own, and that of Debian 13.
+/// The kernel series of Debian 12: its own, and that of Debian 13.
 const SERIES: [&str; 2] = ["6.1", "6.12"];
 
 /// Which kernels to boot.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Series of kernels, as 6.12: the newest package of each is taken; without any, all that
-    /// the documentation names.
+    /// Series of kernels, such as 6.12, of which the newest package is taken; without any, the
+    /// documented ones.
     #[arg(value_name = "VERSION")]
     versions: Vec<String>,
-    /// Run only the daemon and what asks the verifier, as `cargo xtask test` does.
+    /// Run only the daemon and the tests of the verifier, as `cargo xtask test` does.
     #[arg(long)]
     smoke: bool,
 }
 
-/// Which tests a machine runs after the daemon's steps.
+/// The tests that a machine runs after the daemon's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
-    /// Those that show what the kernel's verifier says, as the workspace's tests have built them.
+    /// Those that depend on the kernel's verifier, as built for the workspace's tests.
     Smoke,
-    /// All that fit an emulated machine, optimised.
+    /// All that can run on an emulated machine, optimised.
     Whole,
 }
 
 impl Set {
-    /// As `init.sh` has it.
+    /// Returns the name that `init.sh` reads.
     const fn name(self) -> &'static str {
         match self {
             Self::Smoke => "smoke",
@@ -57,7 +57,7 @@ impl Set {
         }
     }
 
-    /// Of what cargo builds the programs.
+    /// Returns cargo's arguments that select the packages to build.
     const fn packages(self) -> &'static [&'static str] {
         match self {
             Self::Smoke => &workspace::HOST_PACKAGES,
@@ -72,20 +72,20 @@ impl Set {
     }
 }
 
-/// What became of one kernel.
+/// The outcome of one kernel.
 struct Outcome {
     /// The kernel's release.
     kernel: String,
     report: Report,
-    /// Why it does not count, in one line each; none: everything passed.
+    /// Why it failed, in one line each; empty: everything passed.
     problems: Vec<String>,
     time: Duration,
 }
 
-/// Tries every kernel, also after one has failed.
+/// Tests every kernel, also after one has failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let series = asked_for(arguments);
-    // First, so that nobody waits for a build to learn it.
+    // Check first: do not build in vain.
     setup::ensure_for_kernels()?;
     needs::check()?;
     let packages = series.iter().map(|series| Package::newest(series));
@@ -107,18 +107,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Boots the oldest kernel, with the tests that take least; fails if one does.
+/// Boots the oldest kernel with the smallest set of tests; fails if one fails.
 pub(crate) fn smoke() -> Result<()> {
     let arguments = Arguments {
         versions: vec![SERIES[0].to_owned()],
         smoke: true,
     };
     let passed = run(&arguments)? == ExitCode::SUCCESS;
-    ensure!(
-        passed,
-        "Linux {} does not run the limiter as it should",
-        SERIES[0]
-    );
+    ensure!(passed, "Linux {} failed: see above", SERIES[0]);
     Ok(())
 }
 
@@ -133,7 +129,7 @@ fn asked_for(arguments: &Arguments) -> Vec<String> {
 fn try_all(packages: &[Package], set: Set, interrupt: &Interrupt) -> Result<Vec<Outcome>> {
     let mut cargo = command::cargo("test");
     cargo.arg("--no-run").args(set.packages());
-    // Cargo builds the daemon itself beside any of the tests of its package.
+    // Cargo builds the daemon along with any test of its package.
     cargo.args(["--test", "engines", "--test", "documents"]);
     let built = Built::by(&mut cargo, "the daemon or its tests")?;
     let programs = [built.program("limiter")?, built.program("engines")?];
@@ -167,12 +163,12 @@ fn try_one(
     let mut problems = report.problems();
     if let End::TimedOut = end {
         problems.push(format!(
-            "it was ended after {} minutes",
+            "it was stopped after {} minutes",
             machine::LONGEST.as_secs() / 60
         ));
     }
     if !problems.is_empty() {
-        problems.push(format!("all that it said is in {}", log.display()));
+        problems.push(format!("its whole output is in {}", log.display()));
     }
     Ok(Outcome {
         kernel: package.release().to_owned(),

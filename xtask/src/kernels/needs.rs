@@ -1,10 +1,10 @@
-//! What this machine has to have.
+//! The programs that this machine must have.
 
 use anyhow::{Result, ensure};
 
 use crate::emulator;
 
-/// Programs, each with Debian's package of it.
+/// Programs, each with its Debian package.
 const PROGRAMS: [(&str, &str); 8] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
@@ -16,7 +16,7 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("strip", "binutils"),
 ];
 
-/// Fails, with the packages to install, if something is missing.
+/// Fails with the packages to install if a program is missing.
 pub(super) fn check() -> Result<()> {
     ensure!(
         cfg!(target_arch = "x86_64"),

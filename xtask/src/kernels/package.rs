@@ -12,7 +12,7 @@ use crate::command;
 
 const PREFIX: &str = "linux-image-";
 
-/// The build for virtual machines, with few drivers. Signed or not, it is the same kernel.
+/// The build for virtual machines, with few drivers; signed and unsigned kernels are the same.
 const SUFFIX: &str = "-cloud-amd64";
 
 /// A package with one kernel.
@@ -22,11 +22,11 @@ pub(super) struct Package {
 }
 
 impl Package {
-    /// The newest one of a series, as `6.12`, that apt knows.
+    /// Returns the newest package of a series, such as `6.12`, that apt knows.
     pub(super) fn newest(series: &str) -> Result<Self> {
         ensure!(
             is_series(series),
-            "{series} is no series of kernels: write it with two numbers, as 6.12"
+            "invalid kernel series '{series}', expected two numbers such as 6.12"
         );
         let known = command::output(Command::new("apt-cache").args([
             "search",
@@ -41,7 +41,7 @@ impl Package {
         })
     }
 
-    /// The newest of a list with a package's name at the start of each line.
+    /// Returns the newest of a list with a package's name at the start of each line.
     fn newest_of(known: &str, series: &str) -> Option<Self> {
         let start = format!("{PREFIX}{series}.");
         known
@@ -54,21 +54,21 @@ impl Package {
             })
     }
 
-    /// What the kernel calls itself.
+    /// Returns the kernel's release.
     pub(super) fn release(&self) -> &str {
         self.name.strip_prefix(PREFIX).unwrap_or(&self.name)
     }
 
-    /// Downloads it into a directory, if it is not there yet, and unpacks it into one that goes
-    /// when dropped.
+    /// Downloads the package into a directory, unless it is there, and unpacks it into a temporary
+    /// one.
     pub(super) fn fetch(&self, directory: &Path) -> Result<TempDir> {
         let directory = directory.join(&self.name);
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
-        // A package that is there and is the right one is not fetched again.
+        // apt does not download a package again that is there and intact.
         command::succeed(
             Command::new("apt-get")
-                // Apt's own user could not write here.
+                // apt's own user could not write here.
                 .args([
                     "-q",
                     "-o",
@@ -102,7 +102,7 @@ fn is_series(series: &str) -> bool {
         .is_some_and(|(major, minor)| is_number(major) && is_number(minor))
 }
 
-/// Every number in a name, in order: by them names of one series are compared.
+/// Returns every number in a name, in order, to compare names of one series.
 fn numbers(name: &str) -> Vec<u64> {
     name.split(|character: char| !character.is_ascii_digit())
         .filter_map(|digits| digits.parse().ok())

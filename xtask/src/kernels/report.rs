@@ -1,11 +1,11 @@
-//! What an emulated machine told of itself.
+//! Parses an emulated machine's report.
 
 use crate::test_results::TestResults;
 
 /// The steps of `init.sh`, in order.
 const STEPS: [&str; 4] = ["interfaces", "attach", "count", "detach"];
 
-/// What came over the console, as far as it says what passed.
+/// The results that the console has shown.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     passed: Vec<String>,
@@ -15,10 +15,10 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Takes a line in.
+    /// Parses a line.
     pub(super) fn read(&mut self, line: &str) {
         self.tests.read(line);
-        // The first line has what the firmware sends a terminal before it.
+        // Before the first line the firmware sends terminal codes.
         if let Some((_, step)) = line.split_once("@step ")
             && let Some(name) = step.strip_suffix(" ok")
         {
@@ -33,22 +33,22 @@ impl Report {
         self.ended |= line == "@end";
     }
 
-    /// The steps that passed.
+    /// Returns the steps that passed.
     pub(super) fn steps(&self) -> String {
         self.passed.join(", ")
     }
 
-    /// How many tests passed and failed.
+    /// Returns how many tests passed and failed.
     pub(super) fn tests(&self) -> TestResults {
         self.tests
     }
 
-    /// What did not pass, in one line each.
+    /// Returns the failures, one line each.
     pub(super) fn problems(&self) -> Vec<String> {
         let missing = STEPS
             .iter()
             .filter(|step| !self.passed.iter().any(|passed| passed == *step))
-            .map(|step| format!("the daemon's step {step} did not pass"));
+            .map(|step| format!("the daemon's step {step} failed"));
         let mut problems: Vec<_> = missing.collect();
         problems.extend(
             self.failed_tests
@@ -56,7 +56,7 @@ impl Report {
                 .map(|test| format!("{test} failed")),
         );
         if !self.ended {
-            problems.push("it did not come to its end".to_owned());
+            problems.push("it did not finish".to_owned());
         } else if self.tests.passed == 0 || self.tests.failed > self.failed_tests.len() {
             problems.push(format!("tests: {}", self.tests));
         }
@@ -106,10 +106,7 @@ mod tests {
             "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s",
             "@end",
         ];
-        let expected = [
-            "the daemon's step detach did not pass",
-            "limits::bursts failed",
-        ];
+        let expected = ["the daemon's step detach failed", "limits::bursts failed"];
         assert_eq!(problems(lines), expected);
     }
 }

@@ -14,10 +14,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::plan::Step;
 use crate::workspace;
 
-/// How much of the log a failure shows.
+/// The number of the log's lines that a failure shows.
 const LAST_LINES: usize = 15;
 
-/// Says what it does, does it, and shows the end of its output if it fails.
+/// Announces and runs a step, and shows the end of its output if it fails.
 pub(super) fn run(step: &Step) -> Result<()> {
     let path = workspace::target_dir().join("setup.log");
     let log = open(&path, step).with_context(|| format!("cannot write {}", path.display()))?;
@@ -37,7 +37,7 @@ pub(super) fn run(step: &Step) -> Result<()> {
     if !status.success() {
         eprintln!("{}", last_lines(&fs::read_to_string(&path)?));
         bail!(
-            "could not install {} ({status}): correct what is reported above; all of it is in {}",
+            "could not install {} ({status}): correct what it reports above; the whole output is in {}",
             step.brings,
             path.display()
         );
@@ -56,7 +56,7 @@ fn open(path: &Path, step: &Step) -> io::Result<File> {
     Ok(log)
 }
 
-/// A sign of life. Where nobody watches, the lines before and after have to do.
+/// Shows a sign of life; without a terminal, the lines before and after suffice.
 fn spinner(brings: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! What is on this machine.
+//! The tools on this machine.
 
 use std::{fs, path::Path};
 
@@ -11,46 +11,46 @@ use nix::unistd::geteuid;
 
 use crate::{command, emulator};
 
-/// Something that we need besides the compiler for BPF.
+/// A tool that we need besides the compiler for BPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Clippy of the compiler for BPF.
+    /// Clippy for the BPF compiler.
     BpfClippy,
     BpfLinker,
-    /// iproute2's command.
+    /// The `ip` command of iproute2.
     Ip,
     Bpftool,
-    /// By which rustc links.
+    /// The linker of rustc.
     CCompiler,
-    /// By which libFuzzer is built.
+    /// The compiler of libFuzzer.
     CxxCompiler,
     /// The C library to link with.
     CLibrary,
-    /// `cargo fmt` and `cargo clippy` of the toolchain that runs us.
+    /// `cargo fmt` and `cargo clippy` of the running toolchain.
     Components,
     /// Makes Debian packages.
     CargoDeb,
-    /// Checks what the workspace depends on.
+    /// Checks the workspace's dependencies.
     CargoDeny,
-    /// By which cargo-deb finds what a program depends on.
+    /// Finds a program's dependencies for cargo-deb.
     Shlibdeps,
     /// Checks the service's unit.
     SystemdAnalyze,
-    /// Boots other kernels, with what their machines run.
+    /// Boots other kernels, and provides what their machines run.
     Emulator,
 }
 
-/// What of all that is there.
+/// Which of these are installed.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     /// The compiler for BPF.
     pub(crate) compiler: Option<Compiler>,
-    /// What is not there.
+    /// The tools that are missing.
     pub(crate) lacks: Vec<Need>,
 }
 
 impl Machine {
-    /// Looks.
+    /// Looks for the tools to build, test and run.
     pub(crate) fn look() -> Self {
         let places = Places::of_this_process();
         let compiler = compiler::find(&places);
@@ -72,7 +72,7 @@ impl Machine {
         }
     }
 
-    /// Looks for what the package takes besides.
+    /// Looks for the tools of the package, too.
     pub(crate) fn look_for_package() -> Self {
         let places = Places::of_this_process();
         let found = [
@@ -86,7 +86,7 @@ impl Machine {
         machine
     }
 
-    /// Looks for what a check of the dependencies takes besides.
+    /// Looks for the tools to check dependencies, too.
     pub(crate) fn look_for_dependencies() -> Self {
         let mut machine = Self::look();
         if !is_command(&Places::of_this_process(), "cargo-deny") {
@@ -95,7 +95,7 @@ impl Machine {
         machine
     }
 
-    /// Looks for what other kernels take besides.
+    /// Looks for the tools of other kernels, too.
     pub(crate) fn look_for_kernels() -> Self {
         let mut machine = Self::look();
         if [emulator::QEMU, "busybox"]
@@ -107,13 +107,13 @@ impl Machine {
         machine
     }
 
-    /// Whether that is missing.
+    /// Returns whether a tool is missing.
     pub(crate) fn lacks(&self, need: Need) -> bool {
         self.lacks.contains(&need)
     }
 }
 
-/// An administrator's commands are often not on a user's path.
+/// Returns whether a command exists; administrators' commands are often not on a user's path.
 fn is_command(places: &Places, name: &str) -> bool {
     places.find(name).is_some() || Path::new("/usr/sbin").join(name).is_file()
 }
@@ -128,14 +128,14 @@ fn has_components() -> bool {
 /// Whether we may install packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rights {
-    /// We are root, on a distribution whose packages we know.
+    /// Root, on a distribution whose packages we know.
     Apt,
-    /// We can only say what to do.
+    /// Only instructions are possible.
     None,
 }
 
 impl Rights {
-    /// Looks.
+    /// Determines the rights of this process.
     pub(crate) fn look() -> Self {
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
         if geteuid().is_root() && is_debian(&release) {
@@ -146,7 +146,7 @@ impl Rights {
     }
 }
 
-/// Whether an os-release file is Debian's, or of something made from it.
+/// Returns whether an os-release file is Debian's or a derivative's.
 fn is_debian(release: &str) -> bool {
     release
         .lines()

@@ -13,10 +13,10 @@ use self::{
     plan::Step,
 };
 
-/// Installs what is missing, and says so if nothing is.
+/// Installs what is missing; says so if nothing is.
 pub(crate) fn run() -> Result<ExitCode> {
     ensure()?;
-    println!("everything is there");
+    println!("nothing is missing");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -25,17 +25,17 @@ pub(crate) fn ensure() -> Result<()> {
     bring(Machine::look)
 }
 
-/// The same to make and check the package, which is not asked of everybody.
+/// Installs also what the package needs, which few users make.
 pub(crate) fn ensure_for_package() -> Result<()> {
     bring(Machine::look_for_package)
 }
 
-/// The same to check the dependencies.
+/// Installs also what the check of dependencies needs.
 pub(crate) fn ensure_for_dependencies() -> Result<()> {
     bring(Machine::look_for_dependencies)
 }
 
-/// The same to boot other kernels.
+/// Installs also what booting other kernels needs.
 pub(crate) fn ensure_for_kernels() -> Result<()> {
     bring(Machine::look_for_kernels)
 }
@@ -47,7 +47,7 @@ fn bring(look: impl Fn() -> Machine) -> Result<()> {
     }
     if Rights::look() == Rights::None && steps.iter().any(|step| step.needs_apt) {
         eprintln!("{}", instructions(&steps));
-        bail!("something is missing: run the commands above, or this one as root on Debian");
+        bail!("tools are missing: run the commands above, or this one as root on Debian");
     }
     for step in &steps {
         install::run(step)?;
@@ -55,16 +55,16 @@ fn bring(look: impl Fn() -> Machine) -> Result<()> {
     let left = plan::plan(&look());
     if !left.is_empty() {
         eprintln!("{}", instructions(&left));
-        bail!("everything was installed, and yet something is not found: run the commands above");
+        bail!("tools are still missing after the installation: run the commands above");
     }
     Ok(())
 }
 
-/// What to type where we may not do it.
+/// Returns what to type if we may not install it ourselves.
 fn instructions(steps: &[Step]) -> String {
     let mut lines = vec!["on Debian 12, as root:".to_owned()];
     lines.extend(steps.iter().map(|step| format!("  {}", step.shell)));
-    lines.push("elsewhere, the same programs by other means; for the compiler:".to_owned());
+    lines.push("elsewhere, install the same programs by other means; for the compiler:".to_owned());
     lines.push(format!("  {}", plan::NIGHTLY));
     lines.join("\n")
 }

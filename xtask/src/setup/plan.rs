@@ -1,15 +1,15 @@
-//! From what is on a machine to what has to be run there.
+//! Turns what is missing on a machine into commands.
 
 use ebpf_build::compiler::Origin;
 
 use super::machine::{Machine, Need};
 use crate::emulator;
 
-/// The compiler for BPF where the distribution has none.
+/// Installs the compiler for BPF where the distribution has none.
 pub(super) const NIGHTLY: &str =
     "rustup toolchain install nightly --profile minimal --component rust-src,clippy";
 
-/// Linked with Debian's LLVM, whose version is that of Debian's rustc.
+/// Links with Debian's LLVM, whose version is that of Debian's rustc.
 const LINKER: &str = "LLVM_PREFIX=\"$(llvm-config-22 --prefix)\" cargo install bpf-linker \
      --version 0.13.0 --locked --no-default-features --features llvm-22";
 
@@ -27,14 +27,14 @@ const LINKER_PACKAGES: [&str; 5] = [
 
 const COMPILER_PACKAGES: [&str; 4] = ["cargo-web", "rust-web-clippy", "rust-web-src", "rustc-web"];
 
-/// Something to run.
+/// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
-    /// What it brings.
+    /// What it installs.
     pub(super) brings: String,
-    /// What a shell is to run: the same text is shown to people who have to do it.
+    /// The shell command, which is also shown to people who must run it themselves.
     pub(super) shell: String,
-    /// Whether only root on Debian can do it.
+    /// Whether it needs root on Debian.
     pub(super) needs_apt: bool,
 }
 
@@ -48,7 +48,7 @@ impl Step {
     }
 }
 
-/// The steps that bring what is missing, in order; none if nothing is.
+/// Returns the steps that install what is missing, in order.
 pub(super) fn plan(machine: &Machine) -> Vec<Step> {
     let mut steps = Vec::new();
     let packages = packages(machine);
@@ -105,8 +105,8 @@ fn packages(machine: &Machine) -> Vec<&'static str> {
     packages
 }
 
-/// What the distribution has for a need. Components come from rustup, and clippy from where its
-/// compiler does.
+/// Returns the distribution's packages for a need. Components come from rustup, and clippy with its
+/// compiler.
 fn packages_of(need: Need) -> &'static [&'static str] {
     match need {
         Need::BpfLinker => &LINKER_PACKAGES,
@@ -123,8 +123,8 @@ fn packages_of(need: Need) -> &'static [&'static str] {
     }
 }
 
-/// Waits for another apt instead of failing, and rather fails than removes a package: Debian's
-/// `rustc` and `rustc-web` exclude each other.
+/// Waits for another apt instead of failing. Fails rather than remove a package: Debian's `rustc`
+/// and `rustc-web` conflict.
 fn install_packages(packages: &[&str]) -> Step {
     let packages = packages.join(" ");
     Step {

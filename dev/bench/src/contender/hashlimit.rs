@@ -1,4 +1,4 @@
-//! iptables: hashlimit by source, in raw PREROUTING, the first hook there is.
+//! iptables: hashlimit by source, in raw PREROUTING, the first hook.
 
 use anyhow::Result;
 use bench_common::{FIRST_PORT, LAST_PORT, Layout, Sink};
@@ -7,7 +7,7 @@ use testbed::{Pair, SERVER_INTERFACE};
 use super::{Override, Terms};
 use crate::tool;
 
-/// Sets it up on the server's end; it goes with the namespace.
+/// Sets it up on the server's end; it is removed with the namespace.
 pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
     tool::take_live_frames(&pair.server)?;
     for rule in rules(terms) {
@@ -17,14 +17,14 @@ pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
     Ok(())
 }
 
-/// The commands, none of which has a word with a space in it.
+/// Returns the commands, none of which has an argument with a space.
 pub(super) fn rules(terms: &Terms) -> Vec<String> {
     let iptables = match terms.layout {
         Layout::V4 => "iptables",
         Layout::V6Near | Layout::V6Far => "ip6tables",
     };
     let rule = |what: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {what}");
-    // Nothing expires while it is measured, as in the others.
+    // Nothing expires during the measurement, as in the others.
     let limit = |name: &str, what: &str| {
         format!(
             "-m hashlimit --hashlimit-name {name} --hashlimit-mode srcip \

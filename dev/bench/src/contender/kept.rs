@@ -1,4 +1,4 @@
-//! What a limiter's store has after it was run, and what its counters say.
+//! A limiter's store and counters after a run.
 
 use anyhow::{Context as _, Result, bail};
 use aya::maps::Map;
@@ -12,21 +12,21 @@ use crate::{lane::to_f64, map_memory};
 /// The buckets and counters of a limiter.
 pub(crate) struct Kept {
     maps: SharedMaps,
-    /// Kernel memory that a bucket takes.
+    /// Kernel memory of a bucket, in bytes.
     bucket_bytes: f64,
 }
 
-/// What they were found to be.
+/// The results.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Found {
-    /// Kernel memory of the buckets that there are, in bytes, by the number of sources.
+    /// Kernel memory of the existing buckets, in bytes, divided by the number of sources.
     pub(crate) bytes_a_source: f64,
     /// The share of packets that passed, in percent.
     pub(crate) passed_percent: f64,
 }
 
 impl Kept {
-    /// Of an instance with buckets and counters of its own.
+    /// Takes an instance with its own buckets and counters.
     pub(super) fn take(instance: &mut Instance, settings: Settings) -> Result<Self> {
         let (name, buckets_in_entry) = match settings.buckets.store {
             Store::Table => ("TABLE", u64::try_from(WAYS)?),
@@ -35,7 +35,7 @@ impl Kept {
         let map = instance.ebpf_mut().map(name);
         let map = match map.with_context(|| format!("the object has no {name}"))? {
             Map::Array(map) | Map::LruHashMap(map) => map,
-            other => bail!("{name} is of another kind: {other:?}"),
+            other => bail!("{name} has an unexpected type: {other:?}"),
         };
         let room = u64::from(map.info()?.max_entries()) * buckets_in_entry;
         Ok(Self {
@@ -44,7 +44,7 @@ impl Kept {
         })
     }
 
-    /// Looks at them after a flood from so many sources.
+    /// Reads them after a flood from `sources` sources.
     pub(crate) fn look(&self, sources: u64) -> Result<Found> {
         let buckets = u64::try_from(self.maps.bucket_count()?)?;
         let mut judged = 0;

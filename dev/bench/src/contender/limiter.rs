@@ -21,7 +21,7 @@ use limiter_policy::{
 use super::{Override, ROOM, Terms, kept::Kept, windows};
 use crate::{drawing::Drawing, objects};
 
-/// Which limits count each packet.
+/// The limits that count each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limits {
     /// Packets of each address.
@@ -42,18 +42,18 @@ pub(crate) enum Limits {
     Sieve,
     /// Packets of each address, as many a second by that window strategy.
     Window(Strategy),
-    /// Packets of each address, by a moving window of so many packets that none is refused and
+    /// Packets of each address, by a moving window of this count, so long that none is refused and
     /// most find others in the log.
     MovingWindow(u64),
-    /// [`windows::REFUSED_COUNT`] packets of each address an hour, by that strategy: nearly all are
-    /// refused.
+    /// [`windows::REFUSED_COUNT`] packets of each address an hour by that strategy, which refuses
+    /// nearly all.
     Refused(Strategy),
 }
 
-/// How many prefixes [`Limits::ManyOverrides`] and [`Limits::ManyListed`] have.
+/// The number of prefixes in [`Limits::ManyOverrides`] and [`Limits::ManyListed`].
 pub(crate) const OVERRIDES: u32 = 100_000;
 
-/// How many addresses [`Limits::ManyBans`] has banned.
+/// The number of addresses that [`Limits::ManyBans`] bans.
 pub(crate) const BANS: u32 = 500_000;
 
 impl Limits {
@@ -72,8 +72,8 @@ impl Limits {
         }
     }
 
-    /// The first limit is that of the terms. The others have room, so that what the first lets
-    /// pass is charged to them too: the most work there is.
+    /// Returns the configuration. The first limit is that of the terms. The others have room, so
+    /// that all that the first passes is charged to them, too: the most work possible.
     pub(crate) fn configuration(self, terms: &Terms) -> String {
         const PACKETS: u64 = 1_000_000_000;
         const BYTES: u64 = 10 * PACKETS;
@@ -131,8 +131,8 @@ impl Limits {
         }
         if self == Self::ManyListed {
             text += "block: listed\nlists:\n  - name: listed\n    cidr:\n";
-            // The first has the one source of the smallest flood; of a large one, one in 168 is
-            // listed.
+            // Leave out the first, which has the only source of the smallest flood. Of a large
+            // flood, one source in 168 is listed.
             for prefix in prefixes().skip(1) {
                 let _ = writeln!(text, "      - {prefix}/28");
             }
@@ -141,7 +141,7 @@ impl Limits {
     }
 }
 
-/// Bans addresses that no flood comes from.
+/// Bans addresses from which no flood comes.
 fn ban(bans: &BanMaps) -> Result<()> {
     const FIRST: u32 = 0x2000_0000;
     let ban = Ban {
@@ -159,7 +159,7 @@ fn ban(bans: &BanMaps) -> Result<()> {
     Ok(())
 }
 
-/// Prefixes of 16 addresses all over those that a flood comes from.
+/// Returns prefixes of 16 addresses all over the flood's range.
 fn prefixes() -> impl Iterator<Item = Ipv4Addr> {
     const FIRST: u32 = 0x1000_0000;
     const STEP: u32 = (1 << 28) / OVERRIDES / 16 * 16;
@@ -179,8 +179,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
     let mut settings = Settings::new(buckets, config.offenders, LogLevel::Off)?;
     settings.sieves = SieveSizes::of(&policy.sieves);
     let measured = terms.sink != Sink::Nothing || terms.draw;
-    // Where nothing is drawn and what passes goes on, it is the object that the daemon
-    // loads.
+    // Without drawing and dropping, use the object that the daemon loads.
     let object = if measured { objects::LIMITER } else { OBJECT };
     let mut instance = Instance::load_build(object, &policy, 0, settings, Clocking::Kernel)?;
     if measured {
@@ -195,7 +194,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
         ban(instance.take_reputation(settings)?.bans())?;
     }
     if limits == Limits::Sieve {
-        // Pressure that scores and rejects nobody, and does not end.
+        // A permanent pressure that scores and rejects no address.
         let reputation = instance.take_reputation(settings)?;
         let pressure = Pressure::new(0, u64::MAX);
         reputation

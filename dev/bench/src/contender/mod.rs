@@ -1,4 +1,4 @@
-//! What is compared, all behind one seam.
+//! The contenders, all behind one interface.
 
 mod hashlimit;
 mod kept;
@@ -24,42 +24,42 @@ pub(crate) use self::{
 };
 use crate::tool;
 
-/// How many sources the limiter and the plain one have room for: what is configured by default.
+/// The sources that the limiter and the plain one have room for: the default capacity.
 pub(crate) const ROOM: u32 = 1 << 20;
 
-/// What each contender is told to do.
+/// The settings for a contender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// Whose family the limit is for.
+    /// Its family is that of the limit.
     pub(crate) layout: Layout,
-    /// How many sources there are, as a power of two.
+    /// The number of sources, as a power of two.
     pub(crate) sources_log2: u32,
     /// Packets that a source may send in a second, and in one burst.
     pub(crate) per_second: u64,
-    /// A source that has another limit, for who [has overrides](Contender::has_overrides).
+    /// A source with another limit, for contenders that [have overrides](Contender::has_overrides).
     pub(crate) overridden: Option<Override>,
-    /// What is dropped right behind the limit.
+    /// What to drop right behind the limit.
     pub(crate) sink: Sink,
-    /// Whether sources are drawn inside the program.
+    /// Whether the program draws the sources.
     pub(crate) draw: bool,
 }
 
 /// Another limit for one source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Override {
-    /// The source; the layout is IPv4's.
+    /// The source; only for IPv4 layouts.
     pub(crate) address: Ipv4Addr,
     /// Packets that it may send in a minute, one at a time.
     pub(crate) per_minute: u64,
 }
 
-/// A program in the kernel that can be run on its own.
+/// A program in the kernel that can run on its own.
 pub(crate) trait Runnable: Sync {
-    /// Runs it so many times over on one frame; returns how long that took.
+    /// Runs it `times` times on one frame; returns the duration.
     fn run(&self, frame: &[u8], times: u32) -> Result<Duration>;
 }
 
-/// One of what is compared.
+/// A contender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
@@ -76,7 +76,7 @@ pub(crate) enum Kind {
     Hashlimit,
 }
 
-/// Names that targets go by.
+/// Names that the targets use.
 pub(crate) const DROP: &str = "XDP_DROP";
 pub(crate) const PARSE: &str = "parse + clock";
 pub(crate) const LINE: &str = "parse + clock + line";
@@ -108,7 +108,7 @@ pub(crate) const WINDOW: &str = "fixed window, LRU hash";
 pub(crate) const NFTABLES: &str = "nftables set";
 pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
 
-/// Everything that is compared, in the order in which it is shown.
+/// All contenders, in the order of the results.
 pub(crate) const CONTENDERS: [Contender; 30] = [
     Contender::new(DROP, Kind::Program("drop_all")),
     Contender::new(PARSE, Kind::Program("parse_and_clock")),
@@ -176,7 +176,7 @@ const fn of_window(store: Store, strategy: Strategy) -> Kind {
     Kind::Limiter(store, Limits::Window(strategy))
 }
 
-/// In the default store alone: what is refused is hardly written.
+/// Returns a contender in the default store only: a refused packet writes hardly anything.
 const fn refusing(strategy: Strategy) -> Kind {
     Kind::Limiter(Store::Table, Limits::Refused(strategy))
 }
@@ -186,12 +186,12 @@ impl Contender {
         Self { name, kind }
     }
 
-    /// Whether it is a program that can be run on its own.
+    /// Returns whether it is a program that can run on its own.
     pub(crate) const fn is_program(&self) -> bool {
         matches!(self.kind, Kind::Program(_) | Kind::Limiter(..))
     }
 
-    /// Whether it is there for a strategy, which is a matter of the program alone.
+    /// Returns whether it measures a strategy, for which nanoseconds a packet suffice.
     pub(crate) const fn is_of_strategy(&self) -> bool {
         matches!(
             self.kind,
@@ -202,17 +202,17 @@ impl Contender {
         )
     }
 
-    /// Whether it is there to refuse nearly everything.
+    /// Returns whether it refuses nearly everything.
     pub(crate) const fn refuses(&self) -> bool {
         matches!(self.kind, Kind::Limiter(_, Limits::Refused(_)))
     }
 
-    /// Whether it can be told another limit for some sources.
+    /// Returns whether it can have another limit for some sources.
     pub(crate) const fn has_overrides(&self) -> bool {
         !matches!(self.kind, Kind::Program(_))
     }
 
-    /// How many sources it has room for; `None`: for as many as there are.
+    /// Returns the number of sources it has room for; `None`: for all.
     pub(crate) const fn room(&self) -> Option<u32> {
         match self.kind {
             Kind::Program(_) | Kind::Limiter(..) => Some(ROOM),
@@ -220,7 +220,7 @@ impl Contender {
         }
     }
 
-    /// Loads it, attached to nothing; `None`: it is no program.
+    /// Loads it without attaching it; `None`: it is not a program.
     pub(crate) fn load(&self, terms: &Terms) -> Result<Option<Loaded>> {
         match self.kind {
             Kind::Program(name) => Loaded::program(name, terms).map(Some),
@@ -229,8 +229,8 @@ impl Contender {
         }
     }
 
-    /// Puts it to work on the server's end of a pair, where it stays as long as what is returned
-    /// and the pair.
+    /// Starts it on the server's end of a pair, where it stays as long as the returned value and
+    /// the pair exist.
     pub(crate) fn start(&self, pair: &Pair, terms: &Terms) -> Result<Option<Loaded>> {
         match self.kind {
             Kind::Nftables => nftables::start(pair, terms)?,
@@ -242,7 +242,7 @@ impl Contender {
             .transpose()
     }
 
-    /// Why it cannot take part on this machine, if it cannot.
+    /// Returns why it cannot take part on this machine, if so.
     pub(crate) fn missing(&self) -> Option<String> {
         match self.kind {
             Kind::Nftables => tool::missing(&["nft", "ethtool"]),

@@ -7,7 +7,7 @@ use testbed::{Pair, SERVER_INTERFACE};
 use super::{Override, Terms};
 use crate::tool;
 
-/// Sets it up on the server's end; it goes with the namespace.
+/// Sets it up on the server's end; it is removed with the namespace.
 pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
     tool::take_live_frames(&pair.server)?;
     tool::run(&pair.server, &["nft", "-f", "-"], &ruleset(terms))?;

@@ -25,7 +25,7 @@ const LINES: u32 = ROOM / 4;
 
 const _: () = assert!(WAYS == 4);
 
-/// Room for every source, and for a thousand where there are few.
+/// Returns room for every source, and for a thousand at least.
 pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
     1 << if sources_log2 < 10 { 10 } else { sources_log2 }
 }
@@ -68,7 +68,7 @@ impl Loaded {
         Ok(Self::Limiter(Box::new(limiter), Box::new(kept)))
     }
 
-    /// The buckets and counters of the limiter; `None`: it is another program.
+    /// Returns the limiter's buckets and counters; `None`: it is another program.
     pub(crate) fn kept(&self) -> Option<&Kept> {
         match self {
             Self::Program { .. } => None,
@@ -114,7 +114,7 @@ impl Runnable for Loaded {
                     repeat: times,
                     ..TestRunOptions::new()
                 };
-                // What the kernel tells is the mean of the runs.
+                // The kernel returns the mean of the runs.
                 Ok(program.test_run(options)?.duration * times)
             }
             Self::Limiter(limiter, _) => Ok(limiter.hammer(frame, times)?),

@@ -1,21 +1,21 @@
-//! How the contenders are set up, for the document: from the very text that sets them up.
+//! The contenders' set-up for the document, from the very text that sets them up.
 
 use super::{
     BANS, Limits, OVERRIDES, ROOM, Terms, hashlimit, nftables,
     windows::{FASTEST_PACKET_NS, REFUSED_COUNT},
 };
 
-/// What a reader has to know of some contenders.
+/// What a reader must know of a contender.
 pub(crate) struct Shown {
-    /// Their name, or what their names begin with.
+    /// Its name, or the beginning of several contenders' names.
     pub(crate) name: &'static str,
-    /// What they are.
+    /// A description.
     pub(crate) sentence: String,
-    /// What they are told word for word, with its language; `None`: nothing.
+    /// Its settings word for word, with their language; `None`: it has none.
     pub(crate) told: Option<(&'static str, String)>,
 }
 
-/// Every contender, on some terms, in the order in which they are compared.
+/// Returns all contenders with these terms, in the order of the results.
 pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
     let room = ROOM.ilog2();
     let program = |name, sentence: &str| Shown {
@@ -30,52 +30,51 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
         ),
         program(
             super::PARSE,
-            "an XDP program that parses as the limiter does, takes the time, and drops.",
+            "an XDP program that parses as the limiter does, reads the clock, and drops.",
         ),
         program(
             super::LINE,
-            "the same, and it reads the source's line in a table as large as that of 1 limit: what \
-             any limiter has to do that keeps something of each source.",
+            "the same, and it reads the source's line in a table as large as that of 1 limit, as \
+             any limiter with state for each source must.",
         ),
         Shown {
             name: "limiter",
             sentence: format!(
                 "this one, with room for 2^{room} buckets of each limit in the store of its name \
                  (`buckets: {{store: table}}` or `hash`). With 4 limits as below; 1 limit is \
-                 PacketsPerIPAddress alone, 2 limits are that and BytesPerIPAddress, address + \
-                 range that and PacketsPerIPv4Range and PacketsPerIPv6Range. 100 k overrides: 1 \
-                 limit, and another rate for each of {OVERRIDES} prefixes of 16 addresses. 100 k \
-                 listed: 1 limit, and as many such prefixes on a list that is blocked, one in 168 \
-                 of the largest flood's sources being on it. 500 k bans: 1 limit, and {BANS} \
-                 addresses banned that the flood does not come from. Sieve: 1 limit, and a \
-                 sieve of 10 lists with 2^15 addresses in the largest, under a pressure that \
-                 scores every packet and drops none. Each strategy: 1 limit, which refuses \
-                 nothing, as that of the others; a window is a second long, and a moving window \
-                 N × {FASTEST_PACKET_NS} ns for each source, so that its log is not empty. Its \
-                 stamps are buckets like others, for which there is no more room. Refused: 1 \
-                 limit of {REFUSED_COUNT} packets an hour, of few sources."
+                 PacketsPerIPAddress alone, 2 limits add BytesPerIPAddress, and address + range adds \
+                 PacketsPerIPv4Range and PacketsPerIPv6Range to it. 100 k overrides: 1 limit, and \
+                 another rate for each of {OVERRIDES} prefixes of 16 addresses. 100 k listed: 1 \
+                 limit, and as many such prefixes on a blocked list, which holds one in 168 of \
+                 the largest flood's sources. 500 k bans: 1 limit, and {BANS} banned addresses, \
+                 none of them a source of the flood. Sieve: 1 limit, and a sieve of 10 lists \
+                 with 2^15 addresses in the largest, under a pressure that scores every packet \
+                 and drops none. Each strategy: 1 limit, which refuses nothing either; a window \
+                 is a second long, and a moving window N × {FASTEST_PACKET_NS} ns for each \
+                 source, so that its log is not empty. Its stamps are buckets like others, in \
+                 the same room. Refused: 1 limit of {REFUSED_COUNT} packets an hour, with few \
+                 sources."
             ),
             told: Some(("yaml", Limits::Four.configuration(terms))),
         },
         Shown {
             name: super::WINDOW,
             sentence: format!(
-                "an XDP limiter as the public ones are: a second's count for each source, in the \
-                 kernel's LRU hash map with room for 2^{room}. One limit for all sources: it has no \
+                "an XDP limiter like the public ones: a second's count for each source, in the \
+                 kernel's LRU hash map with room for 2^{room}. One limit for all sources, without \
                  overrides."
             ),
             told: None,
         },
         Shown {
             name: super::NFTABLES,
-            sentence: "at the netdev hook, the first it has, with room for every source."
-                .to_owned(),
+            sentence: "at the netdev hook, its first, with room for every source.".to_owned(),
             told: Some(("", nftables::ruleset(terms))),
         },
         Shown {
             name: super::HASHLIMIT,
-            sentence: "in raw PREROUTING, the first hook it has, with room for every source; but \
-                       the kernel gives it 2^20 at most, and once it is full it drops every new \
+            sentence: "in raw PREROUTING, its first hook, with room for every source; but the \
+                       kernel gives it 2^20 at most, and once it is full it drops every new \
                        source, clients among them."
                 .to_owned(),
             told: Some(("", hashlimit::rules(terms).join("\n") + "\n")),

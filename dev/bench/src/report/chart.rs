@@ -24,12 +24,12 @@ use crate::{
 
 const SIZE: (u32, u32) = (900, 520);
 
-/// How much of it the names take, at the right.
+/// The width of the names at the right.
 const NAMES: u32 = 200;
 
-/// Who is drawn, and in which color: more lines could not be told apart, and the tables have
-/// everybody. The colors are dark enough for the white ground, which stays white where the
-/// page is dark, and differ for the color-blind too (Okabe and Ito).
+/// The contenders to draw, and their colours. More lines would be indistinguishable; the tables
+/// have all. The colours are dark enough for the white ground, which stays white on dark pages, and
+/// differ for colour-blind readers (Okabe and Ito).
 const DRAWN: [(&str, RGBColor); 8] = [
     (DROP, RGBColor(0, 0, 0)),
     (PARSE, RGBColor(120, 120, 120)),
@@ -130,7 +130,7 @@ fn render(lines: &[Line], unit: Unit, svg: &mut String) -> Result<(), Box<dyn st
     Ok(())
 }
 
-/// The number of sources, of its power of two.
+/// Returns the number of sources, from its power of two.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

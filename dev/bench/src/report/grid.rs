@@ -1,5 +1,5 @@
-//! The figures of one kind under like floods, as rows of text: a contender a row, a number of
-//! sources a column.
+//! The figures of one kind under similar floods, as rows of text: a contender per row, a number of
+//! sources per column.
 
 use bench_common::Layout;
 
@@ -10,12 +10,12 @@ use crate::{
     scenario::{LARGE, SMALL, Scenario, layout_name},
 };
 
-/// What the figures are.
+/// The unit of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Packets a second, shown in millions, and beside them how many times nftables'.
+    /// Packets a second, in millions, and in brackets the multiple of nftables' rate.
     Rate,
-    /// Nanoseconds a packet, and beside them how many more than to parse and take the time.
+    /// Nanoseconds a packet, and in brackets how many more than parsing and reading the clock.
     Cost,
 }
 
@@ -26,15 +26,15 @@ pub(crate) struct Grid {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// A table for each kind of flood that was measured.
+/// Returns a table for each kind of flood that was measured.
 pub(crate) fn grids(figures: &[Figure], unit: Unit) -> Vec<Grid> {
     grids_of(figures, |contender, flood| {
         cell(figures, contender, flood, unit)
     })
 }
 
-/// What the limiter's store has after the smallest floods, IPv4's on one CPU: bytes a source, and
-/// beside them how many packets passed, in percent.
+/// Returns what the limiter's store holds after the smallest floods, IPv4 on one CPU: bytes a
+/// source, and in brackets the percentage of packets that passed.
 pub(crate) fn kept(figures: &[Figure]) -> Option<Grid> {
     let grids = grids_of(figures, |contender, flood| {
         let kept = find(figures, contender, flood)?.kept?;
@@ -98,7 +98,7 @@ fn grid(floods: &[Scenario], cell: impl Fn(&str, &Scenario) -> Option<String>) -
     }
 }
 
-/// `10.51 ±3 % (2.5 ×)`
+/// Formats a cell: `10.51 ±3 % (2.5 ×)`.
 fn cell(figures: &[Figure], contender: &str, flood: &Scenario, unit: Unit) -> Option<String> {
     let spread = &find(figures, contender, flood)?.spread;
     let base = |name: &str| find(figures, name, flood).map(|figure| figure.spread.median);

@@ -17,7 +17,7 @@ use crate::{
     results::{Figure, Results},
 };
 
-/// What people wrote about the results, from the directory of the charts: it is copied.
+/// The authors' notes on the results, in the directory of the charts: they are copied.
 const NOTES: &str = "notes.md";
 
 /// Writes `benchmarks.md` into a directory, and its charts into `benchmarks/` beside it.
@@ -38,7 +38,7 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// The notes as a section of their own; nothing if there are none.
+/// Returns the notes as a section; empty if there are none.
 fn read_notes(file: &Path) -> Result<String> {
     match fs::read_to_string(file) {
         Ok(notes) => Ok(format!("{}\n\n", notes.trim())),
@@ -47,29 +47,29 @@ fn read_notes(file: &Path) -> Result<String> {
     }
 }
 
-/// The machine, how to run it, and the targets.
+/// Returns the machine, how to run the benchmark, and the targets.
 fn head(results: &Results) -> Result<String> {
     let machine = &results.machine;
     let mut text = String::new();
     write!(
         text,
         "# Benchmarks\n\n\
-         The limiter beside what else there is, on one machine in one run. Written by the \
-         benchmark: do not edit, run it again. (What people have to say about it is in \
-         `benchmarks/{NOTES}`, and copied from there.)\n\n\
+         The limiter compared with the alternatives, on one machine in one run. Written by the \
+         benchmark: do not edit, run it again. (The authors' notes come from \
+         `benchmarks/{NOTES}`.)\n\n\
          ```\n\
          cargo xtask bench             # everything, as root, into this file\n\
          cargo xtask bench --quick     # in under three minutes, on the screen alone\n\
          cargo xtask bench --measure clients --only nftables table --json clients.json\n\
          ```\n\n\
-         It touches nothing but network namespaces of its own. This is `cargo xtask bench{}`:\n\n\
+         It touches nothing but its own network namespaces. This is `cargo xtask bench{}`:\n\n\
          | | |\n|---|---|\n\
          | CPU | {}, {} CPUs |\n\
          | kernel | Linux {} |\n\
          | load before the start | {} |\n\
          | date | {} |\n\n\
          ## Targets\n\n\
-         Each is for one limit in the `table` store, if it does not say otherwise.\n\n{}\n",
+         Each is for one limit in the `table` store, unless it says otherwise.\n\n{}\n",
         if results.quick { " --quick" } else { "" },
         machine.cpu,
         machine.cpus,
@@ -81,7 +81,7 @@ fn head(results: &Results) -> Result<String> {
     Ok(text)
 }
 
-/// What is said of the figures of one kind.
+/// The text around the figures of one kind.
 struct Chapter {
     unit: Unit,
     title: &'static str,
@@ -92,7 +92,7 @@ struct Chapter {
 const RATES: Chapter = Chapter {
     unit: Unit::Rate,
     title: "Packets a second",
-    legend: "In millions, over veth, of one CPU that both makes and receives them. In brackets, \
+    legend: "In millions, over veth, on one CPU that both makes and receives them. In brackets, \
              how many times nftables' rate. ± is half of the range of all runs, in percent of \
              their median.",
     chart: "packets-per-second.svg",
@@ -101,13 +101,13 @@ const RATES: Chapter = Chapter {
 const COSTS: Chapter = Chapter {
     unit: Unit::Cost,
     title: "Nanoseconds a packet",
-    legend: "Of the program alone: lower is better. In brackets, how many more than to parse the \
-             packet and take the time. ± is half of the range of all runs, in percent of their \
+    legend: "For the program alone; lower is better. In brackets, how many more than to parse the \
+             packet and read the clock. ± is half of the range of all runs, in percent of their \
              median.",
     chart: "nanoseconds-per-packet.svg",
 };
 
-/// A chapter with its chart and tables; nothing if nothing was measured.
+/// Returns a chapter with its chart and tables; empty without figures.
 fn chapter(chapter: &Chapter, figures: &[Figure], charts: &Path) -> Result<String> {
     let mut text = String::new();
     if figures.is_empty() {
@@ -132,16 +132,16 @@ fn chapter(chapter: &Chapter, figures: &[Figure], charts: &Path) -> Result<Strin
     Ok(text)
 }
 
-/// What buckets take; nothing if it was not looked at.
+/// Returns the memory of buckets; empty if it was not measured.
 fn kept(results: &Results) -> Result<String> {
     let mut text = String::new();
     if let Some(kept) = grid::kept(&results.costs) {
         writeln!(
             text,
             "## Bytes of buckets a source\n\n\
-             Kernel memory of the buckets that the store has after the runs for nanoseconds a \
-             packet, by the number of sources: where they are more than there is room for, it is \
-             the room. In brackets, how many packets had passed.\n\n\
+             Kernel memory of the buckets in the store after the runs for nanoseconds a packet, \
+             divided by the number of sources; a full store has no more than its room. In \
+             brackets, the packets that had passed.\n\n\
              ### {}\n\n{}",
             kept.title,
             table(&kept)
@@ -162,8 +162,8 @@ fn clients(results: &Results) -> Result<String> {
          a second, and as many in a burst. {} good clients send {} a second each, and should lose \
          none; one sends {} a second, and should get what it may. The slow client may send {} a \
          minute, one at a time, by an override for its address, and sends {}: a store that \
-         forgets it between two packets lets every one pass, and more than 100 % is admitted. – is \
-         for who has no overrides.\n\n{}",
+         forgets it between two packets lets every one pass, and more than 100 % is admitted. – \
+         marks contenders without overrides.\n\n{}",
         quality::PER_SECOND,
         quality::GOOD_CLIENTS,
         quality::GOOD_PER_SECOND,
@@ -175,11 +175,11 @@ fn clients(results: &Results) -> Result<String> {
     Ok(text)
 }
 
-/// Each contender, with the very configuration that it had with clients.
+/// Returns each contender, with the very configuration for the measurement with clients.
 fn contenders(results: &Results) -> Result<String> {
     let terms = quality::terms(&LARGEST)?;
     let mut text = "## Contenders\n\n\
-        As they are set up for clients during the flood. Elsewhere there is no override; and for \
+        As set up for clients during the flood. Elsewhere there is no override; and for \
         nanoseconds a packet no limit is ever reached, so that every packet is charged to all.\n\n"
         .to_owned();
     for shown in contender::shown(&terms) {
@@ -194,7 +194,7 @@ fn contenders(results: &Results) -> Result<String> {
     Ok(format!("{}\n", text.trim_end()))
 }
 
-/// With columns that line up in the source as well.
+/// Formats a table whose columns are aligned in the source as well.
 fn table(grid: &Grid) -> String {
     let columns = grid.header.len();
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! The results, for people.
 
 mod chart;
 mod grid;

@@ -9,7 +9,7 @@ use crate::{
     targets::{Bound, Target},
 };
 
-/// All of it.
+/// Prints all results.
 pub(crate) fn show(results: &Results) {
     let machine = &results.machine;
     println!(
@@ -23,7 +23,7 @@ pub(crate) fn show(results: &Results) {
         }
     }
     if !results.costs.is_empty() {
-        println!("\nNanoseconds a packet (more than to parse and take the time):");
+        println!("\nNanoseconds a packet (more than to parse and read the clock):");
         for grid in grids(&results.costs, Unit::Cost) {
             println!("\n{}\n{}", grid.title, table(&grid));
         }
@@ -47,7 +47,7 @@ pub(crate) fn show(results: &Results) {
     }
 }
 
-/// What became of clients, behind each contender.
+/// Returns the results of the clients, for each contender.
 pub(super) fn quality(results: &Results) -> Grid {
     let rows = results.qualities.iter().map(|quality| {
         let slow = |show: fn(&Spread) -> String| {
@@ -85,7 +85,7 @@ pub(super) fn quality(results: &Results) -> Grid {
     }
 }
 
-/// Each target, and whether it is met.
+/// Returns each target, and whether it is met.
 pub(super) fn targets(targets: &[Target]) -> Grid {
     let rows = targets.iter().map(|target| {
         let Target {

@@ -1,4 +1,4 @@
-//! From arbitrary bytes to policies and packets that have something to do with each other.
+//! Turns arbitrary bytes into policies and packets that affect each other.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -17,7 +17,7 @@ use testbed::{Frame, Tag};
 /// More packets in one run find nothing that more runs do not.
 const MAX_PACKETS: usize = 64;
 
-/// When the first packet comes, in nanoseconds: late enough that clocks may go back.
+/// The time of the first packet in nanoseconds, late enough that clocks may go back.
 const START: u64 = 1 << 40;
 
 /// A policy, and packets for it.
@@ -56,13 +56,13 @@ enum CostInput {
     NewConnections,
 }
 
-/// The number of any strategy.
+/// A strategy.
 #[derive(Debug, Clone, Copy)]
 struct StrategyInput(Strategy);
 
 impl<'a> Arbitrary<'a> for StrategyInput {
     fn arbitrary(input: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
-        // As a derived one chooses: what was found before stays what it is.
+        // The same choice as a derived one, so that earlier findings keep their meaning.
         let number = (u64::from(u32::arbitrary(input)?) * Strategy::ALL.len() as u64) >> 32;
         Ok(Self(Strategy::ALL[number as usize]))
     }
@@ -98,9 +98,9 @@ struct Network {
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum RateInput {
-    /// Of a size that packets can meet.
+    /// A rate that packets can reach.
     Small { burst: u16, count: u16, period: u16 },
-    /// Of any size; most cannot be counted.
+    /// A rate of any size; most cannot be counted.
     Any {
         burst: u64,
         count: u64,
@@ -108,7 +108,7 @@ enum RateInput {
     },
 }
 
-/// One of few, so that they meet in their buckets.
+/// One of few hosts, so that they share buckets.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum Host {
     V4 { network: u8, host: u8 },
@@ -146,7 +146,7 @@ enum FrameInput {
 }
 
 impl Input {
-    /// The policy. Perhaps one that does not compile.
+    /// Builds the policy, which may not compile.
     pub(super) fn policy(&self) -> Policy {
         // No prefix belongs to two.
         let owners: BTreeMap<IpNet, u64> = self
@@ -175,7 +175,7 @@ impl Input {
         }
     }
 
-    /// The frames and when they come, in nanoseconds.
+    /// Builds the frames, with their times in nanoseconds.
     pub(super) fn packets(&self) -> impl Iterator<Item = (u64, Vec<u8>)> {
         let mut now = START;
         self.packets.iter().take(MAX_PACKETS).map(move |packet| {
@@ -277,7 +277,7 @@ impl Network {
         }
     }
 
-    /// The id of an override of a limit of that format, if it can have one.
+    /// Returns the id of an override for the format, if it can have one.
     fn id(self, format: IdFormat) -> Option<OverrideId> {
         let address = self.host.address();
         match format {
@@ -346,7 +346,8 @@ impl Host {
 }
 
 impl Pause {
-    /// Years ahead at most, all of them together; back as far as the clocks of two CPUs differ.
+    /// Returns the next time: years ahead at most, in total; back by at most the difference of two
+    /// CPUs' clocks.
     fn after(self, now: u64) -> u64 {
         match self {
             Self::Ahead { ns, doublings } => now + (u64::from(ns) << (doublings % 18)),

@@ -1,11 +1,11 @@
-//! Any policy and any packets: what always holds of a decision holds.
+//! Any policy and any packets: the invariants of decisions hold.
 
 mod account;
-/// What the tests count with.
+/// Shared with the engines' tests.
 #[path = "../../../../limiter-datapath/tests/engines/brute_force/admitted.rs"]
 mod admitted;
 mod input;
-/// The one that the tests hold both engines to.
+/// The model of the engines' tests.
 #[path = "../../../../limiter-datapath/tests/engines/model.rs"]
 mod model;
 mod wanted;
@@ -28,8 +28,8 @@ use self::{
     wanted::{Wanted, wanted},
 };
 
-/// How many CPUs a policy is compiled for; the same on every machine, so that what one finds another
-/// finds too.
+/// The number of CPUs that policies are compiled for: fixed, so that machines reproduce each
+/// other's findings.
 const CPUS: u32 = 4;
 
 type States = HashMap<BucketKey, u64>;
@@ -65,7 +65,7 @@ pub fn run(data: &[u8]) {
         } else {
             assert_eq!(verdict.would_drop, 0);
         }
-        let has_tokens = |limit: &&Wanted| verdict.would_drop & (1 << limit.slot) == 0;
+        let has_tokens = |limit: &&Wanted| verdict.would_drop & (1 << limit.limit_index) == 0;
         let charges: Vec<_> = wanted
             .iter()
             .filter(|limit| passed && has_tokens(limit))
@@ -74,7 +74,7 @@ pub fn run(data: &[u8]) {
         let refused: Vec<_> = wanted
             .iter()
             .filter(asked)
-            .filter(|limit| limit.budget.strategy() == Strategy::FixedWindow)
+            .filter(|limit| limit.parameters.strategy() == Strategy::FixedWindow)
             .filter(|limit| limit.is_larger_than_burst() || lacks_tokens(limit, &before, now))
             .collect();
         check_charges(&charges, &refused, &before, &after);
@@ -91,12 +91,15 @@ fn states(buckets: &MemoryBuckets) -> States {
     buckets.clone().into_states()
 }
 
-/// The reason, the limits that matched, and the one that denied go together, and are right.
+/// Checks that the reason, the limits that matched, and the one that denied are consistent and
+/// right.
 fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
-    let matched = wanted.iter().fold(0, |bits, limit| bits | 1 << limit.slot);
+    let matched = wanted
+        .iter()
+        .fold(0, |bits, limit| bits | 1 << limit.limit_index);
     assert_eq!(verdict.matched, matched);
-    let denied_by = verdict.denied_by().map(|slot| {
-        let limit = wanted.iter().find(|limit| limit.slot == slot);
+    let denied_by = verdict.denied_by().map(|limit_index| {
+        let limit = wanted.iter().find(|limit| limit.limit_index == limit_index);
         limit.expect("a limit that matched")
     });
     let enforcing = || wanted.iter().filter(|limit| !limit.observes);
@@ -117,35 +120,36 @@ fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64)
     }
 }
 
-/// Those that would have dropped it, and no others, only observe and lack the tokens.
+/// Checks that exactly those observing limits would have dropped the packet that lack the tokens.
 fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
     for limit in wanted {
         let would_drop =
             limit.observes && (limit.is_larger_than_burst() || lacks_tokens(limit, before, now));
-        let told = verdict.would_drop & (1 << limit.slot) != 0;
+        let told = verdict.would_drop & (1 << limit.limit_index) != 0;
         assert_eq!(told, would_drop, "{limit:?}");
     }
 }
 
 fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
-    let log = limit.budget.log(|number| {
-        let stamp = before.get(&limit.key.of_stamp(number));
+    let log = limit.parameters.log(|number| {
+        let stamp = before.get(&limit.key.of_part(number));
         Ok::<_, Infallible>(stamp.copied().unwrap_or(0))
     });
     let Ok(log) = log;
     // A missing bucket is a full bucket.
     let state = before.get(&limit.key).copied();
-    let report = limit.budget.report(now, state, &log, limit.cost);
+    let report = limit.parameters.report(now, state, &log, limit.cost);
     report.retry_in_ns.is_some_and(|ns| ns > 0)
 }
 
-/// Of what passed, all is charged, and nobody else; but a fixed window counts what it has `refused`.
+/// Checks that the charged limits have changed buckets, and no others, except fixed windows that
+/// counted what they `refused`.
 fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, after: &States) {
     for (key, state) in after {
         let changed = before.get(key) != Some(state);
         let is_charged = charges.iter().any(|charge| charge.key == *key);
-        if key.stamp() != 0 {
-            // Of the packet before, when the log goes on.
+        if key.part() != 0 {
+            // The previous packet's stamp, as the log goes on.
             assert!(!changed || charges.iter().any(|charge| is_stamp_of(charge, key)));
         } else if refused.iter().any(|limit| limit.key == *key) {
             assert!(!is_charged, "{key:?}");
@@ -162,5 +166,5 @@ fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, afte
 }
 
 fn is_stamp_of(limit: &Wanted, key: &BucketKey) -> bool {
-    (0..STAMPS).any(|number| limit.key.of_stamp(number) == *key)
+    (0..STAMPS).any(|number| limit.key.of_part(number) == *key)
 }

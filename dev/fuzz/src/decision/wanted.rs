@@ -1,33 +1,33 @@
-//! What a policy wants of a frame, found without its tables.
+//! What a policy demands of a frame, found without its tables.
 
 use limiter_common::{
     limit::{Cost, IdFormat},
     owner::BucketKey,
     packet::{self, Facts},
-    strategy::Budget,
+    strategy::Parameters,
 };
 use limiter_datapath::native::BytesFrame;
 use limiter_policy::policy::{Limit, Mode, Policy};
 
 use super::model;
 
-/// What one limit wants of a packet.
+/// What one limit demands of a packet.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    pub(super) slot: u32,
+    pub(super) limit_index: u32,
     pub(super) observes: bool,
     pub(super) key: BucketKey,
     pub(super) cost: u64,
-    pub(super) budget: Budget,
+    pub(super) parameters: Parameters,
 }
 
 impl Wanted {
     pub(super) fn is_larger_than_burst(&self) -> bool {
-        self.cost > self.budget.when_full()
+        self.cost > self.parameters.when_full()
     }
 }
 
-/// Of every limit that counts it, in the order of the slots; of none, if it is no packet.
+/// Returns the demands of all limits that count the frame, by limit index; none if it is no packet.
 pub(super) fn wanted(policy: &Policy, frame: &[u8]) -> Vec<Wanted> {
     let mut facts = Facts::NONE;
     if packet::parse(&BytesFrame(frame), &mut facts).is_err() {
@@ -35,11 +35,11 @@ pub(super) fn wanted(policy: &Policy, frame: &[u8]) -> Vec<Wanted> {
     }
     (0..)
         .zip(&policy.limits)
-        .filter_map(|(slot, limit)| of_limit(policy, slot, limit, &facts))
+        .filter_map(|(limit_index, limit)| of_limit(policy, limit_index, limit, &facts))
         .collect()
 }
 
-fn of_limit(policy: &Policy, slot: u32, limit: &Limit, facts: &Facts) -> Option<Wanted> {
+fn of_limit(policy: &Policy, limit_index: u32, limit: &Limit, facts: &Facts) -> Option<Wanted> {
     let rate = model::rate(policy, limit, facts)?;
     let key = match limit.id_format {
         IdFormat::RegId => {
@@ -52,13 +52,13 @@ fn of_limit(policy: &Policy, slot: u32, limit: &Limit, facts: &Facts) -> Option<
         }
     };
     Some(Wanted {
-        slot,
+        limit_index,
         observes: limit.mode == Mode::Observe,
         key,
         cost: match limit.cost {
             Cost::Packets | Cost::NewConnections => 1,
             Cost::Bytes => facts.length,
         },
-        budget: Budget::new(limit.strategy, rate.burst, rate.count, rate.period_ns)?,
+        parameters: Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns)?,
     })
 }

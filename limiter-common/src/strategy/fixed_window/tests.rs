@@ -23,7 +23,7 @@ fn ten_per_minute() -> OneBucket {
     bucket
 }
 
-/// So many packets pass, and no more.
+/// Checks that exactly `left` packets pass.
 fn assert_left(bucket: &mut OneBucket, now: u64, left: u64) {
     assert_eq!(bucket.remaining(now), left, "at {now}");
     for number in 0..left {
@@ -32,7 +32,7 @@ fn assert_left(bucket: &mut OneBucket, now: u64, left: u64) {
     assert!(!bucket.passes(now, 1), "one more at {now}");
 }
 
-/// The document's: from 00:00:45 to 00:01:45, and from then to 00:02:45.
+/// The example of the documentation: from 00:00:45 to 00:01:45, and from then to 00:02:45.
 #[test]
 fn worked_example() {
     let mut bucket = ten_per_minute();
@@ -70,7 +70,7 @@ fn the_wait_is_exact_and_what_is_refused_does_not_make_it_longer() {
     assert!(bucket.passes(START + MINUTE, 1));
 }
 
-/// Of bytes: 600 of a thousand are left, and a frame that has more takes them with it.
+/// With bytes: 600 of a thousand are left, and a longer frame takes them with it.
 #[test]
 fn a_refused_burst_fills_it() {
     let mut bucket = OneBucket::new(Rule::FixedWindow, 1_000, MINUTE);
@@ -86,7 +86,7 @@ fn a_refused_burst_fills_it() {
     assert!(!exact.passes(START, 1));
 }
 
-/// It never passes, and counts like all that is refused, also as the first.
+/// It never passes, and counts like every refused packet, even as the first.
 #[test]
 fn cost_above_the_limit() {
     let mut bucket = ten_per_minute();
@@ -125,7 +125,7 @@ fn refunds_are_of_the_same_window() {
     bucket.refund(START, 3);
     assert_eq!(bucket.state, 0);
 
-    // What it was spent from has ended.
+    // The window that it was spent from has ended.
     bucket.passes(START, 4);
     bucket.passes(START + MINUTE, 4);
     bucket.refund(START, 4);
@@ -133,13 +133,14 @@ fn refunds_are_of_the_same_window() {
     bucket.refund(START + 2 * MINUTE, 4);
     assert_eq!(bucket.remaining(START + MINUTE), 6);
 
-    // What was refused stays refused.
+    // A window that has refused stays full.
     bucket.passes(START + MINUTE, 7);
     bucket.refund(START + MINUTE, 4);
     assert_left(&mut bucket, START + 2 * MINUTE - 1, 0);
 }
 
-/// The clock of another CPU is five microseconds ahead of that which began the window, or behind.
+/// The clock of another CPU is five microseconds ahead of, or behind, the one that began the
+/// window.
 #[test]
 fn clocks_of_two_cpus() {
     const APART: u64 = 5_000;
@@ -152,19 +153,19 @@ fn clocks_of_two_cpus() {
         assert_left(&mut bucket, START, 1);
         let ends = first + MINUTE;
         assert!(!bucket.passes(ends - 1, 1));
-        // The next one is one for both, too.
+        // They share the next window too.
         assert!(bucket.passes(ends, 1));
         assert_left(&mut bucket, ends - APART, 9);
         assert_left(&mut bucket, ends + APART, 0);
     }
 }
 
-/// With as few bits of the time as there may be.
+/// With the fewest possible bits of the time.
 #[test]
 fn time_wraps() {
     let mut bucket = OneBucket::new(Rule::FixedWindow, Layout::LARGEST_COUNT, SECOND);
     let tick = bucket.tick_ns();
-    let window = bucket.budget.window;
+    let window = bucket.parameters.window;
     let period = window.layout.ns(window.period);
     assert!(SECOND <= period && period <= SECOND + 2 * tick);
     let wrap = tick << 20;
@@ -201,7 +202,7 @@ fn counts_near_the_largest() {
 }
 
 proptest! {
-    /// No state, however wild, and no time makes it panic, pass too much or lock the bucket.
+    /// No state and no time makes it panic, pass too much or lock the bucket.
     #[test]
     fn any_state_is_safe(
         count in (0u32..=44).prop_flat_map(|bits| (1u64 << bits) / 2..=1 << bits),
@@ -215,11 +216,11 @@ proptest! {
         };
         let now = window.layout.ticks(now);
         let spend = Spend::of_window(&window, now, cost);
-        let remaining = |state| window.count.saturating_sub(window.see(state, now).count);
+        let remaining = |state| window.count.saturating_sub(window.counts(state, now).count);
         let decision = spend.apply(state);
         prop_assert_ne!(decision.state, NO_STATE);
         prop_assert_eq!(decision.passes(), cost <= remaining(state)
-            && window.see(state, now).count <= count);
+            && window.counts(state, now).count <= count);
         prop_assert_ne!(spend.undo(state), NO_STATE);
         prop_assert!(remaining(spend.undo(state)) <= count);
     }

@@ -1,12 +1,12 @@
-//! What a debt is worth in another unit: as many tokens.
+//! Exchanges a debt for as many tokens in another unit.
 
 use super::MAX_BURST_OFFSET;
 
-/// Parts of a token are told by as many bits.
+/// The number of bits of a fraction of a token.
 const FRACTION_BITS: u32 = 31;
 
-/// What a debt in ticks, of which a token is `from_interval`, is in ticks of which a token is
-/// `interval`. Of no unit, whose interval is 0, it is worth nothing.
+/// Converts a debt in ticks, with `from_interval` per token, to ticks with `interval` per token. It
+/// is worth nothing if one of the intervals is 0, which means no unit.
 #[inline(always)]
 pub(super) const fn worth(debt: u64, from_interval: u64, interval: u64) -> u64 {
     let (Some(whole), Some(rest), Some(most)) = (
@@ -19,7 +19,7 @@ pub(super) const fn worth(debt: u64, from_interval: u64, interval: u64) -> u64 {
     if whole >= most {
         return MAX_BURST_OFFSET;
     }
-    // Both cannot overflow: the first is an interval or more below 2^62.
+    // The sum cannot overflow: the product is an interval or more below 2^62.
     let ticks = whole * interval + part(interval, fraction(rest, from_interval));
     if ticks < MAX_BURST_OFFSET {
         ticks
@@ -28,7 +28,7 @@ pub(super) const fn worth(debt: u64, from_interval: u64, interval: u64) -> u64 {
     }
 }
 
-/// A fraction of the emission interval, rounded up. In halves: BPF has no 128-bit product.
+/// Returns a fraction of the emission interval, rounded up. In halves: BPF has no 128-bit product.
 #[inline(always)]
 const fn part(interval: u64, fraction: u64) -> u64 {
     const LOWER: u64 = (1 << FRACTION_BITS) - 1;
@@ -37,11 +37,11 @@ const fn part(interval: u64, fraction: u64) -> u64 {
     fraction * high + ((fraction * low + LOWER) >> FRACTION_BITS)
 }
 
-/// `rest / interval` in 2^-[`FRACTION_BITS`], rounded up; the rest is the smaller one, and the
-/// interval at most [`MAX_BURST_OFFSET`].
+/// Returns `rest / interval` in 2^-[`FRACTION_BITS`], rounded up; the rest must be smaller than the
+/// interval, and the interval at most [`MAX_BURST_OFFSET`].
 #[inline(always)]
 const fn fraction(rest: u64, interval: u64) -> u64 {
-    // Long intervals are cut to their 32 upper bits, so that the numerator has room.
+    // Long intervals are cut to their upper 32 bits, so that the numerator has room.
     let shift = 32_u32.saturating_sub(interval.leading_zeros());
     let rest = (rest + ((1 << shift) - 1)) >> shift;
     let interval = interval >> shift;
@@ -61,7 +61,7 @@ mod tests {
     use crate::{
         limit::Cost,
         strategy::{
-            Budget, Unit,
+            Parameters, Unit,
             gcra::{Gcra, MAX_TOKENS_PER_NS},
         },
     };
@@ -70,19 +70,19 @@ mod tests {
 
     fn unit(count: u64, period_ns: u64) -> Unit {
         Unit::new(
-            &Budget::of_gcra(Gcra::new(1, count, period_ns).unwrap()),
+            &Parameters::of_gcra(Gcra::new(1, count, period_ns).unwrap()),
             Cost::Packets,
         )
     }
 
-    /// Any rate there may be, of a token in a century to 64 in a nanosecond.
+    /// Any possible rate, from a token in a century to 64 in a nanosecond.
     fn rate() -> impl Strategy<Value = Unit> {
         let period = (0u32..=61).prop_flat_map(|bits| 1u64 << bits..=2 << bits);
         let count = (0u32..40).prop_flat_map(|bits| 1u64 << bits..=2 << bits);
         (count, period).prop_filter_map("a rate", |(count, period)| {
             let fits = count.div_ceil(period) <= MAX_TOKENS_PER_NS;
             let gcra = fits.then(|| Gcra::new(1, count, period)).flatten();
-            Some(Unit::new(&Budget::of_gcra(gcra?), Cost::Packets))
+            Some(Unit::new(&Parameters::of_gcra(gcra?), Cost::Packets))
         })
     }
 
@@ -110,7 +110,7 @@ mod tests {
             prop_assert!(u128::from(worth) <= most, "{} of {}", worth, exact);
         }
 
-        /// There and back nothing is lost, and a bucket that is full stays full.
+        /// An exchange there and back loses nothing, and a full bucket stays full.
         #[test]
         fn nothing_is_lost_on_the_way_back(
             from in rate(), to in rate(), debt in debt(), now in 0u64..1 << 56,
@@ -125,7 +125,7 @@ mod tests {
             prop_assert_eq!(back == from.ticks(now), debt == 0);
         }
 
-        /// No state, however wild, makes it panic or lead out of range.
+        /// No state makes it panic or leave the range.
         #[test]
         fn any_state_is_safe(from in rate(), to in rate(), now: u64, tat: u64) {
             let exchanged = to.exchange(&from, now, tat);

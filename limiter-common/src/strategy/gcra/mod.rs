@@ -1,17 +1,16 @@
-//! The generic cell rate algorithm on a theoretical arrival time (TAT): arithmetic alone.
+//! The generic cell rate algorithm on a theoretical arrival time (TAT): only the arithmetic.
 //!
-//! The source of the formulas is Boulder's `ratelimits/gcra.go`, which the operator knows:
-//! `t = max(now, TAT)`, `new = t + cost × emission interval`, allowed when
+//! The formulas are those of Boulder's `ratelimits/gcra.go`, which the operator knows:
+//! `t = max(now, TAT)`, `new = t + cost × emission interval`, allowed if
 //! `new ≤ now + burst offset`.
 //!
 //! # Ticks
 //!
-//! Boulder counts in nanoseconds and truncates `period / count` once, when a limit is
-//! loaded. That is exact enough when the interval is long or divides evenly, and is what
-//! happens here then: one tick is one nanosecond. Otherwise (1 GB/s in bytes is one token a
-//! nanosecond; 300 MB/s would be truncated by a tenth) the bucket counts in ticks that
-//! divide the emission interval evenly, and it is the clock that is converted, by a
-//! 128-bit fixed-point product. No token is ever rounded.
+//! Boulder counts in nanoseconds and truncates `period / count` once, when a limit is loaded. That
+//! is exact enough if the interval is long or divides evenly; this code does the same then, and one
+//! tick is one nanosecond. Otherwise (1 GB/s in bytes is one token per nanosecond; 300 MB/s would
+//! be truncated by a tenth) the bucket counts in ticks that divide the emission interval evenly,
+//! and the clock is converted by a 128-bit fixed-point product. No token is ever rounded.
 
 mod exchange;
 #[cfg(not(target_arch = "bpf"))]
@@ -24,16 +23,16 @@ pub use self::spend::Spend;
 use super::Level;
 use crate::ratio::Ratio;
 
-/// The longest a bucket may take to refill, in ticks: leaves the sum of a time and a burst
-/// offset room in 64 bits for over a century of uptime.
+/// The longest time in which a bucket may refill, in ticks: it leaves room in 64 bits for the sum
+/// of a time and a burst offset for over a century of uptime.
 pub const MAX_BURST_OFFSET: u64 = 1 << 62;
 
-/// The most tokens that may be added each nanosecond: with this many ticks a nanosecond,
-/// 64 bits of them last nine years of uptime, at over 500 Gbit/s in bytes.
+/// The maximum number of tokens added per nanosecond: with this many ticks per nanosecond, 64 bits
+/// last nine years of uptime, at over 500 Gbit/s in bytes.
 pub const MAX_TOKENS_PER_NS: u64 = 64;
 
-/// From this emission interval on (in nanoseconds) truncating it to whole nanoseconds is
-/// below one part in a million, and Boulder's own arithmetic is kept.
+/// From this emission interval on, in nanoseconds, truncation to whole nanoseconds loses less than
+/// one part in a million, and Boulder's own arithmetic is kept.
 #[cfg(not(target_arch = "bpf"))]
 const LONG_EMISSION_INTERVAL: u64 = 1_000_000;
 
@@ -41,9 +40,9 @@ const LONG_EMISSION_INTERVAL: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Gcra {
-    /// Ticks after which one token is added; not 0.
+    /// Ticks in which one token comes back; not 0.
     pub emission_interval: u64,
-    /// Tokens a full bucket holds.
+    /// Tokens that a full bucket holds.
     pub burst: u64,
     /// Ticks from empty to full: burst × emission interval.
     pub burst_offset: u64,
@@ -53,16 +52,16 @@ pub struct Gcra {
     pub ns_per_tick: Ratio,
 }
 
-/// Too few tokens; as many would be there after this many ticks.
+/// The bucket has too few tokens, and will have enough after this many ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait(pub u64);
 
-/// More tokens than a full bucket holds.
+/// The cost is more tokens than a full bucket holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargerThanBurst;
 
 impl Gcra {
-    /// Of no limit.
+    /// The parameters of no limit.
     pub const NONE: Self = Self {
         emission_interval: 0,
         burst: 0,
@@ -71,12 +70,12 @@ impl Gcra {
         ns_per_tick: Ratio::ONE,
     };
 
-    /// The parameters of a limit of `burst` tokens, refilled by `count` tokens every
+    /// Makes the parameters of a limit of `burst` tokens, refilled by `count` tokens every
     /// `period_ns` nanoseconds.
     ///
-    /// `None` when one of them is 0, when more than [`MAX_TOKENS_PER_NS`] would be added
-    /// each nanosecond, when the burst offset would exceed [`MAX_BURST_OFFSET`], or when the
-    /// ticks of a period would not fit 64 bits, which takes a period of centuries.
+    /// `None` if one of them is 0, if more than [`MAX_TOKENS_PER_NS`] would be added per
+    /// nanosecond, if the burst offset would exceed [`MAX_BURST_OFFSET`], or if the ticks of a
+    /// period would not fit 64 bits, which takes a period of centuries.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub const fn new(burst: u64, count: u64, period_ns: u64) -> Option<Self> {
@@ -92,7 +91,7 @@ impl Gcra {
             if even || period_ns / count >= LONG_EMISSION_INTERVAL {
                 (period_ns / count, Ratio::ONE, Ratio::ONE)
             } else {
-                // The smallest number of ticks a token that makes a tick no longer than a
+                // The smallest number of ticks per token that makes a tick no longer than a
                 // nanosecond.
                 let ticks_per_token = period_ns.div_ceil(count);
                 let Some(ticks_per_period) = count.checked_mul(ticks_per_token) else {
@@ -118,14 +117,14 @@ impl Gcra {
         }
     }
 
-    /// The time `now_ns` in this limit's ticks.
+    /// Converts the time `now_ns` to this limit's ticks.
     #[must_use]
     #[inline(always)]
     pub const fn ticks(&self, now_ns: u64) -> u64 {
         self.ticks_per_ns.scale(now_ns)
     }
 
-    /// A duration in this limit's ticks as nanoseconds, rounded down.
+    /// Converts a duration in this limit's ticks to nanoseconds, rounded down.
     #[must_use]
     #[inline(always)]
     pub const fn ns(&self, ticks: u64) -> u64 {
@@ -134,12 +133,11 @@ impl Gcra {
 
     /// Prepares to spend `cost` tokens at `now` ticks.
     ///
-    /// The invariant: over any interval, what is spent is at most burst + interval /
-    /// emission interval.
+    /// The invariant: over any interval, at most burst + interval / emission interval is spent.
     ///
     /// # Errors
     ///
-    /// [`LargerThanBurst`]: no waiting will make it pass.
+    /// [`LargerThanBurst`]: it never passes.
     #[inline(always)]
     pub const fn spend(&self, now: u64, cost: u64) -> Result<Spend, LargerThanBurst> {
         // Bounds the product below: cost × emission interval ≤ burst offset.
@@ -153,8 +151,7 @@ impl Gcra {
         ))
     }
 
-    /// Takes a token at `now` ticks from the bucket with this TAT, if it has one; returns whether it
-    /// had.
+    /// Takes a token at `now` ticks from the bucket with this TAT; returns whether it had one.
     #[inline(always)]
     pub const fn take(&self, now: u64, tat: &mut u64) -> bool {
         if let Ok(spend) = self.spend(now, 1)
@@ -166,7 +163,7 @@ impl Gcra {
         false
     }
 
-    /// What the bucket holds at `now` ticks. Changes nothing.
+    /// Returns what the bucket holds at `now` ticks.
     #[must_use]
     pub const fn level(&self, now: u64, tat: Option<u64>) -> Level {
         let debt = match tat {
@@ -188,7 +185,7 @@ impl Gcra {
         }
     }
 
-    /// Waiting this long is enough: a tick may be shorter than a nanosecond.
+    /// Converts ticks to a sufficient wait in nanoseconds: a tick may be shorter than a nanosecond.
     const fn ns_rounded_up(&self, ticks: u64) -> u64 {
         let ns = self.ns(ticks);
         if self.ticks(ns) < ticks { ns + 1 } else { ns }

@@ -1,16 +1,16 @@
-//! What a decision tells of one limit, as Boulder's spend does.
+//! The report on a bucket after a decision, as Boulder's spend returns it.
 
 use super::Gcra;
 use crate::strategy::Report;
 
 impl Gcra {
-    /// Reports on a bucket whose TAT is `tat` since a decision on `cost` tokens at `now` ticks.
+    /// Reports on a bucket whose TAT is `tat` after a decision on `cost` tokens at `now` ticks.
     ///
-    /// Boulder has a formula for what it allowed and one for what it denied. Told by the TAT
-    /// that is stored afterwards they are one: with `debt` = max(0, TAT − now), remaining =
-    /// (burst offset − debt) / emission interval, retry in = max(0, cost × emission interval −
-    /// (burst offset − debt)), reset in = `debt`. Where a clock that went back finds more debt
-    /// than the bucket holds, nothing remains, and not less than nothing.
+    /// Boulder has one formula for allowed and one for denied requests. In terms of the TAT that is
+    /// stored afterwards they are one: with `debt` = max(0, TAT − now), remaining = (burst offset −
+    /// debt) / emission interval, retry in = max(0, cost × emission interval − (burst offset −
+    /// debt)), reset in = `debt`. If the clock went back and there is more debt than the bucket
+    /// holds, zero tokens remain, never fewer.
     #[must_use]
     pub const fn report(&self, now: u64, tat: Option<u64>, cost: u64) -> Report {
         let level = self.level(now, tat);
@@ -57,11 +57,11 @@ mod tests {
 
     #[test]
     fn of_a_request_of_one_token() {
-        // After what was allowed: one more fits, or not yet.
+        // After an allowed request: one more fits, or not yet.
         check(50, 1, 19, Some(0));
         check(950, 1, 1, Some(0));
         check(1_000, 1, 0, Some(50));
-        // After what was denied.
+        // After a denied request.
         check(951, 1, 0, Some(1));
         check(999, 1, 0, Some(49));
     }

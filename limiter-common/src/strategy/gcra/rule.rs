@@ -4,7 +4,7 @@ use super::LargerThanBurst;
 #[cfg(not(target_arch = "bpf"))]
 use super::{Gcra, MAX_BURST_OFFSET};
 use crate::strategy::{
-    Budget, Decision, LargerThanBudget, Spend, Unit,
+    Decision, LargerThanBudget, Parameters, Spend, Unit,
     rule::{Rule, State},
 };
 #[cfg(not(target_arch = "bpf"))]
@@ -26,8 +26,8 @@ impl State for Tat {
         unit.ticks(now_ns)
     }
 
-    /// The bucket owes as many tokens as before: whole ones to the token, a part of one rounded
-    /// up, by at most two ticks and 2^-29 of a token; and none that would take longer than
+    /// The bucket owes as many tokens as before: whole tokens exactly, a fraction rounded up by at
+    /// most two ticks and 2^-29 of a token; and none that would take longer than
     /// [`MAX_BURST_OFFSET`](super::MAX_BURST_OFFSET) to come back.
     #[inline(always)]
     fn exchange(from: &Unit, to: &Unit, now_ns: u64, state: u64) -> u64 {
@@ -64,8 +64,8 @@ pub(crate) enum GenericCellRate {}
 
 impl Rule for GenericCellRate {
     #[inline(always)]
-    fn spend(budget: &Budget, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
-        let Budget { gcra, .. } = budget;
+    fn spend(parameters: &Parameters, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
+        let Parameters { gcra, .. } = parameters;
         match gcra.spend(gcra.ticks(now_ns), cost) {
             Ok(spend) => Ok(Spend::of_gcra(spend)),
             Err(LargerThanBurst) => Err(LargerThanBudget),
@@ -84,8 +84,7 @@ impl Rule for GenericCellRate {
     }
 }
 
-/// The stamps of a moving window are TATs, too. Of each of these the latest is all there is to
-/// know: they do not add up.
+/// The stamps of a moving window are TATs too, but they do not add up: the latest one counts.
 #[cfg(not(target_arch = "bpf"))]
 impl Debt for Tat {
     fn owed(unit: &Unit, now_ns: u64, state: u64) -> u64 {
@@ -121,7 +120,7 @@ impl Debt for Tat {
 #[cfg(not(target_arch = "bpf"))]
 impl Ledger for GenericCellRate {
     const NAME: &'static str = "gcra";
-    /// Refilling bounds it.
+    /// The refilling bounds it.
     const LARGEST_COUNT: u64 = u64::MAX;
     const HAS_BURST: bool = true;
 
@@ -129,24 +128,24 @@ impl Ledger for GenericCellRate {
         burst.saturating_add(count)
     }
 
-    /// It holds no less, and refills no slower.
+    /// The bucket must hold no less, and refill no slower.
     fn admits_all_of(terms: &Terms, other: &Terms) -> bool {
         let product = |count: u64, period_ns: u64| u128::from(count) * u128::from(period_ns);
         other.burst <= terms.burst
             && product(other.count, terms.period_ns) <= product(terms.count, other.period_ns)
     }
 
-    fn budget(terms: &Terms) -> Option<Budget> {
-        Gcra::new(terms.burst, terms.count, terms.period_ns).map(Budget::of_gcra)
+    fn parameters(terms: &Terms) -> Option<Parameters> {
+        Gcra::new(terms.burst, terms.count, terms.period_ns).map(Parameters::of_gcra)
     }
 
-    fn unit(budget: &Budget, cost: Cost) -> Unit {
+    fn unit(parameters: &Parameters, cost: Cost) -> Unit {
         let Gcra {
             emission_interval,
             ticks_per_ns,
             ns_per_tick,
             ..
-        } = budget.gcra;
+        } = parameters.gcra;
         Unit {
             interval: emission_interval,
             ticks_per_ns,
@@ -159,13 +158,15 @@ impl Ledger for GenericCellRate {
         layout.is_whole()
     }
 
-    fn report(budget: &Budget, now_ns: u64, state: u64, _log: &Log, cost: u64) -> Report {
+    fn report(parameters: &Parameters, now_ns: u64, state: u64, _log: &Log, cost: u64) -> Report {
         let tat = Some(state).filter(|tat| *tat != 0);
-        budget.gcra.report(budget.gcra.ticks(now_ns), tat, cost)
+        parameters
+            .gcra
+            .report(parameters.gcra.ticks(now_ns), tat, cost)
     }
 
-    fn refund(budget: &Budget, now_ns: u64, cost: u64) -> Spend {
-        let ticks = cost.saturating_mul(budget.gcra.emission_interval);
-        Spend::unbounded(budget.gcra.ticks(now_ns), ticks)
+    fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
+        let ticks = cost.saturating_mul(parameters.gcra.emission_interval);
+        Spend::unbounded(parameters.gcra.ticks(now_ns), ticks)
     }
 }

@@ -1,10 +1,10 @@
-//! What a packet takes from a bucket of GCRA.
+//! A packet's spend from a bucket of GCRA.
 
 use super::Wait;
 use crate::strategy::Decision;
 
-/// What a packet takes from a bucket, in plain numbers: all that is left to know is the bucket's
-/// TAT.
+/// What a packet takes from a bucket, in plain numbers: a decision needs only the bucket's TAT
+/// besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Spend {
@@ -12,12 +12,12 @@ pub struct Spend {
     pub now: u64,
     /// The cost, in the limit's ticks.
     pub increment: u64,
-    /// The latest TAT that it may lead to, in the limit's ticks.
+    /// The latest allowed TAT, in the limit's ticks.
     pub latest: u64,
 }
 
 impl Spend {
-    /// From no bucket.
+    /// A spend of nothing, from no bucket.
     pub const NONE: Self = Self {
         now: 0,
         increment: 0,
@@ -33,11 +33,12 @@ impl Spend {
         }
     }
 
-    /// The new TAT of a bucket whose TAT is `tat`; a full bucket's is any that has passed.
+    /// Returns the new TAT of a bucket whose TAT is `tat`; any TAT that has passed is a full
+    /// bucket's.
     ///
     /// # Errors
     ///
-    /// How long to [`Wait`]; the bucket must then be left as it is.
+    /// How long to [`Wait`]; the bucket must stay as it is then.
     #[inline(always)]
     pub const fn apply(&self, tat: u64) -> Result<u64, Wait> {
         let full_again = self.start(tat).saturating_add(self.increment);
@@ -48,7 +49,7 @@ impl Spend {
         }
     }
 
-    /// The same as a [`Decision`], in ticks.
+    /// Returns the same as a [`Decision`], in ticks.
     #[must_use]
     #[inline(always)]
     pub const fn decide(&self, tat: u64) -> Decision {
@@ -58,8 +59,8 @@ impl Spend {
         }
     }
 
-    /// The new TAT of a bucket that gets it back. One that has refilled in between is not
-    /// overfilled.
+    /// Returns the new TAT of a bucket that gets the spend back. One that has refilled in between
+    /// is not overfilled.
     #[must_use]
     #[inline(always)]
     pub const fn undo(&self, tat: u64) -> u64 {
@@ -67,7 +68,7 @@ impl Spend {
         if lower > self.now { lower } else { self.now }
     }
 
-    /// When the bucket is full, now at the earliest.
+    /// Returns when the bucket is full, at the earliest now.
     #[inline(always)]
     const fn start(&self, tat: u64) -> u64 {
         if tat > self.now { tat } else { self.now }

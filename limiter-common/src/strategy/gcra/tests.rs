@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Spends at once from a bucket in a known state.
+/// Spends from a bucket in a known state.
 fn spend(gcra: &Gcra, now: u64, tat: Option<u64>, cost: u64) -> Option<u64> {
     gcra.spend(now, cost).ok()?.apply(tat.unwrap_or(0)).ok()
 }
@@ -102,7 +102,7 @@ fn rates_that_no_bucket_can_count_are_refused() {
     check(1, 65, 1, false);
     // 400 Gbit/s in bytes.
     check(10_000_000, 50_000_000_000, SECOND, true);
-    // One in 30 days, and the burst of it that 2^62 ns hold.
+    // One in 30 days, with the largest burst that fits 2^62 ns.
     check(1_779, 1, 30 * 86_400 * SECOND, true);
     check(1_780, 1, 30 * 86_400 * SECOND, false);
     check(u64::MAX, u64::MAX, u64::MAX, false);
@@ -111,9 +111,9 @@ fn rates_that_no_bucket_can_count_are_refused() {
 }
 
 proptest! {
-    /// The invariant, against exact rational arithmetic, for any rate that is configurable
-    /// and any sequence of times (the clock also steps back by microseconds) and costs:
-    /// over every interval, admitted ≤ burst + interval / emission interval.
+    /// The invariant, against exact rational arithmetic, for any configurable rate and any sequence
+    /// of times (the clock also steps back by microseconds) and costs: over every interval,
+    /// admitted ≤ burst + interval / emission interval.
     #[test]
     fn never_admits_more_than_burst_and_refill(
         count in 1u64..60_000_000_000,
@@ -126,8 +126,8 @@ proptest! {
         let gcra = Gcra::new(burst, count, period);
         prop_assume!(gcra.is_some());
         let gcra = gcra.unwrap();
-        // What is admitted is held against the rate in force: Boulder's truncated interval
-        // where it is used, else the configured one to the last bit.
+        // Compares admitted tokens with the rate in force: Boulder's truncated interval where it
+        // is used, else the exact configured one.
         let (per, ticks) = if gcra.ticks_per_ns == Ratio::ONE {
             (gcra.emission_interval, 1)
         } else {
@@ -150,7 +150,7 @@ proptest! {
             for (at, cost) in &admitted[from..] {
                 total += u128::from(*cost);
                 let last = admitted[from..].iter().map(|(at, _)| *at).max().unwrap().max(*at);
-                // One nanosecond: the times themselves are truncated to it.
+                // One nanosecond more: the times themselves are truncated to it.
                 let refill = u128::from(last - first + 1) * u128::from(ticks);
                 prop_assert!(
                     total.saturating_sub(burst.into()) * u128::from(per) <= refill,
@@ -160,7 +160,7 @@ proptest! {
         }
     }
 
-    /// What is denied passes after the wait that was told, and not a nanosecond earlier.
+    /// A denied packet passes after the reported wait, and not a nanosecond earlier.
     #[test]
     fn retry_in_is_exact(
         count in 1u64..60_000_000_000, burst in 1u64..1_000_000, now in SECOND..1 << 57,
@@ -176,7 +176,7 @@ proptest! {
         prop_assert!(level.retry_in_ns < 2 || !passes(now + level.retry_in_ns - 2));
     }
 
-    /// No state, however wild, and no time makes the arithmetic panic or admit too much.
+    /// No state and no time makes the arithmetic panic or admit too much.
     #[test]
     fn any_state_is_safe(now: u64, tat: Option<u64>, cost: u64) {
         let gcra = Gcra::new(10, 1, 30 * 86_400 * SECOND).unwrap();

@@ -1,4 +1,4 @@
-//! The log of a moving window, for those who look at it.
+//! A copy of a moving window's log, for reports.
 
 use super::{Cursor, STAMPS};
 
@@ -7,20 +7,20 @@ const LOG_LENGTH: usize = 128;
 
 const _: () = assert!(LOG_LENGTH as u64 == STAMPS);
 
-/// The TATs of the packets of a log, for those who look at it.
+/// The TATs of a log's packets, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// By the number of the stamp; 0 where there is none.
+    /// By the number of the stamp; 0: there is none.
     pub stamps: [u64; LOG_LENGTH],
 }
 
 impl Log {
-    /// Of no packets.
+    /// The log of no packets.
     pub const EMPTY: Self = Self {
         stamps: [0; LOG_LENGTH],
     };
 
-    /// The log of a bucket, of which `stamp` tells each stamp by its number; 0: there is none.
+    /// Reads the log of a bucket; `stamp` returns each stamp by its number, 0: there is none.
     ///
     /// # Errors
     ///
@@ -33,14 +33,14 @@ impl Log {
         Ok(log)
     }
 
-    /// The stamp of that number; 0: there is none.
+    /// Returns the stamp of that number; 0: there is none.
     #[must_use]
     pub fn stamp(&self, number: u64) -> u64 {
         let number = usize::try_from(number).unwrap_or_default();
         self.stamps[number % LOG_LENGTH]
     }
 
-    /// The TAT of the packet that passed as the `nth` last.
+    /// Returns the TAT of the `nth` last packet that passed.
     pub(in crate::strategy) fn nth_last(&self, cursor: Cursor, nth: u64) -> u64 {
         if nth == 1 {
             cursor.last

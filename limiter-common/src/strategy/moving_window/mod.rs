@@ -1,35 +1,35 @@
 //! Moving window: at most `count` packets in any period, by a log of when the last ones passed.
 //!
-//! As in the Python library `limits`: a packet is refused if the `count`-th last one that passed
-//! is younger than the period. What is refused leaves no trace.
+//! As in the Python library `limits`, a packet is refused if the `count`-th last one that passed
+//! is younger than the period. Refused packets leave no trace.
 //!
 //! # The log
 //!
-//! A state is a cursor: the number of the next stamp of the log, of [`STAMPS`] that are used in
-//! turn, and the TAT of the last packet that passed, which is when its window ends. The TATs of
-//! those before it are in stamps: buckets of their own, each a word that only ever grows.
+//! A state is a cursor: the number of the log's next stamp, of [`STAMPS`] that are used in turn,
+//! and the TAT of the last packet that passed, which is the end of its window. The TATs of earlier
+//! packets are in stamps: separate buckets, each a word that only ever grows.
 //!
-//! To let a packet pass takes three steps: stamp the last packet's TAT behind the cursor, if it is
-//! not there yet; read the stamp of the `count`-th last one, which must have passed; and move the
-//! cursor by compare-and-swap. That last step is the one moment at which it is decided:
+//! A packet passes in three steps: stamp the last packet's TAT behind the cursor, if it is not
+//! there yet; read the stamp of the `count`-th last packet, which must have passed; and move the
+//! cursor by compare-and-swap. The last step is the single moment of the decision:
 //!
-//! * Whoever moves the cursor has seen the stamp it is decided by while the cursor stood where it
-//!   was moved from. A stamp is overwritten only [`STAMPS`] packets later, by when the cursor has
-//!   moved; and a cursor never comes back to the same place with the same TAT: the last of the
-//!   [`STAMPS`] packets in between has passed when the window of the first had ended.
-//! * Whoever moves the cursor on has made sure before that the packet it leaves behind is
-//!   stamped. So of all packets but the last one the TAT is in the log.
-//! * A stamp that somebody writes late is older than what has replaced it, and changes nothing.
+//! * A CPU that moves the cursor has read the stamp for its decision while the cursor was at the
+//!   old place. A stamp is overwritten only [`STAMPS`] packets later, when the cursor has moved;
+//!   and a cursor never returns to the same place with the same TAT: the last of the [`STAMPS`]
+//!   packets in between passed after the window of the first had ended.
+//! * A CPU that moves the cursor has first ensured that the packet that it moves past is stamped.
+//!   So the log has the TATs of all packets but the last one.
+//! * A stamp that is written late is older than the one that has replaced it, and changes nothing.
 //! * TATs never go back, whatever the clocks of the CPUs say: a packet that is behind the last one
-//!   gets the TAT of that. So when the last one's has passed by any clock, all have, and only then is
-//!   the log not looked at and not gone on with.
+//!   gets the last one's TAT. So when the last TAT has passed by every clock, all have; only then
+//!   is the log neither read nor continued.
 //!
-//! So every packet is decided on as if all came one after the other, in the order in which the
-//! cursor moved: never one too many and, but for refunds and lost races, never one too few. How
-//! many packets a limit counts is no part of the state, so it may change from one to the next.
+//! So decisions are as if all packets came one after the other, in the order in which the cursor
+//! moved: never one too many and, except for refunds and lost races, never one too few. The limit's
+//! count is not part of the state, so it may change from one packet to the next.
 
 use super::{
-    Budget, Decision, LargerThanBudget, NEVER, Spend, Unit,
+    Decision, LargerThanBudget, NEVER, Parameters, Spend, Unit,
     rule::{Rule, State},
 };
 #[cfg(not(target_arch = "bpf"))]
@@ -46,33 +46,33 @@ use super::{
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 
-/// How many stamps a log has, and so how many packets a limit may count.
+/// The number of stamps of a log, and so the maximum count of a limit.
 pub const STAMPS: u64 = 128;
 
 /// The longest period, in nanoseconds: 417 days.
 pub const MAX_PERIOD: u64 = 1 << 55;
 
-/// How far the times of two packets are apart at most that come one after the other by the cursor,
-/// in nanoseconds: the clock of one CPU may be behind, or a CPU be held up once it has read it.
+/// The maximum difference between the times of two packets that are consecutive by the cursor, in
+/// nanoseconds: one CPU's clock may be behind, or a CPU may be delayed after it has read the clock.
 pub(crate) const MOST_BEHIND: u64 = 1 << 30;
 
 const NUMBER_BITS: u32 = STAMPS.trailing_zeros();
 
-/// Where a log stands.
+/// The current position in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The number of the next stamp, below [`STAMPS`].
     pub next: u64,
     /// The TAT of the last packet that passed, in nanoseconds; 0: there is none, or it has passed
-    /// for longer than clocks are apart.
+    /// by more than the clocks' difference.
     pub last: u64,
 }
 
 impl Cursor {
-    /// What a state says at the time `now`, in nanoseconds.
+    /// Returns the cursor of a state at the time `now`, in nanoseconds.
     ///
-    /// Of the TAT 57 bits are kept: one that has passed for over two years could be mistaken for
-    /// one to come, in longer than any period.
+    /// The state has 57 bits of the TAT: one that passed over two years ago could be mistaken for a
+    /// future one, further ahead than any period.
     #[must_use]
     #[inline(always)]
     pub const fn of_state(state: u64, now: u64) -> Self {
@@ -89,7 +89,7 @@ impl Cursor {
         }
     }
 
-    /// The state that says so; a nanosecond later in place of [`super::NO_STATE`], and of that
+    /// Returns the cursor's state; a nanosecond later instead of [`super::NO_STATE`] or the state
     /// of a full bucket.
     #[must_use]
     #[inline(always)]
@@ -101,8 +101,8 @@ impl Cursor {
         }
     }
 
-    /// Where the log stands without the `count` packets that passed last; at its beginning, if by the
-    /// time `now`, in nanoseconds, none of the others counts.
+    /// Returns the cursor without the last `count` packets that passed; at the beginning of the log
+    /// if none of the others counts at the time `now`, in nanoseconds.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub fn without_last(self, count: u64, log: &Log, now: u64) -> Self {
@@ -119,8 +119,8 @@ impl Cursor {
         }
     }
 
-    /// The number of the stamp of the packet that passed as the `nth` last, up to [`STAMPS`]; the
-    /// last one is the first last.
+    /// Returns the number of the stamp of the `nth` last packet that passed, up to [`STAMPS`]; the
+    /// last one has `nth` 1.
     #[must_use]
     #[inline(always)]
     pub const fn stamp(self, nth: u64) -> u64 {
@@ -128,7 +128,7 @@ impl Cursor {
     }
 }
 
-/// Decides on a bucket in that state, of which the `count`-th last packet has the TAT `oldest`, in
+/// Decides on a bucket in `state` whose `count`-th last packet has the TAT `oldest`, in
 /// nanoseconds.
 #[must_use]
 #[inline(always)]
@@ -141,7 +141,7 @@ pub(crate) const fn decide(spend: &Spend, state: u64, cursor: Cursor, oldest: u6
     let behind = cursor.last.saturating_sub(tat);
     let moved = Cursor {
         next: (cursor.next + 1) & (STAMPS - 1),
-        // Further behind, the last one has passed under a longer period.
+        // If it is further behind, the last packet passed under a longer period.
         last: if behind <= MOST_BEHIND {
             tat + behind
         } else {
@@ -151,8 +151,7 @@ pub(crate) const fn decide(spend: &Spend, state: u64, cursor: Cursor, oldest: u6
     Decision::pass(moved.state())
 }
 
-/// A state is a cursor, in any unit; and a debt is one with the time that is left in place of the
-/// end.
+/// A state is a cursor, in any unit; a debt is a cursor with the remaining time instead of the end.
 impl State for Cursor {
     #[inline(always)]
     fn full(_: &Unit, _: u64) -> u64 {
@@ -181,16 +180,16 @@ impl State for Cursor {
     }
 }
 
-/// The moving window. A decision takes the log besides the state: [`decide`] makes it.
+/// The moving window. A decision needs the log besides the state: [`decide`] makes it.
 pub(crate) enum MovingWindow {}
 
 impl Rule for MovingWindow {
     #[inline(always)]
-    fn spend(budget: &Budget, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
-        if cost > budget.window.count {
+    fn spend(parameters: &Parameters, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
+        if cost > parameters.window.count {
             return Err(LargerThanBudget);
         }
-        Ok(Spend::of_window(&budget.window, now_ns, cost))
+        Ok(Spend::of_window(&parameters.window, now_ns, cost))
     }
 
     #[inline(always)]
@@ -204,7 +203,7 @@ impl Rule for MovingWindow {
     }
 }
 
-/// The later cursor is all there is to know: they do not add up.
+/// Debts do not add up: the later cursor counts.
 #[cfg(not(target_arch = "bpf"))]
 impl Debt for Cursor {
     fn owed(_: &Unit, now_ns: u64, state: u64) -> u64 {
@@ -257,13 +256,13 @@ impl Ledger for MovingWindow {
         u128::from(other.count) * terms.periods_of(other, 1) <= u128::from(terms.count)
     }
 
-    fn budget(terms: &Terms) -> Option<Budget> {
+    fn parameters(terms: &Terms) -> Option<Parameters> {
         let Terms {
             count, period_ns, ..
         } = *terms;
         let fits = (1..=STAMPS).contains(&count) && (1..=MAX_PERIOD).contains(&period_ns);
         fits.then(|| {
-            Budget::of_window(window::Window {
+            Parameters::of_window(window::Window {
                 count,
                 period: period_ns,
                 layout: Layout::whole(super::Strategy::MovingWindow),
@@ -272,18 +271,18 @@ impl Ledger for MovingWindow {
         })
     }
 
-    fn unit(budget: &Budget, cost: Cost) -> Unit {
-        Unit::in_ns(1, budget.window.layout, cost)
+    fn unit(parameters: &Parameters, cost: Cost) -> Unit {
+        Unit::in_ns(1, parameters.window.layout, cost)
     }
 
     fn is_layout(layout: Layout) -> bool {
         layout.is_whole()
     }
 
-    fn report(budget: &Budget, now_ns: u64, state: u64, log: &Log, cost: u64) -> Report {
-        let count = budget.window.count;
+    fn report(parameters: &Parameters, now_ns: u64, state: u64, log: &Log, cost: u64) -> Report {
+        let count = parameters.window.count;
         let cursor = Cursor::of_state(state, now_ns);
-        // Those before may have passed under a longer period; they count no longer than the last
+        // Earlier packets may have passed under a longer period; they count no longer than the last
         // one.
         let tat = |nth| log.nth_last(cursor, nth).min(cursor.last);
         let counted = (1..=count).filter(|nth| tat(*nth) > now_ns);
@@ -294,9 +293,9 @@ impl Ledger for MovingWindow {
         }
     }
 
-    /// [`Cursor::without_last`] gives packets back, and no spend does.
-    fn refund(budget: &Budget, now_ns: u64, cost: u64) -> Spend {
-        window::refund(budget, now_ns, cost)
+    /// [`Cursor::without_last`] gives packets back; the spend only carries the cost.
+    fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
+        window::refund(parameters, now_ns, cost)
     }
 }
 

@@ -13,10 +13,10 @@ use crate::strategy::{Layout, NO_STATE, Strategy as Rule};
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 10_000 * SECOND;
 
-/// How long a bucket of [`forty_before`] is.
+/// The length of a bucket of [`forty_before`].
 const PERIOD: u64 = 6 * SECOND;
 
-/// When its first bucket ends.
+/// The end of its first bucket.
 const SHIFT: u64 = START + PERIOD;
 
 /// 100 in six seconds, in ticks of a nanosecond, with 40 in the first bucket.
@@ -28,14 +28,14 @@ fn forty_before() -> OneBucket {
     bucket
 }
 
-/// The document's: 40 before and 80 now, 100 per minute.
+/// The example of the documentation: 40 before and 80 now, 100 per minute.
 #[test]
 fn worked_example() {
     const MINUTE: u64 = 60 * SECOND;
     for (seconds, passes) in [(30, false), (40, true)] {
         let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, MINUTE);
         assert!(bucket.passes(START, 40));
-        // Of the 40 before by then half is left.
+        // Half of the 40 before is left by then.
         let shift = START + MINUTE;
         assert!(!bucket.passes(shift + 30 * SECOND - 1, 80));
         assert!(bucket.passes(shift + 30 * SECOND, 80));
@@ -44,7 +44,7 @@ fn worked_example() {
     }
 }
 
-/// How many pass with 40 in the bucket before, by how long ago that has ended.
+/// How many pass with 40 in the previous bucket, by how long ago it ended.
 #[test]
 fn the_one_before_weighs_by_what_is_left() {
     for (later, left) in [
@@ -61,7 +61,7 @@ fn the_one_before_weighs_by_what_is_left() {
         (PERIOD - PERIOD / 40 - 1, 98),
         (PERIOD - PERIOD / 40, 99),
         (PERIOD - 1, 99),
-        // A whole bucket without a packet: it begins anew.
+        // After a whole bucket without a packet, the sequence starts anew.
         (PERIOD, 100),
         (PERIOD + 1, 100),
         (50 * PERIOD, 100),
@@ -80,7 +80,7 @@ fn the_one_before_weighs_by_what_is_left() {
 #[test]
 fn buckets_follow_each_other_at_once() {
     let mut bucket = forty_before();
-    // The bucket began when the one before ended, and not with this packet.
+    // The bucket began when the previous one ended, not with this packet.
     assert!(bucket.passes(SHIFT + PERIOD / 2, 50));
     assert_eq!(bucket.remaining(SHIFT + PERIOD - 1), 49);
     assert_eq!(bucket.remaining(SHIFT + PERIOD), 50);
@@ -96,8 +96,8 @@ fn what_is_refused_leaves_no_trace() {
         assert!(!bucket.passes(SHIFT, cost));
         assert_eq!(bucket.state, before, "{cost}");
     }
-    // More than the limit is refused before it is asked.
-    assert!(forty_before().budget.spend(SHIFT, 101).is_err());
+    // A cost above the limit is refused without asking the bucket.
+    assert!(forty_before().parameters.spend(SHIFT, 101).is_err());
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn the_wait_is_exact() {
         (SHIFT + PERIOD / 2, 80, 1),
         (SHIFT + PERIOD - 1, 99, 1),
         (SHIFT + 12_345, 7, 60),
-        // Not before the next one, in which 70 weigh.
+        // Not before the next bucket, in which 70 count as previous.
         (SHIFT + PERIOD / 2, 70, 40),
         (SHIFT + 12_345, 60, 100),
     ] {
@@ -138,7 +138,7 @@ fn refunds_are_of_the_same_bucket() {
     bucket.refund(SHIFT, 100);
     assert_eq!(bucket.remaining(SHIFT), 60, "never more than was spent");
 
-    // What it was spent from has ended.
+    // The bucket that it was spent from has ended.
     let mut bucket = forty_before();
     let before = bucket.state;
     bucket.refund(SHIFT, 40);
@@ -156,12 +156,12 @@ fn refunds_are_of_the_same_bucket() {
     assert_eq!(bucket.state, 0, "it is full again");
 }
 
-/// The clock of another CPU is five microseconds ahead, or behind.
+/// The clock of another CPU is five microseconds ahead or behind.
 #[test]
 fn clocks_of_two_cpus() {
     const APART: u64 = 5_000;
     let mut bucket = forty_before();
-    // One is past the shift; to the other the bucket before counts in full.
+    // One clock is past the shift; by the other, the previous bucket counts in full.
     assert!(bucket.passes(SHIFT, 50));
     assert_eq!(bucket.remaining(SHIFT - APART), 10);
     assert!(bucket.passes(SHIFT - APART, 10));
@@ -169,7 +169,7 @@ fn clocks_of_two_cpus() {
     assert!(!bucket.passes(SHIFT, 1));
     assert!(bucket.passes(SHIFT + PERIOD / 40, 1));
 
-    // One has begun it, by a clock that is ahead.
+    // One CPU has begun the bucket, by a clock that is ahead.
     let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, PERIOD);
     assert!(bucket.passes(START + APART, 60));
     assert!(bucket.passes(START, 40));
@@ -177,13 +177,13 @@ fn clocks_of_two_cpus() {
     assert!(!bucket.passes(START + APART, 1));
 }
 
-/// With as few bits of the time as there may be.
+/// With the fewest possible bits of the time.
 #[test]
 fn time_wraps() {
     let largest = Layout::LARGEST_COUNT_WITH_PREVIOUS;
     let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, largest, SECOND);
     let tick = bucket.tick_ns();
-    let window = bucket.budget.window;
+    let window = bucket.parameters.window;
     let period = window.layout.ns(window.period);
     assert!(SECOND <= period && period <= SECOND + 2 * tick);
     let wrap = tick << 20;
@@ -201,7 +201,7 @@ fn time_wraps() {
             bucket.passes(begins + period * 3 / 2, largest / 3),
             "{begins}"
         );
-        // The next one, and the one before is this.
+        // In the next bucket, this is the previous one.
         assert!(!bucket.passes(begins + 2 * period, largest), "{begins}");
         assert!(bucket.passes(begins + 3 * period, largest), "{begins}");
         bucket.state = 0;
@@ -220,15 +220,20 @@ fn counts_near_the_largest() {
         assert!(bucket.passes(START, count - 1), "{count}");
         assert_eq!(bucket.remaining(START), 0);
         assert!(!bucket.passes(START, 1), "{count}");
-        let shift = START + bucket.budget.window.layout.ns(bucket.budget.window.period);
+        let shift = START
+            + bucket
+                .parameters
+                .window
+                .layout
+                .ns(bucket.parameters.window.period);
         assert!(!bucket.passes(shift, 1), "{count}: all before count");
         assert_ne!(bucket.state, NO_STATE);
     }
 }
 
 proptest! {
-    /// `previous × left + current × period + cost × period ≤ count × period`, in as many bits as it
-    /// takes.
+    /// `previous × left + current × period + cost × period ≤ count × period`, in as many bits as
+    /// necessary.
     #[test]
     fn decides_as_the_formula_says(
         count in 1u64..10_000, period in 1u64..1 << 40, cost in 0u64..10_000,
@@ -236,32 +241,32 @@ proptest! {
     ) {
         let window = window(Rule::SlidingWindowCounter, count, period).unwrap();
         let cost = cost.min(count);
-        let seen = Seen {
+        let seen = WindowCounts {
             left: window.period - elapsed % window.period,
             count: counts.0.min(count),
             previous: counts.1.min(count),
         };
         let now = window.layout.ticks(now);
         let state = window.state(&seen, now);
-        let seen = if state == 0 { Seen { left: window.period, ..seen } } else { seen };
+        let seen = if state == 0 { WindowCounts { left: window.period, ..seen } } else { seen };
         let decision = Spend::of_window(&window, now, cost).apply(state);
         let [period, count, left, current, previous, cost] =
             [window.period, count, seen.left, seen.count, seen.previous, cost].map(u128::from);
         let passes = previous * left + (current + cost) * period <= count * period;
         prop_assert_eq!(decision.passes(), passes);
-        // What passes at once are all that are said to remain.
+        // Exactly the reported remaining tokens pass at once.
         let remaining = u128::from(remaining(&window, state, now));
         prop_assert_eq!(passes, cost <= remaining || cost == 0);
     }
 
-    /// What is refused passes after the wait that was told, and not a tick earlier.
+    /// A refused packet passes after the reported wait, and not a tick earlier.
     #[test]
     fn any_wait_is_exact(
         count in 1u64..10_000, period in 1u64..1 << 40, cost in 1u64..10_000,
         counts in (0u64..10_000, 0u64..10_000), elapsed: u64, now in 1u64 << 40..1 << 60,
     ) {
         let window = window(Rule::SlidingWindowCounter, count, period).unwrap();
-        let seen = Seen {
+        let seen = WindowCounts {
             left: window.period - elapsed % window.period,
             count: counts.0.min(count),
             previous: counts.1.min(count),
@@ -275,7 +280,7 @@ proptest! {
         prop_assert!(!decide_at(now + wait - 1).passes());
     }
 
-    /// No state, however wild, and no time makes it panic or lock the bucket.
+    /// No state and no time makes it panic or lock the bucket.
     #[test]
     fn any_state_is_safe(
         count in (0u32..=30).prop_flat_map(|bits| (1u64 << bits) / 2..=1 << bits),

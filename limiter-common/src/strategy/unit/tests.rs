@@ -1,4 +1,4 @@
-//! A debt that is kept and put back is what it was, whatever the strategy.
+//! A debt that is saved and restored is the same, whatever the strategy.
 
 extern crate std;
 
@@ -7,18 +7,19 @@ use proptest::prelude::*;
 use crate::{
     limit::Cost,
     strategy::{
-        Budget, Layout, NO_STATE, Strategy as Rule, Unit, moving_window::Cursor, window::Seen,
+        Layout, NO_STATE, Parameters, Strategy as Rule, Unit, moving_window::Cursor,
+        window::WindowCounts,
     },
 };
 
 const SECOND: u64 = 1_000_000_000;
 
 fn unit(strategy: Rule, count: u64, period_ns: u64) -> Unit {
-    let budget = Budget::new(strategy, 1, count, period_ns).unwrap();
-    Unit::new(&budget, Cost::Packets)
+    let parameters = Parameters::new(strategy, 1, count, period_ns).unwrap();
+    Unit::new(&parameters, Cost::Packets)
 }
 
-/// A unit of any strategy, and that of stamps.
+/// A unit of any strategy, or that of stamps.
 fn any_unit() -> impl Strategy<Value = Unit> {
     let period = (20u32..=50).prop_flat_map(|bits| 1u64 << bits..=2 << bits);
     (0..=Rule::ALL.len(), 1u64..=128, period).prop_map(|(rule, count, period)| {
@@ -29,12 +30,12 @@ fn any_unit() -> impl Strategy<Value = Unit> {
     })
 }
 
-/// A time, or how much of it passes, in nanoseconds.
+/// A time or a duration, in nanoseconds.
 fn time() -> impl Strategy<Value = u64> {
     (0u32..56).prop_flat_map(|bits| 1u64 << bits..=2 << bits)
 }
 
-/// A state that a bucket may have at that time.
+/// Returns a state that a bucket may have at that time.
 fn state(unit: &Unit, now_ns: u64, part: f64, counts: [u64; 2]) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -48,7 +49,7 @@ fn state(unit: &Unit, now_ns: u64, part: f64, counts: [u64; 2]) -> u64 {
         Rule::FixedWindow | Rule::SlidingWindowCounter => {
             let [count, previous] = counts;
             let left = part_of(unit.interval);
-            let seen = Seen {
+            let seen = WindowCounts {
                 left,
                 count,
                 previous,
@@ -63,13 +64,13 @@ fn state(unit: &Unit, now_ns: u64, part: f64, counts: [u64; 2]) -> u64 {
     }
 }
 
-/// How long a tick is, in nanoseconds.
+/// Returns the length of a tick, in nanoseconds.
 fn tick(unit: &Unit) -> u64 {
     unit.layout.ns(1)
 }
 
-/// What a bucket has used up: of windows in tokens for as many ticks as a period has, otherwise
-/// how long it lasts.
+/// Returns what a bucket has used up: for windows, tokens times the ticks of a period; otherwise
+/// the time until it is full.
 fn used(unit: &Unit, now_ns: u64, state: u64) -> u64 {
     if !matches!(
         unit.layout.strategy(),
@@ -77,15 +78,15 @@ fn used(unit: &Unit, now_ns: u64, state: u64) -> u64 {
     ) {
         return unit.debt_ns(now_ns, state);
     }
-    let seen = unit.window().see(state, unit.ticks(now_ns));
+    let seen = unit.window().counts(state, unit.ticks(now_ns));
     seen.count * unit.interval + seen.previous * seen.left.min(unit.interval)
 }
 
 proptest! {
-    /// Captured, kept for a while and put back where the clock is another, a bucket owes what it
-    /// would if it had just waited: never less, and not longer than the rounding of ticks is.
+    /// A bucket that is saved and later restored under another clock owes what it would if it had
+    /// just waited: never less, and longer by the rounding of ticks at most.
     #[test]
-    fn who_is_put_back_owes_what_he_would(
+    fn a_restored_bucket_owes_what_it_would(
         unit in any_unit(),
         now in time(),
         passed in time(),
@@ -103,7 +104,7 @@ proptest! {
         prop_assert!(restored_ns <= waited_ns + 2 * tick(&unit) + rounding(&unit));
     }
 
-    /// What was spent since, on top of what was owed before, is what is owed.
+    /// The debt before plus what was spent since is the debt now.
     #[test]
     fn what_was_spent_since_adds_up(
         unit in any_unit(),
@@ -116,20 +117,20 @@ proptest! {
         let earlier = state(&unit, now, part, counts);
         let then = now + passed;
         let before = unit.left_of(unit.owed(now, earlier), passed);
-        // As much more is spent then.
+        // The tokens spent then.
         let more = unit.owed(then, state(&unit, then, part, [spent, 0]));
         let owed = unit.owed(then, unit.owing(then, earlier, more));
         let since = unit.since(owed, unit.owed(now, earlier), passed).unwrap_or(0);
         let put_back = unit.owing(then, before.map_or(0, |left| unit.owing(then, 0, left)), since);
         let [found, expected] = [put_back, unit.owing(then, 0, owed)].map(|state| used(&unit, then, state));
-        // Where ticks are longer than a nanosecond both are rounded, and the bucket before counts a
+        // If ticks are longer than a nanosecond, both are rounded, and the previous bucket counts a
         // tick more or less.
         let rounded = if tick(&unit) > 1 { 2 * counts[1] } else { 0 };
         prop_assert!(found + rounding(&unit) + rounded >= expected, "{found} < {expected}");
         prop_assert_eq!(unit.since(unit.owed(now, earlier), unit.owed(now, earlier), 0), None);
     }
 
-    /// No state and no debt, however wild, makes it panic, or leads to what no state is.
+    /// No state and no debt makes it panic or return [`NO_STATE`].
     #[test]
     fn any_word_is_safe(unit in any_unit(), now in time(), passed: u64, state: u64, owed: u64, other: u64) {
         let back = unit.owing(now, state, owed);
@@ -144,7 +145,7 @@ proptest! {
     }
 }
 
-/// By how much the conversion of the clock to ticks of GCRA may be off, in nanoseconds.
+/// Returns how far the conversion of the clock to ticks of GCRA may be off, in nanoseconds.
 fn rounding(unit: &Unit) -> u64 {
     if unit.is_odd() && unit.layout == Layout::GCRA {
         2
@@ -168,14 +169,14 @@ fn debts_grow_less_with_time() {
     }
 }
 
-/// What a debt of a window says.
+/// Returns the parts of a window's debt.
 fn seen(unit: &Unit, owed: u64) -> Option<[u64; 3]> {
-    let seen = unit.window().see(owed, 0);
+    let seen = unit.window().counts(owed, 0);
     (seen.left > 0).then_some([seen.left, seen.count, seen.previous])
 }
 
-/// Both windows of ten tokens in 100 s, in ticks: a fixed one that has counted 4 and ends in 30 s,
-/// and a sliding one that had 7 in the bucket before.
+/// Both windows have ten tokens in 100 s, have counted 4 and end in 30 s; the sliding one had 7 in
+/// the previous bucket.
 #[test]
 fn windows_end_and_follow_one_another() {
     for strategy in [Rule::FixedWindow, Rule::SlidingWindowCounter] {
@@ -183,7 +184,7 @@ fn windows_end_and_follow_one_another() {
         let slides = strategy == Rule::SlidingWindowCounter;
         let previous = if slides { 7 } else { 0 };
         let ticks = |seconds: u64| unit.ticks(seconds * SECOND);
-        let end = Seen {
+        let end = WindowCounts {
             left: ticks(30),
             count: 4,
             previous,
@@ -208,13 +209,13 @@ fn windows_end_and_follow_one_another() {
     }
 }
 
-/// What two have counted adds up; the later end holds, and no count grows out of its bits.
+/// Two counts add up; the later end holds, and no count exceeds its bits.
 #[test]
 fn counts_add_up() {
     let unit = unit(Rule::SlidingWindowCounter, 10, 100 * SECOND);
     let now = 777 * SECOND;
     let debt = |left, count, previous| {
-        let seen = Seen {
+        let seen = WindowCounts {
             left,
             count,
             previous,
@@ -232,7 +233,7 @@ fn counts_add_up() {
     assert!((11..=14).contains(&count), "{count}");
 }
 
-/// Of logs the later one holds, and of each stamp the later TAT.
+/// The later log holds, and the later TAT of each stamp.
 #[test]
 fn the_later_log_holds() {
     let (cursors, stamps) = (

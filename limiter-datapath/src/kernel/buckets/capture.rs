@@ -1,4 +1,4 @@
-//! What the kernel's buckets owe, to be kept elsewhere.
+//! Captures what the kernel's buckets owe.
 
 use limiter_common::{
     table::{self, LOCKED},
@@ -10,17 +10,21 @@ use super::{BucketMaps, DatapathError, bucket_of};
 use crate::state::{Debts, HashDebt, StoredDebts, TableDebt, TableDebts};
 
 impl BucketMaps {
-    /// Every bucket that owes something at the time `now_ns`, one after the other and not at one
-    /// moment. `units`: those that buckets count in.
+    /// Captures every bucket in debt at the time `now_ns`, not at one moment. `units`: those that
+    /// buckets count in.
     pub fn capture(&self, units: &Units, now_ns: u64) -> Result<Debts, DatapathError> {
         let walks = Walk::all(units);
         let stored = match self.settings.buckets.store {
             Store::Table => {
                 let mut debts = Vec::new();
                 for walk in walks {
-                    debts.extend(self.in_lines().filter_map(|(line, name, state)| {
-                        let owed = walk.owed(units, table::unit_of(name), state, now_ns)?;
-                        Some(TableDebt { line, name, owed })
+                    debts.extend(self.in_lines().filter_map(|(line, fingerprint, state)| {
+                        let owed = walk.owed(units, table::unit_of(fingerprint), state, now_ns)?;
+                        Some(TableDebt {
+                            line,
+                            name: fingerprint,
+                            owed,
+                        })
                     }));
                 }
                 StoredDebts::Table(TableDebts {
@@ -34,7 +38,7 @@ impl BucketMaps {
                 for walk in walks {
                     let buckets = self.elements()?.into_iter();
                     let buckets = buckets.map(|(key, element)| (key, bucket_of(element)));
-                    // Just being exchanged: what it owes is not to be known.
+                    // Locked while it is exchanged: its debt is unknown.
                     let buckets = buckets.filter(|(_, bucket)| bucket.state != LOCKED);
                     debts.extend(buckets.filter_map(|(key, bucket)| {
                         let unit = bucket.unit;
@@ -52,10 +56,10 @@ impl BucketMaps {
     }
 }
 
-/// A walk through all buckets, on which some are captured.
+/// A walk through all buckets that captures some of them.
 ///
-/// The cursors of moving windows come before all others, and so before their stamps: a log whose
-/// stamps are older than the cursor would lack packets. Those that are newer are not looked at.
+/// The cursors of moving windows come first, and so before their stamps: a log whose stamps are
+/// older than the cursor would lack packets. Stamps newer than the cursor are ignored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Walk {
     All,
@@ -72,7 +76,7 @@ impl Walk {
         }
     }
 
-    /// What a bucket owes that is captured on this walk.
+    /// Returns what a bucket owes if this walk captures it.
     fn owed(self, units: &Units, unit: u32, state: u64, now_ns: u64) -> Option<u64> {
         let unit = units.unit(unit)?;
         let is_cursor = unit.layout.strategy().has_log();

@@ -1,23 +1,23 @@
-//! Giving one bucket tokens back.
+//! Gives tokens back to one bucket.
 
 use limiter_common::{
     bucket::{ATTEMPTS, Updated},
     owner::BucketKey,
     strategy::{
-        Budget,
+        Parameters,
         moving_window::{Cursor, Log, STAMPS},
     },
     table::OrderKind,
 };
 use limiter_policy::policy::Units;
 
-use super::{At, BucketMaps, DatapathError};
+use super::{BucketMaps, DatapathError, UnitsAt};
 
 impl BucketMaps {
-    /// Gives a bucket of these parameters `cost` tokens back, what it owes at most; `None`: all
-    /// of that. `units`: those that buckets count in.
+    /// Gives `cost` tokens back to a bucket with these parameters, at most what it owes; `None`:
+    /// all that it owes. `units` are those that buckets count in.
     ///
-    /// Exact, whatever the kernel does meanwhile.
+    /// The result is exact, whatever the kernel does meanwhile.
     ///
     /// # Errors
     ///
@@ -25,56 +25,53 @@ impl BucketMaps {
     pub fn give_back(
         &self,
         key: &BucketKey,
-        budget: &Budget,
+        parameters: &Parameters,
         cost: Option<u64>,
         units: &Units,
         now_ns: u64,
     ) -> Result<(), DatapathError> {
-        let at = &At { units, now_ns };
-        let spot = self.spot(key, budget.unit);
-        let has_log = budget.strategy().has_log();
-        let stamps = (0..STAMPS).filter(|_| has_log);
-        let stamps = stamps.map(|number| self.spot(&key.of_stamp(number), budget.stamp_unit));
-        self.free_locks_of([spot].into_iter().chain(stamps))?;
+        let at = &UnitsAt { units, now_ns };
+        let location = self.location(key, parameters.unit);
+        let has_log = parameters.strategy().has_log();
         if has_log {
-            return self.take_last(key, budget, cost.unwrap_or(STAMPS), at);
+            return self.take_last(key, parameters, cost.unwrap_or(STAMPS), at);
         }
         match cost {
-            None => self.clear(&spot)?,
+            None => self.clear(&location)?,
             Some(cost) => {
-                let refund = budget.refund(now_ns, cost);
-                self.repeat_order(OrderKind::GiveBack, &spot, at, refund)?
+                let refund = parameters.refund(now_ns, cost);
+                self.repeat_order(OrderKind::GiveBack, &location, at, refund)?
             }
         };
         Ok(())
     }
 
-    /// Takes the `count` packets that passed last out of the log of a moving window. The cursor goes
-    /// first: what comes then is stamped in places of its own, or anew.
+    /// Takes the last `count` packets that passed out of a moving window's log. The cursor moves
+    /// first: later packets are stamped elsewhere, or anew.
     fn take_last(
         &self,
         key: &BucketKey,
-        budget: &Budget,
+        parameters: &Parameters,
         count: u64,
-        at: &At<'_>,
+        at: &UnitsAt<'_>,
     ) -> Result<(), DatapathError> {
-        let spot = self.spot(key, budget.unit);
+        let location = self.location(key, parameters.unit);
         for _ in 0..ATTEMPTS {
-            let seen = self.state(&spot, at)?;
+            let seen = self.state(&location, at)?;
             let cursor = Cursor::of_state(seen, at.now_ns);
             if cursor.last <= at.now_ns {
                 return Ok(());
             }
             let log = Log::read(|number| {
-                let stamp = key.of_stamp(number);
-                self.state(&self.spot(&stamp, budget.stamp_unit), at)
+                let stamp = key.of_part(number);
+                self.state(&self.location(&stamp, parameters.stamp_unit), at)
             })?;
             let left = cursor.without_last(count, &log, at.now_ns).state();
-            if self.swap(&spot, at, seen, left)?.updated == Updated::Stored {
+            if self.swap(&location, at, seen, left)?.updated == Updated::Stored {
                 let taken = if left == 0 { STAMPS } else { count };
                 return self.clear_stamps(
                     key,
-                    budget,
+                    parameters,
                     at,
                     (1..=taken).map(|nth| {
                         let number = cursor.stamp(nth);
@@ -86,17 +83,18 @@ impl BucketMaps {
         Err(DatapathError::Contended)
     }
 
-    /// Clears stamps of a moving window that are as they were, told by their numbers.
+    /// Clears the stamps of a moving window that are unchanged. `stamps` are their numbers and
+    /// values.
     fn clear_stamps(
         &self,
         key: &BucketKey,
-        budget: &Budget,
-        at: &At<'_>,
+        parameters: &Parameters,
+        at: &UnitsAt<'_>,
         stamps: impl Iterator<Item = (u64, u64)>,
     ) -> Result<(), DatapathError> {
         for (number, stamp) in stamps.filter(|(_, stamp)| *stamp > at.now_ns) {
-            let spot = self.spot(&key.of_stamp(number), budget.stamp_unit);
-            self.swap(&spot, at, stamp, 0)?;
+            let location = self.location(&key.of_part(number), parameters.stamp_unit);
+            self.swap(&location, at, stamp, 0)?;
         }
         Ok(())
     }

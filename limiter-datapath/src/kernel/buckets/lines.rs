@@ -1,4 +1,4 @@
-//! Finding buckets, and changing them by orders.
+//! Finds buckets, and changes them by orders.
 
 use std::hint;
 
@@ -14,102 +14,106 @@ use limiter_policy::{config::Store, policy::Units};
 
 use super::{BucketMaps, DatapathError, orders::Ended};
 
-/// How often a bucket that packets keep changing is tried to be changed: who has told somebody to
-/// forgive has time.
+/// The maximum number of attempts to change a bucket that packets keep changing: an operator who
+/// forgives has time.
 const ATTEMPTS: u32 = 32 * bucket::ATTEMPTS;
 
-/// Where a bucket is, in the words of both stores, and in which unit it is to count.
+/// The place of a bucket in either store, and the unit that it is to count in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
-    /// Of the hash map only.
+pub(super) struct BucketLocation {
+    /// Only for the hash map.
     key: BucketKey,
-    /// Of the table only.
+    /// Only for the table.
     line: u32,
-    /// Of the hash map the number of the unit alone.
-    name: u64,
+    /// For the hash map, only the number of the unit.
+    fingerprint: u64,
 }
 
-impl Spot {
-    /// In a line of the table, under that name.
-    pub(super) const fn in_line(line: u32, name: u64) -> Self {
+impl BucketLocation {
+    /// Returns the location of a bucket in a line of the table, by its fingerprint.
+    pub(super) const fn in_line(line: u32, fingerprint: u64) -> Self {
         Self {
             key: BucketKey::NONE,
             line,
-            name,
+            fingerprint,
         }
     }
 
-    /// In the hash map, counting in the unit of that number.
+    /// Returns the location of a bucket in the hash map that counts in the unit of that number.
     pub(super) fn in_hash(key: BucketKey, unit: u32) -> Self {
         Self {
             key,
             line: 0,
-            name: unit.into(),
+            fingerprint: unit.into(),
         }
     }
 
-    /// The same bucket in another unit.
+    /// Returns the location of the same bucket in another unit.
     pub(super) fn in_unit(self, unit: u32) -> Self {
-        let name = self.name & !u64::from(MAX_UNITS - 1) | u64::from(unit);
-        Self { name, ..self }
+        let fingerprint = self.fingerprint & !u64::from(MAX_UNITS - 1) | u64::from(unit);
+        Self {
+            fingerprint,
+            ..self
+        }
     }
 
-    /// An order that means it.
+    /// Returns an order for the bucket.
     pub(super) const fn order(&self) -> Order {
         Order {
             key: self.key,
-            name: self.name,
+            fingerprint: self.fingerprint,
             spend: Spend::NONE,
             seen: 0,
+            wanted: 0,
             now_ns: 0,
             line: self.line,
-            way: 0,
             kind: 0,
-            reserved: 0,
         }
     }
 }
 
 impl BucketMaps {
-    /// Where a bucket is, or would be, that counts in the unit of that number.
-    pub(super) fn spot(&self, key: &BucketKey, unit: u32) -> Spot {
+    /// Returns where a bucket that counts in the unit of that number is or would be.
+    pub(super) fn location(&self, key: &BucketKey, unit: u32) -> BucketLocation {
         match self.settings.buckets.store {
             Store::Table => {
-                let (place, limit) = (self.settings.hash_key.place(key), LimitId(key.limit));
-                let line = place.line(limit, self.table.count());
-                Spot::in_line(line, table::name(place, limit, unit))
+                let (hash, limit) = (self.settings.hash_key.owner_hash(key), LimitId(key.limit));
+                let line = hash.line(limit, self.table.count());
+                BucketLocation::in_line(line, table::fingerprint(hash, limit, unit))
             }
-            Store::Hash => Spot::in_hash(*key, unit),
+            Store::Hash => BucketLocation::in_hash(*key, unit),
         }
     }
 
-    /// Every bucket of the table: the index of its line, its name and its state.
+    /// Returns every bucket of the table: the index of its line, its fingerprint and its state.
     pub(super) fn in_lines(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         (0..).zip(self.table.all()).flat_map(|(index, line)| {
             let entries = (0..WAYS).filter_map(move |way| table::entry(&line, way));
-            entries.map(move |(name, state)| (index, name, state))
+            entries.map(move |(fingerprint, state)| (index, fingerprint, state))
         })
     }
 
-    /// What is stored in a spot, in whatever unit; `None`: there is none.
-    fn stored(&self, spot: &Spot) -> Result<Option<Bucket>, DatapathError> {
+    /// Returns the bucket stored at a location, in any unit; `None`: there is none.
+    fn stored(&self, location: &BucketLocation) -> Result<Option<Bucket>, DatapathError> {
         for _ in 0..ATTEMPTS {
             let found = match self.settings.buckets.store {
-                Store::Table => self.table.get(spot.line).and_then(|line| {
+                Store::Table => self.table.get(location.line).and_then(|line| {
                     let mut ways = 0..WAYS;
-                    let way = ways.find(|way| table::is_same_bucket(line.name(*way), spot.name))?;
-                    let (name, state) = (line.name(way), line.state(way));
-                    // The name again: the state must not be another bucket's.
-                    let is_whole = line.name(way) == name;
+                    let way = ways.find(|way| {
+                        table::is_same_bucket(line.fingerprint(*way), location.fingerprint)
+                    })?;
+                    let (fingerprint, state) = (line.fingerprint(way), line.state(way));
+                    // Reads the fingerprint again: the state must not be another bucket's.
+                    let is_whole = line.fingerprint(way) == fingerprint;
                     Some(Bucket {
-                        unit: table::unit_of(name),
+                        unit: table::unit_of(fingerprint),
                         state: if is_whole { state } else { LOCKED },
                     })
                 }),
-                Store::Hash => self.bucket(&spot.key)?,
+                Store::Hash => self.bucket(&location.key)?,
             };
             match found {
-                // Just being put in or exchanged.
+                // It is being inserted or exchanged.
                 Some(Bucket { state: LOCKED, .. }) => hint::spin_loop(),
                 found => return Ok(found),
             }
@@ -117,62 +121,66 @@ impl BucketMaps {
         Err(DatapathError::Contended)
     }
 
-    /// The state of the bucket in a spot, in the spot's unit; 0 where there is none.
-    pub(super) fn state(&self, spot: &Spot, at: &At<'_>) -> Result<u64, DatapathError> {
-        let unit = table::unit_of(spot.name);
-        let stored = self.stored(spot)?;
+    /// Returns the state of the bucket at a location, in the location's unit; 0 if there is none.
+    pub(super) fn state(
+        &self,
+        location: &BucketLocation,
+        at: &UnitsAt<'_>,
+    ) -> Result<u64, DatapathError> {
+        let unit = table::unit_of(location.fingerprint);
+        let stored = self.stored(location)?;
         Ok(stored.map_or(0, |bucket| at.units.state(bucket, unit, at.now_ns)))
     }
 
-    /// Has a bucket, which is full if it is not there, go from the state that it is in to the one
-    /// that `wanted` tells, however often packets come between.
+    /// Changes a bucket, which is full if it is missing, from its state to the one that `wanted`
+    /// returns; repeats when packets come between.
     pub(super) fn alter(
         &self,
-        spot: &Spot,
-        at: &At<'_>,
+        location: &BucketLocation,
+        at: &UnitsAt<'_>,
         wanted: impl Fn(u64) -> u64,
     ) -> Result<Ended, DatapathError> {
         repeat(|| {
-            let seen = self.state(spot, at)?;
-            // One that is there in another unit may decline, and counts in this one then.
-            self.swap(spot, at, seen, wanted(seen))
+            let seen = self.state(location, at)?;
+            // A bucket in another unit may decline, and counts in this one afterwards.
+            self.swap(location, at, seen, wanted(seen))
         })
     }
 
-    /// Has a bucket go from one state to another, if it is in the first one. Where it has to be put
-    /// in, one that would be full first gives way to it.
+    /// Changes a bucket from one state to another, if it is in the first one. If it must be
+    /// inserted, it replaces the bucket that would be full first.
     pub(super) fn swap(
         &self,
-        spot: &Spot,
-        at: &At<'_>,
+        location: &BucketLocation,
+        at: &UnitsAt<'_>,
         seen: u64,
         wanted: u64,
     ) -> Result<Ended, DatapathError> {
-        let kind = if wanted == FULL {
-            // A full bucket need not be there.
-            OrderKind::SpendIfThere
-        } else {
-            OrderKind::Spend
-        };
-        self.order(kind, spot, Spend::swap(seen, wanted), at.now_ns)
+        self.carry_out(&Order {
+            kind: OrderKind::Swap as u32,
+            seen,
+            wanted,
+            now_ns: at.now_ns,
+            ..location.order()
+        })
     }
 
-    /// Has a bucket do as a spend says, as soon as packets let it.
+    /// Applies a spend to a bucket; repeats when packets come between.
     pub(super) fn repeat_order(
         &self,
         kind: OrderKind,
-        spot: &Spot,
-        at: &At<'_>,
+        location: &BucketLocation,
+        at: &UnitsAt<'_>,
         spend: Spend,
     ) -> Result<Ended, DatapathError> {
-        repeat(|| self.order(kind, spot, spend, at.now_ns))
+        repeat(|| self.order(kind, location, spend, at.now_ns))
     }
 
-    /// Fills a bucket, in whatever unit it counts.
-    pub(super) fn clear(&self, spot: &Spot) -> Result<Ended, DatapathError> {
-        repeat(|| match self.stored(spot)? {
+    /// Fills a bucket, whatever unit it counts in.
+    pub(super) fn clear(&self, location: &BucketLocation) -> Result<Ended, DatapathError> {
+        repeat(|| match self.stored(location)? {
             Some(bucket) => {
-                let found = spot.in_unit(bucket.unit);
+                let found = location.in_unit(bucket.unit);
                 self.order(OrderKind::Clear, &found, Spend::NONE, 0)
             }
             None => Ok(Ended {
@@ -183,7 +191,7 @@ impl BucketMaps {
     }
 }
 
-/// Tries until packets do not come between any more.
+/// Repeats an order until no packet comes between.
 fn repeat(mut order: impl FnMut() -> Result<Ended, DatapathError>) -> Result<Ended, DatapathError> {
     for _ in 0..ATTEMPTS {
         let ended = order()?;
@@ -198,13 +206,13 @@ fn repeat(mut order: impl FnMut() -> Result<Ended, DatapathError>) -> Result<End
 pub(super) const FULL: u64 = 0;
 
 /// The units that buckets count in, at one time.
-pub(super) struct At<'a> {
+pub(super) struct UnitsAt<'a> {
     pub(super) units: &'a Units,
     pub(super) now_ns: u64,
 }
 
-impl At<'_> {
-    /// Whether the states of a unit are the stamps of moving windows.
+impl UnitsAt<'_> {
+    /// Returns whether the states of a unit are the stamps of moving windows.
     pub(super) fn is_of_stamps(&self, unit: u32) -> bool {
         self.units.unit(unit).is_some_and(Unit::is_of_stamps)
     }

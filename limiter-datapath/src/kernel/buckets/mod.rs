@@ -1,13 +1,12 @@
 //! The kernel's buckets, read and changed from userspace.
 //!
-//! They are read here: [`Store::Table`] is mapped, read only. What is to be changed, a program of the
-//! kernel's changes (`orders.rs`), by the same compare-and-swap as for packets: so nothing is lost
-//! between the two, and nothing is left half-done where this process is killed.
+//! Userspace only reads: [`Store::Table`] is mapped read-only. A kernel program makes all changes
+//! (`orders.rs`), by the same compare-and-swap as for packets. So no change is lost between the
+//! two, and none is left half-done if this process is killed.
 
 mod capture;
 mod give_back;
 mod lines;
-mod locks;
 mod orders;
 mod reset;
 mod restore;
@@ -22,7 +21,7 @@ use limiter_common::{
 };
 use limiter_policy::config::Store;
 
-use self::lines::{At, Spot};
+use self::lines::{BucketLocation, UnitsAt};
 pub use self::restore::Restored;
 pub(super) use self::sizes::BucketSizes;
 use super::{
@@ -39,12 +38,12 @@ pub(super) const TABLE: &str = "TABLE";
 pub struct BucketMaps {
     settings: Settings,
     hash: HashMap<MapData, InMap<BucketKey>, InMap<Element>>,
-    /// Mapped to be read: nobody here writes to it.
+    /// Mapped read-only.
     table: Mapped<AtomicLine>,
-    /// By their numbers.
+    /// Indexed by unit number.
     units: Array<MapData, InMap<Unit>>,
     store_counts: PerCpuArray<MapData, u64>,
-    /// The program that changes them, once it is loaded.
+    /// The program that changes buckets, once loaded.
     orders: OnceLock<Program>,
 }
 
@@ -68,7 +67,7 @@ impl BucketMaps {
         })
     }
 
-    /// The maps under their names.
+    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 4] {
         [
             (BUCKETS, self.hash.map()),
@@ -78,12 +77,12 @@ impl BucketMaps {
         ]
     }
 
-    /// Reads them as these settings say.
+    /// Reads the maps as these settings say.
     pub(super) const fn set(&mut self, settings: Settings) {
         self.settings = settings;
     }
 
-    /// What is stored of a bucket, in whatever unit; `None`: there is none.
+    /// Reads a stored bucket, in whatever unit it counts; `None`: it is missing.
     pub(super) fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
         match self.settings.buckets.store {
             Store::Table => Ok(bucket_in(self.table.all(), &self.settings.hash_key, key)),
@@ -95,13 +94,13 @@ impl BucketMaps {
         }
     }
 
-    /// How many buckets were forgotten while they were in debt, of [`Store::Table`].
+    /// Returns how many buckets of the table store were forgotten in debt.
     pub(super) fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         let counts = self.store_counts.get(&LOSSY_EVICTIONS, 0);
         Ok(counts.map_err(error(STORE_COUNTS))?.iter().sum())
     }
 
-    /// How many buckets there are.
+    /// Counts the buckets.
     #[cfg(feature = "testing")]
     pub(super) fn count(&self) -> Result<usize, DatapathError> {
         match self.settings.buckets.store {
@@ -110,15 +109,15 @@ impl BucketMaps {
         }
     }
 
-    /// Every element of the hash map.
+    /// Reads every element of the hash map.
     fn elements(&self) -> Result<Vec<(BucketKey, Element)>, DatapathError> {
         hash::read(&self.hash).map_err(error(BUCKETS))
     }
 }
 
-const fn bucket_of([name, state]: Element) -> Bucket {
+const fn bucket_of([fingerprint, state]: Element) -> Bucket {
     Bucket {
-        unit: unit_of(name),
+        unit: unit_of(fingerprint),
         state,
     }
 }

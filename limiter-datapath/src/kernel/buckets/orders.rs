@@ -1,4 +1,4 @@
-//! The kernel's program that changes buckets for userspace, and what it is told.
+//! The kernel program that changes buckets for userspace, and its orders.
 
 use aya::EbpfLoader;
 use limiter_common::{
@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_policy::config::Store;
 
-use super::{BucketMaps, DatapathError, InMap, Spot};
+use super::{BucketLocation, BucketMaps, DatapathError, InMap};
 use crate::kernel::{
     object::{OBJECT, PROGRAM_ORDER},
     program::Program,
@@ -26,12 +26,11 @@ pub(super) struct Ended {
 }
 
 impl BucketMaps {
-    /// Has the kernel do something to a bucket: wholly or not at all, whenever this process is
-    /// killed.
+    /// Has the kernel change a bucket: wholly or not at all, even if this process is killed.
     pub(super) fn order(
         &self,
         kind: OrderKind,
-        spot: &Spot,
+        location: &BucketLocation,
         spend: Spend,
         now_ns: u64,
     ) -> Result<Ended, DatapathError> {
@@ -39,7 +38,7 @@ impl BucketMaps {
             kind: kind as u32,
             spend,
             now_ns,
-            ..spot.order()
+            ..location.order()
         })
     }
 
@@ -52,7 +51,7 @@ impl BucketMaps {
         })
     }
 
-    /// The program, which is loaded for the first order: most daemons never give one.
+    /// Returns the program, loaded for the first order: most daemons never give one.
     fn program(&self) -> Result<&Program, DatapathError> {
         if let Some(program) = self.orders.get() {
             return Ok(program);
@@ -61,14 +60,14 @@ impl BucketMaps {
         Ok(self.orders.get_or_init(|| program))
     }
 
-    /// Loads it over these maps; it asks for no policy.
+    /// Loads the program over these maps; it needs no policy.
     fn load(&self) -> Result<Program, DatapathError> {
         let shape = InMap(Shape {
             table_lines: match self.settings.buckets.store {
                 Store::Table => self.table.count(),
                 Store::Hash => 0,
             },
-            // Units of all kinds may come while it is loaded.
+            // Units of all kinds may be added while it is loaded.
             odd_units: 1,
             ..Shape::EMPTY
         });

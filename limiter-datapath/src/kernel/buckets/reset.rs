@@ -1,4 +1,4 @@
-//! Filling many buckets at once.
+//! Fills many buckets at once.
 
 use limiter_common::{
     limit::LimitId,
@@ -8,12 +8,11 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{At, BucketMaps, DatapathError, Spot, bucket_of, lines::FULL};
+use super::{BucketLocation, BucketMaps, DatapathError, UnitsAt, bucket_of, lines::FULL};
 
 impl BucketMaps {
-    /// Fills every bucket, or those of one limit, that owes something at the time `now_ns`;
-    /// returns how many these were, of which a moving window is one. `units`: those that buckets
-    /// count in.
+    /// Fills every bucket in debt at the time `now_ns`, or those of one limit; returns how many,
+    /// with a moving window counted as one. `units`: those that buckets count in.
     pub fn reset_all(
         &self,
         limit: Option<LimitId>,
@@ -23,12 +22,15 @@ impl BucketMaps {
         let is_meant = |id| limit.is_none_or(|limit| limit == id);
         match self.settings.buckets.store {
             Store::Table => {
-                // Nobody knows what a locked bucket owes.
-                self.free_abandoned_locks()?;
                 let buckets = self.in_lines();
-                let buckets = buckets.filter(|(_, name, _)| is_meant(table::limit_of(*name)));
-                let buckets = buckets.map(|(line, name, state)| {
-                    (Spot::in_line(line, name), table::unit_of(name), state)
+                let buckets =
+                    buckets.filter(|(_, fingerprint, _)| is_meant(table::limit_of(*fingerprint)));
+                let buckets = buckets.map(|(line, fingerprint, state)| {
+                    (
+                        BucketLocation::in_line(line, fingerprint),
+                        table::unit_of(fingerprint),
+                        state,
+                    )
                 });
                 self.fill(buckets, units, now_ns)
             }
@@ -36,8 +38,8 @@ impl BucketMaps {
         }
     }
 
-    /// Fills the buckets of [`Store::Hash`] that are chosen and owe something at the time
-    /// `now_ns`; returns how many these were, of which a moving window is one.
+    /// Fills the chosen buckets of [`Store::Hash`] in debt at the time `now_ns`; returns how many,
+    /// with a moving window counted as one.
     pub fn reset_keys(
         &self,
         chosen: impl Fn(&BucketKey) -> bool,
@@ -48,35 +50,39 @@ impl BucketMaps {
         let buckets = buckets.filter(|(key, _)| chosen(key));
         let buckets = buckets.map(|(key, element)| {
             let bucket = bucket_of(element);
-            (Spot::in_hash(key, bucket.unit), bucket.unit, bucket.state)
+            (
+                BucketLocation::in_hash(key, bucket.unit),
+                bucket.unit,
+                bucket.state,
+            )
         });
         self.fill(buckets, units, now_ns)
     }
 
-    /// Fills those of the buckets, told with their units and states, that owe something.
+    /// Fills those of the given buckets that are in debt; each comes with its unit and state.
     fn fill(
         &self,
-        buckets: impl Iterator<Item = (Spot, u32, u64)>,
+        buckets: impl Iterator<Item = (BucketLocation, u32, u64)>,
         units: &Units,
         now_ns: u64,
     ) -> Result<u64, DatapathError> {
-        let at = At { units, now_ns };
-        // All are found before the first is changed, and stamps go last and only as they were: those
-        // of packets that come once the cursor is gone count.
+        let at = UnitsAt { units, now_ns };
+        // All are found before the first is changed. Stamps go last, and only if unchanged: the
+        // stamps of packets that arrive after the cursor is gone count.
         let (stamps, buckets): (Vec<_>, Vec<_>) = buckets
             .filter(|(_, unit, state)| owes(units, *unit, *state, now_ns))
             .partition(|(_, unit, _)| at.is_of_stamps(*unit));
-        for (spot, ..) in &buckets {
-            self.clear(spot)?;
+        for (location, ..) in &buckets {
+            self.clear(location)?;
         }
-        for (spot, _, state) in stamps {
-            self.swap(&spot, &at, state, FULL)?;
+        for (location, _, state) in stamps {
+            self.swap(&location, &at, state, FULL)?;
         }
         Ok(buckets.len() as u64)
     }
 }
 
-/// Whether a bucket owes something, or nobody knows what.
+/// Whether a bucket is in debt, or its debt is unknown.
 fn owes(units: &Units, unit: u32, state: u64, now_ns: u64) -> bool {
     let unit: Option<&Unit> = units.unit(unit);
     unit.map_or(state, |unit| unit.owed(now_ns, state)) > 0

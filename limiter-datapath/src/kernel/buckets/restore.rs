@@ -1,9 +1,9 @@
-//! Putting what buckets owe into the kernel's buckets.
+//! Puts debts back into the kernel's buckets.
 //!
-//! What a bucket of the table is called does not tell where it is in a table of another size. In
-//! a smaller one, its line has the same number but for the leading bits. In a larger one, these
-//! bits are those of a hash that nobody has kept: the bucket is put into each line where it may
-//! be. The copies that nobody asks for are full some time later, and gone.
+//! A table bucket's fingerprint does not tell its line in a table of another size. In a smaller
+//! table, the line has the same number without the leading bits. In a larger one, these bits come
+//! from a hash that nobody has kept, so the bucket is put into each possible line. The copies that
+//! nobody uses are full some time later, and gone.
 
 use std::{collections::HashMap, iter, ops::AddAssign};
 
@@ -14,21 +14,21 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{At, BucketMaps, DatapathError, Spot};
+use super::{BucketLocation, BucketMaps, DatapathError, UnitsAt};
 use crate::state::{Debts, HashDebt, StoredDebts, TableDebts};
 
-/// The most lines that a bucket is put into: the most times that a table may have grown.
+/// The most lines that a bucket is put into, and so the most times that a table may have grown.
 const MOST_COPIES: u32 = 16;
 
-/// What has become of the buckets that owed something. A moving window is one bucket; of those that
-/// gave way to others, each part counts.
+/// The outcome for the buckets in debt. A moving window is one bucket; if it is evicted, each of
+/// its parts counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// How many owe what they owed, less the time that has passed.
+    /// How many owe what they owed, less what came back since.
     pub restored: u64,
     /// How many are full by now.
     pub full: u64,
-    /// How many are forgotten, for want of room or because nobody knows whose they are.
+    /// How many are forgotten, for want of room or because their owners are unknown.
     pub lost: u64,
 }
 
@@ -40,24 +40,24 @@ impl AddAssign for Restored {
     }
 }
 
-/// A bucket that still owes something.
+/// A bucket that is still in debt.
 struct Owing<'a, T> {
     bucket: T,
     /// The number of its unit.
     number: u32,
     unit: &'a Unit,
-    /// How much longer until it is full, in nanoseconds.
+    /// The time until it is full, in nanoseconds.
     full_in_ns: u64,
-    /// As [`Unit::owed`] has it.
+    /// Its debt as [`Unit::owed`] returns it.
     owed: u64,
 }
 
 impl BucketMaps {
-    /// Puts buckets back that owed something `passed_ns` before `now_ns`, on top of what those
-    /// that are there owe now. `units`: those that buckets count in; their numbers are to be those
-    /// of `debts` where they have any in common.
+    /// Restores debts as they were `passed_ns` before `now_ns`, on top of what present buckets owe
+    /// now. `units`: those that buckets count in; where they share units with `debts`, the numbers
+    /// must agree.
     ///
-    /// Where there is not room for all, those that would be full first are forgotten.
+    /// If there is not room for all, those that would be full first are forgotten.
     pub fn restore(
         &self,
         debts: &Debts,
@@ -79,16 +79,16 @@ impl BucketMaps {
             (Store::Table, StoredDebts::Hash(debts)) => {
                 let (owing, restored) = back.owing(of_keys(debts));
                 self.add(&back, owing, restored, |key, unit| {
-                    iter::once(self.spot(&key, unit))
+                    iter::once(self.location(&key, unit))
                 })
             }
             (Store::Hash, StoredDebts::Hash(debts)) => self.keys_to_keys(&back, debts),
-            // Of a hash nobody knows whose it is.
+            // A hash does not tell its owner.
             (Store::Hash, StoredDebts::Table(_)) => Ok(all_lost(debts)),
         }
     }
 
-    /// In how many lines a bucket of these may be; `None`: nobody knows whose they are.
+    /// Returns in how many lines one of these buckets may be; `None`: their owners are unknown.
     fn copies_of(&self, table: &TableDebts) -> Option<u32> {
         let (old, new) = (table.lines, self.table.count());
         let copies = (new / old.max(1)).max(1);
@@ -103,7 +103,7 @@ impl BucketMaps {
         copies: u32,
     ) -> Result<Restored, DatapathError> {
         let (old, new) = (table.lines, self.table.count());
-        // In a smaller table the copies of a bucket that were made when it became larger are one
+        // In a smaller table, the copies of a bucket that were made when the table grew become one
         // again. The debt that lasts longer is the larger number, whatever the strategy.
         let mut owed = HashMap::with_capacity(table.debts.len());
         for debt in &table.debts {
@@ -112,10 +112,12 @@ impl BucketMaps {
             *most = debt.owed.max(*most);
         }
         let debts = owed.into_iter();
-        let debts = debts.map(|((line, name), owed)| ((line, name), table::unit_of(name), owed));
+        let debts = debts.map(|((line, fingerprint), owed)| {
+            ((line, fingerprint), table::unit_of(fingerprint), owed)
+        });
         let (owing, restored) = back.owing(debts);
-        self.add(back, owing, restored, |(line, name), _| {
-            (0..copies).map(move |copy| Spot::in_line(line + copy * old, name))
+        self.add(back, owing, restored, |(line, fingerprint), _| {
+            (0..copies).map(move |copy| BucketLocation::in_line(line + copy * old, fingerprint))
         })
     }
 
@@ -128,34 +130,34 @@ impl BucketMaps {
         restored.restored -= evicted;
         restored.lost += evicted;
         self.add(back, owing, restored, |key, unit| {
-            iter::once(Spot::in_hash(key, unit))
+            iter::once(BucketLocation::in_hash(key, unit))
         })
     }
 
-    /// Adds what buckets owe to what is owed in the spots that `spots` tells of each.
-    fn add<T, S: Iterator<Item = Spot>>(
+    /// Adds debts to the locations that `locations` returns for each bucket.
+    fn add<T, S: Iterator<Item = BucketLocation>>(
         &self,
         back: &Back<'_>,
         owing: Vec<Owing<'_, T>>,
         mut restored: Restored,
-        spots: impl Fn(T, u32) -> S,
+        locations: impl Fn(T, u32) -> S,
     ) -> Result<Restored, DatapathError> {
-        let at = At {
+        let at = UnitsAt {
             units: back.units,
             now_ns: back.now_ns,
         };
         let mut evicted = 0;
         for one in owing {
-            for spot in spots(one.bucket, one.number) {
+            for location in locations(one.bucket, one.number) {
                 let added = match one.unit.adding(back.now_ns, one.owed) {
-                    Some(spend) => self.repeat_order(OrderKind::Spend, &spot, &at, spend),
-                    None => self.alter(&spot, &at, |state| {
+                    Some(spend) => self.repeat_order(OrderKind::Spend, &location, &at, spend),
+                    None => self.alter(&location, &at, |state| {
                         one.unit.owing(back.now_ns, state, one.owed)
                     }),
                 };
                 match added {
                     Ok(ended) => evicted += u64::from(ended.evicted),
-                    // One that packets keep changing all the while is in use, and not forgotten.
+                    // A bucket that packets keep changing is in use, and not forgotten.
                     Err(DatapathError::Contended) => {}
                     Err(error) => return Err(error),
                 }
@@ -168,7 +170,7 @@ impl BucketMaps {
     }
 }
 
-/// Debts by keys, as [`Back::owing`] takes them.
+/// Returns debts by key, as [`Back::owing`] takes them.
 fn of_keys(debts: &[HashDebt]) -> impl Iterator<Item = (BucketKey, u32, u64)> {
     let debts = debts.iter();
     debts.map(|debt| (debt.key, debt.unit, debt.owed))
@@ -182,7 +184,7 @@ fn all_lost(debts: &Debts) -> Restored {
     }
 }
 
-/// What buckets are put back with.
+/// What restoring takes.
 struct Back<'a> {
     units: &'a Units,
     kept: &'a Units,
@@ -191,8 +193,8 @@ struct Back<'a> {
 }
 
 impl Back<'_> {
-    /// The buckets that still owe something, those that are full again last at the end: they are
-    /// not to give way to others.
+    /// Returns the buckets still in debt, with those that are full last at the end: they must not
+    /// give way to others.
     fn owing<T>(
         &self,
         debts: impl Iterator<Item = (T, u32, u64)>,
@@ -223,7 +225,7 @@ impl Back<'_> {
         (owing, restored)
     }
 
-    /// The unit of a number; `None`: it is another one by now.
+    /// Returns the unit of a number; `None`: the number stands for another unit now.
     fn unit(&self, number: u32) -> Option<&Unit> {
         let unit = self.units.unit(number)?;
         (self.kept.unit(number) == Some(unit)).then_some(unit)

@@ -1,8 +1,8 @@
-//! How large the maps of the two stores are.
+//! The sizes of the two stores' maps.
 
 use limiter_policy::config::{Buckets, Store};
 
-/// How large the maps of the two stores are; 0 for that which is not used.
+/// The sizes of the two stores' maps; 0 for the unused store.
 pub(in crate::kernel) struct BucketSizes {
     pub(in crate::kernel) hash_entries: u32,
     pub(in crate::kernel) table_lines: u32,
@@ -23,7 +23,7 @@ impl BucketSizes {
     }
 }
 
-/// Enough lines for as many buckets, a power of two of them.
+/// Returns enough lines for that many buckets, a power of two.
 pub(in crate::kernel) fn table_lines(capacity: u32) -> u32 {
     capacity.div_ceil(WAYS_IN_LINE).next_power_of_two()
 }

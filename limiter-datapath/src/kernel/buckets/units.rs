@@ -1,4 +1,5 @@
-//! The units that buckets count in, as the kernel knows them, and what a number was given up with.
+//! The units that buckets count in, as the kernel knows them; and clearing the buckets of a number
+//! that is reused.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,11 +11,11 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{BucketMaps, DatapathError, InMap, Spot, UNITS, bucket_of, error};
+use super::{BucketLocation, BucketMaps, DatapathError, InMap, UNITS, bucket_of, error};
 use crate::kernel::{grace::wait_for_running_programs, monotonic_now};
 
 impl BucketMaps {
-    /// What the numbers of units mean to the kernel.
+    /// Reads the unit that each number stands for in the kernel.
     pub(in crate::kernel) fn known_units(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
         let mut units = BTreeMap::new();
         for number in 0..MAX_UNITS {
@@ -26,16 +27,17 @@ impl BucketMaps {
         Ok(units)
     }
 
-    /// Fills the buckets that count in units whose numbers are other ones' in `after`; returns how
-    /// many these were. Before the kernel is told what the numbers mean then: in another unit what
-    /// was spent may be a thousand times as much, and a full bucket be in debt for days.
+    /// Fills the buckets that count in units whose numbers stand for other units in `after`;
+    /// returns how many. Must be called before the kernel learns the new units: in another unit,
+    /// debts may be a thousand times as large, and a full bucket may be in debt for days.
     ///
-    /// Nobody may count in them any more, neither the policy in force nor one to go back to.
+    /// No policy may count in the old units any more, neither the one in force nor one to revert
+    /// to.
     pub fn clear_taken_over(&self, before: &Units, after: &Units) -> Result<u64, DatapathError> {
         self.clear_units(&after.taken_over_from(before).collect())
     }
 
-    /// Fills the buckets that count in units of these numbers.
+    /// Fills the buckets that count in units with these numbers; returns how many.
     pub(in crate::kernel) fn clear_units(
         &self,
         numbers: &HashSet<u32>,
@@ -43,31 +45,34 @@ impl BucketMaps {
         if numbers.is_empty() {
             return Ok(0);
         }
-        // Those of a policy that gave way to the one in force.
+        // Wait for programs of a policy that the one in force has replaced.
         wait_for_running_programs()?;
-        let spots: Vec<_> = match self.settings.buckets.store {
+        let locations: Vec<_> = match self.settings.buckets.store {
             Store::Table => {
                 let lines = self.in_lines();
-                let lines = lines.filter(|(_, name, _)| numbers.contains(&table::unit_of(*name)));
+                let lines = lines
+                    .filter(|(_, fingerprint, _)| numbers.contains(&table::unit_of(*fingerprint)));
                 lines
-                    .map(|(line, name, _)| Spot::in_line(line, name))
+                    .map(|(line, fingerprint, _)| BucketLocation::in_line(line, fingerprint))
                     .collect()
             }
             Store::Hash => {
                 let elements = self.elements()?.into_iter();
                 let units = elements.map(|(key, element)| (key, bucket_of(element).unit));
                 let units = units.filter(|(_, unit)| numbers.contains(unit));
-                units.map(|(key, unit)| Spot::in_hash(key, unit)).collect()
+                units
+                    .map(|(key, unit)| BucketLocation::in_hash(key, unit))
+                    .collect()
             }
         };
         let mut cleared = 0;
-        for spot in spots {
+        for location in locations {
             let now_ns = monotonic_now();
-            let ended = self.order(OrderKind::Clear, &spot, Spend::NONE, now_ns)?;
+            let ended = self.order(OrderKind::Clear, &location, Spend::NONE, now_ns)?;
             match ended.updated {
                 Updated::Stored => cleared += 1,
                 Updated::Contended => return Err(DatapathError::Contended),
-                // It counts in another by now.
+                // It counts in another unit now.
                 _ => {}
             }
         }

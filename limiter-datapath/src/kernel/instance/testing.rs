@@ -1,7 +1,7 @@
 //! What tests, the benchmark and the verifier's budget do with an instance, and the daemon never
 //! does.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 
@@ -10,7 +10,7 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{Clocking, Instance};
 use crate::kernel::{
-    DatapathError, ReputationMaps, Settings, SharedMaps,
+    DatapathError, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _,
     object::PROGRAM_ORDER,
     stages::{self, Frames},
@@ -19,8 +19,8 @@ use crate::kernel::{
 /// What a program costs the kernel's verifier.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifierCost {
-    /// Instructions that the verifier walked, each as often as it did; `None`: the kernel is older
-    /// than Linux 5.16 and does not tell.
+    /// Instructions that the verifier walked, counting repetitions; `None`: the kernel is older
+    /// than Linux 5.16 and does not report it.
     pub verified_instructions: Option<u32>,
     /// Bytes of the program in the kernel, without those that the policy never reaches; `None`:
     /// this process may not see it.
@@ -30,8 +30,8 @@ pub struct VerifierCost {
 }
 
 impl Instance {
-    /// The names of the programs in an object: the entry and the stages, for frames in any number of
-    /// pieces and for frames of one piece; and the program that carries out orders.
+    /// Returns the names of the programs in an object: the entry and the stages, for frames in any
+    /// number of pieces and for frames of one piece, and the program that carries out orders.
     #[must_use]
     pub fn programs() -> Vec<String> {
         let mut programs = Vec::new();
@@ -43,8 +43,8 @@ impl Instance {
         programs
     }
 
-    /// Has the kernel verify the program of that name, whichever this kernel would get; attaches it
-    /// to nothing, and lets it go.
+    /// Has the kernel verify the program of that name, even if this kernel would not use it;
+    /// attaches it to nothing, and unloads it.
     pub fn verifier_cost(
         program: &str,
         policy: &CompiledPolicy,
@@ -53,9 +53,9 @@ impl Instance {
         let object = settings.log.object();
         let mut instance = Self::prepare(object, policy, 0, settings, Clocking::Kernel, None)?;
         let program = stages::program(&mut instance.ebpf, program)?;
-        let start = Instant::now();
+        let start = monotonic_now();
         program.load().map_err(DatapathError::Verify)?;
-        let time = start.elapsed();
+        let time = Duration::from_nanos(monotonic_now() - start);
         let info = program.info().map_err(DatapathError::Verify)?;
         Ok(VerifierCost {
             verified_instructions: info.verified_instruction_count(),
@@ -64,38 +64,45 @@ impl Instance {
         })
     }
 
-    /// Loads the program for the interface in `slot`, with buckets and counters of its own.
+    /// Loads the program for the interface with the number `interface_number`, with its own buckets
+    /// and counters.
     pub fn load(
         policy: &CompiledPolicy,
-        slot: u32,
+        interface_number: u32,
         settings: Settings,
         clocking: Clocking,
     ) -> Result<Self, DatapathError> {
-        Self::load_build(settings.log.object(), policy, slot, settings, clocking)
+        Self::load_build(
+            settings.log.object(),
+            policy,
+            interface_number,
+            settings,
+            clocking,
+        )
     }
 
     /// Loads another build of the program: a benchmark's, whose maps the caller sets up.
     pub fn load_build(
         object: &[u8],
         policy: &CompiledPolicy,
-        slot: u32,
+        interface_number: u32,
         settings: Settings,
         clocking: Clocking,
     ) -> Result<Self, DatapathError> {
-        let mut instance = Self::prepare(object, policy, slot, settings, clocking, None)?;
+        let mut instance =
+            Self::prepare(object, policy, interface_number, settings, clocking, None)?;
         instance.verify()?;
         Ok(instance)
     }
 
-    /// The name of the entry in the object.
+    /// Returns the name of the entry in the object.
     #[must_use]
     pub const fn program_name(&self) -> &'static str {
         self.frames.entry()
     }
 
-    /// Runs the program on a frame many times over, as fast as this CPU can, by
-    /// `BPF_PROG_TEST_RUN`; returns how long the program ran. Several threads may do so at
-    /// once.
+    /// Runs the program on a frame `times` times, as fast as this CPU can, by `BPF_PROG_TEST_RUN`;
+    /// returns how long it ran. Several threads may do so at once.
     pub fn hammer(&self, frame: &[u8], times: u32) -> Result<Duration, DatapathError> {
         let name = self.program_name();
         let program: &Xdp = self
@@ -107,16 +114,16 @@ impl Instance {
         options.data_in = Some(frame);
         options.repeat = times;
         let result = program.test_run(options).map_err(DatapathError::Verify)?;
-        // What the kernel tells is the mean of the runs.
+        // The kernel reports the mean of the runs.
         Ok(result.duration * times)
     }
 
-    /// The buckets and counters of this instance.
+    /// Takes the instance's buckets and counters.
     pub fn take_maps(&mut self, settings: Settings) -> Result<SharedMaps, DatapathError> {
         SharedMaps::take(&mut self.ebpf, settings)
     }
 
-    /// What is known of sources, of this instance.
+    /// Takes the instance's reputations.
     pub fn take_reputation(&mut self, settings: Settings) -> Result<ReputationMaps, DatapathError> {
         ReputationMaps::take(&mut self.ebpf, settings)
     }

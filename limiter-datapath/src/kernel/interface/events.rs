@@ -1,4 +1,4 @@
-//! What becomes of the interfaces, told by the kernel as it happens.
+//! Follows the interfaces, as the kernel reports their changes.
 
 use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
@@ -13,22 +13,22 @@ use tracing::warn;
 
 use super::{Interface, InterfaceError, list};
 
-/// How long to wait before the kernel is asked again, when it refuses to tell events.
+/// How long to wait before asking the kernel again after it refused to report events.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What has become of an interface.
+/// A change of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// It was made, or came from another network namespace.
+    /// It was created, or came from another network namespace.
     Appeared(Interface),
-    /// Its MTU or its XDP program is another one. The kernel does not tell of programs that come
-    /// and go with a BPF link, as ours do.
+    /// Its MTU or its XDP program has changed. The kernel does not report programs that come and go
+    /// with a BPF link, as ours do.
     Changed(Interface),
-    /// It has another name.
+    /// Its name has changed.
     Renamed {
         /// The name it had.
         before: String,
-        /// What it is now.
+        /// The interface now.
         interface: Interface,
     },
     /// It was deleted, or went to another network namespace.
@@ -38,24 +38,24 @@ pub enum LinkEvent {
         /// The name it had.
         name: String,
     },
-    /// More has happened than the kernel could tell: look at everything again.
+    /// The kernel could not report all changes: look at everything again.
     Overrun,
 }
 
-/// The events of the interfaces of one network namespace, that of the thread that waits for them.
+/// The events of the interfaces in the network namespace of the thread that waits for them.
 ///
-/// Whoever looks at the interfaces after [`Events::open`] misses nothing; what happened in between
-/// may be told once more.
+/// Looking at the interfaces after [`Events::open`] misses nothing; what happened in between may be
+/// reported once more.
 pub struct Events(Option<Subscription>);
 
 impl Events {
-    /// Has the kernel tell what happens from now on.
+    /// Has the kernel report events from now on.
     pub async fn open() -> Result<Self, InterfaceError> {
         Ok(Self(Some(Subscription::open().await?)))
     }
 
-    /// The next event, in the order in which they happened. Nothing is lost if this is dropped
-    /// while it waits.
+    /// Waits for the next event, in the order in which they happened. Dropping the wait loses no
+    /// event.
     pub async fn next(&mut self) -> LinkEvent {
         loop {
             let Some(subscription) = &mut self.0 else {
@@ -64,7 +64,7 @@ impl Events {
                         self.0 = Some(subscription);
                         return LinkEvent::Overrun;
                     }
-                    Err(error) => warn!("interfaces are not watched at the moment: {error}"),
+                    Err(error) => warn!("cannot watch the interfaces, trying again: {error}"),
                 }
                 tokio::time::sleep(RETRY).await;
                 continue;
@@ -75,7 +75,7 @@ impl Events {
                         return event;
                     }
                 }
-                // What is known is no longer true, so everything begins anew.
+                // The known interfaces are outdated, so start over.
                 Some(NetlinkPayload::Overrun(_)) | None => self.0 = None,
                 Some(_) => {}
             }
@@ -85,10 +85,10 @@ impl Events {
 
 type Payload = NetlinkPayload<RouteNetlinkMessage>;
 
-/// A socket to which the kernel sends what happens to interfaces.
+/// A socket to which the kernel sends events of interfaces.
 struct Subscription {
     messages: Pin<Box<dyn Stream<Item = Payload> + Send>>,
-    known: Known,
+    known: KnownInterfaces,
     /// Reads the socket.
     connection: JoinHandle<()>,
 }
@@ -100,10 +100,10 @@ impl Subscription {
                 .map_err(InterfaceError::Netlink)?;
         let mut subscription = Self {
             messages: Box::pin(messages.map(|(message, _)| message.payload)),
-            known: Known::default(),
+            known: KnownInterfaces::default(),
             connection: tokio::spawn(connection),
         };
-        // After the socket was opened, so that nothing happens unseen in between.
+        // After opening the socket, so that nothing happens unseen in between.
         subscription.known = list().await?.into_iter().collect();
         Ok(subscription)
     }
@@ -117,17 +117,17 @@ impl Drop for Subscription {
 
 /// The interfaces by index, as the messages so far have left them.
 #[derive(Default)]
-struct Known(BTreeMap<u32, Interface>);
+struct KnownInterfaces(BTreeMap<u32, Interface>);
 
-impl FromIterator<Interface> for Known {
+impl FromIterator<Interface> for KnownInterfaces {
     fn from_iter<I: IntoIterator<Item = Interface>>(interfaces: I) -> Self {
         let by_index = interfaces.into_iter().map(|found| (found.index, found));
         Self(by_index.collect())
     }
 }
 
-impl Known {
-    /// What a message says that was not known.
+impl KnownInterfaces {
+    /// Applies a message; returns what is new in it.
     fn update(&mut self, message: &RouteNetlinkMessage) -> Option<LinkEvent> {
         match message {
             RouteNetlinkMessage::NewLink(link) if is_of_interface(link) => {
@@ -154,8 +154,9 @@ impl Known {
     }
 }
 
-/// Messages of a family are about an interface's part in it: one that leaves a bridge is deleted
-/// as the bridge's, and lives on.
+/// Whether a message is about an interface itself. Messages of an address family are about the
+/// interface's part in it: a port that leaves a bridge is deleted as the bridge's, and still
+/// exists.
 fn is_of_interface(link: &LinkMessage) -> bool {
     link.header.interface_family == AddressFamily::Unspec
 }
@@ -171,7 +172,7 @@ mod tests {
     /// Longer than any event takes.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Runs a test in a namespace of its own, where there is nothing but `lo`.
+    /// Runs a test in its own namespace, which contains only `lo`.
     fn in_namespace(test: impl AsyncFnOnce(&Namespace) -> Result<()> + Send) -> Result<()> {
         let namespace = Namespace::new()?;
         namespace.enter(|| {
@@ -182,7 +183,7 @@ mod tests {
         })
     }
 
-    /// What the next event is, in words.
+    /// Describes the next event.
     async fn next(events: &mut Events) -> Result<String> {
         let event = timeout(PATIENCE, events.next()).await;
         Ok(match event.context("no event")? {

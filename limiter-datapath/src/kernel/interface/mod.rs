@@ -1,4 +1,4 @@
-//! Network interfaces, as the kernel tells of them over netlink.
+//! Network interfaces, as the kernel reports them over netlink.
 
 mod events;
 
@@ -10,7 +10,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use thiserror::Error;
 
 pub use self::events::{Events, LinkEvent};
-use super::{DatapathError, Holder, stages::is_entry};
+use super::{DatapathError, ProgramHolder, stages::is_entry};
 
 /// An interface that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,45 +21,45 @@ pub struct Interface {
     pub index: u32,
     /// The largest network packet it carries, in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// The id of its XDP program, and where that is in the words of ip(8).
+    /// The id of its XDP program, and the program's hook as ip(8) names it.
     pub xdp_program: Option<(u32, &'static str)>,
 }
 
 /// An interface cannot be used.
 #[derive(Debug, Error)]
 pub enum InterfaceError {
-    /// There is none of that name.
+    /// No interface has that name.
     #[error("no interface is named '{name}'; there are: {others}")]
     Unknown {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// What there is.
+        /// The names of all interfaces.
         others: String,
     },
-    /// There is no netlink socket to be had.
+    /// A netlink socket cannot be opened.
     #[error("cannot ask the kernel for its interfaces: {0}")]
     Netlink(#[source] io::Error),
     /// The kernel did not answer.
-    #[error("the kernel does not tell its interfaces: {0}")]
+    #[error("the kernel did not list its interfaces: {0}")]
     Links(#[source] rtnetlink::Error),
-    /// It has an XDP program.
+    /// The interface has another XDP program.
     #[error(transparent)]
     Occupied(#[from] DatapathError),
 }
 
-/// Those of a list of names that are there.
+/// The result of looking for interfaces by name.
 #[derive(Clone, Debug, Default)]
-pub struct Looked {
-    /// The interfaces, in the order of their names in the list.
+pub struct InterfaceLookup {
+    /// The interfaces found, in the order of the names.
     pub found: Vec<Interface>,
-    /// The names of which there is none.
+    /// The names that no interface has.
     pub missing: Vec<String>,
-    /// The names of all interfaces that there are.
+    /// The names of all interfaces.
     pub all: Vec<String>,
 }
 
-impl Looked {
-    /// Fails unless all of them are there.
+impl InterfaceLookup {
+    /// Fails if a name is missing.
     pub fn all_there(&self) -> Result<(), InterfaceError> {
         match self.missing.first() {
             None => Ok(()),
@@ -71,10 +71,10 @@ impl Looked {
     }
 }
 
-/// Every interface there is now.
+/// Lists the interfaces that exist now.
 pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
     let (connection, handle, _) = rtnetlink::new_connection().map_err(InterfaceError::Netlink)?;
-    // Ends when the handle is gone.
+    // Ends when the handle is dropped.
     tokio::spawn(connection);
     let links: Vec<_> = handle
         .link()
@@ -86,7 +86,7 @@ pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
     Ok(links.iter().filter_map(Interface::described_by).collect())
 }
 
-/// The same, for those who cannot wait for it.
+/// Lists the interfaces for callers that are not asynchronous.
 pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -95,17 +95,17 @@ pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
     runtime.block_on(list())
 }
 
-/// Looks for interfaces by name, and makes sure that none has an XDP program, but for those of
-/// these ids.
-pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceError> {
+/// Looks for interfaces by name. Fails if one has an XDP program other than those with the ids
+/// `ours`.
+pub async fn look(names: &[String], ours: &[u32]) -> Result<InterfaceLookup, InterfaceError> {
     let all = list().await?;
-    let mut looked = Looked {
+    let mut lookup = InterfaceLookup {
         all: all.iter().map(|found| found.name.clone()).collect(),
-        ..Looked::default()
+        ..InterfaceLookup::default()
     };
     for name in names {
         let Some(found) = all.iter().find(|found| found.name == *name) else {
-            looked.missing.push(name.clone());
+            lookup.missing.push(name.clone());
             continue;
         };
         match found.xdp_program {
@@ -119,50 +119,39 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<Looked, InterfaceErr
                 }
                 .into());
             }
-            _ => looked.found.push(found.clone()),
+            _ => lookup.found.push(found.clone()),
         }
     }
-    Ok(looked)
-}
-
-/// Whose the XDP program on an interface is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
-    /// A limiter's.
-    Limiter,
-    /// Somebody else's, or there is none.
-    Other,
-    /// Only root is told.
-    Unknown,
+    Ok(lookup)
 }
 
 impl Interface {
-    /// Whose program it has.
+    /// Returns what holds its program.
     #[must_use]
-    pub fn owner(&self) -> Owner {
+    pub fn holder(&self) -> ProgramHolder {
         let Some((id, _)) = self.xdp_program else {
-            return Owner::Other;
+            return ProgramHolder::Other;
         };
         for program in loaded_programs() {
             match program {
                 Ok(program) if program.id() == id => {
                     let name = program.name_as_str();
                     return if name.is_some_and(is_entry) {
-                        Owner::Limiter
+                        ProgramHolder::Limiter
                     } else {
-                        Owner::Other
+                        ProgramHolder::Other
                     };
                 }
                 Ok(_) => {}
-                Err(_) => return Owner::Unknown,
+                Err(_) => return ProgramHolder::Unknown,
             }
         }
-        // It has gone since.
-        Owner::Other
+        // The program is gone by now.
+        ProgramHolder::Other
     }
 
-    /// What a message of the kernel says of an interface; `None`: the message is about something
-    /// else of it, such as its wireless network, and does not describe it.
+    /// Reads an interface from a kernel message; `None`: the message is about something else, such
+    /// as its wireless network, and does not describe it.
     fn described_by(message: &LinkMessage) -> Option<Self> {
         let mut name = None;
         let mut mtu = None;
@@ -186,7 +175,7 @@ impl Interface {
     }
 }
 
-/// A program that is on an interface: its id, and where it is in the words of ip(8).
+/// Returns the id of a program on an interface, and its hook as ip(8) names it.
 fn program_at(attribute: &LinkXdp) -> Option<(u32, &'static str)> {
     let (id, hook) = match attribute {
         LinkXdp::DrvProgId(id) => (*id, "xdpdrv"),
@@ -197,21 +186,21 @@ fn program_at(attribute: &LinkXdp) -> Option<(u32, &'static str)> {
     (id != 0).then_some((id, hook))
 }
 
-/// The name and the id of a program in the kernel, and whose it is; without CAP_SYS_ADMIN only the id
-/// is told.
-fn describe_program(id: u32) -> (String, Holder) {
+/// Returns a text with the name and the id of a program in the kernel, and its owner; without
+/// CAP_SYS_ADMIN only the id is known.
+fn describe_program(id: u32) -> (String, ProgramHolder) {
     let found = loaded_programs()
         .filter_map(Result::ok)
         .find(|program| program.id() == id);
     match found.as_ref().and_then(ProgramInfo::name_as_str) {
         Some(name) => {
             let holder = if is_entry(name) {
-                Holder::Limiter
+                ProgramHolder::Limiter
             } else {
-                Holder::Other
+                ProgramHolder::Other
             };
             (format!("'{name}' (id {id})"), holder)
         }
-        None => (format!("with the id {id}"), Holder::Unknown),
+        None => (format!("with the id {id}"), ProgramHolder::Unknown),
     }
 }

@@ -6,7 +6,7 @@ use rustix::fs::statfs;
 
 use super::{PinsError, path_error};
 
-/// Makes a directory, and those above it, in a BPF filesystem.
+/// Makes a directory in a BPF filesystem, and those above it.
 pub(super) fn make(path: &Path) -> Result<(), PinsError> {
     let above = nearest(path)?;
     if !is_bpf(above).map_err(path_error(above))? {
@@ -19,13 +19,13 @@ pub(super) fn make(path: &Path) -> Result<(), PinsError> {
         .map_err(path_error(path))
 }
 
-/// The path itself, or the nearest above it that is there.
+/// Returns the path itself, or the nearest existing path above it.
 pub(super) fn nearest(path: &Path) -> Result<&Path, PinsError> {
     let mut above = path;
     while !above.try_exists().map_err(path_error(above))? {
         above = above.parent().unwrap_or(Path::new("/"));
     }
-    // A relative one is below where this process is.
+    // A relative path starts in the working directory.
     Ok(if above == Path::new("") {
         Path::new(".")
     } else {
@@ -37,7 +37,7 @@ pub(super) fn is_bpf(path: &Path) -> io::Result<bool> {
     Ok(statfs(path)?.f_type == libc::BPF_FS_MAGIC)
 }
 
-/// Removes a directory and what is in it, if it is there.
+/// Removes a directory and its contents, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), PinsError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(path_error(path)(error)),
@@ -45,7 +45,7 @@ pub(super) fn remove(path: &Path) -> Result<(), PinsError> {
     }
 }
 
-/// The names of what is in a directory; none if there is no directory.
+/// Returns the names in a directory; none if it does not exist.
 pub(super) fn names(directory: &Path) -> Result<Vec<String>, PinsError> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -61,7 +61,7 @@ pub(super) fn names(directory: &Path) -> Result<Vec<String>, PinsError> {
     Ok(names)
 }
 
-/// Those of them that are numbers, in their order.
+/// Returns the names that are numbers, in ascending order.
 pub(super) fn numbers<T: std::str::FromStr + Ord>(directory: &Path) -> Result<Vec<T>, PinsError> {
     let names = names(directory)?;
     let mut numbers: Vec<T> = names.iter().filter_map(|name| name.parse().ok()).collect();

@@ -1,5 +1,5 @@
-//! A document in a BPF map, so that it can be pinned beside the programs it is about: both are
-//! there or neither is.
+//! A document in a BPF map, which can be pinned beside the programs that it describes: both exist
+//! or neither does.
 
 use std::path::Path;
 
@@ -8,27 +8,27 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::kernel::chain::chain;
 
-/// What an entry of the map holds.
+/// The size of an entry of the map.
 const PAGE: usize = 4096;
 
-/// The length of the text stands before it, as a number of eight bytes in little-endian order.
+/// The length of the text precedes it, as an eight-byte little-endian number.
 const HEADER: usize = 8;
 
-/// A document could not be kept or read.
+/// A document cannot be kept or read.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The kernel refused.
     #[error("{}", chain(.0))]
     Map(#[from] MapError),
-    /// It is none of those this version knows.
+    /// It is none that this version knows.
     #[error("it cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// It could not be pinned, or is not pinned.
+    /// It cannot be pinned, or is not pinned.
     #[error("{}", chain(.0))]
     Pin(#[from] aya::pin::PinError),
 }
 
-/// Pins a document under a name.
+/// Pins a document at a path.
 pub(super) fn pin(path: &Path, document: &impl Serialize) -> Result<(), DocumentError> {
     let text = serde_json::to_vec(document)?;
     let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
@@ -43,7 +43,7 @@ pub(super) fn pin(path: &Path, document: &impl Serialize) -> Result<(), Document
     Ok(map.pin(path)?)
 }
 
-/// Reads the document that is pinned under a name.
+/// Reads the document pinned at a path.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, DocumentError> {
     let map = Map::from_map_data(MapData::from_pin(path)?)?;
     let map = Array::<_, [u8; PAGE]>::try_from(map)?;
@@ -55,7 +55,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, DocumentError>
         .split_first_chunk::<HEADER>()
         .unwrap_or((&[0; HEADER], &[]));
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    // What is shorter than it says is no JSON either.
+    // A text shorter than its stated length is not JSON either.
     Ok(serde_json::from_slice(
         text.get(..length).unwrap_or_default(),
     )?)

@@ -1,4 +1,4 @@
-//! Whether anything is pinned, for those who only look. Being forbidden to look is not absence.
+//! Looks for pins without taking them. Being forbidden to look does not mean that there are none.
 
 use std::{fs, io, path::Path};
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Pins {
-    /// Looks at a directory, whoever has it; `None`: nothing is pinned there.
+    /// Looks at a directory, whether or not it is taken; `None`: nothing is pinned there.
     pub fn look(directory: &Path) -> Result<Option<Self>, PinsError> {
         let found = match fs::metadata(directory.join(INTERFACES)) {
             Ok(found) => found.is_dir(),

@@ -1,5 +1,5 @@
-//! What a policy in force is, as it is pinned beside its programs: all that whoever takes it over
-//! has to know.
+//! The description of a policy in force, pinned beside its programs: all that a process needs to
+//! take it over.
 
 use std::collections::BTreeMap;
 
@@ -13,43 +13,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::Settings;
 
-/// What is in force.
+/// The description of what is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Counts the policies since the pins, or the daemon, are there; 0: there was none yet.
+    /// Counts the policies since the pins, or the daemon, began; 0: none yet.
     pub generation: u64,
     /// The generation with which its buckets, counters and offenders began.
     pub state: u64,
     /// When the policy was loaded.
     pub loaded_at: Timestamp,
-    /// The interfaces that are to be limited, by name; some may not be there.
+    /// The names of the interfaces that are to be limited; some may not exist.
     pub interfaces: Vec<String>,
-    /// Their numbers, by which their counters and buckets go; also of those that are not there.
-    #[serde(default)]
+    /// Their numbers, by which they find counters and buckets; also those of interfaces that do not
+    /// exist.
     pub slots: BTreeMap<String, u32>,
-    /// How they are attached to.
+    /// How programs are attached to them.
     pub mode: AttachMode,
-    /// What the programs were made from.
+    /// The settings that the programs were made from.
     pub settings: Settings,
     /// The policy.
     pub policy: Policy,
     /// Where the addresses of the policy's lists come from.
-    #[serde(default)]
     pub lists: Vec<ListRecord>,
-    /// Every name that was interned so far.
+    /// Every name interned so far.
     pub names: Names,
-    /// Every unit that was interned so far.
+    /// Every unit interned so far.
     pub units: Units,
 }
 
 impl Manifest {
-    /// Of nothing in force.
+    /// Describes nothing in force, `now`.
     #[must_use]
-    pub fn empty(settings: Settings) -> Self {
+    pub fn empty(settings: Settings, now: Timestamp) -> Self {
         Self {
             generation: 0,
             state: 0,
-            loaded_at: Timestamp::now(),
+            loaded_at: now,
             interfaces: Vec::new(),
             slots: BTreeMap::new(),
             mode: AttachMode::default(),
@@ -61,16 +60,16 @@ impl Manifest {
         }
     }
 
-    /// The name of the interface that a number is kept for.
+    /// Returns the name of the interface that a number is reserved for.
     #[must_use]
-    pub fn name_of_slot(&self, slot: u32) -> Option<&str> {
-        let mut slots = self.slots.iter();
-        slots
-            .find(|(_, found)| **found == slot)
+    pub fn name_of_interface(&self, interface_number: u32) -> Option<&str> {
+        let mut interface_numbers = self.slots.iter();
+        interface_numbers
+            .find(|(_, found)| **found == interface_number)
             .map(|(name, _)| name.as_str())
     }
 
-    /// What there is to tell of the lists, as of now.
+    /// Returns the status of the lists, as of now.
     #[must_use]
     pub fn list_statuses(&self, now: Timestamp) -> Vec<ListStatus> {
         let lists = self.lists.iter();

@@ -1,19 +1,18 @@
-//! What outlives the daemon: links, programs and maps, pinned in a directory of a BPF filesystem.
+//! The pins, which outlive the daemon: links, programs and maps in a directory of a BPF filesystem.
 //!
 //! ```text
 //! DIRECTORY/
-//!   interfaces/INDEX/link       holds the program on the interface; this place never changes,
+//!   interfaces/INDEX/link       holds the program on the interface; this path never changes,
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
 //!   v2/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v2 is the ABI of all below it
+//!                               began with; v2 is the ABI of everything below it
 //!   v2/policies/GENERATION/manifest
 //!   v2/policies/GENERATION/INDEX  the policy's program for an interface
-//!   v2/policies/GENERATION/stages/INDEX  the array of the stages that it hands packets over to
+//!   v2/policies/GENERATION/stages/INDEX  the array of the program's stages
 //! ```
 //!
-//! Between a change of the policy and its end there are two generations; a link says by its
-//! program which is in force. There may be no dots in names of a BPF filesystem, so interfaces
-//! have their indices.
+//! While a change of the policy is not settled, there are two generations; each link's program
+//! tells which is in force. A BPF filesystem allows no dots in names, so interfaces go by index.
 
 mod directory;
 mod document;
@@ -41,12 +40,12 @@ use super::{
     program::Program,
 };
 
-/// The version of everything below `v…`: of the maps' types, sizes and values, and of the
-/// manifest. To be raised when one of them changes so that an older or newer limiter would
-/// misread it; a test tells when the maps do.
+/// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
+/// Raise it when a change would make an older or newer limiter misread them; a test detects changes
+/// of the maps.
 pub const ABI: u32 = 2;
 
-/// Where `--pin` pins unless it is told otherwise.
+/// The default directory of `--pin`.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";
 
 const INTERFACES: &str = "interfaces";
@@ -57,21 +56,20 @@ const FACTS: &str = "facts";
 const MANIFEST: &str = "manifest";
 const STAGES: &str = "stages";
 
-/// What is known of an interface that has the program.
+/// Facts about an interface that has the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Facts {
     /// Its name when it was attached to.
     pub(super) name: String,
-    /// The inode number of the network namespace that its index is of.
+    /// The inode number of the network namespace that its index belongs to.
     pub(super) namespace: u64,
-    /// The cookie of that namespace; `None`: the kernel or an older version told none.
-    #[serde(default)]
+    /// The cookie of that namespace; `None`: the kernel has none.
     pub(super) cookie: Option<u64>,
-    /// The block of its reason counters.
+    /// The interface number, by which it finds its counters.
     pub(super) slot: u32,
     /// The mode in which it runs.
     pub(super) mode: AttachedMode,
-    /// Native mode was wished for and refused, for this cause.
+    /// Why `auto` fell back from native mode; `None`: it did not.
     pub(super) fell_back: Option<String>,
     /// When it was attached.
     pub(super) since: Timestamp,
@@ -85,7 +83,7 @@ pub(super) struct PinnedInterface {
     pub(super) link: Link,
 }
 
-/// A policy that is pinned, with its programs by the interfaces' indices.
+/// A pinned policy, with its programs by interface index.
 #[derive(Debug)]
 pub(super) struct PinnedPolicy {
     pub(super) manifest: Manifest,
@@ -96,12 +94,12 @@ pub(super) struct PinnedPolicy {
 #[derive(Debug)]
 pub struct Pins {
     directory: PathBuf,
-    /// Keeps every other process that changes pins away; `None`: for reading alone.
+    /// Excludes every other process that changes pins; `None`: only for reading.
     lock: Option<File>,
 }
 
 impl Pins {
-    /// Takes a directory for this process alone, and makes it if it is not there.
+    /// Takes a directory exclusively for this process; makes it if it is missing.
     pub fn take(directory: &Path) -> Result<Self, PinsError> {
         make(directory)?;
         let lock = File::open(directory).map_err(path_error(directory))?;
@@ -116,29 +114,29 @@ impl Pins {
         })
     }
 
-    /// Whether this process alone may change what is pinned.
+    /// Whether this process has taken the pins and may change them.
     pub(super) const fn are_taken(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// The directory.
+    /// Returns the directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Where the maps of one set of buckets, counters and offenders are pinned, which began with a
-    /// generation.
+    /// Returns where the maps of one set of buckets, counters and offenders are pinned that began
+    /// with a generation.
     pub(super) fn state(&self, generation: u64, owner: &str) -> PathBuf {
         self.states().join(generation.to_string()).join(owner)
     }
 
-    /// Whose maps are pinned, of those that began with a generation.
+    /// Returns the owners of the pinned sets that began with a generation.
     pub(super) fn state_owners(&self, generation: u64) -> Result<Vec<String>, PinsError> {
         names(&self.states().join(generation.to_string()))
     }
 
-    /// Makes a directory that [`Self::state`] tells, empty.
+    /// Makes the directory that [`Self::state`] returns, empty.
     pub(super) fn make_state(&self, generation: u64, owner: &str) -> Result<PathBuf, PinsError> {
         let path = self.state(generation, owner);
         remove(&path)?;
@@ -161,14 +159,14 @@ impl Pins {
         Ok(())
     }
 
-    /// The names of what other versions of the limiter have pinned, such as `v0`.
+    /// Returns the names of other versions' directories, such as `v0`.
     pub fn other_versions(&self) -> Result<Vec<String>, PinsError> {
         let mut names = names(&self.directory)?;
         names.retain(|name| name.starts_with('v') && *name != version());
         Ok(names)
     }
 
-    /// Removes what other versions have pinned, but for links, whose place is the same for all.
+    /// Removes what other versions have pinned, except links, whose path is the same for all.
     pub(super) fn remove_other_versions(&self) -> Result<(), PinsError> {
         let names = self.other_versions()?;
         if !names.is_empty() {
@@ -181,12 +179,12 @@ impl Pins {
         Ok(())
     }
 
-    /// Removes what this version has pinned, but for links.
+    /// Removes what this version has pinned, except links.
     pub(super) fn remove_this_version(&self) -> Result<(), PinsError> {
         remove(&self.versioned())
     }
 
-    /// The interfaces whose links are pinned.
+    /// Returns the interfaces whose links are pinned.
     pub(super) fn interfaces(&self) -> Result<Vec<PinnedInterface>, PinsError> {
         let directory = self.directory.join(INTERFACES);
         let mut interfaces = Vec::new();
@@ -195,13 +193,13 @@ impl Pins {
             let facts = of_interface.join(FACTS);
             let link = of_interface.join(LINK);
             if !link.try_exists().map_err(path_error(&link))? {
-                // Its making was cut short; there is no program either.
+                // Pinning was interrupted; there is no program either.
                 continue;
             }
             let facts: Facts = document::read(&facts).map_err(document_error(&facts))?;
             let of_facts = NetworkNamespace::of(&facts);
             let link = Link::open(&link).map_err(path_error(&link))?;
-            // A link whose interface has vanished, perhaps with its whole namespace, is nobody's.
+            // A link whose interface has vanished, perhaps with its namespace, belongs to nobody.
             let enforces = link.info().is_ok_and(|info| info.interface != 0);
             if self.lock.is_some() && enforces && !of_facts.is(&NetworkNamespace::current()?) {
                 return Err(PinsError::OtherNamespace(self.directory.clone()));
@@ -211,7 +209,7 @@ impl Pins {
         Ok(interfaces)
     }
 
-    /// Pins an interface's link. From then on the program stays.
+    /// Pins an interface's link, so that the program stays from then on.
     pub(super) fn add_interface(
         &self,
         index: u32,
@@ -227,12 +225,12 @@ impl Pins {
         link.pin(&path).map_err(path_error(&path))
     }
 
-    /// Removes an interface's link: unless somebody has it open, the program goes.
+    /// Removes an interface's link. The program goes with it unless a process has the link open.
     pub(super) fn remove_interface(&self, index: u32) -> Result<(), PinsError> {
         remove(&self.interface(index))
     }
 
-    /// The policies, the oldest first.
+    /// Returns the policies, the oldest first.
     pub(super) fn policies(&self) -> Result<Vec<PinnedPolicy>, PinsError> {
         let directory = self.versioned().join(POLICIES);
         let mut policies = Vec::new();
@@ -240,7 +238,7 @@ impl Pins {
             let of_policy = directory.join(generation.to_string());
             let path = of_policy.join(MANIFEST);
             if !path.try_exists().map_err(path_error(&path))? {
-                // Its making was cut short, before any program of it was used.
+                // Pinning was interrupted before any of its programs was used.
                 continue;
             }
             let manifest = document::read(&path).map_err(document_error(&path))?;
@@ -268,13 +266,13 @@ impl Pins {
         for (index, program) in programs {
             self.add_program(manifest.generation, index, program)?;
         }
-        // What has one is whole.
+        // A policy with a manifest is complete.
         let path = directory.join(MANIFEST);
         document::pin(&path, manifest).map_err(document_error(&path))
     }
 
-    /// Pins one more program of a policy, in the place of that for another interface that had the
-    /// index before.
+    /// Pins one more program of a policy. Replaces that of another interface that had the index
+    /// before.
     pub(super) fn add_program(
         &self,
         generation: u64,
@@ -284,7 +282,7 @@ impl Pins {
         self.remove_program(generation, index)?;
         let (directory, name) = (self.policy(generation), index.to_string());
         if let Some(stages) = program.stages() {
-            // Before the program: with one that is pinned its stages are, too.
+            // The stages first, so that a pinned program always has them.
             let directory = directory.join(STAGES);
             make(&directory)?;
             let path = directory.join(&name);
@@ -294,7 +292,7 @@ impl Pins {
         program.pin(&path).map_err(path_error(&path))
     }
 
-    /// Removes a program of a policy, if it is there.
+    /// Removes a program of a policy, if it is pinned.
     pub(super) fn remove_program(&self, generation: u64, index: u32) -> Result<(), PinsError> {
         let (directory, name) = (self.policy(generation), index.to_string());
         for path in [directory.join(&name), directory.join(STAGES).join(&name)] {
@@ -313,18 +311,18 @@ impl Pins {
         remove(&self.policy(generation))
     }
 
-    /// Removes everything: whatever was attached is detached.
+    /// Removes everything; all that was attached is detached.
     pub fn remove_all(self) -> Result<(), PinsError> {
-        // The links first: what they enforce is then whole to its end.
+        // The links first, so that what they enforce is complete to the end.
         let interfaces = self.directory.join(INTERFACES);
         for of_interface in fs::read_dir(&interfaces).into_iter().flatten().flatten() {
-            // What cannot be opened goes with its pin.
+            // A link that cannot be opened goes with its pin.
             if let Ok(link) = Link::open(&of_interface.path().join(LINK)) {
                 let _ = link.detach();
             }
         }
-        // What is on its way between two stages gets to its end. Without memory for a map there is
-        // no waiting: then it is dropped, and counted.
+        // A packet on its way between two stages is still decided. Without memory for a map there
+        // is no wait: then it is dropped, and counted.
         let _ = wait_for_running_programs();
         remove(&interfaces)?;
         remove(&self.directory)
@@ -351,7 +349,7 @@ impl Pins {
 impl Drop for Pins {
     fn drop(&mut self) {
         if self.lock.is_some() {
-            // Goes only if nothing was pinned: a start that was refused leaves nothing behind.
+            // Removed only if nothing was pinned: a refused start leaves nothing behind.
             let _ = fs::remove_dir(&self.directory);
         }
     }

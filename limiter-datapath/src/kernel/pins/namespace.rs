@@ -1,4 +1,4 @@
-//! Which network namespace it is: another one has interfaces of the same indices and names.
+//! Identifies network namespaces: another one has interfaces with the same indices and names.
 
 use std::{
     fs, io,
@@ -11,28 +11,28 @@ use std::{
 
 use super::{Facts, PinsError, path_error};
 
-/// What tells a network namespace from others.
+/// The identity of a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::kernel) struct NetworkNamespace {
-    /// Its inode number, which another namespace gets once it is gone.
+    /// Its inode number, which another namespace may get once this one is gone.
     pub(in crate::kernel) inode: u64,
-    /// Its cookie, which no other gets while the machine runs (Linux 5.14).
+    /// Its cookie, which no other gets until the machine restarts (Linux 5.14).
     pub(in crate::kernel) cookie: Option<u64>,
 }
 
 impl NetworkNamespace {
-    /// That of this process.
+    /// Returns the namespace of this process.
     pub(in crate::kernel) fn current() -> Result<Self, PinsError> {
         let path = Path::new("/proc/self/ns/net");
         let found = fs::metadata(path).map_err(path_error(path))?;
         Ok(Self {
             inode: found.ino(),
-            // An older kernel has none.
+            // Older kernels have none.
             cookie: cookie().ok(),
         })
     }
 
-    /// That which is pinned beside a link.
+    /// Returns the namespace that is pinned beside a link.
     pub(in crate::kernel) const fn of(facts: &Facts) -> Self {
         Self {
             inode: facts.namespace,
@@ -40,7 +40,7 @@ impl NetworkNamespace {
         }
     }
 
-    /// Whether both are the same one, as far as can be told.
+    /// Whether both are the same, as far as can be told.
     pub(in crate::kernel) fn is(&self, other: &Self) -> bool {
         match (self.cookie, other.cookie) {
             (Some(one), Some(other)) => one == other,
@@ -49,13 +49,12 @@ impl NetworkNamespace {
     }
 }
 
-/// The cookie of the network namespace that this thread is in.
+/// Returns the cookie of this thread's network namespace.
 fn cookie() -> io::Result<u64> {
     let socket = UnixDatagram::unbound()?;
     let mut cookie = 0_u64;
     let mut length = libc::socklen_t::try_from(size_of_val(&cookie)).unwrap_or(0);
-    // SAFETY: the kernel writes at most `length` bytes, which are there, and any of which are a
-    // value.
+    // SAFETY: the kernel writes at most `length` bytes, which are there; any bytes are a value.
     let got = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

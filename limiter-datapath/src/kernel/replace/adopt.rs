@@ -1,4 +1,4 @@
-//! Going on with what another daemon has pinned.
+//! Resumes from what another daemon has pinned.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,7 @@ use crate::kernel::{
 };
 
 impl Datapath {
-    /// Takes over what is pinned; also, where the policy in force was not settled, the one before
-    /// it.
+    /// Takes over what is pinned, and the previous policy if the one in force was not settled.
     pub fn adopt(pins: Pins) -> Result<Adopted, DatapathError> {
         let mut policies = pins.policies()?;
         let interfaces = pins.interfaces()?;
@@ -27,7 +26,7 @@ impl Datapath {
             let mut programs = policy.programs.values();
             programs.any(|program| held.contains(&program.id()))
         });
-        // Where no interface is left, the newest.
+        // If no interface is left, the newest.
         let Some(place) = in_force.or_else(|| policies.len().checked_sub(1)) else {
             let interfaces = interfaces.into_iter();
             let attachments = interfaces.map(|found| Attachment::of_pinned(found, None));
@@ -51,7 +50,7 @@ impl Datapath {
             .into_iter()
             .map(|interface| {
                 let index = interface.index;
-                // A change of the policy may have been cut short between two interfaces.
+                // A change of the policy may have been interrupted between two interfaces.
                 let of = |programs: &mut BTreeMap<u32, Program>| {
                     let program = programs.remove(&index)?;
                     held.contains(&program.id()).then_some(program)
@@ -85,7 +84,8 @@ impl Datapath {
             pins: Some(pins),
         };
         datapath.learn_units()?;
-        // Who only looks changes nothing: whoever has the pins may be in the midst of a change.
+        // A process that only looks changes nothing: the process that has taken the pins may be
+        // amid a change.
         if datapath.pins.as_ref().is_some_and(Pins::are_taken) {
             datapath.clean_up(previous.as_ref(), &later)?;
         }
@@ -95,7 +95,7 @@ impl Datapath {
         ))
     }
 
-    /// Does what daemons before this one were killed over.
+    /// Finishes what earlier daemons were doing when they were killed.
     fn clean_up(
         &mut self,
         previous: Option<&Previous>,
@@ -111,9 +111,9 @@ impl Datapath {
             state.clean_up(&manifest.units)?;
         }
         for policy in later {
-            // It was given up, or never in force.
+            // It was reverted, or never in force.
             self.forget_limits_of(&policy.manifest)?;
         }
-        self.forget_free_slots()
+        self.forget_unused_interfaces()
     }
 }

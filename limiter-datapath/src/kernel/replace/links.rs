@@ -1,4 +1,4 @@
-//! The links to the interfaces: made, pinned, given other programs, and let go.
+//! The links to the interfaces: made, pinned, given other programs, and released.
 
 use std::{collections::BTreeMap, mem};
 
@@ -6,21 +6,21 @@ use limiter_common::counters::MAX_INTERFACES;
 use limiter_policy::config::Scope;
 
 use super::Made;
-use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, Noticed, program::Program};
+use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, NameChange, program::Program};
 
-/// What a switch has left.
-pub(super) struct Switched {
+/// What a switch leaves over.
+pub(super) struct Superseded {
     pub(super) programs: BTreeMap<u32, Program>,
     pub(super) removed: Vec<Attachment>,
 }
 
 impl Datapath {
-    /// Keeps attachments that are pinned, in the places of those to former interfaces of the same
-    /// names: from these the program goes. Returns those that have not vanished.
+    /// Keeps pinned attachments. They replace those to former interfaces of the same names, from
+    /// which the program goes. Returns the former interfaces that have not vanished.
     pub(super) fn keep(
         &mut self,
         attachments: Vec<Attachment>,
-    ) -> Result<Vec<Noticed>, DatapathError> {
+    ) -> Result<Vec<NameChange>, DatapathError> {
         let mut formers = Vec::new();
         for attachment in attachments {
             let name = &attachment.interface;
@@ -31,7 +31,7 @@ impl Datapath {
             match place {
                 Some(place) => {
                     let former = mem::replace(&mut self.attachments[place], attachment);
-                    formers.extend(former.exists().then(|| former.noticed()));
+                    formers.extend(former.exists().then(|| former.name_change()));
                     self.unpin(&[former])?;
                 }
                 None => self.attachments.push(attachment),
@@ -57,8 +57,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Lets go of attachments whose indices these interfaces have by now: pins go by indices. Their
-    /// interfaces have vanished, or went to another network namespace.
+    /// Releases attachments whose indices these interfaces have now, because pins are named by
+    /// index. Their own interfaces have vanished, or have moved to another network namespace.
     pub(super) fn make_way(&mut self, made: &[Made]) -> Result<(), DatapathError> {
         let is_in_the_way = |found: &mut Attachment| {
             let mut made = made.iter().map(|made| &made.interface);
@@ -68,7 +68,7 @@ impl Datapath {
         self.unpin(&in_the_way)
     }
 
-    /// Removes the pins of attachments, unless others have them by now.
+    /// Removes the pins of attachments, unless other attachments have them now.
     pub(super) fn unpin(&self, attachments: &[Attachment]) -> Result<(), DatapathError> {
         if let Some(pins) = &self.pins {
             for attachment in attachments {
@@ -85,14 +85,14 @@ impl Datapath {
         Ok(())
     }
 
-    /// Puts the programs in force, or none.
+    /// Puts all programs in force, or none.
     pub(super) fn switch(
         &mut self,
         made: Vec<Made>,
         manifest: &Manifest,
-    ) -> Result<Switched, DatapathError> {
+    ) -> Result<Superseded, DatapathError> {
         self.make_way(&made)?;
-        // What an interface may refuse comes first.
+        // Attaching first: an interface may refuse it.
         let mut successors = BTreeMap::new();
         let mut new = Vec::new();
         for made in made {
@@ -131,10 +131,10 @@ impl Datapath {
             }
         }
         for (place, name) in names {
-            self.attachments[place].mean(name);
+            self.attachments[place].set_interface(name);
         }
         self.keep(new)?;
-        Ok(Switched { programs, removed })
+        Ok(Superseded { programs, removed })
     }
 
     /// Puts older programs in force again.
@@ -152,40 +152,43 @@ impl Datapath {
         Ok(())
     }
 
-    /// Detaches, and forgets what was counted for the interfaces, and what they owe.
+    /// Detaches, and clears the interfaces' counters and debts.
     pub(in crate::kernel) fn let_go(
         &mut self,
         attachments: Vec<Attachment>,
     ) -> Result<(), DatapathError> {
         self.unpin(&attachments)?;
-        let slots: Vec<_> = attachments.iter().map(|found| found.slot).collect();
-        // From here on nothing is counted for them any more.
+        let interface_numbers: Vec<_> = attachments
+            .iter()
+            .map(|found| found.interface_number)
+            .collect();
+        // From here on nothing is counted for them.
         Attachment::end(attachments);
-        self.forget_slots(slots)
+        self.forget_interfaces(interface_numbers)
     }
 
-    /// Forgets what was left of interfaces that are not attached to any more: who detached them was
-    /// killed before it was gone, and others may get their slots.
-    pub(super) fn forget_free_slots(&mut self) -> Result<(), DatapathError> {
+    /// Clears what is left of interfaces that are no longer attached to, because a daemon was
+    /// killed before it was gone: other interfaces may get their numbers.
+    pub(super) fn forget_unused_interfaces(&mut self) -> Result<(), DatapathError> {
         match self.settings().buckets.scope {
-            Scope::Host => self.forget_slots(0..MAX_INTERFACES),
-            Scope::Interface => self.forget_slots(self.state.slots()),
+            Scope::Host => self.forget_interfaces(0..MAX_INTERFACES),
+            Scope::Interface => self.forget_interfaces(self.state.interface_numbers()),
         }
     }
 
-    /// Forgets what was left under those of `slots` that are nobody's: no interface has them that is
-    /// attached to, or that is to be and is waited for.
-    pub(super) fn forget_slots(
+    /// Clears what is left under unused `interface_numbers`: numbers of no attached interface, and
+    /// of none that is waited for.
+    pub(super) fn forget_interfaces(
         &mut self,
-        slots: impl IntoIterator<Item = u32>,
+        interface_numbers: impl IntoIterator<Item = u32>,
     ) -> Result<(), DatapathError> {
-        for slot in slots {
+        for interface_number in interface_numbers {
             let mut attachments = self.attachments.iter();
-            if self.manifest.name_of_slot(slot).is_none()
-                && attachments.all(|found| found.slot != slot)
+            if self.manifest.name_of_interface(interface_number).is_none()
+                && attachments.all(|found| found.interface_number != interface_number)
             {
-                self.reset_interface(slot)?;
-                self.state.forget(slot, self.pins.as_ref())?;
+                self.reset_interface(interface_number)?;
+                self.state.forget(interface_number, self.pins.as_ref())?;
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! One policy replaces another: the programs of the new one are made and verified beside those of
-//! the old, and then take over their links, each in one step. Until that is settled, it can be
+//! Replaces one policy with another: the new policy's programs are made and verified beside the old
+//! ones, and then take over their links, each in one step. Until that is settled, it can be
 //! reverted.
 
 mod adopt;
@@ -13,16 +13,16 @@ use std::{collections::BTreeMap, mem};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Attachment, Datapath, DatapathError, Manifest, Noticed, ReputationMaps, Restored,
+    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored,
     interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
 };
 use crate::state::SetDebts;
 
-/// A policy whose programs are verified; nothing of it is in force.
+/// A policy with verified programs; none of it is in force.
 pub struct Prepared {
     manifest: Manifest,
     policy: CompiledPolicy,
-    /// The sets of maps that are not there yet; all of them where the present ones do not fit.
+    /// The sets of maps that are new; all of them if the present ones do not fit.
     state: State,
     replaces_state: bool,
     made: Vec<Made>,
@@ -31,66 +31,66 @@ pub struct Prepared {
 /// A program for an interface.
 struct Made {
     interface: Interface,
-    slot: u32,
+    interface_number: u32,
     program: Program,
     forwarding: Option<Forwarding>,
 }
 
 impl Prepared {
-    /// Puts back what buckets owed `passed_ns` before, into those that are new.
+    /// Restores what buckets owed `passed_ns` ago into the new buckets.
     pub fn restore(&self, sets: &[SetDebts], passed_ns: u64) -> Result<Restored, DatapathError> {
-        let name_of = |slot| self.manifest.name_of_slot(slot);
+        let name_of = |interface_number| self.manifest.name_of_interface(interface_number);
         let (state, units) = (&self.state, &self.policy.units);
         Datapath::restore_into(state, units, name_of, sets, passed_ns)
     }
 
-    /// What is known of sources, where that is new; `None`: it goes on.
+    /// Returns the reputations if their maps are new; `None`: the present ones stay.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
         self.state.reputation()
     }
 }
 
-/// What was found pinned.
+/// The result of [`Datapath::adopt`].
 pub enum Adopted {
-    /// A policy in force; and the one before it, if it was not settled.
+    /// A policy in force, and the previous one if it was not settled.
     Datapath(Box<Datapath>, Option<Box<Previous>>),
-    /// No policy that this version can read. There may be links, whose programs another version
-    /// has made.
+    /// No policy that this version can read. There may be links with programs of another version.
     Links(Pins, Vec<Attachment>),
 }
 
-/// What was in force before: to be settled or reverted.
+/// The previous policy, to be settled or reverted.
 pub struct Previous {
     manifest: Manifest,
     policy: CompiledPolicy,
-    /// Where the new policy has another.
+    /// Its state, if the new policy has another.
     state: Option<State>,
-    /// What has become of what buckets owed, where there are new ones.
+    /// The outcome for debts, if the buckets are new.
     carried: Option<Restored>,
-    /// By the interfaces' indices.
+    /// By interface index.
     programs: BTreeMap<u32, Program>,
-    /// From interfaces that are not to be limited any more. Until it is settled, they are.
+    /// Attachments to interfaces that the new policy does not limit. They stay until that is
+    /// settled.
     removed: Vec<Attachment>,
-    /// The names of the interfaces that were attached to, by the numbers of their links; others have
-    /// only had the new policy.
+    /// The names of the interfaces that were attached to, by link id; other interfaces have only
+    /// had the new policy.
     attached: BTreeMap<u32, String>,
 }
 
 impl Previous {
-    /// What was in force before.
+    /// Returns the previous policy's manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// What has become of what buckets owed; `None`: they are the same ones.
+    /// Returns the outcome for debts; `None`: the buckets are the same.
     #[must_use]
     pub const fn carried(&self) -> Option<Restored> {
         self.carried
     }
 
-    /// Whether that attachment was not there before.
+    /// Whether that attachment did not exist before.
     #[must_use]
     pub fn lacked(&self, attachment: &Attachment) -> bool {
         !self.attached.contains_key(&attachment.link.id())
@@ -98,10 +98,10 @@ impl Previous {
 }
 
 impl Datapath {
-    /// Puts a policy in force: on all its interfaces, or, with an error, on none. Interfaces that
-    /// it does not have keep the old one until that is settled.
+    /// Puts a policy in force on all its interfaces or, with an error, on none. Interfaces that it
+    /// does not limit keep the old one until that is settled.
     pub fn apply(&mut self, mut prepared: Prepared) -> Result<Previous, DatapathError> {
-        // First: there may be no room for all bans, and then nothing changes.
+        // First, because there may be no room for all bans, and then nothing changes.
         prepared.state.carry_reputation(&self.state)?;
         for limit in prepared
             .manifest
@@ -128,12 +128,12 @@ impl Datapath {
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
             if replaces_state {
-                // Of another that was cut short.
+                // Left by an interrupted replacement.
                 pins.remove_other_states(Some(self.state.generation()))?;
             }
             state.pin(pins)?;
             if self.manifest.generation == 0 {
-                // So that whoever adopts a first policy that was not settled knows that it was not.
+                // So that a daemon that adopts a first policy can tell that it was not settled.
                 pins.add_policy(&self.manifest, [])?;
             }
             let programs = made
@@ -146,7 +146,7 @@ impl Datapath {
         let switched = match switched {
             Ok(switched) => switched,
             Err(error) => {
-                // What of it was in force for a moment is forgotten, and its pins are never used.
+                // Forget what was in force for a moment; its pins are never used.
                 let _ = self.learn_units();
                 let _ = self.forget_limits_of(&manifest);
                 if let Some(pins) = &self.pins {
@@ -171,7 +171,7 @@ impl Datapath {
         let carried = match (carried, &state) {
             (Some(carried), Some(old)) => {
                 let (new, units) = (&self.state, &self.policy.units);
-                let name_of = |slot| self.interface_name(slot);
+                let name_of = |interface_number| self.interface_name(interface_number);
                 Some(carried.finish(old, &old_policy.units, |sets| {
                     Self::restore_into(new, units, name_of, sets, 0)
                 })?)
@@ -189,9 +189,9 @@ impl Datapath {
         })
     }
 
-    /// Attaches what [`Self::prepare_more`] has made, unless another policy is in force by now; tells
-    /// from which interfaces the program has gone, because these have their names.
-    pub fn attach_more(&mut self, prepared: Prepared) -> Result<Vec<Noticed>, DatapathError> {
+    /// Attaches what [`Self::prepare_more`] has made, unless another policy is in force by now.
+    /// Returns the former interfaces of the same names, from which the program has gone.
+    pub fn attach_more(&mut self, prepared: Prepared) -> Result<Vec<NameChange>, DatapathError> {
         let Prepared {
             state,
             made,

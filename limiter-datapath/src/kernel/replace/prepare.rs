@@ -1,4 +1,4 @@
-//! The programs of a policy, made and verified.
+//! Makes and verifies the programs of a policy.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::kernel::{
 };
 
 impl Datapath {
-    /// Makes and verifies the programs of a policy for these interfaces, and maps also for those
-    /// that are not there yet: what was saved has a place from the start. Changes nothing, but that
-    /// buckets are full which count in units that have given up their numbers.
+    /// Makes and verifies the programs of a policy for these interfaces. Also makes maps for
+    /// interfaces that do not exist yet, so that saved state has a place from the start. Changes
+    /// nothing, except that buckets are filled whose units have lost their numbers.
     pub fn prepare(
         &self,
         manifest: Manifest,
         policy: CompiledPolicy,
         interfaces: &[Interface],
     ) -> Result<Prepared, DatapathError> {
-        // Before the kernel is told what the numbers mean: from then on they would be misread.
+        // Before the kernel learns the new units, by which these buckets would be misread.
         self.state
             .clear_taken_over(&self.policy.units, &policy.units)?;
         let manifest = Manifest {
@@ -45,64 +45,77 @@ impl Datapath {
             policy,
             made: Vec::with_capacity(interfaces.len()),
         };
-        let slots = self.slots_for(&prepared.manifest.interfaces, interfaces)?;
-        for slot in slots.values() {
-            prepared.state.provide(*slot, &self.state)?;
+        let interface_numbers =
+            self.interface_numbers_for(&prepared.manifest.interfaces, interfaces)?;
+        for interface_number in interface_numbers.values() {
+            prepared.state.provide(*interface_number, &self.state)?;
         }
         for interface in interfaces {
-            let slot = slots.get(&interface.name).copied();
-            let slot = slot.ok_or(DatapathError::Missing("number for an interface"))?;
-            let made = self.make(&mut prepared, interface, slot)?;
+            let interface_number = interface_numbers.get(&interface.name).copied();
+            let interface_number =
+                interface_number.ok_or(DatapathError::TooManyInterfaces(interfaces.len()))?;
+            let made = self.make(&mut prepared, interface, interface_number)?;
             prepared.made.push(made);
         }
-        prepared.manifest.slots = slots;
+        prepared.manifest.slots = interface_numbers;
         Ok(prepared)
     }
 
-    /// Makes and verifies the programs of the policy in force for more interfaces. Changes
-    /// nothing.
+    /// Makes and verifies the programs of the policy in force for more interfaces. Changes nothing.
     pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<Prepared, DatapathError> {
         self.prepare(self.manifest.clone(), self.policy.clone(), interfaces)
     }
 
-    /// The numbers of these interfaces and of those that are only named: those that they had, or
-    /// free ones.
-    fn slots_for(
+    /// Returns the numbers of these interfaces and of those that are only named: those that they
+    /// had, or free ones.
+    fn interface_numbers_for(
         &self,
         names: &[String],
         interfaces: &[Interface],
     ) -> Result<BTreeMap<String, u32>, DatapathError> {
-        let mut slots = BTreeMap::new();
+        let mut interface_numbers = BTreeMap::new();
         let there = interfaces.iter().map(|found| (&found.name, Some(found)));
-        // What is there comes first: its program has a number already.
+        // Existing interfaces come first: their programs have numbers already.
         for (name, interface) in there.chain(names.iter().map(|name| (name, None))) {
-            if !slots.contains_key(name) {
-                let slot = self.slot_for(name, interface, &slots)?;
-                slots.insert(name.clone(), slot);
+            if !interface_numbers.contains_key(name) {
+                let interface_number =
+                    self.interface_number_for(name, interface, &interface_numbers)?;
+                interface_numbers.insert(name.clone(), interface_number);
             }
         }
-        Ok(slots)
+        Ok(interface_numbers)
     }
 
-    fn slot_for(
+    fn interface_number_for(
         &self,
         name: &str,
         interface: Option<&Interface>,
         taken: &BTreeMap<String, u32>,
     ) -> Result<u32, DatapathError> {
-        let is_taken = |slot: &u32| taken.values().any(|taken| taken == slot);
+        let is_taken =
+            |interface_number: &u32| taken.values().any(|taken| taken == interface_number);
         let attached = |is_meant: &dyn Fn(&Attachment) -> bool| {
             let found = self.attachments.iter().find(|found| is_meant(found));
-            found.map(|found| found.slot)
+            found.map(|found| found.interface_number)
         };
-        let is_unused = |slot: &u32| {
-            !is_taken(slot) && self.attachments.iter().all(|found| found.slot != *slot)
+        let is_unused = |interface_number: &u32| {
+            !is_taken(interface_number)
+                && self
+                    .attachments
+                    .iter()
+                    .all(|found| found.interface_number != *interface_number)
         };
         let kept = self.manifest.slots.get(name).copied();
-        // Nobody else's, as long as there are others.
-        let is_free = |slot: &u32| is_unused(slot) && self.manifest.name_of_slot(*slot).is_none();
+        // Prefers numbers that are not reserved for another interface.
+        let is_free = |interface_number: &u32| {
+            is_unused(interface_number)
+                && self.manifest.name_of_interface(*interface_number).is_none()
+        };
         attached(&|found| interface.is_some_and(|interface| found.is_on(interface)))
-            .or_else(|| attached(&|found| found.interface == name).filter(|slot| !is_taken(slot)))
+            .or_else(|| {
+                attached(&|found| found.interface == name)
+                    .filter(|interface_number| !is_taken(interface_number))
+            })
             .or_else(|| kept.filter(is_unused))
             .or_else(|| (0..MAX_INTERFACES).find(is_free))
             .or_else(|| (0..MAX_INTERFACES).find(is_unused))
@@ -113,21 +126,23 @@ impl Datapath {
         &self,
         prepared: &mut Prepared,
         interface: &Interface,
-        slot: u32,
+        interface_number: u32,
     ) -> Result<Made, DatapathError> {
         let Prepared { state, policy, .. } = prepared;
         let settings = prepared.manifest.settings;
-        let maps = state.of(slot).or_else(|| self.state.of(slot));
+        let maps = state
+            .of(interface_number)
+            .or_else(|| self.state.of(interface_number));
         let maps = maps.ok_or(DatapathError::NoPolicy)?;
         let reputation = state.reputation().or_else(|| self.state.reputation());
         let reputation = reputation.ok_or(DatapathError::NoPolicy)?;
-        let mut instance = prepare_over(maps, reputation, policy, slot, settings)?;
+        let mut instance = prepare_over(maps, reputation, policy, interface_number, settings)?;
         let forwarding = match settings.log {
             LogLevel::Off => None,
             LogLevel::Verdicts => Some(log::forward(&mut instance, &interface.name)?),
         };
         instance.verify()?;
-        // Pins go by the index that it had when it was attached to.
+        // Pins are named by the index that the interface had when it was attached to.
         let mut attachments = self.attachments.iter();
         let attached = attachments.find(|found| found.is_on(interface));
         Ok(Made {
@@ -135,7 +150,7 @@ impl Datapath {
                 index: attached.map_or(interface.index, |found| found.index),
                 ..interface.clone()
             },
-            slot,
+            interface_number,
             program: instance.into_program()?,
             forwarding,
         })
@@ -146,22 +161,29 @@ impl Made {
     pub(super) fn attach(self, mode: AttachMode) -> Result<Attachment, DatapathError> {
         Ok(Attachment {
             forwarding: self.forwarding,
-            ..Attachment::new(self.program, &self.interface, self.slot, mode)?
+            ..Attachment::new(self.program, &self.interface, self.interface_number, mode)?
         })
     }
 }
 
-/// Makes an instance, still to be verified, over maps that are there.
+/// Makes an unverified instance over existing maps.
 fn prepare_over(
     maps: &SharedMaps,
     reputation: &ReputationMaps,
     policy: &CompiledPolicy,
-    slot: u32,
+    interface_number: u32,
     settings: Settings,
 ) -> Result<Instance, DatapathError> {
     let directory = SharedDirectory::new()?;
     maps.pin(directory.path())?;
     reputation.pin(directory.path())?;
     let (object, shared) = (settings.log.object(), Some(directory.path()));
-    Instance::prepare(object, policy, slot, settings, Clocking::Kernel, shared)
+    Instance::prepare(
+        object,
+        policy,
+        interface_number,
+        settings,
+        Clocking::Kernel,
+        shared,
+    )
 }

@@ -1,4 +1,4 @@
-//! The end of a replacement: what was before is forgotten, or comes back.
+//! Ends a replacement: the previous policy is forgotten, or comes back.
 
 use std::mem;
 
@@ -8,12 +8,12 @@ use super::{Previous, sieves::bring_back_counters};
 use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, Pins, program::Program};
 
 impl Datapath {
-    /// The policy in force stays: what was before is forgotten.
+    /// Keeps the policy in force and forgets the previous one.
     pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
         Program::retire(previous.programs.into_values());
         self.let_go(previous.removed)?;
-        // Those of interfaces that were not attached to, too.
-        self.forget_slots(previous.manifest.slots.into_values())?;
+        // Including the numbers of interfaces that were not attached to.
+        self.forget_interfaces(previous.manifest.slots.into_values())?;
         match &self.pins {
             Some(pins) if previous.manifest.generation != self.manifest.generation => {
                 pins.remove_policy(previous.manifest.generation)?;
@@ -28,7 +28,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Puts what was before in force again. Interfaces that it was not on are detached.
+    /// Puts the previous policy in force again, and detaches from interfaces that it was not on.
     pub fn revert(&mut self, previous: Previous) -> Result<(), DatapathError> {
         let Previous {
             manifest,
@@ -41,13 +41,13 @@ impl Datapath {
         } = previous;
         if let Some(state) = &mut state {
             bring_back_counters((state, &manifest), (&self.state, &self.manifest))?;
-            // Before anything is judged by it: what was banned or lifted meanwhile stays so.
+            // Before any packet is decided by it, so that bans made or lifted meanwhile stay so.
             let lost = state.follow_reputation(&self.state)?;
             if lost > 0 {
                 warn!(
                     lost,
-                    "the policy before has less room for bans: limits' bans are lifted first, and \
-                     of either those that would end first (bans: {lost})"
+                    "the previous policy has less room for bans: lifted automatic bans before \
+                     manual ones, and those that end first (bans: {lost})"
                 );
             }
         }
@@ -57,7 +57,7 @@ impl Datapath {
         self.attachments.extend(removed);
         for attachment in &mut self.attachments {
             if let Some(name) = attached.get(&attachment.link.id()) {
-                attachment.mean(name.clone());
+                attachment.set_interface(name.clone());
             }
         }
         let reverted = mem::replace(&mut self.manifest, manifest);
@@ -67,9 +67,9 @@ impl Datapath {
         }
         self.state.set(self.manifest.settings);
         self.learn_units()?;
-        // Before the pins of the other policy go, which tell of its names.
+        // Before the pins of the other policy go, which have its names.
         self.forget_limits_of(&reverted)?;
-        // Now it is known whose numbers are still in use.
+        // Now it is known which numbers are still in use.
         self.let_go(added)?;
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
@@ -78,8 +78,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Knows from now on what the buckets count in: the policy that comes back does not know the
-    /// units of those after it.
+    /// Learns the units that the buckets count in: a policy that comes back does not know the units
+    /// of those after it.
     pub(super) fn learn_units(&mut self) -> Result<(), DatapathError> {
         let units = self.state.units(&self.manifest.units)?;
         self.policy.units.clone_from(&units);
@@ -87,8 +87,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Forgets all of the limits that only a later policy had, which is in force nowhere: their ids
-    /// are free again, or those of limits before them.
+    /// Forgets the limits that only a later policy had, which is in force nowhere: their ids are
+    /// free again, or those of earlier limits.
     pub(super) fn forget_limits_of(&mut self, later: &Manifest) -> Result<(), DatapathError> {
         for limit in self.manifest.names.taken_over_from(&later.names) {
             self.state.forget_limit(limit, &self.policy.units)?;
@@ -96,7 +96,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// The pins and the links, if no policy was ever in force; or itself.
+    /// Returns the pins and the links if no policy was ever in force, or itself.
     pub fn without_policy(self: Box<Self>) -> Result<(Pins, Vec<Attachment>), Box<Self>> {
         match *self {
             Self {

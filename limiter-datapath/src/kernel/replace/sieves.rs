@@ -1,6 +1,5 @@
-//! Sieves whose maps are to be others: whom they know is carried over to the new ones, as far as
-//! these have the same lists. What arrives in the milliseconds until the new ones are in use does
-//! not count there.
+//! Carries sieves over to new maps: they keep their addresses if they have the same lists. Packets
+//! that arrive in the milliseconds until the new maps are in use do not count there.
 
 use limiter_common::{
     limit::MAX_LIMIT_IDS,
@@ -16,8 +15,8 @@ use crate::{
 };
 
 impl Datapath {
-    /// The settings of a policy that is to be in force, with room for its sieves: in the maps there
-    /// are, where these are laid out alike.
+    /// Returns the settings of a policy to be put in force, with room for its sieves. If these have
+    /// the same layout as the present ones, they keep the maps.
     pub(super) fn sifting(&self, manifest: &Manifest, policy: &CompiledPolicy) -> Settings {
         let same = layout(&self.manifest.policy).eq(layout(&manifest.policy));
         Settings {
@@ -31,8 +30,8 @@ impl Datapath {
         }
     }
 
-    /// Has the sieves of a policy go on with whom those in force know, where they have maps of their
-    /// own.
+    /// Carries the addresses of the sieves in force over to a policy's sieves that have their own
+    /// maps.
     pub(super) fn carry_sieves(&self, prepared: &mut Prepared) -> Result<(), DatapathError> {
         let settings = prepared.manifest.settings;
         if settings.sieves_since == self.settings().sieves_since {
@@ -57,7 +56,7 @@ impl Datapath {
             if !sieve.has_lists_of(&old_sieves[before]) {
                 info!(
                     sieve = sieve.name.as_str(),
-                    "the sieve {} begins empty: its lists are others than before", sieve.name
+                    "the sieve {} starts empty: its lists have changed", sieve.name
                 );
                 continue;
             }
@@ -72,8 +71,8 @@ impl Datapath {
                 info!(
                     sieve = sieve.name.as_str(),
                     left_out,
-                    "the sieve {} has new maps, and knows whom it knew (addresses that had no \
-                     room: {left_out})",
+                    "the sieve {} has new maps with the addresses of the old ones (addresses left \
+                     out for want of room: {left_out})",
                     sieve.name
                 );
             }
@@ -82,8 +81,8 @@ impl Datapath {
     }
 }
 
-/// Has the sieves of a policy that comes back go on counting where those in force have got to: whom
-/// they know is as it was.
+/// Carries the counters of the sieves in force over to those of a policy that comes back; their
+/// addresses are as they were.
 pub(super) fn bring_back_counters(
     (state, manifest): (&mut State, &Manifest),
     (in_force, reverted): (&State, &Manifest),
@@ -101,8 +100,8 @@ pub(super) fn bring_back_counters(
 }
 
 impl Prepared {
-    /// Puts back whom sieves knew `passed_ns` before, into those of the same name with the same
-    /// lists; the others begin empty.
+    /// Restores saved sieves, `passed_ns` later, into those with the same name and lists; the
+    /// others start empty.
     pub fn restore_sieves(&self, saved: &[SavedSieve], passed_ns: u64) {
         let Some(reputation) = self.state.reputation() else {
             return;
@@ -120,7 +119,7 @@ impl Prepared {
             let left_out = memory.restore(compiled, &hash_key, &snapshot);
             info!(
                 sieve = sieve.name.as_str(),
-                "the sieve {} knows whom it knew (addresses: {})",
+                "the sieve {} has its saved addresses again (addresses: {})",
                 sieve.name,
                 saved.count().saturating_sub(left_out)
             );
@@ -128,7 +127,7 @@ impl Prepared {
     }
 }
 
-/// What decides where in the maps each sieve is, and what is there.
+/// Returns what determines each sieve's place in the maps, and its contents.
 fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
     policy.sieves.iter().map(|sieve| {
         let Sieve {
@@ -142,7 +141,7 @@ fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
     })
 }
 
-/// Has the maps of a policy go on with what was counted in those of another.
+/// Carries counters over from the maps of one policy to those of another.
 fn carry_counters(
     (old, old_policy): (&SieveMaps, &Policy),
     (new, new_policy): (&mut SieveMaps, &Policy),
@@ -159,7 +158,7 @@ fn carry_counters(
     Ok(())
 }
 
-/// Has new maps go on counting at an index with what others have counted at theirs.
+/// Carries what was counted at one index over to another in new maps.
 fn carry_traffic(
     old: &SieveMaps,
     from: u32,

@@ -8,14 +8,14 @@ use limiter_common::{
 
 use crate::kernel::{DatapathError, mapped::Mapped};
 
-/// The filter's map. Nobody else writes to it.
+/// The filter's map. No other process writes to it.
 pub(super) struct BanFilter {
     words: Mapped<Word>,
     filter: Filter,
 }
 
 impl BanFilter {
-    /// Of its map; one that was just made gets a secret.
+    /// Opens its map; a new map gets a secret.
     pub(super) fn new(map: Array<MapData, u64>) -> Result<Self, DatapathError> {
         let words = Mapped::<Word>::new(map)?;
         let filter = match words.all() {
@@ -24,7 +24,7 @@ impl BanFilter {
                     for factor in [first, second] {
                         factor.set(getrandom::u64().map_err(DatapathError::Random)? | 1);
                     }
-                    // Last: from then on the datapath asks the filter.
+                    // Last: from then on the datapath uses the filter.
                     let count = words.count().saturating_sub(HEADER_WORDS);
                     mask.set(count.saturating_sub(1).into());
                 }
@@ -33,35 +33,35 @@ impl BanFilter {
                     mask: mask.get(),
                 }
             }
-            // Too small a map is none.
+            // The map is too small for a filter.
             _ => Filter::default(),
         };
         Ok(Self { words, filter })
     }
 
-    /// The map.
+    /// Returns the map.
     pub(super) fn map(&self) -> &MapData {
         self.words.map()
     }
 
-    /// A ban of that prefix will be there.
+    /// Sets the bit of a prefix that is about to be banned.
     pub(super) fn add(&self, key: &BanKey) {
-        let (place, bit) = self.filter.place(key);
-        if let Some(word) = self.words.get(place) {
+        let (word_index, bit) = self.filter.bit_of(key);
+        if let Some(word) = self.words.get(word_index) {
             word.set(word.get() | bit);
         }
     }
 
-    /// There are bans of these prefixes, and no others.
+    /// Sets the bits of these prefixes, and clears all others.
     pub(super) fn set_only<'k>(&self, keys: impl Iterator<Item = &'k BanKey>) {
         let mut bits = vec![0; self.words.count() as usize];
         for key in keys {
-            let (place, bit) = self.filter.place(key);
-            if let Some(word) = bits.get_mut(place as usize) {
+            let (word_index, bit) = self.filter.bit_of(key);
+            if let Some(word) = bits.get_mut(word_index as usize) {
                 *word |= bit;
             }
         }
-        // What is in both stays there all the time.
+        // A bit that is in both stays set all the time.
         let words = self.words.all().iter().zip(bits);
         for (word, bits) in words.skip(HEADER_WORDS as usize) {
             word.set(bits);

@@ -13,8 +13,8 @@ pub(in crate::kernel) const BANS: &str = "BANS";
 pub(in crate::kernel) const BAN_LENGTHS: &str = "BAN_LENGTHS";
 pub(in crate::kernel) const BAN_FILTER: &str = "BAN_FILTER";
 
-/// Reads and changes the maps of bans. One thread of one process changes them at a time; others
-/// may read meanwhile, as packets do.
+/// Reads and changes the maps of bans. Only one thread of one process changes them at a time;
+/// others may read meanwhile, as packets do.
 pub struct BanMaps {
     bans: HashMap<MapData, InMap<BanKey>, InMap<Ban>>,
     lengths: Array<MapData, u64>,
@@ -32,7 +32,7 @@ impl BanMaps {
         })
     }
 
-    /// The maps under their names.
+    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
         [
             (BANS, self.bans.map()),
@@ -41,25 +41,25 @@ impl BanMaps {
         ]
     }
 
-    /// The kernel's number of the map: another one has another.
+    /// Returns the kernel's id of the map, which no other map has.
     pub fn id(&self) -> Result<u32, DatapathError> {
         let info = self.bans.map().info();
         Ok(info.map_err(error(BANS))?.id())
     }
 
-    /// How many bans there may be.
+    /// Returns how many bans there may be.
     pub fn capacity(&self) -> Result<u32, DatapathError> {
         let info = self.bans.map().info();
         Ok(info.map_err(error(BANS))?.max_entries())
     }
 
-    /// Every ban, also those that have ended and are not removed yet.
+    /// Reads every ban, including those that have ended and are not removed yet.
     pub fn read(&self) -> Result<Vec<(BanKey, Ban)>, DatapathError> {
         hash::read(&self.bans).map_err(error(BANS))
     }
 
-    /// Some thousand of them from a position on, which is added to `bans`; `None`: from the start.
-    /// Returns where to go on; `None`: that was all.
+    /// Adds some thousand more bans to `bans`, from a position on; `None`: from the start. Returns
+    /// the next position; `None`: the map is read.
     pub fn read_some(
         &self,
         position: Option<u32>,
@@ -68,7 +68,7 @@ impl BanMaps {
         hash::read_some(&self.bans, position, bans).map_err(error(BANS))
     }
 
-    /// The ban of a prefix itself, also one that has ended.
+    /// Reads the ban of exactly this prefix, even one that has ended.
     pub fn get(&self, key: &BanKey) -> Result<Option<Ban>, DatapathError> {
         match self.bans.get(&InMap(*key), 0) {
             Ok(InMap(ban)) => Ok(Some(ban)),
@@ -77,7 +77,7 @@ impl BanMaps {
         }
     }
 
-    /// Bans a prefix, in place of a ban that it has.
+    /// Bans a prefix; replaces its present ban.
     pub fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
         self.insert_all(&[(key, ban)])
     }
@@ -87,7 +87,7 @@ impl BanMaps {
         hash::remove(&self.bans, *key).map_err(error(BANS))
     }
 
-    /// The prefix lengths that the datapath looks for, as words of bits: see
+    /// Returns the prefix lengths that the datapath looks for, as words of bits: see
     /// [`BanKey::length_bit`].
     pub fn lengths(&self) -> Result<[u64; LENGTH_WORDS as usize], DatapathError> {
         let mut lengths = [0; LENGTH_WORDS as usize];
@@ -97,7 +97,7 @@ impl BanMaps {
         Ok(lengths)
     }
 
-    /// From now on the datapath looks for no other lengths than these: no ban has another.
+    /// Has the datapath look for no other lengths than these; no ban may have another.
     pub fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError> {
         let mut lengths = self.lengths()?;
         for (bits, used) in lengths.iter_mut().zip(used) {
@@ -106,8 +106,8 @@ impl BanMaps {
         self.set_lengths(lengths)
     }
 
-    /// Clears the bits of the filter that no ban has any more: those of bans that were removed stay
-    /// until then, and cost a look-up.
+    /// Clears the filter bits that no ban needs any more. Until then, the bits of removed bans cost
+    /// a look-up.
     pub fn clear_filter(&self) -> Result<(), DatapathError> {
         let bans = self.read()?;
         self.filter.set_only(bans.iter().map(|(key, _)| key));
@@ -122,7 +122,7 @@ impl BanMaps {
             let (word, bit) = key.length_bit();
             lengths[word as usize] |= bit;
         }
-        // First: a ban of a length that the datapath does not look for would not hold.
+        // First: a ban would not hold if the datapath did not look for its length.
         if lengths != present {
             self.set_lengths(lengths)?;
         }
@@ -136,9 +136,9 @@ impl BanMaps {
         hash::write(&self.bans, &keys, &bans).map_err(error(BANS))
     }
 
-    /// Takes over the bans of other maps, where these are not the same ones; of those that have
-    /// ended by `now_ns` only if there is room for all. Fails before anything is written where
-    /// there is no room for those that hold.
+    /// Carries over the bans of other maps, unless they are the same; those that have ended by
+    /// `now_ns` only if there is room for all. If there is no room for those in force, fails before
+    /// anything is written.
     pub(super) fn carry(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
         if self.id()? == from.id()? {
             return Ok(());
@@ -157,8 +157,8 @@ impl BanMaps {
         self.insert_all(&bans)
     }
 
-    /// Has the bans of other maps from now on, in place of its own, where these are not the same
-    /// ones. Where there is no room for all, those of [`worth`] are kept; returns how many are not.
+    /// Replaces its bans with those of other maps, unless they are the same. If there is no room
+    /// for all, those of greatest [`worth`] are kept; returns how many are not.
     pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
         if self.id()? == from.id()? {
             return Ok(0);

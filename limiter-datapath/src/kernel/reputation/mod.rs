@@ -72,31 +72,31 @@ impl NamedMaps for ReputationMaps {
 }
 
 impl ReputationMaps {
-    /// Who is banned.
+    /// Returns the bans.
     #[must_use]
     pub const fn bans(&self) -> &BanMaps {
         &self.bans
     }
 
-    /// Who is busy.
+    /// Returns the sieves.
     #[must_use]
     pub const fn sieves(&self) -> &SieveMaps {
         &self.sieves
     }
 
-    /// Who is busy, and how much that matters, to be changed.
+    /// Returns the sieves and their pressures, to be changed.
     pub const fn sieves_mut(&mut self) -> &mut SieveMaps {
         &mut self.sieves
     }
 
-    /// Takes over what other maps hold, where these are not the same ones. Fails before anything is
-    /// written where there is no room.
+    /// Carries over what other maps hold, unless they are the same. If there is no room, fails
+    /// before anything is written.
     pub(super) fn carry(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
         self.bans.carry(&from.bans, now_ns)
     }
 
-    /// Holds from now on what other maps hold, in place of its own, where these are not the same
-    /// ones; returns how many bans there is no room for.
+    /// Replaces what it holds with what other maps hold, unless they are the same; returns how many
+    /// bans have no room.
     pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
         self.bans.follow(&from.bans)
     }

@@ -25,7 +25,7 @@ pub(in crate::kernel) const SIEVE_SHARDS: &str = "SIEVE_SHARDS";
 pub(in crate::kernel) const PRESSURE: &str = "PRESSURE";
 pub(in crate::kernel) const SIEVE_TRAFFIC: &str = "SIEVE_TRAFFIC";
 
-/// All of them.
+/// The names of all these maps.
 pub(super) const NAMES: [&str; 5] = [
     SIEVE_ENTRIES,
     SIEVE_HEADS,
@@ -41,12 +41,12 @@ pub struct SieveMaps {
     shards: Mapped<Shard>,
     traffic: PerCpuArray<MapData, InMap<SieveTraffic>>,
     pressures: Arc<PressureMaps>,
-    /// The generation of policies that they were made for.
+    /// The generation of policies that the maps were made for.
     since: u64,
 }
 
-/// What pressure is measured by, and where the kernel finds it: for a thread that does so whatever
-/// becomes of the datapath, and has descriptors of its own.
+/// What pressure is measured by, and where the kernel finds it. For a thread that measures whatever
+/// becomes of the datapath, with its own descriptors.
 pub struct PressureMaps {
     pressure: Array<MapData, InMap<Pressure>>,
     traffic: PerCpuArray<MapData, InMap<SieveTraffic>>,
@@ -59,19 +59,19 @@ impl PressureMaps {
         batch::update(&self.pressure, &[index], &[InMap(pressure)]).map_err(error(PRESSURE))
     }
 
-    /// The pressure at an index, also one that holds no more.
+    /// Returns the pressure at an index, even one that no longer holds.
     pub fn pressure(&self, index: u32) -> Result<Pressure, DatapathError> {
         let InMap(pressure) = self.pressure.get(&index, 0).map_err(error(PRESSURE))?;
         Ok(pressure)
     }
 
-    /// What all CPUs counted at an index.
+    /// Returns the traffic that all CPUs counted at an index.
     pub fn traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         sum(&self.traffic, index).map_err(error(SIEVE_TRAFFIC))
     }
 }
 
-/// The same map, by another descriptor.
+/// Opens the same map by another descriptor.
 fn again(data: &MapData) -> Result<Map, MapError> {
     let descriptor = data.fd().as_fd().try_clone_to_owned()?;
     Map::from_map_data(MapData::from_fd(descriptor)?)
@@ -104,7 +104,7 @@ impl SieveMaps {
         })
     }
 
-    /// The maps under their names.
+    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 5] {
         [
             (SIEVE_ENTRIES, self.entries.map()),
@@ -115,18 +115,18 @@ impl SieveMaps {
         ]
     }
 
-    /// What pressure is measured by and told in, for whoever does that.
+    /// Returns what a thread needs to measure pressure.
     #[must_use]
     pub const fn pressures(&self) -> &Arc<PressureMaps> {
         &self.pressures
     }
 
-    /// What all CPUs counted at an index.
+    /// Returns the traffic that all CPUs counted at an index.
     pub fn traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         self.pressures.traffic(index)
     }
 
-    /// Has so much been counted at an index.
+    /// Sets the traffic counted at an index.
     pub(in crate::kernel) fn set_traffic(
         &mut self,
         index: u32,
@@ -135,12 +135,12 @@ impl SieveMaps {
         set_sum(&mut self.traffic, index, traffic).map_err(error(SIEVE_TRAFFIC))
     }
 
-    /// The generation of policies that they were made for.
+    /// Returns the generation of policies that the maps were made for.
     pub(super) const fn since(&self) -> u64 {
         self.since
     }
 
-    /// What is in the sieves, as it is now.
+    /// Returns the sieves' memory, which packets keep changing.
     #[must_use]
     pub fn memory(&self) -> SieveMemory<'_> {
         SieveMemory {
@@ -151,7 +151,7 @@ impl SieveMaps {
     }
 }
 
-/// How many entries a map of that name has; `None`: always the same.
+/// Returns how many entries the named map has; `None`: its size is fixed.
 pub(super) fn entries(map: &str, sizes: SieveSizes) -> Option<u32> {
     match map {
         SIEVE_ENTRIES => Some(sizes.entries),
@@ -161,7 +161,7 @@ pub(super) fn entries(map: &str, sizes: SieveSizes) -> Option<u32> {
     }
 }
 
-/// Has a loader make the maps as large as they are to be.
+/// Has a loader make the maps in these sizes.
 pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: SieveSizes) {
     for map in [SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS] {
         if let Some(entries) = entries(map, sizes) {

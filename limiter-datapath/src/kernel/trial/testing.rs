@@ -1,4 +1,4 @@
-//! Trials under a secret of their own, and under one policy after another.
+//! Trials with their own secret, and trials under one policy after another.
 
 use limiter_policy::{
     config::{Buckets, Offenders},
@@ -9,7 +9,7 @@ use super::{Trial, load};
 use crate::kernel::{DatapathError, LogLevel, Settings};
 
 impl Trial {
-    /// Loads the program with buckets, counters and offenders of its own, under a secret of its own.
+    /// Loads the program with its own buckets, counters, offenders and secret.
     pub fn new(
         policy: &CompiledPolicy,
         buckets: Buckets,
@@ -18,7 +18,7 @@ impl Trial {
         Self::with_settings(policy, Settings::new(buckets, offenders, LogLevel::Off)?)
     }
 
-    /// Goes on under another policy, which knows the units of the one before, with the same
+    /// Continues under another policy, which knows the previous policy's units, with the same
     /// buckets, counters and offenders.
     pub fn replace(&mut self, policy: &CompiledPolicy) -> Result<(), DatapathError> {
         let buckets = self.maps.buckets();

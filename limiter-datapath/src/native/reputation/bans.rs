@@ -12,8 +12,8 @@ pub struct MemoryBans {
 }
 
 impl MemoryBans {
-    /// Bans a prefix until a time, in nanoseconds of the decision's clock, in place of a ban that it
-    /// has.
+    /// Bans a prefix until a time, in nanoseconds of the decision's clock; replaces an existing
+    /// ban.
     pub fn insert(&mut self, key: BanKey, until_ns: u64) {
         let (word, bit) = key.length_bit();
         self.lengths[word as usize] |= bit;

@@ -6,11 +6,11 @@ mod sieves;
 use limiter_common::{
     address::Address,
     ban,
-    charge::Packet,
-    decide::{Clock, Verdict},
+    clock::Clock,
+    decide::{self, Verdict},
+    judged::Packet,
     policy::Tables,
     reputation::Reputation,
-    sieve,
 };
 
 pub use self::{bans::MemoryBans, sieves::MemorySieves};
@@ -18,9 +18,9 @@ pub use self::{bans::MemoryBans, sieves::MemorySieves};
 /// Bans and sieves in memory.
 #[derive(Debug, Default)]
 pub struct MemoryReputation {
-    /// Who is banned.
+    /// The bans.
     pub bans: MemoryBans,
-    /// Who is busy.
+    /// The sieves.
     pub sieves: MemorySieves,
 }
 
@@ -30,6 +30,6 @@ impl Reputation for MemoryReputation {
     }
 
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
-        sieve::sift(tables, &self.sieves, packet, verdict)
+        decide::sift(tables, &self.sieves, packet, verdict)
     }
 }

@@ -4,16 +4,15 @@ use std::{cell::RefCell, iter::repeat_with};
 
 use limiter_common::{
     address::Address,
+    decide::Sieves,
     policy::Tables,
-    sieve::{
-        CONTENDED, Entry, LIST, PRESSURES, Pressure, Shard, SieveTraffic, Sieves, Word, score,
-    },
+    sieve::{CONTENDED, Entry, LIST, PRESSURES, Pressure, Shard, SieveTraffic, Word, score},
 };
 use limiter_policy::policy::SieveSizes;
 
 use crate::native::SieveMemory;
 
-/// The sieves of a policy, with their pressures and what is counted of them.
+/// The sieves of a policy, with their pressures and counters.
 #[derive(Debug)]
 pub struct MemorySieves {
     entries: Vec<Entry>,
@@ -23,7 +22,7 @@ pub struct MemorySieves {
     traffic: RefCell<Vec<SieveTraffic>>,
 }
 
-/// None.
+/// No sieves.
 impl Default for MemorySieves {
     fn default() -> Self {
         Self::new(SieveSizes::default())
@@ -31,7 +30,7 @@ impl Default for MemorySieves {
 }
 
 impl MemorySieves {
-    /// Empty ones, so large, under no pressure.
+    /// Makes empty sieves of these sizes, under no pressure.
     #[must_use]
     pub fn new(sizes: SieveSizes) -> Self {
         fn some<T: Default>(count: u32) -> Vec<T> {
@@ -53,14 +52,14 @@ impl MemorySieves {
         }
     }
 
-    /// What was counted at an index.
+    /// Returns the counters at an index.
     #[must_use]
     pub fn traffic(&self, index: u32) -> SieveTraffic {
         let traffic = self.traffic.borrow();
         traffic.get(index as usize).copied().unwrap_or_default()
     }
 
-    /// What is in them.
+    /// Returns the sieves' memory.
     #[must_use]
     pub fn memory(&self) -> SieveMemory<'_> {
         SieveMemory {

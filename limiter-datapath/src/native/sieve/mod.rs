@@ -1,4 +1,4 @@
-//! The memory of sieves as userspace has it: its own, or the kernel's mapped.
+//! The memory of sieves in userspace: its own, or the kernel's mapped.
 
 mod look;
 mod snapshot;

@@ -1,44 +1,44 @@
-//! What is in a sieve, and putting it back.
+//! Captures and restores a sieve.
 
 use std::sync::atomic::{Ordering::Acquire, fence};
 
 use limiter_common::{
-    sieve::{Entry, Listed, Shard, Sieve, put_back},
+    sieve::{Entry, ListedSource, Shard, Sieve, put_back},
     table::HashKey,
 };
 
 use super::SieveMemory;
 
-/// How often a shard is copied in the hope that nobody is at it meanwhile.
+/// How often to try to copy a shard while no packet changes it.
 const TRIES: usize = 8;
 
-/// All that is in a sieve, shard by shard.
+/// The contents of a sieve, by shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SieveSnapshot {
-    /// Those of its shards.
+    /// Its shards' contents.
     pub shards: Vec<ShardLists>,
 }
 
-/// All that is in a shard.
+/// The contents of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardLists {
-    /// From list 0 to the entry list; of each, who was hit last comes first.
-    pub lists: Vec<Vec<Listed>>,
-    /// Whether it was so at one moment. Otherwise packets kept changing it while it was read, and
-    /// some of those that were moved meanwhile may be missing.
+    /// From list 0 to the entry list; each list most recently hit first.
+    pub lists: Vec<Vec<ListedSource>>,
+    /// Whether this is the state of one moment. If not, packets kept changing the shard during the
+    /// copy, and addresses that were moved meanwhile may be missing.
     pub is_exact: bool,
 }
 
 impl SieveSnapshot {
-    /// All of a list, in no order between the shards.
-    pub fn list(&self, list: u32) -> impl Iterator<Item = &Listed> {
+    /// Returns the entries of a list in all shards, in no order between the shards.
+    pub fn list(&self, list: u32) -> impl Iterator<Item = &ListedSource> {
         let shards = self.shards.iter();
         shards.flat_map(move |shard| shard.lists.get(list as usize).into_iter().flatten())
     }
 }
 
 impl SieveMemory<'_> {
-    /// What is in a sieve now. Takes no lock, so that nobody waits for who reads.
+    /// Captures a sieve now. Takes no lock, so that nobody waits for a reader.
     #[must_use]
     pub fn snapshot(&self, sieve: &Sieve) -> SieveSnapshot {
         let entries = sieve.geometry.entries() as usize;
@@ -53,15 +53,15 @@ impl SieveMemory<'_> {
         }
     }
 
-    /// Puts back what was in a sieve, into one that is empty and that nobody uses yet; it may have
-    /// other shards or another secret, or be of another size. Returns how many had no room.
+    /// Restores a sieve's contents into an empty sieve that nobody uses yet. It may have other
+    /// shards, another secret or another size. Returns how many addresses had no room.
     #[must_use]
     pub fn restore(&self, sieve: &Sieve, hash_key: &HashKey, snapshot: &SieveSnapshot) -> usize {
         let mut left_out = 0;
-        for list in 0..=sieve.geometry.buckets {
+        for list in 0..=sieve.geometry.list_count {
             for shard in &snapshot.shards {
                 let listed = shard.lists.get(list as usize).into_iter().flatten();
-                // Who was hit last comes to the front last.
+                // The most recently hit comes to the front last.
                 for listed in listed.rev() {
                     left_out += usize::from(!put_back(self, sieve, hash_key, list, listed));
                 }
@@ -74,7 +74,7 @@ impl SieveMemory<'_> {
 /// A copy of an entry.
 #[derive(Clone, Copy)]
 struct Copied {
-    listed: Listed,
+    listed: ListedSource,
     next: u32,
 }
 
@@ -86,7 +86,7 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
         let used = (sieve.geometry.first_entry() + shard.used()) as usize;
         copied.clear();
         copied.extend((0..).zip(entries).take(used).map(|(number, entry)| Copied {
-            listed: Listed {
+            listed: ListedSource {
                 key: entry.key(),
                 count: entry.count(),
                 added_ns: entry.added_ns(),
@@ -99,9 +99,9 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
             break;
         }
     }
-    // Nobody twice, whatever the links of a copy in motion say.
+    // No entry twice, whatever the links say in a copy of a changing shard.
     let mut seen = vec![false; copied.len()];
-    let lists = (0..=sieve.geometry.buckets).map(|list| {
+    let lists = (0..=sieve.geometry.list_count).map(|list| {
         let mut listed = Vec::new();
         let mut number = list;
         while let Some(entry) = copied.get(number as usize) {

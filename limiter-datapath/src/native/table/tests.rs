@@ -2,8 +2,9 @@ use std::{collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicUsize, thread
 
 use limiter_common::{
     address::Address,
+    bucket::{Decide, Decided, Ending, Updated},
     limit::{Cost, LimitId},
-    strategy::{Budget, Spend, Strategy, moving_window::Log},
+    strategy::{Parameters, Spend, Strategy, moving_window::Log},
     table::{LOCKED, Line as _, WAYS},
     unit::Unit,
 };
@@ -26,12 +27,12 @@ fn address(number: u32) -> Address {
     Address::v4(Ipv4Addr::from(number).octets())
 }
 
-/// The state of a bucket, in whatever unit.
+/// Returns the state of a bucket, in any unit.
 fn state(table: &MemoryTable, key: &BucketKey) -> Option<u64> {
     table.bucket(key).map(|bucket| bucket.state)
 }
 
-/// One token of a limit, from a source, at a time.
+/// One token of a limit, for a source, at a time.
 struct Token<'a> {
     table: &'a MemoryTable,
     key: BucketKey,
@@ -42,7 +43,7 @@ struct Token<'a> {
 
 fn token<'a>(
     table: &'a MemoryTable,
-    budget: &Budget,
+    parameters: &Parameters,
     limit: u16,
     source: u32,
     now: u64,
@@ -50,54 +51,79 @@ fn token<'a>(
     Token {
         table,
         key: BucketKey::of_source(LimitId(limit), address(source), 32),
-        spend: budget.spend(now, 1).unwrap(),
-        unit: budget.unit,
+        spend: parameters.spend(now, 1).unwrap(),
+        unit: parameters.unit,
         now,
     }
 }
 
 impl Token<'_> {
-    fn charge(&self) -> Charge<Spot> {
-        let mut found = Spot::default();
+    /// Changes the bucket as a packet does: swaps the state that it has seen, or decides again.
+    fn update(&self, is_refund: bool) -> Updated {
+        let mut location = TableLocation::default();
         let search = &mut { Search::SINGLE };
-        let seen = self.table.find(&self.key, self.unit, search, &mut found);
-        Charge {
-            found,
-            spend: self.spend,
-            seen,
-            now_ns: self.now,
-            changed: 0,
-            stamp_unit: 0,
-            reserved: 0,
-        }
+        let seen = self.table.find(&self.key, self.unit, search, &mut location);
+        let mut change = Change {
+            spend: &self.spend,
+            is_refund,
+        };
+        let swap = |wanted| self.table.swap(&location, self.now, seen, wanted);
+        let ended = change.decide(&location, seen).carry_out(seen, swap);
+        ended.unwrap_or_else(|| self.table.update(&mut location, self.now, &mut change))
     }
 
     fn spend(&self) -> Updated {
-        self.table.spend(&self.charge())
+        self.update(false)
     }
 
     fn refund(&self) -> Updated {
-        self.table.refund(&self.charge())
+        self.update(true)
     }
 }
 
-fn gcra(burst: u64) -> Budget {
-    Budget::new(Strategy::Gcra, burst, 1, SECOND).unwrap()
+struct Change<'a> {
+    spend: &'a Spend,
+    is_refund: bool,
 }
 
-/// As long as one of a line is full, nobody in debt is forgotten.
+impl Decide<TableLocation> for Change<'_> {
+    fn decide(&mut self, _: &TableLocation, state: u64) -> Decided {
+        let decision = self.spend.apply(state);
+        match self.is_refund {
+            true if state == 0 => Decided::leave(state, Ending::Stored),
+            true => Decided {
+                state: self.spend.undo(state),
+                ending: Ending::GivenBack,
+            },
+            false => Decided {
+                state: decision.state,
+                ending: if decision.passes() {
+                    Ending::Stored
+                } else {
+                    Ending::Declined
+                },
+            },
+        }
+    }
+}
+
+fn gcra(burst: u64) -> Parameters {
+    Parameters::new(Strategy::Gcra, burst, 1, SECOND).unwrap()
+}
+
+/// While a bucket of the line is full, no bucket in debt is forgotten.
 #[test]
 fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
     let (table, debtor) = (table(1, WhenFull::Evict), gcra(3));
-    let flood = Budget::new(Strategy::Gcra, 10, 1_000, SECOND).unwrap();
+    let flood = Parameters::new(Strategy::Gcra, 10, 1_000, SECOND).unwrap();
     for _ in 0..3 {
         token(&table, &debtor, 1, 1, NOW).spend();
     }
     for number in 0..100_000_u32 {
-        // A millisecond apart: each is full again when the next comes.
+        // They come a millisecond apart: each bucket is full again when the next source comes.
         let now = NOW + u64::from(number % 900) * 1_000_000;
         if number % 900 == 0 {
-            // The same second again for the debtor: it never gets a token.
+            // For the debtor it is the same time again: it never gets a token.
             assert_eq!(
                 token(&table, &debtor, 1, 1, NOW + 1).spend(),
                 Updated::Declined
@@ -109,23 +135,20 @@ fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
     assert_eq!(state, Some(NOW + 3 * SECOND));
 }
 
-/// A window that has counted a packet lasts as long as one that has counted all of them.
+/// A window that has counted one packet lasts as long as a full one.
 #[test]
 fn a_flood_of_windows_forgets_its_own_and_not_who_is_at_the_limit() {
     for strategy in [Strategy::FixedWindow, Strategy::SlidingWindowCounter] {
-        let budget = Budget::new(strategy, 100, 100, 10 * SECOND).unwrap();
-        let unit = Unit::new(&budget, Cost::Packets);
+        let parameters = Parameters::new(strategy, 100, 100, 10 * SECOND).unwrap();
+        let unit = Unit::new(&parameters, Cost::Packets);
         let (units, numbers) = Units::default().intern(&[unit]).unwrap();
         let table = MemoryTable::new(1, KEY, units, WhenFull::Evict);
-        let counts = |source: u32, count: u64, now: u64| {
-            let state = budget.spend(now, count).unwrap().apply(0).state;
-            Token {
-                table: &table,
-                key: BucketKey::of_source(LimitId(1), address(source), 32),
-                spend: Spend::swap(0, state),
-                unit: numbers[0],
-                now,
-            }
+        let counts = |source: u32, count: u64, now: u64| Token {
+            table: &table,
+            key: BucketKey::of_source(LimitId(1), address(source), 32),
+            spend: parameters.spend(now, count).unwrap(),
+            unit: numbers[0],
+            now,
         };
         let at_limit = counts(1, 100, NOW);
         assert_eq!(at_limit.spend(), Updated::Stored);
@@ -154,14 +177,14 @@ fn what_happens_when_all_are_in_debt_is_configured() {
         }
         assert_eq!(token(&table, &gcra, 1, 9, NOW).spend(), ended);
         assert_eq!(table.lossy_evictions(), lossy);
-        // The one that would have been full first.
+        // The bucket that would have been full first.
         let first = token(&table, &gcra, 1, 1, NOW);
         assert_eq!(state(&table, &first.key).is_none(), lossy == 1);
         for source in 2..=4 {
             let other = token(&table, &gcra, 1, source, NOW);
             assert!(state(&table, &other.key).is_some(), "{source}");
         }
-        // Those that are there go on.
+        // Existing buckets still work.
         assert_eq!(token(&table, &gcra, 1, 4, NOW).spend(), Updated::Stored);
     }
 }
@@ -178,15 +201,15 @@ fn refunds_make_no_bucket() {
     assert_eq!(state(&table, &refunded.key), Some(NOW + SECOND));
 }
 
-/// Buckets of limits that count in other ticks are compared by how long they are in debt.
+/// Buckets of limits with different ticks are compared by how long they are in debt.
 #[test]
 fn tick_lengths_are_told_apart() {
-    let fast = Budget::new(Strategy::Gcra, 1_000, 3_000_000_000, SECOND).unwrap();
+    let fast = Parameters::new(Strategy::Gcra, 1_000, 3_000_000_000, SECOND).unwrap();
     assert!(fast.gcra.ticks(10) > 10, "it counts in shorter ticks");
     let slow = gcra(5);
     let units = [slow, fast].map(|gcra| Unit::new(&gcra, Cost::Bytes));
     let (units, numbers) = Units::default().intern(&units).unwrap();
-    let fast = Budget {
+    let fast = Parameters {
         unit: numbers[1],
         ..fast
     };
@@ -205,7 +228,7 @@ fn tick_lengths_are_told_apart() {
 }
 
 proptest! {
-    /// With room for all, the table is what a map of exact keys is.
+    /// With room for all, the table equals a map of exact keys.
     #[test]
     fn is_a_map_while_there_is_room(
         charges in prop::collection::vec((1u16..5, 0u32..40, 0u64..SECOND, any::<bool>()), 1..300),
@@ -235,7 +258,7 @@ proptest! {
         }
         for ((limit, source), tat) in model {
             let one = token(&table, &gcra, limit, source, now);
-            // A full bucket may have been forgotten: it is what a missing one is.
+            // A full bucket may have been forgotten: a missing one is the same.
             let state = state(&table, &one.key).filter(|state| *state > now);
             prop_assert_eq!(state, Some(tat).filter(|tat| *tat > now));
         }
@@ -243,8 +266,8 @@ proptest! {
     }
 }
 
-/// Threads that put the same buckets in, and push full ones out, all at once: each bucket admits
-/// its burst and not a token more.
+/// Threads insert the same buckets and evict full ones, all at once: each bucket admits its burst
+/// and not a token more.
 #[test]
 fn threads_never_admit_too_much() {
     const THREADS: u32 = 4;
@@ -260,7 +283,7 @@ fn threads_never_admit_too_much() {
                 scope.spawn(move || {
                     for turn in 0..200_u32 {
                         for source in 0..SOURCES {
-                            // Each thread in an order of its own.
+                            // Each thread has its own order.
                             let source = (source * 7 + turn + thread) % SOURCES;
                             let one = token(table, gcra, 1, source + round, NOW);
                             if one.spend() == Updated::Stored {
@@ -280,8 +303,8 @@ fn threads_never_admit_too_much() {
     }
 }
 
-/// Threads of two policies with other rates, tick lengths and costs at the same buckets, which go
-/// from unit to unit all the time: what was spent in any of them is owed in the others.
+/// Threads of two policies with different rates and tick lengths use the same buckets, which go
+/// from unit to unit all the time: tokens spent in one unit are owed in the other.
 #[test]
 fn threads_of_two_policies_never_admit_too_much() {
     const SOURCES: u32 = 64;
@@ -291,7 +314,7 @@ fn threads_of_two_policies_never_admit_too_much() {
         ((2, SECOND), (3_000_000_000, SECOND)),
     ] {
         let mut gcras = [rate, other]
-            .map(|(count, period)| Budget::new(Strategy::Gcra, BURST, count, period).unwrap());
+            .map(|(count, period)| Parameters::new(Strategy::Gcra, BURST, count, period).unwrap());
         let counted_in = gcras.map(|gcra| Unit::new(&gcra, Cost::Packets));
         let (units, numbers) = Units::default().intern(&counted_in).unwrap();
         for (gcra, number) in gcras.iter_mut().zip(numbers) {
@@ -339,13 +362,13 @@ fn threads_of_two_policies_never_admit_too_much() {
     }
 }
 
-/// Locks are marked while threads hold them, and buckets are filled while threads exchange them: some
-/// are forgotten, and nobody gets what another owes.
+/// Buckets are filled while threads exchange them, and no bucket gets another's debt.
 #[test]
 fn upkeep_gives_nobody_the_debt_of_another() {
     const SOURCES: u32 = 32;
     const BURST: u64 = 50;
-    let mut gcras = [1, 7].map(|count| Budget::new(Strategy::Gcra, BURST, count, SECOND).unwrap());
+    let mut gcras =
+        [1, 7].map(|count| Parameters::new(Strategy::Gcra, BURST, count, SECOND).unwrap());
     let counted_in = gcras.map(|gcra| Unit::new(&gcra, Cost::Packets));
     let (units, numbers) = Units::default().intern(&counted_in).unwrap();
     for (gcra, number) in gcras.iter_mut().zip(numbers) {
@@ -362,7 +385,7 @@ fn upkeep_gives_nobody_the_debt_of_another() {
                     for turn in 0..200_u32 {
                         for source in 0..SOURCES {
                             let source = (source * 7 + turn + thread) % SOURCES;
-                            // Some spend all they have, and the others a token for each thread.
+                            // Some spend all their tokens, the others one for each thread.
                             if source.is_multiple_of(2) || turn == 0 {
                                 token(table, gcra, 1, source + round, NOW).spend();
                             }
@@ -376,14 +399,9 @@ fn upkeep_gives_nobody_the_debt_of_another() {
                     for line in &table.lines {
                         let line = &line;
                         for way in 0..WAYS {
-                            let (name, state) = (line.name(way), line.state(way));
-                            if state == LOCKED && table::mark(line, way, name) == Updated::Stored {
-                                let seen = line.state(way);
-                                if seen != LOCKED {
-                                    table::free(line, way, seen);
-                                }
-                            } else if name.is_multiple_of(5) {
-                                table::clear(line, name);
+                            let fingerprint = line.fingerprint(way);
+                            if fingerprint.is_multiple_of(5) {
+                                table::clear(line, fingerprint);
                             }
                         }
                     }

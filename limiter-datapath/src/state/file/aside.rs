@@ -1,4 +1,4 @@
-//! State files that are of no use are given other names: what is in them is not overwritten.
+//! Sets aside unusable state files under other names, so that nothing overwrites them.
 
 use std::{
     fs, io,
@@ -8,16 +8,16 @@ use std::{
 
 use super::{beside, directory};
 
-/// How many files of each kind are kept for those who wonder.
+/// How many files of each kind are kept for inspection.
 const KEPT: usize = 3;
 
-/// Behind the name of a file that was damaged, before its number.
+/// The suffix of a damaged file's name, before its number.
 const DAMAGED: &str = ".damaged-";
 
-/// Behind the name of a file that may be as good as ever, and was not restored.
+/// The suffix of the name of a file that was not restored and may be intact, before its number.
 const NOT_RESTORED: &str = ".not-restored-";
 
-/// Gives another name to a file that is damaged, and removes the oldest of those before it.
+/// Renames a damaged file, and removes the oldest damaged ones.
 pub(super) fn damaged(path: &Path) -> io::Result<PathBuf> {
     let numbers = numbers(path, DAMAGED)?;
     let aside = rename(path, DAMAGED, &numbers)?;
@@ -28,17 +28,19 @@ pub(super) fn damaged(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Gives another name to a file that cannot be read, or not be gone on with. None of those before
-/// it is removed: where there are too many, it keeps its name.
+/// Renames a file that cannot be read or resumed from. Removes no earlier one: if there are too
+/// many, the file keeps its name.
 pub(super) fn not_restored(path: &Path) -> io::Result<PathBuf> {
     let found = fs::symlink_metadata(path)?.file_type();
     if !(found.is_file() || found.is_symlink() || found.is_fifo()) {
-        return Err(io::Error::other("others may need it: name a file"));
+        return Err(io::Error::other(
+            "another program may need it: name a file in `state`",
+        ));
     }
     let numbers = numbers(path, NOT_RESTORED)?;
     if numbers.len() >= KEPT {
         return Err(io::Error::other(format!(
-            "there are {KEPT} already: remove, or restore, {}",
+            "there are already {KEPT} such files: remove or restore {}",
             beside(path, &format!("{NOT_RESTORED}*")).display()
         )));
     }
@@ -52,7 +54,7 @@ fn rename(path: &Path, end: &str, numbers: &[u64]) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// The numbers of the files that were set aside before, in order.
+/// Returns the numbers of the files set aside before, in ascending order.
 fn numbers(path: &Path, end: &str) -> io::Result<Vec<u64>> {
     let prefix = beside(path, end);
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();

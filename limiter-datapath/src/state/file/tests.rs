@@ -5,8 +5,8 @@ use limiter_common::{
     ban::{Ban, MAX_REASON},
     limit::{Cost, LimitId},
     owner::BucketKey,
-    sieve::Listed,
-    strategy::{Budget, Strategy},
+    sieve::ListedSource,
+    strategy::{Parameters, Strategy},
     table::HashKey,
     unit::Unit,
 };
@@ -21,14 +21,14 @@ use crate::{
     },
 };
 
-/// What is in a sieve of two shards, ten seconds after the clock has begun.
+/// The contents of a sieve of two shards, ten seconds after the clock's start.
 fn in_sieve() -> SieveSnapshot {
-    let listed = |address: &str, added_s: u64| Listed {
+    let listed = |address: &str, added_s: u64| ListedSource {
         key: address.parse::<std::net::IpAddr>().unwrap().into(),
         count: u32::MAX,
         added_ns: added_s * 1_000_000_000,
     };
-    let shard = |list: Vec<Listed>| ShardLists {
+    let shard = |list: Vec<ListedSource>| ShardLists {
         lists: vec![vec![], list, vec![]],
         is_exact: true,
     };
@@ -75,8 +75,8 @@ fn a_sieve_s_ages_go_on() {
 
 fn snapshot(stored: StoredDebts) -> Snapshot {
     let unit = |strategy, count| {
-        let budget = Budget::new(strategy, 1, count, 10).unwrap();
-        Unit::new(&budget, Cost::Packets)
+        let parameters = Parameters::new(strategy, 1, count, 10).unwrap();
+        Unit::new(&parameters, Cost::Packets)
     };
     let units = [
         unit(Strategy::Gcra, 3),
@@ -139,8 +139,8 @@ fn of_hash() -> Snapshot {
         BucketKey::of_source(id, address("2001:db8:1::"), 48),
         BucketKey::of_subscriber(id, u64::MAX),
         BucketKey::of_interface(id, 3),
-        BucketKey::of_interface(id, 3).of_stamp(0),
-        BucketKey::of_subscriber(id, 3).of_stamp(127),
+        BucketKey::of_interface(id, 3).of_part(0),
+        BucketKey::of_subscriber(id, 3).of_part(127),
     ];
     let debts = keys.map(|key| HashDebt {
         key,
@@ -192,7 +192,7 @@ fn whatever_a_daemon_left_unfinished_is_no_hindrance() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// Bytes that must not be taken for a snapshot; what is said of them.
+/// Checks that bytes are refused as a snapshot; returns the message.
 #[track_caller]
 fn refused(bytes: &[u8]) -> String {
     let (directory, file) = place();
@@ -219,8 +219,8 @@ fn every_changed_byte_is_seen() {
                 bytes[index] ^= flipped;
                 let error = refused(&bytes);
                 let expected = match index {
-                    0..8 => "it is no state file of limiter's",
-                    8..12 => "it is of version ",
+                    0..8 => "it is not a state file of the limiter",
+                    8..12 => "its version is ",
                     12..20 => "it has ",
                     _ => "its checksum is wrong",
                 };
@@ -236,7 +236,7 @@ fn every_missing_or_added_byte_is_seen() {
     for length in 0..bytes.len() {
         let error = refused(&bytes[..length]);
         let expected = match length {
-            0..8 => "it is no state file of limiter's".to_owned(),
+            0..8 => "it is not a state file of the limiter".to_owned(),
             8..20 => format!("it has {length} bytes instead of 24"),
             _ => format!("it has {length} bytes instead of {}", bytes.len()),
         };
@@ -250,13 +250,16 @@ fn every_missing_or_added_byte_is_seen() {
 
 #[test]
 fn strange_files() {
-    assert_eq!(refused(b"limits: {}\n"), "it is no state file of limiter's");
+    assert_eq!(
+        refused(b"limits: {}\n"),
+        "it is not a state file of the limiter"
+    );
     for version in [0, 1, 2, 4] {
         let mut other = format::encode(&of_table()).unwrap();
         other[8] = version;
         assert_eq!(
             refused(&other),
-            format!("it is of version {version}, and this limiter reads version 3 only")
+            format!("its version is {version}, but this limiter reads only version 3")
         );
     }
     let mut endless = format::encode(&of_table()).unwrap();
@@ -264,9 +267,9 @@ fn strange_files() {
     assert!(refused(&endless).starts_with("it has "));
 }
 
-/// What has the right checksum is not trusted either.
+/// A file with the right checksum is not trusted either.
 #[test]
-fn what_makes_no_sense() {
+fn invalid_contents_with_a_right_checksum() {
     let checked = |mut bytes: Vec<u8>| {
         bytes.truncate(bytes.len() - 4);
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
@@ -278,7 +281,7 @@ fn what_makes_no_sense() {
         bytes[index] ^= 0xff;
         bytes.truncate(bytes.len() - 4);
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
-        // Another value may be as good; there is no panic, and no room taken for what is not there.
+        // Another value may be valid; there must be no panic, and no memory for missing elements.
         let _ = format::decode(&bytes);
     }
     let mut longer = bytes.clone();
@@ -287,13 +290,13 @@ fn what_makes_no_sense() {
     let length = (longer.len() - 20) as u64;
     longer[12..20].copy_from_slice(&length.to_le_bytes());
     longer.extend([0; 4]);
-    assert_eq!(checked(longer), "it makes no sense: 1 bytes are left over");
+    assert_eq!(checked(longer), "its contents are invalid: 1 byte too many");
 }
 
 #[test]
 fn the_newest_few_that_were_set_aside_are_kept() {
     let (directory, file) = place();
-    // Names that only look alike.
+    // Files that only have similar names.
     fs::write(directory.path().join("state.damaged-x"), "").unwrap();
     fs::write(directory.path().join("other.damaged-9"), "").unwrap();
     for number in 1..=12 {
@@ -314,9 +317,9 @@ fn the_newest_few_that_were_set_aside_are_kept() {
     assert_eq!(newest, "12");
 }
 
-/// What others may need is neither overwritten nor renamed.
+/// Files that others may need are neither overwritten nor renamed.
 #[test]
-fn what_is_no_file_is_left_alone() {
+fn other_kinds_of_files_are_left_alone() {
     let (directory, file) = place();
     let path = file.path().display().to_string();
     let refuse = |what: &str, hindrance: &str| {
@@ -324,8 +327,8 @@ fn what_is_no_file_is_left_alone() {
         assert_eq!(
             error,
             format!(
-                "the state file {path} cannot be used (it cannot be read: it is {what}, not a file) nor \
-                 set aside ({hindrance}): it is left as it is, and no state is saved"
+                "the state file {path} can be neither used (it cannot be read: it is {what}, not a file) \
+                 nor set aside ({hindrance}): it stays as it is, and no state is saved"
             )
         );
         let error = file.save(&of_table()).unwrap_err().to_string();
@@ -336,10 +339,16 @@ fn what_is_no_file_is_left_alone() {
         assert_eq!(names(&directory), ["state"], "nothing unfinished stays");
     };
     fs::create_dir(file.path()).unwrap();
-    refuse("a directory", "others may need it: name a file");
+    refuse(
+        "a directory",
+        "another program may need it: name a file in `state`",
+    );
     fs::remove_dir(file.path()).unwrap();
     let socket = std::os::unix::net::UnixListener::bind(file.path()).unwrap();
-    refuse("a socket", "others may need it: name a file");
+    refuse(
+        "a socket",
+        "another program may need it: name a file in `state`",
+    );
     drop(socket);
     fs::remove_file(file.path()).unwrap();
     let made = Command::new("mknod")
@@ -347,7 +356,10 @@ fn what_is_no_file_is_left_alone() {
         .args(["c", "1", "3"])
         .status();
     assert!(made.unwrap().success(), "it takes root");
-    refuse("a device", "others may need it: name a file");
+    refuse(
+        "a device",
+        "another program may need it: name a file in `state`",
+    );
 
     let nowhere = StateFile::new(directory.path().join("missing/state"));
     assert_eq!(nowhere.load().unwrap(), None);
@@ -355,13 +367,13 @@ fn what_is_no_file_is_left_alone() {
     assert!(error.starts_with("cannot write the state file "), "{error}");
 }
 
-/// What may be as good as ever is set aside, and never removed.
+/// A file that may still be valid is set aside, and never removed.
 #[test]
 fn what_cannot_be_read_is_set_aside() {
     let (directory, file) = place();
     let link = |to: &str| std::os::unix::fs::symlink(to, file.path()).unwrap();
     let refuse = |number: u32, why: &str| {
-        // It is not overwritten either, whoever saves without having looked.
+        // Saving without loading first does not overwrite it either.
         let kind = fs::symlink_metadata(file.path()).unwrap().file_type();
         if !file.path().is_file() {
             file.save(&of_table()).unwrap_err();
@@ -385,17 +397,17 @@ fn what_cannot_be_read_is_set_aside() {
     assert!(made.unwrap().success());
     refuse(1, "it is a named pipe, not a file");
     link("nowhere");
-    refuse(2, "it is a link to a file that is not there");
-    // A regular file whose first page nobody has.
+    refuse(2, "it is a link to a missing file");
+    // A regular file whose first page cannot be read.
     link("/proc/self/mem");
     refuse(3, "Input/output error (os error 5)");
 
-    // There is an end to it, and then it keeps its name.
+    // After three files, the next one keeps its name.
     link("nowhere");
     for _ in 0..2 {
         let error = file.load().unwrap_err().to_string();
         assert!(
-            error.contains("there are 3 already: remove, or restore, "),
+            error.contains("there are already 3 such files: remove or restore "),
             "{error}"
         );
         file.save(&of_table()).unwrap_err();
@@ -408,7 +420,7 @@ fn what_cannot_be_read_is_set_aside() {
     );
 }
 
-/// The file is where the link leads to, and stays there.
+/// The file is at the link's target, and stays there.
 #[test]
 fn a_link_is_followed() {
     let (directory, file) = place();

@@ -1,17 +1,17 @@
-//! The times and costs of all that was admitted.
+//! The times and costs of all admitted packets.
 
-/// What one bucket admitted.
+/// What one bucket admitted: times in nanoseconds, and costs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Admitted(Vec<(u64, u64)>);
 
 impl Admitted {
-    /// So many tokens at a time, in nanoseconds.
+    /// Adds `cost` tokens, admitted at `now` in nanoseconds.
     pub(crate) fn add(&mut self, now: u64, cost: u64) {
         self.0.push((now, cost));
     }
 
-    /// The most tokens in any interval of so many nanoseconds, its end not included, that starts
-    /// with one of them: in others there are no more.
+    /// Returns the most tokens in any half-open interval of `length` nanoseconds. Only those that
+    /// start with an admission need a look.
     pub(crate) fn most_in(&self, length: u64) -> u64 {
         let mut admitted = self.0.clone();
         admitted.sort_unstable();

@@ -2,18 +2,18 @@
 
 use limiter_common::strategy::Strategy;
 
-/// A bucket of a window strategy, in numbers that nothing bounds, of a clock that never goes back.
+/// A window strategy's bucket in unbounded numbers, with a clock that never goes back.
 #[derive(Clone, Debug)]
 pub(crate) struct Exact {
     strategy: Strategy,
     count: u64,
     period: u64,
-    /// When the current bucket of time started.
+    /// The start of the current window.
     start: Option<u64>,
-    /// What was counted in it, and in the one before.
+    /// The tokens counted in it, and in the previous one.
     current: u64,
     previous: u64,
-    /// When each packet passed.
+    /// The time of each packet that passed.
     log: Vec<u64>,
 }
 
@@ -30,12 +30,12 @@ impl Exact {
         }
     }
 
-    /// Whether so many tokens would pass at a time.
+    /// Returns whether `cost` tokens would pass at `now`.
     pub(crate) fn would_pass(&self, now: u64, cost: u64) -> bool {
         let Self { count, period, .. } = *self;
         let (start, current, previous) = self.buckets(now);
         match self.strategy {
-            Strategy::Gcra => unreachable!("it has no window"),
+            Strategy::Gcra => unreachable!("GCRA has no window"),
             Strategy::FixedWindow => current + cost <= count,
             Strategy::MovingWindow => {
                 let nth = usize::try_from(count).expect("a log that fits");
@@ -51,13 +51,13 @@ impl Exact {
         }
     }
 
-    /// They pass.
+    /// Counts tokens that pass.
     pub(crate) fn admit(&mut self, now: u64, cost: u64) {
         self.count_in_bucket(now, cost);
         self.log.push(now);
     }
 
-    /// They were refused: by this one, whatever others said.
+    /// Counts tokens that this limit refused, whatever other limits decided.
     pub(crate) fn refuse(&mut self, now: u64, cost: u64) {
         if self.strategy == Strategy::FixedWindow {
             self.count_in_bucket(now, cost);
@@ -71,7 +71,8 @@ impl Exact {
         self.previous = previous;
     }
 
-    /// When the current bucket of time started, and what was counted in it and in the one before.
+    /// Returns the start of the current window, and the tokens counted in it and in the previous
+    /// one.
     fn buckets(&self, now: u64) -> (u64, u64, u64) {
         match self.start {
             Some(start) if now - start < self.period => (start, self.current, self.previous),

@@ -1,4 +1,4 @@
-//! What each strategy lets pass, said as plainly as can be.
+//! What each strategy admits, stated as plainly as possible.
 
 mod admitted;
 mod exact;

@@ -15,7 +15,7 @@ enum Content {
     Protocol(u8),
 }
 
-/// A good frame, of which some are then spoilt or cut.
+/// A good frame; some are then spoilt or cut.
 pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
     let spoilt = prop::option::weighted(0.2, (any::<Index>(), any::<u8>()));
     let cut = prop::option::weighted(0.1, any::<Index>());
@@ -40,7 +40,7 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
         Just(Content::Echo),
         prop_oneof![Just(132), Just(33), Just(136), any::<u8>()].prop_map(Content::Protocol),
     ];
-    // Where it begins, and what a later one of IPv6 says that it is.
+    // A fragment's offset, and the next header that a later IPv6 one pretends to have.
     let offset = prop_oneof![Just(0u16), 1u16..0x2000];
     let lie = prop::option::of(prop_oneof![Just(59), any::<u8>()]);
     let fragment = prop::option::weighted(0.2, (offset, lie));
@@ -72,7 +72,7 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
         )
 }
 
-/// The frame whose IP header is at `ip`.
+/// Builds the frame, whose IP header is at `ip`.
 fn build(
     frame: &Frame,
     ip: usize,
@@ -98,8 +98,8 @@ fn build(
     .expect("a frame of one family")
 }
 
-/// Makes the datagram one of its fragments, by its offset in units of eight bytes; a later one of
-/// IPv6 may lie about its protocol.
+/// Turns the datagram into one of its fragments; `offset` is in units of eight bytes. A later IPv6
+/// fragment may lie about its protocol.
 fn make_fragment(bytes: &mut Vec<u8>, ip: usize, source: IpAddr, offset: u16, lie: Option<u8>) {
     const MORE: u16 = 1;
     match source {

@@ -1,4 +1,4 @@
-//! Random policies and frames, of few values, so that they meet.
+//! Random policies and frames, with few values, so that they meet.
 
 mod frame;
 mod policy;
@@ -13,7 +13,7 @@ pub(crate) use self::{
     policy::{PERIODS, policy, successive},
 };
 
-/// A host among few networks.
+/// A host in one of a few networks.
 pub(crate) fn address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![
         (0u8..3, 0u8..4).prop_map(|(net, host)| [10, 0, net, host].into()),

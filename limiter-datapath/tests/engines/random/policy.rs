@@ -1,4 +1,4 @@
-//! Policies of every kind of limit.
+//! Policies with every kind of limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,8 +36,8 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// A policy and one that comes after it: with other rates and costs for the same buckets, or with
-/// the ids alone in common.
+/// A policy and its successor, which has other rates and costs for the same buckets, or only the
+/// ids in common.
 pub(crate) fn successive() -> impl Strategy<Value = [Policy; 2]> {
     (policy(), policy(), any::<bool>()).prop_map(|(policy, other, same_buckets)| {
         let mut next = other;
@@ -69,7 +69,7 @@ pub(crate) fn successive() -> impl Strategy<Value = [Policy; 2]> {
     })
 }
 
-/// No prefix belongs to two.
+/// Subscribers; no prefix belongs to two.
 fn subscribers() -> impl Strategy<Value = BTreeMap<u64, Vec<IpNet>>> {
     vec((prefix(), SUBSCRIBERS), 0..6).prop_map(|prefixes| {
         let mut known = BTreeSet::new();
@@ -131,7 +131,7 @@ fn limit() -> impl Strategy<Value = Limit> {
         )
 }
 
-/// The limit with rates that its strategy can count; of bytes no moving window counts any.
+/// Gives the limit rates that its strategy can count; a moving window counts no bytes.
 fn countable(mut limit: Limit) -> Limit {
     if limit.strategy == Rule::MovingWindow && limit.cost == Cost::Bytes {
         limit.cost = Cost::Packets;
@@ -166,7 +166,7 @@ fn id_format() -> impl Strategy<Value = IdFormat> {
 fn rate() -> impl Strategy<Value = Rate> {
     let period = prop::sample::select(PERIODS.to_vec());
     (1u64..40, 1u64..2_000, period).prop_map(|(burst, count, period_ns)| Rate {
-        // Enough for some frames and too little for others, where bytes are counted.
+        // In bytes, enough for some frames and too little for others.
         burst: burst * 40,
         count: count * 3,
         period_ns,
@@ -176,7 +176,7 @@ fn rate() -> impl Strategy<Value = Rate> {
 fn matching() -> impl Strategy<Value = Match> {
     let protocol = prop_oneof![Just(6), Just(17), Just(1), Just(58), Just(132), any::<u8>()];
     let flags = (any::<u8>(), any::<u8>()).prop_map(|(set, clear)| TcpFlags {
-        // Few, so that some segments match.
+        // Few flags, so that some segments match.
         set: set & 0x12,
         clear: clear & !set & 0x3f,
     });
@@ -208,14 +208,14 @@ fn ports() -> impl Strategy<Value = Vec<PortRange>> {
     vec(range, 1..4)
 }
 
-/// Mostly nothing, which is everything.
+/// Mostly empty, which means everything.
 fn rarely<T: std::fmt::Debug + Clone>(
     values: impl Strategy<Value = Vec<T>>,
 ) -> impl Strategy<Value = Vec<T>> {
     option::weighted(0.25, values).prop_map(Option::unwrap_or_default)
 }
 
-/// The overrides whose id is of the format, each id once.
+/// Returns the overrides in the id format, each id once.
 fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Override> {
     let mut known = BTreeSet::new();
     let mut distinct = Vec::new();

@@ -6,7 +6,7 @@ use anyhow::Result;
 use limiter_common::{
     limit::LimitId,
     reason::Reason::{self, Iprep, IprepPerma, OverLimit},
-    sieve::{Geometry, Listed, Pressure, pressure_of_limit},
+    sieve::{Geometry, ListedSource, Pressure, pressure_of_limit},
 };
 use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
 use limiter_policy::{
@@ -16,8 +16,8 @@ use limiter_policy::{
 
 use super::{from, policy, sieve, total};
 
-/// Both at the same addresses: nobody is in two lists, no list holds more
-/// than it may, and each arrival was either scored or counted as contended.
+/// Both use the same addresses. No address is in two lists, no list exceeds its capacity, and each
+/// arrival is scored or counted as contended.
 #[test]
 fn two_cpus_leave_a_sieve_behind() -> Result<()> {
     const TIMES: u32 = 2_000;
@@ -65,7 +65,7 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
 
         let sieve = &tables.sieves[0];
         let snapshot = reputation.sieves().memory().snapshot(sieve);
-        let mut listed = Vec::<&Listed>::new();
+        let mut listed = Vec::<&ListedSource>::new();
         for shard in &snapshot.shards {
             assert!(shard.is_exact);
             for (list, entries) in (0..).zip(&shard.lists) {
@@ -79,7 +79,7 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
             .collect();
         keys.sort_unstable();
         keys.dedup();
-        assert_eq!(keys.len(), listed.len(), "nobody is there twice");
+        assert_eq!(keys.len(), listed.len(), "an address is there twice");
         let used = reputation.sieves().memory().shards.iter();
         let used: usize = used.map(|shard| shard.used() as usize).sum();
         assert!(used >= listed.len());
@@ -93,7 +93,10 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         assert!(counts <= traffic.scored);
         let turns = reputation.sieves().memory().shards.iter();
         let turns: u64 = turns.map(|shard| shard.sequence.get() / 2).sum();
-        assert_eq!(turns, traffic.scored, "each that held a shard has counted");
+        assert_eq!(
+            turns, traffic.scored,
+            "each holder of a shard must have counted"
+        );
         let dropped = maps.limit_traffic(LimitId(20))?.dropped.packets;
         let by_sieve = traffic.iprep.packets + traffic.iprep_perma.packets;
         let reason = |reason: Reason| anyhow::Ok(maps.reason_traffic(0, reason)?.packets);

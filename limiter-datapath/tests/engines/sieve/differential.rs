@@ -43,8 +43,8 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![100 => packet, 1 => pressure]
 }
 
-/// Random packets under random pressure through everything that there is of sieves: kernel and
-/// native agree on each, and in the end on who is where in every list.
+/// Random packets under random pressure, with every feature of sieves: both engines agree on each
+/// packet, and finally on the entries of every list.
 #[test]
 fn kernel_and_native_agree_on_any_packets() -> Result<()> {
     const EVENTS: usize = 60_000;
@@ -60,7 +60,7 @@ fn kernel_and_native_agree_on_any_packets() -> Result<()> {
             },
             ..total(21, "aging")
         },
-        // One that runs out.
+        // A limit that runs out.
         Limit {
             default: Some(rate(100)),
             ..total(22, "blocking")

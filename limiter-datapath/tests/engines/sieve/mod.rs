@@ -1,4 +1,4 @@
-//! Sieves: who is scored and who is dropped, in both engines alike, and by two CPUs at once.
+//! Sieves: which sources are scored and dropped, in both engines alike and by two CPUs at once.
 
 mod contention;
 mod differential;
@@ -21,7 +21,7 @@ use crate::engine::Engines;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// As long as any test takes.
+/// Longer than any test takes.
 const LONG: u64 = 1_000_000 * SECOND;
 
 fn sieve(name: &str, buckets: u8, size: u8) -> Sieve {
@@ -37,7 +37,7 @@ fn sieve(name: &str, buckets: u8, size: u8) -> Sieve {
     }
 }
 
-/// All packets of the interface, as many as come.
+/// A limit on all packets of the interface, which never denies one.
 fn total(id: u16, ip_rep: &str) -> Limit {
     Limit {
         name: format!("Total{id}"),
@@ -67,7 +67,7 @@ fn policy<const LIMITS: usize>(
     }
 }
 
-/// A packet from a source by number, from every third over IPv6.
+/// Builds a packet from a source by number; every third uses IPv6.
 fn from(number: u32) -> Vec<u8> {
     udp(number, 53)
 }
@@ -87,10 +87,10 @@ fn udp(number: u32, port: u16) -> Vec<u8> {
     frame.udp(4_000, port, b"").expect("a frame")
 }
 
-/// One address in each list of a sieve with three: the address's number is its list's.
+/// Puts one address in each list of a sieve with three: the list's number is the address's.
 fn one_in_each(engines: &mut Engines, index: u32) -> Result<()> {
     engines.press(index, 0, LONG)?;
-    // Who is hit once more comes one list further down; from list 1, at the fifth hit, to list 0.
+    // Each hit moves an address one list down; at the fifth it goes from list 1 to list 0.
     for (who, hits) in [(3, 1), (2, 2), (1, 3), (0, 5)] {
         for _ in 0..hits {
             engines.judge(0, &from(who));
@@ -114,12 +114,12 @@ fn blocking(name: &str) -> Sieve {
     }
 }
 
-/// At each pressure those in lower lists are rejected, and no others.
+/// A pressure rejects the lists below it, and no others.
 #[test]
-fn who_is_in_too_low_a_list_is_dropped() -> Result<()> {
+fn sources_in_too_low_a_list_are_dropped() -> Result<()> {
     let index = pressure_of_limit(LimitId(20));
-    // The hit counts before the list does: those in lists 2 and 3 come one further down by it, and
-    // the fifth one is new.
+    // The hit counts first: it moves the addresses in lists 2 and 3 one down, and the fifth address
+    // is new.
     let lists = [0, 1, 1, 2, 3];
     for (pressure, reasons) in [
         (0, [WithinLimits; 5]),
@@ -145,7 +145,7 @@ fn who_is_in_too_low_a_list_is_dropped() -> Result<()> {
             assert_eq!(verdict.reason, reason, "{who} under {pressure}");
             let is_dropped = matches!(reason, Iprep | IprepPerma);
             assert_eq!(verdict.denied_by(), is_dropped.then_some(0));
-            // Of as many hits there is only one.
+            // Each number of hits occurs only once.
             let hits = [6, 4, 3, 2, 1][who as usize];
             let there = engines.in_sieve(0);
             assert!(there.list(list).any(|one| one.count == hits), "{who}");
@@ -167,7 +167,7 @@ fn without_pressure_nobody_is_scored_but_arrivals_are_counted() -> Result<()> {
     let index = pressure_of_limit(LimitId(20));
     let mut engines = Engines::new(&policy([total(20, "main")], [sieve("main", 3, 5)]))?;
     assert_eq!(engines.judge(0, &from(1)), WithinLimits);
-    // What the daemon has set holds until then, and no longer.
+    // The daemon's pressure holds until its time, and no longer.
     engines.press(index, 3, SECOND)?;
     assert_eq!(engines.judge(SECOND - 1, &from(1)), WithinLimits);
     assert_eq!(engines.judge(SECOND - 1, &from(1)), Iprep);
@@ -180,7 +180,7 @@ fn without_pressure_nobody_is_scored_but_arrivals_are_counted() -> Result<()> {
     Ok(())
 }
 
-/// Two limits that share a sieve, each with its own pressure: a packet of both counts once.
+/// Two limits share a sieve, each with its own pressure: a packet of both is scored once.
 #[test]
 fn uses_of_one_sieve_score_a_packet_once_and_decide_each() -> Result<()> {
     let dns = Limit {
@@ -234,7 +234,7 @@ fn a_limit_that_observes_only_tells_what_it_would_drop() -> Result<()> {
     Ok(())
 }
 
-/// The whole interface: packets that no limit counts are scored too.
+/// A sieve of the whole interface also scores packets that no limit counts.
 #[test]
 fn a_sieve_of_the_whole_interface_scores_what_no_limit_counts() -> Result<()> {
     let everywhere = Sieve {
@@ -269,7 +269,7 @@ fn a_use_without_a_sieve_only_counts() -> Result<()> {
         pressure_of_limit(LimitId(20)),
         pressure_of_limit(LimitId(21)),
     );
-    // Nobody sets it; if somebody did, nothing would come of it.
+    // The daemon never sets this pressure; it would have no effect.
     engines.press(measured, 3, LONG)?;
     engines.judge(0, &from(1));
     engines.press(used, 3, LONG)?;

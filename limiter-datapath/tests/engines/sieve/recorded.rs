@@ -15,7 +15,7 @@ use limiter_policy::policy::{Limit, Mode, PressureOf, Sieve};
 use super::{LONG, SECOND, from, policy, rate, sieve, total};
 use crate::engine::Engines;
 
-/// The source that [`from`] gives to this number.
+/// The number of [`from`]'s source.
 const WHO: u32 = 1;
 
 fn key(limit: u16, by: Dropper) -> OffenderKey {
@@ -23,7 +23,7 @@ fn key(limit: u16, by: Dropper) -> OffenderKey {
     OffenderKey::new(LimitId(limit), by, &Address::from(source))
 }
 
-/// Drops by key, as the kernel has them; native has the same.
+/// Returns the kernel's drops by key; the native ones are equal.
 fn recorded(engines: &Engines) -> Result<HashMap<OffenderKey, u64>> {
     engines.assert_same_state();
     let recorded = engines.maps().offenders().read()?.offenders;
@@ -38,7 +38,7 @@ fn judge(engines: &mut Engines, now: u64, reasons: &[Reason]) {
 }
 
 #[test]
-fn whom_a_sieve_drops_for_a_limit_and_whom_the_limit_drops() -> Result<()> {
+fn drops_by_a_sieve_and_by_its_limit() -> Result<()> {
     let limit = Limit {
         default: Some(rate(2)),
         ..total(20, "main")
@@ -46,7 +46,7 @@ fn whom_a_sieve_drops_for_a_limit_and_whom_the_limit_drops() -> Result<()> {
     let mut engines = Engines::new(&policy([limit], [sieve("main", 3, 5)]))?;
     judge(&mut engines, 0, &[WithinLimits, WithinLimits, OverLimit]);
     engines.press(pressure_of_limit(LimitId(20)), 3, LONG)?;
-    // The limit is not asked, so it has tokens again.
+    // The limit was not asked meanwhile, so it has tokens again.
     judge(&mut engines, SECOND, &[WithinLimits, Iprep, Iprep]);
     let expected = [(key(20, Dropper::Budget), 1), (key(20, Dropper::Sieve), 2)];
     assert_eq!(recorded(&engines)?, HashMap::from(expected));
@@ -54,7 +54,7 @@ fn whom_a_sieve_drops_for_a_limit_and_whom_the_limit_drops() -> Result<()> {
 }
 
 #[test]
-fn whom_a_sieve_for_all_packets_drops() -> Result<()> {
+fn drops_by_a_sieve_for_all_packets() -> Result<()> {
     let everywhere = Sieve {
         pressure: Some(PressureOf::PacketsPerSecond(1_000)),
         ..sieve("main", 3, 5)
@@ -72,9 +72,9 @@ fn whom_a_sieve_for_all_packets_drops() -> Result<()> {
     Ok(())
 }
 
-/// What a sieve would drop is not dropped, and what it scores neither.
+/// An observing limit's sieve drops nothing, so nothing is recorded.
 #[test]
-fn whom_a_sieve_does_not_drop() -> Result<()> {
+fn sources_that_a_sieve_does_not_drop() -> Result<()> {
     let observing = Limit {
         mode: Mode::Observe,
         ..total(20, "main")

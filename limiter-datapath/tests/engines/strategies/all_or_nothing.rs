@@ -1,5 +1,5 @@
-//! Limits of several strategies at the same packets: all count it, or none; but a fixed window
-//! counts what it refuses itself.
+//! Limits of several strategies for the same packets: all count a packet, or none; except that a
+//! fixed window counts what it refuses itself.
 
 use anyhow::Result;
 use limiter_common::{
@@ -24,7 +24,7 @@ use crate::{
     engine::{Engines, START, policy},
 };
 
-/// Limits of those strategies and counts in 100 seconds, for the same packets.
+/// Makes limits of those strategies and counts in 100 seconds, for the same packets.
 fn limits(numbers: &[(Strategy, u64)]) -> Vec<Limit> {
     let limits = (1..).zip(numbers).map(|(id, (strategy, count))| Limit {
         id: LimitId(id),
@@ -34,15 +34,15 @@ fn limits(numbers: &[(Strategy, u64)]) -> Vec<Limit> {
     limits.collect()
 }
 
-/// The bucket of one of them, by its id.
+/// Returns the state of one limit's bucket, by the limit's id.
 fn bucket(engines: &Engines, id: u16) -> Result<Option<u64>> {
     let key = BucketKey::of_source(LimitId(id), address(1).into(), 32);
     Ok(engines.maps().bucket(&key)?.map(|bucket| bucket.state))
 }
 
-/// Whoever refuses, first or last, the others keep what they have.
+/// If one limit refuses, first or last, the others keep their tokens.
 #[test]
-fn who_would_let_it_pass_does_not_count_it() -> Result<()> {
+fn limits_that_would_pass_a_packet_do_not_count_it() -> Result<()> {
     let frame = frame(1)?;
     for store in STORES {
         for refusing in Strategy::ALL {
@@ -75,7 +75,7 @@ fn who_would_let_it_pass_does_not_count_it() -> Result<()> {
     Ok(())
 }
 
-/// Also when another refuses as well.
+/// This holds even if another limit refuses as well.
 #[test]
 fn a_fixed_window_counts_what_it_refuses() -> Result<()> {
     let frame = frame(1)?;
@@ -90,7 +90,7 @@ fn a_fixed_window_counts_what_it_refuses() -> Result<()> {
             assert_eq!(engines.judge(SECOND, &frame), OverLimit);
             let refused = bucket(&engines, 1)?;
             assert_ne!(refused, full, "{store:?} {other:?}");
-            // One more than the limit is all that is counted.
+            // It counts at most one more than the limit.
             assert_eq!(engines.judge(SECOND, &frame), OverLimit);
             assert_eq!(bucket(&engines, 1)?, refused);
             engines.assert_same_state();
@@ -106,7 +106,7 @@ const WINDOWS: [Strategy; 3] = [
 ];
 
 proptest! {
-    /// Packet by packet, as as many exact windows do that are asked one after the other.
+    /// Packet by packet, they decide like exact windows that are asked one after the other.
     #[test]
     fn limits_of_all_kinds_are_judged_together(
         numbers in prop::collection::vec((prop::sample::select(WINDOWS.to_vec()), 1u64..10), 1..6),
@@ -122,7 +122,7 @@ proptest! {
         ),
     ) {
         let tables = CompiledPolicy::new(&policy(limits(&numbers)), possible_cpus()).expect("it compiles");
-        let ticks = tables.rates.iter().map(|budget| budget.window.layout.ns(1));
+        let ticks = tables.rates.iter().map(|parameters| parameters.window.layout.ns(1));
         prop_assert!(ticks.into_iter().all(|tick| tick == 1));
         let exact = |(strategy, count): &(Strategy, u64)| Exact::new(*strategy, *count, 100 * SECOND);
         let mut exact: Vec<_> = numbers.iter().map(exact).collect();

@@ -1,7 +1,7 @@
-//! What each strategy admits at worst, against brute force, natively in both stores.
+//! The maximum that each strategy admits, against brute force, natively in both stores.
 
 use limiter_common::{
-    bucket::BucketStore,
+    decide::Outline,
     limit::{BUILT_IN, Cost},
     reason::{Action, Reason},
     strategy::Strategy,
@@ -21,7 +21,7 @@ use crate::{
     engine::START,
 };
 
-/// Enough for the stamps of a log, of which no two pairs share a line then.
+/// Enough lines for a log, so that no two pairs of its stamps share one.
 const LINES: u32 = 1 << 14;
 
 const KEY: HashKey = HashKey {
@@ -50,7 +50,7 @@ impl Native {
         }
     }
 
-    /// How long a tick is, in nanoseconds.
+    /// Returns the length of a tick, in nanoseconds.
     fn tick(&self) -> u64 {
         self.tables.rates[0].window.layout.ns(1)
     }
@@ -66,13 +66,13 @@ impl Native {
         }
     }
 
-    fn passes<B: BucketStore>(&self, buckets: &B, now: u64, frame: &[u8]) -> bool {
+    fn passes<B: Outline>(&self, buckets: &B, now: u64, frame: &[u8]) -> bool {
         let verdict = decide_once(&BytesFrame(frame), now, &self.tables, buckets, &(), &());
         assert_ne!(verdict.reason, Reason::Contended, "nobody else is there");
         verdict.action(&self.tables) == Action::Pass
     }
 
-    /// Which of the packets pass: the same in both stores.
+    /// Returns which packets pass, which must be the same in both stores.
     fn send(&self, packets: &[Packet]) -> Vec<bool> {
         let (in_memory, in_table) = (MemoryBuckets::default(), self.table());
         let send = packets.iter().map(|(now, frame)| {
@@ -83,7 +83,7 @@ impl Native {
         send.collect()
     }
 
-    /// What was admitted of the packets.
+    /// Returns the admitted packets.
     fn admitted(&self, packets: &[Packet]) -> Admitted {
         let mut admitted = Admitted::default();
         for ((now, frame), passes) in packets.iter().zip(self.send(packets)) {
@@ -126,7 +126,7 @@ impl Case {
     }
 }
 
-/// Few tokens in a period of any length; and packets, many of which come exactly where something
+/// Few tokens in a period of any length; and packets, many of which come exactly when a window
 /// ends, or just before or after.
 fn case() -> impl Values<Value = Case> {
     let period = prop_oneof![
@@ -138,7 +138,7 @@ fn case() -> impl Values<Value = Case> {
     let count = prop_oneof![4 => 1u64..12, 1 => 12u64..=128];
     let step = prop_oneof![
         12 => Just((0, 1, 0)),
-        // So many periods, divided, and so much later.
+        // A number of periods, a divisor, and nanoseconds to add.
         6 => (1u64..=2, 1u64..=2, 0u64..=2),
         2 => (1u64..=2, 1u64..12, 0u64..=2),
         3 => (0u64..=1_000, Just(1_000), 0u64..=2),
@@ -160,7 +160,7 @@ fn case() -> impl Values<Value = Case> {
             };
             let mut now = START;
             let packets = packets.into_iter().map(|((times, divided, more), length)| {
-                // From a nanosecond before on.
+                // At the earliest a nanosecond before.
                 now += (period * times / divided + more).saturating_sub(1);
                 (now, of_length(length))
             });
@@ -175,17 +175,17 @@ fn case() -> impl Values<Value = Case> {
 }
 
 proptest! {
-    /// In every period, its end not included, that starts with a packet that passed.
+    /// Checks every period, its end excluded, that starts with a packet that passed.
     #[test]
     fn no_period_admits_more_than_the_strategy_says(case in case()) {
         let Case { strategy, rate, .. } = case;
-        // What refills so fast, no bucket counts.
+        // No bucket can count so fast a refill.
         prop_assume!(rate.count / rate.period_ns < 64);
         let most = case.native().admitted(&case.packets).most_in(rate.period_ns);
         prop_assert!(most <= strategy.most_in_a_period(rate.burst, rate.count), "{}", most);
     }
 
-    /// Packet by packet, as a log or a counter in exact numbers does, where a tick is a nanosecond.
+    /// Packet by packet, they equal a log or a counter in exact numbers, if a tick is a nanosecond.
     #[test]
     fn windows_are_exact(case in case()) {
         prop_assume!(case.strategy != Strategy::Gcra);
@@ -204,7 +204,7 @@ proptest! {
         }
     }
 
-    /// Where a tick is longer: never earlier than in exact numbers, and two ticks later at most.
+    /// If a tick is longer: never earlier than in exact numbers, and at most two ticks later.
     #[test]
     fn windows_are_two_ticks_longer_at_most(
         sliding: bool, count in 1u64..=128, period in SECOND..1 << 60, start in START..START << 10,
@@ -219,7 +219,7 @@ proptest! {
         for _ in 0..count {
             prop_assert!(native.passes(&buckets, start, &of_length(42)));
         }
-        // Of a sliding window counter the bucket before must weigh a packet less.
+        // In a sliding window counter, the previous bucket must weigh a packet less.
         let wait = if sliding { period + period.div_ceil(count) } else { period };
         let earlier = buckets.clone();
         prop_assert!(!native.passes(&earlier, start + wait - 1, &of_length(42)));
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// So many packets at each time.
+/// Makes bursts of packets: each is a time after the start, and a number of packets.
 fn bursts(bursts: &[(u64, u64)]) -> Vec<Packet> {
     let packet = |(later, packets): &(u64, u64)| {
         let packet = (START + later, of_length(42));
@@ -238,16 +238,16 @@ fn bursts(bursts: &[(u64, u64)]) -> Vec<Packet> {
     bursts.iter().flat_map(packet).collect()
 }
 
-/// It is not only never more: here it is as much.
+/// The bounds are tight: this traffic reaches them.
 #[test]
 fn as_much_as_the_strategy_says_at_worst() {
     const COUNT: u64 = 12;
     let last = SECOND - 1;
-    // A packet as soon as the bucket before weighs one less.
+    // A packet whenever the previous bucket weighs one less.
     let mut while_it_falls = vec![(0, 1), (last, COUNT - 1)];
     while_it_falls.extend((1..COUNT).map(|part| (SECOND + (SECOND * part).div_ceil(COUNT), 1)));
     for (strategy, burst, traffic) in [
-        // 12 in a second are 83,333,333 ns for each.
+        // 12 in a second are 83,333,333 ns each.
         (
             Strategy::Gcra,
             20,

@@ -1,4 +1,4 @@
-//! Two CPUs at one bucket of each strategy, as fast as they can: exact to the packet.
+//! Two CPUs charge one bucket of each strategy as fast as they can: exact to the packet.
 
 use std::thread;
 
@@ -14,16 +14,16 @@ use testbed::monotonic_ns;
 use super::{SECOND, STORES, frame, limit};
 use crate::engine::START;
 
-/// How long a period is.
+/// The length of a period, in seconds.
 const SECONDS: u64 = 100;
 
-/// Each alone is more than there is room for: it is full while both still run.
+/// The packets of each CPU, more than any bucket admits: it is empty while both still run.
 const TIMES: u32 = 60_000;
 
-/// Where a window strategy has room for as many, both CPUs race for the most part of a run.
+/// With so large a count, both CPUs race for most of a run.
 const MANY: u64 = 40_000;
 
-/// The numbers of each strategy.
+/// The counts for each strategy.
 const COUNTS: [(Strategy, u64); 7] = [
     (Strategy::Gcra, MANY),
     (Strategy::FixedWindow, MANY),
@@ -59,8 +59,8 @@ fn counted(maps: &SharedMaps, reason: Reason) -> Result<u64> {
     Ok(maps.reason_traffic(0, reason)?.packets)
 }
 
-/// While the time stands still, so many pass; when a period has passed, as many again; and once
-/// more when two have.
+/// While the time stands still, exactly the count passes; after a period, as many again; and once
+/// more after two.
 #[test]
 fn exactly_as_many_pass_as_the_limit_says() -> Result<()> {
     for store in STORES {
@@ -71,8 +71,8 @@ fn exactly_as_many_pass_as_the_limit_says() -> Result<()> {
             let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
             let maps = instance.take_maps(settings)?;
             let mut passed = 0;
-            // Of a sliding window counter the bucket before counts for two periods, and the ticks of
-            // its time are longer than a nanosecond.
+            // In a sliding window counter, a bucket counts for two periods, and the ticks of its
+            // time are longer than a nanosecond.
             let period = match strategy {
                 Strategy::SlidingWindowCounter => 2 * SECONDS * SECOND + SECOND,
                 _ => SECONDS * SECOND + SECOND,
@@ -94,7 +94,7 @@ fn exactly_as_many_pass_as_the_limit_says() -> Result<()> {
     Ok(())
 }
 
-/// By the kernel's own clock, in periods so short that windows end and begin, and logs go round, all
+/// By the kernel's own clock, in periods so short that windows end and begin, and logs wrap, all
 /// the time.
 #[test]
 fn no_period_admits_too_many() -> Result<()> {

@@ -1,5 +1,6 @@
-//! Every strategy in both stores: what it lets pass, alone and beside others, from two CPUs at once;
-//! and what buckets owe while policies change, from one program to another, and given back.
+//! Every strategy in both stores: what it admits, alone and beside others, from two CPUs at once;
+//! and the debts of buckets when policies change, from one program to another, and when tokens are
+//! given back.
 
 mod all_or_nothing;
 mod bounds;
@@ -18,7 +19,7 @@ use limiter_common::{
     limit::BUILT_IN,
     owner::BucketKey,
     reason::Reason,
-    strategy::{Budget, Level, Strategy},
+    strategy::{Level, Parameters, Strategy},
 };
 use limiter_datapath::kernel::{BucketMaps, SharedMaps, Trial, possible_cpus};
 use limiter_policy::{
@@ -33,7 +34,7 @@ const SECOND: u64 = 1_000_000_000;
 
 const STORES: [Store; 2] = [Store::Table, Store::Hash];
 
-/// A limit of so many packets in so many seconds.
+/// Makes a limit of `count` packets in `seconds`.
 fn limit(strategy: Strategy, count: u64, seconds: u64) -> Limit {
     let rate = Rate {
         burst: count,
@@ -58,22 +59,22 @@ fn frame(source: u32) -> Result<Vec<u8>> {
     Frame::new(address(source), "10.255.0.1".parse()?).udp(1, 2, b"x")
 }
 
-/// What a source's bucket holds so long after the start.
+/// Returns what a source's bucket holds at that time after the start.
 fn level(maps: &SharedMaps, tables: &CompiledPolicy, source: u32, offset_ns: u64) -> Result<Level> {
     let now = START + offset_ns;
-    let budget = &tables.rates[0];
+    let parameters = &tables.rates[0];
     let state = |key: &BucketKey, unit| -> Result<Option<u64>> {
         let bucket = maps.bucket(key)?;
         Ok(bucket.map(|bucket| tables.units.state(bucket, unit, now)))
     };
-    let log = budget.log(|number| {
-        let stamp = state(&key(source).of_stamp(number), budget.stamp_unit)?;
+    let log = parameters.log(|number| {
+        let stamp = state(&key(source).of_part(number), parameters.stamp_unit)?;
         anyhow::Ok(stamp.unwrap_or_default())
     })?;
-    Ok(budget.level(now, state(&key(source), budget.unit)?, &log))
+    Ok(parameters.level(now, state(&key(source), parameters.unit)?, &log))
 }
 
-/// The kernel's program under one limit.
+/// The kernel program under one limit.
 struct Kernel {
     tables: CompiledPolicy,
     trial: Trial,
@@ -91,7 +92,7 @@ impl Kernel {
         Ok(Self { tables, trial })
     }
 
-    /// A packet comes from a source so long after the start; returns whether it passes.
+    /// Sends a packet from a source at that time after the start; returns whether it passes.
     fn passes(&mut self, source: u32, offset_ns: u64) -> Result<bool> {
         let verdict = self.trial.judge(START + offset_ns, &frame(source)?)?;
         Ok(verdict.reason == Reason::WithinLimits)
@@ -116,7 +117,7 @@ impl Kernel {
         self.trial.maps().buckets()
     }
 
-    fn budget(&self) -> Result<&Budget> {
+    fn parameters(&self) -> Result<&Parameters> {
         self.tables.rates.first().context("a limit")
     }
 }

@@ -14,7 +14,7 @@ impl Kernel {
     fn give_back(&self, source: u32, cost: Option<u64>, offset_ns: u64) -> Result<()> {
         let (units, now) = (&self.tables.units, START + offset_ns);
         let buckets = self.buckets();
-        Ok(buckets.give_back(&key(source), self.budget()?, cost, units, now)?)
+        Ok(buckets.give_back(&key(source), self.parameters()?, cost, units, now)?)
     }
 
     fn reset_all(&self, offset_ns: u64) -> Result<u64> {
@@ -34,7 +34,7 @@ fn each(mut check: impl FnMut(&mut Kernel, Strategy, &str) -> Result<()>) -> Res
     Ok(())
 }
 
-/// So many packets pass from now on, and no more.
+/// Checks that exactly `left` packets pass from now on.
 fn assert_left(kernel: &mut Kernel, left: u64, now: u64, what: &str) -> Result<()> {
     assert_eq!(kernel.remaining(1, now)?, left, "{what}");
     for number in 0..left {
@@ -47,10 +47,10 @@ fn assert_left(kernel: &mut Kernel, left: u64, now: u64, what: &str) -> Result<(
 #[test]
 fn so_many_packets_pass_again_as_are_given_back() -> Result<()> {
     each(|kernel, _, what| {
-        // There is nothing to be given back.
+        // There is nothing to give back.
         kernel.give_back(1, Some(1), 0)?;
         assert_eq!(kernel.trial.maps().bucket_count()?, 0, "{what}");
-        // Two more than pass.
+        // Two more than can pass.
         for second in 0..12 {
             kernel.passes(1, second * SECOND)?;
         }
@@ -69,7 +69,7 @@ fn so_many_packets_pass_again_as_are_given_back() -> Result<()> {
     })
 }
 
-/// Those that passed last are given back: of a log the older ones still count, and end first.
+/// The last packets are given back: the older ones of the log still count, and end first.
 #[test]
 fn the_last_packets_of_a_log_are_given_back() -> Result<()> {
     each(|kernel, strategy, what| {
@@ -82,7 +82,7 @@ fn the_last_packets_of_a_log_are_given_back() -> Result<()> {
         let now = 20 * SECOND;
         kernel.give_back(1, Some(4), now)?;
         let level = kernel.level(1, now)?;
-        // Of the sixth packet, which came after 5 s.
+        // The end of the sixth packet, which came after 5 s.
         assert_eq!(level.reset_in_ns, 985 * SECOND, "{what}");
         assert_left(kernel, 4, now, what)?;
         assert_eq!(kernel.level(1, now)?.retry_in_ns, 980 * SECOND, "{what}");
@@ -90,7 +90,7 @@ fn the_last_packets_of_a_log_are_given_back() -> Result<()> {
     })
 }
 
-/// However often it begins anew, no stamp of before is taken for one of now.
+/// However often it begins anew, no old stamp is taken for a current one.
 #[test]
 fn a_log_that_was_cleared_begins_anew() -> Result<()> {
     for count in [1, 2, 100, 128] {
@@ -125,12 +125,12 @@ fn all_are_filled_and_counted() -> Result<()> {
         for source in 1..=5 {
             assert_eq!(kernel.remaining(source, SECOND)?, 10, "{what}");
         }
-        // Stamps of before do not count either.
+        // Old stamps do not count either.
         assert_left(kernel, 10, 2 * SECOND, what)
     })
 }
 
-/// A bucket that no packet has come for since its limit has other numbers.
+/// The bucket has seen no packet since its limit's rate changed.
 #[test]
 fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
     each(|kernel, strategy, what| {

@@ -1,5 +1,5 @@
-//! A limit whose numbers change keeps what its buckets have counted; one of another strategy begins
-//! full.
+//! A limit whose rate changes keeps what its buckets have counted; one whose strategy changes
+//! begins full.
 
 use anyhow::Result;
 use limiter_common::{
@@ -17,8 +17,8 @@ const WINDOWS: [Strategy; 3] = [
     Strategy::SlidingWindowCounter,
 ];
 
-/// Four packets pass under one limit; under the next one so many are left, and no more pass until
-/// it tells.
+/// Four packets pass under one limit; under the next one exactly `left` pass, and no more until the
+/// reported time.
 fn check(before: &Limit, after: &Limit, left: u64) -> Result<()> {
     let frame = frame(1)?;
     for store in STORES {
@@ -64,8 +64,8 @@ fn what_was_counted_stays() -> Result<()> {
     Ok(())
 }
 
-/// For as long as it did: a window of another length ends when it would have, if that is within the
-/// new period, and packets in a log are known for as long as they were.
+/// A window of another length ends when it would have, if that is within the new period, and
+/// packets in a log count for as long as before.
 #[test]
 fn what_was_counted_counts_as_long_as_before() -> Result<()> {
     for store in STORES {
@@ -90,7 +90,7 @@ fn what_was_counted_counts_as_long_as_before() -> Result<()> {
 }
 
 #[test]
-fn of_another_strategy_it_begins_full() -> Result<()> {
+fn a_limit_with_another_strategy_begins_full() -> Result<()> {
     for before in Strategy::ALL {
         for after in Strategy::ALL.into_iter().filter(|after| *after != before) {
             check(&limit(before, 10, 100), &limit(after, 10, 100), 10)?;

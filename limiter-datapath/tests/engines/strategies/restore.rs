@@ -1,4 +1,4 @@
-//! What buckets owe, captured from one program's maps and put into those of another.
+//! Debts captured from one program's maps and restored into those of another.
 
 use anyhow::Result;
 use limiter_common::strategy::{Level, Strategy};
@@ -10,7 +10,7 @@ use crate::engine::START;
 
 const CAPACITY: u32 = 65_536;
 
-/// Of ten packets in a hundred seconds the sources have spent so many, and some were refused.
+/// How many packets each source has sent; a hundred seconds admit ten, and some were refused.
 const SPENT: [(u32, u64); 4] = [(1, 1), (2, 7), (3, 10), (4, 13)];
 
 fn spent(strategy: Strategy, store: Store, capacity: u32) -> Result<Kernel> {
@@ -23,7 +23,7 @@ fn spent(strategy: Strategy, store: Store, capacity: u32) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// When all has been spent.
+/// The time when all have been sent.
 const THEN: u64 = 2 * SECOND;
 
 fn capture(kernel: &Kernel, offset_ns: u64) -> Result<Debts> {
@@ -47,7 +47,7 @@ fn assert_about_the_same(found: Level, expected: Level, what: &str) {
 }
 
 #[test]
-fn who_is_put_back_owes_what_he_would() -> Result<()> {
+fn a_restored_bucket_owes_what_it_would() -> Result<()> {
     // The clock of another boot.
     const AFTER: u64 = 777_777 * SECOND;
     for strategy in Strategy::ALL {
@@ -90,7 +90,7 @@ fn who_is_put_back_owes_what_he_would() -> Result<()> {
     Ok(())
 }
 
-/// A moving window is one, however many packets its log has.
+/// A moving window is one bucket, however many packets its log has.
 #[test]
 fn buckets_are_counted() -> Result<()> {
     for strategy in Strategy::ALL {
@@ -102,8 +102,8 @@ fn buckets_are_counted() -> Result<()> {
     Ok(())
 }
 
-/// As the daemon does when the buckets get new maps: what was spent from the old ones meanwhile is
-/// added when the new ones are in use.
+/// The daemon does so when the buckets get new maps: what was spent from the old ones meanwhile is
+/// added once the new ones are in use.
 #[test]
 fn what_was_spent_meanwhile_is_added() -> Result<()> {
     for strategy in Strategy::ALL {
@@ -128,8 +128,8 @@ fn what_was_spent_meanwhile_is_added() -> Result<()> {
     Ok(())
 }
 
-/// In a larger table every bucket is in all of the lines where it may be looked for, and so is its
-/// log; in the smaller one again, they are one.
+/// In a larger table every bucket and its log are in all lines where they may be looked for; back
+/// in the smaller one, they are one again.
 #[test]
 fn tables_of_other_sizes() -> Result<()> {
     for strategy in Strategy::ALL {
@@ -152,9 +152,9 @@ fn tables_of_other_sizes() -> Result<()> {
     Ok(())
 }
 
-/// What nobody knows whose it is, is lost; a moving window once.
+/// Buckets whose owners are unknown are lost; a moving window counts once.
 #[test]
-fn of_a_table_nothing_comes_into_the_hash_map() -> Result<()> {
+fn debts_of_a_table_are_not_restored_into_the_hash_map() -> Result<()> {
     for strategy in Strategy::ALL {
         let debts = capture(&spent(strategy, Store::Table, CAPACITY)?, THEN)?;
         let after = Kernel::new(limit(strategy, 10, 100), Store::Hash, CAPACITY)?;

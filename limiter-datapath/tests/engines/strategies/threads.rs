@@ -1,4 +1,4 @@
-//! Threads with clocks of their own at one bucket of each strategy, natively.
+//! Threads with different clocks charge one bucket of each strategy, natively.
 
 use std::{
     sync::{Barrier, Mutex},
@@ -24,7 +24,7 @@ use crate::{
 
 const THREADS: u32 = 4;
 
-/// How far the threads' clocks are apart at most, in nanoseconds.
+/// The maximum difference between the threads' clocks, in nanoseconds.
 const APART: u64 = 5_000;
 
 const PERIOD: u64 = 100 * SECOND;
@@ -34,8 +34,8 @@ const KEY: HashKey = HashKey {
     second: 4,
 };
 
-/// By how much the clocks go on from one round to the next: in some rounds a window ends, by the
-/// clocks of some threads.
+/// The clocks' steps from one round to the next: in some rounds a window ends by the clocks of only
+/// some threads.
 const STEPS: [u64; 8] = [
     PERIOD / 3,
     PERIOD,
@@ -112,8 +112,8 @@ fn no_period_admits_too_many() {
                 contended,
             } = run(strategy, count);
             println!("{strategy:?} {count}: {contended} contended");
-            // Where a bucket of time has ended by one clock and not by another, or a stamp may be
-            // forgotten, a period is shorter by what is between them.
+            // If a bucket of time has ended, or a stamp may be forgotten, by one clock and not by
+            // another, a period is shorter by their difference.
             let length = PERIOD - APART;
             let most = strategy.most_in_a_period(count, count);
             let found = admitted.most_in(length);

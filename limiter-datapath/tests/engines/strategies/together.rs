@@ -11,7 +11,7 @@ use limiter_policy::policy::{Limit, Mode};
 use super::{SECOND, STORES, frame, limit};
 use crate::engine::{Engines, policy};
 
-/// Each is the strictest for some time, and one of each observes.
+/// Each limit is the strictest for some time, and one of each strategy observes.
 fn limits() -> Vec<Limit> {
     let numbers = [(3, 1), (5, 10), (8, 100), (9, 1_000)];
     let enforcing = Strategy::ALL.into_iter().zip(numbers);
@@ -57,7 +57,7 @@ fn each_decides_in_its_time() -> Result<()> {
             verdict.would_drop
         };
         assert_eq!(check(0, None), 0);
-        // All that observe let one pass.
+        // Each observing limit admits one packet.
         assert_eq!(check(0, None), 0b1111_0000);
         check(0, None);
         check(0, GCRA);
@@ -65,12 +65,12 @@ fn each_decides_in_its_time() -> Result<()> {
             check(1, None);
         }
         check(1, FIXED);
-        // The fixed window has ended, the others go on.
+        // The fixed window has ended; the others have not.
         for _ in 0..3 {
             check(10, None);
         }
         check(12, MOVING);
-        // Of the log the first packets are forgotten, of the counters none.
+        // The log has forgotten the first packets, the counters none.
         check(100, None);
         check(101, SLIDING);
         engines.assert_same_state();

@@ -1,4 +1,4 @@
-//! The worked examples of the Python library's document, on packets, through both engines.
+//! The worked examples of the Python library's documentation, with packets, through both engines.
 
 use anyhow::Result;
 use limiter_common::{
@@ -11,11 +11,11 @@ use limiter_policy::policy::{Limit, Rate};
 use super::{SECOND, STORES, frame, level};
 use crate::engine::{Engines, policy};
 
-/// How many packets come how many seconds after the start, and how many of them pass.
+/// The seconds after the start, how many packets come then, and how many of them pass.
 type Step = (u64, u64, u64);
 
-/// Both engines in both stores let as many pass, and tell before each step that as many are left as
-/// then pass.
+/// Checks that both engines in both stores pass exactly these packets, and report before each step
+/// as many tokens left as packets then pass.
 fn check(strategy: Strategy, per_minute: u64, steps: &[Step]) -> Result<()> {
     let rate = Rate {
         burst: per_minute,
@@ -76,9 +76,9 @@ fn moving_window() -> Result<()> {
             (20, 2, 2),
             (30, 4, 4),
             (50, 3, 3),
-            // The tenth last is from 00:00:10, 61 seconds ago.
+            // The tenth last packet is from 00:00:10, 61 seconds ago.
             (71, 1, 1),
-            // It is from 00:00:20, 52 seconds ago.
+            // Now it is from 00:00:20, 52 seconds ago.
             (72, 1, 0),
             (79, 1, 0),
             (80, 3, 2),
@@ -87,8 +87,8 @@ fn moving_window() -> Result<()> {
     )
 }
 
-/// 100 per minute: 40 in the bucket before, and 80 in the current one half a minute after it began,
-/// and ten seconds later.
+/// 100 per minute: 40 in the previous bucket, and 80 in the current one half a minute after it
+/// began, and ten seconds later.
 #[test]
 fn sliding_window_counter() -> Result<()> {
     check(
@@ -97,10 +97,10 @@ fn sliding_window_counter() -> Result<()> {
         &[
             (1, 40, 40),
             (62, 61, 60),
-            // With half of the 40 before they are 100, and a second later 99 and a third.
+            // With half of the previous 40 they are 100, and a second later 99 and a third.
             (91, 21, 20),
             (92, 1, 0),
-            // With 40 × 20 / 60 that are left of the 40 before: 93 and a third.
+            // With 40 × 20 / 60 left of the previous 40: 93 and a third.
             (101, 7, 6),
         ],
     )

@@ -1,5 +1,5 @@
-//! What is said of one sieve, each field by itself; what is wrong is noted, and then the field is
-//! as if nothing were said.
+//! Reads the fields of a sieve, each by itself. A field with an error, which is noted, gets its
+//! default.
 
 use std::ops::RangeInclusive;
 
@@ -20,10 +20,10 @@ const PACKETS_PER_SECOND: &str = "packets-per-second";
 /// As in Traffic Server.
 const DEFAULT_BUCKETS: u8 = 10;
 
-/// No registry allocates shorter prefixes.
+/// Registries allocate no shorter prefixes.
 const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
 
-/// Buckets and size, which have to fit each other.
+/// Reads buckets and size, which must fit each other.
 pub(super) fn size<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> (u8, u8) {
     let most = Sieve::MOST_SIZE;
     let buckets = small(reader, fields, BUCKETS, 1..=Sieve::MOST_BUCKETS.into());
@@ -35,14 +35,14 @@ pub(super) fn size<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> (u8,
     {
         let right = if buckets < most {
             format!(
-                "must be from {} to {most}, or 0 (off): more than the {BUCKETS}, which are \
-                 {buckets}, for each holds half as many as the next",
+                "must be from {} to {most}, or 0 (off): above the {buckets} {BUCKETS}, since each \
+                 holds half as many as the next",
                 buckets + 1
             )
         } else {
             format!(
-                "must be more than the {BUCKETS}, which are {buckets}, and at most {most}: take \
-                 at most {} {BUCKETS}",
+                "must be above the {buckets} {BUCKETS} and at most {most}: use at most {} \
+                 {BUCKETS}",
                 most - 1
             )
         };
@@ -51,7 +51,7 @@ pub(super) fn size<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> (u8,
     (buckets, size)
 }
 
-/// From where on the pressure rises.
+/// Reads the percentage from which the pressure rises.
 pub(super) fn percentage<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Percentage {
     let Some(node) = fields.get(PERCENTAGE) else {
         return Percentage::default();
@@ -73,7 +73,7 @@ pub(super) fn percentage<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -
     })
 }
 
-/// An age in nanoseconds; 0: entries do not age.
+/// Reads an age in nanoseconds; 0: entries do not age.
 pub(super) fn max_age<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u64 {
     const EXPECTED: &str = "seconds, or a duration such as '5m'";
     let Some(node) = fields.get(MAX_AGE) else {
@@ -83,7 +83,7 @@ pub(super) fn max_age<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u
         return 0;
     };
     let age = match node.value {
-        // Those of Traffic Server are seconds.
+        // As in Traffic Server, plain numbers are seconds.
         Value::Unsigned(0) => Ok(0),
         Value::Unsigned(_) => duration::parse(&format!("{written}s")),
         Value::Text(_) | Value::OtherNumber => duration::parse(written),
@@ -94,7 +94,7 @@ pub(super) fn max_age<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u
     };
     age.unwrap_or_else(|error| {
         let right = match error {
-            InvalidDuration::NotPositive => "must not be negative; 0 is no aging".to_owned(),
+            InvalidDuration::NotPositive => "must not be negative; 0 turns aging off".to_owned(),
             error => error.to_string(),
         };
         reader.error(node.at, format!("invalid {MAX_AGE} '{written}', {right}"));
@@ -102,7 +102,7 @@ pub(super) fn max_age<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u
     })
 }
 
-/// The perma-block list.
+/// Reads the perma-block list.
 pub(super) fn perma_block<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -129,12 +129,12 @@ pub(super) fn perma_block<'n>(
     perma_block
 }
 
-/// How many bits of an IPv6 source are scored.
+/// Reads how many bits of an IPv6 source are scored.
 pub(super) fn ipv6_prefix<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u8 {
     small(reader, fields, IPV6_PREFIX, IPV6_LENGTHS).unwrap_or(128)
 }
 
-/// Under whose pressure it is.
+/// Reads what the sieve's pressure is measured by.
 pub(super) fn pressure<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<PressureOf> {
     const EXPECTED: &str = "{limit: NAME} or {packets-per-second: N}";
     let node = fields.get(PRESSURE)?;
@@ -149,19 +149,19 @@ pub(super) fn pressure<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> 
             Some(PressureOf::PacketsPerSecond(packets))
         }
         (Some(_), Some(_)) => {
-            reader.error(node.at, format!("one of both: expected {EXPECTED}"));
+            reader.error(node.at, format!("only one of the two: expected {EXPECTED}"));
             None
         }
         (None, None) => {
             if fields.is_missing(LIMIT) && fields.is_missing(PACKETS_PER_SECOND) {
-                reader.error(node.at, format!("nothing is measured: expected {EXPECTED}"));
+                reader.error(node.at, format!("nothing to measure: expected {EXPECTED}"));
             }
             None
         }
     }
 }
 
-/// A whole number of a range within a byte.
+/// Reads a whole number from a range that fits a byte.
 fn small<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

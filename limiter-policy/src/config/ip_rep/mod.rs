@@ -5,7 +5,7 @@ mod named;
 mod uses;
 
 use super::{
-    diagnostics::Place,
+    diagnostics::FilePosition,
     limit,
     node::Node,
     reader::{Fields, Name, Reader},
@@ -39,19 +39,19 @@ const FIELDS: [&str; 8] = [
 #[derive(Default)]
 pub(super) struct IpRep {
     definitions: Vec<Definition>,
-    /// Whether there may be others, in what could not be read.
+    /// Whether there may be more sieves, in what could not be read.
     incomplete: bool,
 }
 
-/// A sieve, and where things stand that have to fit other sections.
+/// A sieve, and the places of what must fit other sections.
 struct Definition {
     sieve: Sieve,
-    place: Place,
-    pressure: Option<Place>,
+    place: FilePosition,
+    pressure: Option<FilePosition>,
 }
 
 impl IpRep {
-    /// When the section's name is misspelt, or it cannot be read.
+    /// Stands for a section with a misspelt name or that cannot be read.
     pub(super) const fn unreadable() -> Self {
         Self {
             definitions: Vec::new(),
@@ -59,19 +59,19 @@ impl IpRep {
         }
     }
 
-    /// Whether any of them is on.
+    /// Returns whether any sieve is on.
     pub(super) fn is_used(&self) -> bool {
         let mut all = self.definitions.iter();
         all.any(|definition| definition.sieve.is_on())
     }
 
-    /// The sieve of that name.
+    /// Returns the sieve with this name.
     fn definition(&self, name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.sieve.name == name)
     }
 
-    /// The sieves, in the order of the file.
+    /// Returns the sieves, in the order of the file.
     pub(super) fn into_sieves(self) -> Vec<Sieve> {
         let sieves = self.definitions.into_iter();
         sieves.map(|definition| definition.sieve).collect()
@@ -86,7 +86,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         reader.error(node.at, message);
     }
     if items.len() > Sieve::MOST {
-        let message = format!("too many sieves, at most {} fit", Sieve::MOST);
+        let message = format!("too many sieves, the maximum is {}", Sieve::MOST);
         reader.error(node.at, message);
     }
     let mut ip_rep = IpRep::default();
@@ -107,7 +107,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         .sum();
     if entries > Sieve::MOST_ENTRIES {
         let message = format!(
-            "the entry lists of all sieves together hold {entries}, at most {} fit: take \
+            "the entry lists of all sieves together hold {entries} entries, the maximum is {}: use \
              smaller sizes",
             Sieve::MOST_ENTRIES
         );
@@ -116,7 +116,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
     Some(ip_rep)
 }
 
-/// One sieve; `None` when it has no name that can be used.
+/// Reads one sieve; `None` if it has no usable name.
 fn read_sieve<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

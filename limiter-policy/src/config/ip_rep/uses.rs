@@ -1,10 +1,10 @@
-//! What limits and sieves have to have of each other.
+//! Checks what limits and sieves need of each other.
 
 use limiter_common::limit::NumberOf;
 
 use super::{
     super::{
-        diagnostics::{Place, Problems},
+        diagnostics::{FilePosition, Problems},
         limit::{self, Definition},
         limits::Limits,
         nearest,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::policy::PressureOf;
 
-/// Notes what does not fit.
+/// Notes what does not fit together.
 pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Problems) {
     for (_, limit) in limits.iter() {
         if let Some(named) = &limit.ip_rep {
@@ -23,7 +23,7 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
     }
     let named = || limits.iter().filter_map(|(_, limit)| limit.ip_rep.as_ref());
     let used = |name: &str| named().any(|named| named.name == name);
-    // Whoever is misspelt may be used.
+    // A misspelt name may mean any sieve.
     let all_are_known = named().all(|named| ip_rep.definition(&named.name).is_some());
     let uses_are_known = all_are_known && !limits.are_incomplete();
     for definition in &ip_rep.definitions {
@@ -35,8 +35,8 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
             }
             (_, None) if sieve.is_on() && !is_used && uses_are_known => {
                 let message = format!(
-                    "nothing uses the sieve '{}': name it as 'ip-rep' of a limit, or say of what \
-                     'pressure' it is on all packets",
+                    "nothing uses the sieve '{}': name it as 'ip-rep' of a limit, or give it a \
+                     'pressure' to apply it to all packets",
                     sieve.name
                 );
                 problems.note_at(definition.place, message);
@@ -46,7 +46,7 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
     }
 }
 
-/// A limit's use of a sieve.
+/// Checks a limit's use of a sieve.
 fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &mut Problems) {
     let Some(definition) = ip_rep.definition(&named.name) else {
         if !ip_rep.incomplete {
@@ -61,9 +61,9 @@ fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &
         check_rate(limit, named.place, problems);
     } else {
         let message = format!(
-            "{} has a budget for each {}, so what it counts in all says nothing of its pressure: \
-             give the sieve '{}' a 'pressure' of its own, {{limit: NAME}} of one with id total or \
-             {{packets-per-second: N}}",
+            "{} has one budget per {}, so its total does not measure pressure: give the sieve '{}' \
+             a 'pressure', {{packets-per-second: N}} or {{limit: NAME}} with the name of a limit \
+             with id total",
             limit.name,
             limit.id_format.name(),
             named.name,
@@ -74,7 +74,7 @@ fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &
 
 fn unknown(ip_rep: &IpRep, name: &str) -> String {
     if ip_rep.definitions.is_empty() {
-        return format!("unknown sieve '{name}': there is no section 'ip-rep' that has sieves");
+        return format!("unknown sieve '{name}': no section 'ip-rep' defines sieves");
     }
     let sieves = ip_rep.definitions.iter();
     let known: Vec<&str> = sieves
@@ -83,8 +83,8 @@ fn unknown(ip_rep: &IpRep, name: &str) -> String {
     nearest::unknown("sieve", name, &known)
 }
 
-/// The limit by which a sieve's pressure is measured.
-fn check_measure(limits: &Limits, name: &str, place: Place, problems: &mut Problems) {
+/// Checks the limit that measures a sieve's pressure.
+fn check_measure(limits: &Limits, name: &str, place: FilePosition, problems: &mut Problems) {
     let mut all = limits.iter();
     let found = all.find(|(_, limit)| limit.name == name);
     let id_format = match found {
@@ -103,19 +103,19 @@ fn check_measure(limits: &Limits, name: &str, place: Place, problems: &mut Probl
         }
     };
     let message = format!(
-        "{name} has a budget for each {}: pressure is that of a limit with id total, or \
-         {{packets-per-second: N}}",
+        "{name} has one budget per {}, so it does not measure pressure: name a limit with id \
+         total, or use {{packets-per-second: N}}",
         id_format.name()
     );
     problems.note_at(place, message);
 }
 
-/// A limit by which pressure is measured needs a rate, though it may do without to block somebody.
-fn check_rate(limit: &Definition, place: Place, problems: &mut Problems) {
+/// Notes a limit that measures pressure but has no rate. A limit that only blocks needs none.
+fn check_rate(limit: &Definition, place: FilePosition, problems: &mut Problems) {
     if limit.lacks_rate && !limit.needs_overrides {
         let message = format!(
-            "{} has no rate by which pressure could be measured: give it burst, count and period, \
-             or the sieve a 'pressure' of {{packets-per-second: N}}",
+            "{} has no rate to measure pressure by: give it burst, count and period, or give the \
+             sieve a 'pressure' of {{packets-per-second: N}}",
             limit.name
         );
         problems.note_at(place, message);

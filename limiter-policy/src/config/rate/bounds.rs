@@ -1,4 +1,4 @@
-//! What a count in a period, and a burst, can be.
+//! The bounds of counts, periods and bursts.
 
 use limiter_common::{
     limit::Cost,
@@ -8,31 +8,33 @@ use limiter_common::{
     },
 };
 
-use super::{BURST, COUNT, Held, PERIOD};
+use super::{BURST, COUNT, PERIOD, RateContext};
 
-/// The longest Ethernet frame without jumbo frames or a VLAN tag, in bytes as the limits
-/// count them: 14 of header, 1500 of payload, without the checksum.
+/// The longest Ethernet frame without jumbo frames or a VLAN tag, in bytes as limits count them: 14
+/// of header and 1500 of payload, without the checksum.
 const LARGEST_FRAME: u64 = 1514;
 
-/// Of a period.
-const TOO_LONG: &str = "must be at most 1281023h: that is 146 years";
+/// The error for a period.
+const TOO_LONG: &str = "must be at most 1281023h (146 years)";
 
-/// Which of the parts do not fit the limit or each other, and what would be right. `None`
-/// is a part that is missing or wrong by itself, and nothing is said of it.
+/// Returns the parts that do not fit the limit or each other, and what would be right. A part that
+/// is missing or already wrong (`None`) is not checked.
 pub(super) fn wrong_parts(
-    held: Held,
+    context: RateContext,
     burst: Option<u64>,
     count: Option<u64>,
     period_ns: Option<u64>,
 ) -> Vec<(&'static str, String)> {
-    match held.strategy {
+    match context.strategy {
         None => Vec::new(),
-        Some(strategy) if strategy.has_burst() => wrong_of_gcra(held.cost, burst, count, period_ns),
-        Some(strategy) => wrong_of_window(strategy, held.cost, count, period_ns),
+        Some(strategy) if strategy.has_burst() => {
+            wrong_of_gcra(context.cost, burst, count, period_ns)
+        }
+        Some(strategy) => wrong_of_window(strategy, context.cost, count, period_ns),
     }
 }
 
-/// The same, of a window that admits `count` in `period_ns`.
+/// Returns the [`wrong_parts`] of a window that admits `count` in `period_ns`.
 fn wrong_of_window(
     strategy: Strategy,
     cost: Option<Cost>,
@@ -49,7 +51,7 @@ fn wrong_of_window(
     let most = strategy.largest_count();
     if cost == Some(Cost::Bytes) && count < LARGEST_FRAME {
         let message = format!(
-            "must be at least {LARGEST_FRAME} bytes: a larger Ethernet frame than the window \
+            "must be at least {LARGEST_FRAME} bytes: an Ethernet frame larger than the window \
              admits could never pass"
         );
         wrong.push((COUNT, message));
@@ -61,7 +63,7 @@ fn wrong_of_window(
     wrong
 }
 
-/// What is wrong with a period that is longer than the strategy can count.
+/// Returns the error for a period longer than the strategy can count.
 fn too_long(strategy: Strategy) -> String {
     const HOUR: u64 = 3_600_000_000_000;
     if strategy.longest_period() == MAX_BURST_OFFSET {
@@ -69,10 +71,10 @@ fn too_long(strategy: Strategy) -> String {
     }
     let (hours, name) = (strategy.longest_period() / HOUR, strategy.name());
     let days = hours / 24;
-    format!("must be at most {hours}h for strategy {name}: that is {days} days")
+    format!("must be at most {hours}h ({days} days) for strategy {name}")
 }
 
-/// The same, of a bucket.
+/// Returns the [`wrong_parts`] of a GCRA bucket.
 fn wrong_of_gcra(
     cost: Option<Cost>,
     burst: Option<u64>,
@@ -85,8 +87,8 @@ fn wrong_of_gcra(
         wrong.push((
             BURST,
             format!(
-                "must be at least {LARGEST_FRAME} bytes: a larger Ethernet frame than the \
-                 burst could never pass"
+                "must be at least {LARGEST_FRAME} bytes: an Ethernet frame larger than the burst \
+                 could never pass"
             ),
         ));
         burst = None;
@@ -106,22 +108,22 @@ fn wrong_of_gcra(
     if count > most {
         wrong.push((
             COUNT,
-            format!("must be at most {most} for this period: {per_ns} a nanosecond"),
+            format!("must be at most {most} for this period: {per_ns} per nanosecond"),
         ));
         return wrong;
     }
     let Some(burst) = burst else {
         return wrong;
     };
-    // The datapath's own arithmetic says how much fits its 64 bits.
+    // The datapath's own arithmetic decides what fits its 64 bits.
     if let Some(one) = Gcra::new(1, count, period_ns) {
         let most = MAX_BURST_OFFSET / one.emission_interval;
         if burst > most {
             wrong.push((
                 BURST,
                 format!(
-                    "must be at most {most} for this count and period: a larger bucket would \
-                     take over a century to refill"
+                    "must be at most {most} for this count and period: a larger bucket would take \
+                     more than a century to refill"
                 ),
             ));
         }
@@ -129,12 +131,11 @@ fn wrong_of_gcra(
     wrong
 }
 
-/// The most tokens a nanosecond that a limit may add.
+/// Returns the most tokens that may come back per nanosecond.
 ///
-/// Packets and connections come at most one a nanosecond: the clock tells no two of them
-/// apart within one, and no interface carries that many. Bytes come faster than the clock
-/// ticks (1 GB/s is one a nanosecond); there the datapath counts in fractions of a
-/// nanosecond, down to the one that its 64 bits allow.
+/// Packets and connections: one per nanosecond. The clock cannot distinguish more, and no interface
+/// carries that many. Bytes come faster (1 GB/s is one per nanosecond), so the datapath counts them
+/// in fractions of a nanosecond, as small as its 64 bits allow.
 const fn tokens_per_ns(cost: Cost) -> u64 {
     match cost {
         Cost::Packets | Cost::NewConnections => 1,
@@ -144,7 +145,7 @@ const fn tokens_per_ns(cost: Cost) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::strategy::{Budget, Strategy};
+    use limiter_common::strategy::{Parameters, Strategy};
 
     use super::*;
     use proptest::prelude::{Strategy as _, *};
@@ -179,8 +180,8 @@ mod tests {
             period_ns in number(),
         ) {
             let wrong = wrong_of_window(strategy, Some(Cost::Packets), Some(count), Some(period_ns));
-            let budget = Budget::new(strategy, count, count, period_ns);
-            prop_assert_eq!(wrong.is_empty(), budget.is_some(), "{:?}", wrong);
+            let parameters = Parameters::new(strategy, count, count, period_ns);
+            prop_assert_eq!(wrong.is_empty(), parameters.is_some(), "{:?}", wrong);
         }
 
         #[test]

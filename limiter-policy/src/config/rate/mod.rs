@@ -1,4 +1,4 @@
-//! How much a limit lets pass: burst, count and period, or rates in one text.
+//! How much a limit admits: burst, count and period, or rates in one text.
 
 mod bounds;
 pub mod text;
@@ -26,40 +26,40 @@ const BURST: &str = "burst";
 const COUNT: &str = "count";
 const PERIOD: &str = "period";
 
-/// What a rate is of. Of what is `None` nothing is known, and what depends on it is not checked.
+/// What a rate belongs to. What is unknown (`None`) is not checked.
 #[derive(Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct RateContext {
     /// What the limit counts.
     pub(super) cost: Option<Cost>,
-    /// By which rule.
+    /// The rule by which it decides.
     pub(super) strategy: Option<Strategy>,
 }
 
-impl Held {
-    /// Of a limit that is not known.
+impl RateContext {
+    /// An unknown limit.
     pub(super) const UNKNOWN: Self = Self {
         cost: None,
         strategy: None,
     };
 }
 
-/// Whether none of a rate's fields is there.
+/// Returns whether all of a rate's fields are absent.
 pub(super) fn is_absent(fields: &Fields<'_>) -> bool {
     FIELDS.iter().all(|name| fields.is_missing(name))
 }
 
-/// The rates in `fields`, at least one, of a limit whose name stands at `owner`.
+/// Reads the rates in `fields`, at least one, of a limit whose name is at `owner`.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     owner: Position,
-    held: Held,
+    context: RateContext,
 ) -> Option<Vec<Rate>> {
-    let may_have_burst = refuse_burst(reader, fields, held.strategy);
+    let may_have_burst = refuse_burst(reader, fields, context.strategy);
     let Some((name, node)) = fields.named(RATE) else {
-        // Under a misspelt name there may be a text.
+        // A misspelt name may stand for 'rate'.
         let rate = fields.is_missing(RATE);
-        let rate = rate.then(|| long(reader, fields, owner, held)).flatten();
+        let rate = rate.then(|| long(reader, fields, owner, context)).flatten();
         return Some(vec![rate.filter(|_| may_have_burst)?]);
     };
     let beside: Vec<String> = [COUNT, PERIOD]
@@ -69,24 +69,24 @@ pub(super) fn read<'n>(
         .collect();
     if !beside.is_empty() {
         let message = format!(
-            "'{RATE}' says what {} would: leave out the one or the other",
+            "'{RATE}' already says what {} would: leave out one or the other",
             beside.join(" and ")
         );
         reader.error(name.at, message);
         return None;
     }
-    short(reader, fields, node, held).filter(|_| may_have_burst)
+    short(reader, fields, node, context).filter(|_| may_have_burst)
 }
 
-/// The same, of a limit, of whose rates no two are the same: one of them would do. (An override
-/// has as many as its limit, whatever it needs.)
+/// Like [`read`], for a limit: notes equal rates, since one would do. (An override must have as
+/// many rates as its limit, so its rates may be equal.)
 pub(super) fn read_distinct<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     owner: Position,
-    held: Held,
+    context: RateContext,
 ) -> Option<Vec<Rate>> {
-    let rates = read(reader, fields, owner, held)?;
+    let rates = read(reader, fields, owner, context)?;
     if rates.len() > 1
         && let Some(node) = fields.get(RATE)
         && let Some(Ok(written)) = reader.scalar(node).map(text::parse)
@@ -96,7 +96,7 @@ pub(super) fn read_distinct<'n>(
             let first = seen.entry((rate.count, rate.period_ns)).or_insert(rate);
             if first.offset != rate.offset {
                 let at = reader.within(node, rate.offset);
-                let message = format!("duplicate rate '{}', which is '{}'", rate.text, first.text);
+                let message = format!("duplicate rate '{}', equal to '{}'", rate.text, first.text);
                 reader.error(at, message);
             }
         }
@@ -104,7 +104,7 @@ pub(super) fn read_distinct<'n>(
     Some(rates)
 }
 
-/// Notes a burst of what has none, and whether there is no such.
+/// Notes a burst for a strategy without one. Returns whether there is no such error.
 fn refuse_burst(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
@@ -117,7 +117,7 @@ fn refuse_burst(
         return true;
     }
     let message = format!(
-        "'{BURST}' is not for strategy {}, whose window admits '{COUNT}' and no more: leave it \
+        "'{BURST}' is not for strategy {}, whose window admits no more than '{COUNT}': leave it \
          out, or use strategy {}",
         strategy.name(),
         Strategy::Gcra.name(),
@@ -126,15 +126,15 @@ fn refuse_burst(
     false
 }
 
-/// The rate in fields of its own.
+/// Reads a rate from burst, count and period.
 fn long<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     owner: Position,
-    held: Held,
+    context: RateContext,
 ) -> Option<Rate> {
-    let has_burst = held.strategy.is_none_or(Strategy::has_burst);
-    let needed = if held.strategy.is_some_and(Strategy::has_burst) {
+    let has_burst = context.strategy.is_none_or(Strategy::has_burst);
+    let needed = if context.strategy.is_some_and(Strategy::has_burst) {
         &[BURST, COUNT, PERIOD][..]
     } else {
         &[COUNT, PERIOD]
@@ -153,12 +153,12 @@ fn long<'n>(
     let burst = has_burst.then(|| positive(BURST)).flatten();
     let count = positive(COUNT);
     let period_ns = fields.get(PERIOD).and_then(|node| period(reader, node));
-    let wrong = bounds::wrong_parts(held, burst, count, period_ns);
+    let wrong = bounds::wrong_parts(context, burst, count, period_ns);
     note_wrong(reader, fields, &wrong, None);
     if !wrong.is_empty() {
         return None;
     }
-    let strategy = held.strategy?;
+    let strategy = context.strategy?;
     let count = count?;
     Some(Rate {
         burst: if strategy.has_burst() { burst? } else { count },
@@ -167,12 +167,12 @@ fn long<'n>(
     })
 }
 
-/// The rates in one text; one of them may have a burst beside it.
+/// Reads the rates in one text; a single one may have a burst beside it.
 fn short<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     node: &'n Node<'n>,
-    held: Held,
+    context: RateContext,
 ) -> Option<Vec<Rate>> {
     const EXPECTED: &str = "a rate, such as '10/minute' or '100 per 2 hours'";
     if matches!(node.value, Value::Boolean) {
@@ -190,7 +190,7 @@ fn short<'n>(
     };
     if rates.len() > MAX_LIMITS as usize {
         let message = format!(
-            "{} rates, but at most {MAX_LIMITS} limits fit, and each rate is one",
+            "{} rates, but each counts as a limit, and the maximum is {MAX_LIMITS}",
             rates.len()
         );
         reader.error(node.at, message);
@@ -198,14 +198,14 @@ fn short<'n>(
     }
     let given = fields
         .named(BURST)
-        .filter(|_| held.strategy.is_some_and(Strategy::has_burst));
+        .filter(|_| context.strategy.is_some_and(Strategy::has_burst));
     let burst = match given {
         None => None,
         Some((_, node)) if rates.len() == 1 => Some(reader.positive(node, BURST)?),
         Some((name, _)) => {
             let message = format!(
-                "'{BURST}' beside {} rates: of which? Leave it out, and the {BURST} of each is its \
-                 count",
+                "'{BURST}' is ambiguous beside {} rates: leave it out, and each rate's count is \
+                 its {BURST}",
                 rates.len()
             );
             reader.error(name.at, message);
@@ -221,7 +221,7 @@ fn short<'n>(
             period_ns: written.period_ns,
         };
         let (burst, count, period) = (Some(rate.burst), Some(rate.count), Some(rate.period_ns));
-        let wrong = bounds::wrong_parts(held, burst, count, period);
+        let wrong = bounds::wrong_parts(context, burst, count, period);
         all_fit &= wrong.is_empty();
         let place = reader.within(node, written.offset);
         note_wrong(reader, fields, &wrong, Some((written.text, place)));
@@ -230,8 +230,8 @@ fn short<'n>(
     all_fit.then_some(found)
 }
 
-/// Notes what is wrong with parts of a rate, where these are fields of their own; with the others
-/// where the text of the rate stands.
+/// Notes the wrong parts of a rate: at the part's own field if it has one, otherwise at the rate's
+/// text.
 fn note_wrong(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
@@ -244,7 +244,7 @@ fn note_wrong(
             reader.error(node.at, format!("invalid {part} '{written}', {message}"));
         } else if let Some((text, at)) = text {
             let part = if *part == BURST {
-                "burst, that is its count,"
+                "burst (its count)"
             } else {
                 part
             };

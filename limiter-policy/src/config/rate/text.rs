@@ -1,13 +1,13 @@
-//! Rates as one text, as the Python library `limits` has them: `10/minute`, `100 per 2 hours`, and
-//! several: `2/second; 10/minute`.
+//! Rates as a text, in the notation of the Python library `limits`: `10/minute`, `100 per 2 hours`,
+//! or several: `2/second; 10/minute`.
 
 use super::super::nearest;
 use crate::{policy::Rate, text};
 
-/// The field with all of it in one text, which may have several rates.
+/// The field with one or more rates as a text.
 pub(in super::super) const RATE: &str = "rate";
 
-/// The units, the Python library's: without calendars.
+/// The Python library's units, which ignore the calendar.
 const UNITS: [(&str, u64); 6] = [
     ("second", SECOND_NS),
     ("minute", 60 * SECOND_NS),
@@ -20,7 +20,7 @@ const UNITS: [(&str, u64); 6] = [
 const SECOND_NS: u64 = 1_000_000_000;
 const DAY_NS: u64 = 86_400 * SECOND_NS;
 
-/// What stands between two rates.
+/// The separators between two rates.
 const SEPARATORS: [char; 3] = [',', ';', '|'];
 
 /// The largest count, as in Boulder.
@@ -29,45 +29,45 @@ const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 /// One rate of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written<'t> {
-    /// As it is written.
+    /// The rate as it is written.
     pub(super) text: &'t str,
-    /// The byte of the whole text where it begins.
+    /// The offset in the whole text, in bytes, where it begins.
     pub(super) offset: usize,
-    /// How many.
+    /// How many tokens.
     pub(super) count: u64,
-    /// In how many nanoseconds; `u64::MAX`: in that many or more.
+    /// In how many nanoseconds; `u64::MAX` means that many or more.
     pub(super) period_ns: u64,
 }
 
-/// Why a text is none of rates.
+/// Why a text is not one or more rates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InvalidRate<'t> {
     /// The rate as it is written.
     pub(super) text: &'t str,
-    /// The byte of the whole text where it goes wrong.
+    /// The offset in the whole text, in bytes, where it goes wrong.
     pub(super) offset: usize,
-    /// What is wrong.
+    /// The error.
     pub(super) why: String,
 }
 
-/// Whether a text is one of rates.
+/// Returns whether a text is one or more rates.
 pub(in super::super) fn is_valid(text: &str) -> bool {
     parse(text).is_ok()
 }
 
-/// The rates of a text, at least one.
+/// Parses a text into its rates, at least one.
 pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
     let several = text.contains(SEPARATORS);
     text.split(SEPARATORS)
         .map(|part| {
-            // Both are slices of the same text.
+            // `part` is a slice of `text`.
             let offset = part.as_ptr().addr() - text.as_ptr().addr();
             let rest = part.trim_start();
             let offset = offset + part.len() - rest.len();
             let part = rest.trim_end();
             let mut scanner = Scanner { rest, offset };
             let rate = if several && part.is_empty() {
-                scanner.wrong("a rate must stand before and after each ',', ';' and '|'")
+                scanner.wrong("a rate is needed before and after each ',', ';' and '|'")
             } else {
                 scanner.rate()
             };
@@ -88,7 +88,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
         .collect()
 }
 
-/// A rate as such a text has it, but for a period that is no whole number of seconds.
+/// Formats a rate as such a text, except for a period that is not a whole number of seconds.
 #[must_use]
 pub fn written(count: u64, period_ns: u64) -> String {
     let unit = UNITS
@@ -102,7 +102,7 @@ pub fn written(count: u64, period_ns: u64) -> String {
     }
 }
 
-/// Rates as one text.
+/// Joins rates into one text.
 pub(in super::super) fn several(rates: &[Rate]) -> String {
     let rates = rates.iter();
     let rates: Vec<_> = rates
@@ -111,17 +111,17 @@ pub(in super::super) fn several(rates: &[Rate]) -> String {
     rates.join("; ")
 }
 
-/// What is left of one rate.
+/// The rest of a rate.
 struct Scanner<'t> {
     rest: &'t str,
     offset: usize,
 }
 
-/// Where it goes wrong, and why.
+/// The offset where the text goes wrong, and why.
 type Wrong = (usize, String);
 
 impl<'t> Scanner<'t> {
-    /// Count and period of the rate.
+    /// Reads the rate's count and period.
     fn rate(&mut self) -> Result<(u64, u64), Wrong> {
         let count = self.count()?;
         self.blanks();
@@ -150,16 +150,16 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// How many units the period has.
+    /// Reads how many units the period has.
     fn multiple(&mut self) -> Result<u64, Wrong> {
         let (at, number) = (self.offset, self.number());
         if number.is_empty() {
             return Ok(1);
         }
-        digits(number).map_err(|why| (at, format!("the number '{number}' of units {why}")))
+        digits(number).map_err(|why| (at, format!("the number of units '{number}' {why}")))
     }
 
-    /// A unit's nanoseconds.
+    /// Reads a unit and returns its nanoseconds.
     fn unit(&mut self) -> Result<u64, Wrong> {
         let at = self.offset;
         let word = self.while_of(char::is_alphanumeric);
@@ -174,7 +174,7 @@ impl<'t> Scanner<'t> {
             let why = format!("its unit is missing: {}", nearest::alternatives(&names));
             return Err((at, why));
         }
-        // An abbreviation is nearer to what it begins than letters that are merely alike.
+        // For an abbreviation, suggest the unit that it begins, not the most similar one.
         let begun = if singular.is_empty() { word } else { singular };
         let begun = begun.to_lowercase();
         let why = match names.iter().find(|name| name.starts_with(&begun)) {
@@ -184,7 +184,7 @@ impl<'t> Scanner<'t> {
         Err((at, why))
     }
 
-    /// What stands where a number should, up to a letter, a blank or a '/'.
+    /// Takes what stands in place of a number, up to a letter, a blank or a '/'.
     fn number(&mut self) -> &'t str {
         self.while_of(|character| {
             !character.is_whitespace() && !character.is_alphabetic() && character != '/'
@@ -203,7 +203,7 @@ impl<'t> Scanner<'t> {
         taken
     }
 
-    /// Takes a text of ASCII in any case, if it comes next.
+    /// Takes an ASCII text, ignoring case, if it comes next.
     fn take(&mut self, text: &str) -> bool {
         let next = self.rest.split_at_checked(text.len());
         let Some((_, rest)) = next.filter(|(next, _)| next.eq_ignore_ascii_case(text)) else {
@@ -219,7 +219,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// A number above 0; `u64::MAX` for larger ones. Or what it must be instead.
+/// Parses a number above 0, `u64::MAX` if it is larger. The error says what it must be instead.
 fn digits(number: &str) -> Result<u64, String> {
     if number.starts_with('-') {
         return Err("must be > 0".to_owned());
@@ -230,226 +230,10 @@ fn digits(number: &str) -> Result<u64, String> {
     match number.parse() {
         Ok(0) => Err("must be > 0".to_owned()),
         Ok(number) => Ok(number),
-        // Nothing but digits, and too many of them.
+        // It has only digits, but too many.
         Err(_) => Ok(u64::MAX),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const MINUTE_NS: u64 = 60 * SECOND_NS;
-    const HOUR_NS: u64 = 60 * MINUTE_NS;
-
-    /// The rates of a text, as counts and periods.
-    #[track_caller]
-    fn check(text: &str, expected: &[(u64, u64)]) {
-        let rates = parse(text).unwrap();
-        let rates: Vec<_> = rates
-            .iter()
-            .map(|rate| (rate.count, rate.period_ns))
-            .collect();
-        assert_eq!(rates, expected, "{text}");
-    }
-
-    #[test]
-    fn what_the_library_reads() {
-        check("10/minute", &[(10, MINUTE_NS)]);
-        check("2 per second", &[(2, SECOND_NS)]);
-        check("100/2 hours", &[(100, 2 * HOUR_NS)]);
-        check("100 per 2 hours", &[(100, 2 * HOUR_NS)]);
-        check("2/second; 10/minute", &[(2, SECOND_NS), (10, MINUTE_NS)]);
-        check(
-            "1/day,2/month|3/year",
-            &[(1, DAY_NS), (2, 30 * DAY_NS), (3, 360 * DAY_NS)],
-        );
-        // Blanks may stand everywhere and nowhere, and letters are of either case.
-        check("  7\tPER\n3  Minutes  ", &[(7, 3 * MINUTE_NS)]);
-        check("7per3MINUTES;1/hour", &[(7, 3 * MINUTE_NS), (1, HOUR_NS)]);
-        check("007/01 second", &[(7, SECOND_NS)]);
-        check("1\u{a0}/\u{3000}second", &[(1, SECOND_NS)]);
-        check(
-            "9223372036854775807/99999999999999999999 years",
-            &[(MAX_COUNT, u64::MAX)],
-        );
-    }
-
-    /// Where a text goes wrong, in which rate, and why.
-    #[track_caller]
-    fn check_error(text: &str, offset: usize, of: &str, why: &str) {
-        let expected = InvalidRate {
-            text: of,
-            offset,
-            why: why.to_owned(),
-        };
-        assert_eq!(parse(text), Err(expected), "{text}");
-    }
-
-    #[test]
-    fn what_the_library_refuses() {
-        let rate = "expected a rate, such as '10/minute' or '100 per 2 hours'";
-        let between = "a rate must stand before and after each ',', ';' and '|'";
-        let slash = "expected '/' or 'per' after the number, as in '10/minute'";
-        let units = "second, minute, hour, day, month or year";
-        check_error("", 0, "", rate);
-        check_error("  ", 2, "", rate);
-        check_error("/second", 0, "/second", rate);
-        check_error("ten/second", 0, "ten/second", rate);
-        check_error("1/second;", 9, "", between);
-        check_error("; 1/second", 0, "", between);
-        check_error("1/second,;1/minute", 9, "", between);
-        check_error("10", 2, "10", slash);
-        check_error("10 minutes", 3, "10 minutes", slash);
-        check_error("1e3/second", 1, "1e3/second", slash);
-        check_error("10/", 3, "10/", &format!("its unit is missing: {units}"));
-        check_error(
-            "10 per 5",
-            8,
-            "10 per 5",
-            &format!("its unit is missing: {units}"),
-        );
-        check_error(
-            "1.5/second",
-            0,
-            "1.5/second",
-            "must be a whole number, in digits",
-        );
-        check_error(
-            "+1/second",
-            0,
-            "+1/second",
-            "must be a whole number, in digits",
-        );
-        check_error("-1/second", 0, "-1/second", "must be > 0");
-        check_error("1/day; 0/second", 7, "0/second", "must be > 0");
-        check_error(
-            "1/0 seconds",
-            2,
-            "1/0 seconds",
-            "the number '0' of units must be > 0",
-        );
-        check_error(
-            "1/1.5 hours",
-            2,
-            "1/1.5 hours",
-            "the number '1.5' of units must be a whole number, in digits",
-        );
-        check_error(
-            "9223372036854775808/second",
-            0,
-            "9223372036854775808/second",
-            "must be at most 9223372036854775807",
-        );
-        check_error(
-            "99999999999999999999/second",
-            0,
-            "99999999999999999999/second",
-            "must be at most 9223372036854775807",
-        );
-        check_error(
-            "1/minute 2/hour",
-            9,
-            "1/minute 2/hour",
-            "expected ',', ';' or '|' before another rate",
-        );
-    }
-
-    #[test]
-    fn units_that_are_none() {
-        for (unit, near) in [
-            ("sec", "second"),
-            ("secs", "second"),
-            ("s", "second"),
-            ("seconde", "second"),
-            ("secondss", "second"),
-            ("MIN", "minute"),
-            ("m", "minute"),
-            ("mon", "month"),
-            ("h", "hour"),
-            ("hous", "hour"),
-            ("y", "year"),
-        ] {
-            let text = format!("1/{unit}");
-            let why = format!("unknown unit '{unit}', did you mean '{near}'?");
-            check_error(&text, 2, &text, &why);
-        }
-        check_error(
-            "1/week",
-            2,
-            "1/week",
-            "unknown unit 'week', must be one of second, minute, hour, day, month, year",
-        );
-    }
-
-    fn blanks() -> impl Strategy<Value = &'static str> {
-        prop::sample::select(vec!["", " ", "  ", "\t"])
-    }
-
-    /// A rate as the grammar has it, with its count and period.
-    fn rate() -> impl Strategy<Value = (String, (u64, u64))> {
-        let number =
-            (1..=MAX_COUNT, 0..63_u32).prop_map(|(number, shift)| (number >> shift).max(1));
-        (
-            number,
-            prop::sample::select(vec!["/", "per", "PER", "Per"]),
-            prop::option::of(prop_oneof![1..100_u64, 1..u64::MAX]),
-            0..UNITS.len(),
-            prop::sample::select(vec!["", "s", "S"]),
-            any::<bool>(),
-            prop::array::uniform5(blanks()),
-        )
-            .prop_map(|(count, per, multiple, unit, plural, upper, blanks)| {
-                let (name, ns) = UNITS[unit];
-                let name = if upper {
-                    name.to_uppercase()
-                } else {
-                    name.to_owned()
-                };
-                let [before, left, right, between, after] = blanks;
-                let units = multiple.map_or_else(String::new, |units| units.to_string());
-                let text = format!(
-                    "{before}{count}{left}{per}{right}{units}{between}{name}{plural}{after}"
-                );
-                (text, (count, multiple.unwrap_or(1).saturating_mul(ns)))
-            })
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_of_the_grammar_is_read(
-            rates in prop::collection::vec((rate(), prop::sample::select(SEPARATORS.to_vec())), 1..5),
-        ) {
-            let mut text = String::new();
-            for ((rate, _), separator) in &rates {
-                if !text.is_empty() {
-                    text.push(*separator);
-                }
-                text.push_str(rate);
-            }
-            let found: Vec<_> = parse(&text)
-                .unwrap()
-                .iter()
-                .map(|rate| (rate.count, rate.period_ns))
-                .collect();
-            let expected: Vec<_> = rates.iter().map(|((_, rate), _)| *rate).collect();
-            prop_assert_eq!(found, expected);
-        }
-
-        #[test]
-        fn what_is_written_is_read_again(count in 1..=MAX_COUNT, seconds in 1..4_000_000_000_u64) {
-            let text = written(count, seconds * SECOND_NS);
-            let rates = parse(&text).unwrap();
-            prop_assert_eq!((rates[0].count, rates[0].period_ns), (count, seconds * SECOND_NS));
-        }
-
-        #[test]
-        fn no_text_panics(text in "([0-9]{0,21}[ /.;,|-]?(per|Sec|minutes)?){0,4}|.*") {
-            if let Err(error) = parse(&text) {
-                prop_assert!(text.is_char_boundary(error.offset));
-            }
-        }
-    }
-}
+mod tests;

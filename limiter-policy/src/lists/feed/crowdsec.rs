@@ -1,8 +1,8 @@
-//! `CrowdSec`'s decisions, as JSON: a list of them (`GET /v1/decisions`), what is new and what is
-//! gone (`GET /v1/decisions/stream`), or alerts that have them (`cscli decisions list -o json`).
+//! `CrowdSec`'s decisions, as JSON: a list (`GET /v1/decisions`), or new and deleted ones
+//! (`GET /v1/decisions/stream`), or alerts with decisions (`cscli decisions list -o json`).
 //!
-//! Bans of addresses and ranges are on the list for as long as the file has them: how long a
-//! decision goes on counts from when it was written. Other decisions are not for packets.
+//! Bans of addresses and ranges are on the list as long as the file has them: a decision's duration
+//! counts from when the file was written. Other decisions are not about packets.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ struct Decision<'a> {
     scope: Cow<'a, str>,
     #[serde(borrow)]
     value: Cow<'a, str>,
-    /// In Go's notation; negative once it is over.
+    /// In Go's notation; negative if it has ended.
     #[serde(borrow)]
     duration: Option<Cow<'a, str>>,
     #[serde(default)]
@@ -31,7 +31,7 @@ struct Decision<'a> {
 }
 
 impl Decision<'_> {
-    /// Whether it is that packets of addresses are dropped.
+    /// Returns whether it is a ban of addresses that is in force.
     fn is_ban(&self) -> bool {
         let scopes = ["ip", "range"];
         let is_over = |left: &Cow<'_, str>| left.starts_with('-');
@@ -44,8 +44,8 @@ impl Decision<'_> {
     }
 }
 
-/// Reads the decisions: those of a list, of the alerts in a list, or the new ones of a stream. What
-/// the service answers to who may not ask is an object, too.
+/// Reads the decisions of a list or of the alerts in a list, or the new ones of a stream. The
+/// service's answer to an unauthorized request is an object, too.
 pub(super) fn read(bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let mut document = serde_json::Deserializer::from_slice(bytes);
     let read = if bytes.trim_ascii_start().starts_with(b"{") {
@@ -59,7 +59,7 @@ pub(super) fn read(bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError
         .map_err(|error| invalid(&error))
 }
 
-/// Adds a decision, or those of an alert.
+/// Adds a decision, or an alert's decisions.
 fn add_item(item: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let mut alert = serde_json::Deserializer::from_str(item.get());
     let each = |decision| add(decision, bytes, entries);
@@ -83,7 +83,7 @@ fn invalid(error: &serde_json::Error) -> ParseError {
     }
 }
 
-/// Adds a decision, which is a part of `bytes`.
+/// Adds a decision, a part of `bytes`.
 fn add(raw: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let added = match serde_json::from_str::<Decision<'_>>(raw.get()) {
         Ok(decision) if decision.is_ban() => entries.add(&decision.value),

@@ -1,9 +1,9 @@
-//! What a file is written in, by the first lines that tell.
+//! Detects a file's format from its first lines.
 
 use super::{MAX_LINE, json_lines::Record};
 use crate::lists::Format;
 
-/// The format of a file that is not empty.
+/// Returns the format of a file that is not empty.
 pub(super) fn format_of(bytes: &[u8]) -> Format {
     let start = bytes.trim_ascii_start();
     if start.starts_with(b"[") || start == b"null" || start.starts_with(b"null\n") {
@@ -25,7 +25,8 @@ pub(super) fn format_of(bytes: &[u8]) -> Format {
     }
 }
 
-/// Of a file that begins with an object: one in the first line is one of many.
+/// Returns the format of a file that begins with an object: JSON lines if the first line is a whole
+/// record.
 fn of_object(bytes: &[u8]) -> Format {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let first = lines.next().filter(|line| line.len() <= MAX_LINE);

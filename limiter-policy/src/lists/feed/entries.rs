@@ -1,4 +1,4 @@
-//! The entries of a file: addresses, prefixes and ranges, and those that are none.
+//! The entries of a file: addresses, prefixes, ranges and bad entries.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,27 +17,26 @@ use crate::{
 const EXPECTED: &str = "an address, prefix or range, such as '192.0.2.1', '192.0.2.0/24' or \
                         '192.0.2.1-192.0.2.9'";
 
-/// How many of those that cannot be read are kept.
+/// How many bad entries are kept.
 const MOST_KEPT: usize = 10;
 
-/// What was read so far.
+/// The entries read so far.
 #[derive(Default)]
 pub(super) struct Entries {
     spans: Spans,
     read: u64,
     bad: u64,
     first_bad: Vec<BadLine>,
-    /// Why no more of the file is to be read.
+    /// Why reading the file must stop.
     full: Option<ParseError>,
 }
 
 impl Entries {
-    /// Adds the entry that a text spells: an address, a prefix or a range. Host bits of a prefix
-    /// do not count.
+    /// Adds an entry: an address, a prefix or a range. A prefix's host bits are ignored.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The error.
     pub(super) fn add(&mut self, text: &str) -> Result<(), String> {
         let read = match text.split_once('-') {
             Some((first, last)) => range(first.trim(), last.trim()),
@@ -51,16 +50,16 @@ impl Entries {
         Ok(())
     }
 
-    /// Whether there is room for more.
+    /// Checks that there is room for more.
     ///
     /// # Errors
     ///
-    /// When there is none: reading ends there.
+    /// There is none: reading must stop.
     pub(super) fn room(&self) -> Result<(), ParseError> {
         self.full.clone().map_or(Ok(()), Err)
     }
 
-    /// Counts what cannot be read in a line, which counts from 1.
+    /// Counts a bad entry; lines count from 1.
     pub(super) fn note(&mut self, line: impl FnOnce() -> u64, message: String) {
         self.bad += 1;
         if self.first_bad.len() < MOST_KEPT {
@@ -81,7 +80,7 @@ impl Entries {
     }
 }
 
-/// A text of a file as it can be shown on one line.
+/// Shortens a file's text to be shown on one line.
 pub(super) fn shown(text: &str) -> String {
     const MOST: usize = 60;
     let start: String = text.chars().take(MOST).collect();
@@ -104,7 +103,7 @@ fn range(first: &str, last: &str) -> Result<Span, String> {
             address,
             length: None,
         } => Ok(address),
-        Written { .. } => Err("a range goes from an address to an address".to_owned()),
+        Written { .. } => Err("a range must go from one address to another".to_owned()),
     };
     let (first, last) = (address(first)?, address(last)?);
     if first > last {
@@ -129,7 +128,8 @@ fn written(text: &str) -> Result<Written, String> {
     Written::parse(text).map_err(|error| error.why(EXPECTED))
 }
 
-/// One slip in a feed must not exclude or block everybody; a configuration's own list may.
+/// Returns the error for a slip in a feed that would exclude or block everybody. Only a list in the
+/// configuration may do that.
 fn every_address() -> String {
-    "which is every address: only the configuration itself may list that".to_owned()
+    "which is every address: only the configuration may list that".to_owned()
 }

@@ -1,4 +1,4 @@
-//! What `ipset save` prints: sets, and their members. The members of all sets are on the list.
+//! The output of `ipset save`: sets and their members. The list has the members of all sets.
 //!
 //! ```text
 //! create blocked hash:net family inet hashsize 1024 maxelem 65536 timeout 300
@@ -19,11 +19,11 @@ pub(super) fn read(line: &[u8], entries: &mut Entries) -> Result<(), String> {
     match (words.next(), words.next(), words.next()) {
         (Some("create"), Some(_), Some(_)) => Ok(()),
         (Some("add"), Some(_), Some(member)) => {
-            // Behind it comes a text of the operator's.
+            // What follows `comment` is the operator's text.
             let mut options = words.take_while(|word| *word != "comment");
             if options.any(|word| word == "nomatch") {
                 return Err(format!(
-                    "'{}' is an exception ('nomatch'), which a list cannot have",
+                    "'{}' is an exception ('nomatch'), which lists cannot have",
                     shown(member)
                 ));
             }

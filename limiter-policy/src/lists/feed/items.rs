@@ -1,5 +1,5 @@
-//! The items of a JSON list, one after the other: a document of many small ones would take eight
-//! times its size if all were kept.
+//! Reads a JSON list one item at a time: keeping all items of a document with many small ones would
+//! take eight times its size.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::ParseError;
 
-/// The items of a list, or of `null`, which has none. Reading ends with the first error.
+/// Reads the items of a list, or of `null`, which has none. Stops at the first error.
 pub(super) struct Items<F>(pub(super) F);
 
 impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> DeserializeSeed<'d> for Items<F> {
@@ -45,7 +45,7 @@ impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> Visitor<'d> for Items
     }
 }
 
-/// The [`Items`] in a field of an object, which must be there.
+/// Reads the [`Items`] in a required field of an object.
 pub(super) struct FieldItems<F>(pub(super) &'static str, pub(super) F);
 
 impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> DeserializeSeed<'d> for FieldItems<F> {

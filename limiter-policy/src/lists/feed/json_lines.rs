@@ -1,4 +1,4 @@
-//! A JSON object a line: Spamhaus DROP, `{"cidr":"192.0.2.0/24","sblid":"SBL1","rir":"ripencc"}`.
+//! A JSON object per line: Spamhaus DROP, `{"cidr":"192.0.2.0/24","sblid":"SBL1","rir":"ripencc"}`.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::entries::{Entries, shown};
 pub(super) struct Record<'a> {
     #[serde(borrow)]
     pub(super) cidr: Option<Cow<'a, str>>,
-    /// The last line says how many there are, and when the list was made.
+    /// `metadata` in the last line, which has the number of records and the list's time.
     #[serde(borrow, rename = "type")]
     kind: Option<Cow<'a, str>>,
 }

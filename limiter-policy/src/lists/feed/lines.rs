@@ -1,8 +1,8 @@
-//! Files with at most one entry a line.
+//! Files with at most one entry per line.
 
 use super::{MAX_LINE, ParseError, entries::Entries};
 
-/// Reads each line by `read`, which says what is wrong with it.
+/// Reads each line by `read`, which returns what is wrong with it.
 pub(super) fn read(
     bytes: &[u8],
     entries: &mut Entries,
@@ -20,7 +20,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The text of a line.
+/// Returns a line as text.
 pub(super) fn text(line: &[u8]) -> Result<&str, String> {
     str::from_utf8(line).map_err(|_| "is not UTF-8 text".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What feed files are written in, a file for each format.
+//! The parsers of feed files, a module per format.
 
 mod crowdsec;
 mod detect;
@@ -17,57 +17,57 @@ use self::entries::Entries;
 use super::{Format, report::BadLine};
 use crate::text;
 
-/// The most bytes of a line, in formats that have one entry a line.
+/// The longest line, in bytes, of formats with one entry per line.
 const MAX_LINE: usize = 64 * 1024;
 
-/// The most prefixes that a file comes to, when those that overlap or touch are one. What the
-/// daemon has of a policy takes some 250 bytes for each, while it is put in force.
+/// The most prefixes a file may come to, after merging those that overlap or touch. While a policy
+/// is put in force, the daemon needs about 250 bytes for each.
 pub const MOST_PREFIXES: usize = 1 << 20;
 
-/// What a feed file holds.
+/// The content of a feed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// What it is written in, never [`Format::Auto`].
+    /// Its format, never [`Format::Auto`].
     pub format: Format,
-    /// As few prefixes as have all its addresses, in order.
+    /// The fewest prefixes that cover its addresses, sorted.
     pub prefixes: Vec<IpNet>,
     /// How many entries could be read.
     pub entries: u64,
-    /// How many could not.
+    /// How many entries could not be read.
     pub bad: u64,
-    /// The first of those.
+    /// The first of them.
     pub first_bad: Vec<BadLine>,
 }
 
-/// Why of a feed file nothing can be used.
+/// Why a feed file cannot be used at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Nothing is in it: a download failed, or is under way.
-    #[error("it is empty; a list that is meant to have no addresses has a comment, '#'")]
+    /// It is empty: a download failed, or is under way.
+    #[error("it is empty; if the list should have no addresses, write a comment, '#'")]
     Empty,
-    /// A line is too long to be one.
+    /// A line is too long.
     #[error("line {0} is longer than 64 KiB")]
     LongLine(u64),
     /// It comes to too many prefixes.
     #[error(
-        "it comes to more than {} prefixes, which is the most that a feed may have",
+        "it has more than {} prefixes, the maximum for a feed",
         text::count(MOST_PREFIXES as u64)
     )]
     TooManyPrefixes,
-    /// All of it together is every address of a family.
+    /// Together, its entries are every address of a family.
     #[error(
-        "it covers every {} address: only the configuration itself may list that",
+        "it covers every {} address: only the configuration may list that",
         text::family(*.0)
     )]
     Everything(Family),
-    /// It is a document, and no such one.
+    /// It is not the expected JSON document.
     #[error("line {line}, column {column}: {message}")]
     Json {
         /// The line, counted from 1.
         line: usize,
-        /// The column, likewise.
+        /// The column, counted from 1.
         column: usize,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
 }
@@ -76,7 +76,7 @@ pub enum ParseError {
 ///
 /// # Errors
 ///
-/// When the file as a whole is no feed; entries that cannot be read are counted.
+/// The file as a whole is not a feed. Entries that cannot be read are only counted.
 pub fn parse(bytes: &[u8], format: Format) -> Result<Content, ParseError> {
     const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);

@@ -1,5 +1,5 @@
-//! Addresses as ranges, merged while they are read: what a file comes to is bounded, however it
-//! says it. A single range of IPv6 may be 250 prefixes.
+//! Addresses as ranges, merged while they are read, so that a file's size in memory is bounded
+//! whatever it contains. A single IPv6 range may be 250 prefixes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use limiter_common::address::Family;
 
 use super::{MOST_PREFIXES, ParseError};
 
-/// The addresses from the first to the last.
+/// The addresses from a first to a last.
 #[derive(Clone, Copy)]
 pub(super) enum Span {
     V4(Ipv4Addr, Ipv4Addr),
@@ -24,7 +24,7 @@ impl From<IpNet> for Span {
     }
 }
 
-/// The addresses that were read so far.
+/// The addresses read so far.
 #[derive(Default)]
 pub(super) struct Spans {
     v4: Ranges<u32>,
@@ -36,7 +36,7 @@ impl Spans {
     ///
     /// # Errors
     ///
-    /// When there are too many ranges with gaps in between.
+    /// There are too many separate ranges.
     pub(super) fn add(&mut self, span: Span) -> Result<(), ParseError> {
         match span {
             Span::V4(first, last) => self.v4.0.push((first.into(), last.into())),
@@ -52,11 +52,11 @@ impl Spans {
         Ok(())
     }
 
-    /// As few prefixes as have all the addresses, in order.
+    /// Returns the fewest prefixes that cover the addresses, sorted.
     ///
     /// # Errors
     ///
-    /// When these are too many, or all addresses of a family.
+    /// These are too many, or all addresses of a family.
     pub(super) fn into_prefixes(mut self) -> Result<Vec<IpNet>, ParseError> {
         self.merge();
         if self.v4.0 == [(0, u32::MAX)] {
@@ -96,7 +96,7 @@ impl Spans {
 struct Ranges<A>(Vec<(A, A)>);
 
 impl<A: Number> Ranges<A> {
-    /// Makes one range of those that overlap or touch, and puts them in order.
+    /// Sorts the ranges and merges those that overlap or touch.
     fn merge(&mut self) {
         self.0.sort_unstable();
         self.0.dedup_by(|(first, last), (_, before)| {
@@ -111,7 +111,7 @@ impl<A: Number> Ranges<A> {
 
 /// An address as a number.
 trait Number: Copy + Ord {
-    /// The one behind it; `None`: it is the last.
+    /// Returns the next address; `None`: this is the last.
     fn next(self) -> Option<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! Samples of what others publish, cut short.
+//! Shortened samples of published feeds.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use ipnet::IpNet;
 
 use super::*;
 
-/// Checks what a file is taken for, its prefixes, and its bad lines as `line: message`; it is the
-/// same when the format is named.
+/// Checks a file's detected format, its prefixes, and its bad lines as `line: message`. Naming the
+/// format makes no difference.
 #[track_caller]
 fn check(text: &str, format: Format, expected: &[&str], bad: &[&str]) {
     let content = parse(text.as_bytes(), Format::Auto).expect("a feed");
@@ -120,7 +120,7 @@ fn bad_lines_are_located() {
     let text = "192.0.2.300\n192.0.2.0/24\n192.0.2.9-192.0.2.1\n0.0.0.0/0\n::-ffff:ffff:ffff:ffff:ffff:\
                 ffff:ffff:ffff\n192.0.2.1-2001:db8::1\n192.0.2.0/28-192.0.2.9\n010.0.0.1\n\
                 example.com\u{0}\n";
-    let every = "which is every address: only the configuration itself may list that";
+    let every = "which is every address: only the configuration may list that";
     let bad = [
         format!("1: invalid entry '192.0.2.300', {EXPECTED}"),
         "3: invalid entry '192.0.2.9-192.0.2.1', the range ends before it begins".to_owned(),
@@ -129,10 +129,10 @@ fn bad_lines_are_located() {
         "6: invalid entry '192.0.2.1-2001:db8::1', the range begins in one family and ends in \
          the other"
             .to_owned(),
-        "7: invalid entry '192.0.2.0/28-192.0.2.9', a range goes from an address to an address"
+        "7: invalid entry '192.0.2.0/28-192.0.2.9', a range must go from one address to another"
             .to_owned(),
-        "8: invalid entry '010.0.0.1', must be without leading zeros, which some programs read \
-         as octal"
+        "8: invalid entry '010.0.0.1', must have no leading zeros, which some programs read as \
+         octal"
             .to_owned(),
         format!("9: invalid entry 'example.com\\u{{0}}', {EXPECTED}"),
     ];
@@ -231,7 +231,7 @@ fn ipset_save() {
             "2001:db8::/32",
         ],
         &[
-            "5: '192.0.2.5' is an exception ('nomatch'), which a list cannot have",
+            "5: '192.0.2.5' is an exception ('nomatch'), which lists cannot have",
             "7: invalid entry '192.0.2.1,tcp:80', expected an address, prefix or range, such as \
              '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'",
             "8: expected 'create' or 'add', found 'flush blocked'",
@@ -241,7 +241,7 @@ fn ipset_save() {
 
 #[test]
 fn what_is_no_feed_is_refused() {
-    let empty = "it is empty; a list that is meant to have no addresses has a comment, '#'";
+    let empty = "it is empty; if the list should have no addresses, write a comment, '#'";
     refused(b"", Format::Auto, empty);
     refused(b"\xef\xbb\xbf \n\n", Format::Plain, empty);
     let mut long = b"192.0.2.1\n".to_vec();
@@ -272,11 +272,11 @@ fn only_the_first_bad_lines_are_kept() {
     assert_eq!(content.first_bad.len(), 10);
 }
 
-/// What is given in pieces is no less for it.
+/// All addresses in pieces are still all addresses.
 #[test]
 fn everything_is_refused_in_pieces_too() {
-    let v4 = "it covers every IPv4 address: only the configuration itself may list that";
-    let v6 = "it covers every IPv6 address: only the configuration itself may list that";
+    let v4 = "it covers every IPv4 address: only the configuration may list that";
+    let v6 = "it covers every IPv6 address: only the configuration may list that";
     refused(b"0.0.0.0/1\n128.0.0.0/1\n", Format::Plain, v4);
     refused(
         b"128.0.0.0-255.255.255.255\n0.0.0.0-128.0.0.9\n",
@@ -302,7 +302,7 @@ fn everything_is_refused_in_pieces_too() {
 #[test]
 fn entries_become_as_few_prefixes_as_possible() {
     let mut text = String::new();
-    // Backwards, with gaps that are filled later.
+    // In reverse, with gaps that are filled later.
     for last in (0..=255).rev().filter(|last| last % 2 == 0) {
         writeln!(text, "192.0.2.{last}").unwrap();
     }
@@ -314,11 +314,10 @@ fn entries_become_as_few_prefixes_as_possible() {
     assert_eq!(content.prefixes, ["192.0.2.0/24".parse::<IpNet>().unwrap()]);
 }
 
-/// Addresses that never touch, in IPv4 or as ranges of IPv6, each of which is some 120 prefixes.
+/// Addresses that never touch, in IPv4, or as IPv6 ranges of some 120 prefixes each.
 #[test]
-fn what_comes_to_too_many_prefixes_is_refused() {
-    let expected =
-        "it comes to more than 1 048 576 prefixes, which is the most that a feed may have";
+fn a_feed_of_too_many_prefixes_is_refused() {
+    let expected = "it has more than 1 048 576 prefixes, the maximum for a feed";
     let mut ranges = String::new();
     for number in 0..20_000 {
         writeln!(
@@ -342,7 +341,7 @@ fn what_comes_to_too_many_prefixes_is_refused() {
     );
     let text: String = lines(2 * most + 1).collect();
     refused(text.as_bytes(), Format::Plain, expected);
-    // Reading ends there, whatever follows.
+    // Reading stops there, whatever follows.
     refused(
         format!("{text}{}", "x".repeat(MAX_LINE + 1)).as_bytes(),
         Format::Plain,

@@ -37,7 +37,7 @@ fn check(asked: &str, lists: &[&str], excluded: Option<Extent>, blocked: Option<
 }
 
 #[test]
-fn who_is_on_which() {
+fn findings_of_each_list() {
     use Extent::{All, Part};
     check("203.0.113.0/24", &[], None, None);
     check("2001:db8:1::/64", &[], None, None);
@@ -57,7 +57,7 @@ fn who_is_on_which() {
         None,
         Some(All),
     );
-    // The two halves together are all of it, and the excluded ones are some.
+    // The two blocked halves are all of it, but a part is excluded.
     check(
         "192.0.2.0/24",
         &[
@@ -113,7 +113,7 @@ fn what_lists_are_for() {
     );
 }
 
-/// Those that count no packet of the address do not block it either.
+/// Limits that count no packets of an address do not block it either.
 #[test]
 fn limits_that_have_nothing_to_do_with_it() {
     let own = |name: &str, more: &str| {
@@ -144,7 +144,7 @@ fn limits_that_have_nothing_to_do_with_it() {
     }
 }
 
-/// Crowded into the addresses of one /24, so that they nest, touch and repeat.
+/// Generates prefixes crowded into one /24, so that they nest, touch and repeat.
 fn prefix() -> impl Strategy<Value = IpNet> {
     (any::<u8>(), 24u8..=32).prop_map(|(last, length)| {
         IpNet::new([192, 0, 2, last].into(), length)
@@ -154,7 +154,7 @@ fn prefix() -> impl Strategy<Value = IpNet> {
 }
 
 proptest! {
-    /// Of a prefix that is what [`Policy::standing_of`] says of each of its addresses.
+    /// The findings about a prefix agree with [`Policy::standing_of`] for each of its addresses.
     #[test]
     fn a_prefix_is_its_addresses(
         lists in prop::collection::vec(prop::collection::vec(prefix(), 0..6), 4),
@@ -172,7 +172,7 @@ proptest! {
             ..Policy::from(Vec::new())
         };
         let extent = |holds: &dyn Fn(IpAddr) -> bool| {
-            // `hosts` leaves out the first and the last.
+            // `hosts` would leave out the first and the last.
             let all: Vec<_> = (0..=255)
                 .map(|last| IpAddr::from([192, 0, 2, last]))
                 .filter(|address| asked.contains(address))

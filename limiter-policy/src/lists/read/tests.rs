@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::lists::{Bounds, Format, WhenStale};
 
-/// Files in a directory that goes with the test, and a list that has them.
+/// Files in a temporary directory, and a list of them.
 struct Scene {
     directory: TempDir,
     source: ListSource,
@@ -16,7 +16,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// With these files, whose names are `0` and so on.
+    /// Creates these files, named `0` and so on.
     fn new(texts: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let files = (0..texts.len()).map(|number| directory.path().join(number.to_string()));
@@ -45,14 +45,14 @@ impl Scene {
     }
 
     fn read(&self, accepted: &[String]) -> Vec<Result<Feed, FeedError>> {
-        let look = Look {
+        let context = ReadContext {
             now: self.now,
             accepted,
         };
-        read(&self.source, &self.feeds, |_| true, look)
+        read(&self.source, &self.feeds, |_| true, context)
     }
 
-    /// Reads all files, none of which is refused outright; says why each is not renewed.
+    /// Reads all files, none of which may fail; returns why each kept its previous content, if it did.
     fn renew(&mut self, accepted: &[String]) -> Vec<Option<String>> {
         let feeds = self.read(accepted).into_iter();
         self.feeds = feeds.map(|feed| feed.expect("a feed")).collect();
@@ -60,7 +60,8 @@ impl Scene {
         feeds.map(|feed| feed.report.kept_old.clone()).collect()
     }
 
-    /// Has another text in the only file, which is put in force, or not for a reason that begins so.
+    /// Writes another text to the only file; checks that it is put in force, or refused for a
+    /// reason that begins so.
     #[track_caller]
     fn check(&mut self, text: &str, refused: Option<&str>) {
         let before = self.feeds[0].prefixes.clone();
@@ -80,7 +81,7 @@ impl Scene {
         self.now += SignedDuration::from_hours(hours);
     }
 
-    /// Why the files are refused at the start.
+    /// Returns why the files are refused when they are first read.
     fn refusals(&self) -> Vec<String> {
         let feeds = self.read(&[]).into_iter();
         let errors = feeds.filter_map(Result::err);
@@ -137,9 +138,9 @@ fn what_is_refused_leaves_what_was_there() {
         scene.check(text, Some(reason));
         let warnings = scene.feeds[0].report.warnings();
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].ends_with("; the list still has what it held before"));
+        assert!(warnings[0].ends_with("; its previous content stays in force"));
     }
-    let list = scene.source.list(&[old], Timestamp::now());
+    let list = scene.source.list(&[old], scene.now);
     assert_eq!(list.prefixes, ["192.0.2.0/23".parse::<IpNet>().unwrap()]);
 
     fs::remove_file(&scene.source.files[0]).expect("the file");
@@ -186,7 +187,7 @@ fn a_feed_covers_no_more_than_it_may() {
     refused(
         "0.0.0.0/2\n",
         Some(
-            "is refused: it covers 25% of all IPv4 addresses, where the list's 'max-coverage' allows \
+            "is refused: it covers 25% of all IPv4 addresses, but the list's 'max-coverage' allows \
              20%",
         ),
     );
@@ -194,11 +195,11 @@ fn a_feed_covers_no_more_than_it_may() {
     refused(
         "2a00::/12\n",
         Some(
-            "is refused: it covers 0.1954% of the IPv6 addresses of the internet (2000::/3), where \
+            "is refused: it covers 0.1954% of the IPv6 addresses of the internet (2000::/3), but \
              the list's 'max-coverage' allows 0.1%",
         ),
     );
-    // Nobody is there.
+    // Outside 2000::/3.
     refused("fc00::/7\n", None);
 
     let mut scene = Scene::new(&["0.0.0.0/2\n2a00::/12\n"]);
@@ -208,11 +209,11 @@ fn a_feed_covers_no_more_than_it_may() {
     assert!(scene.refusals().is_empty());
 }
 
-/// Several feeds of one list, each of which may be.
+/// Each feed of the list is allowed by itself.
 #[test]
 fn feeds_of_a_list_are_added_up() {
     let mut scene = Scene::new(&["16.0.0.0/5\n", "32.0.0.0/5\n16.0.0.0/5\n", "# nobody\n"]);
-    // Whatever the configuration itself has is its own affair, and none of theirs.
+    // The configuration's own prefixes do not count.
     scene.source.cidr = vec![
         "128.0.0.0/1".parse().unwrap(),
         "32.0.0.0/6".parse().unwrap(),
@@ -223,8 +224,8 @@ fn feeds_of_a_list_are_added_up() {
     assert_eq!(scene.renew(&[]), [None, None, None]);
     let before = scene.feeds.clone();
 
-    let together = "is refused: with it the feeds of the list cover 21.875% of all IPv4 addresses, \
-                    where the list's 'max-coverage' allows 20%";
+    let together = "is refused: with it, the list's feeds cover 21.875% of all IPv4 addresses, but \
+                    the list's 'max-coverage' allows 20%";
     scene.write(0, "64.0.0.0/4\n");
     scene.write(1, "80.0.0.0/4\n");
     scene.write(2, "96.0.0.0/4\n112.0.0.0/5\n");
@@ -238,7 +239,7 @@ fn feeds_of_a_list_are_added_up() {
     assert_eq!(prefixes(&scene.feeds), prefixes(&before));
     scene.write(2, "96.0.0.0/4\n");
     assert_eq!(scene.renew(&[]), [None, None, None]);
-    // At the start there is nothing else to go on with.
+    // At the first read there is no previous content.
     scene.write(2, "96.0.0.0/4\n112.0.0.0/5\n");
     scene.feeds.clear();
     assert_eq!(scene.refusals(), [together; 3]);
@@ -252,25 +253,26 @@ fn a_feed_that_grows_too_fast_is_held_back() {
     scene.renew(&[]);
     scene.check("10.0.0.0/11\n", None);
     scene.check("10.0.0.0/11\n192.0.2.1\n", Some(HELD));
-    // The same, as long as it is the same day.
+    // Still refused on the same day.
     scene.pass(23);
     scene.check("11.0.0.0/12\n10.0.0.0/11\n", Some(HELD));
-    // Whoever swaps everything does not grow.
+    // Replacing everything is not growth.
     scene.check("172.0.0.0/11\n", None);
     scene.pass(1);
     scene.check("10.0.0.0/10\n", None);
     scene.check("10.0.0.0/9\n", Some(HELD));
-    // What has shrunk may grow again within the day, and from then on from what it is.
+    // A feed that has shrunk may grow back within the day; after that, growth is measured from what
+    // it is.
     scene.check("# nobody\n", None);
     scene.check("10.0.0.0/10\n", None);
     scene.check("# nobody\n", None);
     scene.pass(24);
     scene.check("10.0.0.0/10\n", Some(HELD));
-    // What is small may.
+    // Small feeds may grow.
     scene.check("10.0.0.0/16\n2001:db8::/32\n", None);
     scene.check("10.0.0.0/15\n", Some(HELD));
     scene.check("10.0.0.0/16\n2001:db8::/31\n", Some(HELD));
-    // A clock that was set back is none that stands still.
+    // A clock that was set back starts a new day.
     scene.pass(-240);
     scene.check("10.0.0.0/15\n2001:db8::/31", None);
     scene.source.bounds.growth = None;
@@ -284,25 +286,25 @@ fn how_a_feed_that_is_held_back_is_told() {
     scene.check(
         "10.0.0.0/8\n",
         Some(
-            "is held back: it would grow from 1 048 576 to 16 777 216 of the IPv4 addresses, more \
-             than 2-fold within a day; if it is right, `limiter lists accept bad --digest \
-             9b4e456139331a2ec582ecfbc9ccf436bd32b34742440d649f0f086b0ea84df0` puts it in force",
+            "is held back: it would grow from 1 048 576 to 16 777 216 IPv4 addresses, more than \
+             2-fold within a day; if this is right, accept it with `limiter lists accept bad \
+             --digest 9b4e456139331a2ec582ecfbc9ccf436bd32b34742440d649f0f086b0ea84df0`",
         ),
     );
 }
 
 #[test]
-fn what_was_looked_at_is_accepted_and_nothing_else() {
+fn only_content_that_was_looked_at_is_accepted() {
     let mut scene = Scene::new(&["10.0.0.0/12\n"]);
     scene.renew(&[]);
     scene.check("10.0.0.0/8\n", Some(HELD));
     let held = scene.feeds[0].report.held.clone().expect("a digest");
-    // As `sha256sum` has it.
+    // As `sha256sum` prints it.
     assert_eq!(
         held,
         "9b4e456139331a2ec582ecfbc9ccf436bd32b34742440d649f0f086b0ea84df0"
     );
-    // Meanwhile it has become another.
+    // The content has changed since.
     scene.write(0, "11.0.0.0/8\n");
     let told = scene.renew(std::slice::from_ref(&held)).remove(0);
     assert!(told.is_some_and(|told| told.starts_with(HELD)));
@@ -315,23 +317,11 @@ fn what_was_looked_at_is_accepted_and_nothing_else() {
         scene.feeds[0].prefixes,
         ["10.0.0.0/8".parse::<IpNet>().unwrap()]
     );
-    // From there it may grow, and the cap holds whatever is accepted.
+    // From there it may grow, but accepted contents must still respect `max-coverage`.
     scene.check("10.0.0.0/7\n", None);
     scene.write(0, "0.0.0.0/2\n");
     scene.renew(&[]);
     let accepted = ["b3834596741c66f246d9f2ad8a7524af7bb7b9071166894e0d2965657a244580".to_owned()];
     let told = scene.renew(&accepted).remove(0);
     assert!(told.is_some_and(|told| told.starts_with("is refused: it covers 25%")));
-}
-
-/// Content of before that nobody has counted: a pinned policy of an older version.
-#[test]
-fn what_was_not_counted_is_counted() {
-    let mut scene = Scene::new(&["10.0.0.0/12\n"]);
-    scene.renew(&[]);
-    scene.feeds[0].report.baseline = None;
-    scene.feeds[0].report.covers = Coverage::default();
-    scene.check("10.0.0.0/11\n", None);
-    scene.feeds[0].report.baseline = None;
-    scene.check("10.0.0.0/9\n", Some(HELD));
 }

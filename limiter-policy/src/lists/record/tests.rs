@@ -2,7 +2,7 @@ use super::*;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// A report of a file that was written so many hours after 1970 began.
+/// Returns the report of a file written this many hours after the start of 1970.
 fn report(path: &str, hours: Option<i64>, kept_old: bool) -> FeedReport {
     FeedReport {
         path: path.into(),
@@ -12,7 +12,10 @@ fn report(path: &str, hours: Option<i64>, kept_old: bool) -> FeedReport {
         first_bad: Vec::new(),
         modified: hours.map(at),
         covers: Coverage::default(),
-        baseline: None,
+        baseline: Baseline {
+            covers: Coverage::default(),
+            since: Timestamp::UNIX_EPOCH,
+        },
         held: None,
         kept_old: kept_old.then(|| "is refused".to_owned()),
     }
@@ -52,7 +55,7 @@ fn how_it_stands_with_a_file() {
     check(Drop, Some(24), Some(76), false, ListState::Ok);
     check(Drop, Some(24), Some(75), false, ListState::Dropped);
     check(Drop, Some(24), Some(76), true, ListState::Old);
-    // Of the future, and of no known time.
+    // A time in the future, and an unknown time.
     check(Drop, Some(24), Some(200), false, ListState::Ok);
     check(Drop, Some(24), None, true, ListState::Old);
 }

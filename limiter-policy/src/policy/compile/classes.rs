@@ -1,59 +1,59 @@
-//! Classes: the distinct things that a policy has for source addresses.
+//! Classes: the distinct settings that a policy has for source addresses.
 
 use std::collections::{BTreeMap, HashMap};
 
 use limiter_common::{
     address::Family,
     policy::{Class, DEFAULT_CLASS_V4, DEFAULT_CLASS_V6},
-    strategy::Budget,
+    strategy::Parameters,
 };
 
 use super::{
     index,
+    limit_sets::{LimitSets, bit},
     listed::Listed,
     masks::Sets,
-    slots::{Slots, bit},
 };
 use crate::policy::SubscriberNumber;
 
-/// What the prefixes around an address say of it.
+/// What the prefixes around an address say about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Settings {
     pub(super) subscriber: Option<SubscriberNumber>,
-    /// The slots of limits and their parameters, in the order of the slot.
-    pub(super) overrides: Vec<(u32, Budget)>,
+    /// The indices of limits and their parameters, sorted by limit index.
+    pub(super) overrides: Vec<(u32, Parameters)>,
     pub(super) listed: Listed,
 }
 
 impl Settings {
-    /// Overrides a limit, in place of what an outer prefix said.
-    pub(super) fn set(&mut self, slot: u32, budget: Budget) {
+    /// Overrides a limit, replacing what an outer prefix said.
+    pub(super) fn set(&mut self, limit_index: u32, parameters: Parameters) {
         match self
             .overrides
-            .binary_search_by_key(&slot, |(slot, _)| *slot)
+            .binary_search_by_key(&limit_index, |(limit_index, _)| *limit_index)
         {
-            Ok(place) => self.overrides[place].1 = budget,
-            Err(place) => self.overrides.insert(place, (slot, budget)),
+            Ok(place) => self.overrides[place].1 = parameters,
+            Err(place) => self.overrides.insert(place, (limit_index, parameters)),
         }
     }
 }
 
-/// The classes that were made so far.
+/// The classes made so far.
 pub(super) struct Classes {
-    slots: Slots,
+    limit_sets: LimitSets,
     sets: Sets,
-    of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Budget)>>,
+    of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>>,
     table: Vec<Class>,
-    /// The limits' defaults, and behind them the overrides.
-    rates: Vec<Budget>,
+    /// The limits' defaults, followed by the overrides.
+    rates: Vec<Parameters>,
     known_v4: HashMap<Settings, u32>,
     known_v6: HashMap<Settings, u32>,
 }
 
 impl Classes {
-    pub(super) fn new(slots: Slots, sets: Sets, defaults: Vec<Budget>) -> Self {
+    pub(super) fn new(limit_sets: LimitSets, sets: Sets, defaults: Vec<Parameters>) -> Self {
         let mut classes = Self {
-            slots,
+            limit_sets,
             sets,
             of_subscribers: BTreeMap::new(),
             table: Vec::new(),
@@ -71,18 +71,18 @@ impl Classes {
         classes
     }
 
-    /// Overrides a limit for a subscriber, before any class of the subscriber's is made.
+    /// Overrides a limit for a subscriber. Call it before any class of the subscriber is made.
     pub(super) fn override_subscriber(
         &mut self,
         subscriber: SubscriberNumber,
-        slot: u32,
-        budget: Budget,
+        limit_index: u32,
+        parameters: Parameters,
     ) {
         let overrides = self.of_subscribers.entry(subscriber).or_default();
-        overrides.push((slot, budget));
+        overrides.push((limit_index, parameters));
     }
 
-    /// The class of the addresses of a family with these settings.
+    /// Returns the class of a family's addresses with these settings.
     pub(super) fn of(&mut self, family: Family, mut settings: Settings) -> u32 {
         if let Some(listed) = settings.listed.settling() {
             settings = Settings {
@@ -103,18 +103,18 @@ impl Classes {
         let of_subscriber = all
             .subscriber
             .and_then(|number| self.of_subscribers.get(&number));
-        for (slot, budget) in of_subscriber.into_iter().flatten() {
-            all.set(*slot, *budget);
+        for (limit_index, parameters) in of_subscriber.into_iter().flatten() {
+            all.set(*limit_index, *parameters);
         }
         let overridden = all
             .overrides
             .iter()
-            .fold(0, |set, (slot, _)| set | bit(*slot));
-        // What a limit blocks it needs no parameters for.
+            .fold(0, |set, (limit_index, _)| set | bit(*limit_index));
+        // A limit needs no parameters for what it blocks.
         let (excluding, blocking) = (all.listed.excluding(), all.listed.blocking());
         let subscriber = all.subscriber.is_some();
         let applying = self
-            .slots
+            .limit_sets
             .applying(family, overridden | blocking, subscriber);
         let applies = applying & !excluding;
         let standing = self.standing(all.listed, applies & blocking);
@@ -126,7 +126,7 @@ impl Classes {
             standing,
         });
         self.rates
-            .extend(all.overrides.iter().map(|(_, budget)| *budget));
+            .extend(all.overrides.iter().map(|(_, parameters)| *parameters));
         class
     }
 
@@ -142,9 +142,9 @@ impl Classes {
         }
     }
 
-    /// The classes, the parameters of the limits' defaults and of the classes' overrides, and the
-    /// sets of limits with those that the classes name.
-    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<Budget>, Sets) {
+    /// Returns the classes, the parameters (the limits' defaults, then the classes' overrides), and
+    /// the sets of limits, including those that classes refer to.
+    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<Parameters>, Sets) {
         (self.table, self.rates, self.sets)
     }
 }

@@ -1,5 +1,4 @@
-//! Which limits match each value of a dimension: for every value, the limits of which one of
-//! the blocks contains it.
+//! Which limits match each value of a dimension: those with a block that contains it.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +6,13 @@ use limiter_common::{address::Family, limit::MAX_LIMITS};
 
 use super::{
     index::Range,
+    limit_sets::{bit, set_of},
     masks::Sets,
-    slots::{bit, set_of},
     sources::Block,
 };
 use crate::policy::{Limit, PortRange};
 
-/// The values from the first to the last, both included.
+/// The values from the first to the last, inclusive.
 type Values = (u128, u128);
 
 pub(super) fn source_ports(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
@@ -50,21 +49,21 @@ fn destinations(limit: &Limit, family: Family) -> Option<Vec<Values>> {
     })
 }
 
-/// The ranges, from 0 on; none when all limits match every value. `matched` gives what a limit
-/// matches; `None`: everything.
+/// Returns the ranges, starting at 0; empty if all limits match every value. `matched` returns what
+/// a limit matches; `None`: everything.
 fn compile(
     limits: &[Limit],
     sets: &mut Sets,
     matched: impl Fn(&Limit) -> Option<Vec<Values>>,
 ) -> Vec<Range> {
     let everywhere = set_of(limits, |limit| matched(limit).is_none());
-    // At each value, the limits of which a block starts or ended before it.
+    // For each value, the limits with a block that starts at it or ends just before it.
     let mut edges: BTreeMap<u128, Vec<(u32, i32)>> = BTreeMap::new();
-    for (slot, limit) in (0..).zip(limits) {
+    for (limit_index, limit) in (0..).zip(limits) {
         for (first, last) in matched(limit).into_iter().flatten() {
-            edges.entry(first).or_default().push((slot, 1));
+            edges.entry(first).or_default().push((limit_index, 1));
             if let Some(after) = last.checked_add(1) {
-                edges.entry(after).or_default().push((slot, -1));
+                edges.entry(after).or_default().push((limit_index, -1));
             }
         }
     }
@@ -76,12 +75,12 @@ fn compile(
     let mut set = everywhere;
     let mut ranges: Vec<Range> = Vec::new();
     for (start, changes) in edges {
-        for (slot, change) in changes {
-            open[slot as usize] += change;
-            if open[slot as usize] > 0 {
-                set |= bit(slot);
+        for (limit_index, change) in changes {
+            open[limit_index as usize] += change;
+            if open[limit_index as usize] > 0 {
+                set |= bit(limit_index);
             } else {
-                set &= !bit(slot);
+                set &= !bit(limit_index);
             }
         }
         let value = sets.place(set);

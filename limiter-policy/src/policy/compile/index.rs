@@ -1,61 +1,59 @@
-//! The nodes in front of the ranges; what they are like stands with their look-up,
-//! `policy::search`.
+//! Builds the nodes that index the ranges; their look-up, `policy::search`, describes them.
 
 mod grid;
 
 use std::{collections::HashMap, ops::RangeInclusive};
 
-use limiter_common::policy::{Node, Slot, Stretch};
+use limiter_common::policy::{Child, Node, Stretch};
 
 use self::grid::{Grid, Started};
 use super::index;
 
-/// Where a range of values starts; it ends where the next one of its dimension starts.
+/// A range of values. It ends where the dimension's next one starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     /// The first value, of up to 128 bits.
     pub(super) start: u128,
-    /// What the policy says of the values in it: a class, or where a set of limits stands.
+    /// What the policy says about its values: a class, or the place of a set of limits.
     pub(super) value: u32,
 }
 
-/// The slot of no values at all: of those between two cells without any in between.
-const NOWHERE: Slot = Slot::value(0);
+/// The child of no values, such as those between two adjacent cells.
+const NOWHERE: Child = Child::value(0);
 
 /// The tables of all dimensions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Indexed {
     pub(super) nodes: Vec<Node>,
     pub(super) stretches: Vec<Stretch>,
-    pub(super) slots: Vec<Slot>,
-    /// Where the slots of a stretch stand. Those of many stretches are the same, where
-    /// prefixes have a few different rates between them.
-    known: HashMap<Vec<Slot>, u32>,
+    pub(super) children: Vec<Child>,
+    /// The place of a stretch's children. Many stretches have the same children if many prefixes
+    /// share a few rates.
+    known: HashMap<Vec<Child>, u32>,
 }
 
 impl Indexed {
-    /// Adds the ranges of a dimension, from 0 on, and returns where the look-up of its values
+    /// Adds the ranges of a dimension, starting at 0. Returns where the look-up of its values
     /// starts.
-    pub(super) fn add(&mut self, ranges: &[Range]) -> Slot {
+    pub(super) fn add(&mut self, ranges: &[Range]) -> Child {
         if ranges.is_empty() {
-            return Slot::UNUSED;
+            return Child::UNUSED;
         }
-        self.slot(0..=u128::MAX, ranges)
+        self.child(0..=u128::MAX, ranges)
     }
 
-    /// What is known of some values; the first of the ranges starts at the first of them or
-    /// before.
-    fn slot(&mut self, values: RangeInclusive<u128>, ranges: &[Range]) -> Slot {
+    /// Returns the child of some values. The first range starts at the first value or before.
+    fn child(&mut self, values: RangeInclusive<u128>, ranges: &[Range]) -> Child {
         if values.is_empty() {
             return NOWHERE;
         }
         match within(ranges, &values) {
-            [one] => Slot::value(one.value),
+            [one] => Child::value(one.value),
             several => self.node(&values, several),
         }
     }
 
-    fn node(&mut self, values: &RangeInclusive<u128>, ranges: &[Range]) -> Slot {
+    fn node(&mut self, values: &RangeInclusive<u128>, ranges: &[Range]) -> Child {
         let grid = Grid::new(values, &ranges[1..]);
         let place = self.nodes.len();
         let first = self.stretches.len();
@@ -67,7 +65,7 @@ impl Indexed {
             let inside = within(ranges, &of_stretch);
             self.stretches[first + number] = self.stretch(&grid, number, &of_stretch, inside);
         }
-        Slot::node(index(place))
+        Child::node(index(place))
     }
 
     fn stretch(
@@ -82,39 +80,39 @@ impl Indexed {
         if started.len() > Stretch::CELLS {
             started = dividing(started, starts.len().div_ceil(Stretch::CELLS + 1));
         }
-        let mut slots = Vec::with_capacity(2 * started.len() + 1);
+        let mut children = Vec::with_capacity(2 * started.len() + 1);
         let mut from = *values.start();
         for Started { cell, .. } in &started {
             let (first, last) = grid.values(*cell).into_inner();
-            slots.push(self.slot(from..=first.saturating_sub(1), ranges));
-            slots.push(self.slot(first.max(from)..=last.min(*values.end()), ranges));
+            children.push(self.child(from..=first.saturating_sub(1), ranges));
+            children.push(self.child(first.max(from)..=last.min(*values.end()), ranges));
             from = last.saturating_add(1);
         }
-        slots.push(self.slot(from..=*values.end(), ranges));
+        children.push(self.child(from..=*values.end(), ranges));
         let first_cell = grid.first_cell(number);
         let cells = started.iter().map(|one| narrow(one.cell - first_cell));
         let cells: Vec<_> = cells.collect();
-        Stretch::new(self.place(slots), &cells)
+        Stretch::new(self.place(children), &cells)
     }
 
-    /// Where these slots stand, one behind the other.
-    fn place(&mut self, slots: Vec<Slot>) -> u32 {
-        let next = index(self.slots.len());
-        *self.known.entry(slots).or_insert_with_key(|slots| {
-            self.slots.extend(slots);
+    /// Returns the place of these consecutive children.
+    fn place(&mut self, children: Vec<Child>) -> u32 {
+        let next = index(self.children.len());
+        *self.known.entry(children).or_insert_with_key(|children| {
+            self.children.extend(children);
             next
         })
     }
 }
 
-/// The ranges that some of their values are in.
+/// Returns the ranges that contain any of these values.
 fn within<'a>(ranges: &'a [Range], values: &RangeInclusive<u128>) -> &'a [Range] {
     let behind_first = ranges.partition_point(|range| range.start <= *values.start());
     let end = ranges.partition_point(|range| range.start <= *values.end());
     &ranges[behind_first - 1..end]
 }
 
-/// Some of the cells, such that no more than so many ranges start between any two of them.
+/// Selects cells so that at most `most` ranges start between any two of them.
 fn dividing(started: Vec<Started>, most: usize) -> Vec<Started> {
     let mut between = 0;
     let divides = |one: &Started| {
@@ -128,8 +126,11 @@ fn dividing(started: Vec<Started>, most: usize) -> Vec<Started> {
     started.into_iter().filter(divides).collect()
 }
 
-/// The number of a cell in its stretch.
-#[expect(clippy::cast_possible_truncation, reason = "14 bits of it")]
+/// Returns the number of a cell in its stretch.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the number has at most 14 bits"
+)]
 const fn narrow(cell: u64) -> u16 {
     cell as u16
 }

@@ -1,11 +1,11 @@
-//! What the lists that have an address say of it.
+//! What lists say about an address on them.
 
 use std::ops::BitOrAssign;
 
-use super::slots::set_of;
+use super::limit_sets::set_of;
 use crate::policy::Policy;
 
-/// What lists say of an address; of two lists, both hold.
+/// What lists say about an address; if it is on two lists, both apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Listed {
     /// It is never limited.
@@ -14,12 +14,12 @@ pub(super) struct Listed {
     blocked: bool,
     /// The limits that do not count its packets.
     excluding: u64,
-    /// The limits that drop its packets, but for those before.
+    /// The limits that drop its packets, unless they exclude it.
     blocking: u64,
 }
 
 impl Listed {
-    /// What the list of that name says; `None`: nothing uses it.
+    /// Returns what the list with this name says; `None`: nothing uses it.
     pub(super) fn of(policy: &Policy, name: &str) -> Option<Self> {
         let named = |names: &[String]| names.iter().any(|one| one == name);
         let listed = Self {
@@ -31,7 +31,8 @@ impl Listed {
         (listed != Self::default()).then_some(listed)
     }
 
-    /// What settles everything, if anything does: then nothing else matters.
+    /// Returns what settles all packets of the address, if anything does; then nothing else
+    /// matters.
     pub(super) fn settling(self) -> Option<Self> {
         (self.excluded || self.blocked).then(|| Self {
             excluded: self.excluded,
@@ -48,12 +49,12 @@ impl Listed {
         self.blocked && !self.excluded
     }
 
-    /// The limits that do not count its packets.
+    /// Returns the limits that do not count its packets.
     pub(super) const fn excluding(self) -> u64 {
         self.excluding
     }
 
-    /// The limits that drop its packets.
+    /// Returns the limits that drop its packets.
     pub(super) const fn blocking(self) -> u64 {
         self.blocking & !self.excluding
     }

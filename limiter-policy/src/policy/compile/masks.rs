@@ -1,4 +1,5 @@
-//! The table of sets of limits: one for each protocol and for any TCP flags, and those of ranges.
+//! The table of sets of limits: one for each protocol, one for each value of the TCP flags, and
+//! those of ranges.
 
 use std::collections::HashMap;
 
@@ -9,20 +10,20 @@ use limiter_common::{
 
 use super::{
     index,
-    slots::{needs_tcp, set_of},
+    limit_sets::{needs_tcp, set_of},
 };
 use crate::policy::{Limit, TcpFlags};
 
-/// TCP segments that open a connection.
+/// The flags of TCP segments that open a connection.
 const OPENS_CONNECTION: TcpFlags = TcpFlags {
     set: FLAG_SYN,
     clear: FLAG_ACK,
 };
 
-/// Sets of limits, by [`limiter_common::policy::Masks`].
+/// Sets of limits, at the places of [`limiter_common::policy::Masks`].
 pub(super) struct Sets {
     table: Vec<u64>,
-    /// Where those of ranges stand that were placed so far.
+    /// The places of the ranges' sets so far.
     places: HashMap<u64, u32>,
 }
 
@@ -34,7 +35,7 @@ impl Sets {
         }
     }
 
-    /// Where the set of a range stands.
+    /// Returns the place of a range's set.
     pub(super) fn place(&mut self, set: u64) -> u32 {
         *self.places.entry(set).or_insert_with(|| {
             self.table.push(set);
@@ -47,7 +48,7 @@ impl Sets {
     }
 }
 
-/// The sets by protocol and by TCP flags.
+/// Returns the sets by protocol and by TCP flags.
 fn by_number(limits: &[Limit]) -> Vec<u64> {
     let protocols = (0..=u8::MAX).map(|protocol| {
         set_of(limits, |limit| {
@@ -71,9 +72,10 @@ pub(super) fn matches_tcp_flags(limits: &[Limit]) -> bool {
     limits.iter().any(needs_tcp)
 }
 
-/// The protocols that a limit counts; none: all.
+/// Returns the protocols that a limit counts; empty: all.
 ///
-/// Those that have what it matches on: of a later fragment the protocol is all that is known.
+/// They are the protocols that have the fields it matches on, since a later fragment reveals only
+/// its protocol.
 fn protocols(limit: &Limit) -> &[u8] {
     if !limit.matching.protocols.is_empty() {
         &limit.matching.protocols
@@ -86,7 +88,7 @@ fn protocols(limit: &Limit) -> &[u8] {
     }
 }
 
-/// What a TCP segment's flags have to be for a limit to count it.
+/// Returns the conditions on a TCP segment's flags for a limit to count it.
 fn tcp_flags(limit: &Limit) -> impl Iterator<Item = TcpFlags> {
     let opens_connection = (limit.cost == Cost::NewConnections).then_some(OPENS_CONNECTION);
     limit.matching.tcp_flags.into_iter().chain(opens_connection)

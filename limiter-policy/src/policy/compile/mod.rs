@@ -3,96 +3,95 @@
 mod classes;
 mod coverage;
 mod index;
+mod limit_sets;
 mod listed;
 mod masks;
 mod rates;
 mod sieves;
-mod slots;
 mod sources;
 
 use limiter_common::{
     limit::MAX_LIMITS,
-    policy::{Class, Dimension, LimitEntry, Node, Shape, Slot, Stretch, Tables},
+    policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
-    strategy::{self, Budget},
+    strategy::{self, Parameters},
 };
 use thiserror::Error;
 
-use self::{classes::Classes, index::Indexed, masks::Sets, rates::Rates, slots::Slots};
+use self::{classes::Classes, index::Indexed, limit_sets::LimitSets, masks::Sets, rates::Rates};
 use super::{Policy, Rate, TooManyUnits, Units};
 
-/// A policy that the datapath cannot hold.
+/// Why the datapath cannot hold a policy.
 #[derive(Debug, Error)]
 pub enum CompileError {
-    /// A set of limits would not fit one word.
-    #[error("{0} limits are configured, but at most {MAX_LIMITS} fit")]
+    /// A set of limits would not fit a word.
+    #[error("{0} limits are configured, but the maximum is {MAX_LIMITS}")]
     TooManyLimits(usize),
-    /// A rate that no bucket can count.
-    #[error("limit {limit}: {rate:?} is outside what a bucket can count")]
+    /// No bucket can count this rate.
+    #[error("limit {limit}: a bucket cannot count {rate:?}")]
     Rate {
         /// The limit's name.
         limit: String,
         /// The rate.
         rate: Rate,
     },
-    /// The tables would not fit into memory.
+    /// The tables would be too large for memory.
     #[error(
-        "overrides, subscribers, lists and matches cut addresses and ports into {0} ranges, but at \
-         most {MOST_RANGES} fit"
+        "overrides, subscribers, lists and matches divide addresses and ports into {0} ranges, but \
+         the maximum is {MOST_RANGES}"
     )]
     TooManyRanges(usize),
-    /// The buckets' units would not fit their numbers.
+    /// There are more units than numbers.
     #[error(transparent)]
     TooManyUnits(#[from] TooManyUnits),
 }
 
-/// Ranges of all dimensions together.
+/// The most ranges, all dimensions together.
 const MOST_RANGES: usize = 1 << 24;
 
-/// The tables of one policy, in memory: written to the kernel's maps, and read by the same
-/// decision core when it runs natively.
+/// The tables of one policy in memory. They are written to the kernel's maps; the same decision
+/// core reads them when it runs natively.
 #[derive(Clone, Debug)]
 pub struct CompiledPolicy {
-    /// How much of everything there is.
+    /// The tables' sizes and starts.
     pub shape: Shape,
-    /// The limits, by slot.
+    /// The limits, by limit index.
     pub limits: Vec<LimitEntry>,
-    /// How values are divided, until one value of the policy is left.
+    /// How values are divided until each part has one value of the policy.
     pub nodes: Vec<Node>,
-    /// Where ranges start, the stretches of one node together.
+    /// Where ranges start; the stretches of one node are consecutive.
     pub stretches: Vec<Stretch>,
-    /// What is left between those starts.
-    pub slots: Vec<Slot>,
-    /// The classes; the first two are those of addresses that no prefix contains.
+    /// What lies between those starts.
+    pub children: Vec<Child>,
+    /// The classes; the first two are for addresses in no prefix.
     pub classes: Vec<Class>,
-    /// The parameters of the limits' defaults by slot, and behind them those of overrides, those
-    /// of one class together.
-    pub rates: Vec<Budget>,
-    /// The sets of limits by protocol and by TCP flags, and those of ranges.
+    /// The parameters: the limits' defaults by limit index, then overrides; those of one class are
+    /// consecutive.
+    pub rates: Vec<Parameters>,
+    /// The sets of limits by protocol and by TCP flags, then those of ranges.
     pub masks: Vec<u64>,
-    /// The sieves, as the policy has them.
+    /// The sieves, in the policy's order.
     pub sieves: Vec<Sieve>,
-    /// Their uses, those of one sieve together.
+    /// Their uses; those of one sieve are consecutive.
     pub sieve_uses: Vec<SieveUse>,
-    /// The units that buckets count in, those of other policies included.
+    /// The units of buckets, including those of other policies.
     pub units: Units,
 }
 
 impl CompiledPolicy {
-    /// Compiles a policy whose buckets are its own; the slot of a limit is its place in it. `cpus`:
-    /// how many CPUs its datapath may run on, which sieves are divided by.
+    /// Compiles a policy with buckets of its own. A limit's index is its index in the policy.
+    /// `cpus` is the number of CPUs that the datapath may run on; sieves are divided by it.
     pub fn new(policy: &Policy, cpus: u32) -> Result<Self, CompileError> {
         Self::with_units(policy, &Units::default(), cpus)
     }
 
-    /// Compiles a policy that goes on with the buckets of others, which count in the units that
-    /// are `known`.
+    /// Compiles a policy that continues with other policies' buckets, which use the `known` units.
     pub fn with_units(policy: &Policy, known: &Units, cpus: u32) -> Result<Self, CompileError> {
         if policy.limits.len() > MAX_LIMITS as usize {
             return Err(CompileError::TooManyLimits(policy.limits.len()));
         }
-        let slots = Slots::new(&policy.limits);
+        let limit_sets = LimitSets::new(&policy.limits);
         let mut rates = Rates::default();
         let limits = policy
             .limits
@@ -103,17 +102,17 @@ impl CompiledPolicy {
             .limits
             .iter()
             .map(|limit| match limit.default {
-                Some(rate) => rates.budget(limit, rate),
-                // It applies to no class without an override.
-                None => Ok(Budget::NONE),
+                Some(rate) => rates.parameters(limit, rate),
+                // It applies only to classes with an override.
+                None => Ok(Parameters::NONE),
             })
             .collect::<Result<_, CompileError>>()?;
 
-        let mut classes = Classes::new(slots, Sets::new(&policy.limits), defaults);
+        let mut classes = Classes::new(limit_sets, Sets::new(&policy.limits), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
-        let (classes, mut budgets, mut sets) = classes.into_tables();
+        let (classes, mut parameters, mut sets) = classes.into_tables();
         let mut indexed = Indexed::default();
-        let mut starts = [Slot::UNUSED; Dimension::COUNT];
+        let mut starts = [Child::UNUSED; Dimension::COUNT];
         let mut ranges = 0;
         for (dimension, of_dimension) in [
             (Dimension::SourceV4, sources_v4),
@@ -143,9 +142,9 @@ impl CompiledPolicy {
         }
         let (sieves, sieve_uses) = sieves::compile(policy, cpus);
         let (units, numbers) = known.intern(&rates.units)?;
-        for budget in &mut budgets {
-            // A limit that has no default has no unit either.
-            for unit in [&mut budget.unit, &mut budget.stamp_unit] {
+        for parameters in &mut parameters {
+            // A limit without a default has no unit.
+            for unit in [&mut parameters.unit, &mut parameters.stamp_unit] {
                 if let Some(number) = numbers.get(*unit as usize) {
                     *unit = *number;
                 }
@@ -160,20 +159,20 @@ impl CompiledPolicy {
                 odd_units: u32::from(units.have_odd_units()),
                 windows: u32::from(has_windows(policy)),
                 sieve_uses: index(sieve_uses.len()),
-                observing: slots.observing,
-                without_tcp: slots.without_tcp,
-                without_ports: slots.without_ports,
-                later_fragments: slots.later_fragments,
-                of_any_protocol: slots.of_any_protocol,
+                observing: limit_sets.observing,
+                without_tcp: limit_sets.without_tcp,
+                without_ports: limit_sets.without_ports,
+                later_fragments: limit_sets.later_fragments,
+                of_any_protocol: limit_sets.of_any_protocol,
                 starts,
                 ..Shape::EMPTY
             },
             limits,
             nodes: indexed.nodes,
             stretches: indexed.stretches,
-            slots: indexed.slots,
+            children: indexed.children,
             classes,
-            rates: budgets,
+            rates: parameters,
             masks: sets.into_table(),
             sieves,
             sieve_uses,
@@ -181,14 +180,15 @@ impl CompiledPolicy {
         })
     }
 
-    /// How many bytes of memory the tables take, without the units, which belong to the buckets.
+    /// Returns the tables' size in memory, in bytes, without the units, which belong to the
+    /// buckets.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(&self.limits[..])
             + size_of_val(&self.nodes[..])
             + size_of_val(&self.stretches[..])
-            + size_of_val(&self.slots[..])
+            + size_of_val(&self.children[..])
             + size_of_val(&self.classes[..])
             + size_of_val(&self.rates[..])
             + size_of_val(&self.masks[..])
@@ -197,12 +197,12 @@ impl CompiledPolicy {
     }
 }
 
-/// An index into a table: no table has more entries than a policy file has bytes.
+/// Converts a table index: no table has more entries than a policy file has bytes.
 fn index(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
 
-/// Whether a limit has another strategy than GCRA.
+/// Returns whether any limit has a strategy other than GCRA.
 fn has_windows(policy: &Policy) -> bool {
     let mut limits = policy.limits.iter();
     limits.any(|limit| limit.strategy != strategy::Strategy::Gcra)
@@ -213,8 +213,8 @@ impl Tables for CompiledPolicy {
         &self.shape
     }
 
-    fn limit(&self, slot: u32) -> Option<&LimitEntry> {
-        self.limits.get(slot as usize)
+    fn limit(&self, limit_index: u32) -> Option<&LimitEntry> {
+        self.limits.get(limit_index as usize)
     }
 
     fn node(&self, index: u32) -> Option<&Node> {
@@ -225,15 +225,15 @@ impl Tables for CompiledPolicy {
         self.stretches.get(index as usize)
     }
 
-    fn slot(&self, index: u32) -> Option<&Slot> {
-        self.slots.get(index as usize)
+    fn child(&self, index: u32) -> Option<&Child> {
+        self.children.get(index as usize)
     }
 
     fn class(&self, index: u32) -> Option<&Class> {
         self.classes.get(index as usize)
     }
 
-    fn rate(&self, index: u32) -> Option<&Budget> {
+    fn rate(&self, index: u32) -> Option<&Parameters> {
         self.rates.get(index as usize)
     }
 

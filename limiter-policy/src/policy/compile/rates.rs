@@ -1,38 +1,42 @@
-//! Rates as buckets count with them, and the units that they have between them.
+//! Rates as buckets compute with them, and their units.
 
 use std::collections::HashMap;
 
-use limiter_common::{strategy::Budget, unit::Unit};
+use limiter_common::{strategy::Parameters, unit::Unit};
 
 use super::{CompileError, index};
 use crate::policy::{Limit, Rate};
 
 #[derive(Default)]
 pub(super) struct Rates {
-    /// The units, each once.
+    /// The distinct units.
     pub(super) units: Vec<Unit>,
     known: HashMap<Unit, u32>,
 }
 
 impl Rates {
-    /// The parameters of a limit's buckets. Their units are their places in `units`, until all are
-    /// known and have numbers.
-    pub(super) fn budget(&mut self, limit: &Limit, rate: Rate) -> Result<Budget, CompileError> {
-        let budget = Budget::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
-        let budget = budget.ok_or_else(|| CompileError::Rate {
+    /// Returns the parameters of a limit's buckets. Their units are indices into `units` until all
+    /// are known and numbered.
+    pub(super) fn parameters(
+        &mut self,
+        limit: &Limit,
+        rate: Rate,
+    ) -> Result<Parameters, CompileError> {
+        let parameters = Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
+        let parameters = parameters.ok_or_else(|| CompileError::Rate {
             limit: limit.name.clone(),
             rate,
         })?;
-        let unit = self.number(Unit::new(&budget, limit.cost));
+        let unit = self.number(Unit::new(&parameters, limit.cost));
         let stamp_unit = if limit.strategy.has_log() {
             self.number(Unit::of_stamps(limit.cost))
         } else {
             unit
         };
-        Ok(Budget {
+        Ok(Parameters {
             unit,
             stamp_unit,
-            ..budget
+            ..parameters
         })
     }
 

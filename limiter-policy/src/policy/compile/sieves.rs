@@ -1,4 +1,4 @@
-//! The sieves, where in their memory they are, and who uses them.
+//! The sieves, their places in memory, and their uses.
 
 use limiter_common::sieve::{
     Geometry, Region, Sieve, SieveUse, pressure_of_limit, pressure_of_sieve,
@@ -7,8 +7,8 @@ use limiter_common::sieve::{
 use super::index;
 use crate::policy::{self, Policy, SieveSizes};
 
-/// The sieves of a policy, by their places in it, and their uses. Those that are off take no
-/// memory, and nobody uses them. `cpus`: how many CPUs may use them at once.
+/// Compiles a policy's sieves, in the policy's order, and their uses. Sieves that are off take no
+/// memory and have no uses. `cpus` is the number of CPUs that may use them at once.
 pub(super) fn compile(policy: &Policy, cpus: u32) -> (Vec<Sieve>, Vec<SieveUse>) {
     let mut sieves = Vec::new();
     for sieve in &policy.sieves {
@@ -70,7 +70,7 @@ fn uses(policy: &Policy) -> Vec<SieveUse> {
             })
         })
         .collect();
-    // The datapath scores a packet once in a sieve: its uses stand together.
+    // The datapath scores a packet once per sieve: keep a sieve's uses together.
     uses.sort_by_key(|used| used.sieve);
     uses
 }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(off.geometry, Geometry::OFF);
         let behind = SieveSizes::of(&[*small]);
         assert_eq!(behind, SieveSizes::of(&[*small, *off]));
-        // Lists of 4 and 4, where three begin; of one shard, whatever the machine has.
+        // Lists of 4 and 4 and three list heads; one shard on any machine.
         assert_eq!((behind.entries, behind.shards), (4 + 4 + 3, 1));
         let region = (
             large.region.entries,

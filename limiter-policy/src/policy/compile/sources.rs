@@ -1,7 +1,7 @@
-//! Which class each source address is of: prefixes to sorted ranges.
+//! The class of each source address: turns prefixes into sorted ranges.
 
 use ipnet::IpNet;
-use limiter_common::{address::Family, strategy::Budget};
+use limiter_common::{address::Family, strategy::Parameters};
 
 use super::{
     CompileError,
@@ -40,65 +40,79 @@ impl Block {
     }
 }
 
-/// Where an IPv4 address stands in 128 bits.
+/// The position of an IPv4 address in 128 bits.
 const V4_SHIFT: u32 = 96;
 
-/// What is said of one prefix itself.
-enum Saying {
+/// What the policy says about one prefix.
+enum PrefixSetting {
     Subscriber(SubscriberNumber),
-    Override(u32, Budget),
+    Override(u32, Parameters),
     Listed(Listed),
 }
 
-/// The ranges of sources of both families, from address 0 on; none for a family of which the
-/// policy has no prefix.
+/// Returns the ranges of sources of both families, starting at address 0; empty for a family
+/// without prefixes.
 pub(super) fn compile(
     policy: &Policy,
     rates: &mut Rates,
     classes: &mut Classes,
 ) -> Result<[Vec<Range>; 2], CompileError> {
-    let mut sayings: Vec<(Block, Saying)> = Vec::new();
-    for (slot, limit) in (0..).zip(&policy.limits) {
+    let mut prefix_settings: Vec<(Block, PrefixSetting)> = Vec::new();
+    for (limit_index, limit) in (0..).zip(&policy.limits) {
         for other in &limit.overrides {
-            let budget = rates.budget(limit, other.rate)?;
+            let parameters = rates.parameters(limit, other.rate)?;
             match other.id {
                 OverrideId::Prefix(prefix) => {
-                    sayings.push((Block::of(prefix), Saying::Override(slot, budget)));
+                    prefix_settings.push((
+                        Block::of(prefix),
+                        PrefixSetting::Override(limit_index, parameters),
+                    ));
                 }
-                OverrideId::Subscriber(number) => classes.override_subscriber(number, slot, budget),
+                OverrideId::Subscriber(number) => {
+                    classes.override_subscriber(number, limit_index, parameters);
+                }
             }
         }
     }
     for (number, prefixes) in &policy.subscribers {
         let blocks = prefixes.iter().map(|prefix| Block::of(*prefix));
-        sayings.extend(blocks.map(|block| (block, Saying::Subscriber(*number))));
+        prefix_settings.extend(blocks.map(|block| (block, PrefixSetting::Subscriber(*number))));
     }
     for list in &policy.lists {
         if let Some(listed) = Listed::of(policy, &list.name) {
             let blocks = list.prefixes.iter().map(|prefix| Block::of(*prefix));
-            sayings.extend(blocks.map(|block| (block, Saying::Listed(listed))));
+            prefix_settings.extend(blocks.map(|block| (block, PrefixSetting::Listed(listed))));
         }
     }
-    // Outer prefixes before those inside them.
-    sayings.sort_unstable_by_key(|(block, _)| (block.first, u128::MAX - block.last));
-    Ok([Family::V4, Family::V6].map(|family| ranges(family, &sayings, classes)))
+    // Outer prefixes come before those inside them.
+    prefix_settings.sort_unstable_by_key(|(block, _)| (block.first, u128::MAX - block.last));
+    Ok([Family::V4, Family::V6].map(|family| ranges(family, &prefix_settings, classes)))
 }
 
-/// Walks over the prefixes by first address with a stack of those that are open: prefixes
-/// nest, they never overlap in part.
-fn ranges(family: Family, sayings: &[(Block, Saying)], classes: &mut Classes) -> Vec<Range> {
+/// Walks over the prefixes by first address, with a stack of the open ones: prefixes nest and never
+/// overlap partially.
+fn ranges(
+    family: Family,
+    prefix_settings: &[(Block, PrefixSetting)],
+    classes: &mut Classes,
+) -> Vec<Range> {
     let mut ranges = Ranges {
         family,
         closed: Vec::new(),
         open: Vec::new(),
     };
-    for (block, saying) in sayings.iter().filter(|(block, _)| block.family == family) {
+    for (block, setting) in prefix_settings
+        .iter()
+        .filter(|(block, _)| block.family == family)
+    {
         ranges.close_before(block.first, classes);
         let mut settings = ranges.settings();
-        match saying {
-            Saying::Subscriber(number) => settings.subscriber = Some(*number),
-            Saying::Override(slot, budget) => settings.set(*slot, *budget),
-            Saying::Listed(listed) => settings.listed |= *listed,
+        match setting {
+            PrefixSetting::Subscriber(number) => settings.subscriber = Some(*number),
+            PrefixSetting::Override(limit_index, parameters) => {
+                settings.set(*limit_index, *parameters);
+            }
+            PrefixSetting::Listed(listed) => settings.listed |= *listed,
         }
         ranges.start(block.first, settings.clone(), classes);
         ranges.open.push((block.last, settings));
@@ -109,35 +123,35 @@ fn ranges(family: Family, sayings: &[(Block, Saying)], classes: &mut Classes) ->
 
 struct Ranges {
     family: Family,
-    /// The last of them ends where the next one will start.
+    /// The last one ends where the next one will start.
     closed: Vec<Range>,
-    /// The last addresses of the open prefixes and what holds in them, the innermost last.
+    /// The last addresses of the open prefixes and their settings, the innermost last.
     open: Vec<(u128, Settings)>,
 }
 
 impl Ranges {
-    /// What holds where nothing more is said.
+    /// Returns the settings of the innermost open prefix.
     fn settings(&self) -> Settings {
         self.open
             .last()
             .map_or_else(Settings::default, |(_, settings)| settings.clone())
     }
 
-    /// Closes the open prefixes that end before `address`: what lies outside is on again.
+    /// Closes the open prefixes that end before `address`: the outer ones apply again.
     fn close_before(&mut self, address: u128, classes: &mut Classes) {
         while let Some((last, _)) = self.open.last()
             && *last < address
         {
             let after = last + 1;
             self.open.pop();
-            // Of prefixes that end together, only the outermost gives back to what is outside.
+            // If prefixes end together, only the outermost starts a range after them.
             if self.open.last().is_none_or(|(outer, _)| *outer >= after) {
                 self.start(after, self.settings(), classes);
             }
         }
     }
 
-    /// Starts a range, which ends the one before.
+    /// Starts a range, which ends the previous one.
     fn start(&mut self, address: u128, settings: Settings, classes: &mut Classes) {
         if self.closed.is_empty() && address > 0 {
             let class = classes.of(self.family, Settings::default());

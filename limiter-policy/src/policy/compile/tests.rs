@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Address,
     limit::{BUILT_IN, LimitId},
-    policy::{classify, parameters, search},
+    policy::{classify, parameters_of, search},
 };
 use proptest::{prelude::*, strategy::Strategy};
 
@@ -13,7 +13,7 @@ use crate::policy::{Limit, List, Match, Override, OverrideId, PortRange};
 
 mod listed;
 
-/// No sieve is compiled here.
+/// These tests compile no sieves.
 const CPUS: u32 = 1;
 
 fn rate(burst: u64) -> Rate {
@@ -24,7 +24,8 @@ fn rate(burst: u64) -> Rate {
     }
 }
 
-/// One limit a list of prefixes; the default's burst is 1, the overrides' their number.
+/// Returns a policy with one limit for each list of prefixes. The default's burst is 1; the
+/// overrides' bursts count from 2.
 fn policy(limits: &[Vec<IpNet>]) -> Policy {
     let mut burst = 1;
     let limits = (1..).zip(limits).map(|(id, prefixes)| Limit {
@@ -46,20 +47,23 @@ fn policy(limits: &[Vec<IpNet>]) -> Policy {
     Policy::from(limits.collect::<Vec<_>>())
 }
 
-fn compiled_burst(tables: &CompiledPolicy, source: IpAddr, slot: u32) -> u64 {
+fn compiled_burst(tables: &CompiledPolicy, source: IpAddr, limit_index: u32) -> u64 {
     let class = classify(tables, &source.into()).expect("a class");
-    parameters(tables, class, slot).unwrap().gcra.burst
+    parameters_of(tables, class, limit_index)
+        .unwrap()
+        .gcra
+        .burst
 }
 
-/// The longest prefix, by asking each.
-fn naive_burst(policy: &Policy, source: IpAddr, slot: usize) -> u64 {
-    let limit = &policy.limits[slot];
+/// Finds the longest prefix by comparing all.
+fn naive_burst(policy: &Policy, source: IpAddr, limit_index: usize) -> u64 {
+    let limit = &policy.limits[limit_index];
     policy
         .override_of(limit, source)
         .map_or(1, |other| other.rate.burst)
 }
 
-/// Prefixes crowded into few addresses, so that they nest, touch and repeat.
+/// Generates prefixes crowded into few addresses, so that they nest, touch and repeat.
 fn prefix() -> impl Strategy<Value = IpNet> {
     let v4 = (0u32..64, 0u8..=32).prop_map(|(bits, length)| {
         let shift = if bits % 2 == 0 { 0 } else { 26 };
@@ -89,18 +93,18 @@ proptest! {
         let edges = limits.iter().flatten().chain(&probes)
             .flat_map(|prefix| [prefix.network(), prefix.broadcast()]);
         for source in edges {
-            for slot in 0..limits.len() {
+            for limit_index in 0..limits.len() {
                 prop_assert_eq!(
-                    compiled_burst(&tables, source, u32::try_from(slot).unwrap()),
-                    naive_burst(&policy, source, slot),
-                    "{} in slot {}", source, slot
+                    compiled_burst(&tables, source, u32::try_from(limit_index).unwrap()),
+                    naive_burst(&policy, source, limit_index),
+                    "{} for limit {}", source, limit_index
                 );
             }
         }
     }
 }
 
-/// The limits that the tables have for a value.
+/// Returns the limits that the tables have for a value.
 fn limits_of(tables: &CompiledPolicy, dimension: Dimension, high: u64, low: u64) -> u64 {
     let start = tables.shape.start(dimension);
     if start.is_unused() {
@@ -143,7 +147,7 @@ proptest! {
         let all = u64::MAX >> (64 - matches.len());
         let set = |holds: &dyn Fn(&Match) -> bool| {
             let holding = (0..).zip(&matches).filter(|(_, one)| holds(one));
-            holding.fold(0u64, |set, (slot, _)| set | 1 << slot)
+            holding.fold(0u64, |set, (limit_index, _)| set | 1 << limit_index)
         };
 
         let destinations = matches.iter().flat_map(|one| &one.destinations);
@@ -175,11 +179,11 @@ proptest! {
     }
 }
 
-/// With a class of its own for each of 100 000 prefixes.
+/// Each of 100 000 prefixes has a class of its own.
 #[test]
 fn large_sets_fit_into_memory() {
     const MOST: usize = 64 << 20;
-    // By an odd factor, so that no two are the same.
+    // The factor is odd, so no two are the same.
     let spread = |number: u32| number.wrapping_mul(0x9e37_79b1);
     let v4 = |number| IpNet::new_assert(IpAddr::V4(spread(number).into()), 32);
     let v6 = |outer: u128, shift: u32| {
@@ -212,11 +216,11 @@ fn equal_overrides_share_a_class() {
         other.rate = rate(7);
     }
     let tables = CompiledPolicy::new(&policy, CPUS).unwrap();
-    // Two of them are those of addresses without an override.
+    // Two of them are for addresses without an override.
     assert_eq!(tables.classes.len(), 3);
-    // The default's, and one for both.
+    // The default's, and one for both overrides.
     assert_eq!(tables.rates.len(), 2);
     let [sources_v4, others @ ..] = tables.shape.starts;
-    assert_eq!(sources_v4, Slot::node(0));
+    assert_eq!(sources_v4, Child::node(0));
     assert!(others.iter().all(|start| start.is_unused()));
 }

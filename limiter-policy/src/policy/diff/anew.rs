@@ -1,10 +1,10 @@
-//! Limits that count by another strategy.
+//! Limits whose strategy changes.
 
 use super::{by_name, joined};
 use crate::policy::{Limit, Policy};
 
-/// The names of the limits whose strategy `new` has changed: what their buckets hold of the old
-/// one means nothing to the new one.
+/// Returns the names of the limits whose strategy `new` changes: the new strategy cannot use the
+/// old one's states.
 #[must_use]
 pub fn begun_anew(old: &Policy, new: &Policy) -> Vec<String> {
     let differs = |old: &Limit, new: &Limit| old.strategy != new.strategy;

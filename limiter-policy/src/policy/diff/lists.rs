@@ -1,4 +1,4 @@
-//! What lists have other than before, and which lists are used.
+//! Differences between lists, and between the lists in use.
 
 use ipnet::IpNet;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Change, joined};
 use crate::policy::List;
 
-/// One list, by its name.
+/// The difference of one list, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListDiff {
     /// Its name.
@@ -19,16 +19,16 @@ pub struct ListDiff {
     pub removed: Vec<IpNet>,
 }
 
-/// The names of the lists that exclude, or of those that block.
+/// A difference between the names of lists in one field, such as `exclude`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListNamesDiff {
-    /// Those that did.
+    /// The old names.
     pub old: Vec<String>,
-    /// Those that do from now on.
+    /// The new names.
     pub new: Vec<String>,
 }
 
-/// The lists that differ, in the order of their names.
+/// Returns the lists that differ, sorted by name.
 pub(super) fn between(old: &[List], new: &[List]) -> Vec<ListDiff> {
     joined(by_name(old), by_name(new))
         .filter_map(|(name, old, new)| ListDiff::between(name, old, new))
@@ -40,7 +40,7 @@ fn by_name(lists: &[List]) -> impl Iterator<Item = (&str, &List)> {
 }
 
 impl ListDiff {
-    /// `None`: they do not differ.
+    /// Returns the difference; `None`: there is none.
     fn between(name: &str, old: Option<&List>, new: Option<&List>) -> Option<Self> {
         let prefixes = |of: Option<&List>| of.map_or(&[][..], |list| &list.prefixes).to_vec();
         let change = Change::of(old, new);
@@ -54,14 +54,14 @@ impl ListDiff {
     }
 }
 
-/// The prefixes of a list that another, in order, has not.
+/// Returns the prefixes of a list that another list, sorted, does not have.
 fn without(prefixes: &[IpNet], others: &[IpNet]) -> Vec<IpNet> {
     let only = |prefix: &&IpNet| others.binary_search(prefix).is_err();
     prefixes.iter().filter(only).copied().collect()
 }
 
 impl ListNamesDiff {
-    /// `None`: they do not differ.
+    /// Returns the difference; `None`: there is none.
     pub(super) fn between(old: &[String], new: &[String]) -> Option<Self> {
         (old != new).then(|| Self {
             old: old.to_vec(),

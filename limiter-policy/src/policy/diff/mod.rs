@@ -1,4 +1,4 @@
-//! What one policy has other than another, and what becomes of the buckets.
+//! The differences between two policies, and what happens to the buckets.
 
 mod anew;
 mod lists;
@@ -27,24 +27,24 @@ use super::{
     serial,
 };
 
-/// What a policy enforces other than the one before it. The comments of overrides do not count.
+/// What a policy enforces differently from its predecessor. Comments of overrides do not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diff {
-    /// The limits that differ, in the order of their names.
+    /// The limits that differ, sorted by name.
     pub limits: Vec<LimitDiff>,
-    /// The subscribers that differ, in the order of their numbers.
+    /// The subscribers that differ, sorted by number.
     pub subscribers: Vec<SubscriberDiff>,
-    /// The sieves that differ, in the order of their names.
+    /// The sieves that differ, sorted by name.
     pub sieves: Vec<SieveDiff>,
-    /// What is done to malformed packets; `None`: the same.
+    /// The action for malformed packets; `None`: the same.
     pub malformed: Option<MalformedDiff>,
-    /// The lists that differ, in the order of their names.
+    /// The lists that differ, sorted by name.
     pub lists: Vec<ListDiff>,
     /// Which lists exclude; `None`: the same.
     pub exclude: Option<ListNamesDiff>,
     /// Which lists block; `None`: the same.
     pub block: Option<ListNamesDiff>,
-    /// Which lists are never banned; `None`: the same.
+    /// Which lists' addresses are never banned; `None`: the same.
     pub never_ban: Option<ListNamesDiff>,
 }
 
@@ -52,63 +52,63 @@ pub struct Diff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The old policy has it not.
+    /// Only the new policy has it.
     Added,
-    /// The new policy has it not.
+    /// Only the old policy has it.
     Removed,
-    /// Both have it, and not the same.
+    /// Both have it, but it differs.
     Changed,
 }
 
-/// One limit, by its name.
+/// The difference of one limit, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LimitDiff {
     /// Its name.
     pub limit: String,
     /// How it differs.
     pub change: Change,
-    /// What it was; `None`: it was not there.
+    /// The old terms; `None`: it was not there.
     pub old: Option<Terms>,
-    /// What it is from now on; `None`: it is not there.
+    /// The new terms; `None`: it is not there.
     pub new: Option<Terms>,
-    /// Which of these differ; none if only overrides do, or one policy has it not.
+    /// Which of these differ; empty if only overrides do, or one policy does not have the limit.
     pub parts: Vec<Part>,
-    /// The overrides that differ, in the order of their ids.
+    /// The overrides that differ, sorted by id.
     pub overrides: Vec<OverrideDiff>,
-    /// What becomes of its buckets.
+    /// What happens to its buckets.
     pub buckets: BucketFate,
 }
 
-/// What is said of a limit itself.
+/// A limit's terms, without overrides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Terms {
-    /// Whose budget it is.
+    /// The format of its owners' ids.
     #[serde(rename = "id", with = "serial::id_format")]
     pub id_format: IdFormat,
     /// What it counts.
     pub cost: Cost,
-    /// By which rule it holds them to its rate.
+    /// The rule by which it decides.
     #[serde(with = "serial::strategy")]
     pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]
     pub matching: Match,
-    /// The parameters of ids without an override; `None`: they are not limited.
+    /// The rate of ids without an override; `None`: they are not limited.
     pub rate: Option<Rate>,
-    /// What it does to packets above it.
+    /// What it does to packets above the rate.
     pub mode: Mode,
-    /// When it bans those whom it drops; `None`: never.
+    /// When it bans the sources it drops; `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
-    /// The sieve that scores whom it counts; `None`: none does.
+    /// The sieve that scores the sources it counts; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_rep: Option<String>,
     /// The names of its metrics in Traffic Server; `None`: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,
-    /// The lists of those whose packets it does not count.
+    /// The lists whose packets it does not count.
     pub exclude: Vec<String>,
-    /// The lists of those whose packets it drops.
+    /// The lists whose packets it drops.
     pub block: Vec<String>,
 }
 
@@ -140,36 +140,37 @@ pub enum Part {
     Block,
 }
 
-/// What becomes of a limit's buckets.
+/// What happens to a limit's buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BucketFate {
-    /// Nothing.
+    /// They stay as they are.
     Kept,
-    /// Where a rate differs, as many tokens are owed as before.
+    /// They stay. Where a rate differs, the debt in tokens is kept.
     DebtInTokens,
-    /// Who owes what is forgotten: tokens of another kind, or of somebody else.
+    /// They begin full: debts in another kind of token, or of other owners, are forgotten.
     Full,
-    /// What was counted by another strategy is forgotten.
+    /// They begin anew: what the old strategy counted is forgotten.
     Anew,
-    /// They are full, unless the limit was there once and comes back.
+    /// They begin full, unless the limit was there before and comes back.
     FullUnlessItWasThere,
-    /// Nobody asks for them; they are there if the limit comes back under its name.
+    /// They are unused, but still there if the limit comes back under its name.
     SetAside,
 }
 
-/// One override of a limit.
+/// The difference of one override of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OverrideDiff {
-    /// Whom it is for.
+    /// Its id.
     pub id: OverrideId,
-    /// The rate it had; `None`: there was no such override.
+    /// The old rate; `None`: there was no such override.
     pub old: Option<Rate>,
-    /// The rate it has; `None`: there is no such override.
+    /// The new rate; `None`: there is no such override.
     pub new: Option<Rate>,
 }
 
-/// One subscriber. Its buckets belong to its number: a prefix that comes to it spends from them.
+/// The difference of one subscriber. Its buckets belong to its number: a prefix added to it spends
+/// from them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubscriberDiff {
     /// Its number.
@@ -182,17 +183,17 @@ pub struct SubscriberDiff {
     pub removed: Vec<IpNet>,
 }
 
-/// What is done to malformed packets.
+/// The difference in the action for malformed packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MalformedDiff {
-    /// What was.
+    /// The old action.
     pub old: Action,
-    /// What is from now on.
+    /// The new action.
     pub new: Action,
 }
 
 impl Diff {
-    /// What `new` has other than `old`.
+    /// Returns how `new` differs from `old`.
     #[must_use]
     pub fn between(old: &Policy, new: &Policy) -> Self {
         Self {
@@ -214,7 +215,7 @@ impl Diff {
         }
     }
 
-    /// Whether both enforce the same.
+    /// Returns whether both enforce the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self {
@@ -243,7 +244,7 @@ fn by_name(policy: &Policy) -> impl Iterator<Item = (&str, &Limit)> {
     limits.map(|limit| (limit.name.as_str(), limit))
 }
 
-/// What either has under a name, in the order of the names.
+/// Joins two maps: what each has under a name, sorted by name.
 fn joined<K: Ord, V>(
     old: impl IntoIterator<Item = (K, V)>,
     new: impl IntoIterator<Item = (K, V)>,
@@ -271,7 +272,7 @@ impl Change {
 }
 
 impl LimitDiff {
-    /// `None`: they do not differ.
+    /// Returns the difference; `None`: there is none.
     fn between(name: &str, old: Option<&Limit>, new: Option<&Limit>) -> Option<Self> {
         let change = Change::of(old, new);
         let overrides = OverrideDiff::all(old, new);
@@ -357,7 +358,7 @@ impl OverrideDiff {
 }
 
 impl SubscriberDiff {
-    /// `None`: they do not differ.
+    /// Returns the difference; `None`: there is none.
     fn between(
         subscriber: SubscriberNumber,
         old: Option<&Vec<IpNet>>,

@@ -1,4 +1,4 @@
-//! Differences for people.
+//! Shows differences to people.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{policy::Rate, text};
 
-/// The most items of one list that are shown.
+/// The most items shown of one list.
 const MOST: usize = 10;
 
-/// One line or more for each difference; nothing if there is none.
+/// Writes one or more lines for each difference.
 impl Display for Diff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         for limit in &self.limits {
@@ -59,7 +59,7 @@ impl Change {
 }
 
 impl Part {
-    /// Its name in configuration files, where a rate is `burst`, `count` and `period`.
+    /// Returns its name in configuration files; `rate` stands for `burst`, `count` and `period`.
     const fn name(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -106,7 +106,7 @@ impl Display for LimitDiff {
             }
             _ => {}
         }
-        // What a limit that is gone had for whom says nothing new.
+        // Leave out the overrides of a removed limit.
         if self.new.is_some() {
             self.fmt_overrides(formatter)?;
         }
@@ -166,7 +166,7 @@ impl BucketFate {
             Self::Kept => "stay as they are",
             Self::DebtInTokens => "stay; where a rate differs, as many tokens are owed as before",
             Self::Full => "begin full",
-            Self::Anew => "begin anew: what was counted by the other strategy is forgotten",
+            Self::Anew => "begin anew: what the old strategy counted is forgotten",
             Self::FullUnlessItWasThere => "begin full, or as they were if the limit comes back",
             Self::SetAside => "are set aside, for when the limit comes back",
         }
@@ -174,7 +174,7 @@ impl BucketFate {
 }
 
 impl OverrideDiff {
-    /// In words; `strategies` are those of the limit, before and from now on.
+    /// Describes the change; `strategies` are the limit's old and new ones.
     fn change(&self, strategies: [Strategy; 2]) -> String {
         let (old, new) = (rate(self.old, strategies[0]), rate(self.new, strategies[1]));
         match (self.old, self.new) {
@@ -241,7 +241,7 @@ fn rate(rate: Option<Rate>, strategy: Strategy) -> String {
     rate.map_or_else(|| "none".to_owned(), |rate| rate.shown(strategy))
 }
 
-/// How many items of a list are not shown, if any.
+/// Says how many items of a list are not shown, if any.
 fn more(items: usize) -> Option<String> {
     let hidden = items.checked_sub(MOST).filter(|hidden| *hidden > 0)?;
     Some(format!("… and {} more", text::count(hidden as u64)))

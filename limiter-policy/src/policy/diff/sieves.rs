@@ -1,4 +1,4 @@
-//! Sieves that differ.
+//! Differences between sieves.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,18 +10,18 @@ use super::{
 };
 use crate::policy::{Policy, Sieve};
 
-/// One sieve, by its name.
+/// The difference of one sieve, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SieveDiff {
     /// Its name.
     pub sieve: String,
     /// How it differs.
     pub change: Change,
-    /// What it was; `None`: it was not there.
+    /// The old sieve; `None`: it was not there.
     pub old: Option<Sieve>,
-    /// What it is from now on; `None`: it is not there.
+    /// The new sieve; `None`: it is not there.
     pub new: Option<Sieve>,
-    /// Whether it goes on with whom it knows: its lists are the same.
+    /// Whether its addresses stay, since its lists have the same sizes.
     pub kept: bool,
 }
 

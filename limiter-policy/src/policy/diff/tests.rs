@@ -42,7 +42,8 @@ fn limit(name: &str) -> Limit {
     }
 }
 
-/// The difference that a change makes to a policy of one limit and one subscriber, as it is shown.
+/// Checks the difference, as shown, that a change makes to a policy of one limit and one
+/// subscriber.
 #[track_caller]
 fn check(change: impl FnOnce(&mut Policy), expected: &[&str]) {
     let old = Policy {
@@ -62,7 +63,7 @@ fn what_enforces_the_same_does_not_differ() {
     check(|_| {}, &[]);
     check(
         |policy| {
-            // Another daemon may have interned the name otherwise.
+            // Another daemon may have interned the name with another id.
             policy.limits[0].id = LimitId(40);
             policy.limits[0].overrides[0].comment = Some("new".to_owned());
         },
@@ -131,8 +132,7 @@ fn what_is_owed_in_other_tokens_is_forgotten() {
 
 #[test]
 fn another_strategy_begins_anew() {
-    const ANEW: &str =
-        "         buckets   begin anew: what was counted by the other strategy is forgotten";
+    const ANEW: &str = "         buckets   begin anew: what the old strategy counted is forgotten";
     check(
         |policy| {
             policy.limits[0].strategy = Strategy::FixedWindow;
@@ -260,7 +260,7 @@ fn long_lists_are_cut() {
     let mut new = old.clone();
     many(&mut new);
     let diff = Diff::between(&old, &new);
-    // The two that there were are gone.
+    // The two old ones are removed.
     assert_eq!(diff.limits[0].overrides.len(), 100_002);
     let shown = diff.to_string();
     assert_eq!(shown.lines().count(), 1 + 10 + 1 + 1 + 10 + 1, "{shown}");
@@ -315,7 +315,7 @@ fn as_json() {
     );
 }
 
-/// The difference that a change makes to a sieve that a limit uses.
+/// Checks the difference that a change makes to a sieve that a limit uses.
 #[track_caller]
 fn check_sieve(change: impl FnOnce(&mut Policy), expected: &[&str]) {
     let sieve = Sieve {

@@ -1,4 +1,4 @@
-//! Sieves: which sources are busy, so that under pressure the busiest are dropped first.
+//! Sieves: they know the busy sources, so that under pressure the busiest are dropped first.
 
 mod percentage;
 mod show;
@@ -16,37 +16,37 @@ pub use self::{
 };
 use super::{Limit, Mode, Policy};
 
-/// A sieve: lists of addresses by how busy they are.
+/// A sieve: lists of addresses, by how busy these are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sieve {
-    /// Its name in files and on screens.
+    /// Its name in files and output.
     pub name: String,
-    /// How many lists there are besides the perma-block list, from 1 to [`Self::MOST_BUCKETS`].
-    /// The last is the entry list; the lower a list, the busier who is in it.
+    /// How many lists there are besides the perma-block list, from 1 to [`Self::MOST_BUCKETS`]. The
+    /// last is the entry list; the lower a list, the busier its addresses.
     pub buckets: u8,
-    /// The entry list holds two to the power of this, each list below one half of the one above;
+    /// The entry list holds two to the power of this, each lower list half as many as the next;
     /// more than `buckets`, at most [`Self::MOST_SIZE`]. 0: the sieve is off.
     pub size: u8,
-    /// Of the limit: from there on the pressure rises.
+    /// The percentage of the limit from which the pressure rises.
     pub percentage: Percentage,
-    /// From which age on an entry is aged, in nanoseconds; 0: never.
+    /// The age from which an entry is aged, in nanoseconds; 0: never.
     pub max_age_ns: u64,
-    /// Who is dropped first.
+    /// Which addresses are dropped first.
     pub perma_block: PermaBlock,
     /// How many leading bits of an IPv6 source are scored as one.
     pub ipv6_prefix: u8,
-    /// Whose pressure it is under; `None`: that of each limit that uses it.
+    /// What its pressure is measured by; `None`: by each limit that uses it.
     pub pressure: Option<PressureOf>,
 }
 
 /// Which entries get into the perma-block list, list 0, and when they leave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermaBlock {
-    /// Those with a higher count than this,
+    /// Entries with a higher count than this,
     pub limit: u32,
-    /// in this list or a lower one; 0: nobody.
+    /// in this list or a lower one; 0: none.
     pub threshold: u8,
-    /// From which age on an entry there is aged, in nanoseconds; 0: never.
+    /// The age from which an entry there is aged, in nanoseconds; 0: never.
     pub max_age_ns: u64,
 }
 
@@ -54,24 +54,24 @@ pub struct PermaBlock {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PressureOf {
-    /// What that limit counts, against what it lets pass: a limit of the whole interface.
+    /// What this limit counts, against what it admits; a limit of the whole interface.
     Limit(String),
-    /// The packets that arrive at each use of it, against so many each second.
+    /// The packets that arrive at each use of it, against this many per second.
     PacketsPerSecond(u64),
 }
 
-/// A limit's use of a sieve, or that of the whole interface.
+/// A use of a sieve, by a limit or by the whole interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SieveUse {
-    /// Whose packets: of the limit with that interned id; `None`: all packets.
+    /// The interned id of the limit whose packets it is for; `None`: all packets.
     pub limit: Option<LimitId>,
-    /// Which of [`Policy::sieves`] scores them; `None`: none does, their arrivals are only counted,
-    /// for a sieve that is under this limit's pressure.
+    /// The index in [`Policy::sieves`] of the sieve that scores them; `None`: arrivals are only
+    /// counted, for a sieve whose pressure this limit measures.
     pub sieve: Option<usize>,
 }
 
 impl SieveUse {
-    /// The index of its pressure, and of what is counted of it; `None`: it is nobody's use.
+    /// Returns the index of its pressure and counters; `None`: it has neither limit nor sieve.
     #[must_use]
     pub fn index(self) -> Option<u32> {
         match (self.limit, self.sieve) {
@@ -83,20 +83,20 @@ impl SieveUse {
 }
 
 impl Sieve {
-    /// As in Traffic Server, where fewer than 100 have to do.
+    /// As in Traffic Server, which has fewer than 100.
     pub const MOST_BUCKETS: u8 = 99;
 
-    /// An entry takes 64 bytes and there are up to three times two to the power of the size of
-    /// them: 200 MB.
+    /// An entry takes 64 bytes, and there are up to three times two to the power of the size: 200
+    /// MB.
     pub const MOST_SIZE: u8 = 20;
 
     /// How many addresses the entry lists of all sieves of a policy may hold together: 800 MB.
     pub const MOST_ENTRIES: u64 = 1 << 22;
 
-    /// How many there may be in a policy.
+    /// The most sieves in a policy.
     pub const MOST: usize = MAX_SIEVES as usize;
 
-    /// How many addresses a list holds, 0 being the perma-block list.
+    /// Returns how many addresses a list holds; 0 is the perma-block list.
     #[must_use]
     pub const fn capacity(&self, list: u8) -> u32 {
         if list == 0 {
@@ -105,8 +105,8 @@ impl Sieve {
         1 << self.size.saturating_sub(self.buckets.saturating_sub(list))
     }
 
-    /// Whether its lists are as many and as large as another's, for addresses cut to as many bits:
-    /// then who is in them can stay.
+    /// Returns whether its lists have the same number and sizes as another's, for prefixes of the
+    /// same length: then addresses can stay in them.
     #[must_use]
     pub const fn has_lists_of(&self, other: &Self) -> bool {
         self.buckets == other.buckets
@@ -114,7 +114,7 @@ impl Sieve {
             && self.ipv6_prefix == other.ipv6_prefix
     }
 
-    /// Whether it scores anybody.
+    /// Returns whether it scores any sources.
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.size > 0
@@ -122,8 +122,8 @@ impl Sieve {
 }
 
 impl Policy {
-    /// Every use of a sieve that is on: those by limits in the order of the interned ids, then
-    /// those on the whole interface in the order of the sieves. Limits that are off use none.
+    /// Returns every use of a sieve that is on: by limits, sorted by interned id, then by the whole
+    /// interface, in the order of the sieves. Limits that are off use none.
     #[must_use]
     pub fn sieve_uses(&self) -> Vec<SieveUse> {
         let on = |wanted: &str| {

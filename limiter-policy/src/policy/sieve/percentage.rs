@@ -1,27 +1,27 @@
-//! Shares of a hundred, exact to the hundredth.
+//! Percentages, exact to the hundredth.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A percentage from 0 to below 100, in hundredths: whole numbers, so that what is worked out by
-/// hand is what comes out.
+/// A percentage from 0 to below 100, in hundredths: integers, so that results match calculation by
+/// hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Percentage(u16);
 
-/// A text that is no percentage.
+/// A text that is not a percentage.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum InvalidPercentage {
-    /// It is no decimal number.
+    /// It is not a decimal number.
     #[error("must be a number such as 90 or 0.9")]
     Malformed,
-    /// It is negative, or all of the limit or more.
-    #[error("must be from 0 to below 100, or to below 1 as a fraction")]
+    /// It is negative, or the whole or more.
+    #[error("must be at least 0 and below 100, or below 1 as a fraction")]
     OutOfRange,
     /// It has digits below a hundredth of a percent.
-    #[error("must be whole hundredths of a percent")]
+    #[error("must have at most two decimals as a percentage, four as a fraction")]
     TooFine,
 }
 
@@ -29,13 +29,13 @@ impl Percentage {
     /// 100 %, in hundredths.
     pub const WHOLE: u16 = 10_000;
 
-    /// In hundredths, below [`Self::WHOLE`].
+    /// Returns it in hundredths, below [`Self::WHOLE`].
     #[must_use]
     pub const fn hundredths(self) -> u16 {
         self.0
     }
 
-    /// In percents, for people.
+    /// Returns it in percent, for people.
     #[must_use]
     pub fn percents(self) -> f64 {
         f64::from(self.0) / 100.0
@@ -49,12 +49,12 @@ impl Default for Percentage {
     }
 }
 
-/// From a decimal number: one up to 1 is a fraction, all others are percents.
+/// Parses a decimal number: up to 1 it is a fraction, above a percentage.
 impl FromStr for Percentage {
     type Err = InvalidPercentage;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        /// Of a fraction: hundredths of a percent.
+        /// The decimals of a fraction that has hundredths of a percent.
         const DIGITS: usize = 4;
         let unsigned = text.strip_prefix('-').unwrap_or(text);
         let (whole, decimals) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -82,13 +82,13 @@ impl FromStr for Percentage {
     }
 }
 
-/// As a number of percents: `90`, `87.5`.
+/// Formats the number of percent: `90`, `87.5`.
 impl fmt::Display for Percentage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (percents, hundredths) = (self.0 / 100, self.0 % 100);
         match (percents, hundredths) {
             (_, 0) => write!(formatter, "{percents}"),
-            // Read again, this would be a fraction of one: so it is shown as one.
+            // This would be read as a fraction, so write it as one.
             (0, _) => write!(formatter, "0.00{hundredths:02}"),
             _ => {
                 let decimals = format!("{hundredths:02}");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none() {
+    fn invalid_percentages() {
         for (text, error) in [
             ("", InvalidPercentage::Malformed),
             (".", InvalidPercentage::Malformed),

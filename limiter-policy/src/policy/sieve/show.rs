@@ -1,11 +1,11 @@
-//! Sieves as they would be configured.
+//! Formats sieves as in configuration files.
 
 use std::fmt;
 
 use super::{PermaBlock, PressureOf, Sieve};
 use crate::text;
 
-/// On one line; what is as it is without a word is left out.
+/// Formats the sieve on one line, without defaults.
 impl fmt::Display for Sieve {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (buckets, size, percentage) = (self.buckets, self.size, self.percentage);

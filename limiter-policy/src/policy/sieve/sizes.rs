@@ -1,9 +1,9 @@
-//! How large the memory of sieves is.
+//! The memory sizes of sieves.
 
 use limiter_common::sieve::Sieve;
 use serde::{Deserialize, Serialize};
 
-/// How much all sieves take together.
+/// The memory that all sieves take together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SieveSizes {
     /// Entries, 64 bytes each.
@@ -15,13 +15,14 @@ pub struct SieveSizes {
 }
 
 impl SieveSizes {
-    /// As large as these need, wherever in the memory they are. Those that are off need nothing.
+    /// Returns the sizes that these sieves need, given their places in memory. Sieves that are off
+    /// need nothing.
     #[must_use]
     pub fn of(sieves: &[Sieve]) -> Self {
         let mut sizes = Self::default();
         for Sieve {
             geometry, region, ..
-        } in sieves.iter().filter(|sieve| sieve.geometry.buckets > 0)
+        } in sieves.iter().filter(|sieve| sieve.geometry.list_count > 0)
         {
             let shards = geometry.shards();
             let end = |first: u32, each: u32| first.saturating_add(shards.saturating_mul(each));

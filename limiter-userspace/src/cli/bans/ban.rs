@@ -24,7 +24,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BanArgs {
-    /// The addresses and prefixes to drop every packet of
+    /// The addresses and prefixes to ban
     #[arg(
         value_name = "ADDRESS|PREFIX",
         value_parser = parse::bannable,
@@ -33,15 +33,15 @@ pub(in crate::cli) struct BanArgs {
     )]
     prefixes: Vec<IpNet>,
 
-    /// Read from stdin whom to ban, as it comes: lines `ADDRESS|PREFIX [DURATION] [REASON]`, and
-    /// `-ADDRESS` to lift a ban; or decisions of CrowdSec in JSON
+    /// Read a stream of bans from stdin: lines `ADDRESS|PREFIX [DURATION] [REASON]`, with
+    /// `-ADDRESS` to lift a ban; or CrowdSec decisions in JSON
     #[arg(long)]
     stdin: bool,
 
     #[command(flatten)]
     terms: Terms,
 
-    /// Ban also gateways, this host's own addresses, peers of SSH sessions, and who is excluded
+    /// Also ban gateways, this host's own addresses, SSH peers and excluded addresses
     #[arg(long)]
     force: bool,
 
@@ -105,7 +105,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What has become of a ban that was not refused.
+/// Describes a ban that was made; `None` if it was refused.
 fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<String> {
     let BanOutcome::Banned {
         times,
@@ -122,7 +122,7 @@ fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<Stri
         None => format!("{prefix} is banned until it is lifted"),
     };
     if *replaced {
-        line += ", in place of the ban that it had";
+        line += ", which replaces its previous ban";
     }
     if *times > 1 {
         let _ = write!(line, " (its ban number {times})");
@@ -130,13 +130,13 @@ fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<Stri
     if let Some(list) = excluded_by {
         let _ = write!(
             line,
-            "; without effect while it is on the list {list}, which is excluded"
+            "; this has no effect while the list {list} excludes it"
         );
     }
     if let Some(other) = in_place_of {
         let _ = write!(
             line,
-            "; there was no room, so the automatic ban of {} is lifted",
+            "; to make room, the automatic ban of {} is lifted",
             short(*other)
         );
     }

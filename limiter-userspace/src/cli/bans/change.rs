@@ -1,4 +1,4 @@
-//! Bans changed by the daemon; or, where none runs, in what is pinned.
+//! Changes bans through the daemon or, if none runs, in the pinned maps.
 
 use anyhow::bail;
 use limiter_datapath::kernel::Datapath;
@@ -6,7 +6,7 @@ use limiter_datapath::kernel::Datapath;
 use crate::{
     cli::args::ReadArgs,
     daemon,
-    guard::{Asker, Protected},
+    guard::{GuardProbe, Protected},
     protocol::{
         Answer, Request,
         bans::{BanChanges, BansChanged},
@@ -19,26 +19,24 @@ pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<Ban
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let mut asker = Asker::default();
-        let protected = runtime.block_on(Protected::ask(&mut asker));
-        let protected = protected
-            .map(|protected| protected.with(wanted.session))
-            .map_err(|error| error.to_string());
+        let mut probe = GuardProbe::default();
+        let protected = runtime.block_on(Protected::ask(&mut probe));
+        let protected = protected.map(|protected| protected.with(wanted.session));
         Ok(daemon::change_pinned(datapath, &protected, wanted))
     };
     match read.change(&Request::ChangeBans(wanted.clone()), pinned)? {
         Answer::BansChanged(changed) if changed.outcomes.len() == wanted.changes.len() => {
             Ok(changed)
         }
-        _ => bail!("the daemon answered something else than was asked"),
+        _ => bail!("the daemon gave an unexpected answer"),
     }
 }
 
-/// Lifts all bans; returns how many held.
+/// Lifts all bans; returns how many were in force.
 pub(super) fn lift_all(read: &ReadArgs) -> anyhow::Result<u64> {
     let lift = |datapath: &Datapath| Ok(daemon::lift_pinned(datapath));
     match read.change(&Request::LiftBans, lift)? {
         Answer::BansLifted { lifted } => Ok(lifted),
-        _ => bail!("the daemon answered something else than was asked"),
+        _ => bail!("the daemon gave an unexpected answer"),
     }
 }

@@ -22,11 +22,11 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BansArgs {
-    /// Only the bans that this address or prefix is in, and those in it
+    /// Only the bans that contain this address or prefix or lie within it
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
     prefix: Option<IpNet>,
 
-    /// How many to show at most; all unless it is given
+    /// Show at most this many; all by default
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
 
@@ -37,14 +37,14 @@ pub(in crate::cli) struct BansArgs {
     output: OutputArgs,
 }
 
-/// The bans that hold.
+/// The bans in force.
 #[derive(Serialize)]
 struct List {
-    /// How many there may be.
+    /// The most bans there is room for.
     capacity: u32,
     /// How many were found.
     found: usize,
-    /// By their prefixes.
+    /// Sorted by prefix.
     bans: Vec<BanStatus>,
 }
 
@@ -61,7 +61,7 @@ pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// All bans, some thousand an answer.
+/// Fetches all bans, a few thousand per answer.
 fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
     let mut conversation = read.conversation();
     let mut all = Vec::new();
@@ -69,7 +69,7 @@ fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
     let capacity = loop {
         let query = BansQuery { prefix, position };
         let Answer::Bans(page) = conversation.ask(&Request::Bans(query))? else {
-            bail!("the daemon answered something else than was asked");
+            bail!("the daemon gave an unexpected answer");
         };
         all.extend(page.bans);
         position = page.next;
@@ -78,7 +78,7 @@ fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
         }
     };
     all.sort_unstable_by_key(|ban: &BanStatus| ban.prefix);
-    // One that was made anew between two answers is in both.
+    // A ban that was renewed between two answers is in both.
     all.dedup_by_key(|ban| ban.prefix);
     Ok(List {
         capacity,
@@ -89,7 +89,7 @@ fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
 
 const HEADER: [&str; 6] = ["prefix", "by", "since", "ends in", "times", "reason"];
 
-/// A line for each: a table that is laid out as a whole takes much memory with half a million.
+/// Prints line by line: laying out half a million bans as one table takes much memory.
 fn print(out: &mut impl Write, list: &List) -> anyhow::Result<()> {
     if !list.bans.is_empty() {
         let mut widths = HEADER.map(str::len);
@@ -127,7 +127,7 @@ fn cells(ban: &BanStatus) -> [String; 6] {
     ]
 }
 
-/// Numbers line up on the right.
+/// Prints one row, with numbers aligned right.
 fn print_row(out: &mut impl Write, widths: [usize; 6], row: &[String; 6]) -> io::Result<()> {
     let [prefix, by, since, ends_in, times, reason] = row;
     let [of_prefix, of_by, of_since, of_ends_in, of_times, _] = widths;

@@ -1,37 +1,37 @@
-//! What stands for a ban on the command line and in a stream.
+//! Parses the parts of a ban from the command line or a stream.
 
 use ipnet::IpNet;
 use limiter_policy::{config::duration, prefix::Written};
 
 use crate::protocol::bans::BanReason;
 
-/// An address or a prefix.
+/// Parses an address or a prefix.
 pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
     const EXPECTED: &str = "an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
     let prefix = Written::parse(text).and_then(Written::prefix);
     prefix.map_err(|error| error.why(EXPECTED))
 }
 
-/// An address or a prefix that may be banned.
+/// Parses an address or a prefix that may be banned.
 pub(super) fn bannable(text: &str) -> Result<IpNet, String> {
     let prefix = prefix(text)?;
     if prefix.prefix_len() == 0 {
-        return Err("which would ban everybody".to_owned());
+        return Err("it would ban everybody".to_owned());
     }
     Ok(prefix)
 }
 
-/// Whom a stream names. Its errors name it, too: nobody sees the line beside them.
+/// Parses a prefix from a stream. Errors quote the text, because the user does not see the line.
 pub(super) fn streamed(text: &str) -> Result<IpNet, String> {
-    bannable(text).map_err(|error| format!("invalid '{text}', {error}"))
+    bannable(text).map_err(|error| format!("invalid '{text}': {error}"))
 }
 
-/// For how many nanoseconds a ban is to last.
+/// Parses how long a ban lasts, in nanoseconds.
 pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
     duration::parse(text).map_err(|error| error.to_string())
 }
 
-/// Why somebody is banned.
+/// Parses the reason for a ban.
 pub(super) fn reason(text: &str) -> Result<BanReason, String> {
     BanReason::try_from(text.to_owned()).map_err(|error| error.to_string())
 }
@@ -56,14 +56,14 @@ mod tests {
             "192.0.2.7/24",
             Err("must have no host bits set, did you mean '192.0.2.0/24'?"),
         );
-        // No packet has such a source: the ban would be of nobody.
+        // No packet has such a source, so the ban would have no effect.
         check(
             "::ffff:192.0.2.1",
             Err("which stands for an IPv4 address, did you mean '192.0.2.1'?"),
         );
-        check("0.0.0.0/0", Err("which would ban everybody"));
-        check("::/0", Err("which would ban everybody"));
-        // All of IPv6 may be asked for.
+        check("0.0.0.0/0", Err("it would ban everybody"));
+        check("::/0", Err("it would ban everybody"));
+        // A query may name all of IPv6.
         assert_eq!(prefix("::/0"), Ok("::/0".parse().unwrap()));
         for text in [
             "",

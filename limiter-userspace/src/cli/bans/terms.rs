@@ -1,14 +1,14 @@
-//! For how long somebody is banned, and why.
+//! How long a ban lasts, and why it was made.
 
 use clap::Args;
 
 use super::parse;
 use crate::protocol::bans::BanReason;
 
-/// What holds for all bans that do not say otherwise.
+/// The defaults for all bans that do not give their own.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Terms {
-    /// For how long, such as 10m or 24h; until the ban is lifted unless it is given
+    /// How long the ban lasts, such as 10m or 24h; by default until it is lifted
     #[arg(
         long = "for",
         value_name = "DURATION",
@@ -17,7 +17,7 @@ pub(super) struct Terms {
     )]
     pub(super) for_ns: Option<u64>,
 
-    /// Why: up to 88 bytes of text
+    /// The reason for the ban: up to 88 bytes of text
     #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]
     pub(super) reason: BanReason,
 }

@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("one of them").required(true).args(["prefixes", "all"]))]
 pub(in crate::cli) struct UnbanArgs {
-    /// The addresses and prefixes, as `limiter bans` shows them
+    /// The addresses and prefixes to unban, as `limiter bans` shows them
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::bannable)]
     prefixes: Vec<IpNet>,
 
@@ -64,7 +64,7 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
             let prefix = short(*prefix);
             match outcome {
                 BanOutcome::Lifted { .. } => writeln!(out, "the ban of {prefix} is lifted")?,
-                _ => writeln!(out, "{prefix} was not banned by itself")?,
+                _ => writeln!(out, "{prefix} had no ban of its own")?,
             }
         }
     }
@@ -76,7 +76,7 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
         | BanOutcome::NotBanned {
             still_in: Some(wider),
         } => Some(format!(
-            "{} is banned all the same: it is in {wider}, which is banned",
+            "{} is still banned: it is in {wider}, which is banned",
             short(*prefix)
         )),
         _ => None,

@@ -1,4 +1,4 @@
-//! Which limits ban, when and for how long.
+//! The limits that ban, when, and for how long.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use limiter_policy::{
 
 use crate::cli::render::{count, table};
 
-/// Shows them; nothing, if none does.
+/// Prints a table of the limits that ban; nothing if none does.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     let limits = policy.limits.iter();
     let rows: Vec<_> = limits
@@ -48,7 +48,7 @@ fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 9] {
         members(ban.site_after),
         match limit.mode {
             Mode::Enforce => ban.mode.name().to_owned(),
-            // It drops nobody.
+            // Such a limit drops nobody.
             Mode::Observe | Mode::Off => format!("none: the limit's is {}", limit.mode.name()),
         },
     ]

@@ -1,4 +1,4 @@
-//! `limiter check --diff`: what a configuration has other than the daemon that runs.
+//! `limiter check --diff`: how a configuration differs from that of the running daemon.
 
 use std::io::{self, Write};
 
@@ -14,20 +14,20 @@ use crate::{
 
 #[derive(Serialize)]
 struct Differences {
-    /// What a reload would change of the policy.
+    /// What a reload would change in the policy.
     reload: Diff,
-    /// What it would change beside it.
+    /// What it would change in other settings.
     settings: Vec<SettingDiff>,
-    /// What differs too, and needs a restart.
+    /// What also differs but needs a restart.
     restart: Vec<SettingDiff>,
 }
 
-/// Shows what loading `config` would change of what is in force.
+/// Shows what loading `config` would change.
 pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Result<()> {
     let (Answer::Policy(policy), Answer::Status(status)) =
         (read.ask(&Request::Policy)?, read.ask(&Request::Status)?)
     else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     let differences = Differences {
         reload: Diff::between(&policy, &config.policy),

@@ -1,4 +1,4 @@
-//! Limits that ban whomever somebody forges.
+//! Warns of limits that ban sources which anybody can forge.
 
 use std::io::{self, Write as _};
 
@@ -6,10 +6,10 @@ use limiter_policy::policy::Policy;
 
 use crate::guard::forged;
 
-/// Says on stderr which they are.
+/// Names such limits on stderr.
 pub(super) fn warn(policy: &Policy) {
     for ban in forged::bans(policy) {
-        // Nobody is left to be warned when stderr is gone.
+        // If stderr is gone, nobody is left to warn.
         let _ = writeln!(io::stderr(), "warning: {ban}");
     }
 }

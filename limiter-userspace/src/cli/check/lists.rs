@@ -1,4 +1,4 @@
-//! What `limiter check` shows of lists.
+//! The lists in `limiter check`.
 
 use std::io::{self, Write};
 
@@ -13,14 +13,14 @@ use serde::Serialize;
 
 use crate::cli::render::{count, table};
 
-/// The lists of a configuration, and what there is to say of them.
+/// The lists of a configuration, and where they overlap.
 #[derive(Serialize)]
 pub(super) struct CheckedLists<'a> {
     lists: Vec<CheckedList<'a>>,
     overlaps: Vec<Overlap<'a>>,
 }
 
-/// A list. Addresses of IPv6 are too many for a number of 64 bits.
+/// A list. The number of IPv6 addresses may not fit in 64 bits.
 #[derive(Serialize)]
 struct CheckedList<'a> {
     list: &'a str,
@@ -50,7 +50,7 @@ impl<'a> CheckedLists<'a> {
         }
     }
 
-    /// Says on stderr what is probably not meant.
+    /// Warns on stderr of what is probably a mistake.
     pub(super) fn warn(&self, config: &Config, now: Timestamp) {
         let sources = config.lists.iter();
         let of_feeds = sources.flat_map(|source| {
@@ -66,12 +66,12 @@ impl<'a> CheckedLists<'a> {
         let overlaps = self.overlaps.iter().map(ToString::to_string);
         let wide = wide(&config.policy).into_iter();
         for warning in of_feeds.chain(unused).chain(overlaps).chain(wide) {
-            // Nobody is left to be warned when stderr is gone.
+            // If stderr is gone, nobody is left to warn.
             let _ = writeln!(io::stderr(), "warning: {warning}");
         }
     }
 
-    /// Prints a table, if there is a list.
+    /// Prints a table, if there are lists.
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         if self.lists.is_empty() {
             return Ok(());
@@ -103,7 +103,7 @@ impl<'a> CheckedList<'a> {
     fn new(list: &'a List, used_by: Vec<ListUse<'a>>, files: Vec<&'a FeedReport>) -> Self {
         let of = |is_of: fn(&&IpNet) -> bool| {
             let prefixes = list.prefixes.iter().filter(is_of);
-            // All of IPv6 is one more than the largest number.
+            // The size of all of IPv6 is one more than `u128::MAX`.
             prefixes.fold((0, 0_u128), |(prefixes, addresses), prefix| {
                 (prefixes + 1, addresses.saturating_add(size(*prefix)))
             })
@@ -122,8 +122,8 @@ impl<'a> CheckedList<'a> {
     }
 }
 
-/// What lists have together for all packets, where that is more than the feeds of one may have: each
-/// of them may be, and all of them together turn the limiter or the host off.
+/// Warns if the lists that apply to all packets together cover more than the feeds of one list may:
+/// each alone may be harmless, while together they disable the limiter or cut off the host.
 fn wide(policy: &Policy) -> Vec<String> {
     let mut warnings = Vec::new();
     for (purpose, names, consequence) in [
@@ -135,7 +135,7 @@ fn wide(policy: &Policy) -> Vec<String> {
         let covers = Coverage::of(&IpNet::aggregate(&prefixes));
         if let Err(excess) = Bounds::default().check_coverage(covers) {
             warnings.push(format!(
-                "the lists under `{}` have {} of {} together: {consequence}",
+                "the lists under `{}` together cover {} of {}: {consequence}",
                 purpose.name(),
                 excess.share,
                 excess.space(),
@@ -145,13 +145,13 @@ fn wide(policy: &Policy) -> Vec<String> {
     warnings
 }
 
-/// How many addresses a prefix has.
+/// Returns the number of addresses in a prefix.
 fn size(prefix: IpNet) -> u128 {
     let host_bits = prefix.max_prefix_len() - prefix.prefix_len();
     1_u128.checked_shl(host_bits.into()).unwrap_or(u128::MAX)
 }
 
-/// A number of addresses, which are more than anybody counts in IPv6.
+/// Formats a number of addresses, which for IPv6 may be too large to read.
 fn addresses(number: u128) -> String {
     match u64::try_from(number) {
         Ok(number) if number < 1 << 40 => count(number),
@@ -183,13 +183,13 @@ mod tests {
         check(
             "block: [one, other]",
             &[
-                "the lists under `block` have 25% of all IPv4 addresses together: all of them are dropped",
+                "the lists under `block` together cover 25% of all IPv4 addresses: all of them are dropped",
             ],
         );
         check(
             "exclude: all\nblock: one",
             &[
-                "the lists under `exclude` have 100% of all IPv4 addresses together: none of them is \
+                "the lists under `exclude` together cover 100% of all IPv4 addresses: none of them is \
                limited",
             ],
         );

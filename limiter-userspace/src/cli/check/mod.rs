@@ -35,7 +35,7 @@ pub(super) struct CheckArgs {
     /// The configuration file
     file: PathBuf,
 
-    /// Show what a reload of the file would change of what the daemon enforces
+    /// Show what a reload of the file would change in what the daemon enforces
     #[arg(long)]
     diff: bool,
 
@@ -46,27 +46,27 @@ pub(super) struct CheckArgs {
     output: OutputArgs,
 }
 
-/// A limit under its interned id.
+/// A limit with its interned id.
 #[derive(Serialize)]
 struct Interned<'a> {
     id: u16,
     limit: &'a str,
     mode: &'static str,
     id_format: &'static str,
-    /// That of the ranges, `None` if the ids are none.
+    /// The length of the ranges; `None` if the ids are not ranges.
     prefix_length: Option<u8>,
     cost: &'static str,
     strategy: &'static str,
-    /// `None`: every packet.
+    /// `None`: it matches every packet.
     #[serde(rename = "match")]
     matching: Option<&'a Match>,
-    /// `None`: it has no rate, or a window, which admits `count`.
+    /// `None`: it has no rate, or it is a window, which admits `count`.
     burst: Option<u64>,
     count: Option<u64>,
     period_ns: Option<u64>,
-    /// `None`: it has no rate, or a window, which admits at once what it admits.
+    /// `None`: it has no rate, or it is a window, which may admit its whole count at once.
     emission_interval_ns: Option<u64>,
-    /// The most that is admitted in any `period_ns`.
+    /// The most that is admitted in any span of `period_ns`.
     at_worst: Option<u64>,
     overrides: usize,
     /// `None`: it bans nobody.
@@ -93,11 +93,12 @@ struct Checked<'a> {
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let config = config::load(&args.file)?;
-    // Everything but the kernel's part is tried.
+    let now = Timestamp::now();
+    let config = config::load(&args.file, now)?;
+    // Try everything that does not need the kernel.
     CompiledPolicy::new(&config.policy, possible_cpus())?;
     let lists = CheckedLists::of(&config);
-    lists.warn(&config, Timestamp::now());
+    lists.warn(&config, now);
     rates::warn(&config.policy);
     forged::warn(&config.policy);
     sieves::warn(&config.policy);
@@ -122,13 +123,13 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     print(&config, &limits, &lists)
 }
 
-/// Says on stderr whom the policy would lock out of this machine.
+/// Warns on stderr of sessions and hosts that the policy would lock out of this machine.
 fn warn_of_lockouts(policy: &Policy) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     for warning in runtime.block_on(guard::warnings(policy)) {
-        // Nobody is left to be warned when stderr is gone.
+        // If stderr is gone, nobody is left to warn.
         let _ = writeln!(io::stderr(), "warning: {warning}");
     }
     Ok(())
@@ -179,7 +180,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
         "at worst",
         "overrides",
     ];
-    // They tell strategies apart.
+    // These columns matter only if strategies differ.
     let hidden: &[usize] = if limits
         .iter()
         .all(|limit| limit.strategy == Strategy::default().name())

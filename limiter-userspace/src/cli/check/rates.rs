@@ -1,4 +1,4 @@
-//! Rates that do nothing beside another.
+//! Warns of rates that another rate makes redundant.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use limiter_policy::{
     policy::{Implied, Policy, Rate, configured_name},
 };
 
-/// Says on stderr which they are.
+/// Names redundant rates on stderr.
 pub(super) fn warn(policy: &Policy) {
     let text = |rate: Option<Rate>| {
         let rate = rate.map(|rate| written(rate.count, rate.period_ns));
@@ -16,7 +16,7 @@ pub(super) fn warn(policy: &Policy) {
     for Implied { limit, by } in policy.implied() {
         let (rate, other) = (text(limit.default), text(by.default));
         let name = configured_name(&limit.name);
-        // Nobody is left to be warned when stderr is gone.
+        // If stderr is gone, nobody is left to warn.
         let _ = writeln!(
             io::stderr(),
             "warning: limit {name}: the rate '{rate}' denies nothing that '{other}' admits: leave \

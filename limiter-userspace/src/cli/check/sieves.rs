@@ -1,4 +1,4 @@
-//! What a configuration says of sieves.
+//! The sieves of a configuration.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::{
     cli::render::{count, number, table},
-    reputation::pressure::Budget,
+    reputation::pressure::Threshold,
 };
 
-/// A sieve, and who uses it.
+/// A sieve and its uses.
 #[derive(Serialize)]
 pub(super) struct CheckedSieve<'a> {
     sieve: &'a str,
@@ -20,9 +20,9 @@ pub(super) struct CheckedSieve<'a> {
     max_age_ns: u64,
     perma_block: PermaBlock,
     ipv6_prefix: u8,
-    /// `None`: that of each limit that uses it.
+    /// `None`: the pressure of each limit that uses it.
     pressure: Option<&'a PressureOf>,
-    /// Whether it scores anybody.
+    /// Whether it scores any address.
     on: bool,
     /// How many addresses its lists hold, from list 0 to the entry list.
     capacities: Vec<u32>,
@@ -33,7 +33,7 @@ pub(super) struct CheckedSieve<'a> {
 struct CheckedUse<'a> {
     /// `None`: all packets.
     limit: Option<&'a str>,
-    /// What its pressure is measured in; `None`: by a limit that is off.
+    /// The unit of its pressure; `None`: its limit is off.
     cost: Option<&'static str>,
     limit_per_second: Option<f64>,
 }
@@ -46,11 +46,11 @@ pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
         let uses = uses.map(|used| {
             let mut limits = policy.limits.iter();
             let limit = limits.find(|limit| Some(limit.id) == used.limit);
-            let budget = Budget::of(policy, sieve, *used);
+            let threshold = Threshold::of(policy, sieve, *used);
             CheckedUse {
                 limit: limit.map(|limit| limit.name.as_str()),
-                cost: budget.map(|budget| budget.cost.name()),
-                limit_per_second: budget.map(|budget| budget.per_second()),
+                cost: threshold.map(|threshold| threshold.cost.name()),
+                limit_per_second: threshold.map(|threshold| threshold.per_second()),
             }
         });
         let lists = (0..=sieve.buckets).filter(|_| sieve.is_on());
@@ -71,10 +71,10 @@ pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
     checked.collect()
 }
 
-/// Says on stderr which sieves score packets whose sources anybody can forge.
+/// Warns on stderr of sieves that score packets whose sources anybody can forge.
 pub(super) fn warn(policy: &Policy) {
     for warning in warnings(policy) {
-        // Nobody is left to be warned when stderr is gone.
+        // If stderr is gone, nobody is left to warn.
         let _ = writeln!(io::stderr(), "warning: {warning}");
     }
 }
@@ -91,7 +91,7 @@ fn warnings(policy: &Policy) -> Vec<String> {
         let (what, why) = match limit {
             None => (
                 "all packets".to_owned(),
-                "many of them are without a handshake",
+                "many of them come without a handshake",
             ),
             Some(limit) => (
                 format!("what limit {} counts", limit.name),
@@ -99,10 +99,10 @@ fn warnings(policy: &Policy) -> Vec<String> {
             ),
         };
         Some(format!(
-            "the sieve {} scores {what}, whose sources can be forged ({why}): forged sources come \
-             once each and are not dropped, those who come again and again are; use a sieve where \
-             floods come from real addresses, and put those you cannot do without on a list under \
-             `exclude`, but then no limit holds whoever forges them",
+            "the sieve {} scores {what}, whose sources can be forged ({why}): each forged source \
+             comes once and is never dropped, but your regular clients are; use a sieve against \
+             floods from real addresses, and put clients that you cannot do without on a list under \
+             `exclude`, but then anybody who forges their addresses escapes every limit",
             sieve.name
         ))
     });
@@ -194,13 +194,13 @@ mod tests {
         check(&format!("{udp}, mode: observe"), "", &[]);
         check(&format!("{udp}, mode: \"off\""), "", &[]);
         check("ip-rep: main", "", &[told]);
-        // No flag proves that a connection stands.
+        // No flag proves that a connection is established.
         check(
             "match: {protocol: tcp, tcp-flags: [ack, '!syn']}, ip-rep: main",
             "",
             &[
                 "the sieve main scores what limit Dns counts, whose sources can be forged (it counts TCP \
-               segments, also those",
+                 segments, even of",
             ],
         );
         check(

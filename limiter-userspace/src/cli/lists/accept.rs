@@ -18,7 +18,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct AcceptArgs {
-    /// The list
+    /// The name of the list
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -49,7 +49,7 @@ fn parse_digest(text: &str) -> Result<String, String> {
 pub(super) fn accept(args: &AcceptArgs) -> anyhow::Result<()> {
     let socket = &args.control.socket;
     let Answer::Lists(lists) = ask(socket, Request::Lists)? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     let digests = held(&lists, args)?;
     let request = Request::AcceptList {
@@ -57,7 +57,7 @@ pub(super) fn accept(args: &AcceptArgs) -> anyhow::Result<()> {
         digests,
     };
     let Answer::Accepted { files } = ask(socket, request)? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     if args.output.json {
         return print_json(&json!({ "list": args.name, "files": files }));
@@ -69,7 +69,7 @@ pub(super) fn accept(args: &AcceptArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The digests of what is held back of the list, and meant.
+/// Returns the digests of the list's held-back contents that the arguments select.
 fn held(lists: &[ListStatus], args: &AcceptArgs) -> anyhow::Result<Vec<String>> {
     let name = &args.name;
     let Some(list) = lists.iter().find(|list| list.list == *name) else {
@@ -81,7 +81,7 @@ fn held(lists: &[ListStatus], args: &AcceptArgs) -> anyhow::Result<Vec<String>> 
         .filter_map(|file| file.report.held.as_ref())
         .collect();
     if held.is_empty() {
-        bail!("nothing of list {name} waits to be accepted");
+        bail!("list {name} has nothing to accept: none of its files is held back");
     }
     let is_meant = |digest: &&&String| {
         let wanted = args.digest.as_deref();
@@ -94,7 +94,7 @@ fn held(lists: &[ListStatus], args: &AcceptArgs) -> anyhow::Result<Vec<String>> 
         .collect();
     if meant.is_empty() {
         bail!(
-            "list {name} waits with another content than that: look at it, and name its digest, {}",
+            "list {name} holds back other content than that: check it, and accept it with --digest {}",
             held[0]
         );
     }

@@ -37,17 +37,17 @@ pub(super) struct ListsArgs {
 
 #[derive(Debug, Subcommand)]
 enum ListsCommand {
-    /// Show which lists have an address or a prefix, and what follows
+    /// Show which lists contain an address or a prefix, and what they do to it
     Test(test::TestArgs),
 
-    /// Put feeds of a list in force that were held back because they had grown too fast
+    /// Put in force the feeds of a list that were held back because they grew too fast
     Accept(accept::AcceptArgs),
 }
 
-/// Which lists are meant.
+/// Where the lists are read from.
 #[derive(Debug, Args)]
 struct SourceArgs {
-    /// Those of a configuration file, instead of those in force
+    /// Use the lists of this configuration file instead of those in force
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -59,7 +59,7 @@ struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// What a configuration says, or else what is in force.
+    /// Answers from the given configuration or, if there is none, from what is in force.
     fn ask<T>(
         &self,
         request: &Request,
@@ -67,11 +67,11 @@ impl SourceArgs {
         of_answer: impl FnOnce(Answer) -> Option<T>,
     ) -> anyhow::Result<T> {
         if let Some(path) = &self.config {
-            return Ok(of_config(&config::load(path)?));
+            return Ok(of_config(&config::load(path, wall_clock_now())?));
         }
         match of_answer(self.read.ask(request)?) {
             Some(answer) => Ok(answer),
-            None => bail!("the daemon answered something else than was asked"),
+            None => bail!("the daemon gave an unexpected answer"),
         }
     }
 }

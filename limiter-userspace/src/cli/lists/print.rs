@@ -1,4 +1,4 @@
-//! Lists for people.
+//! Prints lists as text.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use limiter_policy::lists::{ListState, ListStatus};
 use super::test::uses;
 use crate::cli::render::{count, duration, table};
 
-/// A table of all of them, and what is wrong with their files.
+/// Prints a table of all lists, and what is wrong with their files.
 pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Result<()> {
     let header = [
         "list",
@@ -49,7 +49,7 @@ pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Resul
     Ok(())
 }
 
-/// What is wrong with the files of a list, a line each.
+/// Describes what is wrong with the files of a list, one line each.
 pub(in crate::cli) fn troubles(list: &ListStatus) -> Vec<String> {
     let mut lines = Vec::new();
     for file in &list.files {
@@ -59,13 +59,13 @@ pub(in crate::cli) fn troubles(list: &ListStatus) -> Vec<String> {
             |ns| format!("{} old", duration(ns)),
         );
         match file.state {
-            ListState::Stale => lines.push(format!("STALE: {path} is {age}, and in force")),
+            ListState::Stale => lines.push(format!("STALE: {path} is {age}, but in force")),
             ListState::Dropped => lines.push(format!("STALE: {path} is {age}, and not in force")),
             ListState::Ok | ListState::Old => {}
         }
         if let Some(reason) = &file.report.kept_old {
             lines.push(format!(
-                "NOT RENEWED: {path} {reason}; what it held before is in force"
+                "NOT RENEWED: {path} {reason}; its previous content stays in force"
             ));
         }
     }

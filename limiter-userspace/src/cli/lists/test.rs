@@ -21,7 +21,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct TestArgs {
-    /// The IPv4 or IPv6 address, or a prefix
+    /// An IPv4 or IPv6 address, or a prefix
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_asked)]
     asked: IpNet,
 
@@ -40,7 +40,7 @@ fn parse_asked(text: &str) -> Result<IpNet, String> {
         Ok(prefix)
     } else {
         Err(format!(
-            "it has bits behind the prefix: {} is meant",
+            "must have no host bits set, did you mean '{}'?",
             prefix.trunc()
         ))
     }
@@ -97,7 +97,7 @@ fn row(found: &ListFinding) -> [String; 3] {
     [found.list.clone(), has, uses(&found.used_by)]
 }
 
-/// What uses a list: `block, limits.Web.exclude`.
+/// Names the uses of a list: `block, limits.Web.exclude`.
 pub(super) fn uses(uses: &[UsedBy]) -> String {
     if uses.is_empty() {
         return "nothing".to_owned();
@@ -106,7 +106,7 @@ pub(super) fn uses(uses: &[UsedBy]) -> String {
     uses.join(", ")
 }
 
-/// An address is shown without its length.
+/// Formats a prefix, a single address without its length.
 fn shown(prefix: IpNet) -> String {
     if prefix.prefix_len() == prefix.max_prefix_len() {
         prefix.addr().to_string()

@@ -1,16 +1,16 @@
-//! What lists mean for an address or a prefix, in words.
+//! Describes in words what lists mean for an address or a prefix.
 
 use limiter_policy::{
     lists::{Extent, Extents, Findings},
     policy::Purpose,
 };
 
-/// What follows from the lists that it is on, the strongest first.
+/// Describes what its lists do to it, the strongest first.
 pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
     let standing = findings.standing;
     let mut lines: Vec<String> = of_policy(findings).into_iter().flatten().collect();
     if standing.excluded == Some(Extent::All) || standing.blocked == Some(Extent::All) {
-        // Limits are not asked.
+        // No limit is consulted.
         return lines;
     }
     for limit in &findings.limits {
@@ -24,7 +24,7 @@ pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
         lines.extend(blocked.map(|extent| {
             let (part, by) = (part(extent), by(Purpose::Block));
             let dropped = if limit.mode == "observe" {
-                "would be dropped if it did more than observe"
+                "would be dropped if it enforced"
             } else {
                 "is dropped"
             };
@@ -53,7 +53,7 @@ fn of_policy(findings: &Findings) -> [Option<String>; 3] {
     let is_never_banned = uses.any(|found| found.purpose == Purpose::NeverBan);
     let never_banned = is_never_banned.then(|| {
         let by = lists(findings, Purpose::NeverBan, None);
-        format!("never banned: on {by}; limits hold it")
+        format!("never banned: on {by}; limits still apply")
     });
     [excluded, blocked, never_banned]
 }
@@ -65,7 +65,7 @@ const fn part(extent: Extent) -> &'static str {
     }
 }
 
-/// The lists with which something is done: `list drop`, `lists drop, tor`.
+/// Names the lists with a given purpose: `list drop`, `lists drop, tor`.
 fn lists(findings: &Findings, purpose: Purpose, limit: Option<&str>) -> String {
     let names: Vec<&str> = findings
         .lists
@@ -129,7 +129,7 @@ mod tests {
             "blocked by Web: it blocks list drop; every packet that it counts is dropped";
         check("", "exclude: us, block: drop", "192.0.2.8/32", &[of_limit]);
         let observed = "blocked by Web: it blocks list drop; every packet that it counts would be \
-                        dropped if it did more than observe";
+                        dropped if it enforced";
         check(
             "",
             "block: drop, mode: observe",

@@ -17,12 +17,12 @@ use crate::{
 /// How many bans are shown.
 const SHOWN: usize = 20;
 
-/// The bans as JSON.
+/// The bans, for JSON.
 #[derive(Serialize)]
 pub(super) struct Bans<'a> {
     /// How many there were.
     total: u64,
-    /// The first ones; as many as are remembered.
+    /// The first ones, as many as the replay keeps.
     first: Vec<Ban<'a>>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Bans<'a> {
     }
 }
 
-/// Shows the first of the bans.
+/// Prints the first bans.
 pub(super) fn print(
     out: &mut impl Write,
     policy: &Policy,
@@ -80,7 +80,7 @@ pub(super) fn print(
     writeln!(out, "\n{}", table(header, [3, 4, 5], rows))?;
     let others = bans.total.saturating_sub(SHOWN as u64);
     if others > 0 {
-        writeln!(out, "and {} other bans", count(others))?;
+        writeln!(out, "and {} more bans", count(others))?;
     }
     Ok(())
 }

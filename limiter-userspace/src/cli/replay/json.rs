@@ -1,4 +1,4 @@
-//! The replay as JSON: an object a line for each packet, and the summary.
+//! The replay as JSON lines: an object for each packet, then the summary.
 
 use std::io::Write;
 
@@ -6,10 +6,10 @@ use limiter_common::reason::{Action, Reason};
 use limiter_policy::policy::{Mode, Policy, owner_id};
 use serde::{Serialize, Serializer};
 
-use super::{bans::Bans, sieves::SieveEnd};
-use crate::replay::{Judged, ReplayedBans, SieveReplay, Summary, slots};
+use super::{SievesAt, bans::Bans, sieves::SieveEnd};
+use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
 
-/// The id of the one bucket of a limit for all sources.
+/// The id of a limit's bucket if all sources share one.
 const TOTAL: &str = "total";
 
 #[derive(Serialize)]
@@ -23,27 +23,31 @@ struct Packet<'a> {
     remaining: Option<u64>,
     retry_in_ns: Option<u64>,
     reset_in_ns: Option<u64>,
-    /// The limits that would have dropped it, if they did more than observe.
+    /// The observing limits that would have dropped it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     would_drop: Vec<&'a str>,
 }
 
 pub(super) fn packet(out: &mut impl Write, policy: &Policy, packet: &Judged) -> anyhow::Result<()> {
     let strictest = packet.strictest.as_ref();
-    let name = |slot: u32| Some(policy.limits.get(slot as usize)?.name.as_str());
+    let name = |limit_index: u32| Some(policy.limits.get(limit_index as usize)?.name.as_str());
     let line = Packet {
         n: packet.number,
         t_ns: packet.t_ns,
         verdict: packet.action.name(),
         reason: packet.verdict.reason.name(),
         limit: strictest
-            .map_or(packet.verdict.denied_by(), |strictest| Some(strictest.slot))
+            .map_or(packet.verdict.denied_by(), |strictest| {
+                Some(strictest.limit_index)
+            })
             .and_then(name),
         id: strictest.map(|strictest| owner_id(&strictest.key.owner(), TOTAL)),
         remaining: strictest.map(|strictest| strictest.report.remaining),
         retry_in_ns: strictest.and_then(|strictest| strictest.report.retry_in_ns),
         reset_in_ns: strictest.map(|strictest| strictest.report.reset_in_ns),
-        would_drop: slots(packet.verdict.would_drop).filter_map(name).collect(),
+        would_drop: limit_indices(packet.verdict.would_drop)
+            .filter_map(name)
+            .collect(),
     };
     write_line(out, &line)
 }
@@ -60,14 +64,17 @@ struct Counts<'a> {
     dropped: u64,
     by_reason: ByReason<'a>,
     by_limit: ByLimit<'a>,
-    /// If limits ban.
+    /// Present if limits ban.
     #[serde(skip_serializing_if = "Option::is_none")]
     bans: Option<Bans<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sieves: Vec<SieveEnd<'a>>,
+    /// If there are sieves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpus: Option<u32>,
 }
 
-/// Every reason, also those that did not occur, in the order of their table.
+/// All reasons, including those that did not occur, in the order of their table.
 struct ByReason<'a>(&'a Summary);
 
 impl Serialize for ByReason<'_> {
@@ -77,14 +84,14 @@ impl Serialize for ByReason<'_> {
     }
 }
 
-/// Every limit, in the order of their ids.
+/// All limits in the order of their ids.
 struct ByLimit<'a>(&'a Policy, &'a Summary);
 
 #[derive(Serialize)]
 struct LimitCounts {
     passed: u64,
     dropped: u64,
-    /// Of a limit that observes.
+    /// Present if the limit observes.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_drop: Option<u64>,
 }
@@ -108,7 +115,7 @@ pub(super) fn summary(
     policy: &Policy,
     summary: &Summary,
     bans: Option<ReplayedBans<'_>>,
-    sieves: &[SieveReplay],
+    at: &SievesAt,
 ) -> anyhow::Result<()> {
     let (passed, dropped) = (
         summary.of(Action::Pass).packets,
@@ -122,10 +129,12 @@ pub(super) fn summary(
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
             bans: bans.map(|bans| Bans::new(policy, bans)),
-            sieves: sieves
+            sieves: at
+                .sieves
                 .iter()
                 .map(|sieve| SieveEnd::new(policy, sieve))
                 .collect(),
+            cpus: (!at.sieves.is_empty()).then_some(at.cpus),
         },
     };
     write_line(out, &line)

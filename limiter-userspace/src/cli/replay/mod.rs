@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
-use limiter_datapath::kernel::{possible_cpus, preflight};
+use limiter_datapath::kernel::{possible_cpus, preflight, wall_clock_now};
 use limiter_policy::{
     config::{self, Config, Offenders},
     policy::{CompiledPolicy, Policy},
@@ -28,18 +28,25 @@ use crate::replay::{
     engine::{Engine, KernelEngine, NativeEngine},
 };
 
+/// As many as Linux may have on any architecture.
+const MOST_CPUS: i64 = 8192;
+
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
 
-    /// The capture, pcap or pcapng of Ethernet; `-` for standard input
+    /// The Ethernet capture, pcap or pcapng; `-` for standard input
     capture: PathBuf,
 
-    /// Who decides
+    /// What judges the packets
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
+
+    /// Lay sieves out for a machine that may have so many CPUs; without it: for this one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_CPUS))]
+    cpus: Option<u32>,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -51,7 +58,7 @@ pub(super) struct ReplayArgs {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum EngineChoice {
-    /// This process; needs no privilege
+    /// This process; needs no privileges
     #[default]
     Native,
     /// The XDP program in the kernel, attached to nothing; needs root
@@ -59,8 +66,9 @@ enum EngineChoice {
 }
 
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
-    let config = config::load(&args.config)?;
-    let tables = CompiledPolicy::new(&config.policy, possible_cpus())?;
+    let config = config::load(&args.config, wall_clock_now())?;
+    let cpus = args.cpus.unwrap_or_else(possible_cpus);
+    let tables = CompiledPolicy::new(&config.policy, cpus)?;
     let reader = open::capture(&args.capture)?;
     let mut capture = Capture::new(reader)?;
     let engine = engine(args.engine, &tables, &config)?;
@@ -77,7 +85,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         sources: Sources::default(),
         plot: plot.map(|file| Plot::new(file, limits)),
     };
-    // What was read is told, also when the rest cannot be.
+    // Report what was read even if the rest cannot be.
     let end: anyhow::Result<()> = loop {
         let packet = match capture.next_packet() {
             Ok(Some(packet)) => packet,
@@ -89,18 +97,18 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
             Err(error) => break Err(error.into()),
         }
     };
-    // Takes the progress bar away before the summary is printed.
+    // Removes the progress bar before the summary is printed.
     drop(capture);
     let sieves = replay.sieves(&config.policy)?;
     let (bans, end) = match replay.finish() {
         Ok(bans) => (bans, end),
         Err(error) => (None, end.and(Err(error.into()))),
     };
-    out.finish(&args.capture, bans, &sieves)?;
+    out.finish(&args.capture, bans, &SievesAt { cpus, sieves })?;
     end
 }
 
-/// Creates the file for the plot, before hours of replay that would be lost.
+/// Creates the plot's file first, so that a failure does not waste hours of replay.
 fn create(path: &Path, capture: &Path) -> anyhow::Result<File> {
     if path
         .canonicalize()
@@ -119,7 +127,7 @@ fn engine(
     tables: &CompiledPolicy,
     config: &Config,
 ) -> anyhow::Result<Box<dyn Engine>> {
-    // A replay tells of every source. Only bans are decided from offenders.
+    // A replay reports every source by itself; only bans need the record of offenders.
     let records = config.policy.limits.iter().any(|limit| limit.ban.is_some());
     Ok(match choice {
         EngineChoice::Native => Box::new(NativeEngine::new(tables, records)),
@@ -135,6 +143,12 @@ fn engine(
     })
 }
 
+/// What became of sieves, and the CPUs that they were laid out for: others have other shards.
+struct SievesAt {
+    cpus: u32,
+    sieves: Vec<SieveReplay>,
+}
+
 /// Where the packets' verdicts go.
 struct Output<'a, W> {
     policy: &'a Policy,
@@ -145,7 +159,7 @@ struct Output<'a, W> {
     plot: Option<Plot>,
 }
 
-/// What is to be drawn, and where.
+/// The data to draw, and the file to draw to.
 struct Plot {
     file: File,
     timeline: Timeline,
@@ -181,7 +195,7 @@ impl<W: Write> Output<'_, W> {
         mut self,
         capture: &Path,
         bans: Option<ReplayedBans<'_>>,
-        sieves: &[SieveReplay],
+        sieves: &SievesAt,
     ) -> anyhow::Result<()> {
         if self.json {
             json::summary(&mut self.writer, self.policy, &self.summary, bans, sieves)?;

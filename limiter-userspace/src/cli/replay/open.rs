@@ -1,5 +1,5 @@
-//! Opens a capture: a file, with a progress bar when it is long and someone watches, or
-//! standard input.
+//! Opens a capture: standard input or a file, with a progress bar if it is long and stderr is a
+//! terminal.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-/// Shorter files are replayed before anyone has read a bar.
+/// The length from which a file gets a progress bar, in bytes; shorter ones are replayed too fast.
 const LONG: u64 = 64 * 1024 * 1024;
 
 const BAR: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";

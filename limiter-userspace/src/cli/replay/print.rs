@@ -1,4 +1,4 @@
-//! The replay's summary for people.
+//! The replay's summary as text.
 
 use std::io::Write;
 
@@ -51,7 +51,7 @@ fn capture(out: &mut impl Write, summary: &Summary) -> anyhow::Result<()> {
     if summary.cut > 0 {
         writeln!(
             out,
-            "{} were captured without their end, and count with their length on the wire",
+            "{} were truncated in the capture; they count with their length on the wire",
             count(summary.cut),
         )?;
     }
@@ -59,7 +59,7 @@ fn capture(out: &mut impl Write, summary: &Summary) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What came in a second, in the mean; nothing of packets that all came at once.
+/// Formats the mean rates per second; empty if all packets have the same time.
 fn rates(total: Traffic, length_ns: u128) -> String {
     let each_second = |number: u64| {
         let rate = (u128::from(number) * 1_000_000_000).checked_div(length_ns)?;
@@ -141,7 +141,7 @@ fn dropped(out: &mut impl Write, policy: &Policy, sources: &Sources) -> anyhow::
     if sources.missed() > 0 {
         writeln!(
             out,
-            "only the first {} sources with drops were followed; {} packets of others were dropped",
+            "only the first {} sources with drops were tracked; {} packets of others were dropped",
             count(sources.len() as u64),
             count(sources.missed()),
         )?;
@@ -149,7 +149,7 @@ fn dropped(out: &mut impl Write, policy: &Policy, sources: &Sources) -> anyhow::
     Ok(())
 }
 
-/// Seconds since the first packet, to the microsecond.
+/// Formats the time since the first packet, in seconds to the microsecond.
 pub(super) fn time(t_ns: i64) -> String {
     let sign = if t_ns < 0 { "-" } else { "" };
     let microseconds = t_ns.unsigned_abs() / 1_000;
@@ -169,11 +169,11 @@ fn held(source: &DroppedSource) -> String {
     }
 }
 
-/// The limits that dropped it, with their shares where there are several. Lists, bans and sieves for
-/// all packets drop for none of them, as what is malformed is.
+/// Names the limits that dropped a source, with their shares if there are several. Drops by lists,
+/// bans and sieves for all packets belong to no limit, nor do malformed packets.
 fn by(policy: &Policy, source: &DroppedSource) -> String {
-    let limits = source.by_limit.iter().filter_map(|(slot, packets)| {
-        let limit = policy.limits.get(*slot as usize)?;
+    let limits = source.by_limit.iter().filter_map(|(limit_index, packets)| {
+        let limit = policy.limits.get(*limit_index as usize)?;
         Some((limit.name.as_str(), *packets))
     });
     let by_limits: u64 = source.by_limit.iter().map(|(_, packets)| *packets).sum();

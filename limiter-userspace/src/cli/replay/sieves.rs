@@ -1,13 +1,17 @@
-//! What sieves would have done to a capture.
+//! What the sieves would have done to a capture.
 
 use std::io::Write;
 
+use limiter_common::reason::Reason;
 use limiter_policy::policy::Policy;
 use serde::Serialize;
 
-use super::super::{
-    render::{count, duration, nanoseconds, table},
-    sieve::lists_table,
+use super::{
+    super::{
+        render::{count, counted, duration, nanoseconds, table},
+        sieve::lists_table,
+    },
+    SievesAt,
 };
 use crate::{
     protocol::sieves::SieveListStatus,
@@ -26,7 +30,7 @@ pub(super) struct SieveEnd<'a> {
 struct UsedBy<'a> {
     /// `None`: all packets.
     limit: Option<&'a str>,
-    /// For how long somebody would have been rejected.
+    /// How long the pressure was above 0, so that some list was rejected.
     under_pressure_ns: u64,
     highest_pressure: u8,
     arrived: u64,
@@ -63,12 +67,15 @@ impl<'a> SieveEnd<'a> {
     }
 }
 
-pub(super) fn print(
-    out: &mut impl Write,
-    policy: &Policy,
-    sieves: &[SieveReplay],
-) -> anyhow::Result<()> {
-    for sieve in sieves {
+pub(super) fn print(out: &mut impl Write, policy: &Policy, at: &SievesAt) -> anyhow::Result<()> {
+    if !at.sieves.is_empty() {
+        writeln!(
+            out,
+            "\nsieves as laid out for {} (--cpus)",
+            counted(at.cpus as usize, "CPU")
+        )?;
+    }
+    for sieve in &at.sieves {
         let end = SieveEnd::new(policy, sieve);
         writeln!(out, "\nsieve {}", end.sieve)?;
         let header = [
@@ -77,8 +84,8 @@ pub(super) fn print(
             "highest",
             "arrived",
             "scored",
-            "iprep",
-            "iprep_perma",
+            Reason::Iprep.name(),
+            Reason::IprepPerma.name(),
         ];
         let rows = end.uses.iter().map(|used| {
             [

@@ -17,7 +17,7 @@ use crate::protocol::{Answer, Request, Status};
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
-    /// Show it anew every so many seconds, until Ctrl-C; with --json, a document a line
+    /// Show it again every SECONDS seconds until Ctrl-C; with --json, one document per line
     #[arg(
         short,
         long,
@@ -59,7 +59,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
 
 pub(super) fn fetch(read: &ReadArgs) -> anyhow::Result<Status> {
     let Answer::Status(status) = read.ask(&Request::Status)? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer");
     };
     Ok(*status)
 }

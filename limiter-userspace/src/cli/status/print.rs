@@ -1,4 +1,4 @@
-//! The status for people.
+//! The status as text.
 
 use std::io::Write;
 
@@ -22,7 +22,7 @@ fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow:
     if interface.replaced {
         writeln!(
             out,
-            "{name}: NOT attached: another interface has the name now"
+            "{name}: NOT attached: another interface now has this name"
         )?;
         return Ok(());
     }
@@ -32,10 +32,10 @@ fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow:
     }
     writeln!(out, "{name}: attached in {mode} mode since {since:.0}")?;
     if let Some(now) = &interface.renamed {
-        writeln!(out, "  it is called {now} now")?;
+        writeln!(out, "  it is now called {now}")?;
     }
     if interface.elsewhere {
-        writeln!(out, "  it is in another network namespace now")?;
+        writeln!(out, "  it is now in another network namespace")?;
     }
     if let Some(reason) = &interface.fell_back {
         writeln!(out, "  slow: the driver refused native mode ({reason})")?;
@@ -50,7 +50,7 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     let Some(daemon) = &status.daemon else {
         writeln!(
             out,
-            "NO DAEMON is running: what is pinned is enforced all the same"
+            "NO DAEMON is running: what is pinned is still enforced"
         )?;
         return Ok(());
     };
@@ -62,7 +62,7 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     if let Some(ns) = reloads.unconfirmed_for_ns {
         writeln!(
             out,
-            "NOT CONFIRMED: reverted in {}, unless `limiter confirm` comes",
+            "NOT CONFIRMED: reverted in {} unless you run `limiter confirm`",
             duration(ns)
         )?;
     }
@@ -123,12 +123,12 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         })
         .collect();
     if !limits.is_empty() {
-        // There may be lists alone.
+        // A policy may have only lists.
         writeln!(out, "{}\n", limits_table(&limits))?;
     }
 
     let malformed = malformed_action(&status.policy);
-    // In the order of the table of reasons; those that never occurred say nothing.
+    // In the order of the table of reasons, without those that never occurred.
     let reasons = Reason::ALL.iter().filter_map(|reason| {
         let packets = status
             .reasons
@@ -143,7 +143,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     });
     let mut reasons = reasons.peekable();
     if reasons.peek().is_none() {
-        writeln!(out, "No packet has come yet.")?;
+        writeln!(out, "No packet has arrived yet.")?;
     } else {
         let header = ["verdict", "reason", "packets", "meaning"];
         writeln!(out, "{}", table(header, [2], reasons))?;
@@ -187,7 +187,7 @@ fn print_guard(out: &mut impl Write, guard: &GuardStatus) -> anyhow::Result<()> 
         if !guard.sessions_recorded {
             write!(
                 out,
-                "; nobody here writes down who has logged in, so name your address under `never-ban`"
+                "; this host does not record logins, so name your address under `never-ban`"
             )?;
         }
         writeln!(out)?;

@@ -1,4 +1,4 @@
-//! The terminal as one page that is drawn over and over.
+//! The terminal as one page that is redrawn in place.
 
 use std::io::{self, Stdout, Write as _};
 
@@ -12,19 +12,19 @@ use crossterm::{
     },
 };
 
-/// The terminal's other page; dropping it shows what was there before.
+/// The terminal's alternate screen; dropping it restores what was there before.
 pub(super) struct Screen(Stdout);
 
 impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
-        // First, so that what follows is undone also if it fails halfway.
+        // Comes first, so that what follows is undone even if it fails halfway.
         let mut screen = Self(io::stdout());
         execute!(screen.0, EnterAlternateScreen, Hide, DisableLineWrap)?;
         Ok(screen)
     }
 
-    /// Draws over what it showed before, without flicker: a line that does not fit is cut, and
-    /// lines that do not fit are counted.
+    /// Redraws without flicker; a line that does not fit is cut, and lines that do not fit are
+    /// counted.
     pub(super) fn show(&mut self, text: &str) -> io::Result<()> {
         let (_, height) = size()?;
         let mut out = self.0.lock();
@@ -48,13 +48,13 @@ impl Drop for Screen {
     }
 }
 
-/// The lines that are shown in so many rows.
+/// Returns the lines to show in `height` rows.
 fn page(text: &str, height: usize) -> Vec<String> {
     let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
     if lines.len() > height {
         let hidden = lines.len() - height.saturating_sub(1);
         lines.truncate(height.saturating_sub(1));
-        lines.push(format!("… {hidden} more lines: make the window higher"));
+        lines.push(format!("… {hidden} more lines: make the window taller"));
     }
     lines
 }
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(page("a\nb\n", 2), ["a", "b"]);
         assert_eq!(
             page("a\nb\nc\n", 2),
-            ["a", "… 2 more lines: make the window higher"]
+            ["a", "… 2 more lines: make the window taller"]
         );
     }
 }

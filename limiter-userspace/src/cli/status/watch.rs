@@ -27,9 +27,9 @@ pub(super) fn watch(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
 
 enum Output {
     Json,
-    /// In place.
+    /// Redrawn in place.
     Terminal(Screen),
-    /// One below the other, an empty line between.
+    /// One below the other, separated by empty lines.
     Text,
 }
 

@@ -1,4 +1,4 @@
-//! What `limiter top` is told.
+//! The arguments of `limiter top`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TopArgs {
-    /// How often the daemon is asked
+    /// The interval between updates
     #[arg(
         long,
         value_name = "SECONDS",
@@ -28,11 +28,11 @@ pub(in crate::cli) struct TopArgs {
     #[command(flatten)]
     pub(super) rows: RowsArgs,
 
-    /// By which column rows are sorted
+    /// The column to sort by
     #[arg(long, value_enum, value_name = "COLUMN", default_value = "rate")]
     pub(super) sort: Column,
 
-    /// How many rows a document has at most; for --json
+    /// The most rows in a document, with --json
     #[arg(
         long,
         value_name = "NUMBER",

@@ -11,7 +11,7 @@ use crate::cli::{
     repeat::{End, repeat},
 };
 
-/// Prints a document a line until the user ends it, or the daemon is gone.
+/// Prints one document per line until the user ends it or the daemon is gone.
 pub(super) async fn print(args: TopArgs) -> anyhow::Result<()> {
     let query = Query {
         interval: args.interval,

@@ -1,4 +1,4 @@
-//! Which rows are shown.
+//! Selects the rows that are shown.
 
 use std::fmt;
 
@@ -6,14 +6,15 @@ use ipnet::IpNet;
 
 use super::rates::Row;
 
-/// What the user typed: a prefix, for what lies in it; or a part of the limit's name or of the id.
+/// What the user typed: a prefix that contains the rows to show, or a part of the limit's name or
+/// id.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     text: String,
 }
 
 impl Filter {
-    /// Those in a prefix.
+    /// Shows the rows within a prefix.
     pub(super) fn prefix(prefix: IpNet) -> Self {
         Self {
             text: prefix.to_string(),

@@ -1,18 +1,18 @@
-//! How fast packets were dropped, over time.
+//! The rate of drops over time.
 
 use std::collections::VecDeque;
 
-/// The widest screen that it fills.
+/// The width of the widest screen that it fills, in columns.
 const LENGTH: usize = 512;
 
-/// The rates of the last samples, in packets a second.
+/// The rates of the last samples, in packets per second.
 #[derive(Debug, Default)]
 pub(super) struct History {
     rates: VecDeque<u64>,
 }
 
 impl History {
-    /// Adds the newest.
+    /// Adds the newest rate.
     pub(super) fn push(&mut self, packets_per_second: f64) {
         #[expect(
             clippy::cast_possible_truncation,
@@ -23,7 +23,7 @@ impl History {
         self.rates.truncate(LENGTH);
     }
 
-    /// Those that fit so many columns, the newest first.
+    /// Returns the rates that fit into `columns`, the newest first.
     pub(super) fn newest(&self, columns: u16) -> Vec<u64> {
         self.rates.iter().take(columns.into()).copied().collect()
     }

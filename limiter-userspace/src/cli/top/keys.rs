@@ -1,12 +1,12 @@
-//! What each key does.
+//! The keys and their actions.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What the user wants.
+/// An action that the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
-    /// Rows further down, or up where negative.
+    /// Moves down by this many rows, or up if negative.
     Move(isize),
     First,
     Last,
@@ -14,38 +14,38 @@ pub(super) enum Action {
     Reverse,
     Group,
     Pause,
-    /// Of the selected row.
+    /// Explains the selected row.
     Explain,
     Help,
     EditFilter,
-    /// Adds it to the filter.
+    /// Adds a character to the filter.
     Type(char),
-    /// Takes the filter's last character away.
+    /// Removes the filter's last character.
     Erase,
-    /// Ends what is in front of the table and keeps it.
+    /// Closes what is in front of the table and keeps its effect.
     Accept,
-    /// Ends what is in front of the table; in front of nothing, ends the filter.
+    /// Closes what is in front of the table; if nothing is, clears the filter.
     Back,
 }
 
-/// What is in front of the table.
+/// The element in front of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Front {
     Nothing,
-    /// The line in which the filter is typed.
+    /// The line where the filter is typed.
     Filter,
-    /// A page: help, or an explanation.
+    /// The help or an explanation.
     Page,
 }
 
 /// How many rows a page key moves.
 const PAGE: isize = 10;
 
-/// The keys for people, in the order in which they are useful.
+/// The help page, the most useful keys first.
 pub(super) const HELP: [(&str, &str); 12] = [
     ("q, Ctrl-C", "quit"),
     ("?, h", "this help"),
-    ("↑ ↓, k j", "select a row; PgUp and PgDn: ten further"),
+    ("↑ ↓, k j", "select a row; PgUp and PgDn: move by ten"),
     ("Home, End", "the first row, the last row"),
     (
         "e, Enter",
@@ -53,18 +53,21 @@ pub(super) const HELP: [(&str, &str); 12] = [
     ),
     ("s", "sort by the next column"),
     ("r", "reverse the order"),
-    ("/", "filter by a prefix, or a part of limit or address"),
-    ("Esc", "back to the table; there: end the filter"),
+    (
+        "/",
+        "filter by prefix, or by part of a limit's name or address",
+    ),
+    ("Esc", "back to the table; on the table: clear the filter"),
     ("g", "group: a row for each address, or for each range"),
-    ("p, Space", "pause, and go on"),
-    ("", "≥: at least so many; –: not known yet"),
+    ("p, Space", "pause or resume"),
+    ("", "≥: at least this many; –: not known yet"),
 ];
 
-/// The same in one line.
+/// The most important keys, on one line.
 pub(super) const HINTS: &str =
     "q quit  ? help  e explain  s sort  r reverse  / filter  g group  p pause";
 
-/// What a key is for; `None`: nothing.
+/// Returns the action of a key, if it has one.
 pub(super) fn action(key: KeyEvent, front: Front) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return (key.code == KeyCode::Char('c')).then_some(Action::Quit);

@@ -18,18 +18,18 @@ use super::{
 };
 use crate::cli::repeat::End;
 
-/// Shows it until the user ends it, or the daemon is gone.
+/// Shows the offenders until the user quits or the daemon is gone.
 pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
     let mut end = End::new()?;
     let mut ticks = interval(args.interval);
-    // After a late answer not two at once.
+    // After a late answer, do not ask twice in a row.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let ask = |model: &Model| {
         let (read, query) = (args.read.clone(), model.query());
         spawn_blocking(move || fetch(&read, query))
     };
     let mut model = Model::new(&args);
-    // Before anything is drawn: without a daemon there is nothing to show.
+    // Before anything is drawn, because without a daemon there is nothing to show.
     model.take(tokio::select! {
         snapshot = ask(&model) => snapshot??,
         () = end.wanted() => return Ok(()),
@@ -56,7 +56,7 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
                 Some(Ok(event)) => if press(&mut model, &event).is_break() {
                     return Ok(());
                 },
-                // A terminal that is gone is an end as the user wants it.
+                // The terminal is gone, which ends the command normally.
                 Some(Err(_)) | None => return Ok(()),
             },
             () = end.wanted() => return Ok(()),
@@ -64,7 +64,7 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
     }
 }
 
-/// The daemon's answer; never, if nothing was asked.
+/// Waits for the daemon's answer; forever if nothing was asked.
 async fn answer(
     asking: &mut Option<JoinHandle<anyhow::Result<Snapshot>>>,
 ) -> anyhow::Result<Snapshot> {
@@ -74,7 +74,7 @@ async fn answer(
     }
 }
 
-/// Does what a key is for; after any other event there is only something to draw.
+/// Applies the action of a key; other events only cause a redraw.
 fn press(model: &mut Model, event: &Event) -> ControlFlow<()> {
     let key = event.as_key_press_event();
     match key.and_then(|key| keys::action(key, model.front())) {

@@ -29,7 +29,7 @@ pub(super) fn top(args: TopArgs) -> anyhow::Result<()> {
         repeat::run(live::show(args))
     } else {
         bail!(
-            "there is no terminal to draw on: use --json for a document a line, or `limiter \
+            "there is no terminal to draw on: use --json for one document per line, or `limiter \
              offenders` for a table"
         )
     }

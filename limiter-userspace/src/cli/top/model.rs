@@ -1,4 +1,4 @@
-//! What is on the screen.
+//! The state of the screen.
 
 use std::{net::IpAddr, ops::ControlFlow, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::protocol::{Explanation, Grouping};
 
-/// What is on the screen, and what the user has chosen. Knows neither of a terminal nor of a
+/// What the screen shows and what the user has chosen. It depends on neither a terminal nor a
 /// daemon.
 #[derive(Debug)]
 pub(super) struct Model {
@@ -24,19 +24,19 @@ pub(super) struct Model {
     pub(super) filter: Filter,
     pub(super) page: Page,
     pub(super) paused: bool,
-    /// The newest; `None`: the daemon has not answered yet.
+    /// The newest sample; `None`: the daemon has not answered yet.
     pub(super) sample: Option<Sample>,
     pub(super) history: History,
     rates: Rates,
     selection: Selection,
 }
 
-/// What is in front of the table.
+/// The page in front of the table.
 #[derive(Debug)]
 pub(super) enum Page {
     /// The table itself.
     Table,
-    /// The table, below which the filter is typed.
+    /// The table, with the filter being typed below it.
     Filter,
     Help,
     /// The limits of an address.
@@ -47,17 +47,17 @@ pub(super) enum Page {
     },
 }
 
-/// The selected row: it stays selected wherever it is sorted to.
+/// The selected row, which stays selected wherever it is sorted to.
 #[derive(Debug, Default)]
 struct Selection {
-    /// Who drops it, and its id; `None`: whichever is at the place.
+    /// What drops it, and its id; `None`: the row at `place`.
     key: Option<(String, String)>,
-    /// Its place when it was selected, for when it is no more.
+    /// Its place when it was selected, used once the row is gone.
     place: usize,
 }
 
 impl Model {
-    /// As it is at first, with what the command line says.
+    /// Returns the initial state, as the command line asks for.
     pub(super) fn new(args: &TopArgs) -> Self {
         Self {
             interval: args.interval,
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    /// What to ask the daemon.
+    /// Returns what to ask the daemon.
     pub(super) fn query(&self) -> Query {
         Query {
             interval: self.interval,
@@ -87,7 +87,7 @@ impl Model {
         }
     }
 
-    /// Whether the user looks at something that the daemon has not told yet.
+    /// Whether the user looks at something that the daemon has not answered yet.
     pub(super) fn waits(&self) -> bool {
         let unexplained = matches!(
             self.page,
@@ -99,8 +99,8 @@ impl Model {
         unexplained || !self.is_grouped()
     }
 
-    /// Takes what the daemon told. While paused only what is missing; and nothing of what was asked
-    /// for before the user wanted something else.
+    /// Takes the daemon's answer: only what is missing while paused, and nothing that answers an
+    /// outdated question.
     pub(super) fn take(&mut self, mut snapshot: Snapshot) {
         if let (
             Page::Explanation {
@@ -123,12 +123,12 @@ impl Model {
         self.sample = Some(sample);
     }
 
-    /// Does what the user wants; breaks when that is the end.
+    /// Applies an action; breaks if the user quits.
     pub(super) fn apply(&mut self, action: Action) -> ControlFlow<()> {
         match action {
             Action::Quit => return ControlFlow::Break(()),
             Action::Move(rows) => self.select(self.selected().saturating_add_signed(rows)),
-            // Whoever is first from then on.
+            // Selects whichever row is first from now on.
             Action::First => self.selection = Selection::default(),
             Action::Last => self.select(usize::MAX),
             Action::NextColumn => self.order = self.order.next(),
@@ -154,7 +154,7 @@ impl Model {
         ControlFlow::Continue(())
     }
 
-    /// What is in front of the table, for the keys.
+    /// Returns what is in front of the table, which decides what keys do.
     pub(super) const fn front(&self) -> Front {
         match self.page {
             Page::Table => Front::Nothing,
@@ -163,7 +163,7 @@ impl Model {
         }
     }
 
-    /// The rows that are shown, in their order.
+    /// Returns the rows that are shown, in order.
     pub(super) fn rows(&self) -> Vec<&Row> {
         let all = self.sample.iter().flat_map(|sample| &sample.offenders);
         let mut rows: Vec<_> = all.filter(|row| self.filter.shows(row)).collect();
@@ -171,7 +171,7 @@ impl Model {
         rows
     }
 
-    /// The place of the selected row among them; 0 if there is none.
+    /// Returns the selected row's place among those shown; 0 if there are none.
     pub(super) fn selected(&self) -> usize {
         let rows = self.rows();
         let kept = self.selection.key.as_ref().and_then(|(limit, id)| {
@@ -195,7 +195,7 @@ impl Model {
         self.selection = Selection::default();
     }
 
-    /// The limits of the selected address; of a range, its addresses.
+    /// Shows the limits of the selected address, or the addresses of the selected range.
     fn explain(&mut self) {
         let place = self.selected();
         let Some(addresses) = self.rows().get(place).and_then(|row| row.addresses) else {
@@ -238,7 +238,7 @@ mod tests {
         rows.map(|row| row.offender.id.as_str()).collect()
     }
 
-    /// Those who were dropped so many times: 192.0.2.0, .1, ….
+    /// Offenders 192.0.2.0, .1, … with the given numbers of drops.
     fn drops(second: u64, drops: &[u64]) -> Snapshot {
         let offenders = drops.iter().enumerate();
         let offenders = offenders.map(|(n, drops)| offender("L", &format!("192.0.2.{n}"), *drops));
@@ -264,14 +264,14 @@ mod tests {
         assert_eq!(model.selected(), 0);
         assert_eq!(model.history.newest(9), [5, 15]);
 
-        // Nobody below the last, nobody above the first.
+        // The selection stops at the last and the first row.
         apply(&mut model, &[Action::Move(10)]);
         assert_eq!(model.selected(), 2);
         apply(&mut model, &[Action::Move(-10)]);
         assert_eq!(model.selected(), 0);
         apply(&mut model, &[Action::Last]);
         assert_eq!(model.selected(), 2);
-        // The selected one is forgotten.
+        // The selected row is forgotten.
         model.take(drops(3, &[30, 30]));
         assert_eq!(model.selected(), 1);
         model.take(drops(4, &[]));
@@ -309,7 +309,7 @@ mod tests {
 
         apply(&mut model, &[Action::Group]);
         assert!(model.waits());
-        // What was asked for before.
+        // The answer to the question before.
         model.take(drops(2, &[30, 50]));
         assert!(model.waits());
         assert_eq!(model.query().by, Grouping::Range);
@@ -338,7 +338,7 @@ mod tests {
             explanation: Some(explanation(address)),
             ..drops(second, &[30, 20])
         };
-        // Of another one, asked for before.
+        // The answer for another address, asked about before.
         model.take(answer(1, "192.0.2.0"));
         assert!(model.waits());
         model.take(answer(2, "192.0.2.1"));

@@ -6,10 +6,10 @@ use clap::ValueEnum;
 
 use super::rates::Row;
 
-/// By which column rows are sorted.
+/// The column by which rows are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Column {
-    /// Drops a second
+    /// Drops per second
     Rate,
     /// Drops in all
     Drops,
@@ -22,7 +22,7 @@ pub(super) enum Column {
 }
 
 impl Column {
-    /// The one after it, and after the last the first.
+    /// Returns the next column; after the last comes the first.
     const fn next(self) -> Self {
         match self {
             Self::Rate => Self::Drops,
@@ -34,16 +34,16 @@ impl Column {
     }
 }
 
-/// By which column, and from which end.
+/// A column and a direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
     pub(super) column: Column,
-    /// The other way round: not the fastest, most, latest or first in the alphabet on top.
+    /// Whether the fastest, most, latest or alphabetically first is at the bottom, not on top.
     pub(super) reversed: bool,
 }
 
 impl Order {
-    /// As one wants to see it at first.
+    /// Sorts by a column in its usual direction.
     pub(super) const fn by(column: Column) -> Self {
         Self {
             column,
@@ -51,12 +51,12 @@ impl Order {
         }
     }
 
-    /// By the column after it.
+    /// Sorts by the next column.
     pub(super) const fn next(self) -> Self {
         Self::by(self.column.next())
     }
 
-    /// From the other end.
+    /// Reverses the direction.
     pub(super) const fn reverse(self) -> Self {
         Self {
             reversed: !self.reversed,
@@ -64,8 +64,7 @@ impl Order {
         }
     }
 
-    /// Which of two rows comes first. What comes after the column itself makes the order the same
-    /// each time.
+    /// Compares two rows. Further columns break ties, so that the order is stable over time.
     pub(super) fn compare(self, one: &Row, other: &Row) -> Ordering {
         let by_column = match self.column {
             Column::Rate => rate(other).total_cmp(&rate(one)),
@@ -86,7 +85,7 @@ impl Order {
     }
 }
 
-/// One that is not known comes after those that are.
+/// Returns the rate; an unknown one sorts below all known ones.
 fn rate(row: &Row) -> f64 {
     row.drops_per_second.unwrap_or(-1.0)
 }
@@ -136,7 +135,7 @@ mod tests {
         };
         check(Column::Rate, [20, 15, 510, 400], [400, 510, 15, 20]);
         check(Column::Drops, [510, 400, 20, 15], [15, 20, 400, 510]);
-        // Rows that the column does not tell apart stay in their order.
+        // Rows that are equal in the column keep their order.
         check(Column::LastDrop, [510, 20, 15, 400], [400, 510, 20, 15]);
         check(Column::Limit, [20, 15, 510, 400], [400, 510, 20, 15]);
         check(Column::Id, [510, 15, 20, 400], [400, 20, 510, 15]);

@@ -1,4 +1,4 @@
-//! From counts to rates.
+//! Computes rates from counts.
 
 use std::{
     collections::HashMap,
@@ -16,49 +16,48 @@ use crate::{
     protocol::{Grouping, InterfaceStatus, OffenderStatus, Status},
 };
 
-/// What is shown of a snapshot: its counts, and how fast they rise.
+/// The counts of a snapshot and how fast they rise.
 #[derive(Debug, Serialize)]
 pub(super) struct Sample {
-    /// The interfaces.
     pub(super) interfaces: Vec<InterfaceStatus>,
     /// How the offenders are grouped.
     pub(super) by: Grouping,
-    /// Packets that passed, a second; `None`: not known yet.
+    /// Packets that passed, per second; `None`: not known yet.
     pub(super) passed_packets_per_second: Option<f64>,
-    /// Packets that were dropped, for whatever reason, a second; `None`: not known yet.
+    /// Packets that were dropped for any reason, per second; `None`: not known yet.
     pub(super) dropped_packets_per_second: Option<f64>,
-    /// Whether the offenders may have been dropped more often than is said of them.
+    /// Whether the offenders' drops are lower bounds.
     pub(super) lower_bound: bool,
-    /// How many offenders are remembered, in all.
+    /// How many offenders are remembered in all.
     pub(super) remembered: u64,
-    /// How many were, and were forgotten for want of room.
+    /// How many offenders were forgotten for lack of room.
     pub(super) forgotten: u64,
-    /// Drops that were not recorded, for want of budget.
+    /// Drops that were not recorded for lack of budget.
     pub(super) skipped: u64,
-    /// Those whom the daemon tells.
+    /// The offenders that the daemon returned.
     pub(super) offenders: Vec<Row>,
 }
 
-/// Who was dropped by one limit, and how fast that goes on.
+/// A source that one limit dropped, and how fast its drops rise.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     #[serde(flatten)]
     pub(super) offender: OffenderStatus,
-    /// Drops a second since the snapshot before; `None`: not known yet.
+    /// Drops per second since the previous snapshot; `None`: not known yet.
     pub(super) drops_per_second: Option<f64>,
-    /// The addresses that the row is for; `None`: its id is not one of addresses.
+    /// The addresses of the row; `None`: its id does not stand for addresses.
     #[serde(skip)]
     pub(super) addresses: Option<IpNet>,
 }
 
-/// Remembers the counts before.
+/// Remembers the previous counts.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     before: Option<Counts>,
 }
 
 impl Rates {
-    /// The rates of a snapshot since the one before.
+    /// Returns a snapshot's rates since the previous one.
     pub(super) fn advance(&mut self, snapshot: Snapshot) -> Sample {
         let now = Counts::of(&snapshot);
         let since = self.before.as_ref().map(|before| Since {
@@ -87,7 +86,7 @@ impl Rates {
     }
 }
 
-/// What was counted until one time.
+/// The counts at one time.
 #[derive(Debug)]
 struct Counts {
     at: Instant,
@@ -112,8 +111,8 @@ impl Counts {
     }
 }
 
-/// The time between two snapshots. A count that fell began anew meanwhile: the daemon was
-/// started again, or somebody was forgotten and came back.
+/// The time between two snapshots. A count that fell has restarted meanwhile: the daemon was
+/// restarted, or an offender was forgotten and came back.
 struct Since<'c> {
     before: &'c Counts,
     elapsed: Duration,
@@ -130,7 +129,7 @@ impl Since<'_> {
             Some(rose) => rose,
             // All of them are new.
             None if u128::from(now.first_drop_ago_ns) <= self.elapsed.as_nanos() => now.drops,
-            // It was there before, and was not told: others had more drops.
+            // It existed before but was not listed, because others had more drops.
             None => return None,
         };
         self.per_second(rose)
@@ -146,7 +145,7 @@ fn key(offender: &OffenderStatus) -> (String, String) {
     (offender.dropper(), offender.id.clone())
 }
 
-/// Packets to which this was done, whatever the reason.
+/// Counts the packets with a verdict, over all reasons.
 fn packets(status: &Status, wanted: Action) -> u64 {
     let malformed = malformed_action(&status.policy);
     let reasons = Reason::ALL.iter();
@@ -156,7 +155,7 @@ fn packets(status: &Status, wanted: Action) -> u64 {
         .sum()
 }
 
-/// The addresses of an id: one of them, or a range.
+/// Parses an id that is an address or a range.
 fn addresses(id: &str) -> Option<IpNet> {
     let one = |address: IpAddr| address.into();
     id.parse().or_else(|_| id.parse().map(one)).ok()
@@ -189,7 +188,7 @@ mod tests {
 
         let offenders = [
             offender("L", "192.0.2.1", 40),
-            // Another limit's, first dropped meanwhile, and long before.
+            // Another limit's offenders, first dropped meanwhile and long before.
             first_dropped("M", "192.0.2.1", 30, 1),
             offender("M", "192.0.2.2", 20),
         ];

@@ -1,4 +1,4 @@
-//! The terminal's other page.
+//! The terminal's alternate screen.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use ratatui::DefaultTerminal;
 
 use super::{model::Model, view::View};
 
-/// The terminal's other page, where keys are read one by one; dropping it makes the terminal what
-/// it was before. So does a panic, before its message is written.
+/// The terminal's alternate screen, in raw mode. Dropping it restores the terminal; so does a
+/// panic, before it writes its message.
 pub(super) struct Screen {
     terminal: DefaultTerminal,
     view: View,
@@ -17,7 +17,7 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
         Ok(Self {
-            // What it has done halfway, too, has to be undone.
+            // Undoes a failed attempt, which may have got halfway.
             terminal: ratatui::try_init().inspect_err(|_| leave())?,
             view: View::for_terminal(),
         })
@@ -35,7 +35,7 @@ impl Drop for Screen {
     }
 }
 
-/// Once: to leave again what a panic has left would draw over its message.
+/// Restores the terminal once: doing so again after a panic would overwrite its message.
 fn leave() {
     if is_raw_mode_enabled().unwrap_or(true) {
         // A terminal that is gone shows nothing anyway.

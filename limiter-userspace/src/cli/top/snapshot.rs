@@ -1,4 +1,4 @@
-//! What the daemon tells at one time.
+//! The daemon's answers at one time.
 
 use std::{
     net::IpAddr,
@@ -10,37 +10,37 @@ use crate::{
     protocol::{Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status},
 };
 
-/// Who has not been dropped for longer, nor since the time before, is not shown: those who once
-/// had the most drops would otherwise leave no place for those who are dropped now.
+/// Offenders that were not dropped for longer than this or the interval are hidden: those that once
+/// had the most drops would otherwise take the place of those that are dropped now.
 const RECENT: Duration = Duration::from_mins(1);
 
-/// What the daemon is asked each time.
+/// What to ask the daemon each time.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
-    /// How often it is asked.
+    /// The interval between questions.
     pub(super) interval: Duration,
-    /// What a row is for.
+    /// What a row stands for.
     pub(super) by: Grouping,
-    /// Only those whom the limit of this name dropped; `None`: all.
+    /// Only offenders that this limit dropped; `None`: all.
     pub(super) limit: Option<String>,
     /// The address to explain.
     pub(super) explain: Option<IpAddr>,
 }
 
-/// What it answers.
+/// What the daemon answered.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    /// When it did.
+    /// The time of the answer.
     pub(super) at: Instant,
     /// How the offenders are grouped.
     pub(super) by: Grouping,
     pub(super) status: Status,
     pub(super) list: OffenderList,
-    /// Of the address that was asked for.
+    /// Explains the address in the query.
     pub(super) explanation: Option<Explanation>,
 }
 
-/// Asks the daemon, or what is pinned; waits for the answers.
+/// Asks the daemon, or reads what is pinned; blocks until all answers are there.
 pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
     let explain = |address| explain::fetch(read, address);
     let explanation = query.explain.map(explain).transpose()?;
@@ -51,7 +51,7 @@ pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
             limit: query.limit,
             within_ns: Some(nanoseconds(query.interval.max(RECENT))),
             by: query.by,
-            // Those who are dropped fastest now may not yet be those who were dropped most.
+            // The sources dropped fastest now may not be those dropped most so far.
             count: MAX_OFFENDERS,
         },
     )?;

@@ -17,17 +17,17 @@ use crate::{
     },
 };
 
-/// Some time; that of a snapshot is so many seconds later.
+/// The time of a snapshot at second 0.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// An offender who was first dropped an hour ago: before any snapshot.
+/// An offender that was first dropped an hour ago, before any snapshot.
 pub(super) fn offender(limit: &str, id: &str, drops: u64) -> OffenderStatus {
     first_dropped(limit, id, drops, 3600)
 }
 
-/// One who was first dropped so many seconds ago.
+/// An offender that was first dropped `seconds` ago.
 pub(super) fn first_dropped(limit: &str, id: &str, drops: u64, seconds: u64) -> OffenderStatus {
     OffenderStatus {
         sieve: None,
@@ -40,7 +40,7 @@ pub(super) fn first_dropped(limit: &str, id: &str, drops: u64, seconds: u64) -> 
     }
 }
 
-/// What the daemon tells at a second: packets that passed and were dropped, and the offenders.
+/// The daemon's answer at `second`: packets that passed and were dropped, and the offenders.
 pub(super) fn snapshot(
     second: u64,
     [passed, dropped]: [u64; 2],
@@ -68,7 +68,7 @@ pub(super) fn snapshot(
     }
 }
 
-/// The model of `limiter top` with more arguments.
+/// The model of `limiter top` with these arguments.
 pub(super) fn model(arguments: &[&str]) -> Model {
     let arguments = [&["limiter", "top"], arguments].concat();
     match Cli::try_parse_from(arguments).map(|cli| cli.command) {
@@ -77,7 +77,7 @@ pub(super) fn model(arguments: &[&str]) -> Model {
     }
 }
 
-/// That an address was dropped by the one limit it has.
+/// Explains an address that its only limit dropped.
 pub(super) fn explanation(address: &str) -> Explanation {
     Explanation {
         address: address.parse().unwrap(),

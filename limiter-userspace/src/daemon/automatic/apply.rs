@@ -1,4 +1,4 @@
-//! Those whom the decider finds are banned, unless the guard speaks for them.
+//! Bans the sources that the decider finds, unless the guard or the policy protects them.
 
 use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::{BanMaps, DatapathError, monotonic_now};
@@ -10,7 +10,7 @@ use tracing::info;
 
 use super::{
     Outcome,
-    event::{Event, What},
+    event::{Event, EventKind},
 };
 use crate::{
     daemon::{
@@ -23,7 +23,7 @@ use crate::{
     reputation::automatic::{Decider, Offence, REFUSED_NS},
 };
 
-/// Bans them. Returns what is to be told.
+/// Bans them. Returns what to log.
 pub(super) fn apply(
     daemon: &Daemon,
     decider: &mut Decider,
@@ -41,14 +41,14 @@ pub(super) fn apply(
                 continue;
             };
             let refusal = refusal(policy, protected, offence);
-            if let Some(what) = one(decider, bans, refusal, offence, &terms)? {
-                daemon.automatic.add(offence.limit(), what.outcome(), 1);
+            if let Some(kind) = one(decider, bans, refusal, offence, &terms)? {
+                daemon.automatic.add(offence.limit(), kind.outcome(), 1);
                 events.push(Event {
                     limit,
                     prefix: short(prefix_of(&offence.prefix())),
                     drops: offence.drops,
                     reason: offence.reason(&terms),
-                    what,
+                    kind,
                 });
             }
         }
@@ -56,7 +56,7 @@ pub(super) fn apply(
     })
 }
 
-/// Lifts bans of limits that the policy does not allow any more.
+/// Lifts limits' bans that the policy no longer allows.
 pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
     daemon.with_bans(|datapath, bans| {
         let policy = &datapath.manifest().policy;
@@ -69,14 +69,14 @@ pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
         if lifted > 0 {
             info!(
                 lifted,
-                "automatic bans of whom `never-ban` names are lifted (bans: {lifted})"
+                "automatic bans that `never-ban` forbids were lifted (bans: {lifted})"
             );
         }
         Ok(())
     })
 }
 
-impl What {
+impl EventKind {
     const fn outcome(&self) -> Outcome {
         match self {
             Self::Bans { .. } => Outcome::Banned,
@@ -86,31 +86,31 @@ impl What {
     }
 }
 
-/// Why somebody is not to be banned; `None`: nothing speaks against it.
+/// Returns why a source must not be banned; `None`: it may be.
 fn refusal(policy: &Policy, protected: &Protected, offence: &Offence) -> Option<String> {
     let prefix = prefix_of(&offence.prefix());
     let guarded = protected.refusal(prefix).map(|refusal| refusal.to_string());
     guarded.or_else(|| Some(policy.never_banned(prefix)?.to_string()))
 }
 
-/// Bans one, unless there is a reason not to. `None`: they were banned meanwhile.
+/// Bans a source, unless there is a reason not to. `None`: it was banned meanwhile.
 fn one(
     decider: &mut Decider,
     bans: &mut Bans<'_, BanMaps>,
     refusal: Option<String>,
     offence: &Offence,
     terms: &AutomaticBan,
-) -> Result<Option<What>, DatapathError> {
+) -> Result<Option<EventKind>, DatapathError> {
     let (prefix, now_ns) = (prefix_of(&offence.prefix()), monotonic_now());
     let refused_until_ns = now_ns.saturating_add(REFUSED_NS);
     if let Some(why) = refusal {
         decider.refused(offence, refused_until_ns);
-        return Ok(Some(What::Refuses { why }));
+        return Ok(Some(EventKind::Refuses { why }));
     }
     if terms.mode == BanMode::Observe {
-        // Once for as long as they would be banned.
-        decider.set_aside(offence, now_ns.saturating_add(terms.for_ns));
-        return Ok(Some(What::WouldBan {
+        // Once in the time that the ban would last.
+        decider.ignore(offence, now_ns.saturating_add(terms.for_ns));
+        return Ok(Some(EventKind::WouldBan {
             for_ns: terms.for_ns,
         }));
     }
@@ -132,21 +132,21 @@ fn one(
             for part in decider.banned(offence, made.ban.until_ns) {
                 replace(bans, offence, prefix_of(&part), made.ban.until_ns)?;
             }
-            Ok(Some(What::Bans {
+            Ok(Some(EventKind::Bans {
                 for_ns,
                 times: made.ban.times,
             }))
         }
         Err(BanError::Datapath(error)) => Err(error),
         Err(error) => {
-            decider.set_aside(offence, refused_until_ns);
+            decider.ignore(offence, refused_until_ns);
             let why = error.to_string();
-            Ok(Some(What::Refuses { why }))
+            Ok(Some(EventKind::Refuses { why }))
         }
     }
 }
 
-/// Lifts the ban of a part of what is banned now, if it is the same limit's and ends no later.
+/// Lifts the ban of a part of what is now banned, if it is the same limit's and ends no later.
 fn replace(
     bans: &mut Bans<'_, BanMaps>,
     offence: &Offence,

@@ -1,4 +1,4 @@
-//! Automatic bans in the log: a line for each, as far as their budget lasts.
+//! Logs automatic bans, a line for each, as far as their budget lasts.
 
 use limiter_common::strategy::gcra::Gcra;
 use limiter_policy::text::{count, period};
@@ -10,37 +10,37 @@ const LINES_PER_MINUTE: u64 = 60;
 const BUDGET: Gcra = Gcra::new(LINES_PER_MINUTE, LINES_PER_MINUTE, 60_000_000_000)
     .expect("a limit that a configuration could have");
 
-/// Something to be told.
+/// Something to log.
 #[derive(Debug)]
 pub(super) struct Event {
     /// The limit's name.
     pub(super) limit: String,
-    /// Whom it is about, a single address without its prefix length.
+    /// The prefix it is about; a single address is without its prefix length.
     pub(super) prefix: String,
     pub(super) drops: u64,
-    /// The drops, as the ban's reason tells them.
+    /// The drops, in the words of the ban's reason.
     pub(super) reason: String,
-    pub(super) what: What,
+    pub(super) kind: EventKind,
 }
 
-/// What has happened.
+/// The kind of event.
 #[derive(Debug)]
-pub(super) enum What {
-    /// Somebody is banned.
+pub(super) enum EventKind {
+    /// A source is banned.
     Bans {
         /// For how many nanoseconds.
         for_ns: u64,
-        /// How often they were until then.
+        /// How often the prefix was banned, this time included.
         times: u16,
     },
-    /// Somebody would be.
+    /// A source would be banned.
     WouldBan {
         /// For how many nanoseconds.
         for_ns: u64,
     },
-    /// Somebody is not, and why.
+    /// A source is not banned.
     Refuses {
-        /// The guard's word.
+        /// Why not.
         why: String,
     },
 }
@@ -52,10 +52,10 @@ impl Event {
             prefix,
             drops,
             reason,
-            what,
+            kind,
         } = self;
-        match what {
-            What::Bans { for_ns, times } => {
+        match kind {
+            EventKind::Bans { for_ns, times } => {
                 let lasts = period(*for_ns);
                 let again = if *times > 1 {
                     format!("; time {times}")
@@ -71,14 +71,14 @@ impl Event {
                     "{limit} bans {prefix} for {lasts}: {reason}{again}"
                 );
             }
-            What::WouldBan { for_ns } => {
+            EventKind::WouldBan { for_ns } => {
                 let lasts = period(*for_ns);
                 info!(
                     limit,
                     prefix, drops, for_ns, "{limit} would ban {prefix} for {lasts}: {reason}"
                 );
             }
-            What::Refuses { why } => warn!(
+            EventKind::Refuses { why } => warn!(
                 limit,
                 prefix, drops, why, "{limit} does not ban {prefix} for {reason}: {why}"
             ),
@@ -94,7 +94,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Logs events, and how many there was no room for.
+    /// Logs events, and how many the budget had no room for.
     pub(super) fn log(&mut self, now_ns: u64, events: &[Event]) {
         let room = events
             .iter()
@@ -106,7 +106,7 @@ impl Lines {
         }
         if !untold.is_empty() {
             let more = untold.len();
-            let is_refused = |event: &&Event| matches!(event.what, What::Refuses { .. });
+            let is_refused = |event: &&Event| matches!(event.kind, EventKind::Refuses { .. });
             let refused = untold.iter().filter(is_refused).count();
             warn!(
                 more,

@@ -1,8 +1,8 @@
-//! Automatic bans: offenders are looked at, and those who were dropped too often are banned.
+//! Automatic bans: looks at the offenders, and bans those that were dropped too often.
 //!
-//! The limits' counters tell whether anything was dropped; only then are the offenders read, off
-//! the thread that answers, and so seldom that a flood does not make it cost more than a fiftieth
-//! of a CPU. Whom it finds is decided in [`crate::reputation::automatic`].
+//! The limits' counters tell whether anything was dropped. Only then are the offenders read, off
+//! the thread that answers, and so seldom that even a flood costs no more than a fiftieth of a CPU.
+//! [`crate::reputation::automatic`] decides whom to ban.
 
 mod apply;
 mod event;
@@ -18,16 +18,15 @@ use tracing::{error, warn};
 use self::event::Lines;
 pub use self::outcomes::{Outcome, Outcomes};
 use super::{
-    guard::Blind,
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
     shared::Daemon,
 };
 use crate::{
     guard::Protected,
-    reputation::automatic::{Decider, Look},
+    reputation::automatic::{Decider, DueBans},
 };
 
-/// How often it is looked whether a limit bans.
+/// How often to check whether a limit bans.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// The share of a CPU: one part in so many.
@@ -43,7 +42,7 @@ pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
                 pause
             }
             Err(error) => {
-                error!("automatic bans have failed, and begin anew: {error}");
+                error!("automatic banning has failed and starts over: {error}");
                 watcher = Watcher::default();
                 LONGEST_PAUSE
             }
@@ -52,11 +51,11 @@ pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// What is known from one look to the next.
+/// The state kept from one look to the next.
 #[derive(Default)]
 struct Watcher {
     decider: Decider,
-    /// The policy that the decider goes by.
+    /// The policy that the decider uses.
     generation: Option<u64>,
     /// Each limit's drops.
     dropped: BTreeMap<LimitId, u64>,
@@ -70,11 +69,11 @@ impl Watcher {
             let daemon = Arc::clone(daemon);
             let lifted = spawn_blocking(move || apply::lift_never_banned(&daemon));
             if let Err(error) = lifted.await? {
-                warn!("cannot lift bans of whom `never-ban` names: {error}");
+                warn!("cannot lift automatic bans that `never-ban` forbids: {error}");
             }
         }
         let Some(interval) = self.decider.interval() else {
-            // Its state is told, and it has its descriptors from now on.
+            // From now on the guard has its descriptors, and its status is known.
             daemon.guard.begin().await;
             return Ok((self, IDLE));
         };
@@ -97,19 +96,19 @@ impl Watcher {
                     (watcher, ban_time) = watcher.ban(daemon, protected, look).await?;
                     time += ban_time;
                 }
-                // Why is in the log and in the status.
-                Err(Blind(_)) => watcher.hold_back(daemon, &look),
+                // The log and the status say why.
+                Err(_) => watcher.hold_back(daemon, &look),
             }
         }
         Ok((watcher, pause_after(time, SHARE, interval)))
     }
 
-    /// Bans whom a look found; returns also what it took of a CPU.
+    /// Bans whom a look found; also returns the CPU time it took.
     async fn ban(
         self,
         daemon: &Arc<Daemon>,
         protected: Protected,
-        look: Look,
+        look: DueBans,
     ) -> Result<(Self, Duration), JoinError> {
         let daemon = Arc::clone(daemon);
         let banning = move || {
@@ -126,15 +125,15 @@ impl Watcher {
         Ok((watcher, time))
     }
 
-    /// Bans nobody: nobody knows whom not to ban.
-    fn hold_back(&mut self, daemon: &Daemon, look: &Look) {
+    /// Bans nobody, because nobody knows whom not to ban.
+    fn hold_back(&mut self, daemon: &Daemon, look: &DueBans) {
         self.decider.hold_back();
         for offence in &look.offences {
             daemon.automatic.add(offence.limit(), Outcome::HeldBack, 1);
         }
     }
 
-    /// Goes by the policy in force; returns whether it is another one than before.
+    /// Uses the policy in force; returns whether it is a new one.
     fn adopt(&mut self, daemon: &Daemon) -> bool {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
@@ -146,7 +145,7 @@ impl Watcher {
         is_new
     }
 
-    fn look(&mut self, daemon: &Daemon) -> Result<Look, DatapathError> {
+    fn look(&mut self, daemon: &Daemon) -> Result<DueBans, DatapathError> {
         let datapath = daemon.datapath();
         // Before anything is read: what is dropped meanwhile is in the next look.
         let now_ns = monotonic_now();
@@ -156,7 +155,7 @@ impl Watcher {
             .collect::<Result<BTreeMap<_, _>, DatapathError>>()?;
         if dropped == self.dropped && !self.decider.is_unfinished() {
             self.decider.nothing_new(now_ns);
-            return Ok(Look::default());
+            return Ok(DueBans::default());
         }
         self.dropped = dropped;
         let recorded = datapath.offenders()?;
@@ -169,7 +168,7 @@ impl Watcher {
     }
 }
 
-/// Does something on this thread; returns also what it took of a CPU.
+/// Does something on this thread; also returns the CPU time it took.
 fn timed<W, T>(mut watcher: W, act: impl FnOnce(&mut W) -> T) -> (W, T, Duration) {
     let begun = cpu_time();
     let done = act(&mut watcher);

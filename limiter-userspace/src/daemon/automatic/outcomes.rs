@@ -1,4 +1,4 @@
-//! What became of those whom limits would ban, counted.
+//! Counts what became of sources that limits would ban.
 
 use std::{
     collections::BTreeMap,
@@ -7,18 +7,18 @@ use std::{
 
 use limiter_common::limit::LimitId;
 
-/// What became of somebody whom a limit would ban.
+/// What became of a source that a limit would ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// They are banned.
+    /// It is banned.
     Banned,
     /// The limit's `ban` only observes.
     WouldBan,
-    /// They are somebody whom the guard speaks for, or there is no room for more bans.
+    /// It must not be banned, or there is no room for more bans.
     Refused,
-    /// So many are banned at once that it is not their turn yet.
+    /// So many are banned at once that its turn has not come yet.
     Delayed,
-    /// The guard cannot tell whether they may be banned; each look counts again.
+    /// The guard cannot tell whether it may be banned; each look counts again.
     HeldBack,
 }
 
@@ -45,12 +45,12 @@ impl Outcome {
     }
 }
 
-/// How often each came, since the daemon runs.
+/// How often each outcome came, since the daemon started.
 #[derive(Debug, Default)]
 pub struct Outcomes(Mutex<BTreeMap<(LimitId, Outcome), u64>>);
 
 impl Outcomes {
-    /// How often it came for a limit.
+    /// Returns how often an outcome came for a limit.
     #[must_use]
     pub fn of(&self, limit: LimitId, outcome: Outcome) -> u64 {
         self.all().get(&(limit, outcome)).copied().unwrap_or(0)

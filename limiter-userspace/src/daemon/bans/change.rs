@@ -1,11 +1,10 @@
-//! Bans made and lifted as somebody asks.
+//! Makes and lifts bans on request.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
 use limiter_policy::{policy::Policy, text::short};
-use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
@@ -15,18 +14,18 @@ use super::{
     store::{BanError, BanStore, Bans, NewBan},
 };
 use crate::{
-    daemon::{guard::Blind, shared::Daemon},
-    guard::Protected,
+    daemon::shared::Daemon,
+    guard::{ProbeError, Protected},
     protocol::{
         Answer,
         bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
     },
 };
 
-/// Nothing was changed, or not all.
-#[derive(Debug, Error)]
+/// Nothing was changed, or not everything.
+#[derive(Debug, thiserror::Error)]
 enum ChangeError {
-    /// The guard speaks for some; a line for each.
+    /// The guard refuses some; one line each.
     #[error("{0}")]
     Refused(String),
     /// The kernel refused.
@@ -34,15 +33,14 @@ enum ChangeError {
     Datapath(#[from] DatapathError),
 }
 
-/// Makes and lifts bans. Those of whom the guard speaks for are refused.
+/// Makes and lifts bans, except those that the guard refuses.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
     let protected = daemon.guard.by_hand(wanted.session).await;
-    let protected = protected.map_err(|Blind(why)| why);
     let daemon = Arc::clone(daemon);
     let changed = spawn_blocking(move || {
         let ends_with_daemon = daemon.state.is_none() && daemon.datapath().pins().is_none();
         let outcomes =
-            daemon.with_bans(|datapath, bans| all(datapath, bans, &protected, &wanted))?;
+            daemon.with_bans(|datapath, bans| all(datapath, bans, known(&protected), &wanted))?;
         if wanted.together {
             log(&wanted.changes, &outcomes);
         }
@@ -58,7 +56,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
     }
 }
 
-/// Lifts all bans, some thousand at once: others come in between.
+/// Lifts all bans, some thousand at a time, so that other changes can come in between.
 pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>) -> Answer {
     let daemon = Arc::clone(daemon);
     let lifted = spawn_blocking(move || {
@@ -75,14 +73,15 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>) -> Answer {
     }
 }
 
-/// Makes and lifts bans of what is pinned, where no daemon runs. `protected`: whom not to ban, or why
-/// that is not known.
+/// Makes and lifts pinned bans while no daemon runs. `protected`: whom not to ban, or why that is
+/// unknown.
 #[must_use]
 pub fn change_pinned(
     datapath: &Datapath,
-    protected: &Result<Protected, String>,
+    protected: &Result<Protected, ProbeError>,
     wanted: &BanChanges,
 ) -> Answer {
+    let protected = known(protected);
     let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
         all(datapath, bans, protected, wanted)
     });
@@ -94,7 +93,7 @@ pub fn change_pinned(
     }))
 }
 
-/// Lifts all bans of what is pinned, where no daemon runs.
+/// Lifts all pinned bans while no daemon runs.
 #[must_use]
 pub fn lift_pinned(datapath: &Datapath) -> Answer {
     let lifted = with_bans_of(datapath, &mut BanStore::default(), |_, bans| {
@@ -107,7 +106,7 @@ pub fn lift_pinned(datapath: &Datapath) -> Answer {
     Answer::told(lifted.map(|lifted| Answer::BansLifted { lifted }))
 }
 
-/// Logs what was asked for by hand; of a stream there would be too much.
+/// Logs bans asked for by hand; a stream would log too much.
 fn log(changes: &[BanChange], outcomes: &[BanOutcome]) {
     for (change, outcome) in changes.iter().zip(outcomes) {
         let prefix = short(change.prefix());
@@ -126,7 +125,7 @@ fn log(changes: &[BanChange], outcomes: &[BanOutcome]) {
     }
 }
 
-/// Logs how many bans of limits have given way; of a stream one line for some changes.
+/// Logs how many automatic bans gave way; for a stream, one line for some changes.
 fn log_evicted(outcomes: &[BanOutcome]) {
     let evicted = outcomes.iter().filter(|outcome| {
         let BanOutcome::Banned { in_place_of, .. } = outcome else {
@@ -138,16 +137,23 @@ fn log_evicted(outcomes: &[BanOutcome]) {
     if evicted > 0 {
         warn!(
             evicted,
-            "there is no room for more bans: automatic bans are lifted for those by hand (bans: \
+            "there is no room for more bans: automatic bans were lifted for bans by hand (bans: \
              {evicted}); raise `bans: {{capacity: …}}`"
         );
     }
 }
 
+/// The protected sources, or why they are not known.
+type Known<'p> = Result<&'p Protected, &'p dyn Error>;
+
+fn known<E: Error>(protected: &Result<Protected, E>) -> Known<'_> {
+    protected.as_ref().map_err(|error| error as &dyn Error)
+}
+
 fn all(
     datapath: &Datapath,
     bans: &mut Bans<'_, BanMaps>,
-    protected: &Result<Protected, String>,
+    protected: Known<'_>,
     wanted: &BanChanges,
 ) -> Result<Vec<BanOutcome>, ChangeError> {
     let policy = &datapath.manifest().policy;
@@ -176,12 +182,8 @@ fn all(
     .collect()
 }
 
-/// Why somebody is not banned unless by force; `None`: nothing speaks against it.
-fn refusal(
-    policy: &Policy,
-    protected: &Result<Protected, String>,
-    prefix: IpNet,
-) -> Option<String> {
+/// Returns why a ban needs force; `None`: it does not.
+fn refusal(policy: &Policy, protected: Known<'_>, prefix: IpNet) -> Option<String> {
     let guarded = match protected {
         Ok(protected) => protected.refusal(prefix).map(|refusal| refusal.to_string()),
         Err(why) => Some(format!("the guard cannot tell whom not to ban: {why}")),

@@ -1,4 +1,4 @@
-//! The bans while the daemon runs, and what is pinned.
+//! Access to the bans of the running daemon and of what is pinned.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,18 +9,18 @@ use super::store::{BanStore, Bans};
 /// What the daemon knows of bans beside the kernel's map.
 #[derive(Default)]
 pub(in crate::daemon) struct BanKeeper {
-    /// Who takes it has the datapath already.
+    /// Locked after the datapath, never before it.
     store: Mutex<BanStore>,
 }
 
 impl BanKeeper {
-    /// What is counted of bans, as of a second ago at most.
+    /// Returns what is counted of bans, as of a second ago at most.
     pub(in crate::daemon) fn store(&self) -> MutexGuard<'_, BanStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Looks at the bans of a datapath or changes them.
+/// Reads or changes the bans of a datapath.
 pub(super) fn with_bans_of<T, E: From<DatapathError>>(
     datapath: &Datapath,
     store: &mut BanStore,

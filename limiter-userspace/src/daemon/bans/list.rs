@@ -1,4 +1,4 @@
-//! The answers to who is banned.
+//! Answers who is banned.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -14,7 +14,7 @@ use limiter_policy::policy::{List, Names, Policy, bans::prefix_of};
 
 use crate::protocol::bans::{BanStatus, BansPage, BansQuery};
 
-/// Some of the bans that hold.
+/// Returns some of the bans that hold.
 pub(in crate::daemon) fn page(
     datapath: &Datapath,
     query: &BansQuery,
@@ -41,7 +41,7 @@ pub(in crate::daemon) fn page(
     })
 }
 
-/// The bans that an address is in, the widest first.
+/// Returns the bans that contain an address, the widest first.
 pub(in crate::daemon) fn of_address(
     datapath: &Datapath,
     address: IpAddr,
@@ -57,7 +57,7 @@ pub(in crate::daemon) fn of_address(
     Ok(told.collect())
 }
 
-/// How many bans hold, by family. Reads all of them.
+/// Counts the bans that hold, by family. Reads all of them.
 pub(in crate::daemon) fn count(datapath: &Datapath) -> Result<[u32; 2], DatapathError> {
     let mut count = [0; 2];
     let Some(maps) = datapath.reputation() else {
@@ -77,7 +77,7 @@ pub(in crate::daemon) fn count(datapath: &Datapath) -> Result<[u32; 2], Datapath
     }
 }
 
-/// The bans that hold at `now_ns` of a prefix and of those that it is in, the widest first.
+/// Returns the bans that hold at `now_ns` on a prefix or one that contains it, the widest first.
 pub(super) fn covering(
     maps: &BanMaps,
     prefix: IpNet,
@@ -97,8 +97,8 @@ pub(super) fn covering(
     Ok(bans)
 }
 
-/// The list that excludes all of a prefix, so that no packet of it is ever dropped; `None`: none
-/// does.
+/// Returns the list that excludes all of a prefix, so that none of its packets is ever dropped.
+/// `None`: no list does.
 pub(super) fn excluded_by(policy: &Policy, prefix: IpNet) -> Option<String> {
     let mut lists = policy.exclude.iter().filter_map(|name| policy.list(name));
     let has = |list: &&List| {
@@ -113,7 +113,7 @@ const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {
     lengths[word as usize] & bit != 0
 }
 
-/// Tells bans in the words of answers.
+/// Puts bans in the words of answers.
 struct Teller<'d> {
     policy: &'d Policy,
     names: &'d Names,
@@ -131,7 +131,7 @@ impl<'d> Teller<'d> {
         }
     }
 
-    /// A ban, to who asks for `whom`.
+    /// Describes a ban to a client that asked about `whom`.
     fn tell(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> BanStatus {
         let left_ns = ban.until_ns.saturating_sub(self.now_ns);
         let ends_in_ns = (ban.until_ns != FOREVER).then_some(left_ns);
@@ -139,7 +139,7 @@ impl<'d> Teller<'d> {
         BanStatus {
             prefix,
             limit: (ban.limit != Ban::BY_HAND).then(|| {
-                // Also one that the policy has no more, unless its id was given to another.
+                // Also a limit that the policy no longer has, unless its id was given to another.
                 let name = self.names.name(LimitId(ban.limit));
                 name.map_or_else(|| format!("limit {}", ban.limit), ToOwned::to_owned)
             }),
@@ -157,7 +157,7 @@ fn nanoseconds(ns: u64) -> SignedDuration {
     SignedDuration::try_from(Duration::from_nanos(ns)).unwrap_or(SignedDuration::MAX)
 }
 
-/// A ban's reason.
+/// Returns a ban's reason.
 pub(super) fn reason(ban: &Ban) -> String {
     let length = usize::try_from(ban.reason_length).unwrap_or(usize::MAX);
     let bytes = ban.reason.get(..length).unwrap_or_default();

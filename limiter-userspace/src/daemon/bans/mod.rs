@@ -1,5 +1,5 @@
-//! The bans of the daemon: made and lifted, forgotten in time. The kernel's map is the one truth;
-//! here is how it is changed, and what is counted of it.
+//! The daemon's bans: made, lifted and in time forgotten. The kernel's map is the one truth; this
+//! module changes it and counts what is in it.
 
 mod change;
 mod keeper;
@@ -32,12 +32,12 @@ pub use self::{
 };
 use super::shared::Daemon;
 
-/// How often some thousand bans are looked through for those that are to be forgotten.
+/// How often to look through some thousand bans for those to forget.
 const SWEEP: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Looks at bans or changes them; nobody else does meanwhile, and no policy comes with other
-    /// maps. Packets and questions do not wait.
+    /// Reads or changes bans. Meanwhile nobody else does, and no policy brings other maps; packets
+    /// and requests do not wait.
     pub(super) fn with_bans<T, E: From<DatapathError>>(
         &self,
         act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
@@ -48,7 +48,7 @@ impl Daemon {
     }
 }
 
-/// Forgets bans that have ended, some thousand a second at most; forever.
+/// Forgets bans that have ended, some thousand a second at most, forever.
 pub(super) async fn sweep(daemon: &Arc<Daemon>) -> Infallible {
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! Bans for the state file, and back from it.
+//! Saves bans to the state file and restores them.
 
 use limiter_datapath::{
     kernel::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
@@ -7,10 +7,10 @@ use limiter_datapath::{
 use limiter_policy::policy::bans::{forgotten_at, prefix_of, worth};
 use tracing::{info, warn};
 
-/// How many bans are put back at once.
+/// How many bans are restored at once.
 const AT_ONCE: usize = 8_192;
 
-/// All bans, also those that have ended and are remembered.
+/// Returns all bans, including ended ones that are remembered.
 pub(in crate::daemon) fn save(datapath: &Datapath) -> Result<Vec<SavedBan>, DatapathError> {
     let mut saved = Vec::new();
     let Some(maps) = datapath.reputation() else {
@@ -29,8 +29,7 @@ pub(in crate::daemon) fn save(datapath: &Datapath) -> Result<Vec<SavedBan>, Data
     }
 }
 
-/// Bans again who was banned, before the policy is in force; but for what would be forgotten by
-/// now.
+/// Restores bans before the policy is in force, except those that would be forgotten by now.
 pub(in crate::daemon) fn restore(
     prepared: &Prepared,
     saved: &[SavedBan],
@@ -50,7 +49,8 @@ pub(in crate::daemon) fn restore(
         known.truncate(capacity);
         warn!(
             lost,
-            "`bans` has less room than before: limits' bans are lifted first, and of either those that would end first (bans: {lost})"
+            "`bans` has less room than before: some were lifted, limits' bans first, of each kind \
+             those that end first (bans: {lost})"
         );
     }
     for some in known.chunks(AT_ONCE) {
@@ -59,10 +59,7 @@ pub(in crate::daemon) fn restore(
     }
     let bans = known.len();
     if bans > 0 {
-        info!(
-            bans,
-            "who was banned still is, or is remembered (bans: {bans})"
-        );
+        info!(bans, "the saved bans are restored (bans: {bans})");
     }
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! Bans made, lifted and forgotten: in the table, which alone knows them, and in what is counted of
-//! it.
+//! Makes, lifts and forgets bans, in the table, which alone holds them, and in the counts of it.
 
 use std::{collections::BTreeMap, mem};
 
@@ -19,20 +18,20 @@ use super::{
 };
 use crate::protocol::bans::BanReason;
 
-/// How many bans may be removed before what the filter still has of them is cleared; or as many as
-/// are left, if these are more.
+/// How many bans may be removed before the filter is cleared of them; as many as are left in the
+/// table, if these are more.
 const MOST_REMOVED: u32 = 10_000;
 
-/// One part in so many of the table is kept for bans by hand.
+/// One part in so many of the table is reserved for bans by hand.
 const KEPT_PART: u32 = 4;
 
 /// A prefix was not banned; nothing has changed.
 #[derive(Debug, Error)]
 pub(in crate::daemon) enum BanError {
-    /// It has no prefix length.
+    /// The prefix length is 0.
     #[error("a prefix of length 0 would ban everybody")]
     Everybody,
-    /// As many hold as there may be.
+    /// As many bans hold as there may be.
     #[error(
         "there is no room for more than {capacity} bans: raise `bans: {{capacity: …}}`, or lift some"
     )]
@@ -40,13 +39,13 @@ pub(in crate::daemon) enum BanError {
         /// How many there may be.
         capacity: u32,
     },
-    /// As many of limits hold as there may be.
+    /// As many of limits' bans hold as there may be.
     #[error(
-        "there is no room for more than {most} automatic bans, for the rest is kept for bans by hand: \
-         raise `bans: {{capacity: …}}`"
+        "there is no room for more than {most} automatic bans, because the rest is reserved for bans \
+         by hand: raise `bans: {{capacity: …}}`"
     )]
     FullOfAutomatic {
-        /// How many of limits there may be.
+        /// How many bans limits may make.
         most: u32,
     },
     /// The kernel refused.
@@ -54,44 +53,44 @@ pub(in crate::daemon) enum BanError {
     Datapath(#[from] DatapathError),
 }
 
-/// What a ban is to be.
+/// A ban to be made.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct NewBan {
-    /// Whom it is for.
+    /// The prefix to ban.
     pub(in crate::daemon) prefix: IpNet,
-    /// For how many nanoseconds; `None`: until it is lifted.
+    /// How long, in nanoseconds; `None`: until it is lifted.
     pub(in crate::daemon) for_ns: Option<u64>,
     /// Why.
     pub(in crate::daemon) reason: BanReason,
-    /// The limit that it is for; `None`: an operator's.
+    /// The limit that bans; `None`: an operator does.
     pub(in crate::daemon) limit: Option<LimitId>,
 }
 
 /// A ban that was made.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::daemon) struct Banned {
-    /// As it is in the table.
+    /// The ban as it is in the table.
     pub(in crate::daemon) ban: Ban,
-    /// The one that held until then.
+    /// The ban that held until then.
     pub(in crate::daemon) replaced: Option<Ban>,
-    /// A limit's ban of somebody else, which was lifted to make room.
+    /// A limit's ban of another prefix, lifted to make room.
     pub(in crate::daemon) evicted: Option<(IpNet, Ban)>,
 }
 
-/// What was done with bans of one limit, or of operators, since the daemon runs.
+/// Counts of what was done with bans of one limit, or of operators, since the daemon started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BansDone {
-    /// Bans that were made, those in place of another included.
+    /// Bans made, including those that replaced another.
     pub made: u64,
     /// Bans that were lifted.
     pub lifted: u64,
-    /// Bans that have ended by themselves.
+    /// Bans that ended by themselves.
     pub ended: u64,
-    /// Bans that were lifted to make room for one by hand.
+    /// Bans lifted to make room for one by hand.
     pub evicted: u64,
 }
 
-/// How many bans there are, and what was done with them since the daemon runs.
+/// How many bans there are, and what was done with them since the daemon started.
 #[derive(Clone, Debug, Default)]
 pub struct BanCounts {
     /// How many hold, by family, as of a second ago at most.
@@ -100,7 +99,7 @@ pub struct BanCounts {
 }
 
 impl BanCounts {
-    /// What was done with the bans of a limit; `None`: of operators.
+    /// Returns what was done with the bans of a limit; `None`: of operators.
     #[must_use]
     pub fn done(&self, limit: Option<LimitId>) -> BansDone {
         let done = self.done.get(&origin(limit));
@@ -108,34 +107,33 @@ impl BanCounts {
     }
 }
 
-/// What stands for a limit, or for operators, in a ban.
+/// Returns the number that stands for a limit, or for operators, in a ban.
 fn origin(limit: Option<LimitId>) -> Origin {
     limit.map_or(Ban::BY_HAND, |limit| limit.0)
 }
 
-/// What is known of a table of bans beside the bans.
+/// The counts and positions kept beside a table of bans.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct BanStore {
-    /// The table that is counted; `None`: none yet.
+    /// The number of the table that was counted; `None`: none yet.
     counted: Option<u32>,
     tally: Tally,
     done: BTreeMap<Origin, BansDone>,
     /// How many were removed since the filter was cleared.
     removed: u32,
-    /// How far ended bans were looked for.
+    /// How far the search for ended bans has come.
     position: Option<u32>,
     /// Where the last ban that gave way was found.
     gave_way: Option<u32>,
-    /// When the first of those that were looked at since the start of the table is to be forgotten.
+    /// When the first ban is to be forgotten, among those seen since the start of the table.
     earliest_ns: u64,
-    /// Until then none of the table is to be forgotten.
+    /// Before this time no ban in the table is to be forgotten.
     quiet_until_ns: u64,
 }
 
 impl BanStore {
-    /// To look at and to change the bans of a table, at the time `now_ns`, in nanoseconds of the
-    /// decision's clock. They are counted first where that has not been done: a policy may have
-    /// come with another table.
+    /// Opens the bans of a table at the time `now_ns`, in nanoseconds of the decision's clock.
+    /// Counts them first if that has not been done: a policy may have brought another table.
     pub(in crate::daemon) fn open<'s, T: BanTable>(
         &'s mut self,
         table: &'s T,
@@ -156,13 +154,13 @@ impl BanStore {
         })
     }
 
-    /// How many bans hold, by family, as of when they were opened last; one that has ended counts
-    /// for up to a second more.
+    /// Returns how many bans held, by family, when they were last opened; an ended ban counts for
+    /// up to a second more.
     pub(in crate::daemon) const fn holding(&self) -> [u32; 2] {
         self.tally.holding()
     }
 
-    /// The same, and what was done.
+    /// Returns the same, and what was done.
     pub(in crate::daemon) fn counts(&self) -> BanCounts {
         BanCounts {
             holding: self.holding(),
@@ -195,7 +193,7 @@ impl BanStore {
     }
 }
 
-/// The bans of a table at one time. Nobody else changes them meanwhile.
+/// A table's bans at one time. Nobody else changes them meanwhile.
 pub(in crate::daemon) struct Bans<'s, T> {
     store: &'s mut BanStore,
     table: &'s T,
@@ -203,7 +201,7 @@ pub(in crate::daemon) struct Bans<'s, T> {
 }
 
 impl<T: BanTable> Bans<'_, T> {
-    /// Bans a prefix, in place of a ban that it has.
+    /// Bans a prefix; replaces a ban that it has.
     pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
         let key = key(new.prefix).ok_or(BanError::Everybody)?;
         let before = self.remembered(new.prefix)?;
@@ -243,8 +241,8 @@ impl<T: BanTable> Bans<'_, T> {
         })
     }
 
-    /// Lifts the ban of a prefix itself, and forgets how often it was banned; returns the ban.
-    /// `None`: there was none that held.
+    /// Lifts the ban of exactly this prefix and forgets how often it was banned. Returns the ban;
+    /// `None`: none held.
     pub(in crate::daemon) fn unban(&mut self, prefix: IpNet) -> Result<Option<Ban>, DatapathError> {
         let Some(key) = key(prefix) else {
             return Ok(None);
@@ -260,8 +258,7 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(held)
     }
 
-    /// Lifts some thousand bans, and forgets them; returns how many held. `None`: there are no
-    /// more.
+    /// Lifts and forgets some thousand bans; returns how many held. `None`: none are left.
     pub(in crate::daemon) fn unban_some(&mut self) -> Result<Option<u32>, DatapathError> {
         let mut some = Vec::new();
         self.table.read_some(None, &mut some)?;
@@ -279,7 +276,7 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(Some(lifted))
     }
 
-    /// Lifts and forgets all bans that are chosen; returns how many held.
+    /// Lifts and forgets all chosen bans; returns how many held.
     pub(in crate::daemon) fn unban_chosen(
         &mut self,
         is_chosen: impl Fn(IpNet, &Ban) -> bool,
@@ -298,7 +295,7 @@ impl<T: BanTable> Bans<'_, T> {
         }
     }
 
-    /// The ban of a prefix itself, also one that has ended and is remembered.
+    /// Returns the ban of exactly this prefix, also one that has ended and is remembered.
     pub(in crate::daemon) fn remembered(
         &self,
         prefix: IpNet,
@@ -306,8 +303,8 @@ impl<T: BanTable> Bans<'_, T> {
         key(prefix).map_or(Ok(None), |key| self.table.get(&key))
     }
 
-    /// Forgets ended bans, where it is time, among the next some thousand bans. Does nothing where
-    /// none is to be forgotten.
+    /// Forgets the ended bans that are due, among the next some thousand. Does nothing if none is
+    /// due.
     pub(in crate::daemon) fn sweep(&mut self) -> Result<(), DatapathError> {
         let now_ns = self.now_ns;
         if self.store.tally.ended() > 0 && now_ns >= self.store.quiet_until_ns {
@@ -316,8 +313,8 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(())
     }
 
-    /// Where the table is full, forgets bans that have ended, though they were to be remembered; for
-    /// a ban by hand, one of a limit's that holds gives way, which is returned.
+    /// If the table is full, forgets ended bans that were to be remembered. If there are none, a
+    /// limit's ban that holds gives way to a ban by hand, and is returned.
     fn make_room(&mut self, by_hand: bool) -> Result<Option<(IpNet, Ban)>, BanError> {
         let capacity = self.table.capacity()?;
         if self.store.tally.entries() < capacity {
@@ -332,8 +329,8 @@ impl<T: BanTable> Bans<'_, T> {
         evicted.map(Some).ok_or(BanError::Full { capacity })
     }
 
-    /// Where limits have made as many bans as they may, forgets those of them that have ended. So
-    /// there is room for bans by hand, however many sources somebody forges.
+    /// If limits have made as many bans as they may, forgets those that have ended. So bans by hand
+    /// have room, however many sources somebody forges.
     fn make_automatic_room(&mut self) -> Result<(), BanError> {
         let capacity = self.table.capacity()?;
         let most = capacity - capacity / KEPT_PART;
@@ -348,14 +345,14 @@ impl<T: BanTable> Bans<'_, T> {
         Err(BanError::FullOfAutomatic { most })
     }
 
-    /// Looks through the table until some that are chosen were removed; returns whether any were.
-    /// `left`: how many there are, as far as it is counted.
+    /// Looks through the table until it has removed some chosen bans; returns whether it has.
+    /// `left`: counts the candidates that remain.
     fn forget_until_found(
         &mut self,
         left: fn(&Tally) -> u32,
         is_chosen: impl Fn(&Ban) -> bool,
     ) -> Result<bool, DatapathError> {
-        // Twice: it begins amid the table.
+        // Two ends, because it begins amid the table.
         let mut ends = 0;
         while left(&self.store.tally) > 0 && ends < 2 {
             if self.forget_some(&is_chosen)? > 0 {
@@ -366,9 +363,9 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(false)
     }
 
-    /// Lifts a limit's ban: of the next some thousand bans the one that would end first.
+    /// Lifts the limit's ban that would end first among the next some thousand bans.
     fn evict(&mut self) -> Result<Option<(IpNet, Ban)>, DatapathError> {
-        // Twice: it begins amid the table.
+        // Two ends, because it begins amid the table.
         let mut ends = 0;
         while self.store.tally.automatic() > 0 && ends < 2 {
             let mut some = Vec::new();
@@ -385,7 +382,7 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(None)
     }
 
-    /// Removes those of the next some thousand bans that are chosen; returns how many.
+    /// Removes the chosen bans among the next some thousand; returns how many.
     fn forget_some(&mut self, is_chosen: impl Fn(&Ban) -> bool) -> Result<usize, DatapathError> {
         let mut some = Vec::new();
         self.store.position = self.table.read_some(self.store.position, &mut some)?;
@@ -407,11 +404,11 @@ impl<T: BanTable> Bans<'_, T> {
     fn remove(&mut self, key: &BanKey, ban: &Ban) -> Result<(), DatapathError> {
         self.table.remove(key)?;
         if self.store.tally.remove(key, ban) {
-            // Afterwards: as long as there is a ban of a length, it is looked for.
+            // Afterwards: a length is looked for as long as it has a ban.
             self.table.keep_lengths(self.store.tally.lengths())?;
         }
         self.store.removed += 1;
-        // Reads all that are left: seldom enough to be little of what removing them took.
+        // Reads all that are left, but so seldom that it costs little beside their removals.
         if self.store.removed > MOST_REMOVED.max(self.store.tally.entries()) {
             self.table.clear_filter()?;
             self.store.removed = 0;
@@ -424,7 +421,7 @@ impl<T: BanTable> Bans<'_, T> {
     }
 }
 
-/// `None`: everybody.
+/// Returns a prefix's key; `None`: it is everybody.
 fn key(prefix: IpNet) -> Option<BanKey> {
     let address = Address::from(prefix.addr());
     (prefix.prefix_len() > 0).then(|| BanKey::new(&address, prefix.prefix_len()))

@@ -1,37 +1,37 @@
-//! Where bans are kept: the kernel's maps, or in tests plain memory.
+//! Where bans are kept: the kernel's maps, or plain memory in tests.
 
 use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
 use limiter_datapath::kernel::{BanMaps, DatapathError};
 
-/// Bans by prefix, also those that have ended.
+/// Bans by prefix, including those that have ended.
 pub(in crate::daemon) trait BanTable {
-    /// Another table has another number.
+    /// Returns a number that tells this table from others.
     fn id(&self) -> Result<u32, DatapathError>;
 
-    /// How many bans there may be.
+    /// Returns how many bans there may be.
     fn capacity(&self) -> Result<u32, DatapathError>;
 
-    /// The ban of a prefix itself.
+    /// Returns the ban of exactly this prefix.
     fn get(&self, key: &BanKey) -> Result<Option<Ban>, DatapathError>;
 
-    /// Bans a prefix, in place of a ban that it has. From then on its length is looked for.
+    /// Bans a prefix; replaces a ban that it has. From then on its length is looked for.
     fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError>;
 
-    /// Removes the ban of a prefix; returns whether there was one.
+    /// Removes a prefix's ban; returns whether there was one.
     fn remove(&self, key: &BanKey) -> Result<bool, DatapathError>;
 
-    /// Adds some thousand bans from a position on to `bans`; `None`: from the start. Returns where
-    /// to go on; `None`: that was all.
+    /// Appends some thousand bans to `bans`, from a position or from the start. Returns where to
+    /// continue; `None`: that was all.
     fn read_some(
         &self,
         position: Option<u32>,
         bans: &mut Vec<(BanKey, Ban)>,
     ) -> Result<Option<u32>, DatapathError>;
 
-    /// From now on no other prefix lengths than these are looked for.
+    /// Makes lookups use only these prefix lengths from now on.
     fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError>;
 
-    /// Has packets whose prefixes were banned cost what those of others do.
+    /// Clears the filter, so that packets from prefixes once banned cost no more than others.
     fn clear_filter(&self) -> Result<(), DatapathError>;
 }
 

@@ -1,5 +1,5 @@
-//! How many bans a table has: in all, of each prefix length, and how many of them hold. Without
-//! a copy of the bans: of those that hold, only how many end in which second.
+//! How many bans a table has: in all, by prefix length, and of those that hold. It copies no bans:
+//! it knows only how many end in which second.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use limiter_common::{
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Who banned, as [`Ban::limit`] has it: a limit's interned id, or [`Ban::BY_HAND`].
+/// The origin of a ban, as in [`Ban::limit`]: a limit's interned id, or [`Ban::BY_HAND`].
 pub(in crate::daemon) type Origin = u16;
 
 /// How many bans a table has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// Also those that have ended.
+    /// All bans, including ended ones.
     entries: u32,
     /// The same by prefix length.
     by_length: BTreeMap<(u32, u64), u32>,
-    /// Those that hold: by the second in which they are over, then by whose they are.
+    /// Those that hold: by the second in which they end, their origin and their family.
     ends: BTreeMap<(u64, Origin, usize), u32>,
-    /// The sums of the former, by family.
+    /// The sums of `ends`, by family.
     holding: [u32; 2],
-    /// How many of all are limits', and how many of these hold.
+    /// How many of all bans limits made, and how many of these hold.
     automatic: u32,
     automatic_holding: u32,
-    /// In whole seconds: what has ended by then is not among those that hold.
+    /// In whole seconds: a ban that has ended by then does not count as holding.
     now: u64,
 }
 
-/// The first whole second in which a ban holds no more.
+/// Returns the first whole second in which a ban no longer holds.
 const fn end(ban: &Ban) -> u64 {
     if ban.until_ns == FOREVER {
         u64::MAX
@@ -45,32 +45,32 @@ const fn family(key: &BanKey) -> Family {
 }
 
 impl Tally {
-    /// How many bans there are, also those that have ended.
+    /// Returns how many bans there are, including ended ones.
     pub(super) const fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// How many hold, by family; one that has ended counts for up to a second more.
+    /// Returns how many hold, by family; an ended ban counts for up to a second more.
     pub(super) const fn holding(&self) -> [u32; 2] {
         self.holding
     }
 
-    /// How many limits have made, also those that have ended.
+    /// Returns how many bans limits made, including ended ones.
     pub(super) const fn automatic(&self) -> u32 {
         self.automatic
     }
 
-    /// How many of those have ended.
+    /// Returns how many of those have ended.
     pub(super) const fn automatic_ended(&self) -> u32 {
         self.automatic.saturating_sub(self.automatic_holding)
     }
 
-    /// How many are there that have ended.
+    /// Returns how many bans have ended.
     pub(super) fn ended(&self) -> u32 {
         self.entries.saturating_sub(self.holding.iter().sum())
     }
 
-    /// The prefix lengths that any of them has, as words of bits: see [`BanKey::length_bit`].
+    /// Returns the prefix lengths in use, as words of bits: see [`BanKey::length_bit`].
     pub(super) fn lengths(&self) -> [u64; LENGTH_WORDS as usize] {
         let mut lengths = [0; LENGTH_WORDS as usize];
         for (word, bit) in self.by_length.keys() {
@@ -79,7 +79,7 @@ impl Tally {
         lengths
     }
 
-    /// Counts a ban that is there.
+    /// Counts a ban.
     pub(super) fn add(&mut self, key: &BanKey, ban: &Ban) {
         self.entries += 1;
         self.automatic += u32::from(ban.is_automatic());
@@ -92,7 +92,7 @@ impl Tally {
         }
     }
 
-    /// Counts a ban no more; returns whether it was the last of its length.
+    /// Stops counting a ban; returns whether it was the last of its length.
     pub(super) fn remove(&mut self, key: &BanKey, ban: &Ban) -> bool {
         self.entries -= 1;
         self.automatic -= u32::from(ban.is_automatic());
@@ -105,8 +105,8 @@ impl Tally {
         take_one(&mut self.by_length, &key.length_bit())
     }
 
-    /// It is `now_ns`, in nanoseconds of the decision's clock; returns whose bans have ended since
-    /// it was asked last, and how many.
+    /// Sets the time to `now_ns`, in nanoseconds of the decision's clock. Returns the origins of
+    /// the bans that have ended since the last call, and how many of each.
     pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(Origin, u32)> {
         self.now = now_ns / SECOND;
         let mut over = Vec::new();

@@ -1,4 +1,4 @@
-//! Feeds that were held back, because they had grown too fast, are put in force when somebody has
+//! Puts feeds in force that were held back, because they had grown too fast, once an operator has
 //! looked at them.
 
 use std::{path::PathBuf, sync::Arc};
@@ -7,24 +7,20 @@ use limiter_policy::lists::FeedReport;
 use tracing::info;
 
 use super::FeedKeeper;
-use crate::daemon::{Daemon, requests::Accept};
+use crate::daemon::{Daemon, error::AcceptError, requests::Accept};
 
 impl FeedKeeper {
-    /// Puts these contents in force, unless the files have others by now. Returns the files; or why
-    /// it was not done, in which case no other content is in force either.
+    /// Puts these contents in force, unless the files have others by now. Returns the files, or why
+    /// it failed; no other content of theirs is in force then either.
     pub(in crate::daemon) async fn accept(
         &mut self,
         daemon: &Arc<Daemon>,
         accept: Accept,
-    ) -> Result<Vec<PathBuf>, String> {
+    ) -> Result<Vec<PathBuf>, AcceptError> {
         let Accept { list, digests } = accept;
         let _alone = daemon.changing.lock().await;
         if daemon.changes().deadline().is_some() {
-            return Err(
-                "the policy in force waits to be confirmed: `limiter confirm` first, or wait until \
-                 it is reverted"
-                    .to_owned(),
-            );
+            return Err(AcceptError::Unconfirmed);
         }
         let is_accepted = |file: &&FeedReport| {
             file.held
@@ -35,17 +31,14 @@ impl FeedKeeper {
         let accepted = files.iter().filter(is_accepted);
         let accepted: Vec<PathBuf> = accepted.map(|file| file.path.clone()).collect();
         if accepted.is_empty() {
-            return Err(format!(
-                "no content with that digest waits to be accepted for list {list}: look at \
-                 `limiter lists` again"
-            ));
+            return Err(AcceptError::NothingHeld(list));
         }
         self.changed.extend(accepted.iter().cloned());
         self.renew_alone(daemon, digests).await;
         for file in files_of(daemon, &list)? {
-            if let (true, Some(why)) = (accepted.contains(&file.path), &file.kept_old) {
-                let path = file.path.display();
-                return Err(format!("{path} was not accepted as it is now: it {why}"));
+            if let (true, Some(why)) = (accepted.contains(&file.path), file.kept_old) {
+                let path = file.path;
+                return Err(AcceptError::Changed { path, why });
             }
         }
         for path in &accepted {
@@ -56,12 +49,12 @@ impl FeedKeeper {
     }
 }
 
-/// How it stands with the files of a list in force.
-fn files_of(daemon: &Daemon, list: &str) -> Result<Vec<FeedReport>, String> {
+/// Returns the state of each file of a list in force.
+fn files_of(daemon: &Daemon, list: &str) -> Result<Vec<FeedReport>, AcceptError> {
     let datapath = daemon.datapath();
     let mut records = datapath.manifest().lists.iter();
     let record = records.find(|record| record.source.name == list);
     record
         .map(|record| record.files.clone())
-        .ok_or_else(|| format!("there is no list '{list}' in force"))
+        .ok_or_else(|| AcceptError::UnknownList(list.to_owned()))
 }

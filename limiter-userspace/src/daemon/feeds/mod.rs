@@ -1,45 +1,44 @@
-//! Feeds are read again when they change, and leave the policy when they are stale, if they are to.
-//! The configuration is not read for that: it may be half edited.
+//! Reads feeds again when they change, and removes stale ones from the policy, if configured. Does
+//! not read the configuration for that: it may be half edited.
 //!
-//! Nobody is asked to confirm what feeds bring: it comes by itself, when nobody is there. While a
-//! policy waits to be confirmed, feeds wait until it is settled or reverted.
+//! Nobody has to confirm what feeds bring: it comes by itself, when nobody is there. While a policy
+//! waits to be confirmed, feeds wait until it is settled or reverted.
 
 mod accept;
 mod renew;
-mod tell;
+mod warnings;
 
 use std::{collections::BTreeSet, fs, mem, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use limiter_datapath::kernel::wall_clock_now;
-use limiter_policy::lists::{FeedReport, Feeds, ListRecord, ListState, Look};
+use limiter_policy::lists::{FeedReport, Feeds, ListRecord, ListState, ReadContext};
 use tokio::{task::spawn_blocking, time::sleep};
 use tracing::error;
 
 pub(super) use self::renew::stand_ins;
-use self::{renew::Renewed, tell::Told};
+use self::{renew::Renewed, warnings::LoggedWarnings};
 use super::{enforce, shared::Daemon, watch::files::FileWatch};
 
-/// The longest that nobody looks whether a file is stale by now: the clock on the wall may be set
-/// meanwhile.
+/// The longest pause between checks for stale files: the wall clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// Keeps the lists of the policy in force as their feeds are.
+/// Keeps the lists of the policy in force up to date with their feeds.
 pub(super) struct FeedKeeper {
     watch: FileWatch,
-    /// The files that were changed since they were read.
+    /// The files that have changed since they were read.
     changed: BTreeSet<PathBuf>,
-    /// What they had when they were last read without being refused.
+    /// What the files contained when last read without being refused.
     feeds: Feeds,
     /// The number of the policy whose lists are kept.
     generation: u64,
-    /// How it stood with each file of each list when the lists were made.
+    /// The state of each file of each list when the lists were made.
     states: Vec<ListState>,
-    told: Told,
+    logged: LoggedWarnings,
 }
 
 impl FeedKeeper {
-    /// Of the policy in force, which was made with these feeds, not before `made_at`.
+    /// Keeps the lists of the policy in force, made with these feeds, not before `made_at`.
     pub(super) fn new(daemon: &Daemon, feeds: Feeds, made_at: Timestamp) -> Self {
         let mut keeper = Self {
             watch: FileWatch::feeds([].into_iter()),
@@ -47,41 +46,40 @@ impl FeedKeeper {
             feeds: Feeds::new(),
             generation: 0,
             states: Vec::new(),
-            told: Told::default(),
+            logged: LoggedWarnings::default(),
         };
         keeper.replace(daemon, feeds, made_at);
         keeper
     }
 
-    /// What files had when they were last read without being refused.
+    /// Returns what the files contained when last read without being refused.
     pub(super) const fn feeds(&self) -> &Feeds {
         &self.feeds
     }
 
-    /// Goes on with the policy that is in force now, which was made with these feeds, not before
-    /// `made_at`.
+    /// Continues with the policy now in force, made with these feeds, not before `made_at`.
     pub(super) fn replace(&mut self, daemon: &Daemon, feeds: Feeds, made_at: Timestamp) {
         self.feeds = feeds;
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
         self.watch.replace(paths(&manifest.lists));
-        // Between reading and watching they may have been changed.
+        // The files may have changed between reading and watching.
         let read = manifest.lists.iter().flat_map(|list| &list.files);
         let changed = read.filter(|file| was_changed(file));
         self.changed = changed.map(|file| file.path.clone()).collect();
         self.go_on(manifest.generation, &manifest.lists, made_at);
     }
 
-    /// Takes the lists of a policy for what they should have been at that time: a file may be stale
-    /// since. Tells how it stands with them.
+    /// Takes a policy's lists for what they should have been at `made_at`: a file may have become
+    /// stale since. Logs the state of their files.
     fn go_on(&mut self, generation: u64, lists: &[ListRecord], made_at: Timestamp) {
         self.generation = generation;
         self.states = states(lists, made_at);
-        self.told.tell(lists, made_at);
+        self.logged.update(lists, made_at);
     }
 
-    /// Waits until there is something to be done: [`Self::renew`]. Nothing is missed if this is
-    /// dropped while it waits.
+    /// Waits until [`Self::renew`] has something to do. Nothing is missed if this is dropped while
+    /// it waits.
     pub(super) async fn due(&mut self, daemon: &Daemon) {
         while let Some(patience) = self.patience(daemon) {
             tokio::select! {
@@ -92,7 +90,7 @@ impl FeedKeeper {
         }
     }
 
-    /// How long nothing is to be done, unless something happens; `None`: it is to be done now.
+    /// Returns how long there is nothing to do, unless something happens; `None`: there is now.
     fn patience(&self, daemon: &Daemon) -> Option<Duration> {
         if daemon.changes().deadline().is_some() {
             return Some(LONGEST);
@@ -112,24 +110,24 @@ impl FeedKeeper {
         Some(until_then.map_or(LONGEST, |until_then| until_then.min(LONGEST)))
     }
 
-    /// Reads the files that were changed, and puts what is other than before in force.
+    /// Reads the files that have changed, and puts what differs in force.
     pub(super) async fn renew(&mut self, daemon: &Arc<Daemon>) {
         let _alone = daemon.changing.lock().await;
-        // It may wait to be confirmed since it was looked at.
+        // The policy may have begun to wait for confirmation since the check.
         if daemon.changes().deadline().is_none() {
             self.renew_alone(daemon, Vec::new()).await;
         }
     }
 
-    /// The same, while nobody else changes the policy. Files may have grown by anything whose
-    /// contents have one of these digests.
+    /// Does the same, while nobody else changes the policy. Contents with one of these digests may
+    /// have grown by any amount.
     async fn renew_alone(&mut self, daemon: &Arc<Daemon>, accepted: Vec<String>) {
         let (records, lists) = {
             let datapath = daemon.datapath();
             let manifest = datapath.manifest();
             (manifest.lists.clone(), manifest.policy.lists.clone())
         };
-        // Before they are read: no change is missed.
+        // Before they are read, so that no change is missed.
         self.changed.extend(self.watch.accept());
         self.watch.replace(paths(&records));
         let (changed, feeds) = (mem::take(&mut self.changed), mem::take(&mut self.feeds));
@@ -137,16 +135,16 @@ impl FeedKeeper {
         let renewed = {
             let changed = changed.clone();
             spawn_blocking(move || {
-                let look = Look {
+                let context = ReadContext {
                     now,
                     accepted: &accepted,
                 };
-                renew::renew(records, &lists, feeds, &changed, look)
+                renew::renew(records, &lists, feeds, &changed, context)
             })
         };
         let renewed = match renewed.await {
             Ok(renewed) => renewed,
-            // What was known is lost: all files are read again with the next change.
+            // The known feeds are lost: all files are read again at the next change.
             Err(error) => return error!("the lists cannot be renewed: {error}"),
         };
         let Renewed {
@@ -180,7 +178,7 @@ impl FeedKeeper {
     }
 }
 
-/// Whether a file is not the one that was read. One that was refused cannot tell.
+/// Whether a file is not the one that was read. A refused file cannot tell.
 fn was_changed(file: &FeedReport) -> bool {
     let modified = fs::metadata(&file.path).and_then(|found| found.modified());
     let modified = modified

@@ -1,21 +1,21 @@
-//! What the lists are to be by now.
+//! What the lists should be by now.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
 use limiter_policy::{
-    lists::{self, Feeds, ListRecord, ListSource, Look},
+    lists::{self, Feeds, ListRecord, ListSource, ReadContext},
     policy::List,
 };
 
-/// The lists as they are to be.
+/// The lists as they should be.
 pub(super) struct Renewed {
     pub(super) records: Vec<ListRecord>,
-    /// `None`: they are as they were.
+    /// `None`: they are unchanged.
     pub(super) lists: Option<Vec<List>>,
     pub(super) feeds: Feeds,
 }
 
-/// What stands for feeds of which nothing else is known: all that their lists have in force.
+/// Returns stand-ins for feeds of which nothing else is known: all that their lists have in force.
 pub(in crate::daemon) fn stand_ins(records: &[ListRecord], lists: &[List]) -> Feeds {
     let records = records.iter().map(|record| {
         let source = &record.source;
@@ -27,14 +27,14 @@ pub(in crate::daemon) fn stand_ins(records: &[ListRecord], lists: &[List]) -> Fe
     records.collect()
 }
 
-/// Reads the files that were changed, and those of which nothing is known; what is known of the
-/// others are `feeds`, and what is in force are `lists`.
+/// Reads the files that have changed, and those of which nothing is known. `feeds` is what is known
+/// of the others; `lists` is in force.
 pub(super) fn renew(
     records: Vec<ListRecord>,
     lists: &[List],
     mut feeds: Feeds,
     changed: &BTreeSet<PathBuf>,
-    look: Look<'_>,
+    context: ReadContext<'_>,
 ) -> Renewed {
     let mut renewed = Feeds::new();
     for record in &records {
@@ -48,15 +48,15 @@ pub(super) fn renew(
                 old.push(record.stand_in(path, list));
             }
         }
-        let read = lists::read(source, &old, |path| due.contains(path), look);
-        // With something old none is refused.
+        let read = lists::read(source, &old, |path| due.contains(path), context);
+        // With an old feed to fall back on, none is refused.
         renewed.insert(source.name.clone(), read.into_iter().flatten().collect());
     }
     let sources: Vec<ListSource> = records.into_iter().map(|record| record.source).collect();
     let records = ListRecord::all(&sources, &renewed);
     let made = sources.iter().map(|source| {
         let feeds = renewed.get(&source.name).map_or(&[][..], Vec::as_slice);
-        source.list(feeds, look.now)
+        source.list(feeds, context.now)
     });
     let made: Vec<List> = made.collect();
     Renewed {
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Two lists, the second of which has both files.
+    /// Two lists; the second has both files.
     struct Scene {
         directory: TempDir,
         records: Vec<ListRecord>,
@@ -107,7 +107,7 @@ mod tests {
             };
             scene.write("a", "192.0.2.1");
             scene.write("b", "192.0.2.2");
-            // Of files of which nothing is known everything is read.
+            // Files of which nothing is known are read completely.
             scene.check(&[], true, &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"]);
             scene
         }
@@ -116,8 +116,8 @@ mod tests {
             fs::write(self.directory.path().join(name), text).unwrap();
         }
 
-        /// What the lists have after these files were changed, and whether that is other than
-        /// before.
+        /// Renews the lists after these files were changed; checks what they have then, and whether
+        /// that differs from before.
         #[track_caller]
         fn check(&mut self, changed: &[&str], is_other: bool, first: &[&str], both: &[&str]) {
             let changed = changed.iter().map(|name| self.directory.path().join(name));
@@ -126,7 +126,7 @@ mod tests {
                 &self.lists,
                 self.feeds.clone(),
                 &changed.collect(),
-                Look {
+                ReadContext {
                     now: Timestamp::UNIX_EPOCH,
                     accepted: &[],
                 },
@@ -144,7 +144,7 @@ mod tests {
             }
         }
 
-        /// Which files of the lists are as they were before.
+        /// Returns which files of the lists keep their previous content.
         fn kept_old(&self) -> Vec<bool> {
             let files = self.records.iter().flat_map(|record| &record.files);
             files.map(|file| file.kept_old.is_some()).collect()
@@ -168,7 +168,7 @@ mod tests {
         scene.write("a", "nonsense");
         scene.check(&["a"], false, &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"]);
         assert_eq!(scene.kept_old(), [true, true, false]);
-        // The other file is another matter.
+        // The other file is not affected.
         scene.write("b", "192.0.2.16");
         scene.check(&["b"], true, &["192.0.2.1"], &["192.0.2.1", "192.0.2.16"]);
         assert_eq!(scene.kept_old(), [true, true, false]);
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(scene.kept_old(), [false; 3]);
     }
 
-    /// As after a restart, or when a policy is reverted to: all that is known is in force.
+    /// As after a restart, or when a policy is reverted: only what is in force is known.
     #[test]
     fn what_is_in_force_stands_in() {
         let mut scene = Scene::new();
@@ -185,7 +185,7 @@ mod tests {
         scene.write("a", "nonsense");
         scene.check(&[], false, &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"]);
         assert_eq!(scene.kept_old(), [true, true, false]);
-        // Nobody knows which of them `a` had.
+        // Nobody knows which of them `a` contained.
         scene.write("b", "192.0.2.16");
         let both = ["192.0.2.1", "192.0.2.2", "192.0.2.16"];
         scene.check(&["b"], true, &["192.0.2.1"], &both);

@@ -1,4 +1,4 @@
-//! What is told of incidents, and how it is written to the log.
+//! Events of incidents, and how they are logged.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use crate::{
     protocol::Grouping,
 };
 
-/// Whose packets are dropped, and by which limit.
+/// A source of dropped packets, and the limit that drops them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     pub(super) limit: LimitId,
     pub(super) source: Source,
 }
 
-/// Whose packets are dropped.
+/// The source of dropped packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// An address's.
     Address(Address),
-    /// Those of many addresses of an IPv4 /24 or IPv6 /64, of which this is the first.
+    /// Those of many addresses of an IPv4 /24 or IPv6 /64, whose first address this is.
     Range(Address),
-    /// Nobody knows whose, or those of many who are dropped seldom.
+    /// Those of unknown sources, or of many that are seldom dropped.
     Any,
 }
 
-/// Something to be told.
+/// Something to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// Packets begin to be dropped.
     Began {
         subject: Subject,
-        /// Of how many addresses; 0: nobody knows.
+        /// How many addresses send them; 0: unknown.
         addresses: u64,
         /// How many packets were dropped so far, at least.
         drops: u64,
@@ -50,12 +50,12 @@ pub(super) enum Event {
         /// From the first drop to the last.
         duration_ns: u64,
     },
-    /// Packets of so many more sources began to be dropped, which were not told one by one.
+    /// So many more sources began to be dropped, without a line for each.
     More { sources: u64 },
 }
 
 impl Source {
-    /// The range of an address.
+    /// Returns the range of an address.
     pub(super) const fn range_of(address: Address) -> Self {
         Self::Range(address.masked(prefix_length(Grouping::Range, address.family)))
     }
@@ -77,7 +77,7 @@ impl Source {
 }
 
 impl Event {
-    /// Writes it to the log, with the limits' names of this policy.
+    /// Logs the event, with the names that limits have in this policy.
     pub(super) fn log(&self, policy: &Policy) {
         match self {
             Self::Began {
@@ -113,7 +113,7 @@ impl Event {
                     drops,
                     is_lower_bound,
                     duration_ns,
-                    "{limit} drops{whom} no more: {at_least}{drops} packets in {duration:.1?}"
+                    "{limit} no longer drops{whom}: {at_least}{drops} packets in {duration:.1?}"
                 );
             }
             Self::More { sources } => warn!(
@@ -125,10 +125,10 @@ impl Event {
 }
 
 impl Subject {
-    /// The address, the range, and the limit's name.
+    /// Returns the address, the range, and the limit's name.
     fn named(&self, policy: &Policy) -> (Option<String>, Option<String>, String) {
         let (address, range) = self.source.named();
-        // One that has been taken out of the policy meanwhile has no name any more.
+        // A limit that has left the policy meanwhile has no name.
         let limit = limit_name(policy, self.limit.0);
         let limit = limit.unwrap_or_else(|| format!("limit {}", self.limit.0));
         (address, range, limit)

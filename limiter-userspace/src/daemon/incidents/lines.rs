@@ -1,4 +1,4 @@
-//! How many lines of the log incidents may take: a budget, by the arithmetic of the limits.
+//! The budget of log lines for incidents, by the arithmetic of the limits.
 
 use limiter_common::strategy::gcra::Gcra;
 
@@ -17,13 +17,13 @@ const BUDGET: Gcra = Gcra::new(LINES_PER_MINUTE, LINES_PER_MINUTE, MINUTE_NS)
 pub(super) struct Lines {
     /// When it is full again, in nanoseconds of the clock: its TAT.
     full_again_ns: u64,
-    /// Sources whose beginning was not told, since that was last said.
+    /// Sources whose beginning was not logged, since that was last reported.
     untold: u64,
 }
 
 impl Lines {
-    /// Adds an event to those that are told, and how many were not before it; or says that
-    /// there is no room.
+    /// Adds an event to `told`, and how many were left out before it; returns whether there was
+    /// room.
     pub(super) fn tell(&mut self, now_ns: u64, event: Event, told: &mut Vec<Event>) -> bool {
         let sources = self.untold;
         let Ok(spend) = BUDGET.spend(now_ns, 1 + u64::from(sources > 0)) else {
@@ -41,7 +41,7 @@ impl Lines {
         true
     }
 
-    /// So many sources more begin to be dropped, and that is not told.
+    /// Notes that so many more sources begin to be dropped, and that this is not logged.
     pub(super) const fn leave_out(&mut self, sources: u64) {
         self.untold += sources;
     }

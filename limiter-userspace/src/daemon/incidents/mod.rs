@@ -1,8 +1,8 @@
-//! Incidents: somebody begins to be dropped, and is dropped no more. They are events of the log.
+//! Logs incidents: a source begins to be dropped, and later is dropped no more.
 //!
-//! The limits' counters tell whether anything was dropped; only then are the offenders read, and
-//! so seldom that a flood does not make it cost more than a hundredth of a CPU. What is told of
-//! them is decided in [`tracker`], from what is read and the time.
+//! The limits' counters tell whether anything was dropped. Only then are the offenders read, and so
+//! seldom that even a flood costs no more than a hundredth of a CPU. [`tracker`] decides what to
+//! log, from what is read and the time.
 
 mod event;
 mod lines;
@@ -22,10 +22,10 @@ use super::{
     shared::Daemon,
 };
 
-/// For how long somebody must not have been dropped, so that the incident has ended.
+/// How long a source must go without a drop for its incident to have ended.
 pub const QUIET: Duration = Duration::from_secs(30);
 
-/// How long it takes at least from one look to the next.
+/// The shortest pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A look's share of the time: one part in so many.
@@ -39,14 +39,14 @@ pub(super) async fn watch(daemon: &Arc<Daemon>, quiet: Duration) -> Infallible {
         let looked = spawn_blocking(move || round(&looking, incidents));
         let pause;
         (incidents, pause) = looked.await.unwrap_or_else(|error| {
-            error!("telling who is dropped has failed, and begins anew: {error}");
+            error!("logging who is dropped has failed and starts over: {error}");
             (Incidents::new(quiet, monotonic_now()), LONGEST_PAUSE)
         });
         tokio::time::sleep(pause).await;
     }
 }
 
-/// Looks once; returns also how long to wait.
+/// Looks once; also returns how long to wait.
 fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
     let begun = cpu_time();
     let pause = match look(daemon, &mut incidents) {

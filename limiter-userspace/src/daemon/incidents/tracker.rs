@@ -1,4 +1,4 @@
-//! What of the drops is an incident: when it begins, whose it is, when it has ended.
+//! Which drops make an incident: when it begins, whose it is, when it has ended.
 
 use std::{
     cmp::Reverse,
@@ -19,20 +19,20 @@ use super::{
     lines::Lines,
 };
 
-/// An incident begins with so many drops from one look to the next: fewer are nobody's concern.
+/// An incident begins with so many drops from one look to the next; fewer concern nobody.
 pub(super) const LEAST_DROPS: u64 = 10;
 
-/// When so many addresses of a range begin at once, it is the range's incident.
+/// If so many addresses of a range begin at once, it is the range's incident.
 pub(super) const ADDRESSES_OF_A_RANGE: usize = 8;
 
-/// How many incidents there are at once. Beyond them sources are only counted.
+/// The most incidents at once. Beyond them sources are only counted.
 pub(super) const MOST_OPEN: usize = 1024;
 
-/// The incidents there are, and what was seen when it was last looked. Times are in nanoseconds
-/// of the decision's clock.
+/// The open incidents, and what the last look saw. Times are in nanoseconds of the decision's
+/// clock.
 ///
-/// Memory is bounded: there are at most [`MOST_OPEN`] incidents, and of each offender who is
-/// remembered at most one number of drops.
+/// Memory is bounded: there are at most [`MOST_OPEN`] incidents, and one number of drops for each
+/// remembered offender.
 #[derive(Debug)]
 pub(super) struct Incidents {
     quiet_ns: u64,
@@ -53,7 +53,7 @@ pub(super) struct Incidents {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     drops: u64,
-    /// Whether there were enough new ones for an incident.
+    /// Whether enough of them were new for an incident.
     is_busy: bool,
 }
 
@@ -65,22 +65,22 @@ struct Incident {
     drops: u64,
     /// Whether there may have been more drops.
     is_lower_bound: bool,
-    /// Whether the log has its beginning.
+    /// Whether its beginning was logged.
     is_told: bool,
 }
 
-/// One that begins.
+/// An incident that begins.
 struct Beginning {
     subject: Subject,
-    /// How many addresses it has; 0: nobody knows.
+    /// How many addresses it has; 0: unknown.
     addresses: u64,
-    /// How many of them had not begun before, for want of room.
+    /// How many of them were not already counted as left out for lack of room.
     uncounted: u64,
     incident: Incident,
 }
 
 impl Incidents {
-    /// What happens from now on. An incident has ended after `quiet` without a drop.
+    /// Tracks incidents from now on. An incident has ended after `quiet` without a drop.
     pub(super) fn new(quiet: Duration, now_ns: u64) -> Self {
         Self {
             quiet_ns: u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX),
@@ -94,15 +94,14 @@ impl Incidents {
         }
     }
 
-    /// Whether limits have dropped packets since the last look, so that there is something new
-    /// of the offenders.
+    /// Whether limits have dropped packets since the last look, so that offenders have changed.
     pub(super) fn is_news(&self, dropped: &[(LimitId, u64)]) -> bool {
         let mut dropped = dropped.iter();
         dropped.any(|(limit, drops)| self.dropped.get(limit) != Some(drops))
     }
 
-    /// A look: what each limit has dropped, and the offenders, if they are recorded and there is
-    /// something new. Returns what is to be told, in order.
+    /// Takes a look: what each limit has dropped, and the offenders, if they are recorded and have
+    /// changed. Returns what to log, in order.
     pub(super) fn observe(
         &mut self,
         now_ns: u64,
@@ -121,11 +120,11 @@ impl Incidents {
         told
     }
 
-    /// Adds what offenders were dropped since the last look to their incidents, and finds those
-    /// that begin.
+    /// Adds the offenders' drops since the last look to their incidents, and returns those that
+    /// begin.
     fn add_offenders(&mut self, now_ns: u64, recorded: &Recorded) -> Vec<Beginning> {
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
-        // Who was not looked at then was not busy.
+        // An offender that the last look did not read was not busy.
         let was_read = read_ns == self.looked_ns;
         let missed = (recorded.counts.skipped, recorded.forgotten());
         let is_lower_bound = mem::replace(&mut self.missed, missed) != missed;
@@ -173,9 +172,9 @@ impl Incidents {
             .collect()
     }
 
-    /// That of an offender with so many new drops.
+    /// Returns the incident of an offender with so many new drops.
     fn incident(&self, now_ns: u64, drops: u64, offender: &Offender) -> Incident {
-        // Who was dropped for the first time lately was dropped in this incident alone.
+        // An offender first dropped lately was dropped in this incident alone.
         let is_recent = offender.first_drop_ns.saturating_add(self.quiet_ns) > now_ns;
         let (drops, first_drop_ns) = if is_recent {
             (offender.drops, offender.first_drop_ns)
@@ -194,8 +193,8 @@ impl Incidents {
         self.open.get_mut(subject)
     }
 
-    /// Adds what limits have dropped to their own incidents: of sources that nobody knows, or that
-    /// are no incidents themselves.
+    /// Adds limits' drops to the limits' own incidents: those of unknown sources, or of sources
+    /// that have no incidents themselves.
     fn add_limits(
         &mut self,
         now_ns: u64,
@@ -209,7 +208,7 @@ impl Incidents {
             .map(|subject| subject.limit)
             .collect();
         for (limit, total) in dropped {
-            // What is new to us may have dropped before our time.
+            // A limit that is new to us may have dropped before our time.
             let before = self.dropped.insert(*limit, *total).unwrap_or(*total);
             let drops = total.saturating_sub(before);
             if drops == 0 || of_sources.contains(limit) {
@@ -232,8 +231,8 @@ impl Incidents {
         }
     }
 
-    /// Ends incidents without a drop for some time, those first that ended first. What was told to
-    /// have begun is kept until there is room to tell its end.
+    /// Ends incidents without a drop for some time, in the order of their last drops. One whose
+    /// beginning was logged is kept until there is room to log its end.
     fn end(&mut self, now_ns: u64, told: &mut Vec<Event>) {
         let quiet_ns = self.quiet_ns;
         let open = self.open.iter();
@@ -255,7 +254,7 @@ impl Incidents {
         }
     }
 
-    /// Begins incidents, those with the most drops first, as far as there is room.
+    /// Begins incidents, those with the most drops first, while there is room.
     fn begin(&mut self, now_ns: u64, mut beginnings: Vec<Beginning>, told: &mut Vec<Event>) {
         beginnings.sort_unstable_by_key(|beginning| {
             (Reverse(beginning.incident.drops), order(&beginning.subject))
@@ -302,10 +301,10 @@ impl Incident {
     }
 }
 
-/// An offender's drops since the offenders were last read.
+/// Returns an offender's drops since the offenders were last read.
 fn new_drops(before: Option<&Seen>, offender: &Offender, read_ns: u64) -> u64 {
     match before {
-        // One who was forgotten in between begins again.
+        // An offender that was forgotten in between begins again.
         Some(seen) => {
             let drops = offender.drops.checked_sub(seen.drops);
             drops.unwrap_or(offender.drops)
@@ -316,7 +315,7 @@ fn new_drops(before: Option<&Seen>, offender: &Offender, read_ns: u64) -> u64 {
     }
 }
 
-/// The incidents of single addresses of a range that begin at once; as one, if they are many.
+/// Merges the incidents of a range that begin at once into one, if they are many.
 fn together(range: Subject, beginnings: Vec<Beginning>) -> Vec<Beginning> {
     if beginnings.len() < ADDRESSES_OF_A_RANGE {
         return beginnings;
@@ -338,7 +337,7 @@ fn together(range: Subject, beginnings: Vec<Beginning>) -> Vec<Beginning> {
         .collect()
 }
 
-/// Makes the order the same each time.
+/// A key that makes the order the same each time.
 fn order(subject: &Subject) -> (LimitId, Option<IpAddr>) {
     let address = match subject.source {
         Source::Address(address) | Source::Range(address) => Some(address.into()),

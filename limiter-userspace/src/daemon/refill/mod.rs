@@ -9,7 +9,7 @@ use limiter_datapath::kernel::{Datapath, DatapathError, Refilled};
 use thiserror::Error;
 
 use super::named::{NamedBucket, UnknownLimit, bucket_named, limit_named};
-use crate::protocol::{Refill, RefillList, RefundQuery, ResetQuery, Whose};
+use crate::protocol::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery};
 
 /// Nothing was given back.
 #[derive(Debug, Error)]
@@ -17,7 +17,7 @@ pub(super) enum RefillError {
     /// No such limit.
     #[error(transparent)]
     UnknownLimit(#[from] UnknownLimit),
-    /// There is such a limit, but not for the address.
+    /// The limit does not apply to the address.
     #[error(
         "{limit} does not apply to {address}: `limiter explain {address}` shows the limits that do"
     )]
@@ -27,10 +27,10 @@ pub(super) enum RefillError {
         /// The address.
         address: IpAddr,
     },
-    /// The address has no buckets at all.
+    /// No limit applies to the address.
     #[error("no limit applies to {0}: there is nothing to give back")]
     Unlimited(IpAddr),
-    /// The buckets of a prefix cannot be found.
+    /// The prefix has too many buckets to find.
     #[error(transparent)]
     TooWide(#[from] prefix::TooWide),
     /// The buckets could not be read or written.
@@ -45,9 +45,9 @@ pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillLis
         None => None,
     };
     let buckets = match query.whose {
-        Whose::Address(address) => return of_address(datapath, address, limit, None),
-        Whose::Prefix(prefix) => prefix::reset(datapath, prefix.trunc(), limit)?,
-        Whose::All => datapath.reset_all(limit)?,
+        BucketSelector::Address(address) => return of_address(datapath, address, limit, None),
+        BucketSelector::Prefix(prefix) => prefix::reset(datapath, prefix.trunc(), limit)?,
+        BucketSelector::All => datapath.reset_all(limit)?,
     };
     Ok(RefillList {
         buckets,
@@ -89,13 +89,13 @@ fn of_address(
 }
 
 fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
-    let holding = &bucket.before;
+    let limit_bucket = &bucket.before;
     let NamedBucket {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, holding)?;
-    let when_full = holding.budget.when_full();
+    } = bucket_named(datapath, limit_bucket)?;
+    let when_full = limit_bucket.parameters.when_full();
     let has_burst = limit.strategy.has_burst();
     Some(Refill {
         limit: limit.name.clone(),
@@ -104,7 +104,7 @@ fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
         strategy: limit.strategy.name().to_owned(),
         burst: has_burst.then_some(when_full),
         count: (!has_burst).then_some(when_full),
-        remaining_before: holding.level.remaining,
+        remaining_before: limit_bucket.level.remaining,
         remaining: bucket.after.remaining,
     })
 }

@@ -1,8 +1,7 @@
-//! Filling the buckets that the addresses of a prefix are charged to.
+//! Fills the buckets that packets from a prefix are charged to.
 //!
-//! The hash store tells whose each bucket is. The table store knows its buckets by a hash of
-//! their owners: there each owner that the prefix has is looked for, which is done for so many
-//! of them only.
+//! The hash store tells each bucket's owner. The table store knows its buckets only by a hash of
+//! their owners, so every owner in the prefix is looked up, which is done only up to a maximum.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -24,24 +23,23 @@ use thiserror::Error;
 
 use super::RefillError;
 
-/// The most owners of one limit that are looked for.
+/// The most owners of one limit that are looked up.
 const MOST_OWNERS: u32 = 1 << MOST_BITS;
 const MOST_BITS: u8 = 16;
 
 /// The prefix has too many owners.
 #[derive(Debug, Error)]
 #[error(
-    "{prefix} has more than {MOST_OWNERS} ids of {limit}, and the table store knows buckets by a \
-     hash of their ids, so that those of a prefix cannot be listed: name a longer prefix, or \
-     another limit with --limit, or reset all with --all"
+    "{prefix} has more than {MOST_OWNERS} ids of {limit}, too many to look up in the table store: \
+     name a longer prefix, or another limit with --limit, or reset all with --all"
 )]
 pub(in crate::daemon) struct TooWide {
     prefix: IpNet,
     limit: String,
 }
 
-/// Fills the buckets, of one limit or of all, that packets from `prefix` are charged to; returns
-/// how many owed something.
+/// Fills the buckets that packets from `prefix` are charged to, of one limit or of all; returns how
+/// many were in debt.
 pub(super) fn reset(
     datapath: &Datapath,
     prefix: IpNet,
@@ -62,7 +60,7 @@ pub(super) fn reset(
         }
         Store::Table => {
             let limits = policy.limits.iter().filter(|limit| is_meant(limit.id));
-            // All before the first is changed.
+            // All of them before the first change.
             let sources = limits
                 .map(|limit| Ok((limit.id, sources(limit, prefix, &borders)?)))
                 .collect::<Result<Vec<_>, TooWide>>()?;
@@ -75,7 +73,7 @@ pub(super) fn reset(
     }
 }
 
-/// Whether packets from a prefix are charged to that bucket. All are to those of interfaces.
+/// Whether packets from a prefix are charged to that bucket. All are charged to an interface's.
 fn is_charged(key: &BucketKey, prefix: IpNet, subscribers: &HashSet<u64>) -> bool {
     match key.owner() {
         Owner::Source {
@@ -91,7 +89,7 @@ fn overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(other) || other.contains(one)
 }
 
-/// Addresses of a prefix among which every owner of a limit has one.
+/// Returns addresses of a prefix that include one of each owner of a limit.
 fn sources(
     limit: &Limit,
     prefix: IpNet,
@@ -114,13 +112,13 @@ fn sources(
     }
     Ok(match prefix.subnets(length) {
         Ok(owners) => owners.map(|owner| owner.addr()).collect(),
-        // All of it has one owner.
+        // The whole prefix has one owner.
         Err(_) => vec![prefix.addr()],
     })
 }
 
-/// The addresses of a prefix at which another subscriber may begin: its first, the first of each
-/// subscriber's prefix, and the one after its last.
+/// Returns the addresses of a prefix where another subscriber may begin: its first, the first of
+/// each subscriber's prefix, and the one after that prefix's last.
 fn borders(policy: &Policy, prefix: IpNet) -> BTreeSet<IpAddr> {
     let mut borders = BTreeSet::from([prefix.addr()]);
     let prefixes = policy.subscribers.values().flatten();

@@ -1,9 +1,9 @@
-//! Sieves while the daemon runs: their pressure is kept up to date, and they are told of.
+//! Sieves while the daemon runs: keeps their pressure up to date, and answers about them.
 
 mod pressure;
-mod tell;
+mod status;
 
 pub(super) use self::{
     pressure::{PressureThread, Pressures},
-    tell::{brief, explain, list},
+    status::{brief, explain, list},
 };

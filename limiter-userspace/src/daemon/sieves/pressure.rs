@@ -1,5 +1,5 @@
-//! Measures the pressure of each use of a sieve, and has the kernel know it: on a thread that does
-//! nothing else, with maps of its own. Whatever the rest of the daemon waits for, sieves go on.
+//! Measures the pressure of each use of a sieve and gives it to the kernel, on a thread that does
+//! nothing else, with its own maps. Whatever the rest of the daemon waits for, sieves go on.
 
 use std::{
     collections::BTreeMap,
@@ -19,27 +19,27 @@ use crate::{
     reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
 };
 
-/// What the thread and the rest of the daemon tell each other.
+/// What the thread and the rest of the daemon exchange.
 #[derive(Default)]
 pub(in crate::daemon) struct Pressures {
     shared: Mutex<Shared>,
-    /// There is something else to do.
+    /// Notified when there is something else to do.
     changed: Condvar,
 }
 
-/// Nobody holds it for longer than it takes to put something there or to take it.
+/// Locked only for as long as it takes to store or take something.
 #[derive(Default)]
 struct Shared {
     is_over: bool,
-    /// What is in force.
+    /// The policy in force.
     followed: Followed,
-    /// What is to be measured from now on, where that is news.
+    /// What to measure from now on, if that is new.
     next: Option<Keeper>,
-    /// As it was measured last.
+    /// The last measurement.
     measured: Vec<Measured>,
 }
 
-/// A policy over its maps.
+/// A policy and its maps.
 #[derive(Default)]
 struct Followed {
     generation: u64,
@@ -47,7 +47,7 @@ struct Followed {
 }
 
 impl Pressures {
-    /// Has the policy that is in force be measured from now on. To be called after each change.
+    /// Has the policy in force measured from now on. Call it after each change.
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let manifest = datapath.manifest();
         let maps = datapath.reputation();
@@ -67,7 +67,7 @@ impl Pressures {
         }
     }
 
-    /// What was measured last; empty where nothing is.
+    /// Returns what was measured last; empty if nothing was.
     pub(in crate::daemon) fn measured(&self) -> Vec<Measured> {
         self.locked().measured.clone()
     }
@@ -120,15 +120,15 @@ impl Drop for PressureThread {
         self.pressures.locked().is_over = true;
         self.pressures.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // What it panicked with is on stderr.
+            // The panic message is on stderr.
             let _ = thread.join();
         }
     }
 }
 
-/// Keeps the pressures up to date until it is over.
+/// Keeps the pressures up to date until the daemon ends.
 fn keep(pressures: &Pressures, pulses: &Pulses) {
-    // Later there may be no descriptor to be had: each thread looks once how many CPUs there are.
+    // Later no descriptor may be left, so each thread reads the number of CPUs now.
     let _ = possible_cpus();
     let mut keeper = Keeper::default();
     loop {
@@ -149,7 +149,7 @@ fn keep(pressures: &Pressures, pulses: &Pulses) {
         drop(shared);
         let measured = keeper.look();
         let mut shared = pressures.locked();
-        // Nobody wants to know of a policy that is not in force any more.
+        // A policy that is no longer in force interests nobody.
         if shared.next.is_none() {
             shared.measured = measured;
         }
@@ -162,13 +162,13 @@ struct Keeper {
     gauge: Gauge,
     /// `None`: no program runs yet.
     maps: Option<Arc<PressureMaps>>,
-    /// What the kernel has been told, by index.
+    /// The pressures that the kernel was given, by index.
     told: BTreeMap<u32, Pressure>,
     fails: bool,
 }
 
 impl Keeper {
-    /// Measures once; says in the log when that has become possible or impossible.
+    /// Measures once; logs when that becomes possible or impossible.
     fn look(&mut self) -> Vec<Measured> {
         match self.try_look() {
             Ok(measured) => {
@@ -189,7 +189,7 @@ impl Keeper {
         }
     }
 
-    /// Measures once, and tells the kernel of each pressure, and once where there is none any more.
+    /// Measures once. Gives the kernel each pressure, and once more when it has ended.
     fn try_look(&mut self) -> Result<Vec<Measured>, DatapathError> {
         let Some(maps) = &self.maps else {
             return Ok(Vec::new());
@@ -201,7 +201,7 @@ impl Keeper {
             let pressure = one.pressure.map_or_else(Pressure::default, |pressure| {
                 Pressure::new(pressure.into(), until_ns)
             });
-            // One that goes on is told with each look: in a flood the next one may come late.
+            // A lasting pressure is given with each look: in a flood the next may come late.
             let told = self.told.entry(one.index).or_default();
             if *told != Pressure::default() || pressure != Pressure::default() {
                 maps.set_pressure(one.index, pressure)?;

@@ -1,4 +1,4 @@
-//! Saves to the state file, and remembers how that went.
+//! Saves to the state file, and records the outcome.
 
 use std::{
     fs,
@@ -16,16 +16,16 @@ use tracing::{info, warn};
 
 use crate::protocol::StateStatus;
 
-/// How often it is saved: so much is lost at most when the daemon is killed or the power fails.
+/// How often to save; no more than that is lost if the daemon is killed or the power fails.
 pub(super) const INTERVAL: Duration = Duration::from_mins(1);
 
-/// Saves what buckets owe and who is banned, and remembers how that went.
+/// Saves what buckets owe and who is banned, and records the outcome.
 pub(in crate::daemon) struct StateKeeper {
     file: StateFile,
-    /// Why what is in the file was not restored, where it has still its name: nothing is saved over
-    /// it.
+    /// Why the content of the file was not restored, if the file still has its name: nothing is
+    /// saved over it.
     in_the_way: Mutex<Option<String>>,
-    /// Who holds it is saving.
+    /// Held while saving.
     saving: Mutex<()>,
     status: Mutex<StateStatus>,
 }
@@ -37,13 +37,13 @@ enum KeepError {
     Datapath(#[from] DatapathError),
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// What was saved before was not restored, and is still there.
+    /// A state that was not restored is still in the file.
     #[error(transparent)]
     InTheWay(#[from] LoadError),
 }
 
 impl StateKeeper {
-    /// For the file at `path`.
+    /// Returns a keeper of the file at `path`.
     pub(in crate::daemon) fn new(path: PathBuf) -> Self {
         Self {
             file: StateFile::new(path.clone()),
@@ -60,7 +60,7 @@ impl StateKeeper {
         }
     }
 
-    /// What was saved last; if that cannot be used, a warning that ends with what is so instead.
+    /// Loads what was saved last. If that cannot be used, logs a warning that ends with `instead`.
     pub(super) fn load(&self, instead: &str) -> Option<Snapshot> {
         self.file.load().unwrap_or_else(|error| {
             self.warn(&error, instead);
@@ -68,7 +68,7 @@ impl StateKeeper {
         })
     }
 
-    /// What was loaded cannot be gone on with: it is set aside.
+    /// Sets what was loaded aside, because the daemon cannot resume from it.
     pub(super) fn refuse(&self, reason: String, instead: &str) {
         self.warn(&self.file.refuse(Reason::Unfit(reason)), instead);
     }
@@ -86,7 +86,7 @@ impl StateKeeper {
         let Some(reason) = in_the_way.clone() else {
             return Ok(());
         };
-        // Somebody may have taken it away.
+        // Somebody may have removed it.
         if fs::symlink_metadata(self.file.path()).is_ok() {
             match self.file.refuse(Reason::Unfit(reason)) {
                 error @ LoadError::InTheWay { .. } => return Err(error),
@@ -103,12 +103,12 @@ impl StateKeeper {
         Ok(())
     }
 
-    /// How it has gone so far.
+    /// Returns how saving has gone so far.
     pub(in crate::daemon) fn status(&self) -> StateStatus {
         locked(&self.status).clone()
     }
 
-    /// Saves what `capture` gives; says in the log when that has become possible or impossible.
+    /// Saves what `capture` returns; logs when that becomes possible or impossible.
     pub(super) fn save(&self, capture: impl FnOnce() -> Result<Snapshot, DatapathError>) {
         let _saving = locked(&self.saving);
         let saved = self.try_save(capture);
@@ -125,7 +125,7 @@ impl StateKeeper {
             }
             Err(error) => {
                 if status.error.is_none() {
-                    warn!("{error}; it is tried again every {} s", INTERVAL.as_secs());
+                    warn!("{error}; trying again every {} s", INTERVAL.as_secs());
                 }
                 status.errors += 1;
                 status.error = Some(error.to_string());
@@ -144,7 +144,7 @@ impl StateKeeper {
     }
 }
 
-/// What is in there is right after each assignment, so that a panic elsewhere spoils nothing.
+/// The content is valid after each assignment, so a panic elsewhere spoils nothing.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

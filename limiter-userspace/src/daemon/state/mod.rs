@@ -19,13 +19,13 @@ use self::keeper::INTERVAL;
 pub(super) use self::{keeper::StateKeeper, resume::Resumed};
 use super::{bans, shared::Daemon};
 
-/// Saves the state at once and every minute; forever.
+/// Saves the state at once and every minute, forever.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     if daemon.state.is_none() {
         return future::pending().await;
     }
     let mut ticks = interval(INTERVAL);
-    // A machine that was suspended has not to make up for it.
+    // A machine that was suspended has nothing to make up for.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -33,7 +33,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// Saves the state once, if it is wanted, while everything else goes on.
+/// Saves the state once, if a file is configured, while everything else goes on.
 pub(super) async fn save(daemon: &Arc<Daemon>) {
     let daemon = Arc::clone(daemon);
     let saved = spawn_blocking(move || {

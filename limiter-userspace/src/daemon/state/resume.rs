@@ -1,5 +1,5 @@
-//! Going on where the daemon before has ended: with its limits' ids, its units, the secret of its
-//! table, what buckets owed, and who was banned.
+//! Resumes where the daemon before ended: with its limits' ids, its units, the secret of its table,
+//! what buckets owed, and who was banned.
 
 use limiter_datapath::{
     kernel::{DatapathError, Prepared, Settings, wall_clock_now},
@@ -8,43 +8,43 @@ use limiter_datapath::{
 use tracing::info;
 
 use super::keeper::StateKeeper;
-use crate::daemon::{bans, candidate::Known, tell::warn_of_lost};
+use crate::daemon::{bans, candidate::Inherited, messages::warn_of_lost};
 
-/// What is so where there is nothing to go on with.
+/// What holds if there is nothing to resume from.
 const BEGINS_ANEW: &str = "every bucket begins full, and nobody is banned";
 
-/// What there is to go on with.
+/// The state to resume from.
 pub(in crate::daemon) struct Resumed(Snapshot);
 
 impl Resumed {
-    /// Reads the state file. One that is of no use is set aside with a warning, and every bucket
-    /// begins full.
+    /// Reads the state file. Sets an unusable one aside with a warning; then every bucket begins
+    /// full.
     pub(in crate::daemon) fn load(keeper: &StateKeeper) -> Option<Self> {
         keeper.load(BEGINS_ANEW).map(Self)
     }
 
-    /// Sees to it that a state file that cannot be read is not overwritten, where what is pinned is
-    /// gone on with in its place.
+    /// Makes sure that an unreadable state file is not overwritten while the daemon continues from
+    /// what is pinned.
     pub(in crate::daemon) fn pass_over(keeper: &StateKeeper) {
-        drop(keeper.load("what is pinned goes on"));
+        drop(keeper.load("continuing from what is pinned"));
     }
 
-    /// What was saved cannot be gone on with: it is set aside.
+    /// Sets what was saved aside, because the daemon cannot resume from it.
     pub(in crate::daemon) fn refuse(keeper: &StateKeeper, reason: String) {
         keeper.refuse(reason, BEGINS_ANEW);
     }
 
-    /// The limits' ids and the units, which the policy is to go on with.
-    pub(in crate::daemon) fn known(&self) -> Known {
+    /// Returns the limits' ids and the units that the policy inherits.
+    pub(in crate::daemon) fn inherited(&self) -> Inherited {
         let units = self.0.sets.first().map(|set| set.debts.units.clone());
-        Known {
+        Inherited {
             in_force: Vec::new(),
             names: self.0.names.clone(),
             units: units.unwrap_or_default(),
         }
     }
 
-    /// Settings with the secret of the table that was saved.
+    /// Returns settings with the secret of the table that was saved.
     pub(in crate::daemon) fn settings(&self, settings: Settings) -> Settings {
         match self.0.sets.first() {
             Some(set) => settings.resuming(&set.debts),
@@ -52,12 +52,12 @@ impl Resumed {
         }
     }
 
-    /// Puts back what buckets owed, less the time that has passed, and bans who was banned.
+    /// Restores what buckets owed, less the time that has passed, and the bans.
     pub(in crate::daemon) fn restore(&self, prepared: &Prepared) -> Result<(), DatapathError> {
         let Self(snapshot) = self;
         let restored = prepared.restore(&snapshot.sets, snapshot.age_ns(wall_clock_now()))?;
         info!(
-            "going on with the state of {:.0} (buckets in debt: {}, full by now: {})",
+            "resuming from the state of {:.0} (buckets in debt: {}, full by now: {})",
             snapshot.saved_at, restored.restored, restored.full
         );
         warn_of_lost(restored.lost);

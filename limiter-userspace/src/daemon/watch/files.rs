@@ -1,10 +1,9 @@
-//! Watches files, those of the configuration and feeds: they are written, replaced, deleted and made
-//! again.
+//! Watches files, those of the configuration and feeds, which are written, replaced, deleted and
+//! created again.
 //!
-//! What counts is whether a file is another one than it was, or was changed: its identity and the
-//! time of its last change tell. The kernel's events on directories only tell when to look. So
-//! it does not matter by which of many ways a file is replaced (an editor's rename, a symbolic
-//! link that is turned), and an event that is lost is made up for by the next look.
+//! A file has changed if its identity or the time of its last change has. The kernel's events on
+//! directories only tell when to look. So it does not matter how a file is replaced (an editor's
+//! rename, a symbolic link that is repointed), and the next look makes up for a lost event.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,12 +24,12 @@ use tokio::{
 };
 use tracing::warn;
 
-/// How long to wait for what.
+/// How long to wait.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// For another event: whoever writes one file often writes the next one too.
+    /// For another event: a program that writes one file often writes the next one too.
     quiet: Duration,
-    /// At most, from the first event on.
+    /// In all, from the first event on.
     patience: Duration,
     /// Without any event: directories may be missing, or on a network.
     look: Duration,
@@ -43,8 +42,7 @@ impl Pace {
         look: Duration::from_secs(5),
     };
 
-    /// Of feeds, some of which are downloaded to their place: what has come so far of one is not
-    /// to be taken for all of it.
+    /// For feeds, some of which are downloaded in place: a part must not be taken for the whole.
     const FEEDS: Self = Self {
         quiet: Duration::from_secs(1),
         patience: Duration::from_secs(10),
@@ -55,18 +53,18 @@ impl Pace {
 /// The most symbolic links that the kernel follows in one path: `MAXSYMLINKS` in linux/namei.h.
 const MAX_LINKS: usize = 40;
 
-/// Tells when one of some files was changed.
+/// Tells when one of some files has changed.
 ///
-/// Files are as they were when they came to be watched, so that is to be done before they are
-/// read, or at once afterwards.
+/// Changes count from when a file begins to be watched, so watch it before it is read, or at once
+/// afterwards.
 pub struct FileWatch {
     pace: Pace,
     seen: BTreeMap<PathBuf, Option<Fingerprint>>,
-    /// Told of by the watcher.
+    /// Notified by the watcher.
     event: Arc<Notify>,
-    /// Kept for its events; `None`: there are none to be had.
+    /// Kept for its events; `None`: none are available.
     watcher: Option<RecommendedWatcher>,
-    /// When the events that are waited out began.
+    /// When the events that are being waited out began.
     began: Option<Instant>,
     /// When to look at the files next.
     due: Instant,
@@ -98,8 +96,8 @@ impl FileWatch {
         watch
     }
 
-    /// Watches these files from now on, and no others. Of those that were watched before nothing
-    /// is missed.
+    /// Watches these files from now on, and no others. Misses no change of files that were watched
+    /// before.
     pub fn replace(&mut self, paths: impl Iterator<Item = PathBuf>) {
         let paths: BTreeSet<_> = paths.collect();
         self.listen(&paths);
@@ -114,9 +112,9 @@ impl FileWatch {
             .collect();
     }
 
-    /// Returns once some of the files are others, or not there any more, or there again: those; and
-    /// then only for the next change. Changes that come fast one after the other are one. Nothing
-    /// is missed if this is dropped while it waits.
+    /// Returns the files that have changed, vanished or come back, once there are any, and each
+    /// change once. Changes in quick succession are one. Nothing is missed if this is dropped while
+    /// it waits.
     pub async fn changed(&mut self) -> BTreeSet<PathBuf> {
         loop {
             tokio::select! {
@@ -130,14 +128,14 @@ impl FileWatch {
                     if waited_out {
                         return self.accept();
                     }
-                    // Who knows whether that is all.
+                    // There may be more to come.
                     self.wait_out(Instant::now());
                 }
             }
         }
     }
 
-    /// Something has happened now; there may be more to come.
+    /// Notes that something has happened; more may come.
     fn wait_out(&mut self, now: Instant) {
         let began = *self.began.get_or_insert(now);
         self.due = (now + self.pace.quiet).min(began + self.pace.patience);
@@ -148,8 +146,7 @@ impl FileWatch {
         files.any(|(path, seen)| *seen != Fingerprint::of(path))
     }
 
-    /// Takes the files as they are: what has changed until now is known. Returns those that were
-    /// others.
+    /// Accepts the files as they are: changes so far are known. Returns the files that had changed.
     pub fn accept(&mut self) -> BTreeSet<PathBuf> {
         let paths: BTreeSet<_> = self.seen.keys().cloned().collect();
         // Other links may lead to them now.
@@ -161,7 +158,7 @@ impl FileWatch {
         changed.collect()
     }
 
-    /// Has the kernel tell of the directories on the way to these files, as far as it can.
+    /// Asks the kernel for events of the directories on the way to these files, as far as possible.
     fn listen(&mut self, paths: &BTreeSet<PathBuf>) {
         let event = Arc::clone(&self.event);
         let watcher = notify::recommended_watcher(move |told: notify::Result<Event>| {
@@ -191,24 +188,24 @@ impl FileWatch {
     }
 }
 
-/// Whether somebody only reads, as we do ourselves.
+/// Whether somebody only reads, as this daemon does.
 fn is_reading(kind: EventKind) -> bool {
     matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }
 
-/// Which file it is, and in which state. The kernel sets the time with each change of the content,
-/// the permissions or the name, and nobody else can; the size tells more where its clock is coarse.
+/// The identity and state of a file. The kernel sets the time with each change of the content, the
+/// permissions or the name, and nobody else can; the size tells more where its clock is coarse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint {
     device: u64,
     inode: u64,
     size: u64,
-    /// Seconds and nanoseconds of the day's clock.
+    /// Seconds and nanoseconds of the wall clock.
     changed: (i64, i64),
 }
 
 impl Fingerprint {
-    /// `None`: there is no such file, or none that we may know of.
+    /// Returns `None` if there is no such file, or none that we may see.
     fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         Some(Self {
@@ -220,8 +217,8 @@ impl Fingerprint {
     }
 }
 
-/// The directories in which something may be replaced, so that the path leads to another file:
-/// that of the file itself, and that of each symbolic link on the way.
+/// Returns the directories where a replacement may lead the path to another file: that of the file
+/// itself, and that of each symbolic link on the way.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut directories = BTreeSet::new();
@@ -239,7 +236,7 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
     directories
 }
 
-/// The first symbolic link of a path from the root on, and what it stands for.
+/// Returns the first symbolic link of a path, from the root on, and its target.
 fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut so_far: Vec<_> = path.ancestors().collect();
     so_far.reverse();

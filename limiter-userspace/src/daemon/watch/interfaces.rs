@@ -1,4 +1,4 @@
-//! Watches the interfaces: they come and go, and change their names, while the daemon runs.
+//! Watches the interfaces, which come, go and change their names while the daemon runs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,63 +8,64 @@ use std::{
 };
 
 use limiter_datapath::kernel::{
-    Noticed, Present,
-    interface::{self, Events},
+    DatapathError, NameChange, Present,
+    interface::{self, Events, InterfaceError},
 };
+use thiserror::Error;
 use tokio::{
-    task::spawn_blocking,
+    task::{JoinError, spawn_blocking},
     time::{sleep, timeout},
 };
 use tracing::{error, info, warn};
 
-use crate::daemon::{shared::Daemon, tell::announce};
+use crate::daemon::{messages::log_attached, shared::Daemon};
 
-/// How often the interfaces are looked at all the same: an interface that could not be attached
-/// to may be free by now.
+/// How often to look at the interfaces even without an event: one that could not be attached to may
+/// be free by now.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often, when the kernel tells nothing.
+/// How often to look if the kernel sends no events.
 const SHORT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What was told of interfaces: each thing once, however often they are looked at.
+/// Facts logged about interfaces: each once, however often they are looked at.
 #[derive(Default)]
-struct Told {
-    /// The indices of those that have vanished.
+struct Logged {
+    /// The indices of interfaces that have vanished.
     vanished: BTreeSet<u32>,
-    /// Why those of these names cannot be attached to.
+    /// Why interfaces of these names cannot be attached to.
     refused: BTreeMap<String, String>,
-    /// Why the kernel does not tell which there are.
+    /// Why the kernel does not list the interfaces.
     unknown: Option<String>,
 }
 
-/// Says which interfaces vanish or get other names, and attaches to those that appear.
+/// Logs which interfaces vanish or change their names, and attaches to those that appear.
 pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
-    let mut told = Told::default();
+    let mut logged = Logged::default();
     let mut events = match Events::open().await {
         Ok(events) => Some(events),
         Err(error) => {
-            warn!("interfaces are looked at every now and then only: {error}");
+            warn!("interfaces are only checked at intervals: {error}");
             None
         }
     };
     loop {
         {
             let _alone = daemon.changing.lock().await;
-            tell_vanished(daemon, &mut told.vanished);
-            observe(daemon, &mut told.unknown).await;
-            attach_appeared(daemon, &mut told.refused).await;
+            log_vanished(daemon, &mut logged.vanished);
+            observe(daemon, &mut logged.unknown).await;
+            attach_appeared(daemon, &mut logged.refused).await;
             detach_replaced(daemon);
         }
         match &mut events {
-            // Whatever it is: what counts is how things are then.
+            // Whatever the event is: what counts is how things are then.
             Some(events) => drop(timeout(INTERVAL, events.next()).await),
             None => sleep(SHORT_INTERVAL).await,
         }
     }
 }
 
-/// Says so of each that has vanished since the last time.
-fn tell_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
+/// Logs each interface that has vanished since the last time.
+fn log_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
     let datapath = daemon.datapath();
     let gone = datapath
         .attachments()
@@ -81,7 +82,7 @@ fn tell_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
     }
 }
 
-/// Compares names with the interfaces that have them, and says what has changed.
+/// Compares names with the interfaces that have them, and logs what has changed.
 async fn observe(daemon: &Daemon, unknown: &mut Option<String>) {
     let links = match interface::list().await {
         Ok(links) => links,
@@ -95,17 +96,17 @@ async fn observe(daemon: &Daemon, unknown: &mut Option<String>) {
         }
     };
     *unknown = None;
-    for noticed in daemon.datapath_mut().observe(&links) {
-        tell(&noticed);
+    for name_change in daemon.datapath_mut().observe(&links) {
+        log_name_change(&name_change);
     }
 }
 
-fn tell(noticed: &Noticed) {
-    let Noticed {
+fn log_name_change(name_change: &NameChange) {
+    let NameChange {
         interface,
         present,
         is_replaced,
-    } = noticed;
+    } = name_change;
     let interface = interface.as_str();
     if *is_replaced {
         warn!(
@@ -130,7 +131,7 @@ fn tell(noticed: &Noticed) {
     }
 }
 
-/// Attaches to those that are to be limited and are there, but are not limited.
+/// Attaches to interfaces that are to be limited and exist, but are not limited yet.
 async fn attach_appeared(daemon: &Arc<Daemon>, refused: &mut BTreeMap<String, String>) {
     let (missing, ours) = {
         let datapath = daemon.datapath();
@@ -138,13 +139,16 @@ async fn attach_appeared(daemon: &Arc<Daemon>, refused: &mut BTreeMap<String, St
     };
     refused.retain(|name, _| missing.contains(name));
     for name in missing {
-        // One that has another program keeps nobody from the others.
+        // An interface that has another program does not delay the others.
         match attach(daemon, &name, &ours).await {
             Ok(()) => {
                 refused.remove(&name);
             }
-            Err(reason) if refused.get(&name) == Some(&reason) => {}
-            Err(reason) => {
+            Err(error) => {
+                let reason = error.to_string();
+                if refused.get(&name) == Some(&reason) {
+                    continue;
+                }
                 error!(
                     interface = name,
                     reason, "cannot attach to {name}, which has appeared: {reason}"
@@ -155,10 +159,23 @@ async fn attach_appeared(daemon: &Arc<Daemon>, refused: &mut BTreeMap<String, St
     }
 }
 
-/// Attaches to an interface if it is there; or says why not.
-async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), String> {
-    let looked = interface::look(&[name.to_owned()], ours).await;
-    let found = looked.map_err(|error| error.to_string())?.found;
+/// An interface cannot be attached to.
+#[derive(Debug, Error)]
+enum AttachError {
+    /// It cannot be used.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// The kernel refused.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+    /// The task did not finish.
+    #[error(transparent)]
+    Task(#[from] JoinError),
+}
+
+/// Attaches to an interface if it exists, or returns why not.
+async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), AttachError> {
+    let found = interface::look(&[name.to_owned()], ours).await?.found;
     if found.is_empty() {
         return Ok(());
     }
@@ -167,15 +184,14 @@ async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), St
         let prepared = to_attach.datapath().prepare_more(&found)?;
         to_attach.datapath_mut().attach_more(prepared)
     });
-    let attached = attached.await.map_err(|error| error.to_string())?;
-    for former in attached.map_err(|error| error.to_string())? {
-        tell_detached(&former);
+    for former in attached.await?? {
+        log_detached(&former);
     }
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     attachments
         .filter(|found| found.interface == name)
-        .for_each(announce);
+        .for_each(log_attached);
     Ok(())
 }
 
@@ -183,13 +199,13 @@ async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), St
 fn detach_replaced(daemon: &Daemon) {
     let detached = daemon.datapath_mut().detach_replaced();
     match detached {
-        Ok(detached) => detached.iter().for_each(tell_detached),
+        Ok(detached) => detached.iter().for_each(log_detached),
         Err(error) => error!("cannot detach from an interface that has lost its name: {error}"),
     }
 }
 
-/// Says from which interface the program has gone, because another has its name.
-pub(in crate::daemon) fn tell_detached(former: &Noticed) {
+/// Logs from which interface the program has gone, because another has its name.
+pub(in crate::daemon) fn log_detached(former: &NameChange) {
     let interface = former.interface.as_str();
     match &former.present {
         Present::Named => {}

@@ -1,21 +1,21 @@
-//! A session as logind writes it down: lines of NAME=VALUE. Only root can have it write one.
+//! A session as logind records it: lines of NAME=VALUE. Only root can have it record one.
 
 use std::net::IpAddr;
 
-/// From where somebody has logged in; `None`: not over the network, from a name, or not any more.
+/// Returns where a user logged in from; `None`: not over the network, from a name, or logged out.
 pub(super) fn address(session: &[u8]) -> Option<IpAddr> {
     let field = |name: &str| {
         let mut lines = session.split(|byte| *byte == b'\n');
         lines.find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     };
     let is_remote = field("REMOTE") == Some(b"1");
-    // What somebody leaves behind when they log out is no session: "closing".
+    // After logout, what the user left running keeps the session "closing": it does not count.
     let is_there = matches!(field("STATE"), Some(b"active" | b"online" | b"opening"));
     if !is_remote || !is_there {
         return None;
     }
     let host = str::from_utf8(field("REMOTE_HOST")?).ok()?;
-    // A link-local address has the name of its interface behind it.
+    // The name of its interface follows a link-local address.
     let address: IpAddr = host.split('%').next()?.parse().ok()?;
     Some(address.to_canonical())
 }

@@ -1,5 +1,5 @@
-//! Logins and where they came from, as logind and sshd (in utmp) have recorded them. Only what is
-//! recorded as an address counts: a name comes from whoever controls the peer's reverse DNS.
+//! Logins and where they came from, as logind and sshd (in utmp) record them. Only addresses count:
+//! a name comes from whoever controls the peer's reverse DNS.
 
 mod logind;
 mod utmp;
@@ -31,8 +31,8 @@ pub struct RecordError {
     error: io::Error,
 }
 
-/// The addresses of those who have logged in over the network. On a machine without such records
-/// there are none.
+/// Returns the addresses of those who have logged in over the network; none on a machine without
+/// such records.
 pub(super) fn addresses() -> Result<BTreeSet<IpAddr>, RecordError> {
     let mut addresses = BTreeSet::new();
     for session in files_of(Path::new(SESSIONS))? {
@@ -45,13 +45,13 @@ pub(super) fn addresses() -> Result<BTreeSet<IpAddr>, RecordError> {
     Ok(addresses)
 }
 
-/// Whether anybody writes down who has logged in.
+/// Whether the system records who has logged in.
 #[must_use]
 pub fn are_kept() -> bool {
     [SESSIONS, UTMP].iter().any(|path| Path::new(path).exists())
 }
 
-/// The sessions' files; those in which they say who watches them have a dot in their names.
+/// Returns the sessions' files, except those with a dot in their names, which serve to watch them.
 fn files_of(directory: &Path) -> Result<Vec<PathBuf>, RecordError> {
     let told = |error| RecordError {
         path: directory.to_owned(),
@@ -72,7 +72,7 @@ fn files_of(directory: &Path) -> Result<Vec<PathBuf>, RecordError> {
     Ok(files)
 }
 
-/// A file's bytes; `None`: it is not there, or is no more.
+/// Returns a file's bytes; `None`: it does not exist, or no longer does.
 fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, RecordError> {
     let read = || {
         let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
-//! utmp(5), as sshd writes it down. Whoever is of the group utmp can write there too, and any user
-//! can have utempter write a record with a host's name of their choice. sshd alone fills in the
-//! address, so the name is not looked at.
+//! utmp(5), as sshd writes it. Members of the group utmp can write there too, and any user can have
+//! utempter write a record with a host name of their choice. Only sshd fills in the address, so the
+//! name is ignored.
 
 use std::{
     mem::offset_of,
@@ -13,7 +13,7 @@ const RECORD: usize = size_of::<utmpx>();
 const TYPE: usize = offset_of!(utmpx, ut_type);
 const ADDRESS: usize = offset_of!(utmpx, ut_addr_v6);
 
-/// From where somebody has logged in and not out, by the records that are whole.
+/// Returns where users logged in from without logging out since, by the complete records.
 pub(super) fn addresses(records: &[u8]) -> impl Iterator<Item = IpAddr> {
     let (records, _) = records.as_chunks::<RECORD>();
     records.iter().filter_map(address)
@@ -25,7 +25,7 @@ fn address(record: &[u8; RECORD]) -> Option<IpAddr> {
     if kind != libc::USER_PROCESS {
         return None;
     }
-    // Of an IPv4 address there are the first four bytes.
+    // An IPv4 address takes the first four bytes.
     let (first, rest) = octets.split_first_chunk::<4>()?;
     let address = if rest.iter().all(|byte| *byte == 0) {
         IpAddr::from(Ipv4Addr::from(*first))
@@ -60,13 +60,13 @@ mod tests {
             record(libc::USER_PROCESS, &v6.octets(), ""),
             record(libc::USER_PROCESS, &mapped.octets(), ""),
             record(DEAD_PROCESS, &[203, 0, 113, 10], ""),
-            // As utempter writes one for whoever asks.
+            // As utempter writes one for any user.
             record(libc::USER_PROCESS, &[], "203.0.113.11"),
         ]
         .concat();
         let found: Vec<_> = addresses(&all).map(|address| address.to_string()).collect();
         assert_eq!(found, ["203.0.113.9", "2001:db8::9", "203.0.113.8"]);
-        // The last one is cut off.
+        // The last record is cut off.
         assert_eq!(addresses(&all[..=RECORD]).count(), 1);
         assert_eq!(addresses(&[]).count(), 0);
     }

@@ -1,4 +1,4 @@
-//! What became of automatic bans.
+//! The metrics of automatic bans.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::{
     protocol::GuardStatus,
 };
 
-/// Of the limits that ban.
+/// Encodes the outcomes of the limits that ban.
 pub(super) fn encode(
     outcomes: &Outcomes,
     policy: &Policy,
@@ -35,12 +35,12 @@ pub(super) fn encode(
     counters(
         encoder,
         "limiter_automatic_bans",
-        "Whom each limit has banned, would ban, was refused to ban, or has put off to the next look; held_back: the guard could not tell whether they may be banned",
+        "Bans that each limit made, would have made, was refused, or put off to the next look; held_back: the guard could not tell whether to allow them",
         &rows,
     )
 }
 
-/// Whether it is known whom not to ban.
+/// Encodes whether the guard can tell whom not to ban.
 pub(super) fn guard(status: &GuardStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     ConstGauge::new(i64::from(status.error.is_some())).encode(encoder.encode_descriptor(
         "limiter_guard_blind",

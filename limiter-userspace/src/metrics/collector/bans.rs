@@ -18,7 +18,7 @@ pub(super) fn encode(
 ) -> fmt::Result {
     let mut holding = encoder.encode_descriptor(
         "limiter_bans",
-        "Bans that hold, by the family of their addresses",
+        "Bans in force, by address family",
         None,
         MetricType::Gauge,
     )?;
@@ -29,7 +29,7 @@ pub(super) fn encode(
     ConstGauge::new(i64::from(datapath.settings().bans.capacity)).encode(
         encoder.encode_descriptor(
             "limiter_bans_capacity",
-            "How many bans there may be",
+            "The most bans there is room for",
             None,
             MetricType::Gauge,
         )?,
@@ -46,25 +46,25 @@ pub(super) fn encode(
     counters(
         encoder,
         "limiter_bans_made",
-        "Bans that were made since the daemon runs, by limit; an operator's have none",
+        "Bans made since the daemon started, by limit; an operator's have none",
         &by_limit(|done| done.made),
     )?;
     counters(
         encoder,
         "limiter_bans_lifted",
-        "Bans that were lifted since the daemon runs, by the limit that they were for",
+        "Bans lifted since the daemon started, by the limit that made them",
         &by_limit(|done| done.lifted),
     )?;
     counters(
         encoder,
         "limiter_bans_ended",
-        "Bans that have ended by themselves since the daemon runs, by the limit that they were for",
+        "Bans that expired since the daemon started, by the limit that made them",
         &by_limit(|done| done.ended),
     )?;
     counters(
         encoder,
         "limiter_bans_evicted",
-        "Limits' bans that were lifted to make room for one by hand since the daemon runs, by limit",
+        "Limits' bans lifted since the daemon started to make room for an operator's, by limit",
         &by_limit(|done| done.evicted),
     )
 }

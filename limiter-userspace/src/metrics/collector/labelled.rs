@@ -1,4 +1,4 @@
-//! Counters under their labels.
+//! Counters with labels.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter},
 };
 
-/// Something under its labels.
+/// A value with its labels.
 pub(super) type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
 
-/// Writes them as one family.
+/// Encodes counters as one family.
 pub(super) fn counters<const N: usize>(
     encoder: &mut DescriptorEncoder,
     name: &str,

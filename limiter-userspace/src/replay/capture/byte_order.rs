@@ -28,7 +28,7 @@ impl ByteOrder {
         }
     }
 
-    /// The words of a header.
+    /// Reads the words of a header.
     pub(super) fn words<const N: usize>(self, bytes: &[u8]) -> [u32; N] {
         let mut words = [0; N];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {

@@ -1,10 +1,10 @@
-//! A stream of bytes, read piece by piece, that knows how far it has come.
+//! A stream of bytes that is read piece by piece and tracks its offset.
 
 use std::io::{self, BufReader, Read};
 
 use super::CaptureError;
 
-/// Few system calls for millions of packets.
+/// The read buffer's size in bytes, large enough that millions of packets need few system calls.
 const BUFFER: usize = 256 * 1024;
 
 pub(super) struct Input<R> {
@@ -20,7 +20,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// The start of the next `what`; `None` where the stream ends before it.
+    /// Reads the start of the next `what`; `None` if the stream ends before it.
     pub(super) fn start<const N: usize>(
         &mut self,
         what: &'static str,
@@ -33,7 +33,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// The next bytes of a `what`.
+    /// Reads the next bytes of a `what`.
     pub(super) fn array<const N: usize>(
         &mut self,
         what: &'static str,
@@ -41,7 +41,7 @@ impl<R: Read> Input<R> {
         self.start(what)?.ok_or_else(|| self.cut_short(what))
     }
 
-    /// The next `length` bytes of a `what`, in place of what is in `bytes`.
+    /// Replaces `bytes` with the next `length` bytes of a `what`.
     pub(super) fn bytes(
         &mut self,
         bytes: &mut Vec<u8>,
@@ -55,7 +55,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// Passes over `length` bytes of a `what`.
+    /// Skips `length` bytes of a `what`.
     pub(super) fn skip(&mut self, length: u64, what: &'static str) -> Result<(), CaptureError> {
         if length == 0 {
             return Ok(());
@@ -69,7 +69,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// How many of `bytes` there were before the end.
+    /// Fills `bytes` as far as the stream goes; returns how many were read.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, CaptureError> {
         let mut read = 0;
         while read < bytes.len() {

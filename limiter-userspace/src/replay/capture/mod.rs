@@ -1,17 +1,18 @@
-//! Captures: pcap and pcapng, of Ethernet, as a stream.
+//! Reads pcap and pcapng captures of Ethernet as a stream.
 //!
-//! Own code, because the crates that read these formats fall short of what a replay needs:
+//! This is our own code, because the crates that read these formats fall short of what a replay
+//! needs:
 //!
 //! * pcap-parser 0.17 reads a big-endian interface's time offset as little-endian, refuses every
 //!   time resolution that is a power of two, and does not know the packet block that enhanced
-//!   packets replaced. It needs each block whole in its buffer, so a block that a capture may well
-//!   have (name resolution, secrets, statistics) is either refused or takes as much memory as its
-//!   length says. It replaces the operating system's error by one of its own, and gives up
-//!   on a short first read from a pipe.
-//! * pcap-file 2.0 takes every time for nanoseconds, whatever the interface's resolution and offset
-//!   are, and needs each block whole in its buffer as well.
+//!   packets replaced. It needs each whole block in its buffer, so common blocks (name resolution,
+//!   secrets, statistics) are either refused or take as much memory as their length says. It
+//!   replaces the operating system's error with one of its own, and gives up on a short first read
+//!   from a pipe.
+//! * pcap-file 2.0 takes every time as nanoseconds, whatever the interface's resolution and offset
+//!   are, and also needs each whole block in its buffer.
 //!
-//! Little of both formats is needed here. Lengths are checked before they are used, memory is
+//! A replay needs little of both formats. Lengths are checked before they are used, memory is
 //! bounded by one frame and one table of interfaces, and other blocks are skipped as a stream.
 
 mod byte_order;
@@ -26,22 +27,22 @@ pub use self::error::CaptureError;
 use self::input::Input;
 use super::CapturedFrame;
 
-/// More than this is in no frame: libpcap's bound for Ethernet, and no allocation to fear.
+/// The longest frame in bytes: libpcap's bound for Ethernet, and small enough to allocate.
 const MAX_CAPTURED: u32 = 262_144;
 
-/// `LINKTYPE_ETHERNET` in the registry of the formats' makers.
+/// `LINKTYPE_ETHERNET` in libpcap's registry.
 const ETHERNET: u32 = 1;
 
-/// One captured frame and when it was captured, in nanoseconds since the capture's epoch.
+/// A captured frame and its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// When.
+    /// Nanoseconds since the capture's epoch.
     pub time_ns: i128,
     /// The frame.
     pub frame: CapturedFrame<'a>,
 }
 
-/// Where a packet's bytes were put, and what else its header tells.
+/// The fields of a packet's header, apart from its bytes.
 struct Header {
     time_ns: i128,
     original_length: u32,
@@ -51,7 +52,7 @@ struct Header {
 pub struct Capture<R> {
     input: Input<R>,
     format: Format,
-    /// The bytes of the packet that was read last.
+    /// The bytes of the last packet.
     data: Vec<u8>,
 }
 
@@ -61,13 +62,13 @@ enum Format {
 }
 
 impl<R: Read> Capture<R> {
-    /// Reads as far as it takes to tell the format.
+    /// Reads far enough to determine the format.
     pub fn new(reader: R) -> Result<Self, CaptureError> {
         let mut input = Input::new(reader);
         let magic: [u8; 4] = match input.start("file header") {
             Ok(Some(magic)) => magic,
             Ok(None) => return Err(CaptureError::Empty),
-            // Of fewer than four bytes nothing can be said.
+            // Fewer than four bytes do not determine a format.
             Err(CaptureError::CutShort(..)) => return Err(CaptureError::Foreign),
             Err(error) => return Err(error),
         };
@@ -83,7 +84,7 @@ impl<R: Read> Capture<R> {
         })
     }
 
-    /// The next packet; `None` at the end.
+    /// Reads the next packet; `None` at the end.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         let header = match &mut self.format {
             Format::Pcap(pcap) => pcap.next(&mut self.input, &mut self.data)?,
@@ -115,7 +116,7 @@ mod tests {
     ];
     const INTERFACE: [u8; 20] = [1, 0, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 20, 0, 0, 0];
 
-    /// How many packets there are before the end or the error.
+    /// Counts the packets before the end or the error.
     fn count(bytes: &[u8]) -> (usize, Option<CaptureError>) {
         let mut packets = 0;
         let mut capture = match Capture::new(bytes) {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever follows a good header is read or refused.
+        /// Anything after a valid header is read or refused without a panic.
         #[test]
         fn no_bytes_are_too_wild(
             pcap: bool,
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_simple_packet_has_the_time_of_the_packet_before() {
-        // The interface captures 4 bytes of each, the packet has 6.
+        // The interface captures 4 bytes of each packet; the packet has 6.
         let enhanced = [
             6, 0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 4, 0, 0, 0, 6, 0, 0, 0, 1,
             2, 3, 4, 36, 0, 0, 0,
@@ -173,7 +174,7 @@ mod tests {
     fn only_packets_of_ethernet_interfaces_can_be_replayed() {
         let mut other = INTERFACE;
         other[8] = 113;
-        // One without packets is no matter.
+        // An interface without packets does no harm.
         let bytes = [&SECTION[..], &INTERFACE, &other].concat();
         assert!(matches!(count(&bytes), (0, None)));
         let packet = [

@@ -7,7 +7,7 @@ use super::{CaptureError, ETHERNET, Header, MAX_CAPTURED, byte_order::ByteOrder,
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 
-/// The upper bits of the link type's word tell of frame check sequences.
+/// Masks the link type; the upper bits of its word describe frame check sequences.
 const LINK_TYPE: u32 = 0xffff;
 
 const NS_PER_SECOND: i128 = 1_000_000_000;
@@ -31,7 +31,7 @@ impl Pcap {
             })
             .ok_or(CaptureError::Foreign)?;
         let header: [u8; 20] = input.array("file header")?;
-        // Version, time zone, accuracy and snapshot length say nothing that is needed.
+        // Version, time zone, accuracy and snapshot length are not needed.
         let [_, _, _, _, link_type] = order.words(&header);
         if link_type & LINK_TYPE != ETHERNET {
             return Err(CaptureError::LinkType(link_type & LINK_TYPE));

@@ -1,4 +1,4 @@
-//! pcapng: blocks; packets tell which interface they are of, and that its link type and clock.
+//! pcapng: a sequence of blocks. Packets name their interface, which has a link type and a clock.
 
 use std::io::Read;
 
@@ -15,15 +15,15 @@ const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
-/// The type and the length of a block, before and after its body.
+/// The length of a block's fields before and after its body: the type, and twice the length.
 const FRAMING: u32 = 12;
-/// What precedes the data in the body of both kinds of packet block.
+/// The length of what precedes the data in the body of both kinds of packet block.
 const PACKET_HEADER: u32 = 20;
-/// What precedes the options in the body of an interface block.
+/// The length of what precedes the options in the body of an interface block.
 const INTERFACE_HEADER: u32 = 8;
-/// More options than this describe no interface.
+/// The longest body of an interface block, in bytes; no real one comes near.
 const MAX_INTERFACE: u32 = 65_536;
-/// More interfaces than this has no capture, and no memory is to be filled with them.
+/// The most interfaces, which bounds memory; no real capture comes near.
 const MAX_INTERFACES: usize = 65_536;
 
 const OPTION_TIME_RESOLUTION: u16 = 9;
@@ -34,7 +34,7 @@ const NS_PER_SECOND: i128 = 1_000_000_000;
 pub(super) struct Pcapng {
     order: ByteOrder,
     interfaces: Vec<Interface>,
-    /// Simple packets have no time: theirs is that of the packet before.
+    /// Simple packets have no time; they take that of the packet before.
     last_time_ns: i128,
 }
 
@@ -45,19 +45,19 @@ struct Interface {
     offset_ns: i128,
 }
 
-/// What a time counts in.
+/// The unit of a time.
 #[derive(Clone, Copy)]
 enum Unit {
-    /// So many nanoseconds.
+    /// A unit is this many nanoseconds.
     Ns(i128),
-    /// So many of them are one nanosecond.
+    /// This many units are one nanosecond.
     PerNs(i128),
-    /// 2 to minus this power of a second.
+    /// A unit is 2 to the power of minus this seconds.
     PowerOfTwo(u8),
 }
 
 impl Unit {
-    /// From the option's byte: a power of ten, or with the upper bit a power of two.
+    /// Decodes the option's byte: a power of ten or, with the upper bit set, of two.
     fn from_option(byte: u8) -> Self {
         let exponent = byte & 0x7f;
         if byte & 0x80 != 0 {
@@ -65,7 +65,7 @@ impl Unit {
         } else if exponent <= 9 {
             Self::Ns(10_i128.pow(u32::from(9 - exponent)))
         } else {
-            // Beyond 10^38 no count of 64 bits reaches a nanosecond.
+            // Beyond 10^38 no 64-bit count reaches a nanosecond.
             let per_ns = 10_i128.checked_pow(u32::from(exponent - 9));
             Self::PerNs(per_ns.unwrap_or(i128::MAX))
         }
@@ -144,14 +144,14 @@ impl Pcapng {
         }
     }
 
-    /// Starts a section, whose block type has been read: interfaces are counted anew.
+    /// Starts a section, whose block type has been read; the numbers of interfaces begin anew.
     fn section<R: Read>(&mut self, input: &mut Input<R>) -> Result<(), CaptureError> {
         let total: [u8; 4] = input.array("section header")?;
         let magic: [u8; 4] = input.array("section header")?;
         let order = [ByteOrder::Little, ByteOrder::Big]
             .into_iter()
             .find(|order| order.u32(magic) == BYTE_ORDER);
-        // Only a whole file can be foreign; later sections come after good blocks.
+        // Also for later sections, although these come after valid blocks.
         self.order = order.ok_or(CaptureError::Foreign)?;
         self.interfaces.clear();
         let total = self.order.u32(total);
@@ -162,7 +162,7 @@ impl Pcapng {
         self.closing_length(input, total)
     }
 
-    /// Reads the body of an interface block; tells how much of it.
+    /// Reads the body of an interface block; returns how many bytes it read.
     fn interface<R: Read>(
         &mut self,
         input: &mut Input<R>,
@@ -204,7 +204,7 @@ impl Pcapng {
         Ok(body)
     }
 
-    /// Reads the body of a packet block; tells how much of it.
+    /// Reads the body of a packet block; returns how many bytes it read.
     fn packet<R: Read>(
         &mut self,
         input: &mut Input<R>,
@@ -237,7 +237,7 @@ impl Pcapng {
         Ok((header, PACKET_HEADER + captured))
     }
 
-    /// Reads the body of a simple packet block; tells how much of it.
+    /// Reads the body of a simple packet block; returns how many bytes it read.
     fn simple_packet<R: Read>(
         &self,
         input: &mut Input<R>,
@@ -248,7 +248,7 @@ impl Pcapng {
             return Err(input.damaged("a packet's block is shorter than its header"));
         };
         let original_length = self.order.u32(input.array("packet header")?);
-        // Its captured length is told by what it may be at most.
+        // The block has no captured length: it is the original one, cut to the snapshot length.
         let snapshot_length = match self.interface_of(input, 0)?.snapshot_length {
             0 => u32::MAX,
             length => length,

@@ -1,4 +1,4 @@
-//! The program that the daemon loads, run by `BPF_PROG_TEST_RUN` with the capture's clock.
+//! The program that the daemon loads, run through `BPF_PROG_TEST_RUN` with the capture's clock.
 
 use limiter_common::{
     ban::{Ban, BanKey},
@@ -23,7 +23,7 @@ use crate::replay::CapturedFrame;
 /// Decides in the kernel.
 pub struct KernelEngine {
     trial: Trial,
-    /// The frame as the kernel gets it.
+    /// The frame passed to the kernel.
     frame: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ impl Engine for KernelEngine {
         }
         self.frame.clear();
         self.frame.extend_from_slice(frame.data);
-        // The end that the capture lacks: nothing reads it, but it counts.
+        // Pad the part that the capture lacks: nothing reads it, but its length counts.
         self.frame.resize(frame.length(), 0);
         Ok(self.trial.judge(now_ns, &self.frame)?)
     }

@@ -1,4 +1,4 @@
-//! Who decides: the core in this process, or the program in the kernel.
+//! The engines that decide: the core in this process, or the program in the kernel.
 
 mod kernel;
 mod native;
@@ -17,7 +17,7 @@ use thiserror::Error;
 pub use self::{kernel::KernelEngine, native::NativeEngine};
 use super::CapturedFrame;
 
-/// Decides on frames, and keeps the buckets.
+/// Decides on frames and keeps the buckets.
 pub trait Engine {
     /// Decides on a frame at a time of the engine's clock, in nanoseconds.
     fn decide(
@@ -30,19 +30,19 @@ pub trait Engine {
     /// Sets the pressure at an index.
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError>;
 
-    /// What was counted at an index of uses of sieves.
+    /// Returns the counters of the use of a sieve at an index.
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError>;
 
-    /// What is in the sieves.
+    /// Returns the contents of the sieves.
     fn sieves(&self) -> SieveMemory<'_>;
 
-    /// The state of a bucket; `None`: there is none.
+    /// Returns the state of a bucket, if it exists.
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError>;
 
-    /// Those who were dropped, if they are recorded, in no order.
+    /// Returns the offenders in no order, if they are recorded.
     fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError>;
 
-    /// Bans a prefix, in place of a ban that it has.
+    /// Bans a prefix and replaces any ban that it has.
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError>;
 
     /// Lifts the ban of a prefix, if it has one.
@@ -52,18 +52,18 @@ pub trait Engine {
 /// An engine could not decide.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// The kernel or its maps.
+    /// The kernel or its maps failed.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
-    /// The kernel runs programs on shorter frames only.
+    /// The frame is too long for the kernel to run a program on.
     #[error(
-        "a frame of {length} bytes: the kernel runs a program on {longest} at most; replay it \
-         with `--engine native`"
+        "the frame has {length} bytes, but the kernel runs a program on at most {longest}: replay \
+         it with `--engine native`"
     )]
     TooLong {
         /// The frame's length in bytes.
         length: usize,
-        /// The longest in bytes.
+        /// The longest frame in bytes.
         longest: usize,
     },
 }

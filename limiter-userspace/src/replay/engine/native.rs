@@ -2,14 +2,13 @@
 
 use limiter_common::{
     ban::{Ban, BanKey},
-    charge::Workspace,
-    decide::{Pipeline, Verdict},
+    decide::{Pipeline, Verdict, Workspace},
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
 };
 use limiter_datapath::native::{
-    FixedClock, FoundBucket, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
+    BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
     SieveMemory,
 };
 use limiter_policy::policy::{CompiledPolicy, SieveSizes};
@@ -21,14 +20,14 @@ use crate::replay::CapturedFrame;
 #[derive(Debug)]
 pub struct NativeEngine {
     buckets: MemoryBuckets,
-    /// `None`: nobody is recorded.
+    /// `None`: offenders are not recorded.
     offenders: Option<MemoryOffenders>,
     reputation: MemoryReputation,
-    workspace: Workspace<FoundBucket>,
+    workspace: Workspace<BucketLocation>,
 }
 
 impl NativeEngine {
-    /// With full buckets, for a policy. Whether those who are dropped are recorded, which takes
+    /// Starts with full buckets for a policy. `records`: whether to record offenders, which takes
     /// memory for each.
     #[must_use]
     pub fn new(policy: &CompiledPolicy, records: bool) -> Self {

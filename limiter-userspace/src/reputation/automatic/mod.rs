@@ -1,16 +1,16 @@
-//! Automatic bans: which of the offenders a limit's `ban` bans.
+//! Automatic bans: decides which offenders a limit's `ban` bans.
 //!
-//! A [`Decider`] is given what was recorded of the offenders, look after look, with the time. An
-//! offender's drops since the last look go to a window of ten slices. So, if a look comes every
-//! `i` and finds all that was dropped,
+//! A [`Decider`] is given what was recorded of the offenders, look after look, with the time. It
+//! adds an offender's drops since the last look to a window of ten slices. So, if a look comes
+//! every `i` and finds all that was dropped,
 //!
-//! * nobody is banned who had fewer than `after` drops within some `within` + `i`, and
+//! * nobody is banned without `after` drops within some `within` + `i`, and
 //! * whoever has `after` drops within nine tenths of `within` is banned at the next look.
 //!
-//! What is recorded of offenders are lower bounds: drops may be skipped, and offenders forgotten.
-//! Then somebody is banned later or not at all; nobody is banned for drops that were not theirs.
-//! Where looks are so rare that more than `within` is between two, it is not known when in between
-//! the drops were: only so many are counted as some `within` in it must have had.
+//! The records of offenders are lower bounds: drops may be skipped, and offenders forgotten. Then a
+//! source is banned later or not at all; none is banned for drops that were not its own. If more
+//! than `within` is between two looks, it is unknown when in between the drops were: only as many
+//! are counted as some `within` in it must have had.
 
 mod offence;
 mod ranges;
@@ -41,20 +41,20 @@ use self::{
     window::{SLICES, Window},
 };
 
-/// How many bans are made in a second, and at once: what more there is waits for the next look.
+/// How many bans are made in a second, and at once; the rest waits for the next look.
 pub const BANS_PER_SECOND: u64 = 1_000;
 
 const BUDGET: Gcra = Gcra::new(BANS_PER_SECOND, BANS_PER_SECOND, 1_000_000_000)
     .expect("a limit that a configuration could have");
 
-/// How long nobody looks for somebody who must not be banned: the reason may be gone soon.
+/// How long a source that must not be banned is not looked for: the reason may be gone soon.
 pub const REFUSED_NS: u64 = 10_000_000_000;
 
-/// How many are set aside at most, and how many ranges are taken apart. Whoever is one too many is
+/// The most sources that are set aside, and the most ranges that are taken apart. One too many is
 /// found again by the next look, which comes to the same.
-const MOST_ASIDE: usize = 1 << 16;
+const MOST_IGNORED: usize = 1 << 16;
 
-/// From one look to the next it takes a tenth of the shortest `within`, but no longer than this.
+/// The longest time between two looks, which otherwise come every tenth of the shortest `within`.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A limit and whom it drops or bans.
@@ -68,29 +68,29 @@ pub struct Subject {
 
 /// What a look finds.
 #[derive(Debug, Default)]
-pub struct Look {
-    /// Who is to be banned now: those with the most drops first.
+pub struct DueBans {
+    /// The sources to ban now, those with the most drops first.
     pub offences: Vec<Offence>,
-    /// Who would be too, by their limits, but for [`BANS_PER_SECOND`].
+    /// How many more each limit would ban, but for [`BANS_PER_SECOND`].
     pub delayed: BTreeMap<LimitId, u64>,
 }
 
-/// Decides who is banned; by default nobody. Times are in nanoseconds of the decision's clock.
+/// Decides whom to ban; by default nobody. Times are in nanoseconds of the decision's clock.
 ///
-/// Memory is bounded: some hundred bytes for each offender who is remembered, fewer than
-/// `range-after` members for each range that has banned ones, and [`MOST_ASIDE`] of those who are set
-/// aside or refused.
+/// Memory is bounded: some hundred bytes for each remembered offender, fewer than `range-after`
+/// members for each range that has banned ones, and [`MOST_IGNORED`] sources set aside and as many
+/// ranges refused.
 #[derive(Debug, Default)]
 pub struct Decider {
-    /// Of the limits that ban, by their interned ids.
+    /// The terms of the limits that ban, by their interned ids.
     terms: BTreeMap<u16, AutomaticBan>,
     sources: HashMap<OffenderKey, Source>,
     members: Members,
-    /// Those whose drops do not count, until when.
-    aside: HashMap<Subject, u64>,
+    /// The sources whose drops do not count, until when.
+    ignored: HashMap<Subject, u64>,
     /// The ranges that are not banned as one, until when.
-    apart: HashMap<Subject, u64>,
-    /// Whether somebody may be found though nothing was dropped since the last look.
+    ungrouped: HashMap<Subject, u64>,
+    /// Whether the next look may find somebody although nothing was dropped since the last one.
     is_unfinished: bool,
     /// When the budget of bans is full again: its TAT.
     full_again_ns: u64,
@@ -100,7 +100,7 @@ pub struct Decider {
     read_ns: u64,
 }
 
-/// One offender.
+/// An offender.
 #[derive(Debug, Default)]
 struct Source {
     /// Its drops, as they were recorded at the last look.
@@ -111,8 +111,8 @@ struct Source {
 }
 
 impl Decider {
-    /// Goes on with the limits of a policy. What it has counted for a limit whose `within` is the
-    /// same counts on. Where no limit has banned anybody, drops count from now on.
+    /// Continues with the limits of a policy. What was counted for a limit whose `within` is the
+    /// same counts on. If no limit had a `ban` before, drops count from now on.
     pub fn adopt(&mut self, policy: &Policy, now_ns: u64) {
         let limits = policy.limits.iter();
         let enforcing = limits.filter(|limit| limit.mode == Mode::Enforce);
@@ -132,18 +132,18 @@ impl Decider {
             .retain(|key, _| within(terms, key.limit) == within(&before, key.limit));
     }
 
-    /// When the limit bans; `None`: never.
+    /// Returns when the limit bans; `None`: never.
     #[must_use]
     pub fn terms(&self, limit: LimitId) -> Option<&AutomaticBan> {
         self.terms.get(&limit.0)
     }
 
-    /// The limits that ban.
+    /// Returns the limits that ban.
     pub fn limits(&self) -> impl Iterator<Item = LimitId> {
         self.terms.keys().copied().map(LimitId)
     }
 
-    /// How long it takes from one look to the next; `None`: no limit bans anybody.
+    /// Returns the time from one look to the next; `None`: no limit bans.
     #[must_use]
     pub fn interval(&self) -> Option<Duration> {
         let slices = self.terms.values().map(slice_ns);
@@ -151,33 +151,33 @@ impl Decider {
         interval.map(|interval| interval.min(LONGEST_INTERVAL))
     }
 
-    /// Whether the next look may find somebody though nothing was dropped since the last one.
+    /// Whether the next look may find somebody although nothing was dropped since the last one.
     #[must_use]
     pub const fn is_unfinished(&self) -> bool {
         self.is_unfinished
     }
 
-    /// A look at limits that have dropped nothing since the last one.
+    /// Notes a look at limits that have dropped nothing since the last one.
     pub const fn nothing_new(&mut self, now_ns: u64) {
         self.looked_ns = now_ns;
     }
 
-    /// A look at the offenders. The same key may come several times, of several interfaces.
+    /// Looks at the offenders. The same key may come several times, from several interfaces.
     pub fn look(
         &mut self,
         now_ns: u64,
         offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
-    ) -> Look {
+    ) -> DueBans {
         self.add(now_ns, offenders);
         self.members.end(now_ns);
         let mut offences = self.offences(now_ns);
         offences.sort_unstable_by_key(|offence| {
             let Subject { limit, prefix } = offence.subject;
-            // What comes after the drops makes the order the same each time.
+            // What follows the drops makes the order the same each time.
             let order = (IpAddr::from(prefix.address()), prefix.prefix_length());
             (Reverse(offence.drops), limit, order)
         });
-        let mut look = Look::default();
+        let mut look = DueBans::default();
         for offence in offences {
             if BUDGET.take(now_ns, &mut self.full_again_ns) {
                 look.offences.push(offence);
@@ -189,56 +189,56 @@ impl Decider {
         look
     }
 
-    /// Somebody whom the last look found is banned until `until_ns`. Returns the prefixes that were
-    /// banned before and are part of it: their bans are not needed any more.
+    /// Notes that a source found by the last look is banned until `until_ns`. Returns the banned
+    /// prefixes that are part of it: their bans are no longer needed.
     pub fn banned(&mut self, offence: &Offence, until_ns: u64) -> Vec<BanKey> {
-        // What was dropped before the ban came into force is in the next look.
-        self.set_aside(offence, self.read_ns.saturating_add(1));
-        // Nobody asks for the members of a range that is not banned as one.
-        let range = around(&offence.subject).filter(|range| !self.apart.contains_key(range));
+        // Drops before the ban came into force are in the next look.
+        self.ignore(offence, self.read_ns.saturating_add(1));
+        // The members of a range that is not banned as one are of no use.
+        let range = around(&offence.subject).filter(|range| !self.ungrouped.contains_key(range));
         if let Some(range) = range {
             self.members.add(range, offence.prefix(), until_ns);
         }
         self.members.take(&offence.subject)
     }
 
-    /// Somebody whom the last look found is not banned, and no look finds them before `until_ns`.
-    pub fn set_aside(&mut self, offence: &Offence, until_ns: u64) {
-        insert(&mut self.aside, offence.subject, until_ns);
+    /// Notes that a source found by the last look is not banned, nor found before `until_ns`.
+    pub fn ignore(&mut self, offence: &Offence, until_ns: u64) {
+        insert(&mut self.ignored, offence.subject, until_ns);
     }
 
-    /// Those whom the last look found are not banned yet: the next look finds them again.
+    /// Puts off the bans that the last look found: the next look finds them again.
     pub const fn hold_back(&mut self) {
         self.is_unfinished = true;
     }
 
-    /// Somebody whom the last look found must not be banned, and no look finds them before
-    /// `until_ns`. Of a range that is for one of its addresses: the others are found by themselves.
+    /// Notes that a source found by the last look must not be banned; no look finds it before
+    /// `until_ns`. A range is refused for one of its addresses: the others are found by themselves.
     pub fn refused(&mut self, offence: &Offence, until_ns: u64) {
         if is_range(&offence.prefix()) {
-            insert(&mut self.apart, offence.subject, until_ns);
+            insert(&mut self.ungrouped, offence.subject, until_ns);
             self.is_unfinished = true;
         } else {
-            self.set_aside(offence, until_ns);
+            self.ignore(offence, until_ns);
         }
     }
 
-    /// Adds what offenders were dropped since the last look.
+    /// Adds the offenders' drops since the last look.
     fn add(&mut self, now_ns: u64, offenders: impl IntoIterator<Item = (OffenderKey, Offender)>) {
         let before_ns = mem::replace(&mut self.looked_ns, now_ns);
         let gap_ns = now_ns.saturating_sub(before_ns);
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
-        self.aside.retain(|_, until_ns| *until_ns > read_ns);
-        self.apart.retain(|_, until_ns| *until_ns > now_ns);
+        self.ignored.retain(|_, until_ns| *until_ns > read_ns);
+        self.ungrouped.retain(|_, until_ns| *until_ns > now_ns);
         let offenders = self.merged(offenders);
-        // Who was forgotten begins again, and is counted here no longer than there.
+        // A forgotten offender begins again, and is kept here no longer than in the records.
         self.sources.retain(|key, _| offenders.contains_key(key));
         for (key, offender) in offenders {
             let Some(terms) = self.terms.get(&key.limit) else {
                 continue;
             };
             let drops = match self.sources.get(&key) {
-                // Fewer than there were: of several interfaces' records one was forgotten.
+                // Fewer than before: one of several interfaces' records was forgotten.
                 Some(source)
                     if source.first_drop_ns == offender.first_drop_ns
                         || offender.first_drop_ns < read_ns =>
@@ -252,25 +252,25 @@ impl Decider {
             let source = self.sources.entry(key).or_default();
             source.first_drop_ns = offender.first_drop_ns;
             source.drops = offender.drops;
-            let aside_until_ns = aside_until(&self.aside, &key);
-            if aside_until_ns.is_some() {
+            let ignored_until_ns = ignored_until(&self.ignored, &key);
+            if ignored_until_ns.is_some() {
                 source.window = Window::default();
             }
-            if aside_until_ns.is_none_or(|until_ns| until_ns <= before_ns) {
+            if ignored_until_ns.is_none_or(|until_ns| until_ns <= before_ns) {
                 let windows = gap_ns.div_ceil(terms.within_ns).max(1);
                 source.window.add(now_ns / slice_ns(terms), drops / windows);
             }
         }
     }
 
-    /// The offenders of limits that ban, each once.
+    /// Returns the offenders of limits that ban, each once.
     fn merged(
         &self,
         offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
     ) -> HashMap<OffenderKey, Offender> {
         let mut merged = HashMap::<_, Offender>::new();
         for (key, offender) in offenders {
-            // A source that a sieve drops is busy at a bad time, and has used up no budget.
+            // A source that a sieve drops is busy at a bad time, but has used up no budget.
             let is_by_budget = key.dropper() == Dropper::Budget;
             if is_by_budget && self.terms.contains_key(&key.limit) {
                 let all = merged.entry(key);
@@ -284,7 +284,7 @@ impl Decider {
         merged
     }
 
-    /// Everybody who has enough drops.
+    /// Returns all sources and ranges that have enough drops.
     fn offences(&self, now_ns: u64) -> Vec<Offence> {
         let mut addresses = Vec::new();
         let mut networks = HashMap::<Subject, Offence>::new();
@@ -310,7 +310,7 @@ impl Decider {
             }
         }
         networks.retain(|network, offence| {
-            !self.apart.contains_key(network) && self.is_offence(now_ns, network, offence)
+            !self.ungrouped.contains_key(network) && self.is_offence(now_ns, network, offence)
         });
         let sites = self.sites(&networks);
         let is_part = |of: &HashMap<Subject, Offence>, range: Option<Subject>| {
@@ -330,7 +330,7 @@ impl Decider {
         addresses
     }
 
-    /// Whether a /64 has enough drops of enough addresses; those that are banned count, too.
+    /// Whether a /64 has enough drops of enough addresses; banned ones count, too.
     fn is_offence(&self, now_ns: u64, network: &Subject, offence: &mut Offence) -> bool {
         let Some(terms) = self.terms.get(&network.limit) else {
             return false;
@@ -349,7 +349,7 @@ impl Decider {
         are_enough(terms.range_after, offence.members)
     }
 
-    /// The /48s of which enough /64s offend or are banned.
+    /// Returns the /48s in which enough /64s offend or are banned.
     fn sites(&self, networks: &HashMap<Subject, Offence>) -> HashMap<Subject, Offence> {
         let mut sites = HashMap::new();
         let mut offending = HashSet::new();
@@ -373,14 +373,14 @@ impl Decider {
             });
             offence.members += banned.count() as u64;
             let terms = self.terms.get(&site.limit);
-            !self.apart.contains_key(site)
+            !self.ungrouped.contains_key(site)
                 && terms.is_some_and(|terms| are_enough(terms.site_after, offence.members))
         });
         sites
     }
 }
 
-/// The length of a slice of the window.
+/// Returns the length of a slice of the window.
 const fn slice_ns(terms: &AutomaticBan) -> u64 {
     terms.within_ns / SLICES
 }
@@ -389,14 +389,14 @@ const fn are_enough(least: Option<u32>, members: u64) -> bool {
     matches!(least, Some(least) if members >= least as u64)
 }
 
-/// Notes until when, as long as there is room.
+/// Notes until when, while there is room.
 fn insert(noted: &mut HashMap<Subject, u64>, subject: Subject, until_ns: u64) {
-    if noted.len() < MOST_ASIDE || noted.contains_key(&subject) {
+    if noted.len() < MOST_IGNORED || noted.contains_key(&subject) {
         noted.insert(subject, until_ns);
     }
 }
 
-/// An offender by itself.
+/// Returns an offender by itself.
 const fn alone(key: &OffenderKey) -> Subject {
     let address = key.address();
     let length = match address.family {
@@ -409,9 +409,9 @@ const fn alone(key: &OffenderKey) -> Subject {
     }
 }
 
-/// Until when the drops of an offender do not count, or those of a range that it is in.
-fn aside_until(aside: &HashMap<Subject, u64>, key: &OffenderKey) -> Option<u64> {
-    if aside.is_empty() {
+/// Returns until when the drops of an offender, or of a range that contains it, do not count.
+fn ignored_until(ignored: &HashMap<Subject, u64>, key: &OffenderKey) -> Option<u64> {
+    if ignored.is_empty() {
         return None;
     }
     let address = key.address();
@@ -420,11 +420,11 @@ fn aside_until(aside: &HashMap<Subject, u64>, key: &OffenderKey) -> Option<u64> 
         network_of(key.limit, &address),
         site_of(key.limit, &address),
     ];
-    let until_ns = |prefix| aside.get(&prefix).copied();
+    let until_ns = |prefix| ignored.get(&prefix).copied();
     prefixes.into_iter().flatten().filter_map(until_ns).max()
 }
 
-/// Adds the drops of one of its members to a range.
+/// Adds a member's drops to a range.
 fn add_member(ranges: &mut HashMap<Subject, Offence>, range: Subject, drops: u64) {
     let offence = ranges.entry(range).or_insert(Offence {
         subject: range,

@@ -1,4 +1,4 @@
-//! Who is to be banned, and why.
+//! An offence: whom to ban, and why.
 
 use limiter_common::{
     ban::{Ban, BanKey, MAX_REASON},
@@ -8,32 +8,32 @@ use limiter_policy::{policy::AutomaticBan, text};
 
 use super::Subject;
 
-/// Somebody who has been dropped so often that the limit bans them.
+/// A source that was dropped so often that the limit bans it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offence {
-    /// For which limit, and whom.
+    /// The limit, and whom it bans.
     pub subject: Subject,
     /// How many drops there were, at least.
     pub drops: u64,
-    /// How many addresses of the /64, or /64s of the /48, offend or are banned; of an address 1.
+    /// How many addresses of the /64, or /64s of the /48, offend or are banned; 1 for an address.
     pub members: u64,
 }
 
 impl Offence {
-    /// The limit that bans them.
+    /// Returns the limit that bans.
     #[must_use]
     pub const fn limit(&self) -> LimitId {
         LimitId(self.subject.limit)
     }
 
-    /// Who is banned.
+    /// Returns whom it bans.
     #[must_use]
     pub const fn prefix(&self) -> BanKey {
         self.subject.prefix
     }
 
-    /// The ban that begins at `now_ns`, in nanoseconds of the decision's clock, after another that is
-    /// known.
+    /// Returns the ban that begins at `now_ns`, in nanoseconds of the decision's clock. `before`:
+    /// the ban before it, if it is remembered.
     #[must_use]
     pub fn ban(&self, terms: &AutomaticBan, before: Option<&Ban>, now_ns: u64) -> Ban {
         let times = before.map_or(1, |before| before.times.saturating_add(1));
@@ -52,7 +52,7 @@ impl Offence {
         }
     }
 
-    /// Why, for people.
+    /// Returns the reason, for people.
     #[must_use]
     pub fn reason(&self, terms: &AutomaticBan) -> String {
         let drops = text::count(self.drops);

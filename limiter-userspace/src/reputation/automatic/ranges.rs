@@ -1,4 +1,4 @@
-//! The ranges that are banned as one, and what of them is banned.
+//! The ranges that are banned as one, and their banned members.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use limiter_common::{
 
 use super::Subject;
 
-/// What one subscriber has at least, whatever addresses it draws there.
+/// What one subscriber has at least, whatever addresses it uses there.
 const NETWORK: u8 = 64;
 
 /// What a site has, or a customer with several networks.
 const SITE: u8 = 48;
 
-/// The /64 of an IPv6 address. IPv4 addresses have none: those of a /24 belong to anybody.
+/// Returns the /64 of an IPv6 address. IPv4 addresses have none: those of a /24 belong to anybody.
 pub(super) fn network_of(limit: u16, address: &Address) -> Option<Subject> {
     let prefix = BanKey::new(address, NETWORK);
     matches!(address.family, Family::V6).then_some(Subject { limit, prefix })
 }
 
-/// The /48 of an IPv6 address.
+/// Returns the /48 of an IPv6 address.
 pub(super) fn site_of(limit: u16, address: &Address) -> Option<Subject> {
     let prefix = BanKey::new(address, SITE);
     matches!(address.family, Family::V6).then_some(Subject { limit, prefix })
@@ -34,7 +34,7 @@ pub(super) fn is_range(prefix: &BanKey) -> bool {
         .contains(&prefix.prefix_length())
 }
 
-/// The range that a prefix is a member of: the /64 of an address, the /48 of a /64.
+/// Returns the range that a prefix is a member of: the /64 of an address, the /48 of a /64.
 pub(super) fn around(member: &Subject) -> Option<Subject> {
     let address = member.prefix.address();
     match member.prefix.prefix_length() {
@@ -44,24 +44,24 @@ pub(super) fn around(member: &Subject) -> Option<Subject> {
     }
 }
 
-/// The members of ranges that are banned, and until when, in nanoseconds. There are fewer of a
-/// range than it takes to ban it.
+/// The banned members of ranges, and until when, in nanoseconds. A range has fewer of them than it
+/// takes to ban it.
 #[derive(Debug, Default)]
 pub(super) struct Members(HashMap<Subject, HashMap<BanKey, u64>>);
 
 impl Members {
-    /// A member of a range is banned until `until_ns`.
+    /// Notes that a member of a range is banned until `until_ns`.
     pub(super) fn add(&mut self, range: Subject, member: BanKey, until_ns: u64) {
         self.0.entry(range).or_default().insert(member, until_ns);
     }
 
-    /// Those of a range.
+    /// Returns the banned members of a range.
     pub(super) fn of(&self, range: &Subject) -> impl Iterator<Item = &BanKey> {
         let members = self.0.get(range);
         members.into_iter().flat_map(HashMap::keys)
     }
 
-    /// Those of a range, which are not counted any more.
+    /// Removes the banned members of a range, and returns them.
     pub(super) fn take(&mut self, range: &Subject) -> Vec<BanKey> {
         let members = self.0.remove(range).unwrap_or_default();
         let mut members: Vec<_> = members.into_keys().collect();

@@ -1,4 +1,4 @@
-//! The drops of the last time, in slices of it.
+//! The drops of the last span of time, in slices of it.
 
 /// How many slices a window has.
 pub(super) const SLICES: u64 = 10;
@@ -8,18 +8,17 @@ const SIZE: usize = 10;
 
 const _: () = assert!(SLICES == SIZE as u64, "a place for each slice");
 
-/// How many drops there were lately. A slice is named by its number: the time divided by its
-/// length.
+/// How many drops there were lately. A slice's number is the time divided by the slice's length.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
-    /// The drops of each slice, under its number's rest; those of slices that are over are wrong.
+    /// The drops of each slice, at its number modulo the size; those of expired slices are stale.
     slices: [u32; SIZE],
     /// The last slice with drops.
     newest: u64,
 }
 
 impl Window {
-    /// Adds drops to a slice, which is not before those that were added to.
+    /// Adds drops to a slice, which must not precede one that was added to.
     pub(super) fn add(&mut self, slice: u64, drops: u64) {
         if drops == 0 {
             return;
@@ -34,9 +33,9 @@ impl Window {
         *sum = sum.saturating_add(drops);
     }
 
-    /// The drops of a slice and those before it that are in its window.
+    /// Returns the drops of a slice and of those before it that are in its window.
     pub(super) fn sum(&self, slice: u64) -> u64 {
-        // What the window has left behind was in the oldest slices.
+        // The window has left the oldest slices behind.
         let over = slice.saturating_sub(self.newest);
         let ages = 0..SLICES.saturating_sub(over).min(self.newest + 1);
         let drops = ages.map(|age| u64::from(self.slices[index(self.newest - age)]));
@@ -64,7 +63,7 @@ mod tests {
         window.add(5, 3);
         window.add(14, 4);
         assert_eq!(window.sum(14), 7);
-        // The fifth is over.
+        // Slice 5 has expired.
         assert_eq!(window.sum(15), 4);
         assert_eq!(window.sum(23), 4);
         assert_eq!(window.sum(24), 0);

@@ -1,18 +1,18 @@
-//! From what is used of a limit to what is rejected: Traffic Server's formula, in whole numbers.
+//! From the load of a limit to the lists to reject: Traffic Server's formula, in whole numbers.
 
 use limiter_policy::policy::Percentage;
 
-/// What is used of a limit, as a fraction: both are in the same unit, whatever it is.
+/// The used part of a limit, as a fraction of two numbers in the same unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// What is used.
+    /// The part that is used.
     pub active: u128,
     /// What there is to use; above 0.
     pub limit: u128,
 }
 
 impl Load {
-    /// In percent, for people.
+    /// Returns the load in percent, for people.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -23,50 +23,54 @@ impl Load {
     }
 }
 
-/// How many lists are rejected, from list 0 on, of a sieve with so many besides list 0; `None`:
-/// there is no pressure, and nobody is scored.
+/// Returns how many lists are rejected, from list 0 on, in a sieve with so many besides list 0;
+/// `None`: there is no pressure, and nobody is scored.
 ///
 /// With P for the percentage and N for the lists this is
-/// `trunc((100 × active / limit − P) / (100 − P) × (N + 1))`, at most N, and `None` where that is
-/// negative. `trunc` goes towards zero, so scoring begins before the percentage is reached: as far
-/// below it as it is to the first rejection above it.
+/// `trunc((100 × active / limit − P) / (100 − P) × (N + 1))`, at most N, and `None` if that is
+/// negative. `trunc` rounds towards zero, so scoring begins before the percentage is reached: as
+/// far below it as the first rejection is above it.
 #[must_use]
-pub fn pressure(load: Load, percentage: Percentage, buckets: u8) -> Option<u8> {
+pub fn pressure(load: Load, percentage: Percentage, list_count: u8) -> Option<u8> {
     let whole = u128::from(Percentage::WHOLE);
     let percentage = u128::from(percentage.hundredths());
-    let steps = u128::from(buckets) + 1;
-    // Both fractions over limit × (100 − P), in hundredths of a percent. What exceeds the largest
-    // number is far beyond the last step.
+    let steps = u128::from(list_count) + 1;
+    // Both fractions have the denominator limit × (100 − P), in hundredths of a percent. What
+    // exceeds the largest number is far beyond the last step.
     let used = load.active.saturating_mul(whole);
     let from = load.limit.saturating_mul(percentage);
     let one = load.limit.saturating_mul(whole - percentage).max(1);
     match used.checked_sub(from) {
         Some(above) => {
             let lists = above.saturating_mul(steps) / one;
-            Some(u8::try_from(lists).map_or(buckets, |lists| lists.min(buckets)))
+            Some(u8::try_from(lists).map_or(list_count, |lists| lists.min(list_count)))
         }
         None => ((from - used).saturating_mul(steps) < one).then_some(0),
     }
 }
 
-/// At which share of the limit who is in a list begins to be rejected, in percent; `None`: never,
-/// the list being the last one.
+/// Returns the share of the limit from which the entries of a list are rejected, in percent;
+/// `None`: never, because it is the last list.
 #[must_use]
-pub fn rejected_from(list: u8, percentage: Percentage, buckets: u8) -> Option<f64> {
+pub fn rejected_from(list: u8, percentage: Percentage, list_count: u8) -> Option<f64> {
     let percentage = percentage.percents();
-    let step = (100.0 - percentage) / (f64::from(buckets) + 1.0);
-    (list < buckets).then(|| percentage + step * (f64::from(list) + 1.0))
+    let step = (100.0 - percentage) / (f64::from(list_count) + 1.0);
+    (list < list_count).then(|| percentage + step * (f64::from(list) + 1.0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(active: u128, limit: u128, percentage: &str, buckets: u8) -> Option<u8> {
-        pressure(Load { active, limit }, percentage.parse().unwrap(), buckets)
+    fn at(active: u128, limit: u128, percentage: &str, list_count: u8) -> Option<u8> {
+        pressure(
+            Load { active, limit },
+            percentage.parse().unwrap(),
+            list_count,
+        )
     }
 
-    /// Of a limit of 1100 with ten lists from 90 % on (990) the eleven steps are 10 each.
+    /// A limit of 1100 with ten lists from 90 % on (990) has eleven steps of 10 each.
     #[test]
     fn ten_lists_from_ninety_percent() {
         let check = |active, expected| {
@@ -74,7 +78,7 @@ mod tests {
         };
         check(0, None);
         check(979, None);
-        // −1 is the first that is not cut to 0.
+        // −1 is the first that is not truncated to 0.
         check(980, None);
         check(981, Some(0));
         check(989, Some(0));
@@ -90,7 +94,7 @@ mod tests {
         check(u128::MAX, Some(10));
     }
 
-    /// Of a limit of 1000 with one list from 50 % on: one step of 250.
+    /// A limit of 1000 with one list from 50 % on: two steps of 250.
     #[test]
     fn one_list_from_half() {
         let check = |active, expected| {
@@ -105,7 +109,7 @@ mod tests {
         check(5000, Some(1));
     }
 
-    /// Of a limit of 1000 with four lists from 87.5 % on (875): five steps of 25.
+    /// A limit of 1000 with four lists from 87.5 % on (875): five steps of 25.
     #[test]
     fn four_lists_from_an_odd_percentage() {
         for (active, expected) in [
@@ -124,7 +128,7 @@ mod tests {
         }
     }
 
-    /// With 0 % there always is pressure; 19 lists divide a limit of 20 into steps of 1.
+    /// With 0 % there is always pressure; 19 lists divide a limit of 20 into steps of 1.
     #[test]
     fn from_nothing_on() {
         for active in 0..20 {
@@ -134,7 +138,7 @@ mod tests {
         assert_eq!(at(20, 20, "0", 19), Some(19));
     }
 
-    /// 99.99 % of a million is 999 900; of the 100 above it each of the 100 steps of 99 lists is 1.
+    /// 99.99 % of a million is 999 900; 99 lists divide the 100 above it into steps of 1.
     #[test]
     fn ninety_nine_lists_within_a_hundredth() {
         let check = |active, expected| {
@@ -157,7 +161,7 @@ mod tests {
         assert_eq!(shown(9).as_deref(), Some("99.09"));
         assert_eq!(shown(10), None);
         for list in 0..10_u8 {
-            // List n goes with pressure n + 1, which in 1100 begins at 990 + 10 (n + 1).
+            // Pressure n + 1 rejects list n; with 1100 it begins at 990 + 10 (n + 1).
             let share = rejected_from(list, ninety, 10).unwrap();
             let first = 990 + 10 * (u32::from(list) + 1);
             assert!((share - f64::from(first) / 11.0).abs() < 1e-9);

@@ -2,36 +2,36 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-/// Over how long a rate is measured.
+/// The span of time over which a rate is measured.
 ///
 /// The mean over 200 ms: a flood of four times the limit is pressure at the first look after it has
-/// begun, 50 ms later, one that only just exceeds it after 200 ms; a burst of some milliseconds,
-/// which limits allow for, is none. What is still admitted in that time is up to the limits.
+/// begun, 50 ms later; one that just exceeds the limit is after 200 ms. A burst of some
+/// milliseconds, which limits allow for, is none. What passes until then is up to the limits.
 pub const WINDOW: Duration = Duration::from_millis(200);
 
 /// How often to look.
 pub const EVERY: Duration = Duration::from_millis(50);
 
-/// So much in so long.
+/// A growth in a span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
-    /// What was added to the counter.
+    /// The increase of the counter.
     pub amount: u64,
-    /// In so many nanoseconds, above 0.
+    /// In how many nanoseconds; above 0.
     pub elapsed_ns: u64,
 }
 
-/// Looks at a counter time and again.
+/// Measures how fast a counter grows, look after look.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    /// Times in nanoseconds and what the counter was then. The first is the last one from before
+    /// Times in nanoseconds, with the counter's value then. The first is the last one from before
     /// the window.
     seen: VecDeque<(u64, u64)>,
 }
 
 impl Meter {
-    /// Notes what the counter is at a time, in nanoseconds of any clock, and tells its growth over
-    /// the window; `None`: it was not looked at before, or is another one.
+    /// Notes the counter's value at a time, in nanoseconds of any clock, and returns its growth
+    /// over the window; `None`: this is the first look, or at another counter.
     pub fn look(&mut self, now_ns: u64, counter: u64) -> Option<Growth> {
         let went_back = self
             .seen
@@ -62,8 +62,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// When a meter looks, in milliseconds, what it sees, and what it tells of that: how much, and in
-    /// how many milliseconds.
+    /// When a meter looks, in milliseconds, what it sees, and what it returns: how much, and in how
+    /// many milliseconds.
     type Look = (u64, u64, Option<(u64, u64)>);
 
     #[track_caller]

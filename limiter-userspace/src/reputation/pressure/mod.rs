@@ -1,29 +1,29 @@
-//! The pressure that sieves are under: measured by what arrives, and told in lists to reject.
+//! The pressure on sieves: measured by what arrives, and given as a number of lists to reject.
 //!
-//! What arrives, and not what passes: what a sieve drops must not end the pressure that it answers,
-//! or the flood would be let in again five times a second.
+//! It is measured by what arrives, not by what passes: what a sieve drops must not end the pressure
+//! that it answers, or the flood would be let in again five times a second.
 
-mod budget;
 mod level;
 mod meter;
+mod threshold;
 
 use std::collections::BTreeMap;
 
 use limiter_common::sieve::SieveTraffic;
 use limiter_policy::policy::{Percentage, Policy, SieveUse};
 
-use self::budget::Counter;
+use self::threshold::Counter;
 pub use self::{
-    budget::Budget,
     level::{Load, pressure, rejected_from},
     meter::{EVERY, Growth, Meter, WINDOW},
+    threshold::Threshold,
 };
 
-/// For how long a pressure holds, in nanoseconds: should nobody measure it any more, nobody is
-/// rejected for long.
+/// How long a pressure holds, in nanoseconds: if nobody measures it any more, nobody is rejected
+/// for long.
 pub const HOLDS_NS: u64 = 1_000_000_000;
 
-/// Measures the pressure of every use of a sieve in a policy; by default, of one without sieves.
+/// Measures the pressure of every use of a sieve in a policy; the default policy has no sieves.
 #[derive(Clone, Debug, Default)]
 pub struct Gauge {
     uses: Vec<Use>,
@@ -38,8 +38,8 @@ pub struct Measured {
     /// The index of its pressure and counters.
     pub index: u32,
     /// What it is measured by; `None`: a limit that is off, which counts nothing.
-    pub budget: Option<Budget>,
-    /// What is used of that; `None`: it is not known yet.
+    pub threshold: Option<Threshold>,
+    /// How much of that is used; `None`: unknown so far.
     pub load: Option<Load>,
     /// How many lists are rejected; `None`: there is no pressure, and nobody is scored.
     pub pressure: Option<u8>,
@@ -49,13 +49,13 @@ pub struct Measured {
 struct Use {
     used: SieveUse,
     index: u32,
-    budget: Option<Budget>,
+    threshold: Option<Threshold>,
     percentage: Percentage,
-    buckets: u8,
+    list_count: u8,
 }
 
 impl Gauge {
-    /// Of a policy, the limits of which have the interned ids that the counters go by.
+    /// Returns the gauge of a policy, whose limits' interned ids the counters go by.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         let uses: Vec<_> = policy
@@ -66,14 +66,14 @@ impl Gauge {
                 Some(Use {
                     used,
                     index: used.index()?,
-                    budget: Budget::of(policy, sieve, used),
+                    threshold: Threshold::of(policy, sieve, used),
                     percentage: sieve.percentage,
-                    buckets: sieve.buckets,
+                    list_count: sieve.buckets,
                 })
             })
             .collect();
-        let budgets = uses.iter().filter_map(|used| used.budget);
-        let meters = budgets.map(|budget| (budget.counter, Meter::default()));
+        let thresholds = uses.iter().filter_map(|used| used.threshold);
+        let meters = thresholds.map(|threshold| (threshold.counter, Meter::default()));
         Self {
             meters: meters.collect(),
             uses,
@@ -91,11 +91,11 @@ impl Gauge {
         self.uses.iter().map(|used| used.used)
     }
 
-    /// Measures what has arrived until a time, in nanoseconds of any clock; one for each use.
+    /// Measures what has arrived until `now_ns`, in nanoseconds of any clock, for each use.
     ///
     /// # Errors
     ///
-    /// When `read` cannot read the counters of an index.
+    /// If `read` cannot read the counters of an index.
     pub fn measure<E>(
         &mut self,
         now_ns: u64,
@@ -107,16 +107,16 @@ impl Gauge {
             growths.insert(*counter, meter.look(now_ns, counter.of(&arrived)));
         }
         let measured = self.uses.iter().map(|used| {
-            let load = used.budget.and_then(|budget| {
-                let growth = growths.get(&budget.counter).copied().flatten()?;
-                Some(budget.load(growth))
+            let load = used.threshold.and_then(|threshold| {
+                let growth = growths.get(&threshold.counter).copied().flatten()?;
+                Some(threshold.load(growth))
             });
             Measured {
                 used: used.used,
                 index: used.index,
-                budget: used.budget,
+                threshold: used.threshold,
                 load,
-                pressure: load.and_then(|load| pressure(load, used.percentage, used.buckets)),
+                pressure: load.and_then(|load| pressure(load, used.percentage, used.list_count)),
             }
         });
         Ok(measured.collect())

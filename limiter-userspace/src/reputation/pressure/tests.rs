@@ -1,4 +1,4 @@
-//! Which counters a use's pressure is measured by, and against what.
+//! Which counters measure a use's pressure, and against what.
 
 use std::convert::Infallible;
 
@@ -23,8 +23,8 @@ ip-rep:
   - {name: everything, size: 15, pressure: {packets-per-second: 110}}
 ";
 
-/// The pressures, by use, where so many packets and bytes arrive in 50 ms at the counters of each
-/// index.
+/// Returns the pressures, by use, if so many packets and bytes arrive in 50 ms at the counters of
+/// each index.
 fn pressures(yaml: &str, arriving: &[(u32, u64, u64)]) -> Vec<(u32, Option<u8>)> {
     let policy = config::parse(yaml, "test").unwrap().policy;
     let mut gauge = Gauge::new(&policy);
@@ -57,13 +57,13 @@ fn each_use_has_its_pressure_against_its_limit() {
         pressures(LIMITS, &[]),
         [(1, None), (32, None), (33, None), (everywhere, None)]
     );
-    // 1000 packets a second of 1100 are 90.9 %, so list 0 is rejected; so many bytes are nothing.
+    // 1000 packets a second of 1100 are 90.9 %, so list 0 is rejected; the bytes do not matter.
     assert_eq!(
         pressures(LIMITS, &[(32, 50, 1_000_000)]),
         [(1, None), (32, Some(1)), (33, None), (everywhere, None)]
     );
-    // 21 000 bytes of 22 000 a second are 95.45 %: 6 of 11 steps, exactly. They are of the limit
-    // Web, and press on whom PacketsPerIPAddress counts; on Web's own use packets do.
+    // 21 000 bytes of 22 000 a second are 95.45 %: 6 of 11 steps, exactly. The limit Web counts
+    // them, and they press on sources of PacketsPerIPAddress; on Web's own use packets do.
     assert_eq!(
         pressures(LIMITS, &[(33, 50, 1050), (1, 1_000_000, 1_000_000)]),
         [(1, Some(6)), (32, None), (33, Some(1)), (everywhere, None)]

@@ -29,7 +29,7 @@ fn a_reload_with_more_or_less_room_keeps_them() -> Result<()> {
         );
         assert_eq!(pinned.limiter.status()?["bans"]["capacity"], capacity);
     }
-    // They are counted anew, too.
+    // The count is right, too.
     succeed(pinned.with_pins("ban").arg(NEIGHBOUR))?;
     assert_eq!(pinned.limiter.status()?["bans"]["ipv4"], 2);
     ensure!(pinned.limiter.terminate()?.success());
@@ -72,7 +72,7 @@ fn there_is_room_for_as_many_as_configured() -> Result<()> {
                 …}`, or lift some";
     let told = format!("{CLIENT} {full}");
     assert_fails(pinned.with_pins("ban").arg(CLIENT), &[&told])?;
-    // Who is banned can be banned again, and who is lifted makes room.
+    // A banned address can be banned again, and lifting a ban makes room.
     addresses.truncate(2);
     succeed(
         pinned
@@ -83,14 +83,14 @@ fn there_is_room_for_as_many_as_configured() -> Result<()> {
     succeed(pinned.with_pins("unban").arg(&addresses[0]))?;
     succeed(pinned.with_pins("ban").arg(CLIENT))?;
     assert_fails(pinned.with_pins("ban").arg(NEIGHBOUR), &["…"])?;
-    // So does one that has ended, though it is remembered.
+    // A ban that has ended makes room too, though it is remembered.
     wait_for(|| Ok(pinned.limiter.status()?["bans"]["ipv4"] == 1023))?;
     succeed(pinned.with_pins("ban").arg(NEIGHBOUR))?;
     ensure!(is_banned(&pinned.pair, &pinned.limiter, NEIGHBOUR)?);
     Ok(())
 }
 
-/// What is banned or lifted while a policy waits stays so under the one before it.
+/// A ban or an unban made under a policy awaiting confirmation holds after the revert.
 #[test]
 fn a_policy_that_is_reverted_leaves_them_as_they_are() -> Result<()> {
     const LIFTED: &str = "10.77.0.4";

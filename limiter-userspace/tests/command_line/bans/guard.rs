@@ -1,4 +1,4 @@
-//! Whom nobody bans by mistake.
+//! Addresses that the guard protects from bans by mistake.
 
 use anyhow::{Result, ensure};
 use testbed::SERVER_INTERFACE;
@@ -23,11 +23,11 @@ fn those_without_whom_the_host_is_lost_are_not_banned() -> Result<()> {
         ("::1", "it is the loopback"),
     ] {
         let told = format!("{ban} is not banned: {why}; --force bans it all the same");
-        // Nobody else is banned either.
+        // The other address of the same command is not banned either.
         let mut command = limiter.command(&["ban", "198.51.100.7", ban]);
         assert_fails(&mut command, &[&told])?;
     }
-    // The session of whoever asks is theirs alone to know.
+    // Only the command's own environment tells of this SSH session.
     let mut command = limiter.command(&["ban", "203.0.113.9"]);
     command.env("SSH_CONNECTION", "203.0.113.9 50000 10.77.0.1 2222");
     let told = "203.0.113.9 is not banned: it is the peer of an SSH session; --force bans it all \
@@ -40,9 +40,9 @@ fn those_without_whom_the_host_is_lost_are_not_banned() -> Result<()> {
     Ok(())
 }
 
-/// A list that excludes has the last word over bans.
+/// A list under `exclude` overrides bans.
 #[test]
-fn who_is_excluded_is_banned_without_effect() -> Result<()> {
+fn a_ban_of_an_excluded_source_has_no_effect() -> Result<()> {
     const OURS: &str = "lists: [{name: ours, cidr: [198.51.100.0/25]}]\nexclude: [ours]\n";
     let pair = pair()?;
     let limiter = start(&pair)?;
@@ -58,8 +58,8 @@ fn who_is_excluded_is_banned_without_effect() -> Result<()> {
     let shown = limiter.show(&["ban", "198.51.100.7", "--force"])?;
     ensure!(
         shown.starts_with(
-            "198.51.100.7 is banned until it is lifted; without effect while it is on the list \
-             ours, which is excluded\n"
+            "198.51.100.7 is banned until it is lifted; this has no effect while the list ours \
+             excludes it\n"
         ),
         "{shown}"
     );
@@ -69,7 +69,7 @@ fn who_is_excluded_is_banned_without_effect() -> Result<()> {
         shown.contains("(no effect: excluded by the list ours)"),
         "{shown}"
     );
-    // One of a range that is not excluded as a whole holds for the others.
+    // A ban of a range that is only partly excluded holds for the rest.
     limiter.show(&["ban", "198.51.100.0/24"])?;
     ensure!(!is_banned(&pair, &limiter, "198.51.100.8")?);
     ensure!(is_banned(&pair, &limiter, "198.51.100.200")?);

@@ -25,7 +25,7 @@ fn pinned_bans_are_there_after_a_restart_and_a_crash() -> Result<()> {
     wait_for(|| Ok(pinned.limiter.status()?["bans"]["ipv4"] == 1))
 }
 
-/// A daemon that finds nothing pinned is in the place of one after a reboot.
+/// Without pins, a daemon starts as after a reboot.
 #[test]
 fn the_state_file_brings_bans_back_before_the_first_packet() -> Result<()> {
     let (pair, directory) = (pair()?, tempfile::tempdir()?);
@@ -64,7 +64,7 @@ fn the_state_file_brings_bans_back_before_the_first_packet() -> Result<()> {
     limiter.restart()?;
     let log = limiter.log()?;
     let (banned, attached) = (
-        log.find("who was banned still is, or is remembered (bans: 3)"),
+        log.find("the saved bans are restored (bans: 3)"),
         log.rfind("attached to server0"),
     );
     ensure!(banned.is_some() && banned < attached, "{log}");

@@ -50,20 +50,17 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
         );
         ensure!(!is_banned(&pair, &limiter, inside)?);
         let again = limiter.show(&["unban", ban])?;
-        ensure!(
-            again == format!("{ban} was not banned by itself\n"),
-            "{again}"
-        );
+        ensure!(again == format!("{ban} had no ban of its own\n"), "{again}");
     }
     Ok(())
 }
 
 #[test]
-fn who_is_in_a_wider_ban_is_not_free() -> Result<()> {
+fn an_address_in_a_wider_ban_is_not_free() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair)?;
     limiter.show(&["ban", "198.51.100.0/24", "198.51.100.7"])?;
-    let told = "198.51.100.7 is banned all the same: it is in 198.51.100.0/24, which is banned";
+    let told = "198.51.100.7 is still banned: it is in 198.51.100.0/24, which is banned";
     for _ in 0..2 {
         assert_fails(&mut limiter.command(&["unban", "198.51.100.7"]), &[told])?;
     }
@@ -130,7 +127,7 @@ fn lists_are_sorted_and_say_what_is_known() -> Result<()> {
     Ok(())
 }
 
-/// It is the kernel that ends it.
+/// The kernel ends the ban.
 #[test]
 fn a_ban_ends_on_time_without_a_daemon() -> Result<()> {
     let mut pinned = Pinned::start(GOOD)?;
@@ -151,7 +148,7 @@ fn a_ban_ends_on_time_without_a_daemon() -> Result<()> {
         begun.elapsed()
     );
     ensure!(listed(&pinned, "times")?.is_empty());
-    // It is remembered for as long again.
+    // It is remembered for the same time again.
     let mut again = pinned.with_pins("ban");
     let shown = succeed(again.args([CLIENT, "--for", "1h"]))?;
     let expected = format!("{CLIENT} is banned for 1 h (its ban number 2)\n");
@@ -218,7 +215,7 @@ fn wrong_usage() -> Result<()> {
         (&["ban"][..], "<ADDRESS|PREFIX>"),
         (&["ban", "--stdin", "192.0.2.1"], "cannot be used with"),
         (&["ban", "192.0.2.1/24"], "did you mean '192.0.2.0/24'?"),
-        (&["ban", "::/0"], "which would ban everybody"),
+        (&["ban", "::/0"], "it would ban everybody"),
         (&["ban", "::ffff:192.0.2.1"], "did you mean '192.0.2.1'?"),
         (&["ban", "192.0.2.1", "--for", "-5m"], "must be > 0"),
         (&["ban", "192.0.2.1", "--for", "10"], "its unit is missing"),

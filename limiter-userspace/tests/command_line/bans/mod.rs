@@ -1,4 +1,4 @@
-//! `limiter ban`, `unban` and `bans`, as their users see them.
+//! `limiter ban`, `unban` and `bans`, as users see them.
 
 mod carried;
 mod guard;
@@ -17,7 +17,7 @@ use crate::{BINARY, GOOD, pinned::Pinned, succeed, text, wait_for};
 const CLIENT: &str = "10.77.0.2";
 const NEIGHBOUR: &str = "10.77.0.3";
 
-/// A pair of namespaces with addresses of both families on each end.
+/// Makes a pair of namespaces with addresses of both families on each end.
 fn pair() -> Result<Pair> {
     Pair::new(
         &["10.77.0.2/24".parse()?, "fd77::2/64".parse()?],
@@ -25,13 +25,13 @@ fn pair() -> Result<Pair> {
     )
 }
 
-/// A limiter that neither pins nor has a state file.
+/// Starts a limiter that neither pins nor has a state file.
 fn start(pair: &Pair) -> Result<Limiter> {
     let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
     Limiter::start(Path::new(BINARY), &pair.server, GOOD, &arguments)
 }
 
-/// Whether a packet of an address is dropped because it is banned.
+/// Returns whether a packet from an address is dropped because of a ban.
 fn is_banned(pair: &Pair, limiter: &Limiter, source: &str) -> Result<bool> {
     let source: IpAddr = source.parse()?;
     let destination = match source {
@@ -48,10 +48,10 @@ fn is_banned(pair: &Pair, limiter: &Limiter, source: &str) -> Result<bool> {
 
 fn count(status: &Value, reason: &str) -> Result<u64> {
     let count = status["reasons"][reason].as_u64();
-    count.with_context(|| format!("{reason} is counted"))
+    count.with_context(|| format!("no count of {reason}"))
 }
 
-/// What `limiter bans --json` tells, each ban with its field of that name.
+/// Returns each ban of `limiter bans --json`, with its field of that name.
 fn listed(pinned: &Pinned, field: &str) -> Result<Vec<(String, Value)>> {
     let output = succeed(pinned.with_pins("bans").arg("--json"))?;
     told(text(&output.stdout)?, field)

@@ -1,4 +1,4 @@
-//! Bans from a stream.
+//! Bans read from a stream.
 
 use std::{
     fmt::Write as _,
@@ -18,7 +18,7 @@ fn spawn(command: &mut Command) -> Result<Child> {
     Ok(piped.stderr(Stdio::piped()).spawn()?)
 }
 
-/// What becomes of a command that reads this.
+/// Runs a command that reads `input`.
 fn feed(command: &mut Command, input: &str) -> Result<Output> {
     let mut child = spawn(command)?;
     let mut stdin = child.stdin.take().context("a pipe")?;
@@ -31,7 +31,7 @@ fn stream(limiter: &Limiter, input: &str) -> Result<Output> {
     feed(&mut limiter.command(&["ban", "--stdin"]), input)
 }
 
-/// The summary, without what is said of bans that end with the daemon.
+/// Returns the summary without the notice that bans end with the daemon.
 fn summary(output: &Output) -> Result<&str> {
     text(&output.stdout)?.lines().next().context("a line")
 }
@@ -83,16 +83,17 @@ fn bad_lines_are_told_and_the_others_applied() -> Result<()> {
     assert_eq!(summary(&output)?, counts);
     let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
     let mut lines: Vec<_> = text(&output.stderr)?.lines().collect();
-    assert_eq!(lines.pop(), Some("not all of it was applied"));
+    assert_eq!(lines.pop(), Some("not everything was applied"));
     lines.sort_unstable();
     assert_eq!(
         lines,
         [
-            &format!("line 10: invalid '\\u{{1b}}[31m', {expected}"),
-            &format!("line 4: invalid 'nonsense', {expected}"),
+            &format!("line 10: invalid '\\u{{1b}}[31m': {expected}"),
+            &format!("line 4: invalid 'nonsense': {expected}"),
             "line 6: 10.77.0.1 is not banned: it is an address of this host; --force bans it all \
              the same",
-            "line 7: '1x' is no duration: unknown unit 'x', must be one of ns, us, ms, s, m, h",
+            "line 7: invalid duration '1x': unknown unit 'x', must be one of ns, us, ms, s, m, h (a \
+             day is 24h)",
         ]
     );
     Ok(())
@@ -106,7 +107,7 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     writeln!(stdin, "{CLIENT}")?;
     wait_for(|| Ok(listed(&pinned, "times")?.len() == 1))?;
     ensure!(is_banned(&pinned.pair, &pinned.limiter, CLIENT)?);
-    // Whether or not there is a daemon; and it does not keep one from being started.
+    // The stream goes on without a daemon, and does not keep one from starting.
     ensure!(pinned.limiter.terminate()?.success());
     writeln!(stdin, "{NEIGHBOUR}\n-{CLIENT}")?;
     wait_for(|| is_banned(&pinned.pair, &pinned.limiter, NEIGHBOUR))?;
@@ -124,8 +125,8 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     Ok(())
 }
 
-/// As its streaming API tells them, as `cscli decisions list -o json` does, and as its custom
-/// bouncer feeds them.
+/// In the formats of its streaming API, of `cscli decisions list -o json` and of its custom
+/// bouncer.
 #[test]
 fn decisions_of_crowdsec() -> Result<()> {
     let pair = pair()?;
@@ -169,7 +170,7 @@ fn decisions_of_crowdsec() -> Result<()> {
     );
     let told_of = text(&output.stderr)?;
     ensure!(
-        told_of.contains("decision 7: a decision has a value, a scope and a type"),
+        told_of.contains("decision 7: a decision needs a value, a scope and a type"),
         "{told_of}"
     );
     let bans = told(&limiter.show(&["bans", "--json"])?, "reason")?;
@@ -181,6 +182,7 @@ fn decisions_of_crowdsec() -> Result<()> {
 
     let output = stream(&limiter, "[{\"value\":")?;
     assert_eq!(output.status.code(), Some(1));
-    ensure!(text(&output.stderr)?.starts_with("stdin cannot be read further: no decisions: "));
+    let broken = "cannot read stdin any further: not CrowdSec decisions: ";
+    ensure!(text(&output.stderr)?.starts_with(broken));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Who holds connections to the control socket, or does not read what was asked for.
+//! Clients that hold connections to the control socket, or do not read their answers.
 
 use std::{
     io::Write as _,
@@ -17,11 +17,11 @@ use crate::{
     sieve::{self, flood},
 };
 
-/// Connections to the control socket on which nothing more is said than that.
+/// Opens connections to the control socket that send `beginning` and then nothing.
 fn say(pinned: &Pinned, number: usize, beginning: &[u8]) -> Result<Vec<UnixStream>> {
     let connect = || {
         let mut stream = UnixStream::connect(pinned.limiter.socket())?;
-        // Where it was hung up on already, it is not in the way either.
+        // A connection that the daemon has closed already does no harm either.
         let _ = stream.write_all(beginning);
         Ok(stream)
     };
@@ -29,14 +29,14 @@ fn say(pinned: &Pinned, number: usize, beginning: &[u8]) -> Result<Vec<UnixStrea
 }
 
 #[test]
-fn who_says_nothing_on_the_control_socket_keeps_nobody_waiting() -> Result<()> {
+fn silent_clients_of_the_control_socket_keep_nobody_waiting() -> Result<()> {
     let pinned = Pinned::start(GOOD)?;
     allow(&pinned, 256)?;
     let _silent = say(&pinned, 300, b"")?;
     assert_answers(&pinned)?;
     let _stuck = say(&pinned, 300, b"{\"version\":1,")?;
     assert_answers(&pinned)?;
-    // As many as are answered at once, none of whom reads the answer.
+    // As many as the daemon answers at once, none of which reads the answer.
     let _deaf = say(&pinned, 16, b"{\"version\":1,\"command\":\"policy\"}\n")?;
     assert_answers(&pinned)
 }
@@ -57,7 +57,7 @@ fn without_a_free_descriptor_questions_are_answered_and_sieves_go_on() -> Result
     })
 }
 
-/// A command whose output nobody reads.
+/// Starts a command whose output nobody reads.
 fn unread(pinned: &Pinned, arguments: &[&str]) -> Result<Child> {
     let mut command = pinned.limiter.command(arguments);
     let child = command
@@ -74,7 +74,7 @@ fn commands_that_stand_still_keep_nobody_waiting() -> Result<()> {
     let mut commands = Vec::new();
     for _ in 0..20 {
         commands.push(unread(&pinned, &["status", "--watch"])?);
-        // It waits for the next line.
+        // The command waits for the next line.
         let mut stream = unread(&pinned, &["ban", "--stdin"])?;
         let input = stream.stdin.as_mut().context("an input")?;
         input.write_all(b"192.0.2.1\n192.0.2.")?;

@@ -1,4 +1,4 @@
-//! Who fills the metrics' port.
+//! A crowd that fills the metrics' port.
 
 use std::{
     thread,
@@ -27,7 +27,7 @@ fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
     flood(&pinned, || {
         without_a_lapse(&pinned, || {
             let crowd = Crowd::gather(&pinned.pair.server, METRICS.into(), SIZES);
-            // A server that does not keep up is to be seen by what comes next.
+            // A server that falls behind shows it in later answers.
             let until = Instant::now() + PATIENCE;
             while crowd.arrived() < SIZES.idle + SIZES.slow && Instant::now() < until {
                 thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! Whoever may write a feed, and does strange things with it.
+//! A feed's owner who does strange things with it.
 
 use std::{
     fs::{self, File},
@@ -22,13 +22,13 @@ use crate::{
     wait_for,
 };
 
-/// Which signal tells of a lease that is asked back: linux/fcntl.h.
+/// Sets the signal for a broken lease: linux/fcntl.h.
 const F_SETSIG: libc::c_int = 10;
 
-/// The user that nothing belongs to.
+/// A user who owns nothing.
 const NOBODY: u32 = 65_534;
 
-/// A daemon with a feed in somebody else's directory.
+/// A daemon with a feed in a directory of another user.
 struct Feeding {
     pinned: Pinned,
     directory: TempDir,
@@ -60,7 +60,7 @@ impl Feeding {
         Ok(explanation["lists"]["standing"]["blocked"] == "all")
     }
 
-    /// Why what the feed held before is kept; `None`: it is not.
+    /// Returns why the feed's former content is kept, or `None` if it is not.
     fn kept_old(&self) -> Result<Option<String>> {
         let lists = self.pinned.limiter.show(&["lists", "--json"])?;
         let lists: serde_json::Value = serde_json::from_str(&lists)?;
@@ -68,19 +68,19 @@ impl Feeding {
     }
 }
 
-/// Writes a feed, and keeps whoever wants to read it waiting, as its owner may: until the kernel
-/// ends that, three quarters of a minute later.
+/// Writes a feed, and makes readers wait, as its owner may, until the kernel breaks the lease after
+/// three quarters of a minute.
 fn write_and_lease(path: &Path, text: &str) -> Result<File> {
     fs::write(path, text)?;
     let file = File::options().write(true).open(path)?;
     for (command, argument) in [
-        // Not SIGIO, which would end this process: a signal that is ignored.
+        // SIGIO would end this process; it ignores SIGURG.
         (F_SETSIG, libc::SIGURG),
         (libc::F_SETLEASE, libc::F_WRLCK),
     ] {
         // SAFETY: both commands take a number.
         if unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } != 0 {
-            return Err(io::Error::last_os_error()).context("there is no lease to be had");
+            return Err(io::Error::last_os_error()).context("cannot take a lease");
         }
     }
     Ok(file)
@@ -116,7 +116,7 @@ fn feeds_that_would_keep_their_reader_waiting() -> Result<()> {
     wait_for(|| feeding.is_blocked("192.0.2.3"))
 }
 
-/// The kernel's queue of events overflows, and nobody misses what counts.
+/// The kernel's queue of events overflows; the daemon still notices the feed's change.
 #[test]
 fn a_storm_of_changes_beside_a_feed() -> Result<()> {
     let feeding = Feeding::start()?;

@@ -1,4 +1,4 @@
-//! A thread of the daemon that hangs: the others go on, and the service manager is told nothing.
+//! One thread of the daemon hangs: the others go on, and the watchdog gets no keep-alive.
 
 use std::{fs, thread, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
 /// Longer than a pressure holds.
 const LONG: Duration = Duration::from_secs(3);
 
-/// A thread that hangs until this is dropped, by the thread that made it.
+/// A thread that hangs until this value is dropped by the thread that made it.
 struct Frozen(Pid);
 
 impl Frozen {
@@ -39,7 +39,7 @@ impl Frozen {
         Ok(frozen)
     }
 
-    /// The thread of a process that has that name.
+    /// Freezes a process's thread of that name.
     fn named(process: u32, name: &str) -> Result<Self> {
         for thread in fs::read_dir(format!("/proc/{process}/task"))? {
             let thread = thread?;
@@ -54,7 +54,7 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        // It has ended, or it goes on.
+        // The thread has ended, or it goes on.
         let _ = ptrace::detach(self.0, None);
     }
 }
@@ -79,17 +79,17 @@ fn what_is_not_confirmed_is_reverted_while_the_daemon_hangs() -> Result<()> {
     pinned
         .limiter
         .configure("limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1h}}\n")?;
-    // The daemon may have seen by itself that the file was changed, and refuse it then.
+    // The daemon may have seen the changed file already, and then refuses.
     pinned.limiter.command(&["reload"]).output()?;
     let now = || program(&pinned.pair.server, SERVER_INTERFACE);
-    ensure!(now()? != before, "{before:?} is still there");
+    ensure!(now()? != before, "{before:?} is still attached");
     {
         let _main = Frozen::new(pinned.limiter.id())?;
         wait_for(|| Ok(now()? == before))?;
     }
     let status = pinned.limiter.status()?;
     assert_eq!(status["limits"]["PacketsPerIPAddress"]["mode"], "enforce");
-    // The daemon notes it once the policy of before is in force.
+    // The daemon records it once the previous policy is in force.
     let told = || -> Result<Value> {
         Ok(pinned.limiter.status()?["daemon"]["reloads"]["last"]["error"].clone())
     };
@@ -114,7 +114,7 @@ fn a_first_policy_that_is_not_confirmed_goes_while_the_daemon_hangs() -> Result<
     Ok(())
 }
 
-/// The watchdog would have the daemon started again.
+/// The watchdog would have the daemon restarted.
 #[test]
 fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
@@ -132,17 +132,14 @@ fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Re
             let _thread = Frozen::named(child.id(), thread)?;
             let told = || fs::read_to_string(scene.path("log"));
             let count = told()?.matches(" hangs\n").count();
-            // It is read on meanwhile: the daemon would wait for room otherwise.
+            // Keep reading: a full socket would make the daemon wait.
             wait_for(|| {
                 manager.forget()?;
                 Ok(told()?.matches(" hangs\n").count() > count)
             })
             .with_context(|| format!("{thread}: {:?}", told()))?;
             thread::sleep(LONG);
-            ensure!(
-                manager.forget()? == 0,
-                "the watchdog is told that all is well"
-            );
+            ensure!(manager.forget()? == 0, "the watchdog got a keep-alive");
         }
         assert_eq!(manager.next()?, "WATCHDOG=1\n");
     }

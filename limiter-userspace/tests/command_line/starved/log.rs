@@ -16,7 +16,7 @@ use testbed::{CLIENT_INTERFACE, Frame, RawSender, SERVER_INTERFACE};
 
 use crate::{BINARY, Scene, pair, succeed, text, wait_for};
 
-/// A pipe in which there is no room.
+/// Makes a pipe without room.
 fn full() -> Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe()?;
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -28,7 +28,7 @@ fn full() -> Result<(OwnedFd, OwnedFd)> {
             Err(error) => return Err(error.into()),
         }
     }
-    // As a daemon finds it.
+    // Blocking, as daemons find their stderr.
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
     Ok((reader, writer))
 }
@@ -46,7 +46,7 @@ fn a_log_that_nobody_reads_holds_nothing_up() -> Result<()> {
         command.args(arguments).arg("--socket").arg(scene.socket());
         command
     };
-    // It has started, and has told nobody.
+    // The daemon starts without a reader.
     wait_for(|| Ok(ask(&["status"]).output()?.status.success()))?;
     let frame = Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 100])?;
@@ -58,15 +58,15 @@ fn a_log_that_nobody_reads_holds_nothing_up() -> Result<()> {
     let status = text(&status.stdout)?.to_owned();
     ensure!(status.contains("over_limit"), "{status}");
 
-    // Whoever comes to read it after all is told that there was more.
+    // A late reader learns that lines are missing.
     let mut lines = BufReader::new(File::from(reader)).lines();
     let told = lines.find(|line| {
         let line = line.as_ref();
-        line.is_ok_and(|line| line.contains("nobody has read the log in time: "))
+        line.is_ok_and(|line| line.contains("the log was not read fast enough: "))
     });
-    told.context("nothing is told")??;
+    told.context("the log has ended")??;
     kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM)?;
-    // Its end is told, and then nobody holds the pipe any more.
+    // The daemon logs its end, and then nobody holds the pipe any more.
     ensure!(lines.any(|line| line.is_ok_and(|line| line.contains("told to end"))));
     ensure!(child.wait()?.success());
     Ok(())

@@ -1,5 +1,5 @@
-//! Nobody holds the daemon up: not who fills the metrics' port or the control socket, not who stops
-//! reading its log or its answers, and no part of it another.
+//! No client holds the daemon up by filling the metrics' port or the control socket, or by not
+//! reading its log or answers; nor does any part of the daemon hold up another.
 
 mod answers;
 mod crowd;
@@ -27,11 +27,11 @@ use crate::{
     succeed,
 };
 
-/// How long a question may wait: then the command gives up. A user expects a fifth of a second, but a
-/// machine that compiles beside the test does not keep to that.
+/// Commands give up after this time. Users expect an answer within a fifth of a second, but a
+/// machine that compiles beside the test is slower.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the kernel is told of pressures, watched from outside.
+/// The pressures in the kernel, watched from outside.
 struct Pressures(Array<MapData, [u64; 2]>);
 
 impl Pressures {
@@ -39,22 +39,22 @@ impl Pressures {
         let files = pinned.pins.files()?;
         let mut files = files.iter();
         let file = files.find(|file| file.ends_with("PRESSURE"));
-        let data = MapData::from_pin(file.context("the pressures are pinned")?)?;
+        let data = MapData::from_pin(file.context("no pressures are pinned")?)?;
         Ok(Self(Map::from_map_data(data)?.try_into()?))
     }
 
-    /// Watches until told to end; fails once a pressure that was not taken back holds no more.
-    /// Returns how often there was one.
+    /// Watches while `goes_on`; fails if a pressure lapses without being taken back. Returns how
+    /// often it saw one.
     fn watch(&self, goes_on: impl Fn() -> bool) -> Result<u64> {
         let mut seen = 0;
         while goes_on() {
-            // In this order: it is not expired because it was read late.
+            // Take the time first: a late read must not make the pressure look expired.
             let now_ns = monotonic_ns();
             for word in self.0.iter() {
                 let [above, until_ns] = word?;
                 if above != 0 {
                     let late_ns = now_ns.saturating_sub(until_ns);
-                    ensure!(late_ns == 0, "a pressure has lapsed for {late_ns} ns");
+                    ensure!(late_ns == 0, "a pressure lapsed {late_ns} ns ago");
                     seen += 1;
                 }
             }
@@ -64,7 +64,7 @@ impl Pressures {
     }
 }
 
-/// Does something while pressures are watched: none may lapse, and there has to be one.
+/// Runs `act` while pressures are watched: none may lapse, and there must be one.
 fn without_a_lapse(pinned: &Pinned, act: impl FnOnce() -> Result<()>) -> Result<()> {
     let pressures = Pressures::pinned(pinned)?;
     let over = AtomicBool::new(false);
@@ -78,12 +78,12 @@ fn without_a_lapse(pinned: &Pinned, act: impl FnOnce() -> Result<()>) -> Result<
     })
 }
 
-/// How many descriptors the daemon has open.
+/// Returns how many descriptors the daemon has open.
 fn descriptors(pinned: &Pinned) -> Result<usize> {
     Ok(fs::read_dir(format!("/proc/{}/fd", pinned.limiter.id()))?.count())
 }
 
-/// Allows the daemon so many descriptors.
+/// Limits the daemon to this many descriptors.
 fn allow(pinned: &Pinned, descriptors: usize) -> Result<()> {
     let mut command = Command::new("prlimit");
     command.arg(format!("--pid={}", pinned.limiter.id()));
@@ -101,7 +101,7 @@ fn take_descriptors(pinned: &Pinned) -> Result<Vec<TcpStream>> {
     }
     let end = open.last().map_or(0, |last| last + 1);
     allow(pinned, end)?;
-    // Those in between, and more that wait.
+    // The free ones in between, and some connections that wait.
     let connections = end - open.len() + 20;
     pinned.pair.server.enter(|| {
         let connect = |_| Ok(TcpStream::connect(METRICS)?);
@@ -109,7 +109,7 @@ fn take_descriptors(pinned: &Pinned) -> Result<Vec<TcpStream>> {
     })
 }
 
-/// Asks the daemon for its status, which may not take long.
+/// Fails unless the daemon answers a request for its status in time.
 fn assert_answers(pinned: &Pinned) -> Result<()> {
     let begun = Instant::now();
     pinned.limiter.status()?;

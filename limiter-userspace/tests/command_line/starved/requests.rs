@@ -1,4 +1,4 @@
-//! What the metrics' server does with requests of any kind.
+//! The metrics' server and unusual requests.
 
 use std::{
     io::{Read as _, Write as _},
@@ -13,12 +13,12 @@ use crate::{
     pinned::{METRICS, Pinned},
 };
 
-/// All that is answered before the server hangs up, which it has to.
+/// Returns all that the server answers before it hangs up, which it must.
 fn converse(pinned: &Pinned, request: &[u8]) -> Result<String> {
     pinned.pair.server.enter(|| {
         let mut stream = TcpStream::connect(METRICS)?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        // It may have hung up before it has read everything.
+        // It may hang up before it has read everything.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();
         match stream.read_to_end(&mut answer) {
@@ -38,7 +38,7 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
         let answer = converse(&pinned, request.as_bytes())?;
         ensure!(
             answer.lines().next().unwrap_or_default() == first_line,
-            "{request:.80} is answered with {answer:.200}"
+            "{request:.80} got {answer:.200}"
         );
         ensure!(
             answer.matches("# EOF\n").count() == bodies,
@@ -106,7 +106,7 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
         "HTTP/1.1 400 Bad Request",
         0,
     )?;
-    // A head that never ends, and nothing at all.
+    // A head that never ends, and silence.
     check("GET /metrics HTTP/1.1\r\n".to_owned(), "", 0)?;
     check(String::new(), "", 0)
 }

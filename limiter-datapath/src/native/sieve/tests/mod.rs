@@ -5,7 +5,7 @@ mod threads;
 
 use limiter_common::{
     address::Address,
-    sieve::{Geometry, Listed, Place, Region, Sieve, score},
+    sieve::{ChainLocation, Geometry, ListedSource, Region, Sieve, score},
     table::HashKey,
 };
 use limiter_policy::policy::SieveSizes;
@@ -18,7 +18,7 @@ const HASH_KEY: HashKey = HashKey {
     second: 0xfedc_ba98_7654_3210,
 };
 
-/// Of one shard, without aging and without perma-block.
+/// Returns a sieve of one shard, without aging and without perma-block.
 const fn sieve(buckets: u32, size: u32) -> Sieve {
     Sieve {
         max_age_ns: 0,
@@ -36,7 +36,7 @@ const fn sieve(buckets: u32, size: u32) -> Sieve {
     }
 }
 
-/// An address by a number.
+/// Returns the address with a number.
 fn address(number: u32) -> Address {
     if number.is_multiple_of(3) {
         Address::v6(u64::from(number).to_be_bytes(), [0; 8])
@@ -68,8 +68,8 @@ impl InMemory {
         self.sieves.memory().snapshot(&self.sieve)
     }
 
-    /// Every list of every shard, which nobody is changing.
-    fn lists(&self) -> Vec<Vec<Vec<Listed>>> {
+    /// Returns every list of every shard; nobody may be changing them.
+    fn lists(&self) -> Vec<Vec<Vec<ListedSource>>> {
         let shards = self.snapshot().shards.into_iter().map(|shard| {
             assert!(shard.is_exact);
             shard.lists
@@ -77,11 +77,11 @@ impl InMemory {
         shards.collect()
     }
 
-    /// The number of an address's shard.
+    /// Returns the number of an address's shard.
     fn shard(&self, key: &Address) -> usize {
         let Sieve {
             geometry, region, ..
         } = &self.sieve;
-        Place::new(geometry, region, &HASH_KEY, key).shard as usize
+        ChainLocation::new(geometry, region, &HASH_KEY, key).shard as usize
     }
 }

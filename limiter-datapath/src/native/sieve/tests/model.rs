@@ -1,35 +1,36 @@
-//! Traffic Server's sieve, as its description has it, in lists that are searched from end to end.
+//! A model of Traffic Server's sieve by its description, with lists that are searched from end to
+//! end.
 
 use std::collections::VecDeque;
 
 use limiter_common::{
     address::Address,
-    sieve::{Listed, Sieve},
+    sieve::{ListedSource, Sieve},
 };
 
 /// One shard of a sieve.
 pub(super) struct Model {
     sieve: Sieve,
-    /// From list 0 on; of each, who was hit last comes first.
-    pub(super) lists: Vec<VecDeque<Listed>>,
+    /// From list 0 on; each list most recently hit first.
+    pub(super) lists: Vec<VecDeque<ListedSource>>,
 }
 
 impl Model {
     pub(super) fn new(sieve: Sieve) -> Self {
-        let lists = (0..=sieve.geometry.buckets).map(|_| VecDeque::new());
+        let lists = (0..=sieve.geometry.list_count).map(|_| VecDeque::new());
         Self {
             lists: lists.collect(),
             sieve,
         }
     }
 
-    /// The list in which an address is after it has arrived.
+    /// Counts an arrival; returns the list in which the address then is.
     pub(super) fn hit(&mut self, key: Address, now_ns: u64) -> u32 {
-        let entry_list = self.sieve.geometry.buckets as usize;
+        let entry_list = self.sieve.geometry.list_count as usize;
         let mut listed;
         let mut list;
-        if let Some((found, place)) = self.find(&key) {
-            listed = self.lists[found].remove(place).expect("it is there");
+        if let Some((found, location)) = self.find(&key) {
+            listed = self.lists[found].remove(location).expect("it is there");
             let max_age_ns = if found == 0 {
                 self.sieve.perma_max_age_ns
             } else {
@@ -55,12 +56,12 @@ impl Model {
                     self.lists[list].push_front(listed);
                     self.lists[found].push_front(other);
                 } else {
-                    self.lists[found].insert(place, listed);
+                    self.lists[found].insert(location, listed);
                 }
             }
         } else {
             list = entry_list;
-            listed = Listed {
+            listed = ListedSource {
                 key,
                 count: 1,
                 added_ns: now_ns,
@@ -69,8 +70,8 @@ impl Model {
             self.lists[list].push_front(listed);
         }
         if listed.count > self.sieve.perma_limit && list <= self.sieve.perma_threshold as usize {
-            let (found, place) = self.find(&key).expect("it was just put there");
-            listed = self.lists[found].remove(place).expect("it is there");
+            let (found, location) = self.find(&key).expect("it was just put there");
+            listed = self.lists[found].remove(location).expect("it is there");
             if found != 0 {
                 self.make_room(0);
                 listed.added_ns = now_ns;
@@ -83,8 +84,8 @@ impl Model {
 
     fn find(&self, key: &Address) -> Option<(usize, usize)> {
         self.lists.iter().enumerate().find_map(|(list, entries)| {
-            let place = entries.iter().position(|listed| listed.key == *key)?;
-            Some((list, place))
+            let location = entries.iter().position(|listed| listed.key == *key)?;
+            Some((list, location))
         })
     }
 
@@ -94,11 +95,11 @@ impl Model {
         }
     }
 
-    /// Worked out anew: half of the list above, list 0 as large as the entry list.
+    /// Calculated independently: half of the list above; list 0 is as large as the entry list.
     fn capacity(&self, list: usize) -> usize {
         let mut capacity = (1 << self.sieve.geometry.size) / self.sieve.geometry.shards() as usize;
         if list > 0 {
-            for _ in list..self.sieve.geometry.buckets as usize {
+            for _ in list..self.sieve.geometry.list_count as usize {
                 capacity /= 2;
             }
         }

@@ -1,4 +1,4 @@
-//! Any arrivals leave behind what the model says.
+//! Any arrivals leave what the model says.
 
 use limiter_common::sieve::{Geometry, Sieve};
 use proptest::prelude::*;
@@ -18,12 +18,12 @@ fn any_sieve() -> impl Strategy<Value = Sieve> {
             perma_limit,
             perma_threshold,
             geometry,
-            ..sieve(geometry.buckets, geometry.size)
+            ..sieve(geometry.list_count, geometry.size)
         },
     )
 }
 
-/// Who arrives, and how long after the one before: some are much busier than others.
+/// Which source arrives, and how long after the one before: some are much busier than others.
 fn arrivals() -> impl Strategy<Value = Vec<(u32, u64)>> {
     let who = prop_oneof![0..4_u32, 0..20_u32, 0..300_u32];
     prop::collection::vec((who, 0..4_u64), 0..1_500)
@@ -58,7 +58,7 @@ proptest! {
         let left_out = again.sieves.memory().restore(&sieve, &HASH_KEY, &memory.snapshot());
         prop_assert_eq!(left_out, 0);
         prop_assert_eq!(again.lists(), memory.lists());
-        // It goes on as well.
+        // It also continues alike.
         for who in 0..50 {
             let (key, now) = (address(who), 10_000);
             prop_assert_eq!(again.score(&key, now), memory.score(&key, now));

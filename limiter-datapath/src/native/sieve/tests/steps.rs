@@ -1,18 +1,18 @@
-//! What each kind of arrival does, step by step, by tables.
+//! Tables of what each kind of arrival does, step by step.
 
 use limiter_common::{
     address::Address,
-    sieve::{Geometry, Listed, Sieve, put_back},
+    sieve::{Geometry, ListedSource, Sieve, put_back},
 };
 
 use super::{HASH_KEY, InMemory, address, sieve};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Arrivals: who, at which second, and the list in which that leaves him.
+/// Arrivals: the source, the second, and the list in which the source is then.
 type Arrivals<'a> = &'a [(u32, u64, u32)];
 
-/// What is left: the lists that are not empty; of each, who is in it with which count.
+/// The lists that are not empty at the end, with each source and its count.
 type Left<'a> = &'a [(usize, &'a [(u32, u32)])];
 
 fn check(sieve: Sieve, arrivals: Arrivals<'_>, left: Left<'_>) {
@@ -39,7 +39,7 @@ fn check_in(memory: &InMemory, arrivals: Arrivals<'_>, left: Left<'_>) {
 
 #[test]
 fn capacities_halve_from_list_to_list() {
-    // By hand: N, size, and what the lists from 0 on hold.
+    // By hand: N, size, and the capacities of the lists from 0 on.
     for (buckets, size, capacities) in [
         (1, 2, &[4, 4][..]),
         (1, 5, &[32, 32]),
@@ -56,7 +56,7 @@ fn capacities_halve_from_list_to_list() {
         let geometry = Geometry::new(buckets, size, 1);
         let found: Vec<_> = (0..=buckets).map(|list| geometry.capacity(list)).collect();
         assert_eq!(found, capacities);
-        // And as many entries where lists begin, one for each and one for the free ones.
+        // And the starts of lists, one for each and one for the free list.
         let all = capacities.iter().sum::<u32>() + buckets + 2;
         assert_eq!(geometry.entries(), all);
         assert!(geometry.chains() >= all / 2);
@@ -90,7 +90,7 @@ fn as_many_shards_as_cpus_but_four_of_each_list_in_each() {
 }
 
 #[test]
-fn who_is_new_comes_into_the_entry_list() {
+fn a_new_source_enters_the_entry_list() {
     check(
         sieve(3, 4),
         &[(1, 0, 3), (2, 0, 3), (3, 0, 3)],
@@ -117,7 +117,7 @@ fn hits_lead_down_while_there_is_room() {
 }
 
 #[test]
-fn in_list_1_a_hit_leads_to_its_head() {
+fn a_hit_in_list_1_moves_its_source_to_the_head() {
     check(
         sieve(1, 2),
         &[(1, 0, 1), (2, 0, 1), (3, 0, 1), (1, 0, 1)],
@@ -125,7 +125,7 @@ fn in_list_1_a_hit_leads_to_its_head() {
     );
 }
 
-/// List 1 is full of those with two hits each.
+/// List 1 is full of sources with two hits each.
 const FULL: Arrivals<'_> = &[
     (1, 0, 2),
     (1, 0, 1),
@@ -138,7 +138,7 @@ const FULL: Arrivals<'_> = &[
 ];
 
 #[test]
-fn who_is_as_busy_as_the_last_below_takes_his_place() {
+fn a_source_as_busy_as_the_last_below_takes_its_place() {
     let arrivals = [FULL, &[(5, 0, 2), (6, 0, 2), (5, 0, 1)]].concat();
     check(
         sieve(2, 3),
@@ -151,8 +151,8 @@ fn who_is_as_busy_as_the_last_below_takes_his_place() {
 }
 
 #[test]
-fn who_is_less_busy_than_the_last_below_stays_where_he_is() {
-    // 1 has three hits, and all others of list 1 were hit after him.
+fn a_source_less_busy_than_the_last_below_stays() {
+    // 1 has three hits, and all others of list 1 were hit after it.
     let again = [(1, 0, 1), (2, 0, 1), (3, 0, 1), (4, 0, 1)];
     let arrivals = [FULL, &again, &[(5, 0, 2), (6, 0, 2), (5, 0, 2)]].concat();
     check(
@@ -176,7 +176,7 @@ fn a_full_entry_list_forgets_its_last() {
             (4, 0, 1),
             (1, 0, 1),
             (5, 0, 1),
-            // 2 is gone, and begins again; 3 goes.
+            // 2 is gone, and starts over; 3 goes.
             (2, 0, 1),
         ],
         &[(1, &[(2, 1), (5, 1), (1, 2), (4, 1)])],
@@ -184,14 +184,14 @@ fn a_full_entry_list_forgets_its_last() {
 }
 
 #[test]
-fn who_is_too_old_begins_again_with_an_eighth() {
+fn an_aged_source_restarts_with_an_eighth_of_its_hits() {
     let aging = Sieve {
         max_age_ns: 10 * SECOND,
         ..sieve(3, 4)
     };
     let young = [(1, 0, 3), (1, 0, 2), (1, 0, 1)];
     let hits = [(1, 10, 1); 14];
-    // 17 hits, not yet older than the ten seconds; then the eighteenth, which does not count.
+    // 17 hits, not older than the ten seconds; then the eighteenth, which does not count.
     check(aging, &[&young[..], &hits].concat(), &[(1, &[(1, 17)])]);
     let old = [(1, 11, 3)];
     check(
@@ -227,7 +227,7 @@ fn aging_into_a_full_entry_list_forgets_its_last() {
         (12, 1),
     ];
     check(aging, &arrivals, &[(2, &left)]);
-    // In the entry list itself nobody has to go for it.
+    // In the entry list itself no other has to go for it.
     let full: Vec<_> = (11..19).map(|who| (who, 0, 2)).collect();
     let left = [
         (11, 0),
@@ -243,7 +243,7 @@ fn aging_into_a_full_entry_list_forgets_its_last() {
 }
 
 #[test]
-fn who_is_hit_too_often_is_blocked_for_long() {
+fn a_source_with_too_many_hits_is_blocked_for_long() {
     let blocking = |perma_limit, perma_threshold| Sieve {
         perma_limit,
         perma_threshold,
@@ -255,7 +255,7 @@ fn who_is_hit_too_often_is_blocked_for_long() {
         &[(1, 0, 3), (1, 0, 2), (1, 0, 1), (1, 0, 1), (1, 0, 0)],
         &[(0, &[(1, 5)])],
     );
-    // In list 2, as soon as he is there.
+    // In list 2, as soon as it is there.
     check(
         blocking(1, 2),
         &[(1, 0, 3), (1, 0, 0), (1, 0, 0)],
@@ -267,7 +267,7 @@ fn who_is_hit_too_often_is_blocked_for_long() {
         &[(1, 0, 0), (2, 0, 0), (1, 0, 0)],
         &[(0, &[(1, 2), (2, 1)])],
     );
-    // Nobody is in a list below the threshold.
+    // With threshold 0 only list 0 would count, and it is empty.
     check(
         blocking(0, 0),
         &[(1, 0, 3), (1, 0, 2), (1, 0, 1), (1, 0, 1)],
@@ -289,7 +289,7 @@ fn a_full_list_0_forgets_its_last() {
 }
 
 #[test]
-fn list_0_has_an_age_of_its_own() {
+fn list_0_has_its_own_maximum_age() {
     let blocking = Sieve {
         max_age_ns: 10 * SECOND,
         perma_max_age_ns: 100 * SECOND,
@@ -299,12 +299,12 @@ fn list_0_has_an_age_of_its_own() {
     };
     let hits = [(1, 0, 2), (1, 0, 1)];
     let more = [(1, 5, 1); 6];
-    // He came to list 0 at 5 s.
+    // It came to list 0 at 5 s.
     let arrivals = [&hits[..], &more, &[(1, 5, 0), (1, 105, 0)]].concat();
     check(blocking, &arrivals, &[(0, &[(1, 10)])]);
     let arrivals = [&arrivals[..], &[(1, 106, 2)]].concat();
     check(blocking, &arrivals, &[(2, &[(1, 1)])]);
-    // Without an age of its own, nobody leaves it so.
+    // If list 0 has no maximum age, aging takes no source out of it.
     let for_good = Sieve {
         perma_max_age_ns: 0,
         ..blocking
@@ -314,7 +314,7 @@ fn list_0_has_an_age_of_its_own() {
 }
 
 #[test]
-fn who_is_still_too_busy_when_he_begins_again_goes_back_to_list_0() {
+fn an_aged_source_that_is_still_too_busy_returns_to_list_0() {
     let blocking = Sieve {
         perma_max_age_ns: 10 * SECOND,
         perma_limit: 1,
@@ -331,7 +331,7 @@ fn who_is_still_too_busy_when_he_begins_again_goes_back_to_list_0() {
         (5, 0, 0),
     ];
     let more = [(1, 0, 0); 13];
-    // Of 16 hits an eighth is 2. List 0 is full, with him in it: nobody goes.
+    // An eighth of 16 hits is 2. List 0 is full and contains it, so no other has to go.
     let arrivals = [&hits[..], &full, &more, &[(1, 11, 0)]].concat();
     check(
         blocking,
@@ -341,9 +341,9 @@ fn who_is_still_too_busy_when_he_begins_again_goes_back_to_list_0() {
 }
 
 #[test]
-fn counts_end_where_they_end() {
+fn counts_saturate() {
     let memory = InMemory::new(sieve(1, 2));
-    let listed = Listed {
+    let listed = ListedSource {
         key: address(1),
         count: u32::MAX,
         added_ns: 0,
@@ -359,7 +359,7 @@ fn counts_end_where_they_end() {
     };
     assert!(!put(2), "there is no such list");
     assert!(put(1));
-    assert!(!put(0), "he is there already");
+    assert!(!put(0), "it is there already");
     check_in(&memory, &[(1, 0, 1)], &[(1, &[(1, u32::MAX)])]);
 }
 
@@ -373,7 +373,7 @@ fn ipv6_is_scored_by_its_prefix() {
     assert_eq!(by_64.key(&v6(1)), by_64.key(&v6(2)));
     let v4 = Address::v4([192, 0, 2, 1]);
     assert_eq!(by_64.key(&v4), v4);
-    // The same bits in another family are somebody else.
+    // The same bits in another family are another source.
     let twin = Address::v6([192, 0, 2, 1, 0, 0, 0, 0], [0; 8]);
     let memory = InMemory::new(by_64);
     assert_eq!(memory.score(&v4, 0), 2);

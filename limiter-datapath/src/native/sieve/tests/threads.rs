@@ -1,4 +1,4 @@
-//! Several threads at one sieve: it stays a sieve.
+//! Several threads at one sieve: it stays consistent.
 
 use std::{
     collections::HashSet,
@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use limiter_common::sieve::{CONTENDED, Geometry, Lists, Place, Sieve};
+use limiter_common::sieve::{CONTENDED, ChainLocation, Geometry, Sieve, SieveLists};
 use limiter_policy::policy::SieveSizes;
 
 use super::{HASH_KEY, InMemory, address, sieve};
@@ -15,10 +15,10 @@ use crate::native::{MemorySieves, SieveMemory};
 const THREADS: u32 = 4;
 const ARRIVALS: u32 = 100_000;
 
-/// Every entry that was ever somebody's is in one list, between those that say so, and is found
-/// where it is if it is somebody's; returns the sum of the counts.
+/// Checks that every entry ever used is in exactly one list, that its neighbours link to it, and
+/// that it is found there by its address if it is in use. Returns the sum of the counts.
 fn assert_consistent(memory: &SieveMemory<'_>, sieve: &Sieve) -> u64 {
-    let Geometry { buckets, .. } = sieve.geometry;
+    let Geometry { list_count, .. } = sieve.geometry;
     let mut counts = 0;
     for shard in 0..sieve.geometry.shards() {
         let first = sieve.region.entries + shard * sieve.geometry.entries();
@@ -37,17 +37,19 @@ fn assert_consistent(memory: &SieveMemory<'_>, sieve: &Sieve) -> u64 {
                 length += 1;
                 assert!(seen.insert(number), "{number} is in two lists");
                 assert_eq!(entry(number).list(), list);
-                if list <= buckets {
+                if list <= list_count {
                     let key = entry(number).key();
-                    let place = Place::new(&sieve.geometry, &sieve.region, &HASH_KEY, &key);
-                    assert_eq!(place.entries, first, "it is in its shard");
-                    let found = Lists::new(memory, first).look(place.heads + place.chain, &key);
+                    let location =
+                        ChainLocation::new(&sieve.geometry, &sieve.region, &HASH_KEY, &key);
+                    assert_eq!(location.entries, first, "it is in its shard");
+                    let found =
+                        SieveLists::new(memory, first).look(location.heads + location.chain, &key);
                     assert_eq!(found, list);
                     counts += u64::from(entry(number).count());
                 }
             }
             assert_eq!(entry(list).count(), length, "the length of list {list}");
-            assert!(list > buckets || length <= sieve.geometry.capacity(list));
+            assert!(list > list_count || length <= sieve.geometry.capacity(list));
         }
         let used = memory.shards[(sieve.region.shards + shard) as usize].used();
         assert_eq!(seen.len(), used as usize, "none is lost");
@@ -56,7 +58,7 @@ fn assert_consistent(memory: &SieveMemory<'_>, sieve: &Sieve) -> u64 {
 }
 
 #[test]
-fn threads_leave_a_sieve_behind() {
+fn threads_leave_a_consistent_sieve() {
     for cpus in [1, 4] {
         let sieve = Sieve {
             max_age_ns: 5_000,
@@ -88,8 +90,7 @@ fn threads_leave_a_sieve_behind() {
         let read = || {
             while !done.load(Relaxed) {
                 for shard in memory.snapshot(&sieve).shards {
-                    // Whatever was read, nobody is in it twice, and no list overflows if it is
-                    // exact.
+                    // No list overflows in an exact snapshot.
                     for (number, list) in (0..).zip(&shard.lists) {
                         let room = sieve.geometry.capacity(number) as usize;
                         assert!(!shard.is_exact || list.len() <= room);
@@ -115,9 +116,9 @@ fn threads_leave_a_sieve_behind() {
             .shards
             .iter()
             .filter(|shard| shard.sequence.get() % 2 == 1);
-        assert!(odd.next().is_none(), "nobody holds a lock any more");
+        assert!(odd.next().is_none(), "a lock is still held");
         let turns = memory.shards.iter().map(|shard| shard.sequence.get() / 2);
-        assert_eq!(turns.sum::<u64>(), counted, "each that held it has counted");
+        assert_eq!(turns.sum::<u64>(), counted, "each lock counted one arrival");
         let exact = InMemory { sieve, sieves };
         exact.lists();
     }

@@ -1,4 +1,4 @@
-//! How a node divides its values: into cells, and those into stretches.
+//! How a node divides its values into cells, and the cells into stretches.
 
 use std::ops::RangeInclusive;
 
@@ -6,10 +6,10 @@ use limiter_common::policy::{Node, Stretch};
 
 use super::Range;
 
-/// As many starts as there are for each stretch of a node, or more.
+/// The least average number of starts per stretch of a node.
 const STARTS_IN_STRETCH: usize = 4;
 
-/// Of so many starts, one may be in a crowded stretch so that others are in fuller ones.
+/// One of this many starts may be in a crowded stretch, to make the other stretches fuller.
 const CROWDED: usize = 16;
 
 /// Cells of `1 << grain` values each, in stretches of `1 << bits` cells each.
@@ -26,15 +26,16 @@ pub(super) struct Grid {
 pub(super) struct Started {
     /// Its number.
     pub(super) cell: u64,
-    /// How many of them, with one that starts where the cell ends.
+    /// How many ranges start in it, including one that starts where the cell ends.
     pub(super) starts: usize,
 }
 
 impl Grid {
-    /// For these values, among which ranges start at these; one at least, none at the first.
+    /// Returns the grid for these values and the ranges that start among them: at least one, none
+    /// at the first value.
     ///
-    /// A stretch with many starts takes little memory for each, and one with too many takes
-    /// nodes of its own: the longest stretches of which few are crowded.
+    /// A stretch with many starts takes little memory for each, but one with too many needs nodes
+    /// of its own. So choose the longest stretches of which few are crowded.
     pub(super) fn new(values: &RangeInclusive<u128>, starts: &[Range]) -> Self {
         let all = starts.iter().fold(0, |all, range| all | range.start);
         let exact = all.trailing_zeros();
@@ -66,8 +67,8 @@ impl Grid {
         grid
     }
 
-    /// With stretches of `1 << shift` values each. All starts are multiples of `1 << exact`:
-    /// smaller cells than that would tell nothing apart.
+    /// Returns the grid with stretches of `1 << shift` values each. All starts are multiples of
+    /// `1 << exact`: smaller cells would distinguish nothing more.
     fn with_stretches_of(
         shift: u32,
         exact: u32,
@@ -76,8 +77,8 @@ impl Grid {
     ) -> Self {
         let (first, last) = (starts[0].start, starts[starts.len() - 1].start);
         let grain = shift.saturating_sub(Stretch::BITS.into()).max(exact);
-        // Nothing starts in the first cell, which values before it count as in, nor in the last
-        // one; unless there are no values before it, or behind it.
+        // No range starts in the first cell, which also takes the values before it, nor in the last
+        // one, unless there are no values before or after.
         let cell = first >> grain << grain;
         let base = if cell <= *values.start() {
             cell
@@ -96,7 +97,7 @@ impl Grid {
         }
     }
 
-    /// The node, whose first stretch stands at `first`.
+    /// Returns the node, whose first stretch is at `first`.
     pub(super) fn node(&self, first: u32) -> Node {
         let (high, low) = halves(self.base);
         Node {
@@ -109,23 +110,23 @@ impl Grid {
         }
     }
 
-    /// How many stretches there are.
+    /// Returns the number of stretches.
     pub(super) fn stretches(&self) -> usize {
         usize::try_from(self.last >> self.bits).map_or(usize::MAX, |last| last.saturating_add(1))
     }
 
-    /// The first cell of a stretch.
+    /// Returns the first cell of a stretch.
     pub(super) const fn first_cell(&self, stretch: usize) -> u64 {
         (stretch as u64) << self.bits
     }
 
-    /// The values in a cell.
+    /// Returns the values in a cell.
     pub(super) fn values(&self, cell: u64) -> RangeInclusive<u128> {
         let first = self.base + (u128::from(cell) << self.grain);
         first..=first + ((1 << self.grain) - 1)
     }
 
-    /// Those of the values that are in a stretch.
+    /// Returns the part of the values that is in a stretch.
     pub(super) fn stretch(
         &self,
         values: &RangeInclusive<u128>,
@@ -143,8 +144,8 @@ impl Grid {
         from..=to
     }
 
-    /// The cells in which ranges start, of those that start at these values. A range that starts
-    /// where one of the cells ends is behind it, and needs none of its own.
+    /// Returns the cells in which ranges start. A range that starts where such a cell ends needs no
+    /// cell of its own.
     pub(super) fn started(&self, starts: &[Range]) -> Vec<Started> {
         let mut started: Vec<Started> = Vec::new();
         for in_cell in starts.chunk_by(|one, other| self.cell(one.start) == self.cell(other.start))
@@ -159,7 +160,7 @@ impl Grid {
         started
     }
 
-    /// How many of the starts are in stretches that have no room for all their cells.
+    /// Returns how many starts are in stretches without room for all their cells.
     fn crowded(&self, starts: &[Range]) -> usize {
         let stretch = |range: &Range| self.cell(range.start) >> self.bits;
         starts
@@ -169,7 +170,7 @@ impl Grid {
             .sum()
     }
 
-    /// The number of the cell of a value, which is not before the first one.
+    /// Returns the number of a value's cell; the value is not before the first cell.
     fn cell(&self, value: u128) -> u64 {
         u64::try_from((value - self.base) >> self.grain).unwrap_or(u64::MAX)
     }
@@ -177,13 +178,13 @@ impl Grid {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "takes the two halves apart"
+    reason = "splits the value into its halves"
 )]
 pub(super) const fn halves(value: u128) -> (u64, u64) {
     ((value >> 64) as u64, value as u64)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "no more than 128")]
+#[expect(clippy::cast_possible_truncation, reason = "at most 128")]
 const fn narrow(bits: u32) -> u16 {
     bits as u16
 }

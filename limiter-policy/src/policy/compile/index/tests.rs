@@ -3,17 +3,16 @@ use std::{cell::Cell, collections::BTreeSet};
 use limiter_common::{
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
     sieve::{Sieve, SieveUse},
-    strategy::Budget,
+    strategy::Parameters,
 };
 use proptest::prelude::*;
 
 use super::{grid::halves, *};
 
-/// What the tables take for each range, at the very most: a cell and what is in it.
+/// The most bytes that the tables may take per range: a cell and its content.
 const MOST_BYTES: usize = 128;
 
-/// How many bits the values of a dimension have, where they stand, and the most steps of a
-/// look-up.
+/// The number of bits of a dimension's values, their position, and the most steps of a look-up.
 #[derive(Clone, Copy, Debug)]
 struct Dimension {
     bits: u32,
@@ -45,7 +44,7 @@ impl Dimension {
     }
 }
 
-/// Tables of nothing but nodes, which count the steps of each look-up.
+/// Tables with only nodes, which count the steps of each look-up.
 struct Counting {
     indexed: Indexed,
     steps: Cell<u32>,
@@ -69,15 +68,15 @@ impl Tables for Counting {
         self.indexed.stretches.get(index as usize)
     }
 
-    fn slot(&self, index: u32) -> Option<&Slot> {
-        self.indexed.slots.get(index as usize)
+    fn child(&self, index: u32) -> Option<&Child> {
+        self.indexed.children.get(index as usize)
     }
 
     fn class(&self, _: u32) -> Option<&Class> {
         None
     }
 
-    fn rate(&self, _: u32) -> Option<&Budget> {
+    fn rate(&self, _: u32) -> Option<&Parameters> {
         None
     }
 
@@ -95,8 +94,8 @@ impl Tables for Counting {
 }
 
 impl Counting {
-    /// The value, and the steps that it took.
-    fn look_up(&self, from: Slot, value: u128) -> (u32, u32) {
+    /// Returns the value, and the steps that it took.
+    fn look_up(&self, from: Child, value: u128) -> (u32, u32) {
         self.steps.set(0);
         let (high, low) = halves(value);
         let found = search(self, from, high, low);
@@ -104,7 +103,8 @@ impl Counting {
     }
 }
 
-/// Looks up each start of a range and the values around it; returns the most steps that it took.
+/// Looks up values in each range, including its first and last. Returns the most steps that a
+/// look-up took.
 fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
     let range = |start, value| Range { start, value };
     let mut ranges = vec![range(0, 1_000)];
@@ -114,7 +114,7 @@ fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
             .zip(inner)
             .map(|(value, start)| range(*start, value)),
     );
-    // Others before them and behind, as those of other dimensions are.
+    // Ranges before and after them, like those of other dimensions.
     let others = [range(0, 7), range(1, 8), range(1 << 127, 9)];
     let mut indexed = Indexed::default();
     indexed.add(&others);
@@ -122,7 +122,7 @@ fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
     indexed.add(&others);
     let bytes = size_of_val(&indexed.nodes[..])
         + size_of_val(&indexed.stretches[..])
-        + size_of_val(&indexed.slots[..]);
+        + size_of_val(&indexed.children[..]);
     assert!(
         bytes <= 1024 + MOST_BYTES * ranges.len(),
         "{bytes} bytes for {} ranges",
@@ -151,7 +151,7 @@ fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
     most
 }
 
-/// SplitMix64 in two halves, for sets too large for proptest.
+/// Returns a SplitMix64 number made of two halves, for sets too large for proptest.
 fn random(number: u64) -> u128 {
     let word = |seed: u64| {
         let mut word = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -162,7 +162,7 @@ fn random(number: u64) -> u128 {
     u128::from(word(2 * number + 1)) << 64 | u128::from(word(2 * number + 2))
 }
 
-/// Both edges of 100 000 random prefixes, all in one of `outer` bits.
+/// Returns both edges of 100 000 random prefixes, all in one prefix of `outer` bits.
 fn prefixes(dimension: Dimension, outer: u32, length: u32) -> BTreeSet<u128> {
     let inner = u128::MAX.checked_shr(outer).unwrap_or(0);
     let hosts = u128::MAX.checked_shr(length).unwrap_or(0);
@@ -195,13 +195,13 @@ fn large_sets_take_few_steps() {
     assert!(steps <= 5, "{steps} steps for the mixed set");
 }
 
-/// Sets that have the fewest bits in common with any index: around one address, half of what is
-/// left at each of some depths, and the same everywhere.
+/// Worst cases for an index: sets around one address, with half of the remaining starts at each of
+/// several depths.
 #[test]
 fn no_set_takes_more_than_the_bound() {
     for dimension in [V4, V6, PORT] {
         let address = random(7) & dimension.last();
-        // The bits of values are counted from the end, those of the dimension alone.
+        // Bits count from the lowest bit of the dimension.
         let value = |bit: u32| 1_u128 << (dimension.shift + bit);
         let nested = (0..dimension.bits)
             .flat_map(|bit| [address & !(value(bit) - 1), address | (value(bit) - 1)]);
@@ -230,7 +230,7 @@ fn no_set_takes_more_than_the_bound() {
     }
 }
 
-/// Starts that crowd at several depths around few addresses.
+/// Generates starts crowded at several depths around few addresses.
 fn crowded(dimension: Dimension) -> impl Strategy<Value = BTreeSet<u128>> {
     let around = (any::<u128>(), 0..dimension.bits, 1usize..80).prop_flat_map(
         move |(centre, bits, count)| {
@@ -263,7 +263,7 @@ fn finds_the_first_and_the_last_value() {
         let one = 1 << dimension.shift;
         check(dimension, &[dimension.last()].into());
         check(dimension, &[one, dimension.last()].into());
-        // Enough for an index, at either end.
+        // Enough for a node, at either end.
         let first = (1..20).map(|number| number * one);
         check(dimension, &first.clone().collect());
         check(

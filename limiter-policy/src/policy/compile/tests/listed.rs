@@ -1,10 +1,10 @@
-//! What lists make of classes, against a model that asks each prefix.
+//! The effect of lists on classes, compared with a model that checks each prefix.
 
 use limiter_common::limit::IdFormat;
 
 use super::*;
 
-/// The prefixes of each list, and which lists exclude and block whom.
+/// The prefixes of each list, and the lists' uses.
 #[derive(Clone, Debug)]
 struct Listing {
     lists: Vec<Vec<IpNet>>,
@@ -66,7 +66,7 @@ impl Listing {
     }
 }
 
-/// The address before or behind another of its family.
+/// Returns the address before or after another of its family.
 fn beside(address: IpAddr, step: i8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -122,29 +122,29 @@ proptest! {
                     *tables.mask(set).expect("a set of limits")
                 }
             };
-            for ((slot, limit), uses) in (0..).zip(&policy.limits).zip(&listing.limits) {
+            for ((limit_index, limit), uses) in (0..).zip(&policy.limits).zip(&listing.limits) {
                 let excluded = listing.have(&uses.exclude, source);
                 let blocked = listing.have(&uses.block, source);
                 let has_bucket = match limit.id_format {
                     IdFormat::RegId => policy.subscriber_of(source).is_some(),
-                    _ => source.is_ipv4() || slot != 0,
+                    _ => source.is_ipv4() || limit_index != 0,
                 };
                 let has_rate = limit.default.is_some()
                     || policy.override_of(limit, source).is_some();
                 let applies = has_bucket && !excluded && (has_rate || blocked);
-                prop_assert_eq!(class.applies >> slot & 1 == 1, applies, "{} {}", source, slot);
+                prop_assert_eq!(class.applies >> limit_index & 1 == 1, applies, "{} {}", source, limit_index);
                 let drops = applies && blocked;
-                prop_assert_eq!(blocked_by >> slot & 1 == 1, drops, "{} {}", source, slot);
+                prop_assert_eq!(blocked_by >> limit_index & 1 == 1, drops, "{} {}", source, limit_index);
                 if applies && has_rate {
-                    let expected = naive_burst(&policy, source, slot as usize);
-                    prop_assert_eq!(compiled_burst(&tables, source, slot), expected);
+                    let expected = naive_burst(&policy, source, limit_index as usize);
+                    prop_assert_eq!(compiled_burst(&tables, source, limit_index), expected);
                 }
             }
         }
     }
 }
 
-/// A class a prefix would not fit into the kernel's memory.
+/// One class per prefix would not fit into the kernel's memory.
 #[test]
 fn a_list_makes_one_class() {
     let prefixes: Vec<IpNet> = (0..100_000u32)
@@ -153,7 +153,7 @@ fn a_list_makes_one_class() {
     let mut policy = policy(&[vec![], vec![]]);
     policy.lists = vec![List::new("feed".to_owned(), &prefixes)];
     let classes = |policy: &Policy| CompiledPolicy::new(policy, CPUS).unwrap().classes.len();
-    // Those of each family that nothing is said of.
+    // The default class of each family.
     assert_eq!(classes(&policy), 2, "nothing uses it");
     policy.limits[1].block = vec!["feed".to_owned()];
     assert_eq!(classes(&policy), 3);

@@ -1,4 +1,4 @@
-//! What has become of a stream.
+//! Counts the results of a stream.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use crate::protocol::bans::BanOutcome;
 
-/// How many of its changes had which end.
+/// The number of changes with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
-    /// Bans that were made, those in place of another included.
+    /// Bans that were made, including those that replaced another.
     pub(super) banned: u64,
     /// Bans that were lifted.
     pub(super) lifted: u64,
-    /// Bans that were to be lifted, and were not there.
+    /// Requests to lift a ban that did not exist.
     pub(super) not_banned: u64,
     /// Bans that were refused.
     pub(super) refused: u64,
-    /// Lines or decisions that mean nothing.
+    /// Lines or decisions that could not be parsed.
     pub(super) bad: u64,
-    /// Decisions that are no bans of addresses or ranges, or have ended.
+    /// Decisions that are not bans of addresses or ranges, or have expired.
     pub(super) skipped: u64,
 }
 
@@ -35,7 +35,7 @@ impl Counts {
     }
 }
 
-/// `banned 12, lifted 3, refused 0, bad 0`; the others only where there are any.
+/// `banned 12, lifted 3, refused 0, bad 0`; other counts appear only if they are not zero.
 impl fmt::Display for Counts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

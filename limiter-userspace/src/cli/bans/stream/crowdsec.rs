@@ -1,14 +1,14 @@
-//! Decisions of CrowdSec, one document after another: what its streaming API gives, those that are
-//! new and those that are deleted; lists of decisions; alerts with their decisions, as `cscli
-//! decisions list -o json` has them; and single decisions with an action, as its custom bouncer
-//! feeds them to a command.
+//! Reads CrowdSec decisions, one JSON document after another: new and deleted decisions, as from
+//! the streaming API; lists of decisions; alerts with their decisions, as from `cscli decisions
+//! list -o json`; and single decisions with an action, as the custom bouncer feeds them to a
+//! command.
 
 use std::io::BufRead;
 
 use limiter_policy::config::duration::{self, InvalidDuration};
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::item::{Ended, Item, Place, Sink};
+use super::item::{Ended, Item, ItemNumber, Sink};
 use crate::{
     cli::bans::{parse, terms::Terms},
     protocol::bans::{BanChange, BanReason, BanRequest},
@@ -19,7 +19,7 @@ use crate::{
 enum Document {
     New(Vec<Entry>),
     Changes {
-        // It has to be there; where nothing is new it is null.
+        // Required; it is null if nothing is new.
         #[serde(deserialize_with = "Option::deserialize")]
         new: Option<Vec<Entry>>,
         #[serde(default)]
@@ -28,7 +28,7 @@ enum Document {
     One(Entry),
 }
 
-/// What stands in a list.
+/// An element of a list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Entry {
@@ -45,14 +45,14 @@ struct Decision {
     kind: String,
     duration: Option<String>,
     scenario: Option<String>,
-    /// Whether it is only told what would be done.
+    /// Whether CrowdSec only reports the decision and does not apply it.
     #[serde(default)]
     simulated: bool,
-    /// Of a single one.
+    /// Present in single decisions.
     action: Option<Action>,
 }
 
-/// What becomes of a decision.
+/// What to do with a decision.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Action {
@@ -71,11 +71,13 @@ pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Resu
             Ok(Document::New(new)) => reader.all(new, Action::Add)?,
             Ok(Document::One(one)) => reader.all(vec![one], Action::Add)?,
             Ok(Document::Changes { new, deleted }) => {
-                // An address in both is banned: by another decision.
+                // An address in both stays banned, by another decision.
                 reader.all(deleted.unwrap_or_default(), Action::Del)?;
                 reader.all(new.unwrap_or_default(), Action::Add)?;
             }
-            Err(error) => return sink.put(Item::Broken(format!("no decisions: {error}"))),
+            Err(error) => {
+                return sink.put(Item::Broken(format!("not CrowdSec decisions: {error}")));
+            }
         }
     }
     Ok(())
@@ -84,12 +86,12 @@ pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Resu
 struct Reader<'s> {
     terms: &'s Terms,
     sink: &'s Sink,
-    /// The decisions so far.
+    /// How many decisions were read so far.
     number: u64,
 }
 
 impl Reader<'_> {
-    /// `action`: that of those which have none of their own.
+    /// Reads entries; `action` applies to decisions without one of their own.
     fn all(&mut self, entries: Vec<Entry>, action: Action) -> Result<(), Ended> {
         for entry in entries {
             let changed = match entry {
@@ -100,21 +102,21 @@ impl Reader<'_> {
                 Entry::Decision(decision) => {
                     change(&decision, decision.action.unwrap_or(action), self.terms)
                 }
-                Entry::Other(_) => Err("a decision has a value, a scope and a type".to_owned()),
+                Entry::Other(_) => Err("a decision needs a value, a scope and a type".to_owned()),
             };
             self.number += 1;
-            let place = Place::Decision(self.number);
+            let item_number = ItemNumber::Decision(self.number);
             self.sink.put(match changed {
-                Ok(Some(change)) => Item::Change(place, change),
+                Ok(Some(change)) => Item::Change(item_number, change),
                 Ok(None) => Item::Skipped,
-                Err(error) => Item::Bad(place, error),
+                Err(error) => Item::Bad(item_number, error),
             })?;
         }
         Ok(())
     }
 }
 
-/// What a decision comes to; `None`: it is no ban of addresses, is simulated, or has ended.
+/// Converts a decision; `None` if it is not a ban of addresses, is simulated, or has expired.
 fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<BanChange>, String> {
     let is = |text: &str, expected: &str| text.eq_ignore_ascii_case(expected);
     let scope = decision.scope.as_str();

@@ -1,29 +1,29 @@
-//! What is in a stream.
+//! The items of a stream.
 
 use std::{fmt, sync::mpsc::SyncSender};
 
 use crate::protocol::bans::BanChange;
 
-/// Something from the stream.
+/// An item of the stream.
 pub(super) enum Item {
-    /// A ban to make or to lift; in which line, or which decision it was.
-    Change(Place, BanChange),
-    /// Nothing that can be applied, and why.
-    Bad(Place, String),
-    /// Something that is no ban of an address or a range.
+    /// A ban to make or to lift, and the line or decision that asked for it.
+    Change(ItemNumber, BanChange),
+    /// A line or decision that cannot be applied, and why.
+    Bad(ItemNumber, String),
+    /// A decision that is not a ban of an address or a range.
     Skipped,
-    /// The stream cannot be read any more.
+    /// The stream cannot be read further.
     Broken(String),
 }
 
-/// Where something stands in the stream, from 1 on.
+/// A position in the stream, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ItemNumber {
     Line(u64),
     Decision(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ItemNumber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(number) => write!(formatter, "line {number}"),
@@ -32,10 +32,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// Nobody wants to know more.
+/// The receiver is gone.
 pub(super) struct Ended;
 
-/// Where items go.
+/// Sends items to the thread that applies them.
 pub(super) struct Sink(pub(super) SyncSender<Item>);
 
 impl Sink {

@@ -1,9 +1,9 @@
-//! Lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban ADDRESS|PREFIX`
-//! lifts a ban. What follows `#` at the start of a line is a comment.
+//! Reads lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban
+//! ADDRESS|PREFIX` lifts a ban. A line that starts with `#` is a comment.
 
 use std::io::{BufRead, Read as _};
 
-use super::item::{Ended, Item, Place, Sink};
+use super::item::{Ended, Item, ItemNumber, Sink};
 use crate::{
     cli::bans::{parse, terms::Terms},
     protocol::bans::{BanChange, BanRequest},
@@ -22,9 +22,12 @@ pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Resu
             Ok(_) => {}
             Err(error) => return sink.put(Item::Broken(error.to_string())),
         }
-        let place = Place::Line(number);
+        let item_number = ItemNumber::Line(number);
         if bytes.last() != Some(&b'\n') && bytes.len() as u64 == LONGEST {
-            sink.put(Item::Bad(place, format!("longer than {LONGEST} bytes")))?;
+            sink.put(Item::Bad(
+                item_number,
+                format!("longer than {LONGEST} bytes"),
+            ))?;
             if let Err(error) = input.skip_until(b'\n') {
                 return sink.put(Item::Broken(error.to_string()));
             }
@@ -32,18 +35,18 @@ pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Resu
         }
         let parsed = match str::from_utf8(&bytes) {
             Ok(text) => parse(text.trim(), terms),
-            Err(_) => Err("no text in UTF-8".to_owned()),
+            Err(_) => Err("not valid UTF-8".to_owned()),
         };
         match parsed {
             Ok(None) => {}
-            Ok(Some(change)) => sink.put(Item::Change(place, change))?,
-            Err(error) => sink.put(Item::Bad(place, error))?,
+            Ok(Some(change)) => sink.put(Item::Change(item_number, change))?,
+            Err(error) => sink.put(Item::Bad(item_number, error))?,
         }
     }
     Ok(())
 }
 
-/// What a line says; `None`: nothing.
+/// Parses a line; `None` if it is empty or a comment.
 fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
@@ -60,17 +63,17 @@ fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
             Ok(Some(BanChange::Unban(prefix)))
         } else {
             Err(format!(
-                "nothing may follow what is lifted, and '{rest}' does"
+                "nothing may follow the address to unban, but '{rest}' does"
             ))
         };
     }
     let prefix = parse::streamed(whom)?;
-    // A reason that begins with a number would be taken for a duration that is wrong: better an
-    // error than a ban that never ends.
+    // A reason that begins with a number is taken for a malformed duration: better an error than a
+    // ban that never ends.
     let (for_ns, reason) = if rest.starts_with(|first: char| first.is_ascii_digit()) {
         let (duration, reason) = word(rest);
         let ns = parse::duration_ns(duration)
-            .map_err(|error| format!("'{duration}' is no duration: {error}"))?;
+            .map_err(|error| format!("invalid duration '{duration}': {error}"))?;
         (Some(ns), reason)
     } else {
         (terms.for_ns, rest)
@@ -87,7 +90,7 @@ fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
     })))
 }
 
-/// The first word, and what follows it.
+/// Splits off the first word.
 fn word(text: &str) -> (&str, &str) {
     match text.split_once(char::is_whitespace) {
         Some((word, rest)) => (word, rest.trim_start()),
@@ -139,28 +142,28 @@ mod tests {
             (
                 "192.0.2.1 3 failures",
                 error(
-                    "'3' is no duration: its unit is missing: ns, us, ms, s, m or h, such as '3s'",
+                    "invalid duration '3': its unit is missing: ns, us, ms, s, m or h, such as '3s'",
                 ),
             ),
             (
                 "-192.0.2.1 10s",
-                error("nothing may follow what is lifted, and '10s' does"),
+                error("nothing may follow the address to unban, but '10s' does"),
             ),
             (
                 "192.0.2.1/24",
                 error(
-                    "invalid '192.0.2.1/24', must have no host bits set, did you mean \
+                    "invalid '192.0.2.1/24': must have no host bits set, did you mean \
                      '192.0.2.0/24'?",
                 ),
             ),
             (
                 "0.0.0.0/0",
-                error("invalid '0.0.0.0/0', which would ban everybody"),
+                error("invalid '0.0.0.0/0': it would ban everybody"),
             ),
             (
                 "unban",
                 error(
-                    "invalid '', expected an address or a prefix, such as 192.0.2.1 or \
+                    "invalid '': expected an address or a prefix, such as 192.0.2.1 or \
                      2001:db8::/48",
                 ),
             ),

@@ -1,5 +1,5 @@
-//! `limiter ban --stdin`: bans as they come, on a pipe that may stay open for years. What there is
-//! is applied at once, up to a thousand changes together.
+//! `limiter ban --stdin`: applies bans as they arrive, on a pipe that may stay open for years. What
+//! has arrived is applied at once, up to a thousand changes together.
 
 mod counts;
 mod crowdsec;
@@ -19,7 +19,7 @@ use limiter_policy::text::{one_line, short};
 
 use self::{
     counts::Counts,
-    item::{Item, Place, Sink},
+    item::{Item, ItemNumber, Sink},
 };
 use super::{change::change, terms::Terms};
 use crate::{
@@ -28,14 +28,14 @@ use crate::{
     protocol::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
 };
 
-/// How long more is waited for: a request for each of a thousand lines a second costs the daemon
-/// ten times what a request for twenty of them does.
+/// How long to wait for more changes: at a thousand lines a second, a request per line costs the
+/// daemon ten times as much as a request per twenty lines.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// How much may be read ahead.
+/// How many items may be read ahead.
 const AHEAD: usize = 4 * MAX_CHANGES;
 
-/// Applies what comes on stdin, until it ends.
+/// Applies what arrives on stdin until it ends.
 pub(super) fn stream(
     read: &ReadArgs,
     terms: &Terms,
@@ -44,7 +44,7 @@ pub(super) fn stream(
 ) -> anyhow::Result<()> {
     let (sender, items) = sync_channel(AHEAD);
     let terms = terms.clone();
-    // Its own thread: what was read is applied while more is waited for.
+    // In a thread of its own, so that this one can apply changes while that one waits for more.
     thread::spawn(move || read_all(&mut io::stdin().lock(), &terms, &Sink(sender)));
     let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}")?);
     let mut applying = Applying {
@@ -72,18 +72,18 @@ pub(super) fn stream(
     }
     applied?;
     if counts.refused + counts.bad > 0 {
-        bail!("not all of it was applied");
+        bail!("not everything was applied");
     }
     Ok(())
 }
 
-/// Decisions of CrowdSec begin with a bracket, lines do not.
+/// Reads CrowdSec decisions if the input begins with a bracket or brace, lines otherwise.
 fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink) {
     let is_json = loop {
         match input.fill_buf() {
             Ok(buffer) => match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
                 Some(at) => break matches!(buffer[at], b'[' | b'{'),
-                // Lines are counted, so that those that are empty must not be lost.
+                // Empty lines must not be lost: error messages give line numbers.
                 None if buffer.is_empty() || buffer.contains(&b'\n') => break false,
                 None => {
                     let length = buffer.len();
@@ -96,7 +96,7 @@ fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink) {
             }
         }
     };
-    // Where the other end has gone there is nobody to tell.
+    // If the receiver is gone, nobody is left to tell.
     let _ = if is_json {
         crowdsec::read(input, terms, sink)
     } else {
@@ -104,7 +104,7 @@ fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink) {
     };
 }
 
-/// The other end of the stream.
+/// Applies the items of the stream.
 struct Applying<'r> {
     read: &'r ReadArgs,
     force: bool,
@@ -118,20 +118,20 @@ impl Applying<'_> {
     fn apply_all(&mut self, items: &Receiver<Item>) -> anyhow::Result<()> {
         while let Ok(first) = items.recv() {
             let deadline = Instant::now() + GATHER;
-            let (mut places, mut changes) = (Vec::new(), Vec::new());
+            let (mut item_numbers, mut changes) = (Vec::new(), Vec::new());
             let mut broken = None;
             let mut gathered = 0;
             let mut item = Some(first);
             while let Some(now) = item {
                 gathered += 1;
                 match now {
-                    Item::Change(place, change) => {
-                        places.push(place);
+                    Item::Change(item_number, change) => {
+                        item_numbers.push(item_number);
                         changes.push(change);
                     }
-                    Item::Bad(place, error) => {
+                    Item::Bad(item_number, error) => {
                         self.counts.bad += 1;
-                        self.say(&format!("{place}: {error}"));
+                        self.say(&format!("{item_number}: {error}"));
                     }
                     Item::Skipped => self.counts.skipped += 1,
                     Item::Broken(error) => broken = Some(error),
@@ -142,17 +142,21 @@ impl Applying<'_> {
                     .flatten();
             }
             if !changes.is_empty() {
-                self.apply(&places, changes)?;
+                self.apply(&item_numbers, changes)?;
             }
             if let Some(error) = broken {
-                bail!("stdin cannot be read further: {error}");
+                bail!("cannot read stdin any further: {error}");
             }
             self.bar.set_message(self.counts.to_string());
         }
         Ok(())
     }
 
-    fn apply(&mut self, places: &[Place], changes: Vec<BanChange>) -> anyhow::Result<()> {
+    fn apply(
+        &mut self,
+        item_numbers: &[ItemNumber],
+        changes: Vec<BanChange>,
+    ) -> anyhow::Result<()> {
         let wanted = BanChanges {
             changes,
             force: self.force,
@@ -161,10 +165,14 @@ impl Applying<'_> {
         };
         let answer = change(self.read, &wanted)?;
         self.ends_with_daemon = answer.ends_with_daemon;
-        for ((place, change), outcome) in places.iter().zip(&wanted.changes).zip(answer.outcomes) {
+        for ((item_number, change), outcome) in item_numbers
+            .iter()
+            .zip(&wanted.changes)
+            .zip(answer.outcomes)
+        {
             if let BanOutcome::Refused { reason } = &outcome {
                 let prefix = short(change.prefix());
-                self.say(&format!("{place}: {prefix} is not banned: {reason}"));
+                self.say(&format!("{item_number}: {prefix} is not banned: {reason}"));
             }
             self.counts.add(&outcome);
         }
@@ -172,8 +180,8 @@ impl Applying<'_> {
     }
 
     fn say(&self, line: &str) {
-        // Nobody is left to be told when stderr is gone.
-        // What it quotes of the stream may be anything.
+        // The line may quote arbitrary text from the stream. If stderr is gone, nobody is left to
+        // tell.
         self.bar
             .suspend(|| _ = writeln!(io::stderr(), "{}", one_line(line)));
     }

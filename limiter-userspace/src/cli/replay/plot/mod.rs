@@ -1,6 +1,6 @@
-//! Packets over time as an SVG: what passed, and upon it what each limit dropped, and what was dropped
-//! for each other reason; and of a capture
-//! of one source, what the limits that dropped some of it let it have in their periods.
+//! Draws packets over time as an SVG: the packets that passed, stacked with those dropped by each
+//! limit and for each other reason. For a capture of one source, also draws how much each limit
+//! that dropped some of it let pass in its period.
 
 mod scale;
 mod usage;
@@ -16,23 +16,23 @@ use self::scale::{Scale, time_unit};
 use super::super::render::count;
 use crate::replay::{Fate, Timeline, Usage};
 
-/// The picture, and within it the area of the plot, in pixels.
+/// The size of the picture and of the plot's area within it, in pixels.
 const WIDTH: u64 = 960;
 const LEFT: u64 = 96;
 const RIGHT: u64 = 24;
 const AREA_HEIGHT: u64 = 320;
-/// The second area, and what is left above it for its legend.
+/// The second area, and the gap above it for its legend.
 const USAGE_HEIGHT: u64 = 200;
 const GAP: u64 = 32;
-/// The title and its subtitle; below them the legend.
+/// The title and its subtitle; the legend is below.
 const TITLE: u64 = 68;
 const LEGEND_LINE: u64 = 20;
-/// How many entries stand on a line of it.
+/// How many entries of the legend are on a line.
 const COLUMNS: u64 = 2;
 /// The labels and the title of the time axis.
 const BOTTOM: u64 = 60;
 
-/// Calm for what passed; the others can be told apart by the colour-blind (after Okabe and Ito).
+/// A calm colour for what passed; the colour-blind can tell the others apart (after Okabe and Ito).
 const PASSED: &str = "#8dbbd9";
 const DROPPED: [&str; 6] = [
     "#d55e00", "#e69f00", "#cc79a7", "#4d4d9f", "#009e73", "#b8a800",
@@ -40,7 +40,7 @@ const DROPPED: [&str; 6] = [
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// One layer of the stack: what it is, its colour, and its packets by bin.
+/// One layer of the stack, with its packets by bin.
 struct Layer {
     fate: Fate,
     label: String,
@@ -48,13 +48,13 @@ struct Layer {
     packets: Vec<u64>,
 }
 
-/// What a colour stands for.
+/// An entry of the legend.
 struct Entry<'a> {
     colour: &'static str,
     label: &'a str,
 }
 
-/// Draws a timeline, and what the limits let the one source have, if there is one.
+/// Draws a timeline and, if there is only one source, what the limits let pass from it.
 pub(super) fn draw(
     out: &mut impl Write,
     title: &str,
@@ -88,7 +88,7 @@ pub(super) fn draw(
     legend(out, TITLE, COLUMNS, entries)?;
 
     let rates = Rates::new(timeline, &layers);
-    // All of the last bin, also where the last packet is the first in it.
+    // The whole last bin, even if the last packet is the first in it.
     let end = rates
         .bin_ends
         .last()
@@ -108,7 +108,7 @@ pub(super) fn draw(
     writeln!(out, "</svg>")
 }
 
-/// How much room so many entries take, of which so many stand on a line.
+/// Returns the height of a legend, in pixels.
 fn legend_height(entries: usize, columns: u64) -> u64 {
     LEGEND_LINE * (entries as u64).div_ceil(columns)
 }
@@ -121,8 +121,8 @@ const fn tenths(pixels: u64) -> u64 {
     pixels * 10
 }
 
-/// What passed, every limit that dropped something, and every reason for which something was dropped
-/// by none.
+/// Returns a layer for what passed, for every limit that dropped something, and for every other
+/// reason for which something was dropped.
 fn layers(policy: &Policy, timeline: &Timeline) -> Vec<Layer> {
     let mut colours = DROPPED.into_iter().cycle();
     let mut layers = Vec::new();
@@ -134,8 +134,8 @@ fn layers(policy: &Policy, timeline: &Timeline) -> Vec<Layer> {
         }
         let what = match fate {
             Fate::Passed => "passed".to_owned(),
-            Fate::DroppedBy(slot) => {
-                let limit = policy.limits.get(slot as usize);
+            Fate::DroppedBy(limit_index) => {
+                let limit = policy.limits.get(limit_index as usize);
                 let name = limit.map_or("", |limit| limit.name.as_str());
                 format!("dropped by {name}")
             }
@@ -190,9 +190,9 @@ fn legend<'a>(
     Ok(())
 }
 
-/// The stack in packets a second.
+/// The stack, in packets per second.
 struct Rates {
-    /// Where each bin ends, in nanoseconds; the last with the last packet.
+    /// The end of each bin, in nanoseconds; the last bin ends with the last packet.
     bin_ends: Vec<u64>,
     /// The lower edge of the first layer, its upper edge, that of the second, …, by bin.
     tops: Vec<Vec<u64>>,
@@ -207,7 +207,7 @@ impl Rates {
             .take(bins)
             .map(|bin: u64| {
                 let end = bin * width;
-                // The last bin ends with the capture, if that does not make a rate of a few
+                // The last bin ends with the capture, unless that would make a rate out of a few
                 // packets.
                 let cut = timeline.end_ns().max(end - width / 2);
                 if bin > 1 { end.min(cut) } else { end }
@@ -235,12 +235,12 @@ impl Rates {
     }
 }
 
-/// Where a time stands.
+/// Returns the horizontal position of a time.
 fn x(time: Scale, ns: u64) -> Pixels {
     Pixels(tenths(LEFT) + time.place(ns).min(tenths(area_width())))
 }
 
-/// One area: where things stand in it.
+/// The coordinates of one area.
 struct Plot {
     top: u64,
     height: u64,
@@ -249,7 +249,7 @@ struct Plot {
 }
 
 impl Plot {
-    /// With room above the highest value.
+    /// Leaves room above the highest value.
     fn new(top: u64, height: u64, time: Scale, highest: u64) -> Self {
         Self {
             top,
@@ -289,7 +289,7 @@ impl Plot {
         )
     }
 
-    /// The line on which it stands.
+    /// Draws the base line.
     fn base(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(
             out,
@@ -299,7 +299,7 @@ impl Plot {
         )
     }
 
-    /// The area between two edges, with a step at each end of a bin.
+    /// Fills the area between two edges, with a step at the end of each bin.
     fn area(
         &self,
         out: &mut impl Write,
@@ -320,7 +320,7 @@ impl Plot {
     }
 }
 
-/// Times, below what stands on `bottom`.
+/// Draws the time axis below `bottom`.
 fn time_axis(
     out: &mut impl Write,
     bottom: u64,
@@ -345,7 +345,7 @@ fn time_axis(
     )
 }
 
-/// A place in tenths of a pixel, in pixels.
+/// A position in tenths of a pixel, displayed in pixels.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Pixels(u64);
 
@@ -355,7 +355,7 @@ impl fmt::Display for Pixels {
     }
 }
 
-/// A text as XML has it.
+/// Text escaped for XML.
 struct Text<'a>(&'a str);
 
 impl fmt::Display for Text<'_> {
@@ -365,7 +365,7 @@ impl fmt::Display for Text<'_> {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
-                // XML has no other control characters, however they are written.
+                // XML allows no control characters, not even escaped.
                 control if control.is_control() => f.write_str("\u{fffd}")?,
                 character => write!(f, "{character}")?,
             }

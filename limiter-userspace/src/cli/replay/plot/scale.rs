@@ -1,12 +1,12 @@
-//! From numbers to places on an axis, and the round numbers to mark on it.
+//! Maps numbers to positions on an axis, and finds the round numbers to mark on it.
 //!
-//! In integers: places are in tenths of a pixel.
+//! Positions are integers, in tenths of a pixel.
 
 /// An axis from 0 to `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     end: u64,
-    /// How long it is drawn, in tenths of a pixel.
+    /// Its length, in tenths of a pixel.
     length: u64,
 }
 
@@ -18,13 +18,13 @@ impl Scale {
         }
     }
 
-    /// How far from 0 a value stands.
+    /// Returns a value's distance from 0, in tenths of a pixel.
     pub(super) fn place(self, value: u64) -> u64 {
         let place = u128::from(value) * u128::from(self.length) / u128::from(self.end);
         u64::try_from(place).unwrap_or(u64::MAX)
     }
 
-    /// Some four to ten round multiples of `unit`, 0 among them.
+    /// Returns about four to ten round multiples of `unit`, including 0.
     pub(super) fn ticks(self, unit: u64) -> impl Iterator<Item = u64> {
         let step = round_up(self.end.div_ceil(unit).div_ceil(8)).saturating_mul(unit);
         let end = self.end;
@@ -32,7 +32,7 @@ impl Scale {
     }
 }
 
-/// The next 1, 2 or 5 times a power of ten.
+/// Rounds up to 1, 2 or 5 times a power of ten.
 fn round_up(number: u64) -> u64 {
     let mut power: u64 = 1;
     loop {
@@ -46,7 +46,7 @@ fn round_up(number: u64) -> u64 {
     }
 }
 
-/// The largest unit of time of which there are some in `ns`, and its name.
+/// Returns the largest unit of time that fits into `ns` at least four times, and its name.
 pub(super) fn time_unit(ns: u64) -> (u64, &'static str) {
     const UNITS: [(u64, &str); 5] = [
         (86_400_000_000_000, "days"),

@@ -1,5 +1,5 @@
-//! How much of each limit's count has passed within its last period: a curve for each limit, and a
-//! mark for each packet that it dropped.
+//! Draws how much of each limit's count has passed within its last period: a curve for each limit,
+//! and a mark for each packet that it dropped.
 
 use std::io::{self, Write};
 
@@ -12,23 +12,23 @@ use super::{
 };
 use crate::replay::{Fate, Timeline, Usage};
 
-/// How many entries of the legend stand on a line: their labels are long.
+/// How many entries of the legend are on a line: their labels are long.
 pub(super) const COLUMNS: u64 = 1;
 
-/// How high the mark of a dropped packet is, in pixels.
+/// The height of a dropped packet's mark, in pixels.
 const MARK: u64 = 10;
 
 /// What one limit let pass.
 pub(super) struct Curve {
     label: String,
     colour: &'static str,
-    /// From when on, in nanoseconds, how much of the count, in percent.
+    /// The start of each step, in nanoseconds, and the share of the count from then on, in percent.
     steps: Vec<(u64, u64)>,
     dropped_ns: Vec<u64>,
 }
 
-/// Those of the limits that dropped something, have the same numbers for everybody, and whose layers
-/// these are; none if the capture is not of one source, or too long.
+/// Returns the curves of the limits among `layers` that have no overrides; none if the capture has
+/// several sources or is too long.
 pub(super) fn curves(
     policy: &Policy,
     layers: &[Layer],
@@ -36,12 +36,16 @@ pub(super) fn curves(
     usage: &Usage,
 ) -> Vec<Curve> {
     let limits = layers.iter().filter_map(|layer| match layer.fate {
-        Fate::DroppedBy(slot) => Some((slot, policy.limits.get(slot as usize)?, layer.colour)),
+        Fate::DroppedBy(limit_index) => Some((
+            limit_index,
+            policy.limits.get(limit_index as usize)?,
+            layer.colour,
+        )),
         Fate::Passed | Fate::DroppedFor(_) => None,
     });
-    let curves = limits.map(|(slot, limit, colour)| {
+    let curves = limits.map(|(limit_index, limit, colour)| {
         let rate = limit.default.filter(|_| limit.overrides.is_empty())?;
-        let steps = usage.passed_within(slot, rate.period_ns, limit.cost)?;
+        let steps = usage.passed_within(limit_index, rate.period_ns, limit.cost)?;
         let most = steps.iter().map(|(_, passed)| *passed).max();
         Some(Curve {
             label: label(limit, &rate, most.unwrap_or(0)),
@@ -51,7 +55,7 @@ pub(super) fn curves(
                 .filter(|(from_ns, _)| *from_ns <= timeline.end_ns())
                 .map(|(from_ns, passed)| (from_ns, percent(passed, rate.count)))
                 .collect(),
-            dropped_ns: usage.dropped_by(slot).collect(),
+            dropped_ns: usage.dropped_by(limit_index).collect(),
         })
     });
     curves.flatten().collect()
@@ -72,12 +76,12 @@ fn label(limit: &Limit, rate: &Rate, most: u64) -> String {
     )
 }
 
-/// Rounded up: what is above the count is above 100.
+/// Rounds up, so that anything above the count is above 100.
 fn percent(passed: u64, count: u64) -> u64 {
     passed.saturating_mul(100).div_ceil(count.max(1))
 }
 
-/// Draws them into an area of their own.
+/// Draws the curves into an area of their own.
 pub(super) fn draw(
     out: &mut impl Write,
     legend_top: u64,

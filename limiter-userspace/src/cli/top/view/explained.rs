@@ -1,4 +1,4 @@
-//! The limits of an address.
+//! Draws the limits of an address.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::{
     protocol::{Explanation, LimitExplanation},
 };
 
-/// What `limiter explain` tells, as it fits a narrow page: two lines a limit.
+/// What `limiter explain` prints, for a narrow page: two lines per limit.
 pub(super) fn lines<'e>(
     address: IpAddr,
     explanation: Option<&'e Explanation>,
@@ -23,7 +23,7 @@ pub(super) fn lines<'e>(
         return vec![Line::raw("asking the daemon …")];
     };
     let mut lines = Vec::new();
-    // First, where it is also seen on a small page.
+    // First, so that it is visible even on a small page.
     if let Some(last) = &explanation.last_drop {
         lines.extend(last_drop_lines(last).map(Line::raw));
         lines.push(Line::default());

@@ -19,10 +19,10 @@ use super::{
     model::{Model, Page},
 };
 
-/// Below so many rows the sparkline has no place.
+/// With fewer rows there is no room for the sparkline.
 const ROOMY: u16 = 12;
 
-/// Draws, in colour or without.
+/// Draws in colour or without.
 #[derive(Debug)]
 pub(super) struct View {
     palette: Palette,

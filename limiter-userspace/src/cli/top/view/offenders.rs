@@ -1,4 +1,4 @@
-//! The table of those who are dropped, and what the user has chosen of it.
+//! The table of offenders, and the line with the user's choices.
 
 use ratatui::{
     Frame,
@@ -20,20 +20,20 @@ use crate::{
     protocol::Grouping,
 };
 
-/// Columns between two columns.
+/// The gap between two columns of the table, in characters.
 const GAP: u16 = 2;
 
-/// What a limit's name is cut to before anything else is left out.
+/// A limit's name is cut to this length before any column is left out.
 const SHORTEST_NAME: u16 = 12;
 
-/// Draws the table, the selected row in sight.
+/// Draws the table with the selected row in view.
 pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let rows = model.rows();
     if rows.is_empty() {
         let text = match &model.sample {
             None => "",
             Some(sample) if sample.offenders.is_empty() => "Nobody is dropped.",
-            Some(_) => "The filter shows none of them.",
+            Some(_) => "The filter hides all of them.",
         };
         frame.render_widget(Paragraph::new(text), area);
         return;
@@ -62,7 +62,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-/// The line below the table: by what it is grouped and filtered, and how much that hides.
+/// The line below the table: how it is grouped and filtered, and how much that hides.
 pub(super) fn choices<'m>(model: &'m Model, palette: &Palette) -> Paragraph<'m> {
     if matches!(model.page, Page::Filter) {
         return Paragraph::new(format!("filter: {}▏", model.filter));
@@ -85,7 +85,7 @@ pub(super) fn choices<'m>(model: &'m Model, palette: &Palette) -> Paragraph<'m> 
     Paragraph::new(parts.join(" · ")).style(palette.aside)
 }
 
-/// Packets a second for people.
+/// Formats a rate in packets per second.
 pub(super) fn rate(per_second: Option<f64>) -> String {
     match per_second {
         None => "–".to_owned(),
@@ -101,11 +101,11 @@ pub(super) fn rate(per_second: Option<f64>) -> String {
 
 struct Column {
     title: &'static str,
-    /// What makes the table sorted by it.
+    /// The sort column that it shows.
     sorts: Option<SortColumn>,
     alignment: Alignment,
     cells: Vec<String>,
-    /// Whether it goes where there is no room, and when: the lowest first.
+    /// Whether it is left out for lack of room, and in which order: the lowest first.
     spared: Option<u8>,
 }
 
@@ -145,7 +145,7 @@ impl Column {
         self.sorts == Some(SortColumn::Limit)
     }
 
-    /// The widest of its cells, or its title with room for the sign of the order.
+    /// Returns the width of its widest cell, or of its title with the arrow.
     fn width(&self) -> u16 {
         let cells = self.cells.iter().map(|cell| cell.chars().count());
         let title = self.title.len() + usize::from(self.sorts.is_some());
@@ -153,7 +153,7 @@ impl Column {
         u16::try_from(widest).unwrap_or(u16::MAX)
     }
 
-    /// What it needs at least.
+    /// Returns the least width it needs.
     fn least(&self) -> u16 {
         if self.is_name() {
             self.width().min(SHORTEST_NAME)
@@ -199,7 +199,7 @@ fn columns(model: &Model, rows: &[&Row]) -> Vec<Column> {
     columns
 }
 
-/// Those for which there is room, names cut to what the others leave.
+/// Returns the columns that fit, with names cut to the remaining width.
 fn fitting(mut columns: Vec<Column>, width: u16) -> Vec<Column> {
     let sum = |columns: &[Column], width_of: fn(&Column) -> u16| -> u16 {
         let widths = columns.iter().map(|column| width_of(column) + GAP);
@@ -223,7 +223,7 @@ fn fitting(mut columns: Vec<Column>, width: u16) -> Vec<Column> {
     columns
 }
 
-/// Cuts a text to so many characters, the last of which then says so.
+/// Cuts a text to so many characters, the last of which is then `…`.
 fn cut(text: &mut String, characters: usize) {
     if text.chars().count() > characters {
         let kept = text.chars().take(characters.saturating_sub(1));
@@ -238,7 +238,7 @@ const fn title_of(by: Grouping) -> &'static str {
     }
 }
 
-/// `▼`: as one wants to see it at first.
+/// `▼` for the usual direction.
 const fn arrow(order: Order) -> &'static str {
     if order.reversed { "▲" } else { "▼" }
 }

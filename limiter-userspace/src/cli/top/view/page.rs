@@ -7,7 +7,7 @@ use ratatui::{
     widgets::{Block, Clear, Paragraph},
 };
 
-/// Draws lines in a frame; those that do not fit are counted.
+/// Draws lines in a box; those that do not fit are counted.
 pub(super) fn draw(frame: &mut Frame, area: Rect, title: &str, mut lines: Vec<Line>) {
     let block = Block::bordered().title(title).title_bottom(" Esc: back ");
     let height = block.inner(area).height.into();
@@ -16,7 +16,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, title: &str, mut lines: Vec<Li
         let hidden = lines.len() - shown;
         lines.truncate(shown);
         lines.push(Line::raw(format!(
-            "… {hidden} more lines: make the window higher"
+            "… {hidden} more lines: make the window taller"
         )));
     }
     frame.render_widget(Clear, area);

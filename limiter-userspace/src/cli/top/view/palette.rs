@@ -1,20 +1,20 @@
-//! How things look, in colour and without.
+//! Styles, in colour and without.
 
 use crossterm::style::Colored;
 use ratatui::style::{Color, Modifier, Style};
 
-/// The styles, by what they are for.
+/// The styles by their purpose.
 #[derive(Debug)]
 pub(in super::super) struct Palette {
-    /// Names what is below or beside it.
+    /// A title or label.
     pub(super) heading: Style,
-    /// What was dropped.
+    /// Dropped packets.
     pub(super) drops: Style,
-    /// What somebody should look at.
+    /// What needs attention.
     pub(super) alarm: Style,
     /// The selected row.
     pub(super) selected: Style,
-    /// What one need not read.
+    /// Secondary text.
     pub(super) aside: Style,
 }
 
@@ -40,7 +40,7 @@ impl Palette {
         }
     }
 
-    /// With the colours that every terminal has.
+    /// With the basic colours that every terminal has.
     pub(super) const fn coloured() -> Self {
         let plain = Self::plain();
         Self {

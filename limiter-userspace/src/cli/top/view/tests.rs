@@ -9,7 +9,7 @@ use super::{
 };
 use crate::protocol::Grouping;
 
-/// The lines of a screen of that size, without the spaces at their ends.
+/// The lines of a screen of this size, without trailing spaces.
 fn screen(model: &Model, (width, height): (u16, u16)) -> Vec<String> {
     let view = View {
         palette: Palette::plain(),
@@ -75,7 +75,7 @@ fn other_sizes() {
             "PacketsPerIPAddre…  192.0.2.1                 1 000   1 005",
         ]
     );
-    // Wider: the columns stay beside each other.
+    // On a wider screen the columns stay where they are.
     assert_eq!(
         screen(&model, (132, 24))[5..8],
         screen(&model, (80, 24))[5..8]
@@ -119,7 +119,7 @@ fn what_is_chosen_is_told() {
     check(&[Action::Accept], "filter 6: 1 of 2 · 2 remembered");
     check(
         &[Action::EditFilter, Action::Type('y'), Action::Accept],
-        "The filter shows none of them.",
+        "The filter hides all of them.",
     );
     check(&[Action::Back, Action::Help], "Home, End");
     check(&[Action::Back, Action::Explain], "asking the daemon …");
@@ -180,7 +180,7 @@ fn an_explanation_in_place_of_the_table() {
     for (line, expected) in lines[6..11].iter().zip(expected) {
         assert_eq!(line.trim_matches('│').trim_end(), expected);
     }
-    // What has no room is counted.
+    // Lines that do not fit are counted.
     let lines = screen(&model, (80, 9));
     assert!(lines.concat().contains("… 3 more lines"), "{lines:#?}");
 }

@@ -1,4 +1,4 @@
-//! The head of the screen: what is limited, and how fast packets are dropped.
+//! The head of the screen: the interfaces, and how fast packets are dropped.
 
 use ratatui::{
     Frame,
@@ -29,7 +29,7 @@ pub(super) fn draw_head(frame: &mut Frame, area: Rect, model: &Model, palette: &
     frame.render_widget(Paragraph::new(traffic(model, area.width, palette)), second);
 }
 
-/// The newest on the right.
+/// Draws the rates of drops, the newest on the right.
 pub(super) fn draw_sparkline(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let sparkline = Sparkline::default()
         .data(model.history.newest(area.width))
@@ -55,7 +55,7 @@ fn interface_state<'m>(interface: &'m InterfaceStatus, palette: &Palette) -> Spa
     }
 }
 
-/// Of all packets; `most` is what the sparkline's highest column stands for.
+/// The rates of all packets; `most` is the value of the sparkline's highest column.
 fn traffic<'m>(model: &Model, width: u16, palette: &Palette) -> Line<'m> {
     let (passed, dropped) = model.sample.as_ref().map_or((None, None), |sample| {
         (

@@ -13,7 +13,7 @@ const SECOND: u64 = 1_000_000_000;
 const CAPACITY: u32 = 8;
 const CHAINS: u32 = 3;
 
-/// A table in memory, which is read by chains, as the kernel's are.
+/// A table in memory, read chain by chain, as the kernel's are.
 #[derive(Default)]
 struct Memory {
     bans: RefCell<BTreeMap<(IpAddr, u8), Ban>>,
@@ -109,7 +109,7 @@ enum Step {
     Restart,
 }
 
-/// A few prefixes, some of them in others.
+/// A few prefixes, some within others.
 fn prefix() -> impl Strategy<Value = IpNet> {
     let v4 = (0u8..3, prop::sample::select(vec![32, 24, 1]));
     let v4 = v4.prop_map(|(last, length)| (IpAddr::from([192, 0, 2, last]), length));
@@ -133,8 +133,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the store should do, in the simplest way: prefixes with the seconds in which they were
-/// banned and end, and how often.
+/// A naive store: prefixes with the seconds in which their ban began and ends, and how often they
+/// were banned.
 #[derive(Default)]
 struct Model(BTreeMap<IpNet, (u64, u64, u16)>);
 
@@ -162,7 +162,7 @@ proptest! {
                     let until = seconds.map_or(u64::MAX, |seconds| now + seconds);
                     match made {
                         Ok(banned) => {
-                            // Who was forgotten begins anew.
+                            // A forgotten prefix begins anew.
                             let times = before.map_or(1, |_| model.0[&prefix].2 + 1);
                             prop_assert_eq!(banned.ban.times, times);
                             let held = model.holding(now).any(|held| *held == prefix);
@@ -184,7 +184,7 @@ proptest! {
                 }
                 Step::Pass(seconds) => now += seconds,
                 Step::Sweep => {
-                    // To the end of the table, where it was begun, and through all of it.
+                    // First to the end of the table from where it stands, then through all of it.
                     for _ in 0..2 * CHAINS {
                         bans.sweep().unwrap();
                     }
@@ -211,7 +211,7 @@ proptest! {
                 let source = Address::from(prefix.network());
                 prop_assert_eq!(ban::is_banned(&table, &source, || now * SECOND), is_banned);
             }
-            // No length is looked for in vain, and none that is used is missing.
+            // No length is looked for in vain, and no used one is missing.
             let mut lengths = [0; LENGTH_WORDS as usize];
             for (address, length) in table.bans.borrow().keys() {
                 let (word, bit) = BanKey::new(&(*address).into(), *length).length_bit();
@@ -232,7 +232,7 @@ fn everybody_is_not_banned() {
 }
 
 #[test]
-fn what_was_done_is_counted_by_whose_it_is() {
+fn bans_are_counted_by_who_made_them() {
     let (table, mut store) = (Memory::default(), BanStore::default());
     let prefix = |last: u8| IpNet::from(IpAddr::from([192, 0, 2, last]));
     let mut bans = store.open(&table, SECOND).unwrap();
@@ -273,8 +273,8 @@ fn made_by(limit: u16, last: u8) -> NewBan {
     }
 }
 
-/// However many sources somebody forges, an operator can ban; and no more of the forged bans go than
-/// it takes.
+/// However many sources somebody forges, an operator can ban, and no more of the forged bans give
+/// way than needed.
 #[test]
 fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
     let (table, mut store) = (Memory::default(), BanStore::default());
@@ -285,16 +285,16 @@ fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
     let error = bans.ban(&made_by(8, 6)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no room for more than 6 automatic bans, for the rest is kept for bans by hand: \
-         raise `bans: {capacity: …}`"
+        "there is no room for more than 6 automatic bans, because the rest is reserved for bans by \
+         hand: raise `bans: {capacity: …}`"
     );
-    // One that is there is banned anew.
+    // A prefix that is already banned is banned anew.
     assert!(bans.ban(&made_by(8, 5)).unwrap().evicted.is_none());
     let by_hand = |last: u8| new(IpAddr::from([192, 0, 2, last]).into(), None);
     for last in 0..2 {
         assert!(bans.ban(&by_hand(last)).unwrap().evicted.is_none());
     }
-    // Those of limits go, that first which would end first, and then there is no more room.
+    // Limits' bans give way, in the order in which they would end; then there is no room.
     for last in 2..8 {
         let (evicted, ban) = bans.ban(&by_hand(last)).unwrap().evicted.unwrap();
         assert_eq!(evicted.addr(), IpAddr::from([203, 0, 113, 7 - last]));
@@ -316,7 +316,7 @@ fn bans_of_limits_that_have_ended_are_no_reason_to_refuse_others() {
     for last in 0..6 {
         bans.ban(&made_by(7, last)).unwrap();
     }
-    // They are remembered, as long as there is room.
+    // They are remembered while there is room.
     let mut bans = store.open(&table, 101 * SECOND).unwrap();
     bans.ban(&made_by(8, 6)).unwrap();
     assert!(table.bans.borrow().len() < 7);

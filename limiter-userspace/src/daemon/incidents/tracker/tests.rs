@@ -1,4 +1,4 @@
-//! Tables of drops and of what is told of them.
+//! Tables of drops and of the events that follow.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -11,7 +11,7 @@ const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_000 * SECOND;
 const QUIET: Duration = Duration::from_secs(30);
 
-/// What the kernel would have recorded, and who looks at it.
+/// What the kernel would have recorded, and the incidents that come of it.
 struct Scene {
     incidents: Incidents,
     now_ns: u64,
@@ -57,7 +57,7 @@ impl Scene {
         self.counts.recorded += drops;
     }
 
-    /// A limit drops packets, and nothing of it is recorded.
+    /// A limit drops packets without recording their sources.
     fn drop_unseen(&mut self, limit: u16, drops: u64) {
         *self.dropped.entry(LimitId(limit)).or_default() += drops;
     }
@@ -77,7 +77,7 @@ impl Scene {
             .observe(self.now_ns, &dropped, recorded.as_ref())
     }
 
-    /// What is told, in words.
+    /// Returns the events, in words.
     fn look(&mut self) -> Vec<String> {
         self.events().iter().map(words).collect()
     }
@@ -112,7 +112,7 @@ fn words(event: &Event) -> String {
     }
 }
 
-/// So many addresses of as many ranges.
+/// So many addresses, each in a range of its own.
 fn scattered(count: u32) -> impl Iterator<Item = IpAddr> {
     (0..count).map(|number| IpAddr::from((0x0b00_0001 + (number << 8)).to_be_bytes()))
 }
@@ -121,7 +121,7 @@ fn scattered(count: u32) -> impl Iterator<Item = IpAddr> {
 fn begins_and_ends() {
     let mut scene = Scene::new();
     scene.wait(1).drop(&[("192.0.2.1", 9), ("2001:db8::1", 10)]);
-    // Fewer than it takes are nobody's incident, and here not the limit's either.
+    // Too few drops are not an incident of the source, and here not of the limit either.
     assert_eq!(scene.look(), ["1 2001:db8::1: 1 began, 10"]);
     for _ in 0..5 {
         scene.wait(1).drop(&[("2001:db8::1", 1)]);
@@ -152,7 +152,7 @@ fn flapping_is_one_incident_or_two() {
     scene.wait(29).drop(&[("192.0.2.1", 10)]);
     assert_eq!(scene.look(), [""; 0]);
     assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 20 in 29 s"]);
-    // After that; the drops of the first are not counted again.
+    // After that; drops of the first incident are not counted again.
     scene.wait(1).drop(&[("192.0.2.1", 12)]);
     assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 12"]);
     assert_eq!(scene.wait(30).look().len(), 1);
@@ -178,7 +178,7 @@ fn many_of_a_range_are_one() {
     for address in hosts(0..57) {
         scene.drop_by(1, address, 10);
     }
-    // As many of a larger range are not at home together.
+    // As many addresses of a larger range do not belong together.
     for address in scattered(9) {
         scene.drop_by(2, address, 5_000);
     }
@@ -204,7 +204,7 @@ fn many_of_a_range_are_one() {
     let told = scene.wait(30).look();
     assert!(told.contains(&"1 range 203.0.113.0: ended, 720 in 1 s".to_owned()));
 
-    // Of IPv6 a range is a /64.
+    // An IPv6 range is a /64.
     for host in 1..=8 {
         scene.drop_by(1, IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, host, 1]), 10);
     }
@@ -223,7 +223,7 @@ fn limits_whose_sources_are_not_known() {
     assert_eq!(scene.look(), [""; 0]);
     assert_eq!(scene.wait(30).look(), ["2: ended, 11 in 2 s"]);
 
-    // Many who are dropped once each.
+    // Many sources that are dropped once each.
     scene.wait(1);
     for address in scattered(500) {
         scene.drop_by(1, address, 1);
@@ -237,7 +237,7 @@ fn what_was_not_recorded_makes_a_lower_bound() {
     scene.drop(&[("192.0.2.1", 10)]);
     scene.counts.skipped = 7;
     assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
-    // One who is forgotten begins to be counted anew, and his incident goes on.
+    // A forgotten offender is counted anew, and its incident goes on.
     scene.offenders.clear();
     scene.wait(1).drop(&[("192.0.2.1", 3), ("192.0.2.2", 10)]);
     assert_eq!(scene.look(), ["1 192.0.2.2: 1 began, 10"]);
@@ -248,25 +248,25 @@ fn what_was_not_recorded_makes_a_lower_bound() {
             "1 192.0.2.2: ended, ≥10 in 0 s"
         ]
     );
-    // That was then.
+    // The next incident is exact again.
     scene.wait(1).drop(&[("192.0.2.1", 10)]);
     scene.look();
     assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 10 in 1 s"]);
 }
 
 #[test]
-fn what_was_before_us_is_nothing_new() {
+fn earlier_offenders_are_not_new() {
     let mut scene = Scene::new();
     scene.drop(&[("192.0.2.1", 1_000)]);
     scene.wait(1);
     scene.incidents = Incidents::new(QUIET, scene.now_ns);
     assert_eq!(scene.look(), [""; 0]);
-    // Not enough of its own.
+    // Not enough new drops.
     scene.wait(1).drop(&[("192.0.2.1", 9)]);
     assert_eq!(scene.look(), [""; 0]);
 }
 
-/// As many sources in as many ranges, each with enough drops for an incident.
+/// So many sources, each in a range of its own, with enough drops for an incident.
 fn flood(sources: u32) -> Recorded {
     let offenders = scattered(sources).map(|address| {
         let mut offender = Offender::new(START);
@@ -309,8 +309,8 @@ fn a_flood_that_goes_on_is_counted_once() {
     assert_eq!(told, []);
     assert_eq!(incidents.open.len(), MOST_OPEN);
 
-    // With the next that is told, how many were not. Those that were not told to have begun have
-    // ended in silence, and of the others there is one for which the summary left no room.
+    // The next logged event tells how many were left out. Incidents whose beginning was not logged
+    // ended in silence; one of the others remains, because the summary took its line.
     let told = incidents.observe(START + 61 * SECOND, &[], None);
     let told: Vec<_> = told.iter().map(words).collect();
     assert_eq!(told.len() as u64, LINES_PER_MINUTE);
@@ -323,7 +323,7 @@ fn a_flood_that_goes_on_is_counted_once() {
     assert_eq!(incidents.open.len(), 0);
 }
 
-/// For ten minutes someone new each second: the budget holds, and nobody is left out of the count.
+/// A new source each second for ten minutes: the budget holds, and nobody is left out of the count.
 #[test]
 fn lines_a_minute() {
     const SECONDS: u32 = 600;
@@ -353,7 +353,7 @@ fn a_clock_that_is_set() {
     let mut scene = Scene::new();
     scene.drop(&[("192.0.2.1", 10)]);
     assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
-    // Back: nothing ends, nothing is told twice, and counting goes on.
+    // Back: nothing ends, nothing is logged twice, and counting goes on.
     scene.now_ns -= 500 * SECOND;
     assert_eq!(scene.look(), [""; 0]);
     scene.drop(&[("192.0.2.1", 5)]);

@@ -8,11 +8,11 @@ use super::*;
 const QUICK: Pace = Pace {
     quiet: Duration::from_millis(50),
     patience: Duration::from_millis(400),
-    // Longer than any test: what is noticed comes from an event.
+    // Longer than any test: only an event can reveal a change.
     look: Duration::from_mins(10),
 };
 
-/// Longer than a change takes to be told.
+/// Longer than it takes to report a change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Longer than `QUICK` waits for more.
@@ -45,7 +45,7 @@ async fn is_quiet(watch: &mut FileWatch) -> bool {
     timeout(A_WHILE, watch.changed()).await.is_err()
 }
 
-/// Each of the steps is one change of `limiter.yaml`.
+/// Each step is one change of `limiter.yaml`.
 async fn check(
     prepare: impl FnOnce(&Scene) -> io::Result<()>,
     steps: &[fn(&Scene) -> io::Result<()>],
@@ -54,11 +54,11 @@ async fn check(
     prepare(&scene)?;
     let mut watch = scene.watch(&["limiter.yaml"]);
     for (number, step) in steps.iter().enumerate() {
-        assert!(is_quiet(&mut watch).await, "told before step {number}");
+        assert!(is_quiet(&mut watch).await, "reported before step {number}");
         step(&scene)?;
-        assert!(is_told(&mut watch).await, "step {number} is not told");
+        assert!(is_told(&mut watch).await, "step {number} is not reported");
     }
-    assert!(is_quiet(&mut watch).await, "told at the end");
+    assert!(is_quiet(&mut watch).await, "reported at the end");
     Ok(())
 }
 
@@ -153,7 +153,7 @@ async fn a_burst_is_one_change() -> io::Result<()> {
     Ok(())
 }
 
-/// Whoever writes without end does not keep it from being told.
+/// Writing without end does not delay the report for ever.
 #[test]
 fn patience_ends() -> io::Result<()> {
     let mut watch = Scene::new()?.watch(&["limiter.yaml"]);
@@ -214,7 +214,7 @@ async fn other_files_from_now_on() -> io::Result<()> {
     Ok(())
 }
 
-/// Where there is no event there is a look now and then.
+/// Without events there is a look now and then.
 #[tokio::test]
 async fn a_directory_that_is_not_there_yet() -> io::Result<()> {
     let scene = Scene::new()?;

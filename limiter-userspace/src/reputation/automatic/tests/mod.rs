@@ -1,6 +1,7 @@
 //! Hand-computed cases, and random ones beside a naive model.
 
 mod model;
+mod ranges;
 mod tables;
 
 use std::{collections::BTreeMap, net::IpAddr};
@@ -13,7 +14,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::{AutomaticBan, BanMode, Escalation, Limit, Policy};
 
-use super::{Decider, Look, Offence};
+use super::{Decider, DueBans, Offence};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;
@@ -21,7 +22,7 @@ pub(super) const SECOND: u64 = 1_000 * MS;
 /// When the scenes begin.
 const BEGIN_MS: u64 = 1_000_000;
 
-/// Ten seconds, looked at each.
+/// Terms with a window of ten seconds, so that a look comes every second.
 pub(super) fn terms(after: u64, range_after: Option<u32>) -> AutomaticBan {
     AutomaticBan {
         after,
@@ -91,7 +92,7 @@ impl Scene {
         self.recorded.insert((limit, address), offender);
     }
 
-    /// What is recorded.
+    /// Returns what is recorded.
     pub(super) fn recorded(&self) -> Vec<(OffenderKey, Offender)> {
         let recorded = self.recorded.iter();
         let recorded = recorded.map(|((limit, address), offender)| {
@@ -101,13 +102,13 @@ impl Scene {
         recorded.collect()
     }
 
-    pub(super) fn look(&mut self, at_ms: u64) -> Look {
+    pub(super) fn look(&mut self, at_ms: u64) -> DueBans {
         let recorded = self.recorded();
         self.decider.look(ns(at_ms), recorded)
     }
 
-    /// A look whose offences are banned for a minute: for which limit, whom, after how many drops,
-    /// of how many members.
+    /// Looks, and bans all offenders for a minute; returns the limit, the prefix, how many drops,
+    /// and of how many members, of each.
     pub(super) fn bans(&mut self, at_ms: u64) -> Vec<(u16, String, u64, u64)> {
         let look = self.look(at_ms);
         assert!(look.delayed.is_empty());

@@ -1,5 +1,5 @@
-//! Random drops, beside a model that keeps each of them: nobody is banned too early, and who has to
-//! be is.
+//! Random drops, beside a model that keeps each of them: nobody is banned too early, and everybody
+//! who must be banned is.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ const SOURCES: usize = 3;
 enum Step {
     /// Some milliseconds later a source is dropped so often.
     Drops(u64, usize, u64),
-    /// Some milliseconds later it is looked.
+    /// Some milliseconds later the decider looks.
     Look(u64),
     /// The kernel forgets a source.
     Forget(usize),
@@ -31,10 +31,10 @@ fn step(forgets: bool) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All drops there ever were, and when it was looked, in milliseconds.
+/// All drops ever, and when the decider looked, in milliseconds.
 #[derive(Default)]
 struct Model {
-    /// When, of whom, how many.
+    /// When, which source, how many.
     drops: Vec<(u64, usize, u64)>,
     looks: Vec<u64>,
     /// When each was last banned.
@@ -42,7 +42,7 @@ struct Model {
 }
 
 impl Model {
-    /// The drops of a source after a time, up to now.
+    /// Returns the drops of a source after a time, up to now.
     fn since(&self, source: usize, after_ms: Option<u64>) -> u64 {
         let drops = self.drops.iter().filter(|(at_ms, of, _)| {
             *of == source && after_ms.is_none_or(|after_ms| *at_ms > after_ms)
@@ -50,20 +50,20 @@ impl Model {
         drops.map(|(_, _, drops)| drops).sum()
     }
 
-    /// The look after which drops may count at a time: the first one in the window has seen what
-    /// came since the one before it.
+    /// Returns the look after which drops may count at a time: the first look in the window has
+    /// seen what came since the one before it.
     fn before_window(&self, now_ms: u64) -> Option<u64> {
         let begin_ms = now_ms.checked_sub(WITHIN_MS)?;
         let mut looks = self.looks.iter().rev();
         looks.find(|look| **look <= begin_ms).copied()
     }
 
-    /// Whether some `within`, and the pause before it, has as many drops as it takes.
+    /// Whether some `within`, and the pause before it, has enough drops for a ban.
     fn may_be_banned(&self, source: usize, now_ms: u64) -> bool {
         self.since(source, self.before_window(now_ms)) >= AFTER
     }
 
-    /// Whether nine tenths of `within` have as many, all since the look after the last ban.
+    /// Whether nine tenths of `within` have enough, all since the look after the last ban.
     fn must_be_banned(&self, source: usize, now_ms: u64) -> bool {
         let begin_ms = now_ms.checked_sub(WITHIN_MS / 10 * 9);
         let counts_from = self.banned[source].and_then(|banned_ms| {
@@ -74,7 +74,7 @@ impl Model {
         if self.banned[source].is_some() && counts_from.is_none() {
             return false;
         }
-        // Of longer pauses it is only known what is certain.
+        // After longer pauses only what is certain is known.
         let last_ms = self.looks.last().copied().unwrap_or_default();
         now_ms - last_ms <= WITHIN_MS && self.since(source, begin_ms.max(counts_from)) >= AFTER
     }
@@ -84,7 +84,7 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
     let name = |source: usize| format!("192.0.2.{source}");
     let mut scene = Scene::new(&[terms(AFTER, None)]);
     let mut model = Model::default();
-    // Something before the first look is different from 0.
+    // Drops before the first look come at a time other than 0.
     let mut now_ms = 1;
     for step in steps {
         match *step {
@@ -95,7 +95,7 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
             }
             Step::Forget(source) => scene.forget(1, &name(source)),
             Step::Look(step_ms) => {
-                // What is dropped at the moment of a look is not in the next one.
+                // Drops at the moment of a look are not in the next one.
                 now_ms += step_ms + 1;
                 let look = scene.look(now_ms);
                 let found: Vec<_> = look
@@ -143,7 +143,7 @@ proptest! {
 }
 
 /// Sources of one /64: until the first ban, it is banned as one if two of them have enough drops
-/// together, and never one of them by itself then.
+/// together, and then none of them is banned by itself.
 fn run_network(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut scene = Scene::new(&[terms(AFTER, Some(2))]);
     let mut model = Model::default();

@@ -10,8 +10,8 @@ use limiter_common::{
 };
 use limiter_policy::policy::{AutomaticBan, Mode};
 
-use super::{MS, SECOND, Scene, ns, policy, shown, terms, told};
-use crate::reputation::automatic::{BANS_PER_SECOND, Decider, MOST_ASIDE, Offence, Subject};
+use super::{MS, SECOND, Scene, ns, policy, shown, terms};
+use crate::reputation::automatic::{BANS_PER_SECOND, Decider, MOST_IGNORED, Offence, Subject};
 
 const ONE: &str = "192.0.2.1";
 const OTHER: &str = "192.0.2.2";
@@ -22,13 +22,13 @@ fn as_many_drops_as_it_takes() {
     scene.drops(10, 1, ONE, 99);
     scene.drops(20, 1, OTHER, 100);
     scene.check(1_000, &[(1, OTHER, 100, 1)]);
-    // It has to be dropped as often again.
+    // The banned one needs as many drops again.
     scene.check(2_000, &[]);
     scene.drops(2_500, 1, ONE, 1);
     scene.check(3_000, &[(1, ONE, 100, 1)]);
 }
 
-/// A slice is a second: what was dropped in the look of second 0 counts up to second 9.
+/// A slice is a second: drops that the look in second 0 finds count up to second 9.
 #[test]
 fn the_window_s_edges() {
     for (last_ms, is_banned) in [(9_000, true), (9_999, true), (10_000, false)] {
@@ -64,12 +64,12 @@ fn what_was_before_does_not_count() {
 }
 
 #[test]
-fn who_was_forgotten_begins_again() {
+fn forgotten_sources_begin_again() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 80);
     scene.check(1_000, &[]);
     scene.forget(1, ONE);
-    // It is back before the next look: what there is now was dropped since.
+    // It is back before the next look: all that it has now was dropped since.
     scene.drops(1_100, 1, ONE, 99);
     scene.check(2_000, &[(1, ONE, 179, 1)]);
     scene.drops(3_100, 1, OTHER, 80);
@@ -80,7 +80,7 @@ fn who_was_forgotten_begins_again() {
     scene.check(6_000, &[]);
 }
 
-/// A record may be made between the moment of a look and the reading.
+/// The kernel may record a drop between the time of a look and the reading.
 #[test]
 fn what_is_recorded_while_it_is_read_counts_once() {
     let mut scene = Scene::new(&[terms(100, None)]);
@@ -92,7 +92,7 @@ fn what_is_recorded_while_it_is_read_counts_once() {
     scene.check(3_000, &[(1, ONE, 100, 1)]);
 }
 
-/// Or between the counters that tell that there is nothing new, and the record.
+/// Or between reading the counters, which show nothing new, and recording.
 #[test]
 fn what_was_just_missed_counts() {
     let mut scene = Scene::new(&[terms(100, None)]);
@@ -102,7 +102,7 @@ fn what_was_just_missed_counts() {
     scene.check(2_000, &[(1, ONE, 100, 1)]);
 }
 
-/// With `scope: interface` an address is there once for each.
+/// With `scope: interface` there is a record of an address for each interface.
 #[test]
 fn interfaces_add_up() {
     let mut scene = Scene::new(&[terms(100, None)]);
@@ -120,7 +120,7 @@ fn limits_count_for_themselves() {
     for limit in [1, 2, 3] {
         scene.drops(0, limit, ONE, 50);
     }
-    // The third does not ban.
+    // The third limit does not ban.
     scene.check(1_000, &[(2, ONE, 50, 1)]);
 }
 
@@ -131,7 +131,7 @@ fn drops_before_the_ban_came_into_force() {
     scene.check(1_000, &[(1, ONE, 100, 1)]);
     scene.drops(1_001, 1, ONE, 5_000);
     scene.check(2_000, &[]);
-    // From then on it was dropped in spite of the ban: somebody has lifted it.
+    // From then on it was dropped in spite of the ban: somebody has lifted the ban.
     scene.drops(2_500, 1, ONE, 99);
     scene.check(3_000, &[]);
     scene.drops(3_500, 1, ONE, 1);
@@ -144,7 +144,7 @@ fn a_look_without_news_forgets_no_ban() {
     scene.drops(0, 1, ONE, 100);
     scene.check(1_000, &[(1, ONE, 100, 1)]);
     scene.decider.nothing_new(ns(2_000));
-    // So that what comes now is not of before the ban.
+    // So what comes now does not count as before the ban.
     scene.drops(2_500, 1, ONE, 99);
     scene.check(3_000, &[]);
     scene.drops(3_500, 1, ONE, 1);
@@ -152,11 +152,11 @@ fn a_look_without_news_forgets_no_ban() {
 }
 
 #[test]
-fn who_is_set_aside_is_found_no_more() {
+fn sources_set_aside_are_not_found() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 100);
     let look = scene.look(1_000);
-    scene.decider.set_aside(&look.offences[0], ns(5_000));
+    scene.decider.ignore(&look.offences[0], ns(5_000));
     for second in 2..6 {
         scene.drops(second * 1_000 - 1, 1, ONE, 100);
         scene.check(second * 1_000, &[]);
@@ -165,7 +165,7 @@ fn who_is_set_aside_is_found_no_more() {
     scene.check(6_000, &[(1, ONE, 100, 1)]);
 }
 
-/// Of drops that came some time in half a minute, some ten seconds had a third at least.
+/// If drops came at unknown times in half a minute, some ten seconds of it had a third at least.
 #[test]
 fn a_late_look_counts_what_is_certain() {
     for (drops, expected) in [(299, None), (300, Some(100)), (900, Some(300))] {
@@ -177,144 +177,11 @@ fn a_late_look_counts_what_is_certain() {
             .collect();
         scene.check(30_000, &expected);
     }
-    // Where nothing was dropped meanwhile, it is not late.
+    // If nothing was dropped meanwhile, the look is not late.
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.decider.nothing_new(ns(29_000));
     scene.drops(29_001, 1, ONE, 100);
     scene.check(30_000, &[(1, ONE, 100, 1)]);
-}
-
-#[test]
-fn addresses_of_a_network_are_banned_as_one() {
-    let mut scene = Scene::new(&[terms(100, Some(4))]);
-    for host in 1..=3 {
-        scene.drops(0, 1, &format!("2001:db8::{host}"), 99);
-    }
-    // Three are no range, and none of them is over.
-    scene.check(1_000, &[]);
-    // An attacker who takes another address for each packet.
-    for host in 0x10..0x74 {
-        scene.drops(1_000, 1, &format!("2001:db8:0:1::{host:x}"), 1);
-    }
-    scene.check(2_000, &[(1, "2001:db8:0:1::/64", 100, 100)]);
-    scene.drops(2_500, 1, "2001:db8::4", 1);
-    scene.check(3_000, &[(1, "2001:db8::/64", 298, 4)]);
-}
-
-/// Nobody goes free for being near somebody who must not be banned.
-#[test]
-fn addresses_of_a_network_that_is_refused_are_banned_alone() {
-    let mut scene = Scene::new(&[terms(100, Some(4))]);
-    let hosts = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4"];
-    for (host, drops) in hosts.iter().zip([100, 200, 99, 300]) {
-        scene.drops(0, 1, host, drops);
-    }
-    let look = scene.look(1_000);
-    assert_eq!(shown(&look.offences[0].prefix()), "2001:db8::/64");
-    scene.decider.refused(&look.offences[0], ns(5_000));
-    assert!(scene.decider.is_unfinished());
-    let alone = [(1, hosts[3], 300, 1), (1, hosts[1], 200, 1)];
-    let look = scene.look(2_000);
-    let found = look.offences.iter().map(told).collect::<Vec<_>>();
-    assert_eq!(found.len(), 3);
-    for (offence, expected) in look.offences.iter().zip(alone) {
-        let (limit, prefix, drops, members) = told(offence);
-        assert_eq!((limit, prefix.as_str(), drops, members), expected);
-        scene.decider.banned(offence, ns(60_000));
-    }
-    // It is this one for whom the network was refused.
-    scene.decider.refused(&look.offences[2], ns(60_000));
-    assert!(!scene.decider.is_unfinished());
-    scene.drops(2_500, 1, hosts[0], 100);
-    scene.drops(2_500, 1, hosts[2], 1);
-    scene.check(3_000, &[(1, hosts[2], 100, 1)]);
-    // After its time it is asked for again.
-    for host in 0x10..0x74 {
-        scene.drops(5_500, 1, &format!("2001:db8::{host:x}"), 1);
-    }
-    scene.check(6_000, &[(1, "2001:db8::/64", 100, 100)]);
-}
-
-#[test]
-fn a_network_needs_enough_drops_together() {
-    let mut scene = Scene::new(&[terms(100, Some(4))]);
-    for host in 1..=9 {
-        scene.drops(0, 1, &format!("2001:db8::{host}"), 11);
-    }
-    scene.check(1_000, &[]);
-    scene.drops(1_500, 1, "2001:db8::1", 1);
-    scene.check(2_000, &[(1, "2001:db8::/64", 100, 9)]);
-}
-
-#[test]
-fn addresses_that_are_banned_count_for_their_network() {
-    let mut scene = Scene::new(&[terms(100, Some(3))]);
-    for (second, host) in [(1, "2001:db8::1"), (2, "2001:db8::2")] {
-        scene.drops(second * 1_000 - 1, 1, host, 100);
-        scene.check(second * 1_000, &[(1, host, 100, 1)]);
-    }
-    scene.drops(2_999, 1, "2001:db8::3", 100);
-    let look = scene.look(3_000);
-    let [offence] = look.offences[..] else {
-        panic!("not one: {look:?}");
-    };
-    assert_eq!(shown(&offence.prefix()), "2001:db8::/64");
-    assert_eq!((offence.drops, offence.members), (100, 3));
-    let replaced = scene.decider.banned(&offence, ns(60_000));
-    let replaced: Vec<_> = replaced.iter().map(shown).collect();
-    assert_eq!(replaced, ["2001:db8::1", "2001:db8::2"]);
-    // Only once.
-    assert!(scene.decider.banned(&offence, ns(60_000)).is_empty());
-}
-
-#[test]
-fn bans_that_have_ended_do_not_count_for_their_network() {
-    let mut scene = Scene::new(&[terms(100, Some(3))]);
-    for host in ["2001:db8::1", "2001:db8::2"] {
-        scene.drops(999, 1, host, 100);
-    }
-    assert_eq!(scene.bans(1_000).len(), 2);
-    scene.drops(60_999, 1, "2001:db8::3", 100);
-    // Both ended at 61 s. What was dropped came within one look.
-    scene.decider.nothing_new(ns(60_500));
-    scene.check(61_000, &[(1, "2001:db8::3", 100, 1)]);
-}
-
-#[test]
-fn networks_of_a_site_are_banned_as_one() {
-    let mut scene = Scene::new(&[terms(100, Some(2))]);
-    let network = |scene: &mut Scene, at_ms, network: u64| {
-        for host in 1..=2 {
-            scene.drops(at_ms, 1, &format!("2001:db8:7:{network}::{host}"), 50);
-        }
-    };
-    network(&mut scene, 0, 1);
-    scene.check(1_000, &[(1, "2001:db8:7:1::/64", 100, 2)]);
-    // Another /48.
-    scene.drops(1_100, 1, "2001:db8:8::1", 100);
-    scene.check(2_000, &[(1, "2001:db8:8::1", 100, 1)]);
-    // An address of it that offends by itself is in it.
-    scene.drops(2_100, 1, "2001:db8:7:9::1", 100);
-    network(&mut scene, 2_200, 2);
-    scene.check(3_000, &[(1, "2001:db8:7::/48", 100, 2)]);
-}
-
-#[test]
-fn ipv4_has_no_ranges() {
-    let mut scene = Scene::new(&[terms(100, Some(2))]);
-    for host in 1..=200 {
-        scene.drops(0, 1, &format!("192.0.2.{host}"), 99);
-    }
-    scene.check(1_000, &[]);
-}
-
-#[test]
-fn ranges_that_are_off() {
-    let mut scene = Scene::new(&[terms(100, None)]);
-    for host in 1..=200 {
-        scene.drops(0, 1, &format!("2001:db8::{host}"), 99);
-    }
-    scene.check(1_000, &[]);
 }
 
 #[test]
@@ -323,7 +190,7 @@ fn no_more_bans_than_the_budget_has() {
     let sources = BANS_PER_SECOND + 500;
     for source in 0..sources {
         let address = format!("10.0.{}.{}", source / 250, source % 250);
-        // The first ones have most.
+        // The first ones have the most drops.
         scene.drops(0, 1, &address, 10 + sources - source);
     }
     let look = scene.look(1_000);
@@ -351,7 +218,7 @@ fn a_reload_goes_on_with_the_same_window() {
     scene.check(2_000, &[(1, ONE, 80, 1)]);
     scene.drops(2_100, 1, OTHER, 79);
     scene.check(3_000, &[]);
-    // With another window nothing is known of it.
+    // With another window the counts begin anew.
     let shorter = AutomaticBan {
         within_ns: 5 * SECOND,
         ..terms(80, None)
@@ -430,33 +297,11 @@ fn reasons() {
     );
 }
 
-/// Whoever forges sources of a /48 has none of it banned as one, unless that is wanted.
+/// Memory is bounded, whatever is forged.
 #[test]
-fn a_site_is_banned_only_where_that_is_configured() {
-    let only_networks = AutomaticBan {
-        site_after: None,
-        ..terms(100, Some(2))
-    };
-    let mut scene = Scene::new(&[only_networks]);
-    for network in 0..40 {
-        for host in 1..=2 {
-            scene.drops(0, 1, &format!("2001:db8:7:{network:x}::{host}"), 50);
-        }
-    }
-    let found = scene.bans(1_000);
-    assert_eq!(found.len(), 40);
-    assert!(
-        found
-            .iter()
-            .all(|(_, prefix, ..)| prefix.ends_with("::/64"))
-    );
-}
-
-/// Memory is bounded, whoever is forged.
-#[test]
-fn no_more_are_set_aside_than_there_is_room_for() {
+fn no_more_are_ignored_than_there_is_room_for() {
     let mut scene = Scene::new(&[terms(100, Some(2))]);
-    for number in 0..u64::try_from(MOST_ASIDE).unwrap() + 1_000 {
+    for number in 0..u64::try_from(MOST_IGNORED).unwrap() + 1_000 {
         let address = Address::v6(((0x2001_0db8_u64 << 32) | number).to_be_bytes(), [0; 8]);
         let offence = |length| Offence {
             subject: Subject {
@@ -466,19 +311,19 @@ fn no_more_are_set_aside_than_there_is_room_for() {
             drops: 100,
             members: 1,
         };
-        scene.decider.set_aside(&offence(128), ns(5_000));
+        scene.decider.ignore(&offence(128), ns(5_000));
         scene.decider.refused(&offence(64), ns(5_000));
     }
-    assert_eq!(scene.decider.aside.len(), MOST_ASIDE);
-    assert_eq!(scene.decider.apart.len(), MOST_ASIDE);
-    // They are forgotten in time, and then there is room again.
+    assert_eq!(scene.decider.ignored.len(), MOST_IGNORED);
+    assert_eq!(scene.decider.ungrouped.len(), MOST_IGNORED);
+    // They are forgotten in time; then there is room again.
     scene.look(6_000);
     scene.look(7_000);
-    assert!(scene.decider.aside.is_empty() && scene.decider.apart.is_empty());
+    assert!(scene.decider.ignored.is_empty() && scene.decider.ungrouped.is_empty());
 }
 
 #[test]
-fn whom_it_is_held_back_for_is_found_again() {
+fn offences_held_back_are_found_again() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 100);
     assert_eq!(scene.look(1_000).offences.len(), 1);
@@ -488,7 +333,7 @@ fn whom_it_is_held_back_for_is_found_again() {
     scene.check(2_000, &[(1, ONE, 100, 1)]);
 }
 
-/// Whoever is busy in a sieve has used up no budget, whatever a sieve drops.
+/// A source that is busy in a sieve has used up no budget, whatever the sieve drops.
 #[test]
 fn what_sieves_drop_bans_nobody() {
     let mut scene = Scene::new(&[terms(1_000, Some(2))]);
@@ -503,7 +348,7 @@ fn what_sieves_drop_bans_nobody() {
     };
     let both = [by(Dropper::Budget), by(Dropper::Sieve), by(Dropper::Sieve)];
     assert!(scene.decider.look(ns(1_000), both).offences.is_empty());
-    // As many by the limit itself do.
+    // As many drops by the limit itself do.
     let more = (
         by(Dropper::Budget).0,
         Offender {

@@ -1,4 +1,4 @@
-//! The answers about sieves.
+//! Answers about sieves.
 
 use std::net::IpAddr;
 
@@ -12,15 +12,15 @@ use thiserror::Error;
 use crate::{
     protocol::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
     reputation::{
-        lists::{entry, lists},
-        pressure::{Budget, Load, Measured, rejected_from},
+        pressure::{Load, Measured, Threshold, rejected_from},
+        sieve_lists::{entry, lists},
     },
 };
 
-/// Sieves cannot be told of.
+/// Sieves cannot be described.
 #[derive(Debug, Error)]
 pub(in crate::daemon) enum SieveError {
-    /// There is none of that name.
+    /// No sieve has that name.
     #[error("{0}")]
     Unknown(String),
     /// They could not be read.
@@ -28,8 +28,8 @@ pub(in crate::daemon) enum SieveError {
     Datapath(#[from] DatapathError),
 }
 
-/// The sieve of that name, or all of them. `measured`: the daemon's pressures; none where no daemon
-/// runs.
+/// Returns the sieve of that name, or all of them. `measured`: the daemon's pressures; empty if no
+/// daemon runs.
 pub(in crate::daemon) fn list(
     datapath: &Datapath,
     name: Option<&str>,
@@ -71,7 +71,7 @@ fn unknown(sieves: &[Sieve], name: &str) -> String {
     nearest::unknown("sieve", name, &known)
 }
 
-/// All sieves at a glance.
+/// Summarizes all sieves.
 pub(in crate::daemon) fn brief(
     datapath: &Datapath,
     measured: &[Measured],
@@ -88,14 +88,14 @@ pub(in crate::daemon) fn brief(
                 .limits
                 .iter()
                 .find(|limit| Some(limit.id) == used.limit);
-            let budget = Budget::of(policy, sieve, *used);
+            let threshold = Threshold::of(policy, sieve, *used);
             let one = measured.iter().find(|one| one.used == *used);
             let percent = one.and_then(|one| one.load).map(Load::percent);
-            let limit_per_second = budget.map(|budget| budget.per_second());
+            let limit_per_second = threshold.map(|threshold| threshold.per_second());
             Ok(SieveUseStatus {
                 limit: limit.map(|limit| limit.name.clone()),
                 observes: observes(policy, *used),
-                cost: budget.map(|budget| budget.cost.name().to_owned()),
+                cost: threshold.map(|threshold| threshold.cost.name().to_owned()),
                 limit_per_second,
                 active_per_second: percent
                     .zip(limit_per_second)
@@ -129,7 +129,7 @@ fn observes(policy: &Policy, used: SieveUse) -> bool {
     limits.any(|limit| Some(limit.id) == used.limit && limit.mode == Mode::Observe)
 }
 
-/// What each sieve has for an address; none of those that would not score it.
+/// Returns what each sieve has for an address, except sieves that would not score it.
 pub(in crate::daemon) fn explain(
     datapath: &Datapath,
     address: IpAddr,
@@ -145,7 +145,7 @@ pub(in crate::daemon) fn explain(
     explanations.collect()
 }
 
-/// What one has for an address that those uses of it may score.
+/// Returns what a sieve has for an address that these uses of it may score.
 fn explain_by(
     datapath: &Datapath,
     loaded: &LoadedSieve<'_>,
@@ -157,7 +157,7 @@ fn explain_by(
     let found = datapath.sieved(loaded, address);
     let listed = found.filter(|(list, _)| *list <= sieve.buckets.into());
     let list = listed.and_then(|(list, _)| u8::try_from(list).ok());
-    // Who comes anew would come into the entry list, which is never rejected.
+    // A new source would enter the entry list, which is never rejected.
     let in_list = list.unwrap_or(sieve.buckets);
     let policy = &datapath.manifest().policy;
     let mut enforcing = uses.iter().filter(|used| !observes(policy, **used));

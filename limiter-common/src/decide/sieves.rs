@@ -1,18 +1,24 @@
-//! Every use of a sieve, for one packet.
+//! Applies every use of a sieve to one packet.
 
-use super::{CONTENDED, LIST, MAX_USES, PERMA_BLOCK, SieveTraffic, SieveUse};
-use crate::{address::Address, charge::Packet, decide::Verdict, policy::Tables, reason::Reason};
+use crate::{
+    address::Address,
+    judged::Packet,
+    policy::Tables,
+    reason::Reason,
+    sieve::{CONTENDED, LIST, MAX_USES, PERMA_BLOCK, SieveTraffic, SieveUse},
+    verdict::Verdict,
+};
 
-/// Where sieves are kept.
+/// A store of sieves.
 pub trait Sieves {
-    /// [`super::Pressure::at`] of the pressure at that index.
+    /// Returns [`crate::sieve::Pressure::at`] of the pressure at that index.
     fn pressure(&self, index: u32, now_ns: u64) -> u32;
     /// Changes the counters at that index.
     fn count(&self, index: u32, change: impl FnOnce(&mut SieveTraffic));
-    /// [`super::score`] of a source in a sieve of the policy.
+    /// Returns [`crate::sieve::score`] of a source in a sieve of the policy.
     fn score<T: Tables>(&self, tables: &T, sieve: u32, source: &Address, now_ns: u64) -> u32;
 
-    /// [`sift_by`]. The kernel program makes it a function of its own, which the verifier walks
+    /// Calls [`sift_by`]. In the kernel program it is a separate function, which the verifier walks
     /// once and not once for each use.
     #[inline(always)]
     fn sift_by<T: Tables>(
@@ -30,10 +36,10 @@ pub trait Sieves {
     }
 }
 
-/// Has each use of a sieve that a packet is for count it, and those that are under pressure score
-/// it; returns whether one of them drops it, which the verdict then says: the first of several.
+/// Counts a packet in each use of a sieve that applies to it, and scores it in those under
+/// pressure. Returns whether a use drops the packet; the verdict then names the first that does.
 ///
-/// A packet that one drops is still scored by the others, as it arrived there too.
+/// The other uses still score a dropped packet, because it arrived for them too.
 #[inline(always)]
 pub fn sift<T: Tables, S: Sieves>(
     tables: &T,
@@ -54,10 +60,10 @@ pub fn sift<T: Tables, S: Sieves>(
             scored = sieves.sift_by(tables, number, packet, verdict, scored);
         }
     }
-    is_dropped(verdict)
+    verdict.reason.is_of_sieve()
 }
 
-/// The same by one of the uses, which the packet is for. `previous` is what the one before has
+/// Does the same for one use, which applies to the packet. `previous` is what the use before it
 /// returned, or [`NOT_SCORED`].
 #[inline(always)]
 pub fn sift_by<T: Tables, S: Sieves>(
@@ -77,7 +83,7 @@ pub fn sift_by<T: Tables, S: Sieves>(
     if above == 0 || used.sieve == SieveUse::NO_SIEVE {
         return previous;
     }
-    // Uses of a sieve stand together: it scores a packet once.
+    // Uses of the same sieve are adjacent, so it scores a packet once.
     let scored = if previous >> SIEVE_SHIFT == used.sieve {
         previous
     } else {
@@ -87,7 +93,7 @@ pub fn sift_by<T: Tables, S: Sieves>(
     let list = scored & LIST;
     let is_rejected = above.wrapping_sub(1) > list;
     let observing = used.limit & tables.shape().observing;
-    let drops = is_rejected && observing == 0 && !is_dropped(verdict);
+    let drops = is_rejected && observing == 0 && !verdict.reason.is_of_sieve();
     sieves.count(used.pressure, |traffic| {
         if scored & CONTENDED == 0 {
             traffic.scored = traffic.scored.wrapping_add(1);
@@ -120,10 +126,5 @@ pub fn sift_by<T: Tables, S: Sieves>(
 /// In place of what [`sift_by`] returns: no sieve has scored the packet yet.
 pub const NOT_SCORED: u32 = u32::MAX;
 
-/// The sieve's number is beside what it returned.
+/// The position of the sieve's number, above its score.
 const SIEVE_SHIFT: u32 = 16;
-
-#[inline(always)]
-const fn is_dropped(verdict: &Verdict) -> bool {
-    matches!(verdict.reason, Reason::Iprep | Reason::IprepPerma)
-}

@@ -1,4 +1,4 @@
-//! What the log says of feeds: each thing once, and once that all is well again.
+//! Logs the state of feeds: each warning once, and once that all is well again.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use limiter_policy::lists::ListRecord;
 use tracing::{info, warn};
 
-/// What was said of the files of lists, by the lists' names, as far as it still holds.
+/// The warnings that still hold of the files of lists, by the lists' names.
 #[derive(Default)]
-pub(super) struct Told(BTreeMap<(String, PathBuf), Vec<String>>);
+pub(super) struct LoggedWarnings(BTreeMap<(String, PathBuf), Vec<String>>);
 
-impl Told {
-    /// Says how it stands with the files of these lists, where that was not said before.
-    pub(super) fn tell(&mut self, lists: &[ListRecord], now: Timestamp) {
-        let mut told = Self::default();
+impl LoggedWarnings {
+    /// Logs what is new of the state of these lists' files.
+    pub(super) fn update(&mut self, lists: &[ListRecord], now: Timestamp) {
+        let mut logged = Self::default();
         for list in lists {
             let name = list.source.name.as_str();
             for file in &list.files {
@@ -27,9 +27,9 @@ impl Told {
                     let path = file.path.display();
                     info!(list = name, "list {name}: {path} is as it should be again");
                 }
-                told.0.insert(key, warnings);
+                logged.0.insert(key, warnings);
             }
         }
-        *self = told;
+        *self = logged;
     }
 }

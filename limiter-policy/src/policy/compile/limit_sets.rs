@@ -1,4 +1,4 @@
-//! Sets of limits, as bits by slot.
+//! Sets of limits: a bit per index.
 
 use limiter_common::{
     address::Family,
@@ -7,42 +7,42 @@ use limiter_common::{
 
 use crate::policy::{Fragments, Limit, Mode};
 
-/// The limits for which something holds.
+/// Returns the limits for which a condition holds.
 pub(super) fn set_of(limits: &[Limit], holds: impl Fn(&Limit) -> bool) -> u64 {
     (0..)
         .zip(limits)
         .filter(|(_, limit)| holds(limit))
-        .fold(0, |set, (slot, _)| set | bit(slot))
+        .fold(0, |set, (limit_index, _)| set | bit(limit_index))
 }
 
-/// The bit of a slot.
-pub(super) const fn bit(slot: u32) -> u64 {
-    1 << slot
+/// Returns the bit of an index.
+pub(super) const fn bit(limit_index: u32) -> u64 {
+    1 << limit_index
 }
 
 /// The limits of each kind.
 #[derive(Clone, Copy)]
-pub(super) struct Slots {
-    /// Not switched off.
+pub(super) struct LimitSets {
+    /// Those that are not off.
     on: u64,
     for_v4: u64,
     for_v6: u64,
-    /// Have a default.
+    /// Those with a default.
     with_default: u64,
-    /// Whose bucket is a subscriber's.
+    /// Those whose owners are subscribers.
     by_subscriber: u64,
     pub(super) observing: u64,
-    /// Count packets other than TCP.
+    /// Those that count packets other than TCP.
     pub(super) without_tcp: u64,
-    /// Count packets without ports.
+    /// Those that count packets without ports.
     pub(super) without_ports: u64,
-    /// Count later fragments of a protocol that they count.
+    /// Those that count later fragments of the protocols they count.
     pub(super) later_fragments: u64,
-    /// Count later fragments of which not even the protocol is known.
+    /// Those that count later fragments of unknown protocol.
     pub(super) of_any_protocol: u64,
 }
 
-impl Slots {
+impl LimitSets {
     pub(super) fn new(limits: &[Limit]) -> Self {
         let set = |holds: fn(&Limit) -> bool| set_of(limits, holds);
         Self {
@@ -65,8 +65,8 @@ impl Slots {
         }
     }
 
-    /// Those that apply to sources of a family that belong to a subscriber or not; of limits
-    /// without a default only those `for_these`, which override or block these sources.
+    /// Returns the limits that apply to sources of a family, with or without a subscriber. Limits
+    /// without a default apply only if in `for_these`: they override or block these sources.
     pub(super) const fn applying(&self, family: Family, for_these: u64, subscriber: bool) -> u64 {
         let for_family = match family {
             Family::V4 => self.for_v4,
@@ -81,14 +81,14 @@ impl Slots {
     }
 }
 
-/// Whether it counts later fragments that may belong to what it matches; it `guesses` where they
-/// do not tell all that it matches on.
+/// Returns whether it counts later fragments that may match. It `guesses` if they do not reveal all
+/// that it matches on.
 fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
     // Only a first fragment opens a connection.
     limit.cost != Cost::NewConnections && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 
-/// Whether it counts TCP segments alone, and of those only some.
+/// Returns whether it counts only TCP segments, and only some of them.
 pub(super) fn needs_tcp(limit: &Limit) -> bool {
     limit.cost == Cost::NewConnections || limit.matching.tcp_flags.is_some()
 }

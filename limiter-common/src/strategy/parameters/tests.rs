@@ -1,4 +1,4 @@
-//! Tokens that people give back.
+//! Tokens that operators give back.
 
 use super::*;
 use crate::strategy::moving_window::Cursor;
@@ -6,8 +6,8 @@ use crate::strategy::moving_window::Cursor;
 const SECOND: u64 = 1_000_000_000;
 const NOW: u64 = 1_000 * SECOND;
 
-fn remaining(budget: &Budget, state: u64) -> u64 {
-    budget.level(NOW, Some(state), &Log::EMPTY).remaining
+fn remaining(parameters: &Parameters, state: u64) -> u64 {
+    parameters.level(NOW, Some(state), &Log::EMPTY).remaining
 }
 
 #[test]
@@ -17,18 +17,18 @@ fn what_was_spent_is_given_back_and_no_more() {
         Strategy::FixedWindow,
         Strategy::SlidingWindowCounter,
     ] {
-        let budget = Budget::new(strategy, 10, 10, 100 * SECOND).unwrap();
-        // A fixed window that has refused has counted one more.
+        let parameters = Parameters::new(strategy, 10, 10, 100 * SECOND).unwrap();
+        // A fixed window that has refused has counted one token more.
         let state = (0..12).fold(0, |state, _| {
-            let spend = budget.spend(NOW, 1).unwrap();
+            let spend = parameters.spend(NOW, 1).unwrap();
             spend.apply(state).state
         });
-        assert_eq!(remaining(&budget, state), 0);
+        assert_eq!(remaining(&parameters, state), 0);
         for (cost, left) in [(1, 1), (4, 4), (10, 10), (u64::MAX, 10)] {
-            let state = budget.refund(NOW, cost).refunded(state);
-            assert_eq!(remaining(&budget, state), left, "{strategy:?} {cost}");
+            let state = parameters.refund(NOW, cost).refunded(state);
+            assert_eq!(remaining(&parameters, state), left, "{strategy:?} {cost}");
         }
-        assert_eq!(budget.refund(NOW, 3).refunded(0), 0);
+        assert_eq!(parameters.refund(NOW, 3).refunded(0), 0);
     }
 }
 

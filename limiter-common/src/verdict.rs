@@ -1,4 +1,4 @@
-//! What was decided.
+//! The result of a decision.
 
 use crate::{
     bucket::Updated,
@@ -6,39 +6,39 @@ use crate::{
     reason::{Action, Reason},
 };
 
-/// What was decided on a packet.
+/// The decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Verdict {
-    /// The one reason.
+    /// The reason; there is exactly one.
     pub reason: Reason,
-    /// The slot of the limit that dropped the packet, or [`NO_SLOT`].
+    /// The index of the limit that dropped the packet, or [`NO_LIMIT`].
     pub(crate) denied_by: u32,
-    /// The slots of the limits that count the packet, as bits. When it passed, all of them
-    /// were charged but those of `would_drop`; when it was dropped, none.
+    /// The indices of the limits that count the packet, as bits. If it passed, all of them were
+    /// charged except those of `would_drop`; if it was dropped, none.
     pub matched: u64,
-    /// The slots of the limits that would have dropped it, if they did more than observe.
+    /// The indices of the limits that would have dropped it, if they did more than observe.
     pub would_drop: u64,
 }
 
-/// In place of a slot: none. Not an `Option`, whose undefined half LLVM may move about.
-pub(super) const NO_SLOT: u32 = u32::MAX;
+/// In place of a limit index: none. Not an `Option`, because LLVM may move its undefined half.
+pub(crate) const NO_LIMIT: u32 = u32::MAX;
 
 impl Verdict {
-    /// On a packet that no limit counts.
+    /// Returns the verdict on a packet that no limit counts.
     #[must_use]
     #[inline(always)]
     pub const fn without_limits(reason: Reason) -> Self {
         Self {
             reason,
-            denied_by: NO_SLOT,
+            denied_by: NO_LIMIT,
             matched: 0,
             would_drop: 0,
         }
     }
 
-    /// A verdict from its parts as numbers, in the order in which they lie in memory; `None`
-    /// when there is no such reason.
+    /// Makes a verdict of its parts as numbers, in their order in memory; `None`: there is no such
+    /// reason.
     #[must_use]
     pub const fn from_raw(
         reason: u32,
@@ -57,19 +57,19 @@ impl Verdict {
         }
     }
 
-    /// The slot of the limit that dropped the packet: of several that denied, the one to
-    /// wait for longest.
+    /// Returns the index of the limit that dropped the packet; if several denied it, the one with
+    /// the longest wait.
     #[must_use]
     #[inline(always)]
     pub const fn denied_by(&self) -> Option<u32> {
-        if self.denied_by == NO_SLOT {
+        if self.denied_by == NO_LIMIT {
             None
         } else {
             Some(self.denied_by)
         }
     }
 
-    /// What is done to the packet, under the policy that decided on it.
+    /// Returns the action on the packet under the policy that decided on it.
     #[inline(always)]
     pub fn action<T: Tables>(&self, tables: &T) -> Action {
         self.reason.action(if tables.shape().malformed_pass == 1 {
@@ -79,10 +79,10 @@ impl Verdict {
         })
     }
 
-    /// Notes which of the limits that count the packet block its source, whose class has that
-    /// standing; returns whether one does more than observe.
+    /// Notes which limits that count the packet block its source, whose class has that standing;
+    /// returns whether one of them enforces.
     #[inline(always)]
-    pub(super) fn block<T: Tables>(&mut self, tables: &T, standing: u32) -> bool {
+    pub(crate) fn block<T: Tables>(&mut self, tables: &T, standing: u32) -> bool {
         let Some(blocking) = tables.mask(standing) else {
             return false;
         };
@@ -95,16 +95,16 @@ impl Verdict {
         enforced != 0
     }
 
-    /// Notes that the packet is dropped, for the limit in a slot.
+    /// Notes that the packet is dropped for the limit at an index.
     #[inline(always)]
-    pub(crate) const fn drop_by(&mut self, reason: Reason, slot: u32) {
+    pub(crate) const fn drop_by(&mut self, reason: Reason, limit_index: u32) {
         self.reason = reason;
-        self.denied_by = slot;
+        self.denied_by = limit_index;
     }
 
     /// Notes how the update of a bucket ended; returns whether the packet may still pass.
     #[inline(always)]
-    pub(super) fn note(&mut self, slot: u32, updated: Updated) -> bool {
+    pub(crate) fn note(&mut self, limit_index: u32, updated: Updated) -> bool {
         self.reason = match updated {
             Updated::Stored => return true,
             Updated::Untracked => {
@@ -115,7 +115,7 @@ impl Verdict {
             Updated::Contended => Reason::Contended,
             Updated::Unavailable => Reason::BucketUnavailable,
         };
-        self.denied_by = slot;
+        self.denied_by = limit_index;
         false
     }
 }

@@ -1,20 +1,20 @@
-//! The lists of a sieve, to be told.
+//! The lists of a sieve, as answers show them.
 
 use std::{cmp::Reverse, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    sieve::{self, Listed},
+    sieve::{self, ListedSource},
 };
 use limiter_datapath::native::SieveMemory;
 use limiter_policy::policy::{OverrideId, Sieve};
 
 use crate::protocol::sieves::{BUSIEST, SieveEntry, SieveListStatus};
 
-/// The lists of a sieve, from list 0 to the entry list, with the busiest of each; `compiled` is
-/// the same sieve as the datapath reads it. Ages are those at a time of the decision's clock, in
-/// nanoseconds.
+/// Returns the lists of a sieve, from list 0 to the entry list, with the busiest entries of each;
+/// `compiled` is the same sieve as the datapath reads it. Ages are those at a time of the
+/// decision's clock, in nanoseconds.
 #[must_use]
 pub fn lists(
     sieve: &Sieve,
@@ -26,7 +26,7 @@ pub fn lists(
     let lists = (0..=sieve.buckets).map(|list| {
         let mut entries: Vec<_> = snapshot.list(list.into()).collect();
         let count = entries.len() as u64;
-        // Only the busiest are put in order: a list may hold a million.
+        // Only the busiest are sorted: a list may hold a million.
         if entries.len() > BUSIEST {
             entries.select_nth_unstable_by_key(BUSIEST, |entry| busiest_first(entry));
             entries.truncate(BUSIEST);
@@ -43,14 +43,14 @@ pub fn lists(
     lists.collect()
 }
 
-/// What comes after the count makes the order the same each time.
-fn busiest_first(listed: &Listed) -> impl Ord + use<> {
+/// What follows the count makes the order the same each time.
+fn busiest_first(listed: &ListedSource) -> impl Ord + use<> {
     (Reverse(listed.count), IpAddr::from(listed.key))
 }
 
-/// An entry of a sieve, to be told at a time of the decision's clock in nanoseconds.
+/// Describes an entry of a sieve at a time of the decision's clock, in nanoseconds.
 #[must_use]
-pub fn entry(sieve: &Sieve, listed: &Listed, now_ns: u64) -> SieveEntry {
+pub fn entry(sieve: &Sieve, listed: &ListedSource, now_ns: u64) -> SieveEntry {
     let address = IpAddr::from(listed.key);
     let is_range = listed.key.family == Family::V6 && sieve.ipv6_prefix < 128;
     let range = IpNet::new(address, sieve.ipv6_prefix).ok();

@@ -1,4 +1,4 @@
-//! What an owner may spend under a limit, and what is left of it.
+//! Budgets: what a limit lets an owner send, and how much is left.
 
 #[cfg(not(target_arch = "bpf"))]
 use super::{Level, NEVER, Report, Terms, moving_window::Log, rule::Ledger};
@@ -12,26 +12,26 @@ use super::{
 /// A limit's parameters as the datapath computes with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
-pub struct Budget {
-    /// Those of GCRA; of the other strategies [`Gcra::NONE`].
+pub struct Parameters {
+    /// The parameters of GCRA; for other strategies [`Gcra::NONE`].
     pub gcra: Gcra,
-    /// Those of windows; of GCRA [`Window::NONE`].
+    /// The parameters of a window; for GCRA [`Window::NONE`].
     pub window: Window,
     /// The number of the unit that the buckets' states count in.
     pub unit: u32,
-    /// Of a moving window the number of the unit that its stamps count in.
+    /// For a moving window, the number of the unit that its stamps count in.
     pub stamp_unit: u32,
 }
 
-/// More tokens than there ever are.
+/// The cost is more tokens than the budget ever has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargerThanBudget;
 
-impl Budget {
-    /// Of no limit.
+impl Parameters {
+    /// The budget of no limit.
     pub const NONE: Self = Self::of_gcra(Gcra::NONE);
 
-    /// A budget by GCRA, in the unit of number 0.
+    /// Makes a budget by GCRA, in the unit of number 0.
     #[must_use]
     pub const fn of_gcra(gcra: Gcra) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Budget {
         }
     }
 
-    /// By which rule it is decided on.
+    /// Returns the strategy.
     #[must_use]
     #[inline(always)]
     pub const fn strategy(&self) -> Strategy {
@@ -53,30 +53,38 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`LargerThanBudget`]: no waiting will make it pass. A fixed window refuses it itself, and
-    /// counts it.
+    /// [`LargerThanBudget`]: it never passes. A fixed window refuses such a cost itself, and counts
+    /// it.
     #[inline(always)]
     pub fn spend(&self, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
         ask!(self.strategy(), Rule => Rule::spend(self, now_ns, cost))
     }
 
-    /// The same of a budget by GCRA.
+    /// Does the same for a budget by GCRA.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// [`LargerThanBudget`]: it never passes.
     #[inline(always)]
     pub fn spend_gcra(&self, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
         GenericCellRate::spend(self, now_ns, cost)
     }
+
+    /// Converts a duration in the ticks of the states to nanoseconds, rounded down.
+    #[must_use]
+    #[inline(always)]
+    pub const fn ns(&self, ticks: u64) -> u64 {
+        // One of the two is of no limit, and changes nothing.
+        self.window.layout.ns(self.gcra.ns(ticks))
+    }
 }
 
 #[cfg(not(target_arch = "bpf"))]
-impl Budget {
-    /// The budget of a limit of `count` tokens every `period_ns` nanoseconds, with `burst` at once
-    /// if the strategy [has a burst](Strategy::has_burst); in the unit of number 0.
+impl Parameters {
+    /// Makes the budget of a limit of `count` tokens every `period_ns` nanoseconds, with `burst` at
+    /// once if the strategy [has a burst](Strategy::has_burst); in the unit of number 0.
     ///
-    /// `None`: one of them is 0 or more than the strategy can count, see [`Gcra::new`],
+    /// `None`: one of them is 0 or more than the strategy can count; see [`Gcra::new`],
     /// [`Strategy::largest_count`] and [`Strategy::longest_period`].
     #[must_use]
     pub fn new(strategy: Strategy, burst: u64, count: u64, period_ns: u64) -> Option<Self> {
@@ -85,10 +93,10 @@ impl Budget {
             count,
             period_ns,
         };
-        ask!(strategy, Rule => Rule::budget(&terms))
+        ask!(strategy, Rule => Rule::parameters(&terms))
     }
 
-    /// A budget by windows, in the unit of number 0.
+    /// Makes a budget by windows, in the unit of number 0.
     pub(super) const fn of_window(window: Window) -> Self {
         Self {
             window,
@@ -96,14 +104,14 @@ impl Budget {
         }
     }
 
-    /// The tokens of a full bucket.
+    /// Returns the tokens of a full bucket.
     #[must_use]
     pub fn when_full(&self) -> u64 {
         self.level(0, None, &Log::EMPTY).remaining
     }
 
-    /// The log of a bucket, which is empty if the strategy has none; `stamp` tells each stamp by
-    /// its number, 0: there is none.
+    /// Reads the log of a bucket, which is empty if the strategy has none; `stamp` returns each
+    /// stamp by its number, 0: there is none.
     ///
     /// # Errors
     ///
@@ -116,17 +124,18 @@ impl Budget {
         }
     }
 
-    /// Reports on a bucket since a decision on `cost` tokens at the time `now_ns`; `state`: what
-    /// is stored of it, `log`: [its log](Self::log).
+    /// Reports on a bucket after a decision on `cost` tokens at the time `now_ns`; `state` is the
+    /// stored state, and `log` is [its log](Self::log).
     ///
-    /// A window's bucket is full when nothing that was counted counts any more.
+    /// A window's bucket is full when none of the packets that it counted counts any more.
     #[must_use]
     pub fn report(&self, now_ns: u64, state: Option<u64>, log: &Log, cost: u64) -> Report {
         let state = state.unwrap_or(0);
         ask!(self.strategy(), Rule => Rule::report(self, now_ns, state, log, cost))
     }
 
-    /// What the bucket holds at the time `now_ns`; otherwise as [`Self::report`].
+    /// Returns what the bucket holds at the time `now_ns`; the arguments are those of
+    /// [`Self::report`].
     #[must_use]
     pub fn level(&self, now_ns: u64, state: Option<u64>, log: &Log) -> Level {
         let Report {
@@ -136,14 +145,14 @@ impl Budget {
         } = self.report(now_ns, state, log, 1);
         Level {
             remaining,
-            // Every budget has a token.
+            // Every budget has at least one token.
             retry_in_ns: retry_in_ns.unwrap_or(NEVER),
             reset_in_ns,
         }
     }
 
-    /// What gives `cost` tokens back at the time `now_ns`, by [`Spend::refunded`]: for people, and
-    /// not for packets.
+    /// Returns what gives `cost` tokens back at the time `now_ns`, by [`Spend::refunded`]: for
+    /// operators, not for packets.
     #[must_use]
     pub fn refund(&self, now_ns: u64, cost: u64) -> Spend {
         ask!(self.strategy(), Rule => Rule::refund(self, now_ns, cost))

@@ -1,10 +1,10 @@
-//! What the log says of changes of the policy.
+//! Logs changes of the policy.
 
 use limiter_datapath::kernel::{Attachment, Restored};
 use tracing::{info, warn};
 
-/// Says of an interface how it is attached to.
-pub(super) fn announce(attachment: &Attachment) {
+/// Logs how an interface is attached.
+pub(super) fn log_attached(attachment: &Attachment) {
     let (interface, mode) = (attachment.interface.as_str(), attachment.mode.name());
     match attachment.fell_back.as_deref() {
         None => info!(interface, mode, "attached to {interface} in {mode} mode"),
@@ -18,32 +18,33 @@ pub(super) fn announce(attachment: &Attachment) {
     }
 }
 
-/// Says of limits that they have another strategy than before.
-pub(super) fn tell_begun_anew(limits: &[String]) {
+/// Logs which limits have changed their strategy.
+pub(super) fn log_begun_anew(limits: &[String]) {
     for limit in limits {
         warn!(
             limit,
-            "{limit} has another strategy: its buckets begin anew, what was counted is forgotten"
+            "the strategy of {limit} has changed: its buckets begin anew, and earlier counts are \
+             forgotten"
         );
     }
 }
 
-pub(super) fn tell_carried(carried: Restored) {
+pub(super) fn log_carried(carried: Restored) {
     let Restored { restored, lost, .. } = carried;
     info!(
         restored,
-        lost, "the buckets are new ones, and owe what they owed (buckets in debt: {restored})"
+        lost, "the buckets are new and keep their debts (buckets in debt: {restored})"
     );
     warn_of_lost(lost);
 }
 
-/// Says how many buckets begin full that should not.
+/// Logs how many buckets begin full although they were in debt.
 pub(super) fn warn_of_lost(lost: u64) {
     if lost > 0 {
         warn!(
             lost,
-            "`buckets` has changed, and has no room for some buckets that were in debt, or no \
-             way to tell whose they are: they begin full (buckets: {lost})"
+            "`buckets` has changed: some buckets in debt begin full, for lack of room or because \
+             their owner is unknown (buckets: {lost})"
         );
     }
 }

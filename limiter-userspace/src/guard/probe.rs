@@ -13,54 +13,54 @@ use super::{
     sessions, sockets,
 };
 
-/// How long one question may take: the whole table of a router comes with its default route.
+/// How long one question may take: a router's whole table comes with its default route.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many descriptors are kept for reading files, which cannot be kept open.
+/// How many descriptors are reserved for reading files, which cannot be kept open.
 const RESERVE: usize = 4;
 
-/// It is not known who must not be locked out.
+/// It is unknown who must not be locked out.
 #[derive(Debug, Error)]
-pub enum AskError {
-    /// The kernel does not tell.
-    #[error("the kernel does not tell the {what}: {error}")]
+pub enum ProbeError {
+    /// The kernel does not answer.
+    #[error("the kernel does not list the {what}: {error}")]
     Kernel {
         /// What it was asked for.
         what: &'static str,
         /// Why not.
         error: DumpError,
     },
-    /// It takes too long.
-    #[error("the kernel has not told the {0} within {PATIENCE:?}")]
+    /// The kernel takes too long.
+    #[error("the kernel has not listed the {0} within {PATIENCE:?}")]
     Late(&'static str),
-    /// It is not known who has logged in.
+    /// It is unknown who has logged in.
     #[error(transparent)]
     Records(#[from] RecordError),
-    /// Nobody has read it.
+    /// The task that reads it has failed.
     #[error("reading who has logged in has failed: {0}")]
     Failed(#[from] tokio::task::JoinError),
 }
 
-/// Who must not be locked out, as it is at one time.
+/// Those who must not be locked out, at one time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct People {
+pub(super) struct GuardedAddresses {
     /// This machine's own addresses.
     pub(super) own: Vec<IpAddr>,
     /// The others: SSH peers and gateways.
     pub(super) guarded: Vec<Guarded>,
 }
 
-/// Asks, and keeps the descriptors that it takes.
-pub struct Asker {
+/// Asks, and keeps the descriptors that this takes.
+pub struct GuardProbe {
     /// The session that this process was started from.
     own_session: Option<Guarded>,
     routes: Channel,
     sockets: Channel,
-    /// Given away while files are read.
+    /// Released while files are read.
     reserve: Vec<File>,
 }
 
-impl Default for Asker {
+impl Default for GuardProbe {
     fn default() -> Self {
         Self {
             own_session: sessions::own(),
@@ -71,10 +71,10 @@ impl Default for Asker {
     }
 }
 
-impl Asker {
-    pub(super) async fn ask(&mut self) -> Result<People, AskError> {
+impl GuardProbe {
+    pub(super) async fn ask(&mut self) -> Result<GuardedAddresses, ProbeError> {
         let own = within("addresses", addresses::own(&mut self.routes)).await?;
-        // The own one first: it is the one to be named where several are alike.
+        // This process's session first: it is the one to name if several are alike.
         let mut guarded = Vec::from_iter(self.own_session);
         guarded.extend(self.authenticated().await?);
         let gateways = within("default gateways", gateways::all(&mut self.routes)).await?;
@@ -82,15 +82,15 @@ impl Asker {
             address,
             why: Why::Gateway,
         }));
-        Ok(People { own, guarded })
+        Ok(GuardedAddresses { own, guarded })
     }
 
-    /// The sessions of those who have logged in, and are connected.
-    async fn authenticated(&mut self) -> Result<Vec<Guarded>, AskError> {
+    /// Returns the sessions of peers that have logged in and are connected.
+    async fn authenticated(&mut self) -> Result<Vec<Guarded>, ProbeError> {
         let recorded = self.recorded().await?;
         let mut sessions = Vec::new();
         if recorded.is_empty() {
-            // So the descriptor is there when it is needed; if there is none, it is missed then.
+            // Opened before it is needed; a failure shows when it is.
             let _ = self.sockets.open();
             return Ok(sessions);
         }
@@ -107,10 +107,10 @@ impl Asker {
         Ok(sessions)
     }
 
-    async fn recorded(&mut self) -> Result<BTreeSet<IpAddr>, AskError> {
+    async fn recorded(&mut self) -> Result<BTreeSet<IpAddr>, ProbeError> {
         self.reserve.clear();
         let recorded = spawn_blocking(records::addresses).await;
-        // What others have taken meanwhile is missing until they give it back.
+        // What others have taken meanwhile is missing until they release it.
         let spare = (0..RESERVE).map_while(|_| File::open("/").ok());
         self.reserve.extend(spare);
         Ok(recorded??)
@@ -120,9 +120,9 @@ impl Asker {
 async fn within<T>(
     what: &'static str,
     answer: impl Future<Output = Result<T, DumpError>>,
-) -> Result<T, AskError> {
+) -> Result<T, ProbeError> {
     match timeout(PATIENCE, answer).await {
-        Ok(answer) => answer.map_err(|error| AskError::Kernel { what, error }),
-        Err(_) => Err(AskError::Late(what)),
+        Ok(answer) => answer.map_err(|error| ProbeError::Kernel { what, error }),
+        Err(_) => Err(ProbeError::Late(what)),
     }
 }

@@ -8,20 +8,20 @@ use limiter_datapath::kernel::{
 use limiter_policy::lists::Feeds;
 use tracing::{info, warn};
 
-use super::{candidate::Known, error::StartupError, feeds::stand_ins};
+use super::{candidate::Inherited, error::StartupError, feeds::stand_ins};
 
-/// What there is to go on with.
-pub(super) enum Found {
+/// What the daemon can continue from.
+pub(super) enum StartingPoint {
     /// A policy in force.
     Datapath(Box<Datapath>),
-    /// Links that another version has pinned, or nothing, where things are to be pinned.
+    /// Where to pin, with the links that another version has pinned, if any.
     Links(Pins, Vec<Attachment>),
     /// Nothing is to be pinned.
     Nothing,
 }
 
-impl Found {
-    /// Takes over what is pinned in a directory.
+impl StartingPoint {
+    /// Takes over the pins in a directory.
     pub(super) fn take_over(directory: &Path) -> Result<Self, StartupError> {
         match Datapath::adopt(Pins::take(directory)?)? {
             Adopted::Datapath(mut datapath, previous) => {
@@ -31,8 +31,8 @@ impl Found {
             Adopted::Links(pins, attachments) => {
                 for version in pins.other_versions()? {
                     warn!(
-                        "buckets, counters and offenders of ABI {version}, which are pinned, \
-                         cannot be read by this version: they begin anew"
+                        "this version cannot read the pinned buckets, counters and offenders of \
+                         ABI {version}: they begin anew"
                     );
                 }
                 Ok(Self::Links(pins, attachments))
@@ -40,19 +40,19 @@ impl Found {
         }
     }
 
-    /// What the next policy goes on with; `None`: there was none, or only a first one that was never
-    /// settled, which stands for nothing that was saved before.
-    pub(super) fn known(&self) -> Option<Known> {
+    /// Returns what the next policy inherits. `None`: there is no policy, or only a first one that
+    /// was never settled, which does not replace a state saved before.
+    pub(super) fn inherited(&self) -> Option<Inherited> {
         match self {
             Self::Datapath(datapath) => {
                 let manifest = datapath.manifest();
-                (manifest.generation > 0).then(|| Known::of(manifest))
+                (manifest.generation > 0).then(|| Inherited::of(manifest))
             }
             Self::Links(..) | Self::Nothing => None,
         }
     }
 
-    /// What stands for feeds of which nothing else is known.
+    /// Returns stand-ins for feeds of which nothing else is known.
     pub(super) fn feeds(&self) -> Feeds {
         match self {
             Self::Datapath(datapath) => {
@@ -63,7 +63,7 @@ impl Found {
         }
     }
 
-    /// The ids of the programs that are on interfaces.
+    /// Returns the ids of the programs on interfaces.
     pub(super) fn program_ids(&self) -> Vec<u32> {
         match self {
             Self::Datapath(datapath) => datapath.program_ids(),
@@ -75,8 +75,8 @@ impl Found {
         }
     }
 
-    /// The datapath, as it is or without a policy yet. `settings` are for a new one, which there has
-    /// to be if `resumes`: what was saved is put into maps that are empty.
+    /// Returns the datapath, as it is or still without a policy. `settings` are for a new one,
+    /// which is needed if `resumes`: saved state goes into empty maps.
     pub(super) fn into_datapath(
         self,
         resumes: bool,
@@ -94,8 +94,8 @@ impl Found {
     }
 }
 
-/// A policy that was not settled, because nobody confirmed it or the daemon was killed while it
-/// put it in force, gives way to the one before it; whether or not there will be another.
+/// Reverts a policy that was not settled, because nobody confirmed it or the daemon was killed
+/// while putting it in force; whether or not another policy follows.
 fn go_back(datapath: &mut Datapath, previous: Option<Previous>) -> Result<(), DatapathError> {
     let generation = datapath.manifest().generation;
     let Some(previous) = previous else {
@@ -113,8 +113,7 @@ fn go_back(datapath: &mut Datapath, previous: Option<Previous>) -> Result<(), Da
     };
     warn!(
         generation,
-        "policy {generation}, which is pinned, was not confirmed or not wholly put in force: \
-         {instead}"
+        "the pinned policy {generation} was not confirmed or only partly put in force: {instead}"
     );
     Ok(())
 }

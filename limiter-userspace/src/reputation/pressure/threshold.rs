@@ -7,10 +7,10 @@ use super::{Growth, Load};
 
 /// So many packets, bytes or new connections in so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// Where it is counted what arrives.
+pub struct Threshold {
+    /// Where arrivals are counted.
     pub(super) counter: Counter,
-    /// What counts: of new connections only those are counted at all.
+    /// What counts; a limit of new connections counts no other arrivals at all.
     pub cost: Cost,
     /// How many.
     pub count: u64,
@@ -36,8 +36,8 @@ impl Counter {
     }
 }
 
-impl Budget {
-    /// Of a use of that sieve; `None`: nothing is counted.
+impl Threshold {
+    /// Returns the budget of a use of that sieve; `None`: nothing is counted.
     #[must_use]
     pub fn of(policy: &Policy, sieve: &Sieve, used: SieveUse) -> Option<Self> {
         match &sieve.pressure {
@@ -74,8 +74,8 @@ impl Budget {
         })
     }
 
-    /// What is used of it where a counter has grown so: both rates are taken times both lengths of
-    /// time, so nothing is divided and nothing is rounded.
+    /// Returns what is used of it if a counter has grown so. Both rates are multiplied by both
+    /// spans of time: nothing is divided, so nothing is rounded.
     #[must_use]
     pub fn load(&self, growth: Growth) -> Load {
         Load {
@@ -84,7 +84,7 @@ impl Budget {
         }
     }
 
-    /// How many a second.
+    /// Returns how many a second.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,

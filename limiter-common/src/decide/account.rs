@@ -1,0 +1,37 @@
+//! The bucket and the cost of a packet by one of its limits.
+
+use crate::{
+    judged::Packet,
+    owner::BucketKey,
+    policy::{Tables, parameters_of},
+    strategy::Parameters,
+};
+
+/// The bucket and the cost of a packet by one limit that counts it.
+#[derive(Clone, Copy, Debug)]
+pub struct Account<'a> {
+    /// The bucket.
+    pub key: BucketKey,
+    /// The bucket's parameters.
+    pub parameters: &'a Parameters,
+    /// The tokens that the packet costs.
+    pub cost: u64,
+}
+
+/// Returns the account of a packet with the limit with that index, which counts it.
+#[inline(always)]
+pub fn account<'a, T: Tables>(
+    tables: &'a T,
+    packet: &Packet,
+    limit_index: u32,
+) -> Option<Account<'a>> {
+    let limit = tables.limit(limit_index)?;
+    // If the verifier knew the family, it would walk the rest once for each.
+    let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
+    let parameters = parameters_of(tables, &packet.class, limit_index)?;
+    Some(Account {
+        key: limit.bucket(&packet.owner_fields(&tables.shape().interface), family),
+        parameters,
+        cost: limit.cost_of(&packet.facts),
+    })
+}

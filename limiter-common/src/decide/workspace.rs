@@ -1,0 +1,81 @@
+//! The workspace: memory for the current packet, in which the stages hand over.
+
+use super::{Charge, strictest::Strictest};
+use crate::{
+    bucket::Search, judged::Packet, limit::MAX_LIMITS, owner::OwnerKind, packet::Facts,
+    policy::Class, reason::Reason, verdict::Verdict,
+};
+
+/// Memory for the current packet and the charge of each limit for it.
+///
+/// It is too large for a kernel program's stack, and not worth clearing for each packet: a caller
+/// keeps one, and nothing in it is read before it was written for the same packet.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Workspace<Location> {
+    /// The decision so far.
+    pub(crate) verdict: Verdict,
+    /// The packet.
+    pub(crate) packet: Packet,
+    pub(crate) search: Search,
+    pub(crate) strictest: Strictest,
+    /// The indices of the limits that have refused the packet.
+    pub(crate) refused: u64,
+    pub(crate) charges: [Charge<Location>; MAX_LIMITS as usize],
+}
+
+impl<Location: Copy + Default> Default for Workspace<Location> {
+    fn default() -> Self {
+        Self {
+            packet: Packet {
+                facts: Facts::NONE,
+                class: Class::default(),
+                now: 0,
+            },
+            verdict: Verdict::without_limits(Reason::Unlimited),
+            strictest: Strictest::NONE,
+            refused: 0,
+            search: Search::SINGLE,
+            charges: [Charge::default(); MAX_LIMITS as usize],
+        }
+    }
+}
+
+impl<Location> Workspace<Location> {
+    /// Starts on a packet that the limits in `matched` count.
+    #[inline(always)]
+    pub(crate) const fn begin(&mut self, packet: Packet, matched: u64) {
+        self.packet = packet;
+        self.verdict = Verdict {
+            matched,
+            ..Verdict::without_limits(if matched == 0 {
+                Reason::Unlimited
+            } else {
+                Reason::WithinLimits
+            })
+        };
+        // Not set as a whole: in BPF that would be a call to a loop over bytes.
+        self.strictest.strictness = 0;
+        self.search.hashed = OwnerKind::NONE;
+    }
+
+    /// Returns the decision so far.
+    #[must_use]
+    #[inline(always)]
+    pub const fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// Returns the length of the packet's frame in bytes, from the Ethernet header on.
+    #[must_use]
+    #[inline(always)]
+    pub const fn frame_length(&self) -> u64 {
+        self.packet.facts.length
+    }
+
+    /// Returns the charge of the limit at an index.
+    #[inline(always)]
+    pub(crate) const fn charge(&mut self, limit_index: u32) -> &mut Charge<Location> {
+        &mut self.charges[(limit_index % MAX_LIMITS) as usize]
+    }
+}

@@ -1,0 +1,33 @@
+//! Enums that functions of the BPF object return: those can return only numbers.
+
+/// Defines an enum and its `of_number`, the inverse of `as u32`; any other number is the variant
+/// after `else`.
+macro_rules! numbered {
+    (
+        $(#[$meta:meta])*
+        pub enum $Enum:ident {
+            $($(#[$about:meta])+ $variant:ident,)+
+        } else $other:ident
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u32)]
+        pub enum $Enum {
+            $($(#[$about])+ $variant,)+
+        }
+
+        impl $Enum {
+            /// Returns the variant of that number.
+            #[must_use]
+            #[inline(always)]
+            pub const fn of_number(number: u32) -> Self {
+                $(if number == Self::$variant as u32 {
+                    return Self::$variant;
+                })+
+                Self::$other
+            }
+        }
+    };
+}
+
+pub(crate) use numbered;

@@ -1,0 +1,123 @@
+//! The location of a bucket in the table.
+
+use super::{HashKey, Inserted, Line, OwnerHash, WAYS, fingerprint, line, read};
+use crate::{
+    bucket::{Search, Swap},
+    limit::LimitId,
+    owner::BucketKey,
+    unit::UNIT_BITS,
+};
+
+/// The location of a bucket in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct TableLocation {
+    /// The bucket's fingerprint.
+    pub fingerprint: u64,
+    /// The index of its line.
+    pub line: u32,
+    /// Its way of the line; [`WAYS`]: it is in none.
+    pub way: usize,
+}
+
+impl Default for TableLocation {
+    /// Returns the location of no bucket.
+    fn default() -> Self {
+        Self {
+            fingerprint: 0,
+            line: 0,
+            way: WAYS,
+        }
+    }
+}
+
+/// Looks for a bucket in a table of `lines` lines, which `line` returns by index; returns its
+/// state, which is 0 if the bucket is missing.
+#[inline(always)]
+pub fn find<L: Line>(
+    hash_key: &HashKey,
+    lines: u32,
+    line: impl FnOnce(u32) -> Option<L>,
+    key: &BucketKey,
+    unit: u32,
+    search: &mut Search,
+    location: &mut TableLocation,
+) -> u64 {
+    let kind = key.owner_kind();
+    if search.hashed != kind {
+        search.hash = hash_key.owner_hash(key).0;
+        search.hashed = kind;
+    }
+    let (hash, limit) = (OwnerHash(search.hash), LimitId(key.limit));
+    let index = hash.line(limit, lines);
+    look(line, index, fingerprint(hash, limit, unit), location)
+}
+
+/// Does the same for a part of the bucket at a location, by the part's number.
+#[inline(always)]
+pub fn find_part<L: Line>(
+    lines: u32,
+    line: impl FnOnce(u32) -> Option<L>,
+    bucket: &TableLocation,
+    number: u64,
+    unit: u32,
+    location: &mut TableLocation,
+) -> u64 {
+    const UNIT: u64 = (1 << UNIT_BITS) - 1;
+    let part = number + 1;
+    // The place is in two pieces here: the line, and the tag in the fingerprint.
+    let tag = OwnerHash(bucket.fingerprint).of_part(part).0 >> 32 << 32
+        | bucket.fingerprint & 0xffff_ffff;
+    let line_hash = OwnerHash(bucket.line.into()).of_part(part);
+    let index = (line_hash.0 & 0x00ff_ffff) as u32 & lines.wrapping_sub(1);
+    look(line, index, tag & !UNIT | u64::from(unit) & UNIT, location)
+}
+
+/// Looks for the bucket of that fingerprint in a line; returns its state.
+#[inline(always)]
+fn look<L: Line>(
+    line: impl FnOnce(u32) -> Option<L>,
+    index: u32,
+    fingerprint: u64,
+    location: &mut TableLocation,
+) -> u64 {
+    location.fingerprint = fingerprint;
+    location.line = index;
+    find_again(line, location)
+}
+
+/// Looks again for the bucket at a location, in the same line; returns its state.
+#[inline(always)]
+pub fn find_again<L: Line>(
+    line: impl FnOnce(u32) -> Option<L>,
+    location: &mut TableLocation,
+) -> u64 {
+    let (way, state) = match line(location.line) {
+        Some(line) => read(&line, location.fingerprint),
+        None => (WAYS, 0),
+    };
+    location.way = way;
+    state
+}
+
+/// Replaces the state of the bucket at a location, as
+/// [`BucketStore::swap`](crate::bucket::BucketStore::swap) does; `insert` and `exchange` are the
+/// table's, for a missing bucket.
+#[inline(always)]
+pub fn swap<L: Line>(
+    line: impl FnOnce(u32) -> Option<L>,
+    location: &TableLocation,
+    seen: u64,
+    wanted: u64,
+    insert: impl FnOnce() -> Inserted,
+    exchange: impl FnOnce() -> bool,
+) -> Swap {
+    let way = location.way;
+    if way >= WAYS {
+        return insert().or_exchange(exchange);
+    }
+    match line(location.line) {
+        Some(line) => line::swap(&line, way, location.fingerprint, seen, wanted),
+        None => Swap::Unavailable,
+    }
+}
