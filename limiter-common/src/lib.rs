@@ -34,6 +34,7 @@ pub mod ratio;
 pub mod reason;
 pub mod reputation;
 pub mod sieve;
+pub mod standing;
 pub mod strategy;
 pub mod table;
 pub mod unit;

@@ -79,11 +79,11 @@ impl Verdict {
         })
     }
 
-    /// Notes which limits that count the packet block its source, whose class has that standing;
+    /// Notes which limits that count the packet block its source, whose class has that listing;
     /// returns whether one of them enforces.
     #[inline(always)]
-    pub(crate) fn block<T: Tables>(&mut self, tables: &T, standing: u32) -> bool {
-        let Some(blocking) = tables.mask(standing) else {
+    pub(crate) fn block<T: Tables>(&mut self, tables: &T, listing: u32) -> bool {
+        let Some(blocking) = tables.mask(listing) else {
             return false;
         };
         let blocked = self.matched & *blocking;

@@ -42,7 +42,7 @@ where
     let Some(class) = classify(tables, &facts.source) else {
         return decided(Reason::Unlimited);
     };
-    match class.standing {
+    match class.listing {
         Class::EXCLUDED => return decided(Reason::Excluded),
         Class::BLOCKED => return decided(Reason::BlockedList),
         _ => {}
@@ -60,7 +60,7 @@ where
         now: clock.now(),
     };
     workspace.begin(packet, matched);
-    if class.standing != 0 && workspace.verdict.block(tables, class.standing) {
+    if class.listing != 0 && workspace.verdict.block(tables, class.listing) {
         return Some(workspace.verdict);
     }
     None

@@ -14,16 +14,19 @@ pub struct Class {
     pub first_override: u32,
     /// What lists say of the sources before any limit is asked: 0 for nothing, [`Self::EXCLUDED`],
     /// [`Self::BLOCKED`], or the index of the set of limits that block them, from
-    /// [`super::Masks::RANGES`] on.
-    pub standing: u32,
+    /// [`super::Masks::RANGES`] on. [`Self::PROVEN`] may be added.
+    pub listing: u32,
 }
 
 impl Class {
-    /// The standing of sources that are never limited.
+    /// The listing of sources that are never limited.
     pub const EXCLUDED: u32 = 1;
 
-    /// The standing of sources that are always dropped.
+    /// The listing of sources that are always dropped.
     pub const BLOCKED: u32 = 2;
+
+    /// The bit of sources that a list vouches for.
+    pub const PROVEN: u32 = 1 << 31;
 
     /// Returns the index of the parameters of the limit with that index: the index for the default,
     /// else the index of the class's override.

@@ -23,6 +23,7 @@ pub use self::{
 use crate::{
     address::{Address, Family},
     sieve::{Sieve, SieveUse},
+    standing::Reserves,
     strategy::Parameters,
 };
 
@@ -49,6 +50,9 @@ pub trait Tables {
     /// Returns a bucket's parameters: those of the limits' defaults are first, by limit index, and
     /// those of overrides follow.
     fn rate(&self, index: u32) -> Option<&Parameters>;
+    /// Returns what is reserved of a bucket, by the index of its [`Self::rate`]; `None`: nothing, for
+    /// all limits.
+    fn reserves(&self, index: u32) -> Option<&Reserves>;
     /// Returns a set of limits, by its index from [`Masks`].
     fn mask(&self, index: u32) -> Option<&u64>;
     /// Returns a sieve.

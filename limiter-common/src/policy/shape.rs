@@ -2,7 +2,10 @@
 //! unused.
 
 use super::Child;
-use crate::table::HashKey;
+use crate::{
+    standing::{Settings, Standing},
+    table::HashKey,
+};
 
 /// A property that is looked up in ranges of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,13 @@ pub struct Shape {
     pub later_fragments: u64,
     /// The limits that count later fragments even if their protocol is unknown.
     pub of_any_protocol: u64,
+    /// The limits that reserve a part of their buckets for sources of a higher standing.
+    pub reserving: u64,
+    /// The limits that count packets of sources of each standing, in the order of
+    /// [`Standing::ALL`].
+    pub of_standing: [u64; Standing::COUNT],
+    /// How sources get their standing.
+    pub standing: Settings,
     /// The child in which the look-up of each dimension's values starts.
     pub starts: [Child; Dimension::COUNT],
 }
@@ -100,8 +110,18 @@ impl Shape {
         without_ports: 0,
         later_fragments: 0,
         of_any_protocol: 0,
+        reserving: 0,
+        of_standing: [u64::MAX; Standing::COUNT],
+        standing: Settings::NONE,
         starts: [Child::UNUSED; Dimension::COUNT],
     };
+
+    /// Returns whether the standing of a packet's source matters.
+    #[must_use]
+    #[inline(always)]
+    pub const fn uses_standing(&self) -> bool {
+        self.standing.lines != 0
+    }
 
     /// Returns the limits that do more than observe.
     #[must_use]

@@ -14,7 +14,7 @@ pub struct Findings {
     /// The lists with any of the addresses, in the order of the configuration.
     pub lists: Vec<ListFinding>,
     /// What the policy does with them before any limit.
-    pub standing: Extents,
+    pub listing: Extents,
     /// What limits do with them, if anything, in the order of interned ids.
     pub limits: Vec<LimitFinding>,
 }
@@ -43,7 +43,7 @@ pub struct LimitFinding {
     pub mode: String,
     /// What it does with the addresses.
     #[serde(flatten)]
-    pub standing: Extents,
+    pub listing: Extents,
 }
 
 /// Which part of the addresses is excluded, and which is blocked. An address that is both is
@@ -120,16 +120,16 @@ impl Policy {
         });
         let limits = self.limits.iter().filter(|limit| self.counts(limit, asked));
         let limits = limits.filter_map(|limit| {
-            let standing = self.extents(&limit.exclude, &limit.block, asked);
-            (standing != Extents::default()).then(|| LimitFinding {
+            let listing = self.extents(&limit.exclude, &limit.block, asked);
+            (listing != Extents::default()).then(|| LimitFinding {
                 limit: limit.name.clone(),
                 mode: limit.mode.name().to_owned(),
-                standing,
+                listing,
             })
         });
         Findings {
             lists: lists.collect(),
-            standing: self.extents(&self.exclude, &self.block, asked),
+            listing: self.extents(&self.exclude, &self.block, asked),
             limits: limits.collect(),
         }
     }

@@ -82,14 +82,14 @@ impl fmt::Display for NeverBanned<'_> {
 /// What the lists of a policy, or of one limit, say about an address. An excluded address is not
 /// blocked, whatever lists block it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing<'p> {
+pub struct Listing<'p> {
     /// The lists that exclude the address, in the order of the configuration.
     pub excluded_by: Vec<&'p List>,
     /// The lists that block it, likewise.
     pub blocked_by: Vec<&'p List>,
 }
 
-impl Standing<'_> {
+impl Listing<'_> {
     /// Returns whether the address is always dropped here.
     #[must_use]
     pub const fn is_blocked(&self) -> bool {
@@ -106,8 +106,8 @@ impl Policy {
 
     /// Returns what the lists say about an address before any limit.
     #[must_use]
-    pub fn standing_of(&self, address: IpAddr) -> Standing<'_> {
-        self.standing(&self.exclude, &self.block, address)
+    pub fn listing_of(&self, address: IpAddr) -> Listing<'_> {
+        self.listing(&self.exclude, &self.block, address)
     }
 
     /// Returns the first list under `never-ban` with some of a prefix's addresses; `None`: none.
@@ -125,21 +125,21 @@ impl Policy {
     }
 
     /// Returns what the lists that a limit names say about an address. It applies only if
-    /// [`Self::standing_of`] says nothing and the address is not banned; a block, only to packets
+    /// [`Self::listing_of`] says nothing and the address is not banned; a block, only to packets
     /// that the limit counts.
     #[must_use]
-    pub fn standing_with(&self, limit: &Limit, address: IpAddr) -> Standing<'_> {
-        self.standing(&limit.exclude, &limit.block, address)
+    pub fn listing_with(&self, limit: &Limit, address: IpAddr) -> Listing<'_> {
+        self.listing(&limit.exclude, &limit.block, address)
     }
 
-    fn standing(&self, exclude: &[String], block: &[String], address: IpAddr) -> Standing<'_> {
+    fn listing(&self, exclude: &[String], block: &[String], address: IpAddr) -> Listing<'_> {
         let having = |names: &[String]| {
             let lists = names.iter().filter_map(|name| self.list(name));
             lists
                 .filter(|list| list.prefix_of(address).is_some())
                 .collect()
         };
-        Standing {
+        Listing {
             excluded_by: having(exclude),
             blocked_by: having(block),
         }
@@ -216,11 +216,11 @@ mod tests {
             block: vec!["all".to_owned()],
             ..Policy::from(Vec::new())
         };
-        let both = policy.standing_of([192, 0, 2, 1].into());
+        let both = policy.listing_of([192, 0, 2, 1].into());
         assert!(!both.excluded_by.is_empty() && !both.is_blocked());
-        let blocked = policy.standing_of([192, 0, 2, 16].into());
+        let blocked = policy.listing_of([192, 0, 2, 16].into());
         assert!(blocked.excluded_by.is_empty() && blocked.is_blocked());
-        let neither = policy.standing_of([192, 0, 3, 0].into());
-        assert_eq!(neither, Standing::default());
+        let neither = policy.listing_of([192, 0, 3, 0].into());
+        assert_eq!(neither, Listing::default());
     }
 }

@@ -135,7 +135,7 @@ pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
     let idle = lists.filter(|found| found.used_by.is_empty());
     let idle = idle.map(|found| format!("on list {}, which nothing uses", found.list));
     let mut lines: Vec<String> = idle.chain(consequences(&explanation.lists)).collect();
-    if explanation.lists.standing == Extents::default() && explanation.limits.is_empty() {
+    if explanation.lists.listing == Extents::default() && explanation.limits.is_empty() {
         let passes = if explanation.bans.is_empty() {
             ", every packet passes"
         } else {

@@ -209,7 +209,7 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
 
 fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
-    let limit_buckets = if lists.standing == Extents::default() {
+    let limit_buckets = if lists.listing == Extents::default() {
         datapath.limit_buckets(address)?
     } else {
         // An excluded or blocked address spends nothing.

@@ -3,7 +3,7 @@
 use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
-use limiter_policy::policy::{Mode, Policy, Standing};
+use limiter_policy::policy::{Mode, Policy, Listing};
 
 use super::{Guarded, Role, lockout};
 
@@ -53,10 +53,10 @@ impl Blocked {
         address: IpAddr,
         role: AddressRole,
         limit: Option<&str>,
-        standing: &Standing<'_>,
+        listing: &Listing<'_>,
     ) -> Option<Self> {
-        let list = standing.blocked_by.first()?;
-        standing.is_blocked().then_some(())?;
+        let list = listing.blocked_by.first()?;
+        listing.is_blocked().then_some(())?;
         Some(Self {
             list: list.name.clone(),
             prefix: list.prefix_of(address)?,
@@ -73,13 +73,13 @@ impl Blocked {
 }
 
 fn blocked_by_policy(policy: &Policy, address: IpAddr, role: AddressRole) -> Option<Blocked> {
-    Blocked::new(address, role, None, &policy.standing_of(address))
+    Blocked::new(address, role, None, &policy.listing_of(address))
 }
 
 fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
     let address = guarded.address;
     let role = AddressRole::Other(guarded.why.role());
-    if policy.standing_of(address) != Standing::default() {
+    if policy.listing_of(address) != Listing::default() {
         return Vec::from_iter(blocked_by_policy(policy, address, role));
     }
     policy
@@ -88,8 +88,8 @@ fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
         .filter(|limit| limit.mode == Mode::Enforce && limit.is_first_part())
         .filter(|limit| lockout::counts(policy, limit, guarded))
         .filter_map(|limit| {
-            let standing = policy.standing_with(limit, address);
-            Blocked::new(address, role, Some(&limit.name), &standing)
+            let listing = policy.listing_with(limit, address);
+            Blocked::new(address, role, Some(&limit.name), &listing)
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use limiter_common::{
     address::{Address, Family},
     limit::{Cost, NumberOf},
 };
-use limiter_policy::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, Standing, TcpFlags};
+use limiter_policy::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, Listing, TcpFlags};
 
 use super::{BudgetOwner, Guarded, Warning, Why};
 
@@ -59,7 +59,7 @@ pub(super) fn warnings(
 ) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
     for guarded in guarded {
-        if policy.standing_of(guarded.address) != Standing::default() {
+        if policy.listing_of(guarded.address) != Listing::default() {
             // Lists decide before any limit is asked.
             continue;
         }
@@ -94,7 +94,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         return None;
     }
     let address = guarded.address;
-    if policy.standing_with(limit, address) != Standing::default() {
+    if policy.listing_with(limit, address) != Listing::default() {
         return None;
     }
     let budget_owner = budget_owner(policy, limit, guarded)?;

@@ -91,7 +91,7 @@ impl Feeding {
 
     pub(crate) fn is_blocked(&self, address: &str) -> Result<bool> {
         let explanation = self.pinned.limiter.explain(address)?;
-        Ok(explanation["lists"]["standing"]["blocked"] == "all")
+        Ok(explanation["lists"]["listing"]["blocked"] == "all")
     }
 
     pub(crate) fn wait_until_blocked(&self, address: &str, blocked: bool) -> Result<()> {

@@ -33,7 +33,7 @@ fn check(asked: &str, lists: &[&str], excluded: Option<Extent>, blocked: Option<
     });
     let shown: Vec<_> = shown.collect();
     assert_eq!(shown, lists, "{asked}");
-    assert_eq!(findings.standing, Extents { excluded, blocked }, "{asked}");
+    assert_eq!(findings.listing, Extents { excluded, blocked }, "{asked}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn what_lists_are_for() {
         [LimitFinding {
             limit: "Web".to_owned(),
             mode: "enforce".to_owned(),
-            standing: Extents {
+            listing: Extents {
                 excluded: None,
                 blocked: Some(Extent::All),
             },
@@ -154,7 +154,7 @@ fn prefix() -> impl Strategy<Value = IpNet> {
 }
 
 proptest! {
-    /// The findings about a prefix agree with [`Policy::standing_of`] for each of its addresses.
+    /// The findings about a prefix agree with [`Policy::listing_of`] for each of its addresses.
     #[test]
     fn a_prefix_is_its_addresses(
         lists in prop::collection::vec(prop::collection::vec(prefix(), 0..6), 4),
@@ -185,11 +185,11 @@ proptest! {
             }
         };
         let expected = Extents {
-            excluded: extent(&|address| !policy.standing_of(address).excluded_by.is_empty()),
-            blocked: extent(&|address| policy.standing_of(address).is_blocked()),
+            excluded: extent(&|address| !policy.listing_of(address).excluded_by.is_empty()),
+            blocked: extent(&|address| policy.listing_of(address).is_blocked()),
         };
         let findings = policy.findings(asked);
-        prop_assert_eq!(findings.standing, expected);
+        prop_assert_eq!(findings.listing, expected);
         for list in &policy.lists {
             let found = findings.lists.iter().find(|found| found.list == list.name);
             let extent = extent(&|address| list.prefix_of(address).is_some());

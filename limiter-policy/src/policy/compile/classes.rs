@@ -117,20 +117,20 @@ impl Classes {
             .limit_sets
             .applying(family, overridden | blocking, subscriber);
         let applies = applying & !excluding;
-        let standing = self.standing(all.listed, applies & blocking);
+        let listing = self.listing(all.listed, applies & blocking);
         self.table.push(Class {
             applies,
             overridden,
             subscriber: all.subscriber.unwrap_or(0),
             first_override: index(self.rates.len()),
-            standing,
+            listing,
         });
         self.rates
             .extend(all.overrides.iter().map(|(_, parameters)| *parameters));
         class
     }
 
-    fn standing(&mut self, listed: Listed, blocking: u64) -> u32 {
+    fn listing(&mut self, listed: Listed, blocking: u64) -> u32 {
         if listed.is_excluded() {
             Class::EXCLUDED
         } else if listed.is_blocked() {

@@ -7,16 +7,16 @@ use limiter_policy::{
 
 /// Describes what its lists do to it, the strongest first.
 pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
-    let standing = findings.standing;
+    let listing = findings.listing;
     let mut lines: Vec<String> = of_policy(findings).into_iter().flatten().collect();
-    if standing.excluded == Some(Extent::All) || standing.blocked == Some(Extent::All) {
+    if listing.excluded == Some(Extent::All) || listing.blocked == Some(Extent::All) {
         // No limit is consulted.
         return lines;
     }
     for limit in &findings.limits {
         let by = |purpose| lists(findings, purpose, Some(&limit.limit));
         let name = &limit.limit;
-        let Extents { excluded, blocked } = limit.standing;
+        let Extents { excluded, blocked } = limit.listing;
         lines.extend(excluded.map(|extent| {
             let by = by(Purpose::Exclude);
             format!("{}not counted by {name}: it excludes {by}", part(extent))
@@ -37,7 +37,7 @@ pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
 }
 
 fn of_policy(findings: &Findings) -> [Option<String>; 3] {
-    let Extents { excluded, blocked } = findings.standing;
+    let Extents { excluded, blocked } = findings.listing;
     let excluded = excluded.map(|extent| {
         let by = lists(findings, Purpose::Exclude, None);
         format!(

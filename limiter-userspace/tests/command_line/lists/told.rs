@@ -142,7 +142,7 @@ fn what_is_told_of_an_address_in_force() -> Result<()> {
                 "more": 0,
                 "used_by": [{"purpose": "block", "limit": null}],
             }],
-            "standing": {"excluded": null, "blocked": "all"},
+            "listing": {"excluded": null, "blocked": "all"},
             "limits": [],
         });
         ensure!(tested == expected, "{round}: {tested:#}");

@@ -57,7 +57,7 @@ impl Feeding {
 
     fn is_blocked(&self, address: &str) -> Result<bool> {
         let explanation = self.pinned.limiter.explain(address)?;
-        Ok(explanation["lists"]["standing"]["blocked"] == "all")
+        Ok(explanation["lists"]["listing"]["blocked"] == "all")
     }
 
     /// Returns why the feed's former content is kept, or `None` if it is not.

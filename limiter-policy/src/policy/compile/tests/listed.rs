@@ -108,14 +108,14 @@ proptest! {
             let class = classify(&tables, &source.into()).expect("a class");
             let Uses { exclude, block } = &listing.global;
             if listing.have(exclude, source) {
-                prop_assert_eq!(class.standing, Class::EXCLUDED, "{}", source);
+                prop_assert_eq!(class.listing, Class::EXCLUDED, "{}", source);
                 continue;
             }
             if listing.have(block, source) {
-                prop_assert_eq!(class.standing, Class::BLOCKED, "{}", source);
+                prop_assert_eq!(class.listing, Class::BLOCKED, "{}", source);
                 continue;
             }
-            let blocked_by = match class.standing {
+            let blocked_by = match class.listing {
                 0 => 0,
                 set => {
                     prop_assert!(set >= limiter_common::policy::Masks::RANGES);

@@ -1,0 +1,53 @@
+//! What is known of a source: its standing, and what a limit reserves for those of a higher one.
+//!
+//! A source is an IPv4 address or an IPv6 prefix ([`Settings::ipv6_prefix`]). A limit may
+//! [reserve](Reserves) a part of its bucket, which sources of a lower standing may not touch.
+
+mod reserves;
+mod settings;
+
+pub use self::{reserves::Reserves, settings::Settings};
+use crate::numbered::numbered;
+
+numbered! {
+    /// What is known of a source, from the highest standing to the lowest.
+    pub enum Standing {
+        /// Its return path was seen to work, by a TCP handshake or by somebody who vouches for it,
+        /// before the shortage began.
+        Proven,
+        /// It came on several separate occasions while there was no shortage.
+        Familiar,
+        /// It was proven or became familiar during the shortage, or shortly before it.
+        Fresh,
+        /// It was refused as unknown and came again after a time that no forger waits for.
+        Retried,
+        /// Nothing is known of it.
+        Unknown,
+    } else Unknown
+}
+
+impl Standing {
+    /// The number of standings.
+    pub const COUNT: usize = 5;
+
+    /// Every standing, from the highest to the lowest.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Proven,
+        Self::Familiar,
+        Self::Fresh,
+        Self::Retried,
+        Self::Unknown,
+    ];
+
+    /// Returns the name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::Familiar => "familiar",
+            Self::Fresh => "fresh",
+            Self::Retried => "retried",
+            Self::Unknown => "unknown",
+        }
+    }
+}

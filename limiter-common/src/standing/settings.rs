@@ -1,0 +1,49 @@
+//! The settings of the standing of sources, as the datapath reads them.
+
+/// The settings of the standing of sources; constants to the kernel's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Settings {
+    /// The number of lines of the table of known sources, a power of two; 0: the policy uses no
+    /// standing.
+    pub lines: u32,
+    /// The number of lines of the memory of first tries, a power of two.
+    pub first_try_lines: u32,
+    /// The length of the prefix that is one source in IPv6, at most 64.
+    pub ipv6_prefix: u32,
+    /// The number of separate occasions after which a source is familiar; 0: it never is.
+    pub visits: u32,
+    /// The shortest time between two such occasions, in nanoseconds.
+    pub apart_ns: u64,
+    /// After how long a packet of a source that was refused is a retry, in nanoseconds.
+    pub retry_after_ns: u64,
+    /// Until how long after the refusal, in nanoseconds; at most
+    /// [`Self::LONGEST_RETRY_NS`].
+    pub retry_within_ns: u64,
+    /// How long a source is remembered after its last visit, in nanoseconds.
+    pub remember_ns: u64,
+    /// 1: whoever completes a TCP handshake with this host is proven.
+    pub handshakes_prove: u32,
+    /// Keeps the size a multiple of eight without padding.
+    pub unused: u32,
+}
+
+impl Settings {
+    /// The longest time between a refusal and its retry, in nanoseconds: first tries are kept by
+    /// eight bits of 50 ms.
+    pub const LONGEST_RETRY_NS: u64 = 12_000_000_000;
+
+    /// The settings of a policy that uses no standing.
+    pub const NONE: Self = Self {
+        lines: 0,
+        first_try_lines: 0,
+        ipv6_prefix: 64,
+        visits: 0,
+        apart_ns: 0,
+        retry_after_ns: 0,
+        retry_within_ns: 0,
+        remember_ns: 0,
+        handshakes_prove: 0,
+        unused: 0,
+    };
+}
