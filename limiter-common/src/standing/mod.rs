@@ -5,8 +5,10 @@
 
 mod reserves;
 mod settings;
+mod source;
+mod store;
 
-pub use self::{reserves::Reserves, settings::Settings};
+pub use self::{reserves::Reserves, settings::Settings, source::SourceId, store::StandingStore};
 use crate::numbered::numbered;
 
 numbered! {

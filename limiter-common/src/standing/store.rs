@@ -1,0 +1,16 @@
+//! The trait of stores of what is known of sources.
+
+use super::{SourceId, Standing};
+use crate::policy::Shape;
+
+/// A store of what is known of sources, and of who was refused as unknown.
+pub trait StandingStore {
+    /// Returns the standing of a source at the time `now_ns`, in nanoseconds, and notes its visit.
+    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing;
+
+    /// Notes that a limit refused a packet of a source of that standing because of its reserve, at
+    /// the time `now_ns`: there is a shortage. Returns the standing that the source has now: an
+    /// unknown one that came again in time is retried.
+    fn refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64)
+    -> Standing;
+}
