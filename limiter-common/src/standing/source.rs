@@ -21,7 +21,7 @@ impl SourceId {
     #[inline(always)]
     pub const fn new(settings: &Settings, address: &Address) -> Self {
         match address.family {
-            Family::V4 => Self(Self::V4 | address.low & 0xffff_ffff),
+            Family::V4 => Self(Self::V4 | address.high >> 32),
             Family::V6 => Self(address.high & !u64::MAX.unbounded_shr(settings.ipv6_prefix)),
         }
     }
