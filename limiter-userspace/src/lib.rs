@@ -1,5 +1,6 @@
 //! The implementation of the `limiter` command.
 
+pub mod capacity;
 #[expect(
     clippy::disallowed_methods,
     reason = "a command asks once what time it is"

@@ -1,0 +1,166 @@
+//! The host's distress: packets that it lost because nobody took them in time.
+
+use std::{fs, io, path::Path};
+
+/// Where the kernel shows the counters of the network namespace of this thread.
+const SNMP: &str = "/proc/thread-self/net/snmp";
+const SNMP6: &str = "/proc/thread-self/net/snmp6";
+const NETSTAT: &str = "/proc/thread-self/net/netstat";
+/// The counters of all CPUs, in hexadecimal; they are the whole machine's.
+const SOFTNET: &str = "/proc/net/softnet_stat";
+
+/// How many packets the host has lost since it started, because nobody took them in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Distress {
+    /// UDP datagrams for which a socket's receive buffer had no room, in this network namespace.
+    pub receive_buffer: u64,
+    /// TCP connections for which a listener's queue had no room, in this network namespace.
+    pub listen_queue: u64,
+    /// Packets for which a CPU's backlog had no room, on the whole machine.
+    pub backlog: u64,
+}
+
+/// Cannot read the host's counters of lost packets.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {path}: {cause}")]
+pub struct ReadDistressError {
+    path: &'static str,
+    #[source]
+    cause: io::Error,
+}
+
+impl Distress {
+    /// Reads the counters.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read. A counter that the kernel does not have is 0.
+    pub fn read() -> Result<Self, ReadDistressError> {
+        let snmp6 = if Path::new(SNMP6).exists() {
+            text(SNMP6)?
+        } else {
+            // Without IPv6.
+            String::new()
+        };
+        Ok(Self::parse(
+            &text(SNMP)?,
+            &snmp6,
+            &text(NETSTAT)?,
+            &text(SOFTNET)?,
+        ))
+    }
+
+    fn parse(snmp: &str, snmp6: &str, netstat: &str, softnet: &str) -> Self {
+        Self {
+            receive_buffer: in_tables(snmp, "Udp", "RcvbufErrors")
+                + in_list(snmp6, "Udp6RcvbufErrors"),
+            listen_queue: in_tables(netstat, "TcpExt", "ListenOverflows"),
+            backlog: softnet.lines().map(dropped).sum(),
+        }
+    }
+
+    /// Returns whether the host has lost packets since `before`.
+    #[must_use]
+    pub const fn is_more_than(&self, before: &Self) -> bool {
+        self.receive_buffer > before.receive_buffer
+            || self.listen_queue > before.listen_queue
+            || self.backlog > before.backlog
+    }
+}
+
+fn text(path: &'static str) -> Result<String, ReadDistressError> {
+    fs::read_to_string(path).map_err(|cause| ReadDistressError { path, cause })
+}
+
+/// Returns a counter of a file in which a line of names precedes each line of numbers.
+fn in_tables(text: &str, table: &str, name: &str) -> u64 {
+    let mut rows = text.lines().filter_map(|line| {
+        let (row, rest) = line.split_once(':')?;
+        (row == table).then(|| rest.split_ascii_whitespace())
+    });
+    let (Some(names), Some(numbers)) = (rows.next(), rows.next()) else {
+        return 0;
+    };
+    names
+        .zip(numbers)
+        .find(|(this, _)| *this == name)
+        .and_then(|(_, number)| number.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Returns a counter of a file in which each line has a name and a number.
+fn in_list(text: &str, name: &str) -> u64 {
+    text.lines()
+        .filter_map(|line| line.split_once(char::is_whitespace))
+        .find(|(this, _)| *this == name)
+        .and_then(|(_, number)| number.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Returns the second number of a CPU's line.
+fn dropped(line: &str) -> u64 {
+    line.split_ascii_whitespace()
+        .nth(1)
+        .and_then(|number| u64::from_str_radix(number, 16).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_files() {
+        let snmp = "Ip: Forwarding DefaultTTL\nIp: 1 64\n\
+                    Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\n\
+                    Udp: 19 7 3 20 5 2\n\
+                    UdpLite: InDatagrams RcvbufErrors\nUdpLite: 0 9\n";
+        let snmp6 = "Ip6InReceives                   \t12\nUdp6RcvbufErrors                \t6\n";
+        let netstat = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 8 4 4\n";
+        let softnet = "000000a1 0000000b 00000000 00000000\n000000a2 00000010 00000000 00000000\n";
+        let found = Distress::parse(snmp, snmp6, netstat, softnet);
+        let expected = Distress {
+            receive_buffer: 11,
+            listen_queue: 4,
+            backlog: 0x1b,
+        };
+        assert_eq!(found, expected);
+        assert_eq!(Distress::parse("", "", "", ""), Distress::default());
+    }
+
+    #[test]
+    fn any_loss_is_distress() {
+        let none = Distress::default();
+        let receive_buffer = Distress {
+            receive_buffer: 1,
+            ..none
+        };
+        let listen_queue = Distress {
+            listen_queue: 1,
+            ..none
+        };
+        let backlog = Distress { backlog: 1, ..none };
+        for some in [receive_buffer, listen_queue, backlog] {
+            assert!(some.is_more_than(&none));
+            assert!(!some.is_more_than(&some));
+            assert!(!none.is_more_than(&some));
+        }
+    }
+
+    /// A socket that nobody reads loses what exceeds its buffer, and the host says so.
+    #[test]
+    fn a_socket_that_nobody_reads() {
+        use std::net::UdpSocket;
+
+        let before = Distress::read().unwrap();
+        let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = deaf.local_addr().unwrap();
+        for _ in 0..10_000 {
+            sender.send_to(&[0; 1000], to).unwrap();
+        }
+        let after = Distress::read().unwrap();
+        assert!(after.receive_buffer > before.receive_buffer, "{after:?}");
+        assert!(after.is_more_than(&before));
+    }
+}

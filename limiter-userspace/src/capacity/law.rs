@@ -1,0 +1,95 @@
+//! Additive increase, multiplicative decrease: how a rate follows what the server can bear (Chiu and
+//! Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer
+//! Networks", 1989).
+
+use std::time::Duration;
+
+/// How often the rate moves.
+pub const EVERY: Duration = Duration::from_millis(250);
+
+/// The part of the rate that is left after a decrease.
+const LEFT: (u64, u64) = (4, 5);
+
+/// An increase is this part of the rate at which the host was last in distress. So the rate exceeds
+/// what the server bears by less than a hundredth, for one interval in about 26.
+const STEPS: u64 = 128;
+
+/// After a decrease, so many intervals pass before the next: what is lost meanwhile was let in at
+/// the rate before.
+const SETTLING: u32 = 2;
+
+/// The least and the largest rate, in tokens a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The rate that the server can always bear.
+    pub floor: u64,
+    /// The rate that is never exceeded; at least the floor.
+    pub ceiling: u64,
+}
+
+/// What was seen in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// The host lost packets because nobody took them in time.
+    pub distress: bool,
+    /// The limit refused packets, so a higher rate would have let more in.
+    pub refused: bool,
+}
+
+/// A rate that follows what the server can bear.
+///
+/// It starts at the floor and doubles until the host is in distress. Then it falls by a fifth with
+/// each distress and rises in equal steps otherwise; once it is twice the rate of the last distress,
+/// that one says nothing any more, and it doubles again. While the limit refuses nobody the rate
+/// stays, since nothing shows whether the server would bear more.
+#[derive(Clone, Copy, Debug)]
+pub struct Law {
+    bounds: Bounds,
+    rate: u64,
+    /// The rate at which the host was last in distress; `None`: that says nothing of today.
+    distressed_at: Option<u64>,
+    settling: u32,
+}
+
+impl Law {
+    /// Starts at the floor.
+    #[must_use]
+    pub const fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            rate: bounds.floor,
+            distressed_at: None,
+            settling: 0,
+        }
+    }
+
+    /// Returns the current rate, in tokens a second.
+    #[must_use]
+    pub const fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Moves the rate by what was seen in the interval that has just ended; returns the rate of the
+    /// next.
+    pub fn step(&mut self, seen: Interval) -> u64 {
+        let Bounds { floor, ceiling } = self.bounds;
+        if self.settling > 0 {
+            self.settling -= 1;
+        } else if seen.distress {
+            self.distressed_at = Some(self.rate);
+            self.settling = SETTLING;
+            self.rate = (self.rate / LEFT.1 * LEFT.0).max(floor);
+        } else if seen.refused {
+            self.distressed_at = self.distressed_at.filter(|rate| self.rate / 2 < *rate);
+            let step = self
+                .distressed_at
+                .map_or(self.rate, |rate| rate / STEPS)
+                .max(1);
+            self.rate = self.rate.saturating_add(step).min(ceiling);
+        }
+        self.rate
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! The law in front of simulated servers.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const STEPS_A_SECOND: u64 = 4;
+
+/// A server that takes `capacity` packets a second out of a queue that holds `room`.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    capacity: u64,
+    room: u64,
+    queued: u64,
+}
+
+/// What passed in front of the server during some intervals, in packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    admitted: u64,
+    lost: u64,
+    intervals_with_loss: u64,
+}
+
+impl Server {
+    const fn new(capacity: u64, room: u64) -> Self {
+        Self {
+            capacity,
+            room,
+            queued: 0,
+        }
+    }
+
+    /// Takes an interval's packets; returns how many are lost. In slices of a tenth, as the queue
+    /// does not wait for the interval's end.
+    fn take(&mut self, packets: u64) -> u64 {
+        const SLICES: u64 = 10;
+        let mut lost = 0;
+        for slice in 0..SLICES {
+            let part = |whole: u64| whole * (slice + 1) / SLICES - whole * slice / SLICES;
+            self.queued += part(packets);
+            self.queued = self
+                .queued
+                .saturating_sub(part(self.capacity / STEPS_A_SECOND));
+            lost += self.queued.saturating_sub(self.room);
+            self.queued = self.queued.min(self.room);
+        }
+        lost
+    }
+}
+
+/// Runs the law for some seconds while `offered` packets a second arrive.
+fn run(law: &mut Law, server: &mut Server, offered: u64, seconds: u64) -> Sums {
+    let mut sums = Sums::default();
+    for _ in 0..seconds * STEPS_A_SECOND {
+        let admitted = law.rate().min(offered) / STEPS_A_SECOND;
+        let lost = server.take(admitted);
+        sums.admitted += admitted;
+        sums.lost += lost;
+        sums.intervals_with_loss += u64::from(lost > 0);
+        let rate = law.step(Interval {
+            distress: lost > 0,
+            refused: law.rate() < offered,
+        });
+        let Bounds { floor, ceiling } = law.bounds;
+        assert!((floor..=ceiling).contains(&rate), "{rate}");
+    }
+    sums
+}
+
+const FLOOD: u64 = 10_000_000;
+const BOUNDS: Bounds = Bounds {
+    floor: 1000,
+    ceiling: 1_000_000,
+};
+
+proptest! {
+    /// Whatever the server bears between the bounds and however long its queue is: the rate finds
+    /// it within ten seconds, then uses nearly all of it, and loses next to nothing.
+    #[test]
+    fn it_finds_what_the_server_bears(
+        capacity in 2000_u64..900_000,
+        room_ms in 1_u64..200,
+    ) {
+        let mut law = Law::new(BOUNDS);
+        let mut server = Server::new(capacity, (capacity * room_ms / 1000).max(1));
+        run(&mut law, &mut server, FLOOD, 10);
+        let sums = run(&mut law, &mut server, FLOOD, 120);
+        let borne = capacity * 120;
+        prop_assert!(sums.admitted >= borne * 85 / 100, "{sums:?} of {borne}");
+        prop_assert!(sums.admitted <= borne * 101 / 100, "{sums:?} of {borne}");
+        prop_assert!(sums.lost * 1000 <= sums.admitted, "{sums:?}");
+    }
+
+    /// A server that becomes slower is heard within three seconds for each halving; one that
+    /// becomes faster is used again.
+    #[test]
+    fn it_follows_a_server_that_changes(
+        capacity in 20_000_u64..400_000,
+        part in 2_u64..10,
+    ) {
+        let room = capacity / 50;
+        let mut law = Law::new(BOUNDS);
+        let mut server = Server::new(capacity, room);
+        run(&mut law, &mut server, FLOOD, 20);
+        server.capacity = capacity / part;
+        run(&mut law, &mut server, FLOOD, 3 * u64::from(part.ilog2() + 1));
+        let slow = run(&mut law, &mut server, FLOOD, 60);
+        prop_assert!(slow.lost * 100 <= slow.admitted, "{slow:?}");
+        server.capacity = capacity;
+        let until_found = part * STEPS / STEPS_A_SECOND + 10;
+        run(&mut law, &mut server, FLOOD, until_found);
+        let fast = run(&mut law, &mut server, FLOOD, 60);
+        prop_assert!(fast.admitted >= capacity * 60 * 80 / 100, "{fast:?}");
+    }
+}
+
+#[test]
+fn the_rate_stays_while_the_limit_refuses_nobody() {
+    let mut law = Law::new(BOUNDS);
+    let mut server = Server::new(50_000, 1000);
+    run(&mut law, &mut server, FLOOD, 30);
+    let found = law.rate();
+    run(&mut law, &mut server, 100, 3600);
+    assert_eq!(law.rate(), found);
+}
+
+/// It stays at the floor under a server that bears even less, and at the ceiling under one that
+/// bears more.
+#[test]
+fn the_bounds_hold() {
+    let mut law = Law::new(BOUNDS);
+    run(&mut law, &mut Server::new(10, 1), FLOOD, 60);
+    assert_eq!(law.rate(), BOUNDS.floor);
+    run(&mut law, &mut Server::new(FLOOD, 1), FLOOD, 3600);
+    assert_eq!(law.rate(), BOUNDS.ceiling);
+}
+
+/// Distress for another reason than the limit's packets takes the rate to the floor in seconds, and
+/// it comes back from there.
+#[test]
+fn a_distress_that_does_not_end_leads_to_the_floor() {
+    let mut law = Law::new(BOUNDS);
+    run(&mut law, &mut Server::new(500_000, 10_000), FLOOD, 30);
+    let distress = Interval {
+        distress: true,
+        refused: true,
+    };
+    for _ in 0..30 * STEPS_A_SECOND {
+        law.step(distress);
+    }
+    assert_eq!(law.rate(), BOUNDS.floor);
+    let mut server = Server::new(500_000, 10_000);
+    let found = run(&mut law, &mut server, FLOOD, 3600);
+    assert!(law.rate() > 390_000, "{} {found:?}", law.rate());
+}
