@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Check first: do not build in vain.
     privileges::check("the benchmark loads BPF programs and makes network namespaces")?;
-    setup::ensure()?;
+    setup::ensure_for_benchmark()?;
     let mut cargo = command::cargo("build");
     cargo.args(["--package", "bench", "--release"]);
     let bench = Built::by(&mut cargo, "the benchmark")?.program("bench")?;

@@ -38,6 +38,12 @@ pub(crate) enum Need {
     SystemdAnalyze,
     /// Boots other kernels, and provides what their machines run.
     Emulator,
+    /// The `nft` command of nftables, which the benchmark compares with.
+    Nft,
+    /// The `iptables` command, likewise.
+    Iptables,
+    /// Sets how many queues the benchmark's interfaces have.
+    Ethtool,
 }
 
 /// Which of these are installed.
@@ -80,10 +86,7 @@ impl Machine {
             (Need::Shlibdeps, is_command(&places, "dpkg-shlibdeps")),
             (Need::SystemdAnalyze, is_command(&places, "systemd-analyze")),
         ];
-        let mut machine = Self::look();
-        let lacks = found.into_iter().filter(|(_, found)| !found);
-        machine.lacks.extend(lacks.map(|(need, _)| need));
-        machine
+        Self::look().and(&found)
     }
 
     /// Looks for the tools to check dependencies, too.
@@ -93,6 +96,17 @@ impl Machine {
             machine.lacks.push(Need::CargoDeny);
         }
         machine
+    }
+
+    /// Looks for the tools of the benchmark, too.
+    pub(crate) fn look_for_benchmark() -> Self {
+        let places = Places::of_this_process();
+        let found = [
+            (Need::Nft, is_command(&places, "nft")),
+            (Need::Iptables, is_command(&places, "iptables")),
+            (Need::Ethtool, is_command(&places, "ethtool")),
+        ];
+        Self::look().and(&found)
     }
 
     /// Looks for the tools of other kernels, too.
@@ -105,6 +119,13 @@ impl Machine {
             machine.lacks.push(Need::Emulator);
         }
         machine
+    }
+
+    /// Adds what was looked for besides, and not found.
+    fn and(mut self, found: &[(Need, bool)]) -> Self {
+        let lacks = found.iter().filter(|(_, found)| !found);
+        self.lacks.extend(lacks.map(|(need, _)| *need));
+        self
     }
 
     /// Returns whether a tool is missing.
