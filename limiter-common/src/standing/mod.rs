@@ -7,6 +7,7 @@ mod event;
 mod first_tries;
 mod known;
 mod memory;
+mod order;
 mod record;
 mod reserves;
 mod settings;
@@ -20,6 +21,7 @@ pub use self::{
     first_tries::{FIRST_TRIES, FirstTries},
     known::look,
     memory::{StandingMemory, change, happened, known_line, refused, visit},
+    order::KnowOrder,
     record::{Kind, Record},
     reserves::Reserves,
     settings::Settings,
