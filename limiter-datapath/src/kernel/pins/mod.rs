@@ -4,11 +4,11 @@
 //! DIRECTORY/
 //!   interfaces/INDEX/link       holds the program on the interface; this path never changes,
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
-//!   v2/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v2 is the ABI of everything below it
-//!   v2/policies/GENERATION/manifest
-//!   v2/policies/GENERATION/INDEX  the policy's program for an interface
-//!   v2/policies/GENERATION/stages/INDEX  the array of the program's stages
+//!   v3/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
+//!                               began with; v3 is the ABI of everything below it
+//!   v3/policies/GENERATION/manifest
+//!   v3/policies/GENERATION/INDEX  the policy's program for an interface
+//!   v3/policies/GENERATION/stages/INDEX  the array of the program's stages
 //! ```
 //!
 //! While a change of the policy is not settled, there are two generations; each link's program
@@ -43,7 +43,7 @@ use super::{
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
 /// Raise it when a change would make an older or newer limiter misread them; a test detects changes
 /// of the maps.
-pub const ABI: u32 = 2;
+pub const ABI: u32 = 3;
 
 /// The default directory of `--pin`.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";
