@@ -1,0 +1,82 @@
+//! What happens to a source, and when.
+
+use super::{Record, Settings, Shortage, Tick};
+
+/// What happened to a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A packet of it came.
+    Visit,
+    /// It completed a TCP handshake with this host.
+    Handshake,
+    /// It came again after it was refused as unknown.
+    Retry,
+    /// Somebody vouches for it until a time of the decisions' clock, in nanoseconds. A time that has
+    /// passed changes nothing.
+    Vouch {
+        /// Until when.
+        until_ns: u64,
+    },
+    /// Nothing is to be known of it any more.
+    Forget,
+    /// It had this record before. It has it again, unless more is known of it now.
+    Recall {
+        /// The record, in ticks of the decisions' clock.
+        record: Record,
+    },
+}
+
+impl Event {
+    /// Returns the event as a number and its value, for functions that take only numbers.
+    #[must_use]
+    #[inline(always)]
+    pub const fn to_numbers(self) -> (u32, u64) {
+        match self {
+            Self::Visit => (0, 0),
+            Self::Handshake => (1, 0),
+            Self::Retry => (2, 0),
+            Self::Vouch { until_ns } => (3, until_ns),
+            Self::Forget => (4, 0),
+            Self::Recall { record } => (5, record.0),
+        }
+    }
+
+    /// Returns the event of a number and its value; that of an unknown number changes nothing.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_numbers(number: u32, value: u64) -> Self {
+        match number {
+            0 => Self::Visit,
+            1 => Self::Handshake,
+            2 => Self::Retry,
+            3 => Self::Vouch { until_ns: value },
+            4 => Self::Forget,
+            5 => Self::Recall {
+                record: Record(value),
+            },
+            _ => Self::Recall {
+                record: Record::NONE,
+            },
+        }
+    }
+}
+
+/// All that a record's worth depends on, besides the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// The settings.
+    pub settings: &'a Settings,
+    /// The latest shortage.
+    pub shortage: Shortage,
+    /// The time.
+    pub now: Tick,
+}
+
+impl Moment<'_> {
+    /// Returns whether there is a shortage.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_short(&self) -> bool {
+        self.shortage.holds(self.now)
+    }
+}
