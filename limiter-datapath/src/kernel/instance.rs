@@ -84,6 +84,7 @@ impl Instance {
             .map_max_entries("SLOTS", entries(policy.children.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
             .map_max_entries("RATES", entries(policy.rates.len()))
+            .map_max_entries("RESERVES", entries(policy.reserves.len()))
             .map_max_entries("MASKS", entries(policy.masks.len()))
             .map_max_entries("SIEVES", entries(policy.sieves.len()))
             .map_max_entries("SIEVE_USES", entries(policy.sieve_uses.len()));
@@ -100,6 +101,7 @@ impl Instance {
         array::write(&mut ebpf, "SLOTS", &policy.children)?;
         array::write(&mut ebpf, "CLASSES", &policy.classes)?;
         array::write(&mut ebpf, "RATES", &policy.rates)?;
+        array::write(&mut ebpf, "RESERVES", &policy.reserves)?;
         array::write_at(&mut ebpf, UNITS, policy.units.iter())?;
         array::write(&mut ebpf, "MASKS", &policy.masks)?;
         array::write(&mut ebpf, "SIEVES", &policy.sieves)?;

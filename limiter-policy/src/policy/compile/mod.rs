@@ -15,6 +15,7 @@ use limiter_common::{
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
+    standing::Reserves,
     strategy::{self, Parameters},
 };
 use thiserror::Error;
@@ -69,6 +70,8 @@ pub struct CompiledPolicy {
     /// The parameters: the limits' defaults by limit index, then overrides; those of one class are
     /// consecutive.
     pub rates: Vec<Parameters>,
+    /// What is reserved of the buckets with those parameters; empty: nothing, by any limit.
+    pub reserves: Vec<Reserves>,
     /// The sets of limits by protocol and by TCP flags, then those of ranges.
     pub masks: Vec<u64>,
     /// The sieves, in the policy's order.
@@ -173,6 +176,7 @@ impl CompiledPolicy {
             children: indexed.children,
             classes,
             rates: parameters,
+            reserves: Vec::new(),
             masks: sets.into_table(),
             sieves,
             sieve_uses,
@@ -191,6 +195,7 @@ impl CompiledPolicy {
             + size_of_val(&self.children[..])
             + size_of_val(&self.classes[..])
             + size_of_val(&self.rates[..])
+            + size_of_val(&self.reserves[..])
             + size_of_val(&self.masks[..])
             + size_of_val(&self.sieves[..])
             + size_of_val(&self.sieve_uses[..])
@@ -235,6 +240,10 @@ impl Tables for CompiledPolicy {
 
     fn rate(&self, index: u32) -> Option<&Parameters> {
         self.rates.get(index as usize)
+    }
+
+    fn reserves(&self, index: u32) -> Option<&Reserves> {
+        self.reserves.get(index as usize)
     }
 
     fn mask(&self, index: u32) -> Option<&u64> {
