@@ -34,6 +34,11 @@ use crate::numbered::numbered;
 
 numbered! {
     /// What is known of a source, from the highest standing to the lowest.
+    #[cfg_attr(
+        feature = "serde",
+        derive(serde::Serialize, serde::Deserialize),
+        serde(rename_all = "kebab-case")
+    )]
     pub enum Standing {
         /// Its return path was seen to work, by a TCP handshake or by somebody who vouches for it,
         /// before the shortage began.
