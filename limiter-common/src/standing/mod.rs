@@ -19,7 +19,7 @@ pub use self::{
     event::{Event, Moment},
     first_tries::{FIRST_TRIES, FirstTries},
     known::look,
-    memory::{StandingMemory, change, happened, known_line, refused, visit},
+    memory::{StandingMemory, change, happened, known_index, refused, visit},
     record::{Kind, Record},
     reserves::Reserves,
     settings::Settings,
