@@ -7,6 +7,7 @@ mod event;
 mod first_tries;
 mod known;
 mod memory;
+mod moment;
 mod record;
 mod reserves;
 mod settings;
@@ -16,10 +17,11 @@ mod store;
 mod tick;
 
 pub use self::{
-    event::{Event, Moment},
+    event::Event,
     first_tries::{FIRST_TRIES, FirstTries},
     known::look,
     memory::{StandingMemory, change, happened, known_index, refused, visit},
+    moment::Moment,
     record::{Kind, Record},
     reserves::Reserves,
     settings::Settings,
