@@ -98,7 +98,8 @@ pub fn refused<M: StandingMemory>(
     }
     let settings = &shape.standing;
     let hash = shape.hash_key.word_hash(source.0);
-    let is_retry = match memory.first_try_line(first_tries::line_of(hash, settings.first_try_lines)) {
+    let is_retry = match memory.first_try_line(first_tries::line_of(hash, settings.first_try_lines))
+    {
         Some(line) => first_tries::is_retry(&line, hash, settings, now_ns),
         None => false,
     };

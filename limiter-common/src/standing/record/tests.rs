@@ -15,6 +15,7 @@ const SETTINGS: Settings = Settings {
 
 const MINUTE: u64 = Tick::MINUTE as u64;
 const DAY: u64 = DAY_NS >> Tick::BITS;
+const REMEMBERED: u64 = SETTINGS.remember_ns >> Tick::BITS;
 
 /// One source and the shortage, at a time in ticks.
 struct World {
@@ -145,7 +146,11 @@ fn a_botnet_that_shakes_hands_for_the_flood_stays_fresh_until_it_stays() {
     for (before, during) in [(0, 0), (MINUTE - 1, 0), (0, 100)] {
         let mut world = World::at_tick(1_000);
         world.short(during);
-        let gained = if during == 0 { Standing::Proven } else { Standing::Fresh };
+        let gained = if during == 0 {
+            Standing::Proven
+        } else {
+            Standing::Fresh
+        };
         assert_eq!(world.after(Event::Handshake), gained);
         world.wait(before);
         for _ in 0..500 {
@@ -159,7 +164,10 @@ fn a_botnet_that_shakes_hands_for_the_flood_stays_fresh_until_it_stays() {
         assert_eq!(world.after(Event::Visit), Standing::Proven);
         // It counts as gained then.
         assert_eq!(world.refuse().standing(), Standing::Fresh);
-        let mut stayed = World { record: world.record, ..World::at_tick(world.now) };
+        let mut stayed = World {
+            record: world.record,
+            ..World::at_tick(world.now)
+        };
         assert_eq!(stayed.wait(MINUTE).refuse().standing(), Standing::Proven);
     }
 }
@@ -208,12 +216,15 @@ fn a_handshake_never_takes_a_familiar_sources_rank() {
 fn who_does_not_come_is_forgotten() {
     let mut world = World::at_tick(1_000);
     world.after(Event::Handshake);
-    assert_eq!(world.wait(30 * DAY).standing(), Standing::Proven);
+    assert_eq!(world.wait(REMEMBERED).standing(), Standing::Proven);
     world.after(Event::Visit);
-    assert_eq!(world.wait(30 * DAY + 1).standing(), Standing::Unknown);
+    assert_eq!(world.wait(REMEMBERED + 1).standing(), Standing::Unknown);
     assert_eq!(world.record.rank(&world.moment()), 0);
     // To come now does not bring it back, whether or not there is a shortage.
-    let mut short = World { record: world.record, ..World::at_tick(world.now) };
+    let mut short = World {
+        record: world.record,
+        ..World::at_tick(world.now)
+    };
     assert_eq!(short.refuse().after(Event::Visit), Standing::Unknown);
     assert_eq!(short.record, Record::NONE);
     assert_eq!(world.after(Event::Visit), Standing::Unknown);
@@ -228,7 +239,11 @@ fn whoever_vouches_has_the_last_word() {
     assert_eq!(world.after(Event::Handshake), Standing::Proven);
     assert_eq!(world.wait(90 * DAY - 1).standing(), Standing::Proven);
     assert_eq!(world.wait(1).standing(), Standing::Unknown);
-    assert_eq!(world.after(vouch(world.now)), Standing::Unknown, "it is over");
+    assert_eq!(
+        world.after(vouch(world.now)),
+        Standing::Unknown,
+        "it is over"
+    );
     world.after(vouch(u64::MAX >> Tick::BITS));
     world.wait(u64::from(Record::LONGEST_VOUCH) - 1);
     assert_eq!(world.standing(), Standing::Proven);
@@ -242,9 +257,14 @@ fn whoever_vouches_has_the_last_word() {
 fn a_recalled_record_yields_to_a_better_one() {
     let mut world = World::at_tick(1_000);
     world.after(Event::Handshake);
-    let proven = Event::Recall { record: world.record };
+    let proven = Event::Recall {
+        record: world.record,
+    };
     world.after(Event::Forget);
-    let mut familiar = World { record: Record::NONE, ..World::at_tick(2_000) };
+    let mut familiar = World {
+        record: Record::NONE,
+        ..World::at_tick(2_000)
+    };
     for _ in 0..3 {
         familiar.wait(MINUTE).after(Event::Visit);
     }
@@ -256,18 +276,30 @@ fn a_recalled_record_yields_to_a_better_one() {
     // What no record can be is not recalled.
     for odd in [u64::MAX, 6, 7] {
         let mut world = World::at_tick(1_000);
-        world.after(Event::Recall { record: Record(odd) });
+        world.after(Event::Recall {
+            record: Record(odd),
+        });
         assert_eq!(world.record, Record::NONE);
     }
 }
 
 #[test]
 fn nobody_is_familiar_or_proven_where_the_settings_say_so() {
-    let settings = Settings { visits: 0, handshakes_prove: 0, ..SETTINGS };
-    let at = |now| Moment { settings: &settings, shortage: Shortage::NONE, now: tick(now) };
+    let settings = Settings {
+        visits: 0,
+        handshakes_prove: 0,
+        ..SETTINGS
+    };
+    let at = |now| Moment {
+        settings: &settings,
+        shortage: Shortage::NONE,
+        now: tick(now),
+    };
     let mut record = Record::NONE;
     for now in [0, MINUTE, 2 * MINUTE, 3 * MINUTE] {
-        record = record.after(Event::Visit, &at(now)).after(Event::Handshake, &at(now));
+        record = record
+            .after(Event::Visit, &at(now))
+            .after(Event::Handshake, &at(now));
         assert_eq!(record, Record::NONE);
     }
 }
@@ -320,10 +352,22 @@ struct Model {
 enum Known {
     #[default]
     Nothing,
-    Visited { occasions: u32, latest: u64 },
-    Retried { occasions: u32, until: u64 },
-    Gained { proven: bool, since: u64, fresh: bool },
-    Vouched { until: u64 },
+    Visited {
+        occasions: u32,
+        latest: u64,
+    },
+    Retried {
+        occasions: u32,
+        until: u64,
+    },
+    Gained {
+        proven: bool,
+        since: u64,
+        fresh: bool,
+    },
+    Vouched {
+        until: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -347,7 +391,7 @@ impl Model {
         let is_over = match self.known {
             Known::Nothing => return,
             Known::Vouched { until } => now >= until,
-            _ => now - self.last > 30 * DAY,
+            _ => now - self.last > REMEMBERED,
         };
         if is_over {
             self.known = Known::Nothing;
@@ -364,8 +408,14 @@ impl Model {
             Known::Nothing | Known::Visited { .. } => Standing::Unknown,
             Known::Retried { .. } => Standing::Retried,
             Known::Vouched { .. } => Standing::Proven,
-            Known::Gained { proven, since, fresh } => {
-                let is_late = self.short_since(now).is_some_and(|began| since + MINUTE > began);
+            Known::Gained {
+                proven,
+                since,
+                fresh,
+            } => {
+                let is_late = self
+                    .short_since(now)
+                    .is_some_and(|began| since + MINUTE > began);
                 match (fresh || is_late, proven) {
                     (true, _) => Standing::Fresh,
                     (false, true) => Standing::Proven,
@@ -397,8 +447,19 @@ impl Model {
         }
         self.last = now;
         match occasion {
-            Some(occasions @ ..3) => self.known = Known::Visited { occasions, latest: now },
-            Some(_) => self.known = Known::Gained { proven: false, since: now, fresh: false },
+            Some(occasions @ ..3) => {
+                self.known = Known::Visited {
+                    occasions,
+                    latest: now,
+                }
+            }
+            Some(_) => {
+                self.known = Known::Gained {
+                    proven: false,
+                    since: now,
+                    fresh: false,
+                }
+            }
             None => {}
         }
     }
@@ -408,7 +469,11 @@ impl Model {
         let is_familiar = self.standing(now) == Standing::Familiar;
         match &mut self.known {
             Known::Nothing | Known::Visited { .. } | Known::Retried { .. } => {
-                self.known = Known::Gained { proven: true, since: now, fresh: is_short };
+                self.known = Known::Gained {
+                    proven: true,
+                    since: now,
+                    fresh: is_short,
+                };
                 self.last = now;
             }
             Known::Gained { proven, .. } => {
@@ -428,7 +493,9 @@ impl Model {
                 let until = now + u64::from(Record::RETRIED);
                 let occasions = match self.known {
                     Known::Nothing => 0,
-                    Known::Visited { occasions, .. } | Known::Retried { occasions, .. } => occasions,
+                    Known::Visited { occasions, .. } | Known::Retried { occasions, .. } => {
+                        occasions
+                    }
                     Known::Gained { .. } | Known::Vouched { .. } => return self.visit(now),
                 };
                 self.known = Known::Retried { occasions, until };
