@@ -7,6 +7,7 @@ mod event;
 mod first_tries;
 mod known;
 mod memory;
+mod moment;
 mod order;
 mod record;
 mod reserves;
@@ -17,10 +18,11 @@ mod store;
 mod tick;
 
 pub use self::{
-    event::{Event, Moment},
+    event::Event,
     first_tries::{FIRST_TRIES, FirstTries},
     known::look,
-    memory::{StandingMemory, change, happened, known_line, refused, visit},
+    memory::{StandingMemory, change, happened, known_index, refused, visit},
+    moment::Moment,
     order::KnowOrder,
     record::{Kind, Record},
     reserves::Reserves,

@@ -29,33 +29,33 @@ pub(crate) struct MapStanding;
 
 impl StandingMemory for MapStanding {
     #[inline(always)]
-    fn shortage(&self) -> Option<impl ShortageWord> {
+    fn shortage_word(&self) -> Option<impl ShortageWord> {
         shortage::word()
     }
 
     #[inline(always)]
-    fn known(&self, line: u32) -> Option<impl Line> {
-        let line = KNOWN.get_ptr_mut(line)?;
+    fn known_line(&self, index: u32) -> Option<impl Line> {
+        let line = KNOWN.get_ptr_mut(index)?;
         // SAFETY: an element of the map: eight aligned words that are only changed atomically.
         Some(unsafe { MapLine::<WAYS>::new(line.cast()) })
     }
 
     #[inline(always)]
-    fn first_tries(&self, line: u32) -> Option<impl FirstTries> {
-        first_tries::line(line)
+    fn first_try_line(&self, index: u32) -> Option<impl FirstTries> {
+        first_tries::line(index)
     }
 
     #[inline(always)]
     fn change(
         &self,
         _shape: &Shape,
-        line: u32,
+        index: u32,
         source: SourceId,
         event: Event,
         now_ns: u64,
     ) -> Standing {
         let (event, value) = event.to_numbers();
-        Standing::of_number(limiter_change_standing(line, source.0, event, value, now_ns))
+        Standing::of_number(limiter_change_standing(index, source.0, event, value, now_ns))
     }
 }
 
@@ -99,7 +99,7 @@ fn prove(peer: &Address) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_change_standing(
-    line: u32,
+    index: u32,
     source: u64,
     event: u32,
     value: u64,
@@ -111,7 +111,7 @@ extern "C" fn limiter_change_standing(
         return Standing::Unknown as u32;
     }
     let event = Event::of_numbers(event, value);
-    standing::change(&MapStanding, shape, line, SourceId(source), event, now_ns) as u32
+    standing::change(&MapStanding, shape, index, SourceId(source), event, now_ns) as u32
 }
 
 /// Calls [`standing::refused`]; takes and returns the number of a [`Standing`].

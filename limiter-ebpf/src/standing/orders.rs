@@ -1,7 +1,7 @@
 //! Orders of userspace on what is known of a source, as those on buckets.
 
-use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
-use limiter_common::standing::{self, Event, KnowOrder, SourceId};
+use aya_ebpf::{macros::xdp, programs::XdpContext};
+use limiter_common::standing::{self, Event, KnowOrder, SourceId, Standing};
 
 use super::MapStanding;
 use crate::globals;
@@ -17,7 +17,7 @@ use crate::globals;
 fn limiter_know(context: XdpContext) -> u32 {
     let start = context.data();
     if start + size_of::<KnowOrder>() > context.data_end() {
-        return xdp_action::XDP_ABORTED;
+        return Standing::Unknown as u32;
     }
     // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
     // the beginning of a page, and nobody writes to them.

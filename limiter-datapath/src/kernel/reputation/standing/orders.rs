@@ -3,7 +3,7 @@
 use aya::EbpfLoader;
 use limiter_common::{
     policy::Shape,
-    standing::{Event, KnowOrder, Record, Settings, SourceId, Standing, known_line},
+    standing::{Event, KnowOrder, Record, Settings, SourceId, Standing, known_index},
     table::{self, HashKey, WAYS},
 };
 
@@ -25,7 +25,7 @@ impl StandingMaps {
     /// policy that the maps were made for.
     #[must_use]
     pub fn record(&self, shape: &Shape, source: SourceId) -> Option<Record> {
-        let line: &AtomicLine = self.known.get(known_line(shape, source))?;
+        let line: &AtomicLine = self.known.get(known_index(shape, source))?;
         (0..WAYS)
             .filter_map(|way| table::entry(&line, way))
             .find(|(found, _)| *found == source.0)
