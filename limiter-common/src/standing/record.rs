@@ -205,7 +205,9 @@ impl Record {
         let (mut is_fresh, mut since) = (seen.is_fresh(), Tick(seen.since()));
         let age = at.now.since_kept(seen.since());
         match kind {
-            Kind::Visited if !at.is_short() && (age as u64) << Tick::BITS >= at.settings.apart_ns => {
+            Kind::Visited
+                if !at.is_short() && (age as u64) << Tick::BITS >= at.settings.apart_ns =>
+            {
                 return seen.on_occasion(at);
             }
             Kind::Familiar | Kind::Proven if at.is_short() => is_fresh = seen.counts_as_fresh(at),

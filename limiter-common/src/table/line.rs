@@ -250,12 +250,7 @@ pub fn insert<L: Line, S: LineStore>(
 /// insert the same entry at once, in any units, both write its name before they look for it
 /// elsewhere: at least one sees the other and withdraws.
 #[inline(always)]
-pub fn insert_by<L: Line, E: Eviction>(
-    line: &L,
-    eviction: &E,
-    name: u64,
-    wanted: u64,
-) -> Inserted {
+pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted: u64) -> Inserted {
     let mut victim = L::WAYS;
     let mut evicted = LOCKED;
     let mut least = u64::MAX;

@@ -44,13 +44,7 @@ impl MemoryStanding {
 
     /// Notes what happened to a source at the time `now_ns`, in nanoseconds; returns its standing
     /// after it.
-    pub fn happened(
-        &self,
-        shape: &Shape,
-        source: SourceId,
-        event: Event,
-        now_ns: u64,
-    ) -> Standing {
+    pub fn happened(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing {
         standing::happened(self, shape, source, event, now_ns)
     }
 

@@ -28,7 +28,7 @@ pub use self::{
     forgeable::Forgeable,
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
-    list::{List, NeverBanned, Listing},
+    list::{List, Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     parts::{configured_name, part_name},
