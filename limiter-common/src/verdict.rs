@@ -21,9 +21,9 @@ pub struct Verdict {
     /// The indices of the limits that would have dropped it, if they did more than observe.
     pub would_drop: u64,
     /// The standing of the source, or [`NO_STANDING`].
-    standing: u32,
+    pub(crate) standing: u32,
     /// Keeps the size a multiple of eight without padding.
-    unused: u32,
+    pub(crate) unused: u32,
 }
 
 /// In place of a standing: the decision did not depend on one. Not an `Option`, as for

@@ -38,6 +38,7 @@ mod standing;
 mod strictest;
 mod workspace;
 
+use self::charging::contains;
 pub use self::{
     account::{Account, account},
     charge::{Charge, Intent, Plan, decide_again, retry},
@@ -49,7 +50,6 @@ pub use self::{
     workspace::Workspace,
 };
 pub use crate::verdict::Verdict;
-use self::charging::contains;
 use crate::{
     clock::Clock,
     offender::{Dropper, OffenderStore},

@@ -118,7 +118,12 @@ mod tests {
             },
             ..nothing
         };
-        let stages = [Stage::Standing, Stage::Sieves, Stage::Charge, Stage::Observe];
+        let stages = [
+            Stage::Standing,
+            Stage::Sieves,
+            Stage::Charge,
+            Stage::Observe,
+        ];
         assert_eq!(path(&all), stages.map(Some));
     }
 }

@@ -103,11 +103,7 @@ where
     /// Notes that the limit with that index, which reserves, refused a packet that it was to
     /// charge; and the reason, which is another if the bucket was full enough a moment before.
     #[inline(always)]
-    pub(super) fn note_shortage(
-        &self,
-        workspace: &mut Workspace<B::Location>,
-        limit_index: u32,
-    ) {
+    pub(super) fn note_shortage(&self, workspace: &mut Workspace<B::Location>, limit_index: u32) {
         if workspace.charge(limit_index).plan.is_refused_for_reserve() {
             workspace.verdict.reason = Reason::Reserved;
         }
