@@ -65,6 +65,7 @@ macro_rules! programs {
 }
 
 programs! {
+    limiter_standing limiter_standing_linear Standing;
     limiter_sieves limiter_sieves_linear Sieves;
     limiter_charge limiter_charge_linear Charge;
     limiter_observe limiter_observe_linear Observe;
@@ -81,7 +82,8 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         );
     };
     // Most policies have only limits of GCRA: the code of other strategies is not verified then.
-    let progress = if MapTables.shape().windows == 0 {
+    // Only such limits reserve, and the others are not asked for standing.
+    let progress = if MapTables.shape().windows == 0 || stage == Stage::Standing {
         pipeline::<false>().run(stage, workspace)
     } else {
         pipeline::<true>().run(stage, workspace)
@@ -89,6 +91,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     let next = match progress {
         Progress::Decided => None,
         Progress::Undecided => stage.next(MapTables.shape()),
+        Progress::Again => Some(stage),
     };
     if let Some(next) = next {
         hand_over::<FRAGS>(context, next, workspace.frame_length())

@@ -25,8 +25,8 @@ use limiter_common::{
 use limiter_datapath::{
     kernel::{DatapathError, SharedMaps, Trial, possible_cpus},
     native::{
-        BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves, SieveSnapshot,
-        decide_once,
+        BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves, MemoryStanding,
+        SieveSnapshot, decide_once,
     },
 };
 use limiter_policy::{
@@ -97,6 +97,7 @@ impl Engines {
         let trial = Trial::with_same_secret(&tables, buckets, Offenders::default())?;
         let reputation = MemoryReputation {
             sieves: MemorySieves::new(SieveSizes::of(&tables.sieves)),
+            standing: MemoryStanding::new(&tables.shape.standing),
             ..MemoryReputation::default()
         };
         Ok(Self {

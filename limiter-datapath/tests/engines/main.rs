@@ -24,6 +24,7 @@ mod refill;
 mod restore;
 mod sieve;
 mod stages;
+mod standing;
 mod strategies;
 mod unit_numbers;
 mod units;

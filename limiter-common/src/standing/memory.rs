@@ -1,0 +1,148 @@
+//! What all stores of standings do, over the memory that each of them has.
+
+use super::{
+    Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
+    first_tries, known, shortage,
+};
+use crate::{policy::Shape, table::Line};
+
+/// The memory of a store of standings, which all CPUs share.
+pub trait StandingMemory {
+    /// Returns the word of the shortage.
+    fn shortage_word(&self) -> Option<impl ShortageWord>;
+
+    /// Returns a line of the table of known sources by its index.
+    fn known_line(&self, index: u32) -> Option<impl Line>;
+
+    /// Returns a line of first tries by its index.
+    fn first_try_line(&self, index: u32) -> Option<impl FirstTries>;
+
+    /// Does [`change()`], which a store may put into a function of its own. `index` is that of the
+    /// source's line.
+    #[inline(always)]
+    fn change(
+        &self,
+        shape: &Shape,
+        index: u32,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Standing
+    where
+        Self: Sized,
+    {
+        change(self, shape, index, source, event, now_ns)
+    }
+}
+
+/// Returns the index of a source's line in the table of known sources.
+#[must_use]
+#[inline(always)]
+pub const fn known_index(shape: &Shape, source: SourceId) -> u32 {
+    shape.hash_key.word_hash(source.0) as u32 & shape.standing.lines.wrapping_sub(1)
+}
+
+/// Returns all that a record's worth depends on at a time in nanoseconds.
+#[inline(always)]
+fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> Moment<'a> {
+    let shortage = match memory.shortage_word() {
+        Some(word) => Shortage(word.get()),
+        None => Shortage::NONE,
+    };
+    Moment {
+        settings: &shape.standing,
+        shortage,
+        now: Tick::of_ns(now_ns),
+    }
+}
+
+/// Does [`StandingStore::visit`](super::StandingStore::visit).
+#[inline(always)]
+pub fn visit<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    source: SourceId,
+    now_ns: u64,
+) -> Standing {
+    if source == SourceId::NONE {
+        return Standing::Unknown;
+    }
+    let at = moment(memory, shape, now_ns);
+    let index = known_index(shape, source);
+    let record = match memory.known_line(index) {
+        Some(line) => known::look(&line, source),
+        None => return Standing::Unknown,
+    };
+    // Mostly the visit was noted in this tick already.
+    if record.after(Event::Visit, &at) == record {
+        record.standing(&at)
+    } else {
+        memory.change(shape, index, source, Event::Visit, now_ns)
+    }
+}
+
+/// Does [`StandingStore::refused`](super::StandingStore::refused).
+#[inline(always)]
+pub fn refused<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    source: SourceId,
+    standing: Standing,
+    now_ns: u64,
+) -> Standing {
+    if let Some(word) = memory.shortage_word() {
+        shortage::renew(&word, Tick::of_ns(now_ns));
+    }
+    if !matches!(standing, Standing::Unknown) || source == SourceId::NONE {
+        return standing;
+    }
+    let settings = &shape.standing;
+    let hash = shape.hash_key.word_hash(source.0);
+    let is_retry = match memory.first_try_line(first_tries::line_of(hash, settings.first_try_lines))
+    {
+        Some(line) => first_tries::is_retry(&line, hash, settings, now_ns),
+        None => false,
+    };
+    if is_retry {
+        let index = hash as u32 & settings.lines.wrapping_sub(1);
+        memory.change(shape, index, source, Event::Retry, now_ns)
+    } else {
+        Standing::Unknown
+    }
+}
+
+/// Notes an event of a source at the time `now_ns`, in nanoseconds; returns the source's standing
+/// after it.
+#[inline(always)]
+pub fn happened<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    source: SourceId,
+    event: Event,
+    now_ns: u64,
+) -> Standing {
+    if source == SourceId::NONE {
+        return Standing::Unknown;
+    }
+    let index = known_index(shape, source);
+    memory.change(shape, index, source, event, now_ns)
+}
+
+/// Changes the record of a source in its line as an event does; returns its standing then, also if
+/// the line has no room for it.
+#[inline(always)]
+pub fn change<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    index: u32,
+    source: SourceId,
+    event: Event,
+    now_ns: u64,
+) -> Standing {
+    let at = moment(memory, shape, now_ns);
+    let record = match memory.known_line(index) {
+        Some(line) => known::change(&line, source, event, &at),
+        None => Record::NONE,
+    };
+    record.standing(&at)
+}
