@@ -10,7 +10,7 @@ use super::{
     duration, length,
     limits::Limits,
     node::{Node, Value},
-    reader::{Fields, Name, Reader},
+    reader::{Name, Reader},
 };
 use crate::{
     policy::{AutomaticBan, BanMode, BanOnly, Escalation},

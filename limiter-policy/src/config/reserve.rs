@@ -1,6 +1,6 @@
 //! The field `reserve` of a limit: what sources must leave in its buckets, by their standing.
 
-use limiter_common::{limit::Cost, standing::Standing, strategy::Strategy};
+use limiter_common::{limit::Cost, standing::Standing};
 
 use super::{
     diagnostics::Position,
@@ -35,13 +35,10 @@ pub(super) fn read<'n>(
     rates: &[Rate],
 ) -> Option<Reserve> {
     let (name, node) = fields.named(FIELD)?;
-    if let Some(strategy) = context.strategy.filter(|strategy| !strategy.has_burst()) {
-        let message = format!(
-            "'{FIELD}' is not for strategy {}: its window admits a count and then nobody, and has \
-             no tokens that come back to be kept: use strategy {}",
-            strategy.name(),
-            Strategy::Gcra.name()
-        );
+    if let Some(strategy) = context.strategy
+        && let Some(why) = strategy.why_no_reserve()
+    {
+        let message = format!("'{FIELD}' is not for strategy {}: {why}", strategy.name());
         reader.error(name.at, message);
         return None;
     }
