@@ -21,6 +21,7 @@ mod log;
 mod offenders;
 mod reputation;
 mod stages;
+mod standing;
 mod tables;
 mod trial;
 

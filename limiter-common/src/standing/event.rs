@@ -1,6 +1,6 @@
-//! What happens to a source, and when.
+//! What happens to a source, and what it makes of the source's record.
 
-use super::{Record, Settings, Shortage, Tick};
+use super::{Moment, Record};
 
 /// What happened to a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,22 +61,24 @@ impl Event {
     }
 }
 
-/// All that a record's worth depends on, besides the record.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
-    /// The settings.
-    pub settings: &'a Settings,
-    /// The latest shortage.
-    pub shortage: Shortage,
-    /// The time.
-    pub now: Tick,
-}
-
-impl Moment<'_> {
-    /// Returns whether there is a shortage.
+impl Record {
+    /// Returns what an event makes of the record.
     #[must_use]
     #[inline(always)]
-    pub const fn is_short(&self) -> bool {
-        self.shortage.holds(self.now)
+    pub const fn after(self, event: Event, at: &Moment<'_>) -> Self {
+        match event {
+            Event::Visit => self.visited(at),
+            Event::Handshake => self.proven(at),
+            Event::Retry => self.retried(at),
+            Event::Vouch { until_ns } => self.vouched(until_ns, at),
+            Event::Forget => Self::NONE,
+            Event::Recall { record } => {
+                if record.rank(at) > self.rank(at) {
+                    record
+                } else {
+                    self
+                }
+            }
+        }
     }
 }

@@ -9,21 +9,21 @@ use crate::{policy::Shape, table::Line};
 /// The memory of a store of standings, which all CPUs share.
 pub trait StandingMemory {
     /// Returns the word of the shortage.
-    fn shortage(&self) -> Option<impl ShortageWord>;
+    fn shortage_word(&self) -> Option<impl ShortageWord>;
 
     /// Returns a line of the table of known sources by its index.
-    fn known(&self, line: u32) -> Option<impl Line>;
+    fn known_line(&self, index: u32) -> Option<impl Line>;
 
     /// Returns a line of first tries by its index.
-    fn first_tries(&self, line: u32) -> Option<impl FirstTries>;
+    fn first_try_line(&self, index: u32) -> Option<impl FirstTries>;
 
-    /// Does [`change`], which a store may put into a function of its own. `line` is the index of
-    /// the source's line.
+    /// Does [`change()`], which a store may put into a function of its own. `index` is that of the
+    /// source's line.
     #[inline(always)]
     fn change(
         &self,
         shape: &Shape,
-        line: u32,
+        index: u32,
         source: SourceId,
         event: Event,
         now_ns: u64,
@@ -31,21 +31,21 @@ pub trait StandingMemory {
     where
         Self: Sized,
     {
-        change(self, shape, line, source, event, now_ns)
+        change(self, shape, index, source, event, now_ns)
     }
 }
 
 /// Returns the index of a source's line in the table of known sources.
 #[must_use]
 #[inline(always)]
-pub const fn known_line(shape: &Shape, source: SourceId) -> u32 {
+pub const fn known_index(shape: &Shape, source: SourceId) -> u32 {
     shape.hash_key.word_hash(source.0) as u32 & shape.standing.lines.wrapping_sub(1)
 }
 
 /// Returns all that a record's worth depends on at a time in nanoseconds.
 #[inline(always)]
 fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> Moment<'a> {
-    let shortage = match memory.shortage() {
+    let shortage = match memory.shortage_word() {
         Some(word) => Shortage(word.get()),
         None => Shortage::NONE,
     };
@@ -68,8 +68,8 @@ pub fn visit<M: StandingMemory>(
         return Standing::Unknown;
     }
     let at = moment(memory, shape, now_ns);
-    let index = known_line(shape, source);
-    let record = match memory.known(index) {
+    let index = known_index(shape, source);
+    let record = match memory.known_line(index) {
         Some(line) => known::look(&line, source),
         None => return Standing::Unknown,
     };
@@ -90,7 +90,7 @@ pub fn refused<M: StandingMemory>(
     standing: Standing,
     now_ns: u64,
 ) -> Standing {
-    if let Some(word) = memory.shortage() {
+    if let Some(word) = memory.shortage_word() {
         shortage::renew(&word, Tick::of_ns(now_ns));
     }
     if !matches!(standing, Standing::Unknown) || source == SourceId::NONE {
@@ -98,7 +98,8 @@ pub fn refused<M: StandingMemory>(
     }
     let settings = &shape.standing;
     let hash = shape.hash_key.word_hash(source.0);
-    let is_retry = match memory.first_tries(first_tries::line_of(hash, settings.first_try_lines)) {
+    let is_retry = match memory.first_try_line(first_tries::line_of(hash, settings.first_try_lines))
+    {
         Some(line) => first_tries::is_retry(&line, hash, settings, now_ns),
         None => false,
     };
@@ -123,8 +124,8 @@ pub fn happened<M: StandingMemory>(
     if source == SourceId::NONE {
         return Standing::Unknown;
     }
-    let line = known_line(shape, source);
-    memory.change(shape, line, source, event, now_ns)
+    let index = known_index(shape, source);
+    memory.change(shape, index, source, event, now_ns)
 }
 
 /// Changes the record of a source in its line as an event does; returns its standing then, also if
@@ -133,13 +134,13 @@ pub fn happened<M: StandingMemory>(
 pub fn change<M: StandingMemory>(
     memory: &M,
     shape: &Shape,
-    line: u32,
+    index: u32,
     source: SourceId,
     event: Event,
     now_ns: u64,
 ) -> Standing {
     let at = moment(memory, shape, now_ns);
-    let record = match memory.known(line) {
+    let record = match memory.known_line(index) {
         Some(line) => known::change(&line, source, event, &at),
         None => Record::NONE,
     };

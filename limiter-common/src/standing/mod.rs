@@ -7,6 +7,8 @@ mod event;
 mod first_tries;
 mod known;
 mod memory;
+mod moment;
+mod order;
 mod record;
 mod reserves;
 mod settings;
@@ -16,10 +18,12 @@ mod store;
 mod tick;
 
 pub use self::{
-    event::{Event, Moment},
+    event::Event,
     first_tries::{FIRST_TRIES, FirstTries},
     known::look,
-    memory::{StandingMemory, change, happened, known_line, refused, visit},
+    memory::{StandingMemory, change, happened, known_index, refused, visit},
+    moment::Moment,
+    order::KnowOrder,
     record::{Kind, Record},
     reserves::Reserves,
     settings::Settings,
@@ -32,6 +36,11 @@ use crate::numbered::numbered;
 
 numbered! {
     /// What is known of a source, from the highest standing to the lowest.
+    #[cfg_attr(
+        feature = "serde",
+        derive(serde::Serialize, serde::Deserialize),
+        serde(rename_all = "kebab-case")
+    )]
     pub enum Standing {
         /// Its return path was seen to work, by a TCP handshake or by somebody who vouches for it,
         /// before the shortage began.

@@ -1,6 +1,6 @@
-//! The record of one source: what it is worth, and what each event makes of it.
+//! The record of one source: what it is worth, and how it changes.
 
-use super::{Event, Moment, Standing, Tick};
+use super::{Moment, Standing, Tick};
 use crate::numbered::numbered;
 
 /// What is known of a source, as one word.
@@ -130,26 +130,6 @@ impl Record {
         }
     }
 
-    /// Returns what an event makes of the record.
-    #[must_use]
-    #[inline(always)]
-    pub const fn after(self, event: Event, at: &Moment<'_>) -> Self {
-        match event {
-            Event::Visit => self.visited(at),
-            Event::Handshake => self.proven(at),
-            Event::Retry => self.retried(at),
-            Event::Vouch { until_ns } => self.vouched(until_ns, at),
-            Event::Forget => Self::NONE,
-            Event::Recall { record } => {
-                if record.rank(at) > self.rank(at) {
-                    record
-                } else {
-                    self
-                }
-            }
-        }
-    }
-
     /// Returns the record without what is over: nothing, if the source did not come for long.
     #[inline(always)]
     const fn current(self, at: &Moment<'_>) -> Self {
@@ -189,7 +169,7 @@ impl Record {
     /// A visit is noted at most once a tick. Without a shortage, it may be another occasion, or
     /// make a fresh standing a full one.
     #[inline(always)]
-    const fn visited(self, at: &Moment<'_>) -> Self {
+    pub(super) const fn visited(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
         let kind = seen.kind();
         if matches!(kind, Kind::Nothing) {
@@ -234,7 +214,7 @@ impl Record {
 
     /// A handshake proves the source, unless that would make it fresh while it is familiar.
     #[inline(always)]
-    const fn proven(self, at: &Moment<'_>) -> Self {
+    pub(super) const fn proven(self, at: &Moment<'_>) -> Self {
         if at.settings.handshakes_prove == 0 {
             return self;
         }
@@ -254,7 +234,7 @@ impl Record {
 
     /// A source of which too little is known is retried from now on, for a while.
     #[inline(always)]
-    const fn retried(self, at: &Moment<'_>) -> Self {
+    pub(super) const fn retried(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
         match seen.kind() {
             Kind::Nothing | Kind::Visited | Kind::Retried => {
@@ -267,7 +247,7 @@ impl Record {
 
     /// Whoever vouches has the last word, until the time that they say.
     #[inline(always)]
-    const fn vouched(self, until_ns: u64, at: &Moment<'_>) -> Self {
+    pub(super) const fn vouched(self, until_ns: u64, at: &Moment<'_>) -> Self {
         let ticks = (until_ns >> Tick::BITS).saturating_sub(at.now.0 as u64);
         if ticks == 0 {
             return self;
@@ -278,6 +258,9 @@ impl Record {
             ticks as u32
         };
         let until = Tick(at.now.0.wrapping_add(ticks));
-        Self::new(Kind::Vouched, false, self.visits(), at.now, until)
+        Self::new(Kind::Vouched, false, 0, at.now, until)
     }
 }
+
+#[cfg(test)]
+mod tests;

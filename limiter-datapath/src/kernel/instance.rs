@@ -126,8 +126,8 @@ impl Instance {
     /// Returns the verified entry with its stages.
     pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
         let stages = Stages::of(&self.ebpf, self.frames)?;
-        let program = Program::of(self.entry()?).map_err(DatapathError::Verify)?;
-        Ok(program.with_stages(stages))
+        let program = self.entry()?.fd().and_then(Program::of);
+        Ok(program.map_err(DatapathError::Verify)?.with_stages(stages))
     }
 
     /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.

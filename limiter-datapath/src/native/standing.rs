@@ -83,16 +83,16 @@ impl StandingStore for MemoryStanding {
 }
 
 impl StandingMemory for MemoryStanding {
-    fn shortage(&self) -> Option<impl ShortageWord> {
+    fn shortage_word(&self) -> Option<impl ShortageWord> {
         Some(SharedWord(&self.shortage))
     }
 
-    fn known(&self, line: u32) -> Option<impl Line> {
-        self.known.get(line as usize)
+    fn known_line(&self, index: u32) -> Option<impl Line> {
+        self.known.get(index as usize)
     }
 
-    fn first_tries(&self, line: u32) -> Option<impl FirstTries> {
-        self.first_tries.get(line as usize)
+    fn first_try_line(&self, index: u32) -> Option<impl FirstTries> {
+        self.first_tries.get(index as usize)
     }
 }
 

@@ -16,6 +16,7 @@ use limiter_common::{
     table::TableLocation,
 };
 
+pub(crate) use self::line::MapLine;
 use crate::{globals, tables::MapTables};
 
 #[btf_map]
