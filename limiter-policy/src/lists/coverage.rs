@@ -56,8 +56,9 @@ impl Coverage {
             Family::V4 => 1 << 32,
             Family::V6 => 1 << (128 - 3 - 64),
         };
-        let millionths =
-            (u128::from(self.in_family(family)) * u128::from(Share::WHOLE.millionths())).div_ceil(whole);
+        let millionths = (u128::from(self.in_family(family))
+            * u128::from(Share::WHOLE.millionths()))
+        .div_ceil(whole);
         Share::from_millionths(u32::try_from(millionths).unwrap_or(u32::MAX))
     }
 

@@ -7,7 +7,10 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     lists::ListRecord,
-    policy::{CompiledPolicy, List, diff},
+    policy::{
+        CompiledPolicy, List,
+        diff::{self, BegunAnew},
+    },
 };
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -30,7 +33,7 @@ pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
     resumed: Option<Resumed>,
-) -> Result<Vec<String>, ReloadError> {
+) -> Result<BegunAnew, ReloadError> {
     let elsewhere = {
         let names = &candidate.interfaces;
         daemon

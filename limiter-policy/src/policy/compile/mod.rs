@@ -116,8 +116,10 @@ impl CompiledPolicy {
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
         let (classes, rated, mut sets) = classes.into_tables();
         let reserves = standing::reserves(&policy.limits, &rated);
-        let mut parameters: Vec<Parameters> =
-            rated.into_iter().map(|(_, parameters)| parameters).collect();
+        let mut parameters: Vec<Parameters> = rated
+            .into_iter()
+            .map(|(_, parameters)| parameters)
+            .collect();
         let mut indexed = Indexed::default();
         let mut starts = [Child::UNUSED; Dimension::COUNT];
         let mut ranges = 0;

@@ -35,7 +35,8 @@ pub(super) fn reserves(limits: &[Limit], rated: &[(u32, Parameters)]) -> Vec<Res
         let reserve = limit.filter(|limit| reserves_any(limit))?.reserve?;
         Some(reserve.compiled(&parameters.gcra))
     });
-    all.map(|reserves| reserves.unwrap_or(Reserves::NONE)).collect()
+    all.map(|reserves| reserves.unwrap_or(Reserves::NONE))
+        .collect()
 }
 
 fn reserves_any(limit: &Limit) -> bool {

@@ -314,6 +314,7 @@ fn as_json() {
             "exclude": null,
             "block": {"old": [], "new": ["us"]},
             "never_ban": null,
+            "standing": null,
         })
     );
 }
@@ -532,7 +533,11 @@ fn what_known_sources_outlive() {
                 prefix";
     check(
         |settings| settings.capacity = 1_048_577,
-        &["changed  standing", "         capacity     1000000 → 1048577", anew],
+        &[
+            "changed  standing",
+            "         capacity     1000000 → 1048577",
+            anew,
+        ],
         Some(KnownFate::Anew),
     );
     check(

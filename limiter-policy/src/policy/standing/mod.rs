@@ -115,9 +115,8 @@ impl StandingSettings {
     /// Returns the settings as the datapath reads them.
     #[must_use]
     pub fn compiled(&self) -> Settings {
-        let (visits, apart_ns) = (self.visits).map_or((0, 0), |visits| {
-            (u32::from(visits.count), visits.apart_ns)
-        });
+        let (visits, apart_ns) =
+            (self.visits).map_or((0, 0), |visits| (u32::from(visits.count), visits.apart_ns));
         Settings {
             lines: self.lines(),
             first_try_lines: Self::FIRST_TRY_LINES,
