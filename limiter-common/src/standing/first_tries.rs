@@ -34,7 +34,7 @@ pub trait FirstTries {
 /// source's hash.
 #[must_use]
 #[inline(always)]
-pub const fn line_of(hash: u64, lines: u32) -> u32 {
+pub(super) const fn line_of(hash: u64, lines: u32) -> u32 {
     (hash >> 32) as u32 & lines.wrapping_sub(1)
 }
 
@@ -43,8 +43,13 @@ pub const fn line_of(hash: u64, lines: u32) -> u32 {
 ///
 /// A first try stays with its time when the source comes again too early. A retry is no first try.
 #[inline(always)]
-pub fn is_retry<F: FirstTries>(line: &F, hash: u64, settings: &Settings, now_ns: u64) -> bool {
-    let now = (now_ns / UNIT_NS) as u32 & 0xff;
+pub(super) fn is_retry<F: FirstTries>(
+    line: &F,
+    hash: u64,
+    settings: &Settings,
+    now_ns: u64,
+) -> bool {
+    let now = (now_ns / UNIT_NS & 0xff) as u32;
     let tag = tag(hash);
     let mut found = false;
     let mut is_retry = false;
@@ -55,7 +60,7 @@ pub fn is_retry<F: FirstTries>(line: &F, hash: u64, settings: &Settings, now_ns:
         let age_ns = if units > 0xff - AHEAD {
             0
         } else {
-            units as u64 * UNIT_NS
+            u64::from(units) * UNIT_NS
         };
         if entry != 0 && age_ns > settings.retry_within_ns {
             line.set(index, 0);
@@ -66,9 +71,9 @@ pub fn is_retry<F: FirstTries>(line: &F, hash: u64, settings: &Settings, now_ns:
         index += 1;
     }
     if !found {
-        let cursor = line.get(CURSOR) as usize % FIRST_TRIES;
-        line.set(cursor, tag << 8 | now);
-        line.set(CURSOR, cursor as u32 + 1);
+        let cursor = line.get(CURSOR) % FIRST_TRIES as u32;
+        line.set(cursor as usize, tag << 8 | now);
+        line.set(CURSOR, cursor + 1);
     }
     is_retry
 }
@@ -76,6 +81,9 @@ pub fn is_retry<F: FirstTries>(line: &F, hash: u64, settings: &Settings, now_ns:
 /// Returns the bits of the hash that a first try keeps: never 0, and others than those of its line.
 #[inline(always)]
 const fn tag(hash: u64) -> u32 {
-    let tag = hash as u32 >> 8;
+    let tag = (hash >> 8 & 0xff_ffff) as u32;
     if tag == 0 { 1 } else { tag }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,13 +21,14 @@ impl Tick {
     /// The ticks of a minute, the length of a shortage after its last refusal.
     pub const MINUTE: u32 = 56;
 
-    const KEPT: u32 = (1 << Self::KEPT_BITS) - 1;
+    /// The bits of a tick that records keep.
+    pub const KEPT: u32 = (1 << Self::KEPT_BITS) - 1;
 
     /// Returns the tick of a time in nanoseconds.
     #[must_use]
     #[inline(always)]
     pub const fn of_ns(ns: u64) -> Self {
-        Self((ns >> Self::BITS) as u32)
+        Self((ns >> Self::BITS & 0xffff_ffff) as u32)
     }
 
     /// Returns the part of the tick that records keep.
