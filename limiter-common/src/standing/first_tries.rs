@@ -11,7 +11,9 @@
 use super::Settings;
 
 /// The number of first tries in a line.
-pub const FIRST_TRIES: usize = 15;
+pub const FIRST_TRIES: usize = COUNT as usize;
+
+const COUNT: u32 = 15;
 
 const UNIT_NS: u64 = 50_000_000;
 
@@ -49,7 +51,7 @@ pub(super) fn is_retry<F: FirstTries>(
     settings: &Settings,
     now_ns: u64,
 ) -> bool {
-    let now = (now_ns / UNIT_NS & 0xff) as u32;
+    let now = ((now_ns / UNIT_NS) & 0xff) as u32;
     let tag = tag(hash);
     let mut found = false;
     let mut is_retry = false;
@@ -71,7 +73,7 @@ pub(super) fn is_retry<F: FirstTries>(
         index += 1;
     }
     if !found {
-        let cursor = line.get(CURSOR) % FIRST_TRIES as u32;
+        let cursor = line.get(CURSOR) % COUNT;
         line.set(cursor as usize, tag << 8 | now);
         line.set(CURSOR, cursor + 1);
     }

@@ -34,6 +34,7 @@ const FRESH: u64 = 1 << 3;
 const VISITS_SHIFT: u32 = 4;
 const MOST_VISITS: u32 = 15;
 const LAST_SHIFT: u32 = 8;
+const KEPT: u64 = (1 << Tick::KEPT_BITS) - 1;
 const SINCE_SHIFT: u32 = LAST_SHIFT + Tick::KEPT_BITS;
 
 impl Record {
@@ -88,7 +89,7 @@ impl Record {
     #[must_use]
     #[inline(always)]
     pub const fn last(self) -> u32 {
-        (self.0 >> LAST_SHIFT & Tick::KEPT as u64) as u32
+        (self.0 >> LAST_SHIFT & KEPT) as u32
     }
 
     /// Returns a kept tick: when the standing was gained; of a visited source, when it came on the

@@ -21,8 +21,7 @@ impl Tick {
     /// The ticks of a minute, the length of a shortage after its last refusal.
     pub const MINUTE: u32 = 56;
 
-    /// The bits of a tick that records keep.
-    pub const KEPT: u32 = (1 << Self::KEPT_BITS) - 1;
+    const KEPT: u32 = (1 << Self::KEPT_BITS) - 1;
 
     /// Returns the tick of a time in nanoseconds.
     #[must_use]
