@@ -73,7 +73,9 @@ pub(super) fn is_retry<F: FirstTries>(
         index += 1;
     }
     if !found {
-        let cursor = line.get(CURSOR) % COUNT;
+        // Not a remainder, by which the kernel's verifier would lose the bounds.
+        let cursor = line.get(CURSOR) & 15;
+        let cursor = if cursor < COUNT { cursor } else { 0 };
         line.set(cursor as usize, tag << 8 | now);
         line.set(CURSOR, cursor + 1);
     }
