@@ -127,3 +127,6 @@ impl FirstTries for &FirstTryLine {
         self.0[index].store(word, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;
