@@ -25,6 +25,7 @@ mod restore;
 mod sieve;
 mod stages;
 mod standing;
+mod standing;
 mod strategies;
 mod unit_numbers;
 mod units;
