@@ -93,10 +93,7 @@ fn matching(limit_index: u32) -> Match {
         tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
         destinations: vec![v4(limit_index), v6(limit_index)],
         fragments: Fragments::Ignore,
-        standing: vec![
-            Standing::ALL[limit_index as usize % Standing::COUNT],
-            Standing::Unknown,
-        ],
+        standing: Standing::ALL[limit_index as usize % Standing::COUNT..].to_vec(),
     }
 }
 

@@ -255,10 +255,12 @@ impl Engines {
             .entry(verdict.reason)
             .or_default()
             .add(length);
-        // A source that a list blocks for a limit is no offender; one that a sieve drops is, even
-        // for no limit.
+        // A source that a list blocks for a limit is no offender, nor one that gives way; one that
+        // a sieve drops is, even for no limit.
         let by_sieve = verdict.reason.is_of_sieve();
-        let by_budget = verdict.denied_by().is_some() && !verdict.reason.is_of_list();
+        let by_budget = verdict.denied_by().is_some()
+            && !verdict.reason.is_of_list()
+            && verdict.reason != Reason::Reserved;
         self.refused += u64::from(by_sieve || by_budget);
         let action = verdict.action(&self.tables);
         for (limit_index, limit) in (0..).zip(&self.tables.limits) {
