@@ -3,7 +3,7 @@
 //! It is made of the lines of the [table of buckets](crate::table): a source stands in the clear in
 //! place of the fingerprint, so that it can be listed, and its record in place of the state.
 
-use super::{Event, Moment, Record, SourceId, Tick};
+use super::{Event, Moment, Record, SourceId, StandingMemory, Tick};
 use crate::{
     bucket::Swap,
     table::{self, Eviction, Inserted, Line, WhenFull},
@@ -20,16 +20,24 @@ pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
     Record(table::read(line, source.0).1)
 }
 
-/// Changes the record of a source in its line as an event does; returns what it is then.
+/// Changes the record of a source in its line, which has that index, as an event does; returns what
+/// it is then.
 ///
 /// If the line has no room for the source, or other CPUs won all attempts, the record is returned
 /// that it would have: this packet is decided on by it.
 #[inline(always)]
-pub(super) fn change<L: Line>(line: &L, source: SourceId, event: Event, at: &Moment<'_>) -> Record {
+pub(super) fn change<M: StandingMemory, L: Line>(
+    memory: &M,
+    index: u32,
+    line: &L,
+    source: SourceId,
+    event: Event,
+    at: &Moment<'_>,
+) -> Record {
     let mut record = Record::NONE;
     for _ in 0..ATTEMPTS {
         let (way, seen) = table::read(line, source.0);
-        record = Record(seen).after(event, at);
+        record = memory.after(Record(seen), event, at);
         if record.0 == seen {
             break;
         }
@@ -41,8 +49,7 @@ pub(super) fn change<L: Line>(line: &L, source: SourceId, event: Event, at: &Mom
                 Swap::Stored | Swap::Misplaced | Swap::Unavailable | Swap::Untracked => break,
             }
         } else {
-            let rank = record.rank(at);
-            match table::insert_by(line, &ByRank { rank, at }, source.0, record.0) {
+            match memory.insert(index, source, record, at) {
                 Inserted::Changed | Inserted::Exists => {}
                 Inserted::Stored | Inserted::Unavailable | Inserted::Untracked => break,
             }
@@ -51,14 +58,45 @@ pub(super) fn change<L: Line>(line: &L, source: SourceId, event: Event, at: &Mom
     record
 }
 
+/// Inserts the record of a source into its line, if one of a lower rank, or none, makes room.
+#[inline(always)]
+pub fn insert<M: StandingMemory>(
+    memory: &M,
+    index: u32,
+    source: SourceId,
+    new: Record,
+    at: &Moment<'_>,
+) -> Inserted {
+    match memory.known_line(index) {
+        Some(line) => table::insert_by(&line, &ByRank { memory, new, at }, source.0, new.0),
+        None => Inserted::Unavailable,
+    }
+}
+
+/// Returns how much is lost if a record makes room for a new one: [`u64::MAX`] if it must not,
+/// because its rank is higher; 0 if nothing is known any more.
+#[inline(always)]
+pub const fn weight(record: Record, new: Record, at: &Moment<'_>) -> u64 {
+    let rank = record.rank(at);
+    if rank == 0 {
+        return 0;
+    }
+    if rank > new.rank(at) {
+        return u64::MAX;
+    }
+    let unseen = at.now.since_kept(record.last());
+    (rank as u64 + 1) << Tick::KEPT_BITS | (u32::MAX - unseen) as u64 & LOWEST
+}
+
 /// Evicts the record of the lowest rank, among equals the one that was seen longest ago; none of a
 /// higher rank than the new one's.
-struct ByRank<'a> {
-    rank: u32,
+struct ByRank<'a, M> {
+    memory: &'a M,
+    new: Record,
     at: &'a Moment<'a>,
 }
 
-impl Eviction for ByRank<'_> {
+impl<M: StandingMemory> Eviction for ByRank<'_, M> {
     const NO_ROOM: Inserted = Inserted::Unavailable;
 
     #[inline(always)]
@@ -68,16 +106,7 @@ impl Eviction for ByRank<'_> {
 
     #[inline(always)]
     fn weight_of(&self, _: u64, state: u64) -> u64 {
-        let record = Record(state);
-        let rank = record.rank(self.at);
-        if rank > self.rank {
-            return u64::MAX;
-        }
-        if rank == 0 {
-            return 0;
-        }
-        let unseen = self.at.now.since_kept(record.last());
-        u64::from(rank + 1) << Tick::KEPT_BITS | u64::from(u32::MAX - unseen) & LOWEST
+        self.memory.weight(Record(state), self.new, self.at)
     }
 
     #[inline(always)]

@@ -4,7 +4,10 @@ use super::{
     Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
     first_tries, known, shortage,
 };
-use crate::{policy::Shape, table::Line};
+use crate::{
+    policy::Shape,
+    table::{Inserted, Line},
+};
 
 /// The memory of a store of standings, which all CPUs share.
 pub trait StandingMemory {
@@ -32,6 +35,27 @@ pub trait StandingMemory {
         Self: Sized,
     {
         change(self, shape, index, source, event, now_ns)
+    }
+
+    /// Calls [`Record::after`]; likewise.
+    #[inline(always)]
+    fn after(&self, record: Record, event: Event, at: &Moment<'_>) -> Record {
+        record.after(event, at)
+    }
+
+    /// Calls [`insert`](known::insert); likewise.
+    #[inline(always)]
+    fn insert(&self, index: u32, source: SourceId, record: Record, at: &Moment<'_>) -> Inserted
+    where
+        Self: Sized,
+    {
+        known::insert(self, index, source, record, at)
+    }
+
+    /// Calls [`weight`](known::weight); likewise.
+    #[inline(always)]
+    fn weight(&self, record: Record, new: Record, at: &Moment<'_>) -> u64 {
+        known::weight(record, new, at)
     }
 }
 
@@ -147,7 +171,7 @@ pub fn change<M: StandingMemory>(
 ) -> Standing {
     let at = moment(memory, shape, now_ns);
     let record = match memory.known_line(index) {
-        Some(line) => known::change(&line, source, event, &at),
+        Some(line) => known::change(memory, index, &line, source, event, &at),
         None => Record::NONE,
     };
     record.standing(&at)

@@ -20,7 +20,7 @@ mod tick;
 pub use self::{
     event::Event,
     first_tries::{FIRST_TRIES, FirstTries},
-    known::look,
+    known::{insert, look, weight},
     memory::{StandingMemory, change, happened, known_index, refused, visit},
     moment::Moment,
     order::KnowOrder,

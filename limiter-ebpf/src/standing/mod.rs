@@ -11,9 +11,10 @@ use limiter_common::{
     clock::Clock as _,
     policy::Shape,
     standing::{
-        self, Event, FirstTries, ShortageWord, SourceId, Standing, StandingMemory, StandingStore,
+        self, Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing,
+        StandingMemory, StandingStore, Tick,
     },
-    table::{Line, WAYS},
+    table::{Inserted, Line, WAYS},
 };
 
 use crate::{buckets::MapLine, clock::KernelClock, globals};
@@ -58,6 +59,26 @@ impl StandingMemory for MapStanding {
         Standing::of_number(limiter_change_standing(
             index, source.0, event, value, now_ns,
         ))
+    }
+
+    #[inline(always)]
+    fn after(&self, record: Record, event: Event, at: &Moment<'_>) -> Record {
+        let (event, value) = event.to_numbers();
+        let (shortage, now) = (at.shortage.0, at.now.0);
+        Record(limiter_record_after(record.0, event, value, shortage, now))
+    }
+
+    #[inline(always)]
+    fn insert(&self, index: u32, source: SourceId, record: Record, at: &Moment<'_>) -> Inserted {
+        let (shortage, now) = (at.shortage.0, at.now.0);
+        Inserted::of_number(limiter_insert_known(
+            index, source.0, record.0, shortage, now,
+        ))
+    }
+
+    #[inline(always)]
+    fn weight(&self, record: Record, new: Record, at: &Moment<'_>) -> u64 {
+        limiter_record_weight(record.0, new.0, at.shortage.0, at.now.0)
     }
 }
 
@@ -127,4 +148,49 @@ extern "C" fn limiter_refused(source: u64, standing: u32, now_ns: u64) -> u32 {
     }
     let standing = Standing::of_number(standing);
     standing::refused(&MapStanding, shape, SourceId(source), standing, now_ns) as u32
+}
+
+/// Calls [`Record::after`]; takes the numbers of an event, a shortage and a tick.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_record_after(
+    record: u64,
+    event: u32,
+    value: u64,
+    shortage: u64,
+    now: u32,
+) -> u64 {
+    let event = Event::of_numbers(event, value);
+    Record(record).after(event, &moment(shortage, now)).0
+}
+
+/// Calls [`standing::insert`]; takes the numbers of a shortage and a tick, returns that of an
+/// [`Inserted`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_insert_known(
+    index: u32,
+    source: u64,
+    record: u64,
+    shortage: u64,
+    now: u32,
+) -> u32 {
+    let at = moment(shortage, now);
+    standing::insert(&MapStanding, index, SourceId(source), Record(record), &at) as u32
+}
+
+/// Calls [`standing::weight`]; takes the numbers of a shortage and a tick.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_record_weight(record: u64, new: u64, shortage: u64, now: u32) -> u64 {
+    standing::weight(Record(record), Record(new), &moment(shortage, now))
+}
+
+#[inline(always)]
+fn moment(shortage: u64, now: u32) -> Moment<'static> {
+    Moment {
+        settings: &globals::shape().standing,
+        shortage: Shortage(shortage),
+        now: Tick(now),
+    }
 }

@@ -97,8 +97,18 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
         assert!(engines.assert_same_standing()? > 10);
         engines.assert_same_state();
     }
-    for what in ["proven", "familiar", "fresh", "retried", "unknown", "for a reserve"] {
-        assert!(seen.get(what).is_some_and(|times| *times > 50), "{what}: {seen:?}");
+    for what in [
+        "proven",
+        "familiar",
+        "fresh",
+        "retried",
+        "unknown",
+        "for a reserve",
+    ] {
+        assert!(
+            seen.get(what).is_some_and(|times| *times > 50),
+            "{what}: {seen:?}"
+        );
     }
     Ok(())
 }

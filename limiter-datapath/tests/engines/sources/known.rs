@@ -58,7 +58,11 @@ fn a_reload_keeps_who_is_known() -> Result<()> {
         "ipv6-prefix: 56, capacity: 2000",
     ] {
         scene.replace(standing)?;
-        assert_eq!(scene.everybody()?, ["192.0.2.1", "2001:db8:0:aa00::"], "{standing}");
+        assert_eq!(
+            scene.everybody()?,
+            ["192.0.2.1", "2001:db8:0:aa00::"],
+            "{standing}"
+        );
         for address in addresses {
             assert_eq!(scene.of(address)?.1, Standing::Proven, "{standing}");
         }
