@@ -3,7 +3,7 @@
 //! It is made of the lines of the [table of buckets](crate::table): a source stands in the clear in
 //! place of the fingerprint, so that it can be listed, and its record in place of the state.
 
-use super::{Event, Moment, Record, SourceId, StandingMemory, Tick};
+use super::{Moment, Record, SourceId, Tick};
 use crate::{
     bucket::Swap,
     table::{self, Eviction, Inserted, Line, WhenFull},
@@ -20,83 +20,60 @@ pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
     Record(table::read(line, source.0).1)
 }
 
-/// Changes the record of a source in its line, which has that index, as an event does; returns what
-/// it is then.
+/// Changes the record of a source in its line to what `after` makes of it; returns what it is then.
+/// `insert` is [`insert()`], for a source that is not there.
 ///
 /// If the line has no room for the source, or other CPUs won all attempts, the record is returned
 /// that it would have: this packet is decided on by it.
 #[inline(always)]
-pub(super) fn change<M: StandingMemory, L: Line>(
-    memory: &M,
-    index: u32,
+pub(super) fn change<L: Line>(
     line: &L,
     source: SourceId,
-    event: Event,
-    at: &Moment<'_>,
+    after: impl Fn(Record) -> Record,
+    insert: impl Fn(Record) -> Inserted,
 ) -> Record {
     let mut record = Record::NONE;
     for _ in 0..ATTEMPTS {
         let (way, seen) = table::read(line, source.0);
-        record = memory.after(Record(seen), event, at);
+        record = after(Record(seen));
         if record.0 == seen {
             break;
         }
-        if way < L::WAYS {
-            match table::swap_in_line(line, way, source.0, seen, record.0) {
-                Swap::Changed => {}
-                // Misplaced: the way became another source's, which had the very same record, and
-                // another CPU has changed it since.
-                Swap::Stored | Swap::Misplaced | Swap::Unavailable | Swap::Untracked => break,
-            }
+        let swap = if way < L::WAYS {
+            table::swap_in_line(line, way, source.0, seen, record.0)
         } else {
-            match memory.insert(index, source, record, at) {
-                Inserted::Changed | Inserted::Exists => {}
-                Inserted::Stored | Inserted::Unavailable | Inserted::Untracked => break,
-            }
+            insert(record).or_exchange(|| false)
+        };
+        match swap {
+            Swap::Changed => {}
+            // Misplaced: the way became another source's, which had the very same record, and
+            // another CPU has changed it since.
+            Swap::Stored | Swap::Misplaced | Swap::Unavailable | Swap::Untracked => break,
         }
     }
     record
 }
 
-/// Inserts the record of a source into its line, if one of a lower rank, or none, makes room.
+/// Inserts a source that is not there into its line.
 #[inline(always)]
-pub fn insert<M: StandingMemory>(
-    memory: &M,
-    index: u32,
+pub(super) fn insert<L: Line>(
+    line: &L,
     source: SourceId,
-    new: Record,
+    record: Record,
     at: &Moment<'_>,
 ) -> Inserted {
-    match memory.known_line(index) {
-        Some(line) => table::insert_by(&line, &ByRank { memory, new, at }, source.0, new.0),
-        None => Inserted::Unavailable,
-    }
-}
-
-/// Returns how much is lost if a record makes room for a new one: [`u64::MAX`] if it must not,
-/// because its rank is higher; 0 if nothing is known any more.
-#[inline(always)]
-pub const fn weight(record: Record, new: Record, at: &Moment<'_>) -> u64 {
     let rank = record.rank(at);
-    if rank == 0 {
-        return 0;
-    }
-    if rank > new.rank(at) {
-        return u64::MAX;
-    }
-    let unseen = at.now.since_kept(record.last());
-    (rank as u64 + 1) << Tick::KEPT_BITS | (u32::MAX - unseen) as u64 & LOWEST
+    table::insert_by(line, &ByRank { rank, at }, source.0, record.0)
 }
 
 /// Evicts the record of the lowest rank, among equals the one that was seen longest ago; none of a
 /// higher rank than the new one's.
-struct ByRank<'a, M> {
-    memory: &'a M,
-    new: Record,
+struct ByRank<'a> {
+    rank: u32,
     at: &'a Moment<'a>,
 }
 
-impl<M: StandingMemory> Eviction for ByRank<'_, M> {
+impl Eviction for ByRank<'_> {
     const NO_ROOM: Inserted = Inserted::Unavailable;
 
     #[inline(always)]
@@ -106,7 +83,16 @@ impl<M: StandingMemory> Eviction for ByRank<'_, M> {
 
     #[inline(always)]
     fn weight_of(&self, _: u64, state: u64) -> u64 {
-        self.memory.weight(Record(state), self.new, self.at)
+        let record = Record(state);
+        let rank = record.rank(self.at);
+        if rank > self.rank {
+            return u64::MAX;
+        }
+        if rank == 0 {
+            return 0;
+        }
+        let unseen = self.at.now.since_kept(record.last());
+        u64::from(rank + 1) << Tick::KEPT_BITS | u64::from(u32::MAX - unseen) & LOWEST
     }
 
     #[inline(always)]

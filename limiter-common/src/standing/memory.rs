@@ -37,7 +37,7 @@ pub trait StandingMemory {
         change(self, shape, index, source, event, now_ns)
     }
 
-    /// Does [`is_retry()`]; likewise.
+    /// Does [`is_retry()`], which a store may put into a function of its own.
     #[inline(always)]
     fn is_retry(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) -> bool
     where
@@ -46,25 +46,29 @@ pub trait StandingMemory {
         is_retry(self, shape, source, standing, now_ns)
     }
 
-    /// Calls [`Record::after`]; likewise.
+    /// Does [`after()`], which a store may put into a function of its own.
     #[inline(always)]
-    fn after(&self, record: Record, event: Event, at: &Moment<'_>) -> Record {
-        record.after(event, at)
-    }
-
-    /// Calls [`insert`](known::insert); likewise.
-    #[inline(always)]
-    fn insert(&self, index: u32, source: SourceId, record: Record, at: &Moment<'_>) -> Inserted
+    fn after(&self, shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record
     where
         Self: Sized,
     {
-        known::insert(self, index, source, record, at)
+        after(self, shape, record, event, now_ns)
     }
 
-    /// Calls [`weight`](known::weight); likewise.
+    /// Does [`insert()`], which a store may put into a function of its own.
     #[inline(always)]
-    fn weight(&self, record: Record, new: Record, at: &Moment<'_>) -> u64 {
-        known::weight(record, new, at)
+    fn insert(
+        &self,
+        shape: &Shape,
+        index: u32,
+        source: SourceId,
+        record: Record,
+        now_ns: u64,
+    ) -> Inserted
+    where
+        Self: Sized,
+    {
+        insert(self, shape, index, source, record, now_ns)
     }
 }
 
@@ -189,10 +193,43 @@ pub fn change<M: StandingMemory>(
     event: Event,
     now_ns: u64,
 ) -> Standing {
-    let at = moment(memory, shape, now_ns);
     let record = match memory.known_line(index) {
-        Some(line) => known::change(memory, index, &line, source, event, &at),
+        Some(line) => known::change(
+            &line,
+            source,
+            |record| memory.after(shape, record, event, now_ns),
+            |record| memory.insert(shape, index, source, record, now_ns),
+        ),
         None => Record::NONE,
     };
-    record.standing(&at)
+    record.standing(&moment(memory, shape, now_ns))
+}
+
+/// Returns what an event makes of a record.
+#[inline(always)]
+pub fn after<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    record: Record,
+    event: Event,
+    now_ns: u64,
+) -> Record {
+    record.after(event, &moment(memory, shape, now_ns))
+}
+
+/// Inserts a source that is not there into its line.
+#[inline(always)]
+pub fn insert<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    index: u32,
+    source: SourceId,
+    record: Record,
+    now_ns: u64,
+) -> Inserted {
+    let at = moment(memory, shape, now_ns);
+    match memory.known_line(index) {
+        Some(line) => known::insert(&line, source, record, &at),
+        None => Inserted::Unavailable,
+    }
 }

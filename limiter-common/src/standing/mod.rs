@@ -20,8 +20,10 @@ mod tick;
 pub use self::{
     event::Event,
     first_tries::{FIRST_TRIES, FirstTries},
-    known::{insert, look, weight},
-    memory::{StandingMemory, change, happened, is_retry, known_index, refused, visit},
+    known::look,
+    memory::{
+        StandingMemory, after, change, happened, insert, is_retry, known_index, refused, visit,
+    },
     moment::Moment,
     order::KnowOrder,
     record::{Kind, Record},

@@ -11,8 +11,8 @@ use limiter_common::{
     clock::Clock as _,
     policy::Shape,
     standing::{
-        self, Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing,
-        StandingMemory, StandingStore, Tick,
+        self, Event, FirstTries, Record, ShortageWord, SourceId, Standing, StandingMemory,
+        StandingStore,
     },
     table::{Inserted, Line, WAYS},
 };
@@ -67,23 +67,21 @@ impl StandingMemory for MapStanding {
     }
 
     #[inline(always)]
-    fn after(&self, record: Record, event: Event, at: &Moment<'_>) -> Record {
+    fn after(&self, _shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record {
         let (event, value) = event.to_numbers();
-        let (shortage, now) = (at.shortage.0, at.now.0);
-        Record(limiter_record_after(record.0, event, value, shortage, now))
+        Record(limiter_record_after(record.0, event, value, now_ns))
     }
 
     #[inline(always)]
-    fn insert(&self, index: u32, source: SourceId, record: Record, at: &Moment<'_>) -> Inserted {
-        let (shortage, now) = (at.shortage.0, at.now.0);
-        Inserted::of_number(limiter_insert_known(
-            index, source.0, record.0, shortage, now,
-        ))
-    }
-
-    #[inline(always)]
-    fn weight(&self, record: Record, new: Record, at: &Moment<'_>) -> u64 {
-        limiter_record_weight(record.0, new.0, at.shortage.0, at.now.0)
+    fn insert(
+        &self,
+        _shape: &Shape,
+        index: u32,
+        source: SourceId,
+        record: Record,
+        now_ns: u64,
+    ) -> Inserted {
+        Inserted::of_number(limiter_insert_source(index, source.0, record.0, now_ns))
     }
 }
 
@@ -142,6 +140,35 @@ extern "C" fn limiter_change_standing(
     standing::change(&MapStanding, shape, index, SourceId(source), event, now_ns) as u32
 }
 
+/// Calls [`standing::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
+/// an event.
+///
+/// With it and the one below, a round of attempts to change a record is a short path.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: u64) -> u64 {
+    let shape = globals::shape();
+    // As above.
+    if !shape.uses_standing() {
+        return record;
+    }
+    let event = Event::of_numbers(event, value);
+    standing::after(&MapStanding, shape, Record(record), event, now_ns).0
+}
+
+/// Calls [`standing::insert`]; returns the number of an [`Inserted`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns: u64) -> u32 {
+    let shape = globals::shape();
+    // As above.
+    if !shape.uses_standing() {
+        return Inserted::Unavailable as u32;
+    }
+    let (source, record) = (SourceId(source), Record(record));
+    standing::insert(&MapStanding, shape, index, source, record, now_ns) as u32
+}
+
 /// Calls [`standing::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What follows
 /// a retry is called from the stage: deeper, it would take more stack.
 #[unsafe(no_mangle)]
@@ -161,49 +188,4 @@ extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {
         standing,
         now_ns,
     ))
-}
-
-/// Calls [`Record::after`]; takes the numbers of an event, a shortage and a tick.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_record_after(
-    record: u64,
-    event: u32,
-    value: u64,
-    shortage: u64,
-    now: u32,
-) -> u64 {
-    let event = Event::of_numbers(event, value);
-    Record(record).after(event, &moment(shortage, now)).0
-}
-
-/// Calls [`standing::insert`]; takes the numbers of a shortage and a tick, returns that of an
-/// [`Inserted`].
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_insert_known(
-    index: u32,
-    source: u64,
-    record: u64,
-    shortage: u64,
-    now: u32,
-) -> u32 {
-    let at = moment(shortage, now);
-    standing::insert(&MapStanding, index, SourceId(source), Record(record), &at) as u32
-}
-
-/// Calls [`standing::weight`]; takes the numbers of a shortage and a tick.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_record_weight(record: u64, new: u64, shortage: u64, now: u32) -> u64 {
-    standing::weight(Record(record), Record(new), &moment(shortage, now))
-}
-
-#[inline(always)]
-fn moment(shortage: u64, now: u32) -> Moment<'static> {
-    Moment {
-        settings: &globals::shape().standing,
-        shortage: Shortage(shortage),
-        now: Tick(now),
-    }
 }

@@ -39,11 +39,11 @@ fn source(rng: &mut Rng, of_each: u32) -> IpAddr {
 /// Returns a time between two packets: within a burst, until a retry, between two visits, or longer
 /// than a shortage.
 fn pause(rng: &mut Rng) -> u64 {
-    match rng.u32(..40) {
+    match rng.u32(..400) {
         0 => rng.u64(..200) * SECOND,
-        1..4 => rng.u64(..15) * SECOND,
-        4..12 => rng.u64(..1_500) * MS,
-        _ => rng.u64(..20) * MS,
+        1..10 => rng.u64(..15) * SECOND,
+        10..30 => rng.u64(..1_500) * MS,
+        _ => rng.u64(..10) * MS,
     }
 }
 
@@ -66,9 +66,9 @@ fn kernel_and_native_know_the_same() -> Result<()> {
         let (count, apart) = (rng.u32(1..4), rng.u32(2..10));
         let policy = policy(&format!(
             "limits:
-  all: {{id: total, count: 20, period: 1s, burst: 60, reserve: {{familiar: 2, fresh: 10, \
+  all: {{id: total, cost: packets, count: 20, period: 1s, burst: 60, reserve: {{familiar: 2, fresh: 10, \
              retried: 20, unknown: 40}}}}
-  new: {{id: ipAddress, count: 1, period: 1s, burst: 9, match: {{standing: [retried, unknown]}}}}
+  new: {{id: ipAddress, cost: packets, count: 1, period: 1s, burst: 9, match: {{standing: [retried, unknown]}}}}
 standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apart}s}}}}
 "
         ))?;
@@ -76,7 +76,7 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
         let mut offset = 0;
         for _ in 0..STEPS {
             offset += pause(rng);
-            let from = source(rng, 30);
+            let from = source(rng, 60);
             if rng.u32(..20) == 0 {
                 let standing = engines.note(offset, from, event(rng, START + offset))?;
                 *seen.entry(standing.name()).or_default() += 1;
@@ -118,7 +118,7 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
 fn kernel_and_native_forget_the_same() -> Result<()> {
     let rng = &mut Rng::with_seed(9);
     let policy = policy(
-        "limits: {all: {id: total, count: 9, period: 1h, burst: 9000, reserve: {unknown: 100}}}
+        "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9000, reserve: {unknown: 100}}}
 standing: {capacity: 1024}
 ",
     )?;

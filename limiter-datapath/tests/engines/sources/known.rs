@@ -37,10 +37,12 @@ fn operators_vouch_and_forget() -> Result<()> {
 fn nothing_is_known_where_no_limit_asks() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "")?;
     vouch(&scene, "192.0.2.1")?;
-    scene.replace_by("limits: {}\n")?;
+    scene.replace_by(
+        "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\n",
+    )?;
     let known = scene.datapath.known_sources();
     assert!(matches!(known, Err(DatapathError::NoStanding)));
-    assert!(!scene.datapath.are_handshakes_noted()?);
+    assert!(!scene.notes_handshakes()?);
     Ok(())
 }
 
