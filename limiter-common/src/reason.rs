@@ -132,6 +132,8 @@ reasons! {
         "An SCTP, DCCP or UDP-Lite header is cut short.",
     MissedTailCall "missed_tail_call" Drop
         "A stage of the program was missing: the pinned array of stages was emptied or removed.",
+    Reserved "reserved" Drop
+        "A matching limit keeps what is left of its bucket for sources of a higher standing.",
 }
 
 impl Reason {

@@ -1,15 +1,41 @@
-//! Knowledge of sources besides their budgets: bans and sieves.
+//! Knowledge of sources besides their budgets: bans, sieves and standing.
 
-use crate::{address::Address, clock::Clock, judged::Packet, policy::Tables, verdict::Verdict};
+use crate::{
+    address::Address,
+    clock::Clock,
+    judged::Packet,
+    policy::{Shape, Tables},
+    standing::{SourceId, Standing, StandingStore},
+    verdict::Verdict,
+};
 
 /// A store of reputations.
-pub trait Reputation {
+pub trait Reputation: StandingStore {
     /// Returns whether a ban of the source, or of a range that contains it, holds now.
     fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool;
 
     /// Scores a packet in the sieves that are under pressure; returns whether one of them drops it,
     /// and then sets the verdict. Not called under a policy that uses no sieve.
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool;
+}
+
+/// Knows nobody: all are unknown, however often they come.
+impl StandingStore for () {
+    #[inline(always)]
+    fn visit(&self, _shape: &Shape, _source: SourceId, _now_ns: u64) -> Standing {
+        Standing::Unknown
+    }
+
+    #[inline(always)]
+    fn refused(
+        &self,
+        _shape: &Shape,
+        _source: SourceId,
+        standing: Standing,
+        _now_ns: u64,
+    ) -> Standing {
+        standing
+    }
 }
 
 /// Knows nothing of anybody.

@@ -4,6 +4,7 @@ use crate::{
     bucket::Updated,
     policy::Tables,
     reason::{Action, Reason},
+    standing::Standing,
 };
 
 /// The decision on a packet.
@@ -19,7 +20,15 @@ pub struct Verdict {
     pub matched: u64,
     /// The indices of the limits that would have dropped it, if they did more than observe.
     pub would_drop: u64,
+    /// The standing of the source, or [`NO_STANDING`].
+    pub(crate) standing: u32,
+    /// Keeps the size a multiple of eight without padding.
+    pub(crate) unused: u32,
 }
+
+/// In place of a standing: the decision did not depend on one. Not an `Option`, as for
+/// [`NO_LIMIT`].
+const NO_STANDING: u32 = Standing::COUNT as u32;
 
 /// In place of a limit index: none. Not an `Option`, because LLVM may move its undefined half.
 pub(crate) const NO_LIMIT: u32 = u32::MAX;
@@ -34,6 +43,8 @@ impl Verdict {
             denied_by: NO_LIMIT,
             matched: 0,
             would_drop: 0,
+            standing: NO_STANDING,
+            unused: 0,
         }
     }
 
@@ -45,6 +56,7 @@ impl Verdict {
         denied_by: u32,
         matched: u64,
         would_drop: u64,
+        standing: u32,
     ) -> Option<Self> {
         match Reason::of_number(reason) {
             Some(reason) => Some(Self {
@@ -52,6 +64,8 @@ impl Verdict {
                 denied_by,
                 matched,
                 would_drop,
+                standing,
+                unused: 0,
             }),
             None => None,
         }
@@ -69,6 +83,24 @@ impl Verdict {
         }
     }
 
+    /// Returns the standing of the source; `None`: nobody asked for it, because the policy uses none
+    /// or something else decided first.
+    #[must_use]
+    #[inline(always)]
+    pub const fn standing(&self) -> Option<Standing> {
+        if self.standing < NO_STANDING {
+            Some(Standing::of_number(self.standing))
+        } else {
+            None
+        }
+    }
+
+    /// Notes the standing of the source.
+    #[inline(always)]
+    pub(crate) const fn set_standing(&mut self, standing: Standing) {
+        self.standing = standing as u32;
+    }
+
     /// Returns the action on the packet under the policy that decided on it.
     #[inline(always)]
     pub fn action<T: Tables>(&self, tables: &T) -> Action {
@@ -79,14 +111,14 @@ impl Verdict {
         })
     }
 
-    /// Notes which limits that count the packet block its source, whose class has that listing;
-    /// returns whether one of them enforces.
+    /// Notes which of `limits`, which count the packet, block its source, whose class has that
+    /// listing; returns whether one of them enforces.
     #[inline(always)]
-    pub(crate) fn block<T: Tables>(&mut self, tables: &T, listing: u32) -> bool {
+    pub(crate) fn block<T: Tables>(&mut self, tables: &T, listing: u32, limits: u64) -> bool {
         let Some(blocking) = tables.mask(listing) else {
             return false;
         };
-        let blocked = self.matched & *blocking;
+        let blocked = limits & *blocking;
         self.would_drop |= blocked & tables.shape().observing;
         let enforced = blocked & !tables.shape().observing;
         if enforced != 0 {

@@ -12,6 +12,7 @@ use limiter_common::{
     limit::MAX_LIMITS,
     policy::{self, Child, Class, LimitEntry, Masks, Node, Shape, Stretch, Tables},
     sieve::{Sieve, SieveUse},
+    standing::Reserves,
     strategy::Parameters,
 };
 
@@ -37,6 +38,9 @@ static CLASSES: Array<Class, 2, READ_ONLY> = Array::new();
 
 #[btf_map]
 static RATES: Array<Parameters, 1, READ_ONLY> = Array::new();
+
+#[btf_map]
+static RESERVES: Array<Reserves, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static MASKS: Array<u64, { Masks::RANGES as usize }, READ_ONLY> = Array::new();
@@ -91,6 +95,11 @@ impl Tables for MapTables {
     #[inline(always)]
     fn rate(&self, index: u32) -> Option<&Parameters> {
         RATES.get(index)
+    }
+
+    #[inline(always)]
+    fn reserves(&self, index: u32) -> Option<&Reserves> {
+        RESERVES.get(index)
     }
 
     #[inline(always)]

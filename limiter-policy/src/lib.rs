@@ -11,4 +11,5 @@ pub mod file;
 pub mod lists;
 pub mod policy;
 pub mod prefix;
+pub mod share;
 pub mod text;

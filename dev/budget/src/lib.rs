@@ -15,7 +15,7 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
-    policy::{CompiledPolicy, SieveSizes},
+    policy::CompiledPolicy,
 };
 use serde::Serialize;
 
@@ -143,8 +143,7 @@ fn verify(
         store,
         ..Buckets::default()
     };
-    let mut settings = Settings::new(buckets, Offenders::default(), log)?;
-    settings.sieves = SieveSizes::of(&policy.sieves);
+    let settings = Settings::new(buckets, Offenders::default(), log)?.sized_for(policy);
     let cost = Instance::verifier_cost(program, policy, settings)?;
     let verified = cost.verified_instructions.context(
         "this kernel does not show the number of verified instructions: use Linux 5.16 or newer",

@@ -32,6 +32,8 @@ pub struct Plan<Location> {
     seen: u64,
     /// The bucket's next state by that decision.
     next: u64,
+    /// What the packet must leave in the bucket, in ticks; only for limits that reserve.
+    pub(super) reserve: u64,
     /// When the packet arrived, in nanoseconds.
     pub(super) now_ns: u64,
     /// The number of the unit that the stamps of a moving window count in.
@@ -49,6 +51,7 @@ impl<Location: Default> Default for Plan<Location> {
             spend: Spend::NONE,
             seen: 0,
             next: 0,
+            reserve: 0,
             now_ns: 0,
             stamp_unit: 0,
             ending: 0,
@@ -97,6 +100,21 @@ impl<Location> Plan<Location> {
     #[inline(always)]
     pub(super) const fn changes(&self) -> bool {
         self.seen != self.next
+    }
+
+    /// Makes the packet, which the decision lets pass, leave the reserve; returns whether it still
+    /// passes. The limit must reserve, and so be of GCRA, whose states are TATs.
+    #[inline(always)]
+    pub(super) const fn leave_reserve(&mut self) -> bool {
+        self.spend = self.spend.leaving(self.reserve);
+        self.next <= self.spend.gcra().latest
+    }
+
+    /// Returns whether the packet, which the last decision refused, had passed without the reserve:
+    /// the latest allowed TAT is earlier by the reserve, and so the wait is longer by it.
+    #[inline(always)]
+    pub(super) const fn is_refused_for_reserve(&self) -> bool {
+        self.spend.gcra().decide(self.seen).wait <= self.reserve
     }
 
     /// Decides on the bucket in that state.

@@ -1,6 +1,9 @@
 //! Charging a packet to the buckets of its limits: all of them, or none.
 
-use super::{Account, Charge, Intent, Outline, Verdict, Workspace, account, strictest::NEVER};
+use super::{
+    Account, Charge, Intent, Outline, Verdict, Workspace, account,
+    strictest::{NEVER, over},
+};
 use crate::{
     bucket::{Swap, Updated},
     limit::MAX_LIMITS,
@@ -77,9 +80,16 @@ pub(super) fn observe<T: Tables, B: Outline>(
 impl<T: Tables, B: Outline> Charging<'_, T, B> {
     /// Asks the buckets of all `limits` whether they let the packet pass; notes which refuse, and
     /// the strictest of them.
+    /// Those that let it pass in an earlier stage are not asked again: the swap finds out whether
+    /// their buckets have changed since.
     #[inline(always)]
     fn ask(&mut self, limits: u64) {
         self.workspace.refused = 0;
+        let limits = if self.tables.shape().reserving == 0 {
+            limits
+        } else {
+            limits & !self.workspace.asked
+        };
         for limit_index in limit_indices(self.tables) {
             if contains(limits, limit_index) {
                 let strictness = self
@@ -226,7 +236,7 @@ pub fn prepare<T: Tables, B: Outline>(
         strategy::NEVER => NEVER,
         // Looked up again, so that their address takes no stack through all of the above.
         ticks => match parameters_of(tables, &packet.class, limit_index) {
-            Some(parameters) => parameters.ns(ticks).saturating_add(1),
+            Some(parameters) => over(parameters.ns(ticks)),
             None => NEVER,
         },
     }
@@ -234,13 +244,13 @@ pub fn prepare<T: Tables, B: Outline>(
 
 /// Returns the bit of an index.
 #[inline(always)]
-const fn bit(limit_index: u32) -> u64 {
+pub(super) const fn bit(limit_index: u32) -> u64 {
     1 << (limit_index & 63)
 }
 
 /// Returns the indices of all limits.
 #[inline(always)]
-fn limit_indices<T: Tables>(tables: &T) -> impl Iterator<Item = u32> {
+pub(super) fn limit_indices<T: Tables>(tables: &T) -> impl Iterator<Item = u32> {
     let count = tables.shape().limit_count;
     // The verifier needs a constant bound.
     (0..MAX_LIMITS).take_while(move |limit_index| *limit_index < count)
@@ -248,6 +258,6 @@ fn limit_indices<T: Tables>(tables: &T) -> impl Iterator<Item = u32> {
 
 /// Returns whether an index is in a set of limits.
 #[inline(always)]
-const fn contains(limits: u64, limit_index: u32) -> bool {
+pub(super) const fn contains(limits: u64, limit_index: u32) -> bool {
     limits & bit(limit_index) != 0
 }

@@ -42,7 +42,7 @@ where
     let Some(class) = classify(tables, &facts.source) else {
         return decided(Reason::Unlimited);
     };
-    match class.listing {
+    match class.listed() {
         Class::EXCLUDED => return decided(Reason::Excluded),
         Class::BLOCKED => return decided(Reason::BlockedList),
         _ => {}
@@ -60,7 +60,9 @@ where
         now: clock.now(),
     };
     workspace.begin(packet, matched);
-    if class.listing != 0 && workspace.verdict.block(tables, class.listing) {
+    // What else counts the packet is known when the standing of its source is.
+    let counting = matched & tables.shape().of_every_standing();
+    if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
         return Some(workspace.verdict);
     }
     None

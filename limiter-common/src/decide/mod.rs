@@ -1,13 +1,16 @@
 //! The decision: a pipeline of stages, from a frame to its verdict.
 //!
 //! ```text
-//! entry: parse, match, standing ─▶ sieves ─▶ charge ─▶ observe ─▶ verdict
+//! entry: parse, match, lists ─▶ standing ─▶ sieves ─▶ charge ─▶ observe ─▶ verdict
 //! ```
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
 //! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
 //! dropped; so is one that a limit that counts the packet blocks, or that is too busy under
 //! pressure.
+//!
+//! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
+//! the source must give way to others. That refusal is the cheapest: no other bucket is read.
 //!
 //! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
 //! that a fixed window counts what it itself refuses); otherwise all are charged. That takes two
@@ -31,9 +34,11 @@ mod log;
 mod outline;
 mod sieves;
 mod stage;
+mod standing;
 mod strictest;
 mod workspace;
 
+use self::charging::contains;
 pub use self::{
     account::{Account, account},
     charge::{Charge, Intent, Plan, decide_again, retry},
@@ -41,6 +46,7 @@ pub use self::{
     outline::Outline,
     sieves::{NOT_SCORED, Sieves, sift, sift_by},
     stage::{STAGE_COUNT, Stage},
+    standing::reserve_of,
     workspace::Workspace,
 };
 pub use crate::verdict::Verdict;
@@ -49,6 +55,7 @@ use crate::{
     offender::{Dropper, OffenderStore},
     packet::Headers,
     policy::Tables,
+    reason::Reason,
     reputation::Reputation,
 };
 
@@ -74,6 +81,8 @@ pub enum Progress {
     Decided,
     /// The next stage decides, if there is one.
     Undecided,
+    /// The same stage decides again: it has learned more of the source. At most once for a packet.
+    Again,
 }
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -97,10 +106,11 @@ where
         }
         let mut next = Stage::first(self.tables.shape());
         while let Some(stage) = next {
-            if self.run(stage, workspace) == Progress::Decided {
-                break;
-            }
-            next = stage.next(self.tables.shape());
+            next = match self.run(stage, workspace) {
+                Progress::Decided => None,
+                Progress::Undecided => stage.next(self.tables.shape()),
+                Progress::Again => Some(stage),
+            };
         }
         *workspace.verdict()
     }
@@ -120,6 +130,7 @@ where
     #[inline(always)]
     pub fn run(&self, stage: Stage, workspace: &mut Workspace<B::Location>) -> Progress {
         match stage {
+            Stage::Standing => self.give_way(workspace),
             Stage::Sieves => self.sift(workspace),
             Stage::Charge => self.charge(workspace),
             Stage::Observe => {
@@ -149,14 +160,28 @@ where
     #[inline(always)]
     fn charge(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         charging::charge(self.buckets, self.tables, workspace);
+        let Some(limit_index) = workspace.verdict.denied_by() else {
+            return Progress::Undecided;
+        };
+        if workspace.verdict.reason == Reason::OverLimit
+            && contains(self.tables.shape().reserving, limit_index)
+        {
+            self.note_shortage(workspace, limit_index);
+        }
+        self.record_refused(workspace, limit_index);
+        Progress::Decided
+    }
+
+    /// Records the source of a packet that a limit refused.
+    #[inline(always)]
+    fn record_refused(&self, workspace: &Workspace<B::Location>, limit_index: u32) {
         let Workspace {
             packet, verdict, ..
         } = workspace;
-        let Some(limit_index) = verdict.denied_by() else {
-            return Progress::Undecided;
-        };
-        let by = Dropper::Budget;
-        self.offenders.record(self.tables, packet, limit_index, by);
-        Progress::Decided
+        // Who must give way has not sent too much.
+        if verdict.reason != Reason::Reserved {
+            let by = Dropper::Budget;
+            self.offenders.record(self.tables, packet, limit_index, by);
+        }
     }
 }

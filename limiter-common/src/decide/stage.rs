@@ -48,6 +48,9 @@ macro_rules! stages {
 }
 
 stages! {
+    /// Asks for the standing of the source, and drops packets that would take what a limit
+    /// reserves for sources of a higher one.
+    Standing "standing" if |shape: &Shape| shape.uses_standing();
     /// Drops sources that are too busy, under pressure.
     Sieves "sieves" if |shape: &Shape| shape.sieve_uses != 0;
     /// Charges the packet to the limits that enforce.
@@ -78,6 +81,7 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::standing::Settings;
 
     #[test]
     fn packets_meet_the_stages_that_the_policy_uses() {
@@ -92,25 +96,34 @@ mod tests {
             path
         };
         let nothing = Shape::EMPTY;
-        assert_eq!(path(&nothing), [None; 3]);
+        assert_eq!(path(&nothing), [None; STAGE_COUNT]);
         let enforcing = Shape {
             limit_count: 64,
             ..nothing
         };
-        assert_eq!(path(&enforcing), [Some(Stage::Charge), None, None]);
+        assert_eq!(path(&enforcing), [Some(Stage::Charge), None, None, None]);
         let observing = Shape {
             limit_count: 2,
             observing: 0b11,
             ..nothing
         };
-        assert_eq!(path(&observing), [Some(Stage::Observe), None, None]);
+        assert_eq!(path(&observing), [Some(Stage::Observe), None, None, None]);
         let all = Shape {
             limit_count: 2,
             observing: 0b10,
             sieve_uses: 1,
+            standing: Settings {
+                lines: 1,
+                ..Settings::NONE
+            },
             ..nothing
         };
-        let stages = [Stage::Sieves, Stage::Charge, Stage::Observe];
+        let stages = [
+            Stage::Standing,
+            Stage::Sieves,
+            Stage::Charge,
+            Stage::Observe,
+        ];
         assert_eq!(path(&all), stages.map(Some));
     }
 }

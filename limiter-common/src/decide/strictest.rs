@@ -6,7 +6,8 @@ use crate::{reason::Reason, verdict::NO_LIMIT};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Strictest {
-    /// 0: no denial. [`NEVER`]: the packet can never pass. Else the nanoseconds to wait, plus 1.
+    /// 0: no denial. [`RESERVED`]: only a reserve denies it. [`NEVER`]: the packet can never pass.
+    /// Else what [`over`] returns.
     pub(crate) strictness: u64,
     /// The index of the limit that denied, or [`NO_LIMIT`].
     pub(super) limit_index: u32,
@@ -14,6 +15,16 @@ pub(crate) struct Strictest {
 
 /// The strictness of a denial for ever.
 pub(super) const NEVER: u64 = u64::MAX;
+
+/// The strictness of a denial for a reserve: the packet had passed without it. Any other denial is
+/// stricter, because it says more.
+pub(super) const RESERVED: u64 = 1;
+
+/// Returns the strictness of a denial for that many nanoseconds.
+#[inline(always)]
+pub(super) const fn over(wait_ns: u64) -> u64 {
+    wait_ns.saturating_add(RESERVED + 1)
+}
 
 impl Strictest {
     pub(crate) const NONE: Self = Self {
@@ -33,6 +44,7 @@ impl Strictest {
     pub(super) const fn reason(&self) -> Option<Reason> {
         match self.strictness {
             0 => None,
+            RESERVED => Some(Reason::Reserved),
             NEVER => Some(Reason::LargerThanBurst),
             _ => Some(Reason::OverLimit),
         }

@@ -21,6 +21,9 @@ pub struct Workspace<Location> {
     pub(crate) strictest: Strictest,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
+    /// The indices of the limits that have let it pass before the stages that charge it; only under
+    /// a policy that reserves.
+    pub(crate) asked: u64,
     pub(crate) charges: [Charge<Location>; MAX_LIMITS as usize],
 }
 
@@ -35,6 +38,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             verdict: Verdict::without_limits(Reason::Unlimited),
             strictest: Strictest::NONE,
             refused: 0,
+            asked: 0,
             search: Search::SINGLE,
             charges: [Charge::default(); MAX_LIMITS as usize],
         }

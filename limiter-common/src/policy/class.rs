@@ -28,6 +28,20 @@ impl Class {
     /// The bit of sources that a list vouches for.
     pub const PROVEN: u32 = 1 << 31;
 
+    /// Returns what lists say of the sources besides [`Self::PROVEN`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn listed(&self) -> u32 {
+        self.listing & !Self::PROVEN
+    }
+
+    /// Returns whether a list vouches for the sources.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_proven(&self) -> bool {
+        self.listing & Self::PROVEN != 0
+    }
+
     /// Returns the index of the parameters of the limit with that index: the index for the default,
     /// else the index of the class's override.
     #[must_use]

@@ -77,7 +77,8 @@ pub struct Shape {
     pub later_fragments: u64,
     /// The limits that count later fragments even if their protocol is unknown.
     pub of_any_protocol: u64,
-    /// The limits that reserve a part of their buckets for sources of a higher standing.
+    /// The limits that reserve a part of their buckets for sources of a higher standing. All are of
+    /// GCRA, and a policy with any [uses standing](Self::uses_standing).
     pub reserving: u64,
     /// The limits that count packets of sources of each standing, in the order of
     /// [`Standing::ALL`].
@@ -121,6 +122,21 @@ impl Shape {
     #[inline(always)]
     pub const fn uses_standing(&self) -> bool {
         self.standing.lines != 0
+    }
+
+    /// Returns the limits that count packets of sources of a standing.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_standing(&self, standing: Standing) -> u64 {
+        self.of_standing[standing as usize]
+    }
+
+    /// Returns the limits that count packets of sources of every standing.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_every_standing(&self) -> u64 {
+        let [proven, familiar, fresh, retried, unknown] = self.of_standing;
+        proven & familiar & fresh & retried & unknown
     }
 
     /// Returns the limits that do more than observe.

@@ -3,16 +3,46 @@
 //! A source is an IPv4 address or an IPv6 prefix ([`Settings::ipv6_prefix`]). A limit may
 //! [reserve](Reserves) a part of its bucket, which sources of a lower standing may not touch.
 
+mod event;
+mod first_tries;
+mod known;
+mod memory;
+mod moment;
+mod order;
+mod record;
 mod reserves;
 mod settings;
+mod shortage;
 mod source;
 mod store;
+mod tick;
 
-pub use self::{reserves::Reserves, settings::Settings, source::SourceId, store::StandingStore};
+pub use self::{
+    event::Event,
+    first_tries::{FIRST_TRIES, FirstTries},
+    known::look,
+    memory::{
+        StandingMemory, after, change, happened, insert, is_retry, known_index, refused, visit,
+    },
+    moment::Moment,
+    order::KnowOrder,
+    record::{Kind, Record},
+    reserves::Reserves,
+    settings::Settings,
+    shortage::{Shortage, ShortageWord},
+    source::SourceId,
+    store::StandingStore,
+    tick::Tick,
+};
 use crate::numbered::numbered;
 
 numbered! {
     /// What is known of a source, from the highest standing to the lowest.
+    #[cfg_attr(
+        feature = "serde",
+        derive(serde::Serialize, serde::Deserialize),
+        serde(rename_all = "kebab-case")
+    )]
     pub enum Standing {
         /// Its return path was seen to work, by a TCP handshake or by somebody who vouches for it,
         /// before the shortage began.

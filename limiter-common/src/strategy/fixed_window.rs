@@ -74,6 +74,8 @@ const KEEPS_PREVIOUS: bool = false;
 impl Ledger for FixedWindow {
     const NAME: &'static str = "fixed-window";
     const LARGEST_COUNT: u64 = Layout::LARGEST_COUNT;
+    const WHY_NO_RESERVE: Option<&'static str> =
+        Some("its count comes back only when the window ends, and so would the reserve; use gcra");
 
     fn most_in_a_period(_burst: u64, count: u64) -> u64 {
         count.saturating_mul(2).saturating_sub(1)

@@ -168,6 +168,13 @@ impl Strategy {
         ask!(self, Rule => Rule::WHY_NO_BYTES)
     }
 
+    /// Returns why a limit cannot reserve a part of its buckets for sources of a higher standing,
+    /// and which strategy can; `None`: it can.
+    #[must_use]
+    pub const fn why_no_reserve(self) -> Option<&'static str> {
+        ask!(self, Rule => Rule::WHY_NO_RESERVE)
+    }
+
     /// Returns the maximum number of tokens that pass in a period, its end excluded, whatever the
     /// bucket holds when the period begins.
     #[must_use]

@@ -88,6 +88,10 @@ pub(crate) trait Ledger: Rule {
     /// Why a limit cannot count bytes, and which strategy can.
     const WHY_NO_BYTES: Option<&'static str> = None;
 
+    /// Why a limit cannot reserve a part of its buckets for sources of a higher standing, and which
+    /// strategy can; `None`: it can, by a [`Spend`] that leaves the reserve.
+    const WHY_NO_RESERVE: Option<&'static str>;
+
     /// Returns the maximum number of tokens that pass in a period, its end excluded, whatever the
     /// bucket holds when the period begins.
     fn most_in_a_period(burst: u64, count: u64) -> u64;

@@ -75,6 +75,8 @@ impl Ledger for SlidingWindowCounter {
     const NAME: &'static str = "sliding-window-counter";
     const LARGEST_COUNT: u64 = Layout::LARGEST_COUNT_WITH_PREVIOUS;
     const ABOVE_LARGEST_COUNT: &'static str = ": use fixed-window or gcra";
+    const WHY_NO_RESERVE: Option<&'static str> =
+        Some("how fast its tokens come back depends on the period before; use gcra");
 
     fn most_in_a_period(_burst: u64, count: u64) -> u64 {
         if count > 1 {

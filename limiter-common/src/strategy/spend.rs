@@ -105,6 +105,17 @@ impl Spend {
         self.most = spend.latest;
     }
 
+    /// Returns the same spend, of GCRA, if it must [leave a reserve](gcra::Spend::leaving) of that
+    /// many ticks in the bucket.
+    #[must_use]
+    #[inline(always)]
+    pub const fn leaving(self, reserve: u64) -> Self {
+        Self {
+            most: self.gcra().leaving(reserve).latest,
+            ..self
+        }
+    }
+
     /// Makes a spend of `increment` at the time `now`, both in ticks of GCRA, whatever the bucket
     /// holds: for moving debts, not for packets. It refuses to make [`super::NO_STATE`], a lock.
     #[cfg(not(target_arch = "bpf"))]

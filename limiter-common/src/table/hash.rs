@@ -1,5 +1,5 @@
-//! SipHash-1-3 of a bucket's owner (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
-//! 2012; one and three rounds as in Rust's and Linux's hash tables).
+//! SipHash-1-3 of a bucket's owner or of a source (Aumasson and Bernstein, "SipHash: a fast
+//! short-input PRF", 2012; one and three rounds as in Rust's and Linux's hash tables).
 
 use crate::{
     limit::{FIRST_CUSTOM_ID, LimitId},
@@ -74,6 +74,25 @@ impl OwnerHash {
 
 impl State {
     #[inline(always)]
+    const fn new(key: &HashKey) -> Self {
+        Self {
+            v0: key.first ^ 0x736f_6d65_7073_6575,
+            v1: key.second ^ 0x646f_7261_6e64_6f6d,
+            v2: key.first ^ 0x6c79_6765_6e65_7261,
+            v3: key.second ^ 0x7465_6462_7974_6573,
+        }
+    }
+
+    #[inline(always)]
+    const fn finish(mut self) -> u64 {
+        self.v2 ^= 0xff;
+        self.round();
+        self.round();
+        self.round();
+        self.v0 ^ self.v1 ^ self.v2 ^ self.v3
+    }
+
+    #[inline(always)]
     const fn round(&mut self) {
         self.v0 = self.v0.wrapping_add(self.v1);
         self.v1 = self.v1.rotate_left(13) ^ self.v0;
@@ -101,12 +120,7 @@ impl HashKey {
     #[must_use]
     #[inline(always)]
     pub const fn owner_hash(&self, key: &BucketKey) -> OwnerHash {
-        let mut state = State {
-            v0: self.first ^ 0x736f_6d65_7073_6575,
-            v1: self.second ^ 0x646f_7261_6e64_6f6d,
-            v2: self.first ^ 0x6c79_6765_6e65_7261,
-            v3: self.second ^ 0x7465_6462_7974_6573,
-        };
+        let mut state = State::new(self);
         let (shape, [high, low]) = key.owner_words();
         // The last word has the length in its upper byte, so that it says whether there is a
         // second half: IPv4 and most ranges have none.
@@ -117,11 +131,18 @@ impl HashKey {
             state.absorb(low);
             state.absorb(24 << 56 | shape);
         }
-        state.v2 ^= 0xff;
-        state.round();
-        state.round();
-        state.round();
-        OwnerHash(state.v0 ^ state.v1 ^ state.v2 ^ state.v3).of_part(key.part() as u64)
+        OwnerHash(state.finish()).of_part(key.part() as u64)
+    }
+
+    /// Returns the hash of a word of eight bytes, such as a source: that of no owner, whose
+    /// message is longer.
+    #[must_use]
+    #[inline(always)]
+    pub const fn word_hash(&self, word: u64) -> u64 {
+        let mut state = State::new(self);
+        state.absorb(word);
+        state.absorb(8 << 56);
+        state.finish()
     }
 }
 
@@ -129,10 +150,23 @@ impl HashKey {
 mod tests {
     extern crate std;
 
-    use std::collections::HashMap;
+    use std::{
+        collections::HashMap,
+        hash::{DefaultHasher, Hasher as _},
+    };
 
     use super::*;
     use crate::{address::Address, strategy::moving_window::STAMPS};
+
+    /// The standard library's hasher is the same function, with a key of zeros.
+    #[test]
+    fn a_words_hash_is_siphash() {
+        for word in [0, 1, 0xffff_ffff_c000_0201, u64::MAX] {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&word.to_le_bytes());
+            assert_eq!(HashKey::default().word_hash(word), hasher.finish());
+        }
+    }
 
     /// This holds even in the smallest tables, so that a log's parts do not evict each other.
     #[test]

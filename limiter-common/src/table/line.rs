@@ -15,7 +15,8 @@ pub const WAYS: usize = 4;
 /// The fingerprint of no bucket.
 pub const EMPTY: u64 = 0;
 
-/// In place of a state: another CPU is inserting a bucket there. No TAT is as large.
+/// In place of a state: another CPU is inserting a bucket there. No TAT is as large, and no
+/// [record](crate::standing::Record) is all ones.
 pub const LOCKED: u64 = NO_STATE;
 
 /// A line in memory that all CPUs share. `way` must be below [`Line::WAYS`].
@@ -79,6 +80,51 @@ pub enum WhenFull {
     DenyNew,
     /// The packet passes, and is not charged.
     PassNew,
+}
+
+/// Decides which entry of a line makes room for another: a bucket, or what else has a name and a
+/// state.
+pub trait Eviction {
+    /// How inserting ends when none of the line's entries can make room.
+    const NO_ROOM: Inserted;
+
+    /// Returns whether two names are of the same entry.
+    fn is_same(&self, name: u64, other: u64) -> bool;
+    /// Returns how much is lost if the entry of that name and state is forgotten: 0 for nothing,
+    /// [`u64::MAX`] if it must stay.
+    fn weight_of(&self, name: u64, state: u64) -> u64;
+    /// Returns what to do if something is lost with every entry.
+    fn when_full(&self) -> WhenFull;
+    /// Counts that an entry was forgotten with which something was lost.
+    fn count_lossy_eviction(&self);
+}
+
+/// Evicts the bucket whose owner gains least.
+struct ByDebt<'a, S>(&'a S);
+
+impl<S: LineStore> Eviction for ByDebt<'_, S> {
+    /// Other CPUs are inserting into all ways.
+    const NO_ROOM: Inserted = Inserted::Changed;
+
+    #[inline(always)]
+    fn is_same(&self, name: u64, other: u64) -> bool {
+        is_same_bucket(name, other)
+    }
+
+    #[inline(always)]
+    fn weight_of(&self, name: u64, state: u64) -> u64 {
+        self.0.weight_of(name, state)
+    }
+
+    #[inline(always)]
+    fn when_full(&self) -> WhenFull {
+        self.0.when_full()
+    }
+
+    #[inline(always)]
+    fn count_lossy_eviction(&self) {
+        self.0.count_lossy_eviction();
+    }
 }
 
 /// Returns the way of the bucket of that fingerprint; [`Line::WAYS`] if it is in none.
@@ -188,11 +234,6 @@ impl Inserted {
 }
 
 /// Inserts the bucket of that fingerprint, which was missing, into the line in the state `wanted`.
-///
-/// A way changes hands only while its state is [`LOCKED`], which takes a compare-and-swap from
-/// the state that was chosen for eviction; so no charge can get lost in between. Two CPUs that
-/// insert the same bucket at once, in any units, both write its fingerprint before they look for it
-/// elsewhere: at least one sees the other and withdraws.
 #[inline(always)]
 pub fn insert<L: Line, S: LineStore>(
     line: &L,
@@ -200,19 +241,30 @@ pub fn insert<L: Line, S: LineStore>(
     fingerprint: u64,
     wanted: u64,
 ) -> Inserted {
+    insert_by(line, &ByDebt(store), fingerprint, wanted)
+}
+
+/// Inserts the entry of that name, which was missing, into the line in the state `wanted`.
+///
+/// A way changes hands only while its state is [`LOCKED`], which takes a compare-and-swap from
+/// the state that was chosen for eviction; so no charge can get lost in between. Two CPUs that
+/// insert the same entry at once, in any units, both write its name before they look for it
+/// elsewhere: at least one sees the other and withdraws.
+#[inline(always)]
+pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted: u64) -> Inserted {
     let mut victim = L::WAYS;
     let mut evicted = LOCKED;
     let mut least = u64::MAX;
-    // The first full bucket will do: in a flood that is nearly always the first way's.
+    // The first that costs nothing will do: in a flood that is nearly always the first way's.
     let mut way = 0;
     while way < L::WAYS && least > 0 {
         let seen = line.state(way);
         if seen != LOCKED {
             let other = line.fingerprint(way);
-            if is_same_bucket(other, fingerprint) {
+            if eviction.is_same(other, name) {
                 return Inserted::Exists;
             }
-            let weight = store.weight_of(other, seen);
+            let weight = eviction.weight_of(other, seen);
             if weight < least {
                 least = weight;
                 victim = way;
@@ -222,10 +274,10 @@ pub fn insert<L: Line, S: LineStore>(
         way += 1;
     }
     if victim >= L::WAYS {
-        return Inserted::Changed;
+        return E::NO_ROOM;
     }
     if least > 0 {
-        match store.when_full() {
+        match eviction.when_full() {
             WhenFull::Evict => {}
             WhenFull::DenyNew => return Inserted::Unavailable,
             WhenFull::PassNew => return Inserted::Untracked,
@@ -235,12 +287,12 @@ pub fn insert<L: Line, S: LineStore>(
         return Inserted::Changed;
     }
     if least > 0 {
-        store.count_lossy_eviction();
+        eviction.count_lossy_eviction();
     }
-    line.set_fingerprint(victim, fingerprint);
+    line.set_fingerprint(victim, name);
     let mut elsewhere = false;
     for way in 0..L::WAYS {
-        elsewhere |= way != victim && is_same_bucket(line.fingerprint(way), fingerprint);
+        elsewhere |= way != victim && eviction.is_same(line.fingerprint(way), name);
     }
     if elsewhere {
         line.set_fingerprint(victim, EMPTY);

@@ -20,8 +20,8 @@ pub use self::line::entry;
 pub use self::{
     hash::{HashKey, OwnerHash},
     line::{
-        EMPTY, Inserted, LOCKED, Line, LineStore, WAYS, WhenFull, exchange, insert, read,
-        swap as swap_in_line,
+        EMPTY, Eviction, Inserted, LOCKED, Line, LineStore, WAYS, WhenFull, exchange, insert,
+        insert_by, read, swap as swap_in_line,
     },
     location::{TableLocation, find, find_again, find_part, swap},
     order::{EVICTED, Order, OrderKind},

@@ -84,6 +84,7 @@ impl Instance {
             .map_max_entries("SLOTS", entries(policy.children.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
             .map_max_entries("RATES", entries(policy.rates.len()))
+            .map_max_entries("RESERVES", entries(policy.reserves.len()))
             .map_max_entries("MASKS", entries(policy.masks.len()))
             .map_max_entries("SIEVES", entries(policy.sieves.len()))
             .map_max_entries("SIEVE_USES", entries(policy.sieve_uses.len()));
@@ -100,6 +101,7 @@ impl Instance {
         array::write(&mut ebpf, "SLOTS", &policy.children)?;
         array::write(&mut ebpf, "CLASSES", &policy.classes)?;
         array::write(&mut ebpf, "RATES", &policy.rates)?;
+        array::write(&mut ebpf, "RESERVES", &policy.reserves)?;
         array::write_at(&mut ebpf, UNITS, policy.units.iter())?;
         array::write(&mut ebpf, "MASKS", &policy.masks)?;
         array::write(&mut ebpf, "SIEVES", &policy.sieves)?;
@@ -124,8 +126,8 @@ impl Instance {
     /// Returns the verified entry with its stages.
     pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
         let stages = Stages::of(&self.ebpf, self.frames)?;
-        let program = Program::of(self.entry()?).map_err(DatapathError::Verify)?;
-        Ok(program.with_stages(stages))
+        let program = self.entry()?.fd().and_then(Program::of);
+        Ok(program.map_err(DatapathError::Verify)?.with_stages(stages))
     }
 
     /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.

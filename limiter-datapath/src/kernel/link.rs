@@ -1,10 +1,11 @@
-//! BPF links, which hold programs on interfaces. An interface has the program for as long as the
-//! link is open somewhere, or pinned.
+//! BPF links, which hold programs on interfaces and cgroups. These have the program for as long as
+//! the link is open somewhere, or pinned.
 //!
 //! These are not aya's links: aya closes a link whose program it could not replace, which would
 //! detach it.
 
 use std::{
+    fs::File,
     io,
     os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
     path::Path,
@@ -50,11 +51,13 @@ pub(super) struct Link {
 pub(super) struct LinkInfo {
     /// The id of the program that it holds.
     pub(super) program: u32,
-    /// The index of the interface; 0: it has vanished.
+    /// The index of the interface, or a part of the cgroup's id; 0: it has vanished, or the link is
+    /// detached.
     pub(super) interface: u32,
 }
 
-/// `BPF_XDP` of `enum bpf_attach_type`.
+/// From `enum bpf_attach_type`.
+const BPF_CGROUP_SOCK_OPS: u32 = 3;
 const BPF_XDP: u32 = 37;
 
 /// The update fails unless the link's program is the expected one.
@@ -67,22 +70,34 @@ impl Link {
         interface: u32,
         mode: AttachedMode,
     ) -> io::Result<Self> {
-        #[repr(C)]
-        struct Attributes {
-            program: u32,
-            interface: u32,
-            attach_type: u32,
-            flags: u32,
-        }
         // XDP_FLAGS_SKB_MODE and XDP_FLAGS_DRV_MODE, from linux/if_link.h.
         let flags = match mode {
             AttachedMode::Generic => 1 << 1,
             AttachedMode::Native => 1 << 2,
         };
+        Self::attach(program, interface, BPF_XDP, flags)
+    }
+
+    /// Attaches a program to a cgroup, for the events of its sockets, beside those of others.
+    pub(super) fn to_cgroup(program: &Program, cgroup: &File) -> io::Result<Self> {
+        // A link is always one of several, and knows no flag for it.
+        let flags = 0;
+        let cgroup = cgroup.as_raw_fd().cast_unsigned();
+        Self::attach(program, cgroup, BPF_CGROUP_SOCK_OPS, flags)
+    }
+
+    fn attach(program: &Program, target: u32, attach_type: u32, flags: u32) -> io::Result<Self> {
+        #[repr(C)]
+        struct Attributes {
+            program: u32,
+            target: u32,
+            attach_type: u32,
+            flags: u32,
+        }
         let mut attributes = Attributes {
             program: program.descriptor(),
-            interface,
-            attach_type: BPF_XDP,
+            target,
+            attach_type,
             flags,
         };
         // SAFETY: the attributes are numbers.
@@ -150,9 +165,15 @@ impl Link {
         unsafe { bpf(Command::DetachLink, &mut attributes) }.map(drop)
     }
 
+    /// Whether its program is nowhere.
+    pub(super) fn is_detached(&self) -> bool {
+        self.info().is_ok_and(|info| info.interface == 0)
+    }
+
     /// Returns what it holds, and where.
     pub(super) fn info(&self) -> io::Result<LinkInfo> {
-        // `struct bpf_link_info` for XDP: type, id, program, 4 bytes of padding, interface.
+        // `struct bpf_link_info` for XDP: type, id, program, 4 bytes of padding, interface. For
+        // cgroups it has the id of eight bytes there.
         let [_, _, program, _, interface, _] = syscall::info(self.descriptor())?;
         Ok(LinkInfo { program, interface })
     }

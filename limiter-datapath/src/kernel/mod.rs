@@ -17,6 +17,7 @@ mod cpus;
 mod error;
 mod follow;
 mod grace;
+mod handshakes;
 mod hash;
 mod instance;
 pub mod interface;
@@ -39,6 +40,7 @@ mod settings;
 mod shared;
 mod sieves;
 mod stages;
+mod standing;
 mod state;
 mod syscall;
 mod trial;
@@ -59,7 +61,6 @@ use limiter_policy::{config::Scope, lists::ListRecord, policy::CompiledPolicy};
 
 #[cfg(feature = "testing")]
 pub use self::instance::VerifierCost;
-use self::state::State;
 pub use self::{
     attach::Attachment,
     buckets::{BucketMaps, Restored},
@@ -67,6 +68,7 @@ pub use self::{
     cpus::possible_cpus,
     error::{DatapathError, ProgramHolder},
     follow::{NameChange, Present},
+    handshakes::HandshakesError,
     instance::{Clocking, Instance},
     link::AttachedMode,
     maps::SharedMaps,
@@ -75,11 +77,13 @@ pub use self::{
     pins::{Manifest, Pins},
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
-    reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps},
+    reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps, StandingMaps, StandingSizes},
     settings::{LogLevel, Settings},
     sieves::LoadedSieve,
+    standing::KnownSources,
     trial::Trial,
 };
+use self::{handshakes::Handshakes, state::State};
 use crate::state::SetDebts;
 
 /// The running datapath. Dropping it detaches every program, unless it is pinned.
@@ -88,6 +92,7 @@ pub struct Datapath {
     policy: CompiledPolicy,
     state: State,
     attachments: Vec<Attachment>,
+    handshakes: Handshakes,
     pins: Option<Pins>,
 }
 
@@ -115,6 +120,7 @@ impl Datapath {
             policy: CompiledPolicy::new(&manifest.policy, possible_cpus())?,
             state: State::new(manifest.state, settings),
             attachments: Vec::new(),
+            handshakes: Handshakes::NONE,
             manifest,
             pins: None,
         })
@@ -130,6 +136,7 @@ impl Datapath {
         // Pins without a policy are left from an interrupted pinning.
         pins.remove_this_version()?;
         Ok(Self {
+            handshakes: Handshakes::of_link(pins.handshakes()?),
             pins: Some(pins),
             attachments,
             ..Self::new(settings)?
@@ -208,6 +215,15 @@ impl Datapath {
     /// Returns all recorded offenders.
     pub fn offenders(&self) -> Result<Recorded, DatapathError> {
         self.state.offenders()
+    }
+
+    /// Returns whether handshakes prove sources.
+    ///
+    /// # Errors
+    ///
+    /// They should by the policy in force, but cannot.
+    pub const fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
+        self.handshakes.are_noted()
     }
 
     /// Returns the maps of reputations; `None`: no policy has been in force yet.

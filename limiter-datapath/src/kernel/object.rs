@@ -11,3 +11,9 @@ pub static OBJECT_WITH_LOG: &[u8] =
 
 /// The name of the program that changes buckets for userspace.
 pub(super) const PROGRAM_ORDER: &str = "limiter_order";
+
+/// The name of the program that notes handshakes.
+pub(super) const PROGRAM_HANDSHAKES: &str = "limiter_handshakes";
+
+/// The name of the program that changes what is known of a source.
+pub(super) const PROGRAM_KNOW: &str = "limiter_know";

@@ -9,6 +9,7 @@ use limiter_common::{
     owner::BucketKey,
     policy::{Child, Class, LimitEntry, Node, Shape, Stretch},
     sieve::{Pressure, Sieve, SieveTraffic, SieveUse},
+    standing::{KnowOrder, Reserves},
     strategy::Parameters,
     table::Order,
     unit::Unit,
@@ -49,6 +50,7 @@ plain_bytes! {
     BucketKey: 2 * 2 + 4 + 2 * 8,
     Parameters: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
     Class: 3 * 8 + 2 * 4,
+    KnowOrder: 3 * 8 + 2 * 4,
     LimitEntry: 2 + 2 + 4 + 2 * (2 * 4 + 2 * 8),
     LimitTraffic: 3 * 16,
     Node: 3 * 8 + 4 + 2 * 2,
@@ -56,9 +58,10 @@ plain_bytes! {
     OffenderKey: 2 * 2 + 4 + 2 * 8,
     Order: (2 * 2 + 4 + 2 * 8) + 8 + (4 * 8 + 4 + 4) + 3 * 8 + 2 * 4,
     Pressure: 2 * 4 + 8,
-    RawVerdict: 2 * 4 + 2 * 8,
+    RawVerdict: 2 * 4 + 2 * 8 + 2 * 4,
     Recording: 8 + 3 * 8,
-    Shape: 10 * 4 + 7 * 8 + 6 * 4,
+    Reserves: 5 * 8,
+    Shape: 10 * 4 + 7 * 8 + (1 + 5) * 8 + (4 * 4 + 4 * 8 + 2 * 4) + 6 * 4,
     Sieve: 4 * 8 + 8 * 4,
     SieveTraffic: 3 * 16 + 2 * 8,
     SieveUse: 8 + 2 * 4,
@@ -78,11 +81,19 @@ pub(super) struct RawVerdict {
     denied_by: u32,
     matched: u64,
     would_drop: u64,
+    standing: u32,
+    unused: u32,
 }
 
 impl RawVerdict {
     pub(super) const fn verdict(self) -> Option<Verdict> {
-        Verdict::from_raw(self.reason, self.denied_by, self.matched, self.would_drop)
+        Verdict::from_raw(
+            self.reason,
+            self.denied_by,
+            self.matched,
+            self.would_drop,
+            self.standing,
+        )
     }
 }
 

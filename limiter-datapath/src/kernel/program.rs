@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use aya::programs::{ProgramError, Xdp};
+use aya::programs::{ProgramError, ProgramFd};
 
 use super::{grace::wait_for_running_programs, pod::PlainBytes, stages::Stages, syscall};
 
@@ -21,8 +21,8 @@ pub(super) struct Program {
 
 impl Program {
     /// Takes a loaded program without stages.
-    pub(super) fn of(program: &Xdp) -> Result<Self, ProgramError> {
-        let descriptor = program.fd()?.as_fd().try_clone_to_owned()?;
+    pub(super) fn of(program: &ProgramFd) -> Result<Self, ProgramError> {
+        let descriptor = program.as_fd().try_clone_to_owned()?;
         Ok(Self::new(descriptor, None)?)
     }
 
@@ -40,6 +40,11 @@ impl Program {
             None
         };
         Self::new(syscall::open(path)?, stages)
+    }
+
+    /// Opens the program without stages that is pinned at `path`.
+    pub(super) fn open_alone(path: &Path) -> io::Result<Self> {
+        Self::new(syscall::open(path)?, None)
     }
 
     fn new(descriptor: OwnedFd, stages: Option<Stages>) -> io::Result<Self> {

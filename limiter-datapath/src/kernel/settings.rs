@@ -1,13 +1,14 @@
 //! The settings of instances.
 
-use limiter_common::table::HashKey;
+use limiter_common::{policy::Shape, standing, table::HashKey};
 use limiter_policy::{
     config::{Bans, Buckets, Config, Offenders},
-    policy::SieveSizes,
+    policy::{CompiledPolicy, SieveSizes},
 };
 use serde::{Deserialize, Serialize};
 
 use super::{
+    StandingSizes,
     error::DatapathError,
     object::{OBJECT, OBJECT_WITH_LOG},
 };
@@ -26,6 +27,8 @@ pub struct Settings {
     pub sieves: SieveSizes,
     /// The generation of policies with which the sieves got their present maps.
     pub(super) sieves_since: u64,
+    /// The sizes of the maps of standings.
+    pub standing: StandingSizes,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
@@ -66,6 +69,7 @@ impl Settings {
             bans: Bans::default(),
             sieves: SieveSizes::default(),
             sieves_since: 0,
+            standing: StandingSizes::default(),
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
@@ -88,6 +92,26 @@ impl Settings {
 }
 
 impl Settings {
+    /// Returns all of the shape by which sources are known, for a policy with these settings of
+    /// standing.
+    pub(super) const fn shape_of_standing(&self, standing: standing::Settings) -> Shape {
+        Shape {
+            hash_key: self.hash_key,
+            standing,
+            ..Shape::EMPTY
+        }
+    }
+
+    /// Takes the sizes that a policy needs.
+    #[must_use]
+    pub fn sized_for(self, policy: &CompiledPolicy) -> Self {
+        Self {
+            sieves: SieveSizes::of(&policy.sieves),
+            standing: StandingSizes::of(&policy.shape),
+            ..self
+        }
+    }
+
     /// Takes the secret of a table whose buckets are to be put back.
     #[must_use]
     pub const fn resuming(mut self, debts: &Debts) -> Self {

@@ -67,7 +67,7 @@ impl Datapath {
         let Some(class) = classify(&self.policy, &Address::from(source)) else {
             return false;
         };
-        let decided = [Class::EXCLUDED, Class::BLOCKED].contains(&class.listing);
+        let decided = [Class::EXCLUDED, Class::BLOCKED].contains(&class.listed());
         let counted = used.limit.is_none_or(|id| {
             let mut limits = self.manifest.policy.limits.iter();
             let limit_index = limits.position(|limit| limit.id == id);

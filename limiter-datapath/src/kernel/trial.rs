@@ -7,7 +7,7 @@ mod testing;
 use limiter_common::decide::Verdict;
 use limiter_policy::{
     config::{Buckets, Offenders},
-    policy::{CompiledPolicy, SieveSizes},
+    policy::CompiledPolicy,
 };
 
 use super::{
@@ -48,10 +48,7 @@ impl Trial {
     }
 
     fn with_settings(policy: &CompiledPolicy, settings: Settings) -> Result<Self, DatapathError> {
-        let settings = Settings {
-            sieves: SieveSizes::of(&policy.sieves),
-            ..settings
-        };
+        let settings = settings.sized_for(policy);
         let directory = SharedDirectory::new()?;
         Ok(Self {
             policy: policy.clone(),

@@ -5,6 +5,7 @@ mod line;
 mod offenders;
 mod reputation;
 mod sieve;
+mod standing;
 #[cfg(feature = "testing")]
 mod table;
 #[cfg(feature = "testing")]
@@ -18,6 +19,7 @@ pub use self::{
     offenders::MemoryOffenders,
     reputation::{MemoryBans, MemoryReputation, MemorySieves},
     sieve::{ShardLists, SieveMemory, SieveSnapshot},
+    standing::MemoryStanding,
 };
 #[cfg(feature = "testing")]
 pub use self::{

@@ -1,11 +1,11 @@
-//! A line of buckets in a map's value.
+//! A line of buckets, or of known sources, in a map's value.
 
 use limiter_common::table::Line;
 
 use super::atomic;
 
 /// A line of that many ways: names at even indices, states at odd ones.
-pub(super) struct MapLine<const WAYS: usize>(*mut u64);
+pub(crate) struct MapLine<const WAYS: usize>(*mut u64);
 
 impl<const WAYS: usize> MapLine<WAYS> {
     /// Makes a line of a map's value of `2 * WAYS` words.
@@ -14,7 +14,7 @@ impl<const WAYS: usize> MapLine<WAYS> {
     ///
     /// Each word must meet the conditions of [`atomic::compare_and_swap`].
     #[inline(always)]
-    pub(super) const unsafe fn new(words: *mut u64) -> Self {
+    pub(crate) const unsafe fn new(words: *mut u64) -> Self {
         Self(words)
     }
 }

@@ -9,12 +9,13 @@ use limiter_common::{
     clock::Clock,
     decide::Verdict,
     judged::Packet,
-    policy::Tables,
+    policy::{Shape, Tables},
     reputation::Reputation,
+    standing::{SourceId, Standing, StandingStore},
 };
 
 use self::bans::MapBans;
-use crate::clock::KernelClock;
+use crate::{clock::KernelClock, standing::MapStanding};
 
 pub(crate) struct MapReputation;
 
@@ -28,6 +29,24 @@ impl Reputation for MapReputation {
     #[inline(always)]
     fn sift<T: Tables>(&self, _tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
         sieves::sift(packet, verdict)
+    }
+}
+
+impl StandingStore for MapReputation {
+    #[inline(always)]
+    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
+        MapStanding.visit(shape, source, now_ns)
+    }
+
+    #[inline(always)]
+    fn refused(
+        &self,
+        shape: &Shape,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) -> Standing {
+        MapStanding.refused(shape, source, standing, now_ns)
     }
 }
 

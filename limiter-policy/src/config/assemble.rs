@@ -12,6 +12,7 @@ use super::{
     lists::Lists,
     overrides::Overrides,
     sections::Surroundings,
+    standing,
     subscribers::Subscribers,
 };
 use crate::policy::{Limit, Names, Policy};
@@ -34,6 +35,8 @@ pub(super) struct Parts<'l> {
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
     pub(super) never_ban: ListNames,
+    /// `None`: the file has no such section.
+    pub(super) standing: Option<standing::Section>,
 }
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
@@ -49,6 +52,9 @@ pub(super) fn policy(
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
     parts.lists.check(&parts.never_ban, problems);
+    if let Some(standing) = &parts.standing {
+        parts.lists.check(&standing.proven, problems);
+    }
     flat_metrics::check_distinct(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
     if !problems.is_empty() {
@@ -91,6 +97,7 @@ pub(super) fn policy(
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),
         never_ban: parts.never_ban.to_names(),
+        standing: (parts.standing.as_ref()).map(standing::Section::to_settings),
     })
 }
 
@@ -112,6 +119,7 @@ fn limits_of(
                 strategy: definition.strategy?,
                 matching: definition.matching.clone(),
                 mode: definition.mode,
+                reserve: definition.reserve,
                 ban: definition.ban.map(|(ban, _)| ban),
                 default: definition.rates.get(part).copied(),
                 overrides: overrides.remove(&(index, part)).unwrap_or_default(),

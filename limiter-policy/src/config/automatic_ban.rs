@@ -7,13 +7,13 @@ use limiter_common::{address::Family, limit::IdFormat};
 use super::{
     Offenders,
     diagnostics::Problems,
-    duration,
+    duration, length,
     limits::Limits,
     node::{Node, Value},
-    reader::{Fields, Name, Reader},
+    reader::{Name, Reader},
 };
 use crate::{
-    policy::{AutomaticBan, BanMode, Escalation},
+    policy::{AutomaticBan, BanMode, BanOnly, Escalation},
     text,
 };
 
@@ -24,9 +24,10 @@ const AT_MOST: &str = "at-most";
 const ESCALATE: &str = "escalate";
 const RANGE_AFTER: &str = "range-after";
 const SITE_AFTER: &str = "site-after";
+const ONLY: &str = "only";
 const MODE: &str = "mode";
 
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 9] = [
     AFTER,
     WITHIN,
     FOR,
@@ -34,6 +35,7 @@ const FIELDS: [&str; 8] = [
     ESCALATE,
     RANGE_AFTER,
     SITE_AFTER,
+    ONLY,
     MODE,
 ];
 
@@ -85,9 +87,9 @@ pub(super) fn read<'n>(
         }
     }
     let after = fields.get(AFTER).map(|node| drops(reader, node));
-    let within_ns = length(reader, &fields, WITHIN, &WITHIN_NS);
-    let for_ns = length(reader, &fields, FOR, &LENGTH_NS);
-    let at_most_ns = length(reader, &fields, AT_MOST, &LENGTH_NS);
+    let within_ns = length::read(reader, &fields, WITHIN, &WITHIN_NS, duration::parse);
+    let for_ns = length::read(reader, &fields, FOR, &LENGTH_NS, duration::parse);
+    let at_most_ns = length::read(reader, &fields, AT_MOST, &LENGTH_NS, duration::parse);
     if let (Some(node), Some(for_ns), Some(at_most_ns)) = (fields.get(AT_MOST), for_ns, at_most_ns)
         && at_most_ns < for_ns
     {
@@ -119,6 +121,13 @@ pub(super) fn read<'n>(
         );
         reader.error(node.at, message);
     }
+    let only = match fields.get(ONLY) {
+        Some(node) => {
+            let known = BanOnly::ALL.map(|only| (only.name(), only));
+            Some(reader.choice(node, ONLY, known)?)
+        }
+        None => None,
+    };
     let mode = match fields.get(MODE) {
         Some(node) => reader.choice(node, MODE, BanMode::ALL.map(|mode| (mode.name(), mode))),
         None => Some(BanMode::default()),
@@ -135,6 +144,7 @@ pub(super) fn read<'n>(
         escalate: escalate?,
         range_after: Some(range_after?).filter(|addresses| *addresses != OFF),
         site_after: Some(site_after?).filter(|networks| *networks != OFF),
+        only,
         mode: mode?,
     })
 }
@@ -187,28 +197,6 @@ fn drops<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
         reader.error(node.at, message);
     }
     found
-}
-
-/// Reads a duration in nanoseconds, if the field is there.
-fn length<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    name: &str,
-    range: &RangeInclusive<u64>,
-) -> Option<u64> {
-    const EXPECTED: &str = "a duration, such as '10s' or '1h30m'";
-    let node = fields.get(name)?;
-    let written = reader.text(node, EXPECTED)?;
-    let why = match duration::parse(written) {
-        Ok(ns) if range.contains(&ns) => return Some(ns),
-        Ok(_) => {
-            let (least, most) = (text::period(*range.start()), text::period(*range.end()));
-            format!("must be from {least} to {most}")
-        }
-        Err(error) => error.to_string(),
-    };
-    reader.error(node.at, format!("invalid {name} '{written}', {why}"));
-    None
 }
 
 /// Reads a factor with up to three decimals.

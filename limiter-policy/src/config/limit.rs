@@ -15,9 +15,9 @@ use super::{
     node::Node,
     rate::{self, RateContext},
     reader::{Fields, Name, Reader},
-    strategy,
+    reserve, strategy,
 };
-use crate::policy::{self, AutomaticBan, FlatMetrics, Match, Mode, Rate};
+use crate::policy::{self, AutomaticBan, FlatMetrics, Match, Mode, Rate, Reserve};
 
 const MODE: &str = "mode";
 const PREFIX_LENGTH: &str = "prefix-length";
@@ -47,6 +47,8 @@ pub(super) struct Definition {
     pub(super) strategy: Option<Strategy>,
     pub(super) matching: Match,
     pub(super) mode: Mode,
+    /// What sources must leave in its buckets, by their standing.
+    pub(super) reserve: Option<Reserve>,
     /// When it bans the sources it drops, and where the file says so.
     pub(super) ban: Option<(AutomaticBan, FilePosition)>,
     /// The rates of owners without an override; empty if there are none, or they have an error.
@@ -74,6 +76,7 @@ impl Definition {
             strategy: Some(Strategy::default()),
             matching: Match::default(),
             mode: Mode::default(),
+            reserve: None,
             ban: None,
             rates: Vec::new(),
             lacks_rate: true,
@@ -132,6 +135,7 @@ pub(super) fn read<'n>(
         PREFIX_LENGTH,
         EXCLUDE,
         BLOCK,
+        reserve::FIELD,
         BAN,
         IP_REP,
         METRICS,
@@ -174,6 +178,8 @@ pub(super) fn read<'n>(
     let has_rate = !rate::is_absent(&fields);
     let context = RateContext { cost, strategy };
     let rates = has_rate.then(|| rate::read_distinct(reader, &fields, name.at, context));
+    let rates = rates.flatten().unwrap_or_default();
+    let reserve = reserve::read(reader, &fields, context, &rates);
     let ip_rep = fields.get(IP_REP).and_then(|node| {
         Some(NamedSieve {
             name: reader.text(node, "a sieve's name")?.to_owned(),
@@ -190,8 +196,9 @@ pub(super) fn read<'n>(
         strategy,
         matching,
         mode: mode.unwrap_or_default(),
+        reserve,
         ban,
-        rates: rates.flatten().unwrap_or_default(),
+        rates,
         lacks_rate: !has_rate,
         needs_overrides: !has_rate
             && fields.get(BLOCK).is_none()

@@ -1,4 +1,4 @@
-//! The fields `exclude`, `block` and `never-ban`, which name lists.
+//! The fields `exclude`, `block`, `never-ban` and `proven`, which name lists.
 
 use super::{
     diagnostics::FilePosition,

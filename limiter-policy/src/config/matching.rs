@@ -1,7 +1,10 @@
 //! The field `match`: which packets a limit counts.
 
 use ipnet::IpNet;
-use limiter_common::limit::{Cost, IdFormat};
+use limiter_common::{
+    limit::{Cost, IdFormat},
+    standing::Standing,
+};
 
 use super::{
     contradictions, flags, nearest,
@@ -18,14 +21,16 @@ pub(super) const SOURCE_PORT: &str = "source-port";
 pub(super) const TCP_FLAGS: &str = "tcp-flags";
 pub(super) const DESTINATION: &str = "destination";
 pub(super) const FRAGMENTS: &str = "fragments";
+const STANDING: &str = "standing";
 
-const FIELDS: [&str; 6] = [
+const FIELDS: [&str; 7] = [
     PROTOCOL,
     DESTINATION_PORT,
     SOURCE_PORT,
     TCP_FLAGS,
     DESTINATION,
     FRAGMENTS,
+    STANDING,
 ];
 
 /// Reads a limit's match. If its id format or cost is unknown (`None`), checks that depend on it
@@ -65,6 +70,9 @@ pub(super) fn read<'n>(
     if let Some(node) = fields.get(FRAGMENTS) {
         let known = Fragments::ALL.map(|fragments| (fragments.name(), fragments));
         matching.fragments = reader.choice(node, FRAGMENTS, known).unwrap_or_default();
+    }
+    if let Some(node) = fields.get(STANDING) {
+        matching.standing = read_standings(reader, node).unwrap_or_default();
     }
     contradictions::check(reader, &fields, &matching, id_format, cost);
     matching
@@ -113,6 +121,23 @@ fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Opt
         })
         .then_some(prefix)
     })
+}
+
+/// Reads one standing or a list, sorted; `None` if any has an error.
+fn read_standings<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<Standing>> {
+    let known = Standing::ALL.map(|standing| (standing.name(), standing as u32));
+    let mut seen = Seen::default();
+    let numbers = read_list(reader, node, "standings", |reader, item| {
+        let number = reader.choice(item, STANDING, known)?;
+        let name = || format!("{STANDING} '{}'", Standing::of_number(number).name());
+        seen.is_first(reader, number, item.at, name)
+            .then_some(number)
+    })?;
+    if numbers.len() == Standing::COUNT {
+        let message = format!("every source has one of these: leave '{STANDING}' out");
+        reader.error(node.at, message);
+    }
+    Some(numbers.into_iter().map(Standing::of_number).collect())
 }
 
 /// Reads the items of a list and sorts them; `None` if any has an error.

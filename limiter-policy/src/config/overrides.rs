@@ -13,6 +13,7 @@ use super::{
     prefix,
     rate::{self, RateContext},
     reader::{Fields, Name, Reader},
+    reserve,
     seen::Seen,
     strategy,
     subscribers::Subscribers,
@@ -24,7 +25,7 @@ const ID: &str = "id";
 const COMMENT: &str = "comment";
 
 /// Fields that only the limit itself may have.
-const REFUSED: [&str; 1] = [strategy::FIELD];
+const REFUSED: [&str; 2] = [strategy::FIELD, reserve::FIELD];
 
 /// The overrides by limit and index of its rate, sorted by id.
 pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
@@ -197,6 +198,7 @@ impl Collected<'_> {
         owner: Position,
     ) -> Option<Vec<Rate>> {
         strategy::refuse_in_override(reader, fields);
+        reserve::refuse_in_override(reader, fields);
         let limit = limit.map(|limit| self.limits.get(limit));
         let parts = limit.and_then(Definition::parts);
         if let (Some(limit), Some(parts @ 2..)) = (limit, parts)
@@ -231,6 +233,11 @@ impl Collected<'_> {
             };
             reader.error(node.at, message);
             return None;
+        }
+        if let Some(limit) = limit {
+            for rate in &rates {
+                reserve::check_override(reader, limit, rate, owner);
+            }
         }
         Some(rates)
     }

@@ -14,7 +14,7 @@ use super::{
     node::{Node, Value},
     offenders, overrides,
     reader::Reader,
-    settings, subscribers,
+    settings, standing, subscribers,
 };
 use crate::{
     file::{self, Unreadable},
@@ -29,6 +29,7 @@ const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
 const NEVER_BAN: &str = "never-ban";
 const IP_REP: &str = "ip-rep";
+const STANDING: &str = "standing";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -38,7 +39,7 @@ const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
 
-const SECTIONS: [&str; 16] = [
+const SECTIONS: [&str; 17] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -47,6 +48,7 @@ const SECTIONS: [&str; 16] = [
     BLOCK,
     NEVER_BAN,
     IP_REP,
+    STANDING,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -112,6 +114,7 @@ pub(super) fn read(
         exclude: list_names::read_field(&mut reader, &fields, EXCLUDE),
         block: list_names::read_field(&mut reader, &fields, BLOCK),
         never_ban: list_names::read_field(&mut reader, &fields, NEVER_BAN),
+        standing: (fields.get(STANDING)).map(|node| standing::read(&mut reader, node)),
         limits,
         overrides: overrides.unwrap_or_default(),
         // An override with an error, or in a section with a misspelt name, is missing from those.

@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use limiter_common::address::Family;
 use serde::{Deserialize, Serialize};
 
-use super::coverage::{Coverage, Share};
+use super::coverage::Coverage;
+use crate::share::Share;
 
 /// How much of each family the feeds of a list may cover, and by how much one may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

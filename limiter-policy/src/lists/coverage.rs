@@ -1,11 +1,10 @@
 //! How many of a family's addresses prefixes cover.
 
-use std::{fmt, str::FromStr};
-
 use ipnet::{IpNet, Ipv6Net};
 use limiter_common::address::Family;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+
+use crate::share::Share;
 
 /// The internet's IPv6 addresses, 2000::/3. Nobody sends across the internet from other addresses,
 /// and counting them would make any part of it look small.
@@ -50,16 +49,17 @@ impl Coverage {
         }
     }
 
-    /// Returns the share of the family's addresses that it covers.
+    /// Returns the share of the family's addresses that it covers, rounded up.
     #[must_use]
     pub fn share(self, family: Family) -> Share {
         let whole: u128 = match family {
             Family::V4 => 1 << 32,
             Family::V6 => 1 << (128 - 3 - 64),
         };
-        let millionths =
-            (u128::from(self.in_family(family)) * u128::from(Share::WHOLE.0)).div_ceil(whole);
-        Share(u32::try_from(millionths).unwrap_or(u32::MAX))
+        let millionths = (u128::from(self.in_family(family))
+            * u128::from(Share::WHOLE.millionths()))
+        .div_ceil(whole);
+        Share::from_millionths(u32::try_from(millionths).unwrap_or(u32::MAX))
     }
 
     /// Returns how much it covers beyond another.
@@ -75,69 +75,6 @@ impl Coverage {
 const fn size(prefix: Ipv6Net) -> u128 {
     // The prefix is 2000::/3 or longer.
     1 << (128 - prefix.prefix_len())
-}
-
-/// A part of a whole in millionths, rounded up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Share(u32);
-
-/// A text that is not a share.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("expected a percentage from '0%' to '100%', with at most four decimals, such as '0.5%'")]
-pub struct InvalidShare;
-
-impl Share {
-    /// The whole.
-    pub const WHOLE: Self = Self(1_000_000);
-
-    /// Returns a share of this many millionths.
-    pub(super) const fn from_millionths(millionths: u32) -> Self {
-        Self(millionths)
-    }
-}
-
-/// Formats the share as in a configuration file: `20%`, `0.5%`.
-impl fmt::Display for Share {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (percents, decimals) = (self.0 / 10_000, self.0 % 10_000);
-        if decimals == 0 {
-            return write!(formatter, "{percents}%");
-        }
-        let decimals = format!("{decimals:04}");
-        write!(formatter, "{percents}.{}%", decimals.trim_end_matches('0'))
-    }
-}
-
-impl FromStr for Share {
-    type Err = InvalidShare;
-
-    fn from_str(text: &str) -> Result<Self, InvalidShare> {
-        let number = text.strip_suffix('%').ok_or(InvalidShare)?.trim_end();
-        let (percents, decimals) = number.split_once('.').unwrap_or((number, "0"));
-        let are_digits =
-            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !are_digits(percents) || !are_digits(decimals) || decimals.len() > 4 {
-            return Err(InvalidShare);
-        }
-        let millionths = format!("{percents}{decimals:0<4}");
-        let share = millionths.parse().map(Self).map_err(|_| InvalidShare)?;
-        (share <= Self::WHOLE).then_some(share).ok_or(InvalidShare)
-    }
-}
-
-impl From<Share> for String {
-    fn from(share: Share) -> Self {
-        share.to_string()
-    }
-}
-
-impl TryFrom<String> for Share {
-    type Error = InvalidShare;
-
-    fn try_from(text: String) -> Result<Self, InvalidShare> {
-        text.parse()
-    }
 }
 
 #[cfg(test)]
@@ -182,37 +119,5 @@ mod tests {
         assert_eq!(share(&["2000::/3"], Family::V6), "100%");
         assert_eq!(share(&["2a00::/12"], Family::V6), "0.1954%");
         assert_eq!(share(&["192.0.2.1/32"], Family::V6), "0%");
-    }
-
-    #[test]
-    fn shares_as_text() {
-        for (text, millionths) in [
-            ("20%", 200_000),
-            ("0%", 0),
-            ("100%", 1_000_000),
-            ("0.1 %", 1_000),
-            ("12.5%", 125_000),
-            ("0.0001%", 1),
-            ("007.50%", 75_000),
-        ] {
-            let share: Share = text.parse().unwrap();
-            assert_eq!(share, Share(millionths), "{text}");
-            assert_eq!(share.to_string().parse(), Ok(share), "{text}");
-        }
-        for text in [
-            "",
-            "%",
-            "20",
-            "0.2",
-            "-1%",
-            "100.0001%",
-            "1.00001%",
-            "1.%",
-            ".5%",
-            "1e1%",
-            "99999999999%",
-        ] {
-            assert_eq!(text.parse::<Share>(), Err(InvalidShare), "{text}");
-        }
     }
 }

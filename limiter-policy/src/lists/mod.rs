@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 pub use self::{
     bounds::{Baseline, Bounds, Excess, Growth},
-    coverage::{Coverage, InvalidShare, Share},
+    coverage::Coverage,
     feed::{Content, MOST_PREFIXES, ParseError, parse},
     findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UsedBy},
     format::Format,

@@ -24,6 +24,9 @@ pub struct AutomaticBan {
     /// How many banned /64s get their whole /48 banned; `None`: never. Needs `range_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site_after: Option<u32>,
+    /// Which sources it bans; `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<BanOnly>,
     /// Whether it really bans.
     pub mode: BanMode,
 }
@@ -72,11 +75,36 @@ impl fmt::Display for AutomaticBan {
         if let Some(networks) = self.site_after {
             write!(formatter, ", site-after: {networks}")?;
         }
+        if let Some(only) = self.only {
+            write!(formatter, ", only: {}", only.name())?;
+        }
         match self.mode {
             BanMode::Enforce => {}
             BanMode::Observe => write!(formatter, ", mode: {}", self.mode.name())?,
         }
         write!(formatter, "}}")
+    }
+}
+
+/// Which sources a limit bans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BanOnly {
+    /// Those whose return path was seen to work: proven ones, and those that became so during a
+    /// shortage.
+    Proven,
+}
+
+impl BanOnly {
+    /// Every value.
+    pub const ALL: [Self; 1] = [Self::Proven];
+
+    /// Returns the name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+        }
     }
 }
 
@@ -183,6 +211,7 @@ mod tests {
             escalate: Escalation::from_thousandths(escalate).unwrap(),
             range_after: Some(AutomaticBan::RANGE_AFTER),
             site_after: None,
+            only: None,
             mode: BanMode::Enforce,
         }
     }
@@ -255,11 +284,12 @@ mod tests {
             AutomaticBan {
                 range_after: Some(4),
                 site_after: Some(8),
+                only: Some(BanOnly::Proven),
                 mode: BanMode::Observe,
                 ..plain
             },
             "{after: 1000 drops, within: 10s, for: 10m, at-most: 24h, escalate: 2, \
-             range-after: 4, site-after: 8, mode: observe}",
+             range-after: 4, site-after: 8, only: proven, mode: observe}",
         );
         check(
             AutomaticBan {

@@ -10,7 +10,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AutomaticBan, Match, SubscriberNumber, serial};
+use super::{AutomaticBan, Match, Reserve, SubscriberNumber, serial};
 use crate::text;
 
 /// How fast a bucket refills and how much it holds, as configured.
@@ -180,6 +180,9 @@ pub struct Limit {
     pub matching: Match,
     /// What it does to packets above the rate.
     pub mode: Mode,
+    /// What sources must leave in its buckets, by their standing; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<Reserve>,
     /// When it bans the sources it drops; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
@@ -214,6 +217,7 @@ impl Limit {
             strategy: Strategy::default(),
             matching: Match::default(),
             mode: Mode::default(),
+            reserve: None,
             ban: None,
             default,
             overrides: Vec::new(),

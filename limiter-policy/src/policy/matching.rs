@@ -3,6 +3,7 @@
 use std::{fmt, ops::RangeInclusive};
 
 use ipnet::IpNet;
+use limiter_common::standing::Standing;
 use serde::{Deserialize, Serialize};
 
 use super::{OverrideId, serial};
@@ -28,6 +29,9 @@ pub struct Match {
     pub destinations: Vec<IpNet>,
     /// What happens to fragments if we cannot know whether they match.
     pub fragments: Fragments,
+    /// The standings of sources, from the highest; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Standing>,
 }
 
 /// TCP flags that must be set or clear. The bits are those of byte 13 of the header (RFC 9293): FIN
@@ -154,6 +158,10 @@ impl fmt::Display for Match {
             part("flags", self.tcp_flags.map(|flags| flags.to_string())),
             part("to", list(&self.destinations, destination)),
             (self.fragments == Fragments::Ignore).then(|| "no fragments".to_owned()),
+            part(
+                "standing",
+                list(&self.standing, |one| one.name().to_owned()),
+            ),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         formatter.write_str(&parts.join(" "))
@@ -217,10 +225,12 @@ mod tests {
                 IpNet::from(std::net::IpAddr::from([0; 16])),
             ],
             fragments: Fragments::Ignore,
+            standing: vec![Standing::Retried, Standing::Unknown],
         };
         assert_eq!(
             all.to_string(),
-            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments"
+            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments \
+             standing retried,unknown"
         );
     }
 }

@@ -13,6 +13,7 @@ mod names;
 mod parts;
 pub mod serial;
 mod sieve;
+mod standing;
 mod units;
 mod uses;
 
@@ -23,16 +24,17 @@ use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    automatic_ban::{AutomaticBan, BanMode, Escalation},
+    automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{CompileError, CompiledPolicy},
     forgeable::Forgeable,
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
-    list::{List, NeverBanned, Listing},
+    list::{List, Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     parts::{configured_name, part_name},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
+    standing::{Proof, Reserve, Reserved, Retry, StandingSettings, Step, Visits},
     units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},
 };
@@ -65,6 +67,9 @@ pub struct Policy {
     /// The names of the lists whose addresses are never banned, but limited like any other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never_ban: Vec<String>,
+    /// How sources get their standing, where a limit uses it; `None`: by the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<StandingSettings>,
 }
 
 /// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
@@ -79,6 +84,7 @@ impl From<Vec<Limit>> for Policy {
             exclude: Vec::new(),
             block: Vec::new(),
             never_ban: Vec::new(),
+            standing: None,
         }
     }
 }

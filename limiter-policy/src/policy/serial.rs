@@ -220,14 +220,15 @@ mod tests {
     use limiter_common::{
         limit::{Cost, IdFormat, LimitId},
         reason::Action,
+        standing::Standing,
         strategy::Strategy,
     };
     use serde_json::{Value, json};
 
     use super::*;
     use crate::policy::{
-        AutomaticBan, BanMode, Escalation, Fragments, Limit, List, Match, Mode, Override, Policy,
-        Rate, TcpFlags,
+        AutomaticBan, BanMode, BanOnly, Escalation, Fragments, Limit, List, Match, Mode, Override,
+        Policy, Proof, Rate, Reserve, Reserved, StandingSettings, TcpFlags,
     };
 
     fn limit() -> Limit {
@@ -257,8 +258,15 @@ mod tests {
                 }),
                 destinations: vec!["192.0.2.0/24".parse().unwrap()],
                 fragments: Fragments::Ignore,
+                standing: vec![Standing::Retried, Standing::Unknown],
             },
             mode: Mode::Observe,
+            reserve: Some(Reserve {
+                familiar: Reserved::NOTHING,
+                fresh: Reserved::Tokens(1),
+                retried: Reserved::Tokens(1),
+                unknown: Reserved::Share("50%".parse().unwrap()),
+            }),
             ban: Some(AutomaticBan {
                 after: 1_000,
                 within_ns: 10,
@@ -267,6 +275,7 @@ mod tests {
                 escalate: Escalation::from_thousandths(1_500).unwrap(),
                 range_after: None,
                 site_after: None,
+                only: Some(BanOnly::Proven),
                 mode: BanMode::Observe,
             }),
             default: Some(rate(1)),
@@ -295,6 +304,12 @@ mod tests {
                     .to_vec(),
             )],
             exclude: vec!["us".to_owned()],
+            standing: Some(StandingSettings {
+                visits: None,
+                proven_by: vec![Proof::List],
+                proven: vec!["us".to_owned()],
+                ..StandingSettings::default()
+            }),
             ..Policy::from(vec![limit()])
         };
         let json = serde_json::to_value(&policy).unwrap();
@@ -317,8 +332,10 @@ mod tests {
                         "tcp_flags": {"set": ["syn"], "clear": ["ack", "cwr"]},
                         "destinations": ["192.0.2.0/24"],
                         "fragments": "ignore",
+                        "standing": ["retried", "unknown"],
                     },
                     "mode": "observe",
+                    "reserve": {"familiar": 0, "fresh": 1, "retried": 1, "unknown": "50%"},
                     "ban": {
                         "after": 1_000,
                         "within_ns": 10,
@@ -326,6 +343,7 @@ mod tests {
                         "at_most_ns": period,
                         "escalate": 1.5,
                         "range_after": null,
+                        "only": "proven",
                         "mode": "observe",
                     },
                     "default": {"burst": 1, "count": 2, "period_ns": period},
@@ -342,6 +360,15 @@ mod tests {
                 "malformed": "drop",
                 "lists": [{"name": "us", "prefixes": ["192.0.2.0/24", "::1/128"]}],
                 "exclude": ["us"],
+                "standing": {
+                    "capacity": 1_000_000,
+                    "ipv6_prefix": 64,
+                    "remember_ns": 2_592_000_000_000_000_u64,
+                    "visits": null,
+                    "retry": {"after_ns": 200_000_000, "within_ns": 10_000_000_000_u64},
+                    "proven_by": ["list"],
+                    "proven": ["us"],
+                },
             })
         );
         assert_eq!(serde_json::from_value::<Policy>(json).unwrap(), policy);

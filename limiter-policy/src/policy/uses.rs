@@ -21,6 +21,8 @@ pub enum Purpose {
     Block,
     /// Its addresses are not banned.
     NeverBan,
+    /// Its addresses are proven.
+    Proven,
 }
 
 impl Purpose {
@@ -31,6 +33,7 @@ impl Purpose {
             Self::Exclude => "exclude",
             Self::Block => "block",
             Self::NeverBan => "never-ban",
+            Self::Proven => "standing.proven",
         }
     }
 }
@@ -89,7 +92,7 @@ impl fmt::Display for Overlap<'_> {
 
 impl Policy {
     /// Returns every use of a list, those before any limit first. A limit with several rates counts
-    /// once.
+    /// once. Nobody is proven where nothing uses it.
     pub fn list_uses(&self) -> impl Iterator<Item = ListUse<'_>> {
         let limits = self.limits.iter().filter(|limit| limit.is_first_part());
         let by_limits = limits.map(|limit| (Some(&*limit.name), &limit.exclude, &limit.block));
@@ -97,6 +100,13 @@ impl Policy {
         let never_ban = self.never_ban.iter().map(|list| ListUse {
             list,
             purpose: Purpose::NeverBan,
+            limit: None,
+        });
+        let of_standing = self.standing.iter().filter(|_| self.uses_standing());
+        let proven = of_standing.flat_map(|standing| &standing.proven);
+        let proven = proven.map(|list| ListUse {
+            list,
+            purpose: Purpose::Proven,
             limit: None,
         });
         let all = all.flat_map(|(limit, exclude, block)| {
@@ -108,7 +118,7 @@ impl Policy {
                 limit,
             })
         });
-        never_ban.chain(all)
+        never_ban.chain(proven).chain(all)
     }
 
     /// Returns where addresses are both excluded and blocked: both before any limit, both by one

@@ -48,6 +48,13 @@ fn print(reloaded: &Reloaded) -> anyhow::Result<()> {
              forgotten"
         )?;
     }
+    if let Some(fate) = reloaded.known_sources {
+        writeln!(
+            out,
+            "`standing` has changed: the known sources {}",
+            fate.meaning()
+        )?;
+    }
     for name in &reloaded.waiting_for {
         writeln!(out, "{name}: NOT attached: waiting for it to appear")?;
     }

@@ -7,7 +7,10 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     lists::ListRecord,
-    policy::{CompiledPolicy, List, diff},
+    policy::{
+        CompiledPolicy, List,
+        diff::{self, BegunAnew},
+    },
 };
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -30,7 +33,7 @@ pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
     resumed: Option<Resumed>,
-) -> Result<Vec<String>, ReloadError> {
+) -> Result<BegunAnew, ReloadError> {
     let elsewhere = {
         let names = &candidate.interfaces;
         daemon
@@ -52,6 +55,12 @@ pub(super) async fn put_in_force(
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         log_attached(attachment);
+    }
+    if let Err(error) = datapath.are_handshakes_noted() {
+        warn!(
+            "handshakes prove nobody: {error}; sources still get a standing by their visits and \
+             retries, by lists and by operators"
+        );
     }
     let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
     drop(datapath);

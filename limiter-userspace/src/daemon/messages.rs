@@ -1,6 +1,7 @@
 //! Logs changes of the policy.
 
 use limiter_datapath::kernel::{Attachment, Restored};
+use limiter_policy::policy::diff::BegunAnew;
 use tracing::{info, warn};
 
 /// Logs how an interface is attached.
@@ -18,9 +19,15 @@ pub(super) fn log_attached(attachment: &Attachment) {
     }
 }
 
-/// Logs which limits have changed their strategy.
-pub(super) fn log_begun_anew(limits: &[String]) {
-    for limit in limits {
+/// Logs which limits have changed their strategy, and whether known sources are forgotten.
+pub(super) fn log_begun_anew(begun_anew: &BegunAnew) {
+    if let Some(fate) = begun_anew.known_sources {
+        warn!(
+            "`standing` has changed: the known sources {}",
+            fate.meaning()
+        );
+    }
+    for limit in &begun_anew.limits {
         warn!(
             limit,
             "the strategy of {limit} has changed: its buckets begin anew, and earlier counts are \

@@ -3,7 +3,7 @@
 use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
-use limiter_policy::policy::{Mode, Policy, Listing};
+use limiter_policy::policy::{Listing, Mode, Policy};
 
 use super::{Guarded, Role, lockout};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use limiter_policy::policy::{BanMode, Forgeable, Limit, Mode, Policy, configured_name};
+use limiter_policy::policy::{BanMode, BanOnly, Forgeable, Limit, Mode, Policy, configured_name};
 
 /// A limit whose bans a forger can direct at anybody.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,16 +11,27 @@ pub struct ForgedBan<'p> {
     pub limit: &'p str,
     /// How the packets that it counts can most easily be forged.
     pub what: Forgeable,
+    /// Which sources it bans; `None`: all.
+    pub only: Option<BanOnly>,
 }
 
 impl fmt::Display for ForgedBan<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whom = match self.only {
+            None => "anybody who forges an address has it banned",
+            // The source was seen to be real, the packets were not.
+            Some(BanOnly::Proven) => {
+                "with `only: proven` strangers are not banned, but anybody who forges a proven \
+                 client's address has it banned"
+            }
+        };
         write!(
             formatter,
-            "limit {} bans by sources that can be forged ({}): anybody who forges an address has it \
-             banned. Put those you cannot do without on a list under `never-ban`; or let the limit \
-             only drop (`ban: {{…, mode: observe}}`), and use `limiter ban` for sources that a \
-             server saw misbehave over an established connection",
+            "limit {} bans by sources that can be forged ({}): {whom}. Put those you cannot do \
+             without on a list under `never-ban`; or let the limit only drop (`ban: {{…, mode: \
+             observe}}`), and use `limiter ban` for sources that a server saw misbehave over an \
+             established connection. Against forged floods, a limit with id total and a `reserve` \
+             keeps known clients served without a ban",
             self.limit,
             self.what.why()
         )
@@ -39,6 +50,7 @@ pub fn bans(policy: &Policy) -> Vec<ForgedBan<'_>> {
         .map(|limit| ForgedBan {
             limit: configured_name(&limit.name),
             what: Forgeable::of(&limit.matching),
+            only: limit.ban.and_then(|ban| ban.only),
         })
         .collect()
 }
@@ -83,5 +95,23 @@ mod tests {
             assert_eq!(found(&format!("match: {{{matching}}}")), []);
         }
         assert_eq!(found(&format!("ban: {BAN}")), [Forgeable::NoHandshake]);
+    }
+    #[test]
+    fn proven_sources_can_be_forged_too() {
+        let told = |only: &str| {
+            let configuration = format!(
+                "limits: {{PacketsPerIPAddress: {{burst: 1, count: 1, period: 1s, ban: {{after: 9, \
+                 within: 1s, for: 1m{only}}}}}}}"
+            );
+            let config = config::parse(&configuration, "test");
+            let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+            bans(&config.policy)[0].to_string()
+        };
+        let all = "(it counts packets without a handshake): anybody who forges an address has";
+        assert!(told("").contains(all));
+        let proven = "(it counts packets without a handshake): with `only: proven` strangers are not \
+                      banned, but anybody who forges a proven client's address has it banned. Put";
+        let told = told(", only: proven");
+        assert!(told.contains(proven), "{told}");
     }
 }

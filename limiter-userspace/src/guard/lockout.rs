@@ -7,7 +7,7 @@ use limiter_common::{
     address::{Address, Family},
     limit::{Cost, NumberOf},
 };
-use limiter_policy::policy::{Limit, Match, Mode, OverrideId, Policy, Rate, Listing, TcpFlags};
+use limiter_policy::policy::{Limit, Listing, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
 
 use super::{BudgetOwner, Guarded, Warning, Why};
 

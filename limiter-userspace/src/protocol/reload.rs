@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use limiter_policy::policy::diff::KnownFate;
 use serde::{Deserialize, Serialize};
 
 /// The result of a successful reload.
@@ -16,6 +17,9 @@ pub struct Reloaded {
     pub overrides: usize,
     /// The limits whose strategy changed, so that their buckets begin anew.
     pub begun_anew: Vec<String>,
+    /// What happened to the known sources; `None`: they stay, or there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_sources: Option<KnownFate>,
     /// The interfaces that do not exist yet.
     pub waiting_for: Vec<String>,
     /// Changed settings that only a restart applies.

@@ -25,13 +25,13 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 2;
+const TABLE_OF: u32 = 3;
 
 const SHAPES: [Shape<'static>; 16] = [
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
-    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1408, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1472, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
     shape("TABLE", MapType::Array, 4, 64, 1024, BPF_F_MMAPABLE),
@@ -66,7 +66,7 @@ const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, in the order of their counters.
-const REASONS: [&str; 22] = [
+const REASONS: [&str; 23] = [
     "within_limits",
     "unlimited",
     "not_ip",
@@ -89,6 +89,7 @@ const REASONS: [&str; 22] = [
     "malformed_icmp",
     "malformed_transport",
     "missed_tail_call",
+    "reserved",
 ];
 
 const fn shape(

@@ -155,7 +155,8 @@ fn check_says_that_sources_can_be_forged() -> Result<()> {
                     packets without a handshake): anybody who forges an address has it banned. Put \
                     those you cannot do without on a list under `never-ban`; or let the limit only \
                     drop (`ban: {…, mode: observe}`), and use `limiter ban` for sources that a \
-                    server saw misbehave over an established connection";
+                    server saw misbehave over an established connection. Against forged floods, a \
+                    limit with id total and a `reserve` keeps known clients served without a ban";
     ensure!(warned.lines().any(|line| line == expected), "{warned}");
     ensure!(!told(GOOD)?.contains("forged"));
     Ok(())

@@ -39,6 +39,7 @@ fn what_is_left_out_has_defaults() {
         range_after: Some(16),
         // Off: an attacker who forges 256 sources of a /48 would get it banned.
         site_after: None,
+        only: None,
         mode: BanMode::Enforce,
     };
     assert_eq!(ban, expected);
@@ -61,6 +62,7 @@ fn every_field() {
         escalate: Escalation::from_thousandths(1_250).unwrap(),
         range_after: Some(2),
         site_after: Some(3),
+        only: None,
         mode: BanMode::Observe,
     };
     assert_eq!(ban, expected);

@@ -109,6 +109,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         strategy: Strategy::Gcra,
         matching: Match::default(),
         mode: Mode::Enforce,
+        reserve: None,
         ban: None,
         default: None,
         overrides: vec![],

@@ -14,6 +14,7 @@ mod rate_texts;
 mod rates;
 mod settings;
 mod shown;
+mod standing;
 mod strange;
 mod strategies;
 mod subscribers;

@@ -76,7 +76,8 @@ fn check_any(matching: &str, expected: &[(usize, &str)]) {
 
 #[test]
 fn matches_of_the_wrong_form() {
-    let fields = "protocol, destination-port, source-port, tcp-flags, destination or fragments";
+    let fields =
+        "protocol, destination-port, source-port, tcp-flags, destination, fragments or standing";
     check_any(
         "{}",
         &[(1, "an empty match selects every packet: leave 'match' out")],
@@ -98,12 +99,12 @@ fn matches_of_the_wrong_form() {
             (
                 2,
                 "unknown field 'dport', must be one of protocol, destination-port, source-port, \
-                 tcp-flags, destination, fragments",
+                 tcp-flags, destination, fragments, standing",
             ),
             (
                 13,
                 "unknown field 'proto', must be one of protocol, destination-port, source-port, \
-                 tcp-flags, destination, fragments",
+                 tcp-flags, destination, fragments, standing",
             ),
             (
                 25,

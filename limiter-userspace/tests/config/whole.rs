@@ -87,6 +87,7 @@ overrides:
             exclude: vec![],
             block: vec![],
             never_ban: vec![],
+            standing: None,
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));
@@ -187,6 +188,7 @@ fn limits_of_one_s_own() {
                     "2001:db8::1/128".parse().unwrap(),
                 ],
                 fragments: Fragments::Ignore,
+                standing: vec![],
             },
             mode: Mode::Observe,
             ban: None,

@@ -75,7 +75,7 @@ fn every_command_is_told() {
 
 /// A page, the heading above a table of fields, and a configuration with a field that does not
 /// exist there.
-const FIELDS: [(&str, &str, &str); 10] = [
+const FIELDS: [(&str, &str, &str); 12] = [
     ("configure.md", "## Sections", "qqqqqqqqqq: 1"),
     (
         "configure.md",
@@ -86,6 +86,16 @@ const FIELDS: [(&str, &str, &str); 10] = [
         "configure.md",
         "### `match`",
         "limits: {Own: {id: ipAddress, cost: packets, match: {qqqqqqqqqq: 1}}}",
+    ),
+    (
+        "configure.md",
+        "### `reserve`",
+        "limits: {PacketsPerIPAddress: {reserve: {qqqqqqqqqq: 1}}}",
+    ),
+    (
+        "configure.md",
+        "### `standing`",
+        "standing: {qqqqqqqqqq: 1}",
     ),
     ("configure.md", "### `lists`", "lists: [{qqqqqqqqqq: 1}]"),
     ("configure.md", "### `ip-rep`", "ip-rep: [{qqqqqqqqqq: 1}]"),

@@ -123,6 +123,7 @@ impl Ledger for GenericCellRate {
     /// The refilling bounds it.
     const LARGEST_COUNT: u64 = u64::MAX;
     const HAS_BURST: bool = true;
+    const WHY_NO_RESERVE: Option<&'static str> = None;
 
     fn most_in_a_period(burst: u64, count: u64) -> u64 {
         burst.saturating_add(count)

@@ -247,6 +247,8 @@ impl Ledger for MovingWindow {
     const WHY_NO_BYTES: Option<&'static str> = Some(
         "it keeps when each packet came, and not how long it was; use sliding-window-counter or gcra",
     );
+    const WHY_NO_RESERVE: Option<&'static str> =
+        Some("its tokens come back in the bursts in which they were taken; use gcra");
 
     fn most_in_a_period(_burst: u64, count: u64) -> u64 {
         count

@@ -83,6 +83,7 @@ impl BucketMaps {
         let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program = stages::program(&mut ebpf, PROGRAM_ORDER)?;
         program.load().map_err(DatapathError::Verify)?;
-        Program::of(program).map_err(DatapathError::Verify)
+        let program = program.fd().and_then(Program::of);
+        program.map_err(DatapathError::Verify)
     }
 }

@@ -45,6 +45,14 @@ pub(super) fn remove(path: &Path) -> Result<(), PinsError> {
     }
 }
 
+/// Removes a pin, if it exists.
+pub(super) fn remove_file(path: &Path) -> Result<(), PinsError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(path_error(path)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the names in a directory; none if it does not exist.
 pub(super) fn names(directory: &Path) -> Result<Vec<String>, PinsError> {
     let entries = match fs::read_dir(directory) {

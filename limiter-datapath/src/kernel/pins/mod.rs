@@ -4,11 +4,13 @@
 //! DIRECTORY/
 //!   interfaces/INDEX/link       holds the program on the interface; this path never changes,
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
-//!   v2/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v2 is the ABI of everything below it
-//!   v2/policies/GENERATION/manifest
-//!   v2/policies/GENERATION/INDEX  the policy's program for an interface
-//!   v2/policies/GENERATION/stages/INDEX  the array of the program's stages
+//!   handshakes                  holds the program on the root cgroup; likewise
+//!   v3/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
+//!                               began with; v3 is the ABI of everything below it
+//!   v3/policies/GENERATION/manifest
+//!   v3/policies/GENERATION/INDEX  the policy's program for an interface
+//!   v3/policies/GENERATION/stages/INDEX  the array of the program's stages
+//!   v3/policies/GENERATION/handshakes  the policy's program for the root cgroup
 //! ```
 //!
 //! While a change of the policy is not settled, there are two generations; each link's program
@@ -31,7 +33,7 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use self::directory::{make, names, numbers, remove};
+use self::directory::{make, names, numbers, remove, remove_file};
 pub(super) use self::namespace::NetworkNamespace;
 pub use self::{document::DocumentError, error::PinsError, manifest::Manifest};
 use super::{
@@ -43,7 +45,7 @@ use super::{
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
 /// Raise it when a change would make an older or newer limiter misread them; a test detects changes
 /// of the maps.
-pub const ABI: u32 = 2;
+pub const ABI: u32 = 3;
 
 /// The default directory of `--pin`.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";
@@ -55,6 +57,7 @@ const LINK: &str = "link";
 const FACTS: &str = "facts";
 const MANIFEST: &str = "manifest";
 const STAGES: &str = "stages";
+const HANDSHAKES: &str = "handshakes";
 
 /// Facts about an interface that has the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +91,8 @@ pub(super) struct PinnedInterface {
 pub(super) struct PinnedPolicy {
     pub(super) manifest: Manifest,
     pub(super) programs: BTreeMap<u32, Program>,
+    /// The program that notes handshakes, if the policy has it.
+    pub(super) handshakes: Option<Program>,
 }
 
 /// A directory of pins.
@@ -230,6 +235,37 @@ impl Pins {
         remove(&self.interface(index))
     }
 
+    /// Returns the link to the root cgroup, if one is pinned.
+    pub(super) fn handshakes(&self) -> Result<Option<Link>, PinsError> {
+        let path = self.directory.join(HANDSHAKES);
+        if !path.try_exists().map_err(path_error(&path))? {
+            return Ok(None);
+        }
+        Link::open(&path).map(Some).map_err(path_error(&path))
+    }
+
+    /// Pins the link to the root cgroup.
+    pub(super) fn add_handshakes(&self, link: &Link) -> Result<(), PinsError> {
+        let path = self.directory.join(HANDSHAKES);
+        link.pin(&path).map_err(path_error(&path))
+    }
+
+    /// Pins the program of a policy for the root cgroup.
+    pub(super) fn add_handshakes_of(
+        &self,
+        generation: u64,
+        program: &Program,
+    ) -> Result<(), PinsError> {
+        let path = self.policy(generation).join(HANDSHAKES);
+        program.pin(&path).map_err(path_error(&path))
+    }
+
+    /// Removes the link to the root cgroup. The program goes with it unless a process has the link
+    /// open.
+    pub(super) fn remove_handshakes(&self) -> Result<(), PinsError> {
+        remove_file(&self.directory.join(HANDSHAKES))
+    }
+
     /// Returns the policies, the oldest first.
     pub(super) fn policies(&self) -> Result<Vec<PinnedPolicy>, PinsError> {
         let directory = self.versioned().join(POLICIES);
@@ -249,7 +285,18 @@ impl Pins {
                 let program = Program::open(&path, &stages).map_err(path_error(&path))?;
                 programs.insert(index, program);
             }
-            policies.push(PinnedPolicy { manifest, programs });
+            let path = of_policy.join(HANDSHAKES);
+            let handshakes = if path.try_exists().map_err(path_error(&path))? {
+                let program = Program::open_alone(&path).map_err(path_error(&path))?;
+                Some(program)
+            } else {
+                None
+            };
+            policies.push(PinnedPolicy {
+                manifest,
+                programs,
+                handshakes,
+            });
         }
         Ok(policies)
     }
@@ -259,12 +306,16 @@ impl Pins {
         &self,
         manifest: &Manifest,
         programs: impl IntoIterator<Item = (u32, &'p Program)>,
+        handshakes: Option<&Program>,
     ) -> Result<(), PinsError> {
         let directory = self.policy(manifest.generation);
         remove(&directory)?;
         make(&directory)?;
         for (index, program) in programs {
             self.add_program(manifest.generation, index, program)?;
+        }
+        if let Some(program) = handshakes {
+            self.add_handshakes_of(manifest.generation, program)?;
         }
         // A policy with a manifest is complete.
         let path = directory.join(MANIFEST);
@@ -295,15 +346,9 @@ impl Pins {
     /// Removes a program of a policy, if it is pinned.
     pub(super) fn remove_program(&self, generation: u64, index: u32) -> Result<(), PinsError> {
         let (directory, name) = (self.policy(generation), index.to_string());
-        for path in [directory.join(&name), directory.join(STAGES).join(&name)] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(path_error(&path)(error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        [directory.join(&name), directory.join(STAGES).join(&name)]
+            .iter()
+            .try_for_each(|path| remove_file(path))
     }
 
     /// Removes a policy and its programs.
@@ -320,6 +365,9 @@ impl Pins {
             if let Ok(link) = Link::open(&of_interface.path().join(LINK)) {
                 let _ = link.detach();
             }
+        }
+        if let Ok(Some(link)) = self.handshakes() {
+            let _ = link.detach();
         }
         // A packet on its way between two stages is still decided. Without memory for a map there
         // is no wait: then it is dropped, and counted.

@@ -7,6 +7,7 @@ use limiter_policy::policy::CompiledPolicy;
 use super::{Adopted, Previous, names_by_link};
 use crate::kernel::{
     Attachment, Datapath, DatapathError,
+    handshakes::{self, Handshakes},
     pins::{PinnedPolicy, Pins},
     possible_cpus,
     program::Program,
@@ -36,6 +37,7 @@ impl Datapath {
         let PinnedPolicy {
             manifest,
             mut programs,
+            handshakes,
         } = policies.swap_remove(place);
         let state = State::open(&pins, &manifest)?;
         let later: Vec<_> = policies
@@ -63,6 +65,7 @@ impl Datapath {
             Some(PinnedPolicy {
                 manifest: before,
                 programs,
+                handshakes,
             }) => Some(Previous {
                 policy: CompiledPolicy::with_units(&before.policy, &before.units, possible_cpus())?,
                 state: (before.state != manifest.state)
@@ -71,16 +74,27 @@ impl Datapath {
                 manifest: before,
                 carried: None,
                 programs,
+                handshakes: Ok(handshakes),
                 removed: Vec::new(),
                 attached: names_by_link(&attachments),
             }),
             None => None,
         };
+        let policy =
+            CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?;
+        let handshakes = match (handshakes, state.reputation()) {
+            // Its predecessor could not load it, perhaps on another kernel or with fewer rights.
+            (None, Some(maps)) if pins.are_taken() => {
+                handshakes::load_pinned(maps, &manifest, &policy.shape, &pins)
+            }
+            (handshakes, _) => Ok(handshakes),
+        };
         let mut datapath = Self {
-            policy: CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?,
+            policy,
             manifest,
             state,
             attachments,
+            handshakes: Handshakes::adopt(handshakes, &pins)?,
             pins: Some(pins),
         };
         datapath.learn_units()?;

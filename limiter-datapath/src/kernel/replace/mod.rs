@@ -13,8 +13,8 @@ use std::{collections::BTreeMap, mem};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored,
-    interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
+    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored, Settings,
+    handshakes, interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
 };
 use crate::state::SetDebts;
 
@@ -26,6 +26,7 @@ pub struct Prepared {
     state: State,
     replaces_state: bool,
     made: Vec<Made>,
+    handshakes: handshakes::OfPolicy,
 }
 
 /// A program for an interface.
@@ -42,6 +43,11 @@ impl Prepared {
         let name_of = |interface_number| self.manifest.name_of_interface(interface_number);
         let (state, units) = (&self.state, &self.policy.units);
         Datapath::restore_into(state, units, name_of, sets, passed_ns)
+    }
+
+    /// Returns the settings of its instances.
+    pub(super) const fn settings(&self) -> Settings {
+        self.manifest.settings
     }
 
     /// Returns the reputations if their maps are new; `None`: the present ones stay.
@@ -69,6 +75,7 @@ pub struct Previous {
     carried: Option<Restored>,
     /// By interface index.
     programs: BTreeMap<u32, Program>,
+    handshakes: handshakes::OfPolicy,
     /// Attachments to interfaces that the new policy does not limit. They stay until that is
     /// settled.
     removed: Vec<Attachment>,
@@ -124,6 +131,7 @@ impl Datapath {
             state,
             replaces_state,
             made,
+            handshakes,
         } = prepared;
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
@@ -134,12 +142,13 @@ impl Datapath {
             state.pin(pins)?;
             if self.manifest.generation == 0 {
                 // So that a daemon that adopts a first policy can tell that it was not settled.
-                pins.add_policy(&self.manifest, [])?;
+                pins.add_policy(&self.manifest, [], None)?;
             }
             let programs = made
                 .iter()
                 .map(|made| (made.interface.index, &made.program));
-            pins.add_policy(&manifest, programs)?;
+            let handshakes = handshakes.as_ref().ok().and_then(Option::as_ref);
+            pins.add_policy(&manifest, programs, handshakes)?;
         }
         let attached = names_by_link(&self.attachments);
         let switched = self.switch(made, &manifest);
@@ -159,6 +168,7 @@ impl Datapath {
                 return Err(error);
             }
         };
+        let handshakes = self.handshakes.switch(handshakes, self.pins.as_ref());
         let state = if replaces_state {
             Some(mem::replace(&mut self.state, state))
         } else {
@@ -184,6 +194,7 @@ impl Datapath {
             state,
             carried,
             programs: switched.programs,
+            handshakes,
             removed: switched.removed,
             attached,
         })

@@ -8,7 +8,7 @@ use limiter_policy::{config::AttachMode, policy::CompiledPolicy};
 use super::{Made, Prepared};
 use crate::kernel::{
     Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
-    Settings, interface::Interface, log, maps::SharedMaps, named::NamedMaps as _,
+    Settings, handshakes, interface::Interface, log, maps::SharedMaps, named::NamedMaps as _,
     shared::SharedDirectory, state::State,
 };
 
@@ -17,6 +17,22 @@ impl Datapath {
     /// interfaces that do not exist yet, so that saved state has a place from the start. Changes
     /// nothing, except that buckets are filled whose units have lost their numbers.
     pub fn prepare(
+        &self,
+        manifest: Manifest,
+        policy: CompiledPolicy,
+        interfaces: &[Interface],
+    ) -> Result<Prepared, DatapathError> {
+        let mut prepared = self.prepare_programs(manifest, policy, interfaces)?;
+        let reputation = prepared.state.reputation();
+        if let Some(maps) = reputation.or_else(|| self.state.reputation()) {
+            let (settings, shape) = (prepared.manifest.settings, &prepared.policy.shape);
+            prepared.handshakes = handshakes::load(maps, settings, shape);
+        }
+        Ok(prepared)
+    }
+
+    /// Does the same, but for handshakes.
+    fn prepare_programs(
         &self,
         manifest: Manifest,
         policy: CompiledPolicy,
@@ -44,6 +60,7 @@ impl Datapath {
             },
             policy,
             made: Vec::with_capacity(interfaces.len()),
+            handshakes: Ok(None),
         };
         let interface_numbers =
             self.interface_numbers_for(&prepared.manifest.interfaces, interfaces)?;
@@ -63,7 +80,7 @@ impl Datapath {
 
     /// Makes and verifies the programs of the policy in force for more interfaces. Changes nothing.
     pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<Prepared, DatapathError> {
-        self.prepare(self.manifest.clone(), self.policy.clone(), interfaces)
+        self.prepare_programs(self.manifest.clone(), self.policy.clone(), interfaces)
     }
 
     /// Returns the numbers of these interfaces and of those that are only named: those that they

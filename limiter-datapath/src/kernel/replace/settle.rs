@@ -5,7 +5,9 @@ use std::mem;
 use tracing::warn;
 
 use super::{Previous, sieves::bring_back_counters};
-use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, Pins, program::Program};
+use crate::kernel::{
+    Attachment, Datapath, DatapathError, Manifest, Pins, handshakes::Handshakes, program::Program,
+};
 
 impl Datapath {
     /// Keeps the policy in force and forgets the previous one.
@@ -36,6 +38,7 @@ impl Datapath {
             mut state,
             carried: _,
             programs,
+            handshakes,
             removed,
             attached,
         } = previous;
@@ -52,6 +55,7 @@ impl Datapath {
             }
         }
         self.put_back(programs)?;
+        drop(self.handshakes.switch(handshakes, self.pins.as_ref()));
         let is_added = |found: &mut Attachment| !attached.contains_key(&found.link.id());
         let added = self.attachments.extract_if(.., is_added).collect();
         self.attachments.extend(removed);
@@ -114,6 +118,7 @@ impl Datapath {
         if let Some(pins) = self.pins.take() {
             pins.remove_all()?;
         }
+        self.handshakes = Handshakes::NONE;
         Attachment::end(mem::take(&mut self.attachments));
         Ok(())
     }

@@ -5,7 +5,7 @@ use limiter_common::{
     limit::MAX_LIMIT_IDS,
     sieve::{SieveTraffic, pressure_of_sieve},
 };
-use limiter_policy::policy::{CompiledPolicy, Policy, Sieve, SieveSizes};
+use limiter_policy::policy::{CompiledPolicy, Policy, Sieve};
 use tracing::info;
 
 use super::Prepared;
@@ -20,13 +20,12 @@ impl Datapath {
     pub(super) fn sifting(&self, manifest: &Manifest, policy: &CompiledPolicy) -> Settings {
         let same = layout(&self.manifest.policy).eq(layout(&manifest.policy));
         Settings {
-            sieves: SieveSizes::of(&policy.sieves),
             sieves_since: if same {
                 self.settings().sieves_since
             } else {
                 manifest.generation
             },
-            ..manifest.settings
+            ..manifest.settings.sized_for(policy)
         }
     }
 

@@ -3,6 +3,7 @@
 mod ban_filter;
 mod bans;
 mod sieves;
+mod standing;
 
 use aya::{
     EbpfLoader,
@@ -13,15 +14,18 @@ use limiter_common::ban::Filter;
 pub use self::{
     bans::BanMaps,
     sieves::{PressureMaps, SieveMaps},
+    standing::{StandingMaps, StandingSizes},
 };
 use super::{DatapathError, Settings, named::NamedMaps};
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
+use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
 /// Reads and changes the maps of reputations.
 pub struct ReputationMaps {
     bans: BanMaps,
     sieves: SieveMaps,
+    standing: StandingMaps,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -34,6 +38,9 @@ impl NamedMaps for ReputationMaps {
         SIEVE_SHARDS,
         PRESSURE,
         SIEVE_TRAFFIC,
+        KNOWN,
+        FIRST_TRIES,
+        SHORTAGE,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -41,6 +48,7 @@ impl NamedMaps for ReputationMaps {
             .map_max_entries(BANS, settings.bans.capacity)
             .map_max_entries(BAN_FILTER, Filter::words(settings.bans.capacity));
         sieves::size(loader, settings.sieves);
+        standing::size(loader, settings.standing);
     }
 
     fn new(
@@ -49,24 +57,29 @@ impl NamedMaps for ReputationMaps {
     ) -> Result<Self, DatapathError> {
         Ok(Self {
             bans: BanMaps::new(&mut open)?,
-            sieves: SieveMaps::new(open, settings.sieves_since)?,
+            sieves: SieveMaps::new(&mut open, settings.sieves_since)?,
+            standing: StandingMaps::new(open, settings.standing)?,
         })
     }
 
     fn all(&self) -> Vec<(&'static str, &MapData)> {
         let bans = self.bans.maps().into_iter();
-        bans.chain(self.sieves.maps()).collect()
+        let others = self.sieves.maps().into_iter().chain(self.standing.maps());
+        bans.chain(others).collect()
     }
 
     fn is_outdated(&self, map: &str, settings: Settings) -> bool {
-        self.sieves.since() != settings.sieves_since && sieves::NAMES.contains(&map)
+        let of_sieves = self.sieves.since() != settings.sieves_since;
+        of_sieves && sieves::NAMES.contains(&map)
+            || self.standing.is_outdated(map, settings.standing)
     }
 
     fn entries(map: &str, settings: Settings) -> Option<u32> {
         match map {
             BANS => Some(settings.bans.capacity),
             BAN_FILTER => Some(Filter::words(settings.bans.capacity)),
-            _ => sieves::entries(map, settings.sieves),
+            _ => sieves::entries(map, settings.sieves)
+                .or_else(|| standing::entries(map, settings.standing)),
         }
     }
 }
@@ -89,15 +102,33 @@ impl ReputationMaps {
         &mut self.sieves
     }
 
-    /// Carries over what other maps hold, unless they are the same. If there is no room, fails
-    /// before anything is written.
-    pub(super) fn carry(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
-        self.bans.carry(&from.bans, now_ns)
+    /// Returns what is known of sources.
+    #[must_use]
+    pub const fn standing(&self) -> &StandingMaps {
+        &self.standing
     }
 
-    /// Replaces what it holds with what other maps hold, unless they are the same; returns how many
-    /// bans have no room.
-    pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
+    /// Carries over what other maps hold, unless they are the same. If there is no room, fails
+    /// before anything is written.
+    pub(super) fn carry(
+        &self,
+        from: &Self,
+        settings: Settings,
+        now_ns: u64,
+    ) -> Result<(), DatapathError> {
+        self.bans.carry(&from.bans, now_ns)?;
+        self.standing.carry(&from.standing, settings, now_ns)
+    }
+
+    /// Replaces its bans with those of other maps, and adds who is known by these, unless they are
+    /// the same; returns how many bans have no room.
+    pub(super) fn follow(
+        &self,
+        from: &Self,
+        settings: Settings,
+        now_ns: u64,
+    ) -> Result<usize, DatapathError> {
+        self.standing.carry(&from.standing, settings, now_ns)?;
         self.bans.follow(&from.bans)
     }
 }

@@ -9,19 +9,39 @@ use limiter_common::{
     clock::Clock,
     decide::{self, Verdict},
     judged::Packet,
-    policy::Tables,
+    policy::{Shape, Tables},
     reputation::Reputation,
+    standing::{SourceId, Standing, StandingStore},
 };
 
 pub use self::{bans::MemoryBans, sieves::MemorySieves};
+use super::MemoryStanding;
 
-/// Bans and sieves in memory.
+/// Bans, sieves and known sources in memory.
 #[derive(Debug, Default)]
 pub struct MemoryReputation {
     /// The bans.
     pub bans: MemoryBans,
     /// The sieves.
     pub sieves: MemorySieves,
+    /// The known sources.
+    pub standing: MemoryStanding,
+}
+
+impl StandingStore for MemoryReputation {
+    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
+        self.standing.visit(shape, source, now_ns)
+    }
+
+    fn refused(
+        &self,
+        shape: &Shape,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) -> Standing {
+        self.standing.refused(shape, source, standing, now_ns)
+    }
 }
 
 impl Reputation for MemoryReputation {

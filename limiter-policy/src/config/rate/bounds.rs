@@ -12,7 +12,7 @@ use super::{BURST, COUNT, PERIOD, RateContext};
 
 /// The longest Ethernet frame without jumbo frames or a VLAN tag, in bytes as limits count them: 14
 /// of header and 1500 of payload, without the checksum.
-const LARGEST_FRAME: u64 = 1514;
+pub(in super::super) const LARGEST_FRAME: u64 = 1514;
 
 /// The error for a period.
 const TOO_LONG: &str = "must be at most 1281023h (146 years)";

@@ -10,7 +10,7 @@ use limiter_common::{
     strategy::Strategy,
 };
 
-pub(super) use self::text::RATE;
+pub(super) use self::{bounds::LARGEST_FRAME, text::RATE};
 use super::{
     diagnostics::Position,
     duration,

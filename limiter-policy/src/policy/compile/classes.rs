@@ -44,8 +44,8 @@ pub(super) struct Classes {
     sets: Sets,
     of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>>,
     table: Vec<Class>,
-    /// The limits' defaults, followed by the overrides.
-    rates: Vec<Parameters>,
+    /// The limits' defaults, followed by the overrides; each with the index of its limit.
+    rates: Vec<(u32, Parameters)>,
     known_v4: HashMap<Settings, u32>,
     known_v6: HashMap<Settings, u32>,
 }
@@ -57,7 +57,7 @@ impl Classes {
             sets,
             of_subscribers: BTreeMap::new(),
             table: Vec::new(),
-            rates: defaults,
+            rates: (0..).zip(defaults).collect(),
             known_v4: HashMap::new(),
             known_v6: HashMap::new(),
         };
@@ -125,26 +125,30 @@ impl Classes {
             first_override: index(self.rates.len()),
             listing,
         });
-        self.rates
-            .extend(all.overrides.iter().map(|(_, parameters)| *parameters));
+        self.rates.extend(all.overrides);
         class
     }
 
     fn listing(&mut self, listed: Listed, blocking: u64) -> u32 {
         if listed.is_excluded() {
-            Class::EXCLUDED
+            return Class::EXCLUDED;
         } else if listed.is_blocked() {
-            Class::BLOCKED
-        } else if blocking == 0 {
-            0
+            return Class::BLOCKED;
+        }
+        let blocked = match blocking {
+            0 => 0,
+            _ => self.sets.place(blocking),
+        };
+        if listed.is_proven() {
+            blocked | Class::PROVEN
         } else {
-            self.sets.place(blocking)
+            blocked
         }
     }
 
-    /// Returns the classes, the parameters (the limits' defaults, then the classes' overrides), and
-    /// the sets of limits, including those that classes refer to.
-    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<Parameters>, Sets) {
+    /// Returns the classes, the parameters (the limits' defaults, then the classes' overrides) with
+    /// the indices of their limits, and the sets of limits, including those that classes refer to.
+    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<(u32, Parameters)>, Sets) {
         (self.table, self.rates, self.sets)
     }
 }

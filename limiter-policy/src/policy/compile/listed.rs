@@ -16,6 +16,8 @@ pub(super) struct Listed {
     excluding: u64,
     /// The limits that drop its packets, unless they exclude it.
     blocking: u64,
+    /// It is proven.
+    proven: bool,
 }
 
 impl Listed {
@@ -27,6 +29,8 @@ impl Listed {
             blocked: named(&policy.block),
             excluding: set_of(&policy.limits, |limit| named(&limit.exclude)),
             blocking: set_of(&policy.limits, |limit| named(&limit.block)),
+            proven: policy.uses_standing()
+                && (policy.standing.as_ref()).is_some_and(|standing| named(&standing.proven)),
         };
         (listed != Self::default()).then_some(listed)
     }
@@ -49,6 +53,10 @@ impl Listed {
         self.blocked && !self.excluded
     }
 
+    pub(super) const fn is_proven(self) -> bool {
+        self.proven
+    }
+
     /// Returns the limits that do not count its packets.
     pub(super) const fn excluding(self) -> u64 {
         self.excluding
@@ -66,5 +74,6 @@ impl BitOrAssign for Listed {
         self.blocked |= other.blocked;
         self.excluding |= other.excluding;
         self.blocking |= other.blocking;
+        self.proven |= other.proven;
     }
 }

@@ -9,12 +9,14 @@ mod masks;
 mod rates;
 mod sieves;
 mod sources;
+mod standing;
 
 use limiter_common::{
     limit::MAX_LIMITS,
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
+    standing::{Reserves, Settings},
     strategy::{self, Parameters},
 };
 use thiserror::Error;
@@ -69,6 +71,8 @@ pub struct CompiledPolicy {
     /// The parameters: the limits' defaults by limit index, then overrides; those of one class are
     /// consecutive.
     pub rates: Vec<Parameters>,
+    /// What is reserved of the buckets with each of these parameters; empty: nothing is.
+    pub reserves: Vec<Reserves>,
     /// The sets of limits by protocol and by TCP flags, then those of ranges.
     pub masks: Vec<u64>,
     /// The sieves, in the policy's order.
@@ -110,7 +114,12 @@ impl CompiledPolicy {
 
         let mut classes = Classes::new(limit_sets, Sets::new(&policy.limits), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
-        let (classes, mut parameters, mut sets) = classes.into_tables();
+        let (classes, rated, mut sets) = classes.into_tables();
+        let reserves = standing::reserves(&policy.limits, &rated);
+        let mut parameters: Vec<Parameters> = rated
+            .into_iter()
+            .map(|(_, parameters)| parameters)
+            .collect();
         let mut indexed = Indexed::default();
         let mut starts = [Child::UNUSED; Dimension::COUNT];
         let mut ranges = 0;
@@ -164,6 +173,11 @@ impl CompiledPolicy {
                 without_ports: limit_sets.without_ports,
                 later_fragments: limit_sets.later_fragments,
                 of_any_protocol: limit_sets.of_any_protocol,
+                reserving: standing::reserving(&policy.limits),
+                of_standing: standing::of_each(&policy.limits),
+                standing: policy
+                    .standing_in_use()
+                    .map_or(Settings::NONE, |settings| settings.compiled()),
                 starts,
                 ..Shape::EMPTY
             },
@@ -173,6 +187,7 @@ impl CompiledPolicy {
             children: indexed.children,
             classes,
             rates: parameters,
+            reserves,
             masks: sets.into_table(),
             sieves,
             sieve_uses,
@@ -191,6 +206,7 @@ impl CompiledPolicy {
             + size_of_val(&self.children[..])
             + size_of_val(&self.classes[..])
             + size_of_val(&self.rates[..])
+            + size_of_val(&self.reserves[..])
             + size_of_val(&self.masks[..])
             + size_of_val(&self.sieves[..])
             + size_of_val(&self.sieve_uses[..])
@@ -235,6 +251,10 @@ impl Tables for CompiledPolicy {
 
     fn rate(&self, index: u32) -> Option<&Parameters> {
         self.rates.get(index as usize)
+    }
+
+    fn reserves(&self, index: u32) -> Option<&Reserves> {
+        self.reserves.get(index as usize)
     }
 
     fn mask(&self, index: u32) -> Option<&u64> {

@@ -12,6 +12,7 @@ use super::*;
 use crate::policy::{Limit, List, Match, Override, OverrideId, PortRange};
 
 mod listed;
+mod standing;
 
 /// These tests compile no sieves.
 const CPUS: u32 = 1;

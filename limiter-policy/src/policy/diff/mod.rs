@@ -4,6 +4,7 @@ mod anew;
 mod lists;
 mod show;
 mod sieves;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -18,13 +19,14 @@ use limiter_common::{
 use serde::Serialize;
 
 pub use self::{
-    anew::begun_anew,
+    anew::{BegunAnew, begun_anew},
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
+    standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Rate, SubscriberNumber,
-    serial,
+    AutomaticBan, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Rate, Reserve,
+    SubscriberNumber, serial,
 };
 
 /// What a policy enforces differently from its predecessor. Comments of overrides do not count.
@@ -46,6 +48,8 @@ pub struct Diff {
     pub block: Option<ListNamesDiff>,
     /// Which lists' addresses are never banned; `None`: the same.
     pub never_ban: Option<ListNamesDiff>,
+    /// How sources get their standing; `None`: the same.
+    pub standing: Option<StandingDiff>,
 }
 
 /// How something differs.
@@ -97,6 +101,9 @@ pub struct Terms {
     pub rate: Option<Rate>,
     /// What it does to packets above the rate.
     pub mode: Mode,
+    /// What sources must leave in its buckets, by their standing; `None`: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<Reserve>,
     /// When it bans the sources it drops; `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
@@ -128,6 +135,8 @@ pub enum Part {
     Rate,
     /// [`Terms::mode`].
     Mode,
+    /// [`Terms::reserve`].
+    Reserve,
     /// [`Terms::ban`].
     Ban,
     /// [`Terms::ip_rep`].
@@ -212,6 +221,7 @@ impl Diff {
             exclude: ListNamesDiff::between(&old.exclude, &new.exclude),
             block: ListNamesDiff::between(&old.block, &new.block),
             never_ban: ListNamesDiff::between(&old.never_ban, &new.never_ban),
+            standing: StandingDiff::between(old, new),
         }
     }
 
@@ -227,6 +237,7 @@ impl Diff {
             exclude,
             block,
             never_ban,
+            standing,
         } = self;
         limits.is_empty()
             && subscribers.is_empty()
@@ -236,6 +247,7 @@ impl Diff {
             && exclude.is_none()
             && block.is_none()
             && never_ban.is_none()
+            && standing.is_none()
     }
 }
 
@@ -303,6 +315,7 @@ impl Terms {
             matching: limit.matching.clone(),
             rate: limit.default,
             mode: limit.mode,
+            reserve: limit.reserve,
             ban: limit.ban,
             ip_rep: limit.ip_rep.clone(),
             metrics: limit.metrics.clone(),
@@ -319,6 +332,7 @@ impl Terms {
             (Part::Match, self.matching != other.matching),
             (Part::Rate, self.rate != other.rate),
             (Part::Mode, self.mode != other.mode),
+            (Part::Reserve, self.reserve != other.reserve),
             (Part::Ban, self.ban != other.ban),
             (Part::IpRep, self.ip_rep != other.ip_rep),
             (Part::Metrics, self.metrics != other.metrics),

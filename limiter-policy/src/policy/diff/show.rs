@@ -44,7 +44,10 @@ impl Display for Diff {
                 heading(formatter, Change::Changed, &names)?;
             }
         }
-        Ok(())
+        match &self.standing {
+            Some(standing) => standing.fmt(formatter),
+            None => Ok(()),
+        }
     }
 }
 
@@ -68,6 +71,7 @@ impl Part {
             Self::Match => "match",
             Self::Rate => "rate",
             Self::Mode => "mode",
+            Self::Reserve => "reserve",
             Self::Ban => "ban",
             Self::IpRep => "ip-rep",
             Self::Metrics => "metrics",
@@ -95,6 +99,7 @@ impl Display for LimitDiff {
                     (Part::Strategy, new.strategy != Strategy::default()),
                     (Part::Exclude, !new.exclude.is_empty()),
                     (Part::Block, !new.block.is_empty()),
+                    (Part::Reserve, new.reserve.is_some()),
                     (Part::Ban, new.ban.is_some()),
                     (Part::IpRep, new.ip_rep.is_some()),
                     (Part::Metrics, new.metrics.is_some()),
@@ -151,6 +156,7 @@ impl Terms {
             Part::Match => self.matching.to_string(),
             Part::Rate => rate(self.rate, self.strategy),
             Part::Mode => self.mode.name().to_owned(),
+            Part::Reserve => named(self.reserve.as_ref()),
             Part::Ban => (self.ban).map_or_else(|| "none".to_owned(), |ban| ban.to_string()),
             Part::IpRep => named(self.ip_rep.as_ref()),
             Part::Metrics => named(self.metrics.as_ref()),

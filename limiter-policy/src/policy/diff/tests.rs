@@ -4,7 +4,8 @@ use limiter_common::{limit::LimitId, strategy::Strategy};
 
 use super::*;
 use crate::policy::{
-    BanMode, Escalation, List, Override, Percentage, PermaBlock, PressureOf, Sieve, TcpFlags,
+    BanMode, Escalation, List, Override, Percentage, PermaBlock, PressureOf, Reserved, Sieve,
+    StandingSettings, TcpFlags,
 };
 
 fn rate(burst: u64) -> Rate {
@@ -32,6 +33,7 @@ fn limit(name: &str) -> Limit {
         strategy: Strategy::Gcra,
         matching: Match::default(),
         mode: Mode::Enforce,
+        reserve: None,
         ban: None,
         default: Some(rate(20)),
         overrides: vec![overridden("192.0.2.1", 1), overridden("192.0.2.2", 2)],
@@ -155,10 +157,10 @@ fn another_strategy_begins_anew() {
     let old = Policy::from(vec![limit("Web"), limit("Dns"), limit("Gone")]);
     let mut new = Policy::from(vec![limit("Web"), limit("Dns"), limit("New")]);
     new.limits[0].default = None;
-    assert_eq!(begun_anew(&old, &new), [""; 0]);
+    assert_eq!(begun_anew(&old, &new), BegunAnew::default());
     new.limits[0].strategy = Strategy::MovingWindow;
     new.limits[2].strategy = Strategy::MovingWindow;
-    assert_eq!(begun_anew(&old, &new), ["Web"]);
+    assert_eq!(begun_anew(&old, &new).limits, ["Web"]);
 }
 
 #[test]
@@ -190,6 +192,7 @@ fn a_ban_leaves_the_buckets() {
         escalate: Escalation::NONE,
         range_after: None,
         site_after: None,
+        only: None,
         mode: BanMode::Observe,
     };
     check(
@@ -311,6 +314,7 @@ fn as_json() {
             "exclude": null,
             "block": {"old": [], "new": ["us"]},
             "never_ban": null,
+            "standing": null,
         })
     );
 }
@@ -432,4 +436,121 @@ fn lists_and_their_uses() {
         "removed  list gone\n         prefixes  +0 −1\nchanged  list us\n         prefixes  +2 −1\n\
          changed  block: gone, same → same\n"
     );
+}
+
+/// Returns a reserve of so many tokens for all but unknown sources.
+fn reserve(tokens: u64) -> Option<Reserve> {
+    Some(Reserve {
+        familiar: Reserved::NOTHING,
+        fresh: Reserved::NOTHING,
+        retried: Reserved::NOTHING,
+        unknown: Reserved::Tokens(tokens),
+    })
+}
+
+#[test]
+fn a_reserve_leaves_the_buckets() {
+    let old = Policy::from(vec![Limit {
+        reserve: reserve(10),
+        ..limit("Web")
+    }]);
+    let mut new = old.clone();
+    new.limits[0].reserve = reserve(12);
+    let diff = Diff::between(&old, &new).to_string();
+    assert_eq!(
+        diff,
+        "changed  limit Web\n         reserve   {unknown: 10} → {unknown: 12}\n         buckets   \
+         stay as they are\n"
+    );
+}
+
+#[test]
+fn the_first_limit_that_uses_standing_begins_with_nobody() {
+    check(
+        |policy| {
+            policy.limits[0].reserve = reserve(10);
+        },
+        &[
+            "changed  limit Web",
+            "         reserve   none → {unknown: 10}",
+            "         buckets   stay as they are",
+            "added    standing",
+            "         capacity     1000000",
+            "         ipv6-prefix  64",
+            "         remember     720h",
+            "         visits       {count: 3, apart: 1m}",
+            "         retry        {after: 200ms, within: 10s}",
+            "         proven-by    [handshake, list]",
+            "         proven       []",
+            "         known        begin with nobody",
+        ],
+    );
+    // A section that nothing uses changes nothing.
+    check(
+        |policy| policy.standing = Some(StandingSettings::default()),
+        &[],
+    );
+}
+
+#[test]
+fn what_known_sources_outlive() {
+    let old = Policy::from(vec![Limit {
+        reserve: reserve(10),
+        ..limit("Web")
+    }]);
+    let check = |change: fn(&mut StandingSettings), expected: &[&str], fate| {
+        let mut settings = StandingSettings::default();
+        change(&mut settings);
+        let new = Policy {
+            standing: Some(settings),
+            ..old.clone()
+        };
+        let shown = Diff::between(&old, &new).to_string();
+        assert_eq!(shown.lines().collect::<Vec<_>>(), expected, "\n{shown}");
+        assert_eq!(begun_anew(&old, &new).known_sources, fate);
+    };
+    // What is left out has these values.
+    check(|_| {}, &[], None);
+    check(
+        |settings| {
+            settings.visits = None;
+            settings.retry.within_ns = 5_000_000_000;
+            settings.remember_ns = 3_600_000_000_000;
+            // Within the same size of the table.
+            settings.capacity = 1_048_576;
+        },
+        &[
+            "changed  standing",
+            "         capacity     1000000 → 1048576",
+            "         remember     720h → 1h",
+            "         visits       {count: 3, apart: 1m} → off",
+            "         retry        {after: 200ms, within: 10s} → {after: 200ms, within: 5s}",
+            "         known        stay as they are",
+        ],
+        None,
+    );
+    let anew = "         known        are forgotten: the table has another size, or sources another \
+                prefix";
+    check(
+        |settings| settings.capacity = 1_048_577,
+        &[
+            "changed  standing",
+            "         capacity     1000000 → 1048577",
+            anew,
+        ],
+        Some(KnownFate::Anew),
+    );
+    check(
+        |settings| settings.ipv6_prefix = 56,
+        &["changed  standing", "         ipv6-prefix  64 → 56", anew],
+        Some(KnownFate::Anew),
+    );
+    let mut unused = old.clone();
+    unused.limits[0].mode = Mode::Off;
+    let shown = Diff::between(&old, &unused).to_string();
+    let forgotten = "removed  standing\n         known        are forgotten: no limit uses standing any \
+                     more\n";
+    assert!(shown.ends_with(forgotten), "{shown}");
+    let anew = begun_anew(&old, &unused);
+    assert_eq!(anew.known_sources, Some(KnownFate::Forgotten));
 }

@@ -3,11 +3,14 @@
 use std::io::Write;
 
 use limiter_policy::{
-    policy::{AutomaticBan, Limit, Mode, Policy},
+    policy::{AutomaticBan, BanOnly, Limit, Mode, Policy},
     text::period,
 };
 
-use crate::cli::render::{count, table};
+use crate::cli::render::{count, table_without};
+
+/// The column that is shown if a limit does not ban all sources.
+const ONLY: usize = 8;
 
 /// Prints a table of the limits that ban; nothing if none does.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
@@ -27,13 +30,21 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
         "escalate",
         "range after",
         "site after",
+        "only",
         "mode",
     ];
-    writeln!(out, "\n{}\n", table(header, [1, 2, 3, 4, 5, 6, 7], rows))?;
+    let mut limits = policy.limits.iter().filter_map(|limit| limit.ban);
+    let hidden: &[usize] = if limits.all(|ban| ban.only.is_none()) {
+        &[ONLY]
+    } else {
+        &[]
+    };
+    let table = table_without(hidden, header, [1, 2, 3, 4, 5, 6, 7], rows);
+    writeln!(out, "\n{table}\n")?;
     Ok(())
 }
 
-fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 9] {
+fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 10] {
     let members = |least: Option<u32>| {
         least.map_or_else(|| "off".to_owned(), |least| count(u64::from(least)))
     };
@@ -46,6 +57,7 @@ fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 9] {
         ban.escalate.to_string(),
         members(ban.range_after),
         members(ban.site_after),
+        ban.only.map_or("all", BanOnly::name).to_owned(),
         match limit.mode {
             Mode::Enforce => ban.mode.name().to_owned(),
             // Such a limit drops nobody.

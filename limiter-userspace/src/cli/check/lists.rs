@@ -59,7 +59,8 @@ impl<'a> CheckedLists<'a> {
         });
         let unused = config.policy.unused_lists().map(|list| {
             format!(
-                "nothing uses the list {}: no 'exclude', 'block' or 'never-ban' names it",
+                "nothing uses the list {}: no 'exclude', 'block', 'never-ban' or 'proven' of a \
+                 'standing' in use names it",
                 list.name
             )
         });

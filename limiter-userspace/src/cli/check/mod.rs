@@ -6,6 +6,7 @@ mod forged;
 mod lists;
 mod rates;
 mod sieves;
+mod standing;
 
 use std::{
     io::{self, Write},
@@ -18,7 +19,9 @@ use limiter_common::strategy::{Strategy, gcra::Gcra};
 use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::{
     config::{self, Config},
-    policy::{AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy},
+    policy::{
+        AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy, Reserve, StandingSettings,
+    },
 };
 use serde::Serialize;
 
@@ -69,6 +72,8 @@ struct Interned<'a> {
     /// The most that is admitted in any span of `period_ns`.
     at_worst: Option<u64>,
     overrides: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reserve: Option<Reserve>,
     /// `None`: it bans nobody.
     ban: Option<AutomaticBan>,
     exclude: &'a [String],
@@ -90,6 +95,9 @@ struct Checked<'a> {
     #[serde(flatten)]
     lists: CheckedLists<'a>,
     sieves: Vec<CheckedSieve<'a>>,
+    /// `None`: no limit uses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<StandingSettings>,
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
@@ -102,6 +110,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     rates::warn(&config.policy);
     forged::warn(&config.policy);
     sieves::warn(&config.policy);
+    standing::warn(&config.policy);
     warn_of_lockouts(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
@@ -118,6 +127,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             never_ban: &policy.never_ban,
             lists,
             sieves: sieves::sieves(policy),
+            standing: policy.standing_in_use(),
         });
     }
     print(&config, &limits, &lists)
@@ -155,6 +165,7 @@ impl<'a> Interned<'a> {
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             at_worst: rate.map(|rate| limit.strategy.most_in_a_period(rate.burst, rate.count)),
             overrides: limit.overrides.len(),
+            reserve: limit.reserve,
             ban: limit.ban,
             exclude: &limit.exclude,
             block: &limit.block,
@@ -221,6 +232,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
     }
     bans::print(&mut out, &config.policy)?;
     sieves::print(&mut out, &sieves::sieves(&config.policy))?;
+    standing::print(&mut out, &config.policy)?;
     lists.print(&mut out)?;
     if !config.policy.subscribers.is_empty() {
         let subscribers = config.policy.subscribers.len();

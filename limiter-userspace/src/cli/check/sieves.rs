@@ -101,8 +101,8 @@ fn warnings(policy: &Policy) -> Vec<String> {
         Some(format!(
             "the sieve {} scores {what}, whose sources can be forged ({why}): each forged source \
              comes once and is never dropped, but your regular clients are; use a sieve against \
-             floods from real addresses, and put clients that you cannot do without on a list under \
-             `exclude`, but then anybody who forges their addresses escapes every limit",
+             floods from real addresses, and against forged ones a limit with id total and a \
+             `reserve`, which keeps a part for known clients",
             sieve.name
         ))
     });

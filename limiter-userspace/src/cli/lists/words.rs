@@ -36,7 +36,7 @@ pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
     lines
 }
 
-fn of_policy(findings: &Findings) -> [Option<String>; 3] {
+fn of_policy(findings: &Findings) -> [Option<String>; 4] {
     let Extents { excluded, blocked } = findings.listing;
     let excluded = excluded.map(|extent| {
         let by = lists(findings, Purpose::Exclude, None);
@@ -49,13 +49,19 @@ fn of_policy(findings: &Findings) -> [Option<String>; 3] {
         let by = lists(findings, Purpose::Block, None);
         format!("{}blocked by {by}: every packet is dropped", part(extent))
     });
-    let mut uses = findings.lists.iter().flat_map(|list| &list.used_by);
-    let is_never_banned = uses.any(|found| found.purpose == Purpose::NeverBan);
-    let never_banned = is_never_banned.then(|| {
+    let is_for = |purpose| {
+        let mut uses = findings.lists.iter().flat_map(|list| &list.used_by);
+        uses.any(|found| found.purpose == purpose)
+    };
+    let never_banned = is_for(Purpose::NeverBan).then(|| {
         let by = lists(findings, Purpose::NeverBan, None);
         format!("never banned: on {by}; limits still apply")
     });
-    [excluded, blocked, never_banned]
+    let proven = is_for(Purpose::Proven).then(|| {
+        let by = lists(findings, Purpose::Proven, None);
+        format!("proven: on {by}; limits still apply")
+    });
+    [excluded, blocked, never_banned, proven]
 }
 
 const fn part(extent: Extent) -> &'static str {

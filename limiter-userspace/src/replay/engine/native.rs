@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_datapath::native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
-    SieveMemory,
+    MemoryStanding, SieveMemory,
 };
 use limiter_policy::policy::{CompiledPolicy, SieveSizes};
 
@@ -36,6 +36,7 @@ impl NativeEngine {
             offenders: records.then(MemoryOffenders::default),
             reputation: MemoryReputation {
                 sieves: MemorySieves::new(SieveSizes::of(&policy.sieves)),
+                standing: MemoryStanding::new(&policy.shape.standing),
                 ..MemoryReputation::default()
             },
             workspace: Workspace::default(),

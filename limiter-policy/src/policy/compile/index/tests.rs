@@ -3,6 +3,7 @@ use std::{cell::Cell, collections::BTreeSet};
 use limiter_common::{
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
     sieve::{Sieve, SieveUse},
+    standing::Reserves,
     strategy::Parameters,
 };
 use proptest::prelude::*;
@@ -77,6 +78,10 @@ impl Tables for Counting {
     }
 
     fn rate(&self, _: u32) -> Option<&Parameters> {
+        None
+    }
+
+    fn reserves(&self, _: u32) -> Option<&Reserves> {
         None
     }
 

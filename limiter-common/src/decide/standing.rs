@@ -1,0 +1,207 @@
+//! Who gives way: the standing of a packet's source, and what limits reserve for those of a higher
+//! one.
+
+use super::{
+    Outline, Pipeline, Progress, Workspace,
+    charging::{bit, contains, limit_indices},
+    strictest::{NEVER, RESERVED},
+};
+use crate::{
+    clock::Clock,
+    judged::Packet,
+    offender::OffenderStore,
+    policy::{Class, Tables},
+    reason::Reason,
+    reputation::Reputation,
+    standing::{SourceId, Standing},
+};
+
+/// Returns what a packet must leave in the bucket of the limit with that index, in the ticks of its
+/// states, if its source has that class and standing.
+#[inline(always)]
+pub fn reserve_of<T: Tables>(
+    tables: &T,
+    class: &Class,
+    limit_index: u32,
+    standing: Standing,
+) -> u64 {
+    if !contains(tables.shape().reserving, limit_index) {
+        return 0;
+    }
+    match tables.reserves(class.rate_index(limit_index)) {
+        Some(reserves) => reserves.from(standing),
+        None => 0,
+    }
+}
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Finds the standing of the workspace's packet and the limits that count it, and drops it if
+    /// it would take what one of them reserves.
+    ///
+    /// If an unknown source turns out to be retried, the stage runs again.
+    #[inline(always)]
+    pub(super) fn give_way(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        let shape = self.tables.shape();
+        let Workspace {
+            packet, verdict, ..
+        } = workspace;
+        let standing = match verdict.standing() {
+            Some(standing) => standing,
+            None => self.standing_of(packet),
+        };
+        // The verifier would walk the rest once for each way to know it.
+        let number = self.tables.opaque(standing as u64);
+        if number >= Standing::COUNT as u64 {
+            // Never happens.
+            return Progress::Decided;
+        }
+        let standing = Standing::of_number(number as u32);
+        verdict.set_standing(standing);
+        let matched = self
+            .tables
+            .opaque(verdict.matched & shape.of_standing(standing));
+        let listed = packet.class.listed();
+        if listed != 0 && verdict.block(self.tables, listed, matched) {
+            verdict.matched = matched;
+            return Progress::Decided;
+        }
+        if shape.reserving != 0 {
+            self.ask_reserving(workspace, standing, matched);
+            if workspace.refused != 0 {
+                let standing_now = self.note_refused(&workspace.packet, standing);
+                let Workspace {
+                    strictest, verdict, ..
+                } = workspace;
+                if standing_now != standing {
+                    verdict.set_standing(standing_now);
+                    // As it was before this stage: the limits that count the packet may be others.
+                    verdict.would_drop &= shape.of_every_standing();
+                    return Progress::Again;
+                }
+                if let Some(reason) = strictest.reason() {
+                    verdict.matched = matched;
+                    verdict.drop_by(reason, strictest.limit_index);
+                    self.record_refused(workspace, workspace.strictest.limit_index);
+                    return Progress::Decided;
+                }
+                verdict.would_drop |= workspace.refused;
+            }
+        }
+        let verdict = &mut workspace.verdict;
+        verdict.matched = matched;
+        if matched != 0 {
+            return Progress::Undecided;
+        }
+        verdict.reason = Reason::Unlimited;
+        if shape.sieve_uses == 0 {
+            Progress::Decided
+        } else {
+            Progress::Undecided
+        }
+    }
+
+    /// Notes that the limit with that index, which reserves, refused a packet that it was to
+    /// charge; and the reason, which is another if the bucket was full enough a moment before.
+    #[inline(always)]
+    pub(super) fn note_shortage(&self, workspace: &mut Workspace<B::Location>, limit_index: u32) {
+        if workspace.charge(limit_index).plan.is_refused_for_reserve() {
+            workspace.verdict.reason = Reason::Reserved;
+        }
+        if let Some(standing) = workspace.verdict.standing() {
+            // The packet is dropped even if its source has another standing from now on.
+            self.note_refused(&workspace.packet, standing);
+        }
+    }
+
+    /// Asks the limits of `matched` that reserve something for others than sources of that
+    /// standing; notes which refuse, and the strictest of those that enforce.
+    #[inline(always)]
+    fn ask_reserving(
+        &self,
+        workspace: &mut Workspace<B::Location>,
+        standing: Standing,
+        matched: u64,
+    ) {
+        let shape = self.tables.shape();
+        workspace.refused = 0;
+        workspace.strictest.strictness = 0;
+        // A store that leaves the look-up of a single bucket to its update must not do so here.
+        workspace.search.single = 0;
+        self.note_reserves(workspace, standing, matched & shape.reserving);
+        let limits = self.tables.opaque(workspace.asked) & shape.reserving;
+        for limit_index in limit_indices(self.tables) {
+            if !contains(limits, limit_index) {
+                continue;
+            }
+            let strictness = self.buckets.prepare(self.tables, workspace, limit_index);
+            let strictness = match self.tables.opaque(strictness) {
+                0 if workspace.charge(limit_index).plan.leave_reserve() => continue,
+                0 => RESERVED,
+                strictness => strictness,
+            };
+            workspace.asked &= !bit(limit_index);
+            // What never fits is no shortage; the stage that charges says so.
+            if strictness != NEVER {
+                workspace.refused |= bit(limit_index);
+                if !contains(shape.observing, limit_index) {
+                    workspace.strictest.consider(limit_index, strictness);
+                }
+            }
+        }
+    }
+
+    /// Notes what each of `limits` reserves, and which of them are to be asked: those that reserve
+    /// something. It is a loop of its own, because the verifier walks each round of two loops once,
+    /// and the rounds of one loop once for each path through both.
+    #[inline(always)]
+    fn note_reserves(
+        &self,
+        workspace: &mut Workspace<B::Location>,
+        standing: Standing,
+        limits: u64,
+    ) {
+        workspace.asked = 0;
+        for limit_index in limit_indices(self.tables) {
+            if contains(limits, limit_index) {
+                let class = &workspace.packet.class;
+                let reserve = reserve_of(self.tables, class, limit_index, standing);
+                workspace.charge(limit_index).plan.reserve = reserve;
+                if reserve != 0 {
+                    workspace.asked |= bit(limit_index);
+                }
+            }
+        }
+    }
+
+    /// Returns the standing of a packet's source, and notes its visit.
+    #[inline(always)]
+    fn standing_of(&self, packet: &Packet) -> Standing {
+        if packet.class.is_proven() {
+            return Standing::Proven;
+        }
+        let shape = self.tables.shape();
+        let source = SourceId::new(&shape.standing, &packet.facts.source);
+        self.reputation.visit(shape, source, packet.now)
+    }
+
+    /// Notes that a limit that reserves refused a packet whose source has that standing; returns
+    /// the standing that it has now, which is another only if it was unknown.
+    #[inline(always)]
+    fn note_refused(&self, packet: &Packet, standing: Standing) -> Standing {
+        let shape = self.tables.shape();
+        let source = SourceId::new(&shape.standing, &packet.facts.source);
+        let now = self.reputation.refused(shape, source, standing, packet.now);
+        if standing == Standing::Unknown {
+            now
+        } else {
+            standing
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The table of known sources: lines of sources and their records.
+//!
+//! It is made of the lines of the [table of buckets](crate::table): a source stands in the clear in
+//! place of the fingerprint, so that it can be listed, and its record in place of the state.
+
+use super::{Moment, Record, SourceId, Tick};
+use crate::{
+    bucket::Swap,
+    table::{self, Eviction, Inserted, Line, WhenFull},
+};
+
+/// The maximum number of attempts to change a record while other CPUs change its line.
+const ATTEMPTS: u32 = 8;
+
+const LOWEST: u64 = (1 << Tick::KEPT_BITS) - 1;
+
+/// Returns the record of a source in its line.
+#[inline(always)]
+pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
+    Record(table::read(line, source.0).1)
+}
+
+/// Changes the record of a source in its line to what `after` makes of it; returns what it is then.
+/// `insert` is [`insert()`], for a source that is not there.
+///
+/// If the line has no room for the source, or other CPUs won all attempts, the record is returned
+/// that it would have: this packet is decided on by it.
+#[inline(always)]
+pub(super) fn change<L: Line>(
+    line: &L,
+    source: SourceId,
+    after: impl Fn(Record) -> Record,
+    insert: impl Fn(Record) -> Inserted,
+) -> Record {
+    let mut record = Record::NONE;
+    for _ in 0..ATTEMPTS {
+        let (way, seen) = table::read(line, source.0);
+        record = after(Record(seen));
+        if record.0 == seen {
+            break;
+        }
+        let swap = if way < L::WAYS {
+            table::swap_in_line(line, way, source.0, seen, record.0)
+        } else {
+            insert(record).or_exchange(|| false)
+        };
+        match swap {
+            Swap::Changed => {}
+            // Misplaced: the way became another source's, which had the very same record, and
+            // another CPU has changed it since.
+            Swap::Stored | Swap::Misplaced | Swap::Unavailable | Swap::Untracked => break,
+        }
+    }
+    record
+}
+
+/// Inserts a source that is not there into its line.
+#[inline(always)]
+pub(super) fn insert<L: Line>(
+    line: &L,
+    source: SourceId,
+    record: Record,
+    at: &Moment<'_>,
+) -> Inserted {
+    let rank = record.rank(at);
+    table::insert_by(line, &ByRank { rank, at }, source.0, record.0)
+}
+
+/// Evicts the record of the lowest rank, among equals the one that was seen longest ago; none of a
+/// higher rank than the new one's.
+struct ByRank<'a> {
+    rank: u32,
+    at: &'a Moment<'a>,
+}
+
+impl Eviction for ByRank<'_> {
+    const NO_ROOM: Inserted = Inserted::Unavailable;
+
+    #[inline(always)]
+    fn is_same(&self, name: u64, other: u64) -> bool {
+        name == other
+    }
+
+    #[inline(always)]
+    fn weight_of(&self, _: u64, state: u64) -> u64 {
+        let record = Record(state);
+        let rank = record.rank(self.at);
+        if rank > self.rank {
+            return u64::MAX;
+        }
+        if rank == 0 {
+            return 0;
+        }
+        let unseen = self.at.now.since_kept(record.last());
+        u64::from(rank + 1) << Tick::KEPT_BITS | u64::from(u32::MAX - unseen) & LOWEST
+    }
+
+    #[inline(always)]
+    fn when_full(&self) -> WhenFull {
+        WhenFull::Evict
+    }
+
+    /// Nobody counts them: what is forgotten is worth no more than what is new.
+    #[inline(always)]
+    fn count_lossy_eviction(&self) {}
+}

@@ -1,0 +1,235 @@
+//! What all stores of standings do, over the memory that each of them has.
+
+use super::{
+    Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
+    first_tries, known, shortage,
+};
+use crate::{
+    policy::Shape,
+    table::{Inserted, Line},
+};
+
+/// The memory of a store of standings, which all CPUs share.
+pub trait StandingMemory {
+    /// Returns the word of the shortage.
+    fn shortage_word(&self) -> Option<impl ShortageWord>;
+
+    /// Returns a line of the table of known sources by its index.
+    fn known_line(&self, index: u32) -> Option<impl Line>;
+
+    /// Returns a line of first tries by its index.
+    fn first_try_line(&self, index: u32) -> Option<impl FirstTries>;
+
+    /// Does [`change()`], which a store may put into a function of its own. `index` is that of the
+    /// source's line.
+    #[inline(always)]
+    fn change(
+        &self,
+        shape: &Shape,
+        index: u32,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Standing
+    where
+        Self: Sized,
+    {
+        change(self, shape, index, source, event, now_ns)
+    }
+
+    /// Does [`is_retry()`], which a store may put into a function of its own.
+    #[inline(always)]
+    fn is_retry(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) -> bool
+    where
+        Self: Sized,
+    {
+        is_retry(self, shape, source, standing, now_ns)
+    }
+
+    /// Does [`after()`], which a store may put into a function of its own.
+    #[inline(always)]
+    fn after(&self, shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record
+    where
+        Self: Sized,
+    {
+        after(self, shape, record, event, now_ns)
+    }
+
+    /// Does [`insert()`], which a store may put into a function of its own.
+    #[inline(always)]
+    fn insert(
+        &self,
+        shape: &Shape,
+        index: u32,
+        source: SourceId,
+        record: Record,
+        now_ns: u64,
+    ) -> Inserted
+    where
+        Self: Sized,
+    {
+        insert(self, shape, index, source, record, now_ns)
+    }
+}
+
+/// Returns the index of a source's line in the table of known sources.
+#[must_use]
+#[inline(always)]
+pub const fn known_index(shape: &Shape, source: SourceId) -> u32 {
+    index_of(shape.hash_key.word_hash(source.0), shape.standing.lines)
+}
+
+/// Does the same by the source's hash and the number of lines.
+#[inline(always)]
+const fn index_of(hash: u64, lines: u32) -> u32 {
+    (hash & 0xffff_ffff) as u32 & lines.wrapping_sub(1)
+}
+
+/// Returns all that a record's worth depends on at a time in nanoseconds.
+#[inline(always)]
+fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> Moment<'a> {
+    let shortage = match memory.shortage_word() {
+        Some(word) => Shortage(word.get()),
+        None => Shortage::NONE,
+    };
+    Moment {
+        settings: &shape.standing,
+        shortage,
+        now: Tick::of_ns(now_ns),
+    }
+}
+
+/// Does [`StandingStore::visit`](super::StandingStore::visit).
+#[inline(always)]
+pub fn visit<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    source: SourceId,
+    now_ns: u64,
+) -> Standing {
+    if source == SourceId::NONE {
+        return Standing::Unknown;
+    }
+    let at = moment(memory, shape, now_ns);
+    let index = known_index(shape, source);
+    let record = match memory.known_line(index) {
+        Some(line) => known::look(&line, source),
+        None => return Standing::Unknown,
+    };
+    // Mostly the visit was noted in this tick already.
+    if record.after(Event::Visit, &at) == record {
+        record.standing(&at)
+    } else {
+        memory.change(shape, index, source, Event::Visit, now_ns)
+    }
+}
+
+/// Does [`StandingStore::refused`](super::StandingStore::refused).
+#[inline(always)]
+pub fn refused<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    source: SourceId,
+    standing: Standing,
+    now_ns: u64,
+) -> Standing {
+    if memory.is_retry(shape, source, standing, now_ns) {
+        let index = known_index(shape, source);
+        memory.change(shape, index, source, Event::Retry, now_ns)
+    } else {
+        standing
+    }
+}
+
+/// Notes the shortage in which a source of that standing was refused; returns whether it was
+/// unknown and this is its retry.
+#[inline(always)]
+pub fn is_retry<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    source: SourceId,
+    standing: Standing,
+    now_ns: u64,
+) -> bool {
+    if let Some(word) = memory.shortage_word() {
+        shortage::renew(&word, Tick::of_ns(now_ns));
+    }
+    if !matches!(standing, Standing::Unknown) || source == SourceId::NONE {
+        return false;
+    }
+    let settings = &shape.standing;
+    let hash = shape.hash_key.word_hash(source.0);
+    match memory.first_try_line(first_tries::line_of(hash, settings.first_try_lines)) {
+        Some(line) => first_tries::is_retry(&line, hash, settings, now_ns),
+        None => false,
+    }
+}
+
+/// Notes an event of a source at the time `now_ns`, in nanoseconds; returns the source's standing
+/// after it.
+#[inline(always)]
+pub fn happened<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    source: SourceId,
+    event: Event,
+    now_ns: u64,
+) -> Standing {
+    if source == SourceId::NONE {
+        return Standing::Unknown;
+    }
+    let index = known_index(shape, source);
+    memory.change(shape, index, source, event, now_ns)
+}
+
+/// Changes the record of a source in its line as an event does; returns its standing then, also if
+/// the line has no room for it.
+#[inline(always)]
+pub fn change<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    index: u32,
+    source: SourceId,
+    event: Event,
+    now_ns: u64,
+) -> Standing {
+    let record = match memory.known_line(index) {
+        Some(line) => known::change(
+            &line,
+            source,
+            |record| memory.after(shape, record, event, now_ns),
+            |record| memory.insert(shape, index, source, record, now_ns),
+        ),
+        None => Record::NONE,
+    };
+    record.standing(&moment(memory, shape, now_ns))
+}
+
+/// Returns what an event makes of a record.
+#[inline(always)]
+pub fn after<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    record: Record,
+    event: Event,
+    now_ns: u64,
+) -> Record {
+    record.after(event, &moment(memory, shape, now_ns))
+}
+
+/// Inserts a source that is not there into its line.
+#[inline(always)]
+pub fn insert<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    index: u32,
+    source: SourceId,
+    record: Record,
+    now_ns: u64,
+) -> Inserted {
+    let at = moment(memory, shape, now_ns);
+    match memory.known_line(index) {
+        Some(line) => known::insert(&line, source, record, &at),
+        None => Inserted::Unavailable,
+    }
+}

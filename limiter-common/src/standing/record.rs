@@ -1,0 +1,281 @@
+//! The record of one source: what it is worth, and how it changes.
+
+use super::{Moment, Standing, Tick};
+use crate::numbered::numbered;
+
+/// What is known of a source, as one word.
+///
+/// From the lowest bit on: 3 bits for the number of its [`Kind`], 1 bit if the standing is fresh,
+/// 4 bits for the occasions on which the source came, 28 bits for the tick of its last visit, 28
+/// bits for the tick [`Self::since`]. 0: nothing is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Record(pub u64);
+
+numbered! {
+    /// What a record says of its source, when it holds.
+    pub enum Kind {
+        /// Nothing.
+        Nothing,
+        /// It came, on too few occasions yet.
+        Visited,
+        /// It came again after it was refused.
+        Retried,
+        /// It came on enough occasions.
+        Familiar,
+        /// It completed a handshake.
+        Proven,
+        /// Somebody vouches for it.
+        Vouched,
+    } else Nothing
+}
+
+const FRESH: u64 = 1 << 3;
+const VISITS_SHIFT: u32 = 4;
+const MOST_VISITS: u32 = 15;
+const LAST_SHIFT: u32 = 8;
+const KEPT: u64 = (1 << Tick::KEPT_BITS) - 1;
+const SINCE_SHIFT: u32 = LAST_SHIFT + Tick::KEPT_BITS;
+
+impl Record {
+    /// Nothing is known.
+    pub const NONE: Self = Self(0);
+
+    /// The number of ticks, ten minutes, that a source is retried.
+    pub const RETRIED: u32 = 559;
+
+    /// The largest number of ticks, four and a half years, that somebody can vouch for a source.
+    pub const LONGEST_VOUCH: u32 = 1 << (Tick::KEPT_BITS - 1);
+
+    /// Makes a record of those parts; only their lowest bits count.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(kind: Kind, is_fresh: bool, visits: u32, last: Tick, since: Tick) -> Self {
+        let visits = if visits > MOST_VISITS {
+            MOST_VISITS
+        } else {
+            visits
+        };
+        let word = kind as u64
+            | (visits as u64) << VISITS_SHIFT
+            | (last.kept() as u64) << LAST_SHIFT
+            | (since.kept() as u64) << SINCE_SHIFT;
+        Self(if is_fresh { word | FRESH } else { word })
+    }
+
+    /// Returns the kind, whether or not it still holds.
+    #[must_use]
+    #[inline(always)]
+    pub const fn kind(self) -> Kind {
+        Kind::of_number((self.0 & 7) as u32)
+    }
+
+    /// Returns whether the standing was gained during a shortage, or was so short before it that it
+    /// counts as gained during it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_fresh(self) -> bool {
+        self.0 & FRESH != 0
+    }
+
+    /// Returns the number of occasions on which the source came, at most 15.
+    #[must_use]
+    #[inline(always)]
+    pub const fn visits(self) -> u32 {
+        (self.0 >> VISITS_SHIFT & 15) as u32
+    }
+
+    /// Returns the kept tick of the last visit.
+    #[must_use]
+    #[inline(always)]
+    pub const fn last(self) -> u32 {
+        (self.0 >> LAST_SHIFT & KEPT) as u32
+    }
+
+    /// Returns a kept tick: when the standing was gained; of a visited source, when it came on the
+    /// last occasion; of a retried or vouched one, until when it stays so.
+    #[must_use]
+    #[inline(always)]
+    pub const fn since(self) -> u32 {
+        (self.0 >> SINCE_SHIFT) as u32
+    }
+
+    /// Returns the record by another clock, which shows `to` when this one shows `from`: so it can
+    /// be kept by the clock of the day, and recalled after a restart.
+    #[must_use]
+    pub const fn by_clock(self, from: Tick, to: Tick) -> Self {
+        let ahead = to.0.wrapping_sub(from.0);
+        let last = Tick(self.last().wrapping_add(ahead));
+        let since = Tick(self.since().wrapping_add(ahead));
+        if matches!(self.kind(), Kind::Nothing) {
+            return Self::NONE;
+        }
+        Self::new(self.kind(), self.is_fresh(), self.visits(), last, since)
+    }
+
+    /// Returns what the record is worth.
+    #[must_use]
+    #[inline(always)]
+    pub const fn standing(self, at: &Moment<'_>) -> Standing {
+        let current = self.current(at);
+        match current.kind() {
+            Kind::Nothing | Kind::Visited => Standing::Unknown,
+            Kind::Retried => Standing::Retried,
+            Kind::Familiar | Kind::Proven if current.counts_as_fresh(at) => Standing::Fresh,
+            Kind::Familiar => Standing::Familiar,
+            Kind::Proven | Kind::Vouched => Standing::Proven,
+        }
+    }
+
+    /// Returns the rank by which records keep their room: one of a higher rank never makes room for
+    /// one of a lower rank. 0: nothing is known.
+    #[must_use]
+    #[inline(always)]
+    pub const fn rank(self, at: &Moment<'_>) -> u32 {
+        let current = self.current(at);
+        match current.kind() {
+            Kind::Nothing => 0,
+            Kind::Visited => 1,
+            Kind::Retried => 2,
+            Kind::Familiar | Kind::Proven if current.counts_as_fresh(at) => 3,
+            Kind::Familiar => 4,
+            Kind::Proven => 5,
+            Kind::Vouched => 6,
+        }
+    }
+
+    /// Returns the record without what is over: nothing, if the source did not come for long.
+    #[inline(always)]
+    const fn current(self, at: &Moment<'_>) -> Self {
+        let kind = self.kind();
+        match kind {
+            Kind::Nothing => return Self::NONE,
+            Kind::Vouched => {
+                return if at.now.is_before_kept(self.since(), Self::LONGEST_VOUCH) {
+                    self
+                } else {
+                    Self::NONE
+                };
+            }
+            Kind::Visited | Kind::Retried | Kind::Familiar | Kind::Proven => {}
+        }
+        let unseen = at.now.since_kept(self.last()) as u64;
+        if unseen << Tick::BITS > at.settings.remember_ns {
+            return Self::NONE;
+        }
+        let longest = Self::RETRIED + Tick::AHEAD;
+        if matches!(kind, Kind::Retried) && !at.now.is_before_kept(self.since(), longest) {
+            let last = Tick(self.last());
+            return Self::new(Kind::Visited, false, self.visits(), last, last);
+        }
+        self
+    }
+
+    /// Returns whether a standing that was gained by visits or a handshake ranks as fresh: a botnet
+    /// completes handshakes just before it floods, so what was gained less than a minute before the
+    /// shortage is fresh as long as the shortage lasts.
+    #[inline(always)]
+    const fn counts_as_fresh(self, at: &Moment<'_>) -> bool {
+        self.is_fresh()
+            || at.is_short() && at.shortage.began().since_kept(self.since()) < Tick::MINUTE
+    }
+
+    /// A visit is noted at most once a tick. Without a shortage, it may be another occasion, or
+    /// make a fresh standing a full one.
+    #[inline(always)]
+    pub(super) const fn visited(self, at: &Moment<'_>) -> Self {
+        let seen = self.current(at);
+        let kind = seen.kind();
+        if matches!(kind, Kind::Nothing) {
+            return if at.is_short() || at.settings.visits == 0 {
+                Self::NONE
+            } else {
+                seen.on_occasion(at)
+            };
+        }
+        if at.now.since_kept(seen.last()) == 0 {
+            return seen;
+        }
+        let (mut is_fresh, mut since) = (seen.is_fresh(), Tick(seen.since()));
+        let age = at.now.since_kept(seen.since());
+        match kind {
+            Kind::Visited
+                if !at.is_short() && (age as u64) << Tick::BITS >= at.settings.apart_ns =>
+            {
+                return seen.on_occasion(at);
+            }
+            Kind::Familiar | Kind::Proven if at.is_short() => is_fresh = seen.counts_as_fresh(at),
+            Kind::Familiar | Kind::Proven if is_fresh && age >= Tick::MINUTE => {
+                is_fresh = false;
+                since = at.now;
+            }
+            _ => {}
+        }
+        Self::new(kind, is_fresh, seen.visits(), at.now, since)
+    }
+
+    /// Counts another occasion, after which the source may be familiar.
+    #[inline(always)]
+    const fn on_occasion(self, at: &Moment<'_>) -> Self {
+        let visits = self.visits() + 1;
+        let kind = if at.settings.visits != 0 && visits >= at.settings.visits {
+            Kind::Familiar
+        } else {
+            Kind::Visited
+        };
+        Self::new(kind, false, visits, at.now, at.now)
+    }
+
+    /// A handshake proves the source, unless that would make it fresh while it is familiar.
+    #[inline(always)]
+    pub(super) const fn proven(self, at: &Moment<'_>) -> Self {
+        if at.settings.handshakes_prove == 0 {
+            return self;
+        }
+        let seen = self.current(at);
+        match seen.kind() {
+            Kind::Nothing | Kind::Visited | Kind::Retried => {
+                Self::new(Kind::Proven, at.is_short(), seen.visits(), at.now, at.now)
+            }
+            // It has been known for as long as it was familiar.
+            Kind::Familiar if !at.is_short() || seen.counts_as_fresh(at) => {
+                let (last, since) = (Tick(seen.last()), Tick(seen.since()));
+                Self::new(Kind::Proven, seen.is_fresh(), seen.visits(), last, since).visited(at)
+            }
+            Kind::Familiar | Kind::Proven | Kind::Vouched => seen.visited(at),
+        }
+    }
+
+    /// A source of which too little is known is retried from now on, for a while.
+    #[inline(always)]
+    pub(super) const fn retried(self, at: &Moment<'_>) -> Self {
+        let seen = self.current(at);
+        match seen.kind() {
+            Kind::Nothing | Kind::Visited | Kind::Retried => {
+                let until = Tick(at.now.0.wrapping_add(Self::RETRIED));
+                Self::new(Kind::Retried, false, seen.visits(), at.now, until)
+            }
+            Kind::Familiar | Kind::Proven | Kind::Vouched => seen.visited(at),
+        }
+    }
+
+    /// Whoever vouches has the last word, until the time that they say.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "at most LONGEST_VOUCH")]
+    pub(super) const fn vouched(self, until_ns: u64, at: &Moment<'_>) -> Self {
+        let ticks = (until_ns >> Tick::BITS).saturating_sub(at.now.0 as u64);
+        if ticks == 0 {
+            return self;
+        }
+        let ticks = if ticks > Self::LONGEST_VOUCH as u64 {
+            Self::LONGEST_VOUCH
+        } else {
+            ticks as u32
+        };
+        let until = Tick(at.now.0.wrapping_add(ticks));
+        Self::new(Kind::Vouched, false, 0, at.now, until)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Coarse times: ticks of 2^30 ns, a little more than a second.
+
+/// A time in ticks, by the clock of the decisions.
+///
+/// Times are compared modulo their bits. Clocks may differ, above all those of CPUs: a time up to
+/// [`Tick::AHEAD`] ticks ahead of now is now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Tick(pub u32);
+
+impl Tick {
+    /// The bits of nanoseconds in a tick.
+    pub const BITS: u32 = 30;
+
+    /// The bits of ticks that records keep: they repeat after nine years.
+    pub const KEPT_BITS: u32 = 28;
+
+    /// The ticks, an hour and more, by which a clock may be ahead of another.
+    pub const AHEAD: u32 = 1 << 12;
+
+    /// The ticks of a minute, the length of a shortage after its last refusal.
+    pub const MINUTE: u32 = 56;
+
+    const KEPT: u32 = (1 << Self::KEPT_BITS) - 1;
+
+    /// Returns the tick of a time in nanoseconds.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_ns(ns: u64) -> Self {
+        Self((ns >> Self::BITS & 0xffff_ffff) as u32)
+    }
+
+    /// Returns the part of the tick that records keep.
+    #[must_use]
+    #[inline(always)]
+    pub const fn kept(self) -> u32 {
+        self.0 & Self::KEPT
+    }
+
+    /// Returns the ticks from a kept tick until this one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn since_kept(self, kept: u32) -> u32 {
+        let ticks = self.0.wrapping_sub(kept) & Self::KEPT;
+        if ticks > Self::KEPT - Self::AHEAD {
+            0
+        } else {
+            ticks
+        }
+    }
+
+    /// Returns whether a kept tick is after this one, and at most `most` ticks after it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_before_kept(self, kept: u32, most: u32) -> bool {
+        let ticks = kept.wrapping_sub(self.0) & Self::KEPT;
+        ticks != 0 && ticks <= most
+    }
+
+    /// Returns the ticks from another tick until this one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn since(self, other: Self) -> u32 {
+        let ticks = self.0.wrapping_sub(other.0);
+        if ticks > u32::MAX - Self::AHEAD {
+            0
+        } else {
+            ticks
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Why no handshakes are noted.
+
+use std::{io, path::PathBuf};
+
+use aya::programs::ProgramError;
+use thiserror::Error;
+
+use crate::kernel::{DatapathError, chain::chain, pins::PinsError};
+
+/// Handshakes prove nobody, though the policy says so. Visits and retries count as before.
+#[derive(Debug, Error)]
+pub enum HandshakesError {
+    /// There is only the first version of cgroups.
+    #[error(
+        "there is no root cgroup of version 2: mount one (mount -t cgroup2 none DIRECTORY), which \
+         may be beside cgroups of version 1"
+    )]
+    NoCgroup,
+    /// The cgroup cannot be found or opened.
+    #[error("cannot open {path}: {source}")]
+    Cgroup {
+        /// The path that cannot be opened.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel does not tell network namespaces apart.
+    #[error("this kernel has no cookies of network namespaces, as Linux 5.14 has")]
+    NoCookie,
+    /// The program's maps cannot be made or opened.
+    #[error("{}", chain(.0))]
+    Maps(#[source] Box<DatapathError>),
+    /// The verifier refused the program.
+    #[error(
+        "the kernel refused the program that notes handshakes, which needs Linux 5.15: {}",
+        chain(.0)
+    )]
+    Verify(#[source] ProgramError),
+    /// The kernel did not attach the program.
+    #[error("cannot attach the program that notes handshakes to the root cgroup: {0}")]
+    Attach(#[source] io::Error),
+    /// The link cannot be pinned.
+    #[error(transparent)]
+    Pins(#[from] PinsError),
+    /// The program is pinned, but not on the cgroup.
+    #[error("the program that notes handshakes is not on the root cgroup")]
+    NotAttached,
+}
+
+impl From<DatapathError> for HandshakesError {
+    fn from(error: DatapathError) -> Self {
+        Self::Maps(Box::new(error))
+    }
+}

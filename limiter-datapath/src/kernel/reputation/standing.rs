@@ -1,0 +1,156 @@
+//! The maps of what is known of sources, and of who was refused as unknown.
+//!
+//! Packets and handshakes change them; userspace only reads, and orders changes (`orders.rs`).
+
+mod carry;
+mod orders;
+
+use std::path::Path;
+
+use aya::{
+    EbpfLoader,
+    maps::{Array, IterableMap as _, Map, MapData},
+};
+use limiter_common::{
+    policy::Shape,
+    standing::{self, Record, Shortage, SourceId},
+    table::{self, WAYS},
+};
+use serde::{Deserialize, Serialize};
+
+use self::orders::Orders;
+use crate::{
+    kernel::{DatapathError, map::error, mapped::Mapped},
+    native::AtomicLine,
+};
+
+pub(in crate::kernel) const KNOWN: &str = "KNOWN";
+pub(in crate::kernel) const FIRST_TRIES: &str = "FIRST_TRIES";
+pub(in crate::kernel) const SHORTAGE: &str = "SHORTAGE";
+
+/// The sizes of the maps, and what one source is in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandingSizes {
+    /// The number of lines of the table of known sources; 0: the policy uses no standing.
+    lines: u32,
+    /// The number of lines of the memory of first tries.
+    first_try_lines: u32,
+    /// The length of the prefix that is one source in IPv6.
+    ipv6_prefix: u32,
+}
+
+impl StandingSizes {
+    /// Returns what a policy of that shape needs.
+    #[must_use]
+    pub const fn of(shape: &Shape) -> Self {
+        let standing = &shape.standing;
+        Self {
+            lines: standing.lines,
+            first_try_lines: standing.first_try_lines,
+            ipv6_prefix: standing.ipv6_prefix,
+        }
+    }
+}
+
+/// Reads the maps of standings.
+pub struct StandingMaps {
+    /// Mapped read-only.
+    known: Mapped<AtomicLine>,
+    first_tries: Array<MapData, Line>,
+    shortage: Array<MapData, u64>,
+    sizes: StandingSizes,
+    orders: Orders,
+}
+
+/// A cache line.
+type Line = [u64; 8];
+
+impl StandingMaps {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+        sizes: StandingSizes,
+    ) -> Result<Self, DatapathError> {
+        Ok(Self {
+            known: Mapped::read_only(open(KNOWN)?.try_into().map_err(error(KNOWN))?)?,
+            first_tries: open(FIRST_TRIES)?.try_into().map_err(error(FIRST_TRIES))?,
+            shortage: open(SHORTAGE)?.try_into().map_err(error(SHORTAGE))?,
+            sizes,
+            orders: Orders::default(),
+        })
+    }
+
+    /// Returns the maps with their names.
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
+        [
+            (KNOWN, self.known.map()),
+            (FIRST_TRIES, self.first_tries.map()),
+            (SHORTAGE, self.shortage.map()),
+        ]
+    }
+
+    /// Whether these sizes need another map of that name, even one as large.
+    pub(super) fn is_outdated(&self, map: &str, sizes: StandingSizes) -> bool {
+        // Its sources are other prefixes.
+        map == KNOWN && self.sizes.ipv6_prefix != sizes.ipv6_prefix
+    }
+
+    /// Has a loader take these maps, by pinning them in a directory.
+    pub(in crate::kernel) fn share(
+        &self,
+        loader: &mut EbpfLoader<'_>,
+        directory: &Path,
+    ) -> Result<(), DatapathError> {
+        for (map, data) in self.maps() {
+            let path = directory.join(map);
+            let pinned = data.pin(&path);
+            pinned.map_err(|source| DatapathError::Pin { map, source })?;
+            loader.map_pin_path(map, path);
+        }
+        Ok(())
+    }
+
+    /// Returns every known source and its record, in no order and not at one moment; also what is
+    /// over, and not yet replaced.
+    pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
+        self.known.all().iter().flat_map(in_line)
+    }
+
+    /// Returns the record of a source; [`Record::NONE`]: nothing is known of it. `shape` is that of
+    /// the policy that the maps were made for.
+    #[must_use]
+    pub fn record(&self, shape: &Shape, source: SourceId) -> Record {
+        let line = self.known.get(standing::known_index(shape, source));
+        let mut found = line.into_iter().flat_map(in_line);
+        let found = found.find(|(found, _)| *found == source);
+        found.map_or(Record::NONE, |(_, record)| record)
+    }
+
+    /// Returns the latest shortage.
+    pub fn shortage(&self) -> Result<Shortage, DatapathError> {
+        let word = self.shortage.get(&0, 0).map_err(error(SHORTAGE))?;
+        Ok(Shortage(word))
+    }
+}
+
+fn in_line(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Record)> {
+    (0..WAYS)
+        .filter_map(move |way| table::entry(&line, way))
+        .map(|(source, record)| (SourceId(source), Record(record)))
+        .filter(|(_, record)| *record != Record::NONE)
+}
+
+/// Returns how many entries the named map has; `None`: it is none of these, or its size is fixed.
+pub(super) fn entries(map: &str, sizes: StandingSizes) -> Option<u32> {
+    match map {
+        KNOWN => Some(sizes.lines),
+        FIRST_TRIES => Some(sizes.first_try_lines),
+        _ => None,
+    }
+}
+
+/// Has a loader make the maps in these sizes.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: StandingSizes) {
+    loader
+        .map_max_entries(KNOWN, sizes.lines.max(1))
+        .map_max_entries(FIRST_TRIES, sizes.first_try_lines.max(1));
+}

@@ -1,0 +1,68 @@
+//! The kernel program that changes what is known of a source for userspace, and its orders.
+
+use std::sync::{Mutex, PoisonError};
+
+use aya::EbpfLoader;
+use limiter_common::{
+    policy::Shape,
+    standing::{Event, KnowOrder, Settings, SourceId, Standing},
+};
+
+use super::StandingMaps;
+use crate::kernel::{
+    DatapathError,
+    object::{OBJECT, PROGRAM_KNOW},
+    pod::InMap,
+    program::Program,
+    shared::SharedDirectory,
+    stages,
+};
+
+/// The program, loaded for the first order under the settings of a policy: most daemons never give
+/// one.
+#[derive(Debug, Default)]
+pub(super) struct Orders(Mutex<Option<(Settings, Program)>>);
+
+impl StandingMaps {
+    /// Has the kernel note an event of a source at the time `now_ns` of its clock: wholly or not at
+    /// all, even if this process is killed. Returns the source's standing after it, also if there
+    /// is no room for the source. `shape` is that of the policy in force.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's errors, and [`DatapathError::NoStanding`] if the policy uses no standing.
+    pub fn note(
+        &self,
+        shape: &Shape,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Result<Standing, DatapathError> {
+        if !shape.uses_standing() {
+            return Err(DatapathError::NoStanding);
+        }
+        let mut loaded = self.orders.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let program = match loaded.take() {
+            Some((settings, program)) if settings == shape.standing => program,
+            _ => self.load(shape)?,
+        };
+        let (_, program) = loaded.insert((shape.standing, program));
+        let order = KnowOrder::new(source, event, now_ns);
+        let returned = program.run_on(&order).map_err(DatapathError::Order)?;
+        Ok(Standing::of_number(returned))
+    }
+
+    /// Loads the program over these maps.
+    fn load(&self, shape: &Shape) -> Result<Program, DatapathError> {
+        let shape = InMap(*shape);
+        let directory = SharedDirectory::new()?;
+        let mut loader = EbpfLoader::new();
+        loader.override_global("SHAPE", &shape, true);
+        self.share(&mut loader, directory.path())?;
+        let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
+        let program = stages::program(&mut ebpf, PROGRAM_KNOW)?;
+        program.load().map_err(DatapathError::Verify)?;
+        let program = program.fd().and_then(Program::of);
+        program.map_err(DatapathError::Verify)
+    }
+}

@@ -1,0 +1,132 @@
+//! What is known of sources, over plain memory.
+
+use std::{
+    iter::repeat_with,
+    sync::atomic::{
+        AtomicU32, AtomicU64,
+        Ordering::{Relaxed, SeqCst},
+    },
+};
+
+use limiter_common::{
+    policy::Shape,
+    standing::{
+        self, Event, FIRST_TRIES, FirstTries, Record, Settings, Shortage, ShortageWord, SourceId,
+        Standing, StandingMemory, StandingStore,
+    },
+    table::{self, Line, WAYS},
+};
+
+use super::AtomicLine;
+
+/// The table of known sources, the memory of first tries and the shortage. Several threads may use
+/// it at once.
+#[derive(Debug, Default)]
+pub struct MemoryStanding {
+    known: Vec<AtomicLine>,
+    first_tries: Vec<FirstTryLine>,
+    shortage: AtomicU64,
+}
+
+impl MemoryStanding {
+    /// Makes a memory of the sizes that the settings say, in which nobody is known.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        fn some<T: Default>(count: u32) -> Vec<T> {
+            repeat_with(T::default).take(count as usize).collect()
+        }
+        Self {
+            known: some(settings.lines),
+            first_tries: some(settings.first_try_lines),
+            shortage: AtomicU64::default(),
+        }
+    }
+
+    /// Notes what happened to a source at the time `now_ns`, in nanoseconds; returns its standing
+    /// after it.
+    pub fn happened(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing {
+        standing::happened(self, shape, source, event, now_ns)
+    }
+
+    /// Returns the latest shortage.
+    #[must_use]
+    pub fn shortage(&self) -> Shortage {
+        Shortage(self.shortage.load(SeqCst))
+    }
+
+    /// Returns the words of each line of known sources.
+    pub(crate) fn known_lines(&self) -> impl Iterator<Item = [u64; 2 * WAYS]> {
+        self.known.iter().map(AtomicLine::words)
+    }
+
+    /// Returns every known source and its record, in no order; also what is over, and not yet
+    /// replaced.
+    pub fn records(&self) -> impl Iterator<Item = (SourceId, Record)> {
+        self.known.iter().flat_map(|line| {
+            let entries = (0..WAYS).filter_map(move |way| table::entry(&line, way));
+            entries
+                .map(|(source, record)| (SourceId(source), Record(record)))
+                .filter(|(_, record)| *record != Record::NONE)
+        })
+    }
+}
+
+impl StandingStore for MemoryStanding {
+    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
+        standing::visit(self, shape, source, now_ns)
+    }
+
+    fn refused(
+        &self,
+        shape: &Shape,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) -> Standing {
+        standing::refused(self, shape, source, standing, now_ns)
+    }
+}
+
+impl StandingMemory for MemoryStanding {
+    fn shortage_word(&self) -> Option<impl ShortageWord> {
+        Some(SharedWord(&self.shortage))
+    }
+
+    fn known_line(&self, index: u32) -> Option<impl Line> {
+        self.known.get(index as usize)
+    }
+
+    fn first_try_line(&self, index: u32) -> Option<impl FirstTries> {
+        self.first_tries.get(index as usize)
+    }
+}
+
+struct SharedWord<'a>(&'a AtomicU64);
+
+impl ShortageWord for SharedWord<'_> {
+    fn get(&self) -> u64 {
+        self.0.load(SeqCst)
+    }
+
+    fn compare_and_swap(&self, seen: u64, new: u64) -> bool {
+        let swapped = self.0.compare_exchange(seen, new, SeqCst, SeqCst);
+        swapped.is_ok()
+    }
+}
+
+/// First tries, and the cursor after them.
+#[derive(Debug, Default)]
+struct FirstTryLine([AtomicU32; FIRST_TRIES + 1]);
+
+impl FirstTries for &FirstTryLine {
+    fn get(&self, index: usize) -> u32 {
+        self.0[index].load(Relaxed)
+    }
+
+    fn set(&self, index: usize, word: u32) {
+        self.0[index].store(word, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

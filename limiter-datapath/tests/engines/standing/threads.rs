@@ -1,0 +1,139 @@
+//! Two threads at one bucket that reserves: exact to the packet.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    thread,
+};
+
+use limiter_common::{
+    address::Address,
+    clock::Clock,
+    decide::{Pipeline, Verdict, Workspace},
+    judged::Packet,
+    limit::IdFormat,
+    policy::{Shape, Tables},
+    reason::Reason::{OverLimit, Reserved, WithinLimits},
+    reputation::Reputation,
+    standing::{SourceId, Standing, StandingStore},
+    table::{HashKey, WhenFull},
+};
+use limiter_datapath::native::{BytesFrame, FixedClock, MemoryStanding, MemoryTable};
+use limiter_policy::policy::CompiledPolicy;
+
+use super::{BURST, HOUR, SOURCES, TOKENS, frame, know, limit, reserving};
+use crate::engine::{START, policy};
+
+/// More packets of each thread than the bucket ever admits.
+const TIMES: u64 = 20_000;
+
+/// Known sources, without bans and sieves, for several threads.
+struct Known(MemoryStanding);
+
+impl StandingStore for Known {
+    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
+        self.0.visit(shape, source, now_ns)
+    }
+
+    fn refused(
+        &self,
+        shape: &Shape,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) -> Standing {
+        self.0.refused(shape, source, standing, now_ns)
+    }
+}
+
+impl Reputation for Known {
+    fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool {
+        ().is_banned(source, clock)
+    }
+
+    fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
+        ().sift(tables, packet, verdict)
+    }
+}
+
+struct Race {
+    tables: CompiledPolicy,
+    buckets: MemoryTable,
+    known: Known,
+}
+
+impl Race {
+    fn new() -> Self {
+        let limits = [limit(32, IdFormat::Total)];
+        let tables = reserving(&policy(limits), &[(0, TOKENS)]);
+        let key = HashKey {
+            first: 1,
+            second: 2,
+        };
+        let known = MemoryStanding::new(&tables.shape.standing);
+        for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
+            know(&known, &tables.shape, source, standing);
+        }
+        Self {
+            buckets: MemoryTable::new(64, key, tables.units.clone(), WhenFull::Evict),
+            known: Known(known),
+            tables,
+        }
+    }
+
+    /// Each source of a standing sends [`TIMES`] packets, all at once, while the clock stands;
+    /// returns how many of each passed.
+    fn run<const N: usize>(&self, offset_ns: u64, standings: [Standing; N]) -> [u64; N] {
+        let passed = standings.map(|_| AtomicU64::new(0));
+        thread::scope(|scope| {
+            for (standing, passed) in standings.into_iter().zip(&passed) {
+                scope.spawn(move || {
+                    let frame = frame(SOURCES[standing as usize]).expect("a frame");
+                    let pipeline = Pipeline {
+                        clock: &FixedClock(START + offset_ns),
+                        tables: &self.tables,
+                        buckets: &self.buckets,
+                        offenders: &(),
+                        reputation: &self.known,
+                    };
+                    let mut workspace = Workspace::default();
+                    for _ in 0..TIMES {
+                        let verdict = pipeline.decide(&BytesFrame(&frame), &mut workspace);
+                        match verdict.reason {
+                            WithinLimits => passed.fetch_add(1, SeqCst),
+                            Reserved | OverLimit => 0,
+                            other => panic!("{other:?}"),
+                        };
+                    }
+                });
+            }
+        });
+        passed.map(AtomicU64::into_inner)
+    }
+}
+
+const UNKNOWN: Standing = Standing::Unknown;
+const PROVEN: Standing = Standing::Proven;
+
+#[test]
+fn exactly_as_many_pass_as_the_reserve_leaves() {
+    let race = Race::new();
+    let passed = race.run(0, [UNKNOWN, UNKNOWN]);
+    assert_eq!(passed.iter().sum::<u64>(), BURST - TOKENS[4]);
+    // Who need not leave it gets all of it, whatever the others try.
+    assert_eq!(race.run(0, [PROVEN, UNKNOWN]), [TOKENS[4], 0]);
+    // 60 tokens later, 50 of which the bucket keeps.
+    let passed = race.run(60 * HOUR, [UNKNOWN, UNKNOWN]);
+    assert_eq!(passed.iter().sum::<u64>(), 60 - TOKENS[4]);
+}
+
+#[test]
+fn together_they_get_the_burst() {
+    for _ in 0..20 {
+        let [proven, unknown] = Race::new().run(0, [PROVEN, UNKNOWN]);
+        assert_eq!(proven + unknown, BURST);
+        assert!(
+            unknown <= BURST - TOKENS[4],
+            "{unknown} of unknown sources passed"
+        );
+    }
+}

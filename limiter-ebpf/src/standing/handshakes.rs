@@ -1,0 +1,129 @@
+//! Handshakes: a source that completed one with this host is proven, since no forged packet can.
+//!
+//! The program is on the root cgroup, where the kernel runs it at the events of every TCP
+//! connection. Which event counts was measured:
+//!
+//! * For a connection that came in, the kernel calls when the connection is made, and then sets the
+//!   state to established. With TCP Fast Open it is made by the SYN alone, and whether the handshake
+//!   ever ends is open. So the first call only asks to be told of states.
+//! * For a connection that this host made, the state is already established when the kernel first
+//!   calls. The peer has answered then, with the number of the SYN, which a forger cannot know.
+
+use aya_ebpf::{
+    EbpfContext as _, Global,
+    bindings::{
+        BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB, BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB,
+        BPF_SOCK_OPS_STATE_CB, BPF_SOCK_OPS_STATE_CB_FLAG, BPF_TCP_ESTABLISHED,
+    },
+    helpers::bpf_get_netns_cookie,
+    macros::sock_ops,
+    programs::SockOpsContext,
+};
+use limiter_common::address::Address;
+
+/// The cookie of the network namespace whose connections count; 0: none's do.
+#[unsafe(no_mangle)]
+static NETWORK_NAMESPACE: Global<u64> = Global::new(0);
+
+/// `AF_INET` and `AF_INET6`, from linux/socket.h.
+const AF_INET: u32 = 2;
+const AF_INET6: u32 = 10;
+
+/// Notes who completed a handshake.
+#[sock_ops]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn limiter_handshakes(context: SockOpsContext) -> u32 {
+    match context.op() {
+        BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB if is_guarded(&context) => ask_for_states(&context),
+        BPF_SOCK_OPS_STATE_CB
+            if context.arg(NEW_STATE) == BPF_TCP_ESTABLISHED && is_guarded(&context) =>
+        {
+            prove_peer(&context);
+        }
+        BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB if is_guarded(&context) => prove_peer(&context),
+        _ => {}
+    }
+    // Allows what other programs may have answered.
+    1
+}
+
+/// The argument of the state's callback that is the new state.
+const NEW_STATE: usize = 1;
+
+/// Returns whether the connection belongs to the namespace of the limited interfaces.
+#[inline(always)]
+fn is_guarded(context: &SockOpsContext) -> bool {
+    // SAFETY: the context is the program's own.
+    let cookie = unsafe { bpf_get_netns_cookie(context.as_ptr()) };
+    cookie == NETWORK_NAMESPACE.load()
+}
+
+/// Asks the kernel to call for the connection's next states, besides what other programs have asked
+/// for.
+#[inline(always)]
+fn ask_for_states(context: &SockOpsContext) {
+    let flags = context.cb_flags() | BPF_SOCK_OPS_STATE_CB_FLAG;
+    // Every kernel that has the cookie knows the flag.
+    let _ = context.set_cb_flags(flags.cast_signed());
+}
+
+#[inline(always)]
+fn prove_peer(context: &SockOpsContext) {
+    if let Some(peer) = peer(context) {
+        super::prove(&peer);
+    }
+}
+
+/// Returns the connection's peer; `None`: this host itself.
+#[inline(always)]
+fn peer(context: &SockOpsContext) -> Option<Address> {
+    let ends = match context.family() {
+        AF_INET => [context.remote_ip4(), context.local_ip4()].map(of_ipv4),
+        AF_INET6 => of_ipv6(context).map(unmapped),
+        _ => return None,
+    };
+    let [peer, own] = ends;
+    (peer != own).then_some(peer)
+}
+
+/// Makes an address of a word in network byte order.
+#[inline(always)]
+const fn of_ipv4(word: u32) -> Address {
+    Address::v4(word.to_ne_bytes())
+}
+
+/// Returns the addresses of the peer and of this host.
+#[inline(always)]
+fn of_ipv6(context: &SockOpsContext) -> [Address; 2] {
+    // SAFETY: the context is the program's own. Volatile, because the verifier allows only reads of
+    // four bytes, and the compiler would join them.
+    let word = |word: *const u32| unsafe { u32::from_be(word.read_volatile()) };
+    let half = |high, low| u64::from(high) << 32 | u64::from(low);
+    let ops = context.ops;
+    // SAFETY: only addresses of fields are computed, which the context has.
+    let (remote, local) = unsafe { (&raw const (*ops).remote_ip6, &raw const (*ops).local_ip6) };
+    [remote, local].map(|words| {
+        let words: *const u32 = words.cast();
+        // SAFETY: there are four words.
+        let [first, second, third, fourth] =
+            [0, 1, 2, 3].map(|index| word(unsafe { words.add(index) }));
+        Address {
+            high: half(first, second),
+            low: half(third, fourth),
+            ..Address::v6([0; 8], [0; 8])
+        }
+    })
+}
+
+/// Returns the IPv4 address that a socket of both families writes as an IPv6 one.
+#[inline(always)]
+const fn unmapped(address: Address) -> Address {
+    if address.is_v4_mapped() {
+        Address::v4((address.low as u32).to_be_bytes())
+    } else {
+        address
+    }
+}

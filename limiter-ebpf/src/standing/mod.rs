@@ -1,0 +1,191 @@
+//! What is known of sources, in maps that all instances of the program share.
+
+mod first_tries;
+mod handshakes;
+pub(crate) mod orders;
+mod shortage;
+
+use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
+use limiter_common::{
+    address::Address,
+    clock::Clock as _,
+    policy::Shape,
+    standing::{
+        self, Event, FirstTries, Record, ShortageWord, SourceId, Standing, StandingMemory,
+        StandingStore,
+    },
+    table::{Inserted, Line, WAYS},
+};
+
+use crate::{buckets::MapLine, clock::KernelClock, globals};
+
+/// Lines of sources and their records. The loader sets their number. Mappable, so that userspace
+/// can read them, and because the values of such an array start at a page and not within a cache
+/// line.
+#[btf_map]
+static KNOWN: Array<[u64; 2 * WAYS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// The maps, and in them functions that the verifier walks once.
+pub(crate) struct MapStanding;
+
+impl StandingMemory for MapStanding {
+    #[inline(always)]
+    fn shortage_word(&self) -> Option<impl ShortageWord> {
+        shortage::word()
+    }
+
+    #[inline(always)]
+    fn known_line(&self, index: u32) -> Option<impl Line> {
+        let line = KNOWN.get_ptr_mut(index)?;
+        // SAFETY: an element of the map: eight aligned words that are only changed atomically.
+        Some(unsafe { MapLine::<WAYS>::new(line.cast()) })
+    }
+
+    #[inline(always)]
+    fn first_try_line(&self, index: u32) -> Option<impl FirstTries> {
+        first_tries::line(index)
+    }
+
+    #[inline(always)]
+    fn change(
+        &self,
+        _shape: &Shape,
+        index: u32,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Standing {
+        let (event, value) = event.to_numbers();
+        Standing::of_number(limiter_change_standing(
+            index, source.0, event, value, now_ns,
+        ))
+    }
+
+    #[inline(always)]
+    fn is_retry(&self, _: &Shape, source: SourceId, standing: Standing, now_ns: u64) -> bool {
+        limiter_is_retry(source.0, standing as u32, now_ns) == 1
+    }
+
+    #[inline(always)]
+    fn after(&self, _shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record {
+        let (event, value) = event.to_numbers();
+        Record(limiter_record_after(record.0, event, value, now_ns))
+    }
+
+    #[inline(always)]
+    fn insert(
+        &self,
+        _shape: &Shape,
+        index: u32,
+        source: SourceId,
+        record: Record,
+        now_ns: u64,
+    ) -> Inserted {
+        Inserted::of_number(limiter_insert_source(index, source.0, record.0, now_ns))
+    }
+}
+
+impl StandingStore for MapStanding {
+    #[inline(always)]
+    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
+        standing::visit(self, shape, source, now_ns)
+    }
+
+    #[inline(always)]
+    fn refused(
+        &self,
+        shape: &Shape,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) -> Standing {
+        standing::refused(self, shape, source, standing, now_ns)
+    }
+}
+
+/// Notes that a source completed a handshake with this host.
+#[inline(always)]
+fn prove(peer: &Address) {
+    let shape = globals::shape();
+    let source = SourceId::new(&shape.standing, peer);
+    standing::happened(
+        &MapStanding,
+        shape,
+        source,
+        Event::Handshake,
+        KernelClock.now(),
+    );
+}
+
+/// Calls [`standing::change`]; takes the [numbers](Event::to_numbers) of an event, returns that of
+/// a [`Standing`].
+///
+/// Like the one below, it is a global function of the BPF object: the verifier walks it once, for
+/// any arguments, and its stack is not the stage's.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_change_standing(
+    index: u32,
+    source: u64,
+    event: u32,
+    value: u64,
+    now_ns: u64,
+) -> u32 {
+    let shape = globals::shape();
+    // Older verifiers walk this function even if the policy uses no standing.
+    if !shape.uses_standing() {
+        return Standing::Unknown as u32;
+    }
+    let event = Event::of_numbers(event, value);
+    standing::change(&MapStanding, shape, index, SourceId(source), event, now_ns) as u32
+}
+
+/// Calls [`standing::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
+/// an event.
+///
+/// With it and the one below, a round of attempts to change a record is a short path.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: u64) -> u64 {
+    let shape = globals::shape();
+    // As above.
+    if !shape.uses_standing() {
+        return record;
+    }
+    let event = Event::of_numbers(event, value);
+    standing::after(&MapStanding, shape, Record(record), event, now_ns).0
+}
+
+/// Calls [`standing::insert`]; returns the number of an [`Inserted`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns: u64) -> u32 {
+    let shape = globals::shape();
+    // As above.
+    if !shape.uses_standing() {
+        return Inserted::Unavailable as u32;
+    }
+    let (source, record) = (SourceId(source), Record(record));
+    standing::insert(&MapStanding, shape, index, source, record, now_ns) as u32
+}
+
+/// Calls [`standing::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What follows
+/// a retry is called from the stage: deeper, it would take more stack.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {
+    let shape = globals::shape();
+    // As above.
+    if !shape.uses_standing() {
+        return 0;
+    }
+    let standing = Standing::of_number(standing);
+    let source = SourceId(source);
+    u32::from(standing::is_retry(
+        &MapStanding,
+        shape,
+        source,
+        standing,
+        now_ns,
+    ))
+}

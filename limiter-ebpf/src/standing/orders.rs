@@ -1,0 +1,28 @@
+//! Orders of userspace on what is known of a source, as those on buckets.
+
+use aya_ebpf::{macros::xdp, programs::XdpContext};
+use limiter_common::standing::{self, Event, KnowOrder, SourceId, Standing};
+
+use super::MapStanding;
+use crate::globals;
+
+/// Carries out an order of userspace on a source, passed in place of a frame; returns the number of
+/// the source's standing after it. The program is attached to nothing and run by
+/// `BPF_PROG_TEST_RUN`.
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn limiter_know(context: XdpContext) -> u32 {
+    let start = context.data();
+    if start + size_of::<KnowOrder>() > context.data_end() {
+        return Standing::Unknown as u32;
+    }
+    // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
+    // the beginning of a page, and nobody writes to them.
+    let order = unsafe { *(start as *const KnowOrder) };
+    let event = Event::of_numbers(order.event, order.value);
+    let (shape, source) = (globals::shape(), SourceId(order.source));
+    standing::happened(&MapStanding, shape, source, event, order.now_ns) as u32
+}

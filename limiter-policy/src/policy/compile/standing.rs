@@ -1,0 +1,44 @@
+//! What limits reserve, and which standings they count.
+
+use limiter_common::{
+    standing::{Reserves, Standing},
+    strategy::Parameters,
+};
+
+use super::limit_sets::set_of;
+use crate::policy::{Limit, Mode};
+
+/// Returns the limits that reserve a part of their buckets.
+pub(super) fn reserving(limits: &[Limit]) -> u64 {
+    set_of(limits, reserves_any)
+}
+
+/// Returns the limits that count packets of sources of each standing.
+pub(super) fn of_each(limits: &[Limit]) -> [u64; Standing::COUNT] {
+    Standing::ALL.map(|standing| {
+        let others = |limit: &Limit| {
+            let counted = &limit.matching.standing;
+            !counted.is_empty() && !counted.contains(&standing)
+        };
+        !set_of(limits, others)
+    })
+}
+
+/// Returns what is reserved of the buckets with each of these parameters, which have the indices of
+/// their limits; nothing if no limit reserves anything.
+pub(super) fn reserves(limits: &[Limit], rated: &[(u32, Parameters)]) -> Vec<Reserves> {
+    if !limits.iter().any(reserves_any) {
+        return Vec::new();
+    }
+    let all = rated.iter().map(|(limit_index, parameters)| {
+        let limit = limits.get(*limit_index as usize);
+        let reserve = limit.filter(|limit| reserves_any(limit))?.reserve?;
+        Some(reserve.compiled(&parameters.gcra))
+    });
+    all.map(|reserves| reserves.unwrap_or(Reserves::NONE))
+        .collect()
+}
+
+fn reserves_any(limit: &Limit) -> bool {
+    limit.mode != Mode::Off && limit.reserve.is_some()
+}

@@ -1,0 +1,103 @@
+//! Differences in how sources get their standing.
+
+use std::fmt::{self, Display, Formatter};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Change, show::heading};
+use crate::policy::{Policy, StandingSettings};
+
+/// The difference in how sources get their standing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StandingDiff {
+    /// The old settings; `None`: no limit used standing.
+    pub old: Option<StandingSettings>,
+    /// The new settings; `None`: no limit uses standing.
+    pub new: Option<StandingSettings>,
+    /// What happens to the known sources.
+    pub known_sources: KnownFate,
+}
+
+/// What happens to the known sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KnownFate {
+    /// They stay.
+    Kept,
+    /// They are forgotten: the table has another size, or a source is another prefix.
+    Anew,
+    /// There were none: nothing used standing.
+    Begun,
+    /// They are forgotten: nothing uses standing any more.
+    Forgotten,
+}
+
+impl KnownFate {
+    /// Returns what follows from the settings in use; `None`: neither uses any.
+    pub(super) fn of(
+        old: Option<&StandingSettings>,
+        new: Option<&StandingSettings>,
+    ) -> Option<Self> {
+        Some(match (old, new) {
+            (None, None) => return None,
+            (None, Some(_)) => Self::Begun,
+            (Some(_), None) => Self::Forgotten,
+            (Some(old), Some(new)) if old.has_table_of(new) => Self::Kept,
+            (Some(_), Some(_)) => Self::Anew,
+        })
+    }
+
+    /// Returns whether standing that sources had is lost.
+    #[must_use]
+    pub const fn forgets(self) -> bool {
+        matches!(self, Self::Anew | Self::Forgotten)
+    }
+
+    /// Says what happens to them.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Kept => "stay as they are",
+            Self::Anew => "are forgotten: the table has another size, or sources another prefix",
+            Self::Begun => "begin with nobody",
+            Self::Forgotten => "are forgotten: no limit uses standing any more",
+        }
+    }
+}
+
+impl StandingDiff {
+    /// Returns the difference; `None`: there is none.
+    pub(super) fn between(old: &Policy, new: &Policy) -> Option<Self> {
+        let (old, new) = (old.standing_in_use(), new.standing_in_use());
+        let known_sources = KnownFate::of(old.as_ref(), new.as_ref())?;
+        (old != new).then_some(Self {
+            old,
+            new,
+            known_sources,
+        })
+    }
+}
+
+impl Display for StandingDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let change = Change::of(self.old.as_ref(), self.new.as_ref());
+        heading(formatter, change, "standing")?;
+        if let Some(new) = &self.new {
+            let old = self.old.as_ref().map(StandingSettings::fields);
+            for (index, (name, new)) in new.fields().iter().enumerate() {
+                match old.as_ref().map(|old| &old[index].1) {
+                    None => field(formatter, name, new)?,
+                    Some(old) if old != new => {
+                        field(formatter, name, &format!("{old} → {new}"))?;
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        field(formatter, "known", self.known_sources.meaning())
+    }
+}
+
+fn field(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+    writeln!(formatter, "         {name:11}  {value}")
+}

@@ -1,0 +1,276 @@
+//! How sources get their standing, and where a policy uses it.
+
+mod reserve;
+
+use std::fmt;
+
+use limiter_common::standing::Settings;
+use serde::{Deserialize, Serialize};
+
+pub use self::reserve::{Reserve, Reserved, Step};
+use super::{Limit, Mode, Policy};
+use crate::text;
+
+/// How sources get their standing. Times are in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandingSettings {
+    /// How many sources may be known at once.
+    pub capacity: u32,
+    /// How many leading bits of an IPv6 address are one source, at most 64.
+    pub ipv6_prefix: u8,
+    /// How long a source is remembered after its last visit.
+    pub remember_ns: u64,
+    /// When a source is familiar; `None`: never.
+    pub visits: Option<Visits>,
+    /// When a source is retried.
+    pub retry: Retry,
+    /// What proves a source, besides operators.
+    pub proven_by: Vec<Proof>,
+    /// The names of the lists whose sources are proven.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proven: Vec<String>,
+}
+
+/// When a source is familiar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visits {
+    /// After how many separate occasions; at least 1.
+    pub count: u8,
+    /// The shortest time between two of them, in nanoseconds.
+    pub apart_ns: u64,
+}
+
+/// When a source is retried: it comes again in a certain time after it was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// The shortest such time, in nanoseconds.
+    pub after_ns: u64,
+    /// The longest such time, in nanoseconds.
+    pub within_ns: u64,
+}
+
+/// What proves a source, besides operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// It completed a TCP handshake with this host.
+    Handshake,
+    /// It is on one of the lists under `proven`.
+    List,
+}
+
+impl Proof {
+    /// Every proof.
+    pub const ALL: [Self; 2] = [Self::Handshake, Self::List];
+
+    /// Returns its name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::List => "list",
+        }
+    }
+}
+
+impl Default for StandingSettings {
+    fn default() -> Self {
+        const SECOND_NS: u64 = 1_000_000_000;
+        Self {
+            capacity: 1_000_000,
+            ipv6_prefix: 64,
+            remember_ns: 30 * 86_400 * SECOND_NS,
+            visits: Some(Visits {
+                count: 3,
+                apart_ns: 60 * SECOND_NS,
+            }),
+            retry: Retry {
+                after_ns: SECOND_NS / 5,
+                within_ns: 10 * SECOND_NS,
+            },
+            proven_by: Proof::ALL.to_vec(),
+            proven: Vec::new(),
+        }
+    }
+}
+
+impl StandingSettings {
+    /// The lines of the memory of first tries: 32 MiB, in which a retry after three seconds is
+    /// recognised at a million first tries a second.
+    const FIRST_TRY_LINES: u32 = 1 << 19;
+
+    /// Returns the number of lines of the table of known sources. Each has four places, so at most
+    /// a quarter of the table is in use, and few lines are full.
+    #[must_use]
+    pub const fn lines(&self) -> u32 {
+        self.capacity.next_power_of_two()
+    }
+
+    /// Returns whether a table made for the one can go on with the other.
+    #[must_use]
+    pub const fn has_table_of(&self, other: &Self) -> bool {
+        self.lines() == other.lines() && self.ipv6_prefix == other.ipv6_prefix
+    }
+
+    /// Returns the settings as the datapath reads them.
+    #[must_use]
+    pub fn compiled(&self) -> Settings {
+        let (visits, apart_ns) =
+            (self.visits).map_or((0, 0), |visits| (u32::from(visits.count), visits.apart_ns));
+        Settings {
+            lines: self.lines(),
+            first_try_lines: Self::FIRST_TRY_LINES,
+            ipv6_prefix: u32::from(self.ipv6_prefix),
+            visits,
+            apart_ns,
+            retry_after_ns: self.retry.after_ns,
+            retry_within_ns: self.retry.within_ns,
+            remember_ns: self.remember_ns,
+            handshakes_prove: u32::from(self.proven_by.contains(&Proof::Handshake)),
+            ..Settings::NONE
+        }
+    }
+
+    /// Returns each field's name and value, as in a configuration file.
+    #[must_use]
+    pub fn fields(&self) -> [(&'static str, String); 7] {
+        let proofs: Vec<&str> = self.proven_by.iter().map(|proof| proof.name()).collect();
+        let Retry {
+            after_ns,
+            within_ns,
+        } = self.retry;
+        let (after, within) = (text::period(after_ns), text::period(within_ns));
+        [
+            ("capacity", self.capacity.to_string()),
+            ("ipv6-prefix", self.ipv6_prefix.to_string()),
+            ("remember", text::period(self.remember_ns)),
+            (
+                "visits",
+                self.visits.map_or_else(
+                    || "off".to_owned(),
+                    |Visits { count, apart_ns }| {
+                        format!("{{count: {count}, apart: {}}}", text::period(apart_ns))
+                    },
+                ),
+            ),
+            ("retry", format!("{{after: {after}, within: {within}}}")),
+            ("proven-by", format!("[{}]", proofs.join(", "))),
+            ("proven", format!("[{}]", self.proven.join(", "))),
+        ]
+    }
+}
+
+/// Formats the section as in a configuration file.
+impl fmt::Display for StandingSettings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = self.fields();
+        let given = fields.iter().filter(|(_, value)| value != "[]");
+        let given: Vec<String> = given
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        write!(formatter, "{{{}}}", given.join(", "))
+    }
+}
+
+impl Limit {
+    /// Returns whether it needs to know the standing of sources.
+    #[must_use]
+    pub fn uses_standing(&self) -> bool {
+        self.mode != Mode::Off
+            && (self.reserve.is_some()
+                || !self.matching.standing.is_empty()
+                || self.ban.is_some_and(|ban| ban.only.is_some()))
+    }
+}
+
+impl Policy {
+    /// Returns whether any limit needs to know the standing of sources.
+    #[must_use]
+    pub fn uses_standing(&self) -> bool {
+        self.limits.iter().any(Limit::uses_standing)
+    }
+
+    /// Returns how sources get their standing; `None`: no limit uses it.
+    #[must_use]
+    pub fn standing_in_use(&self) -> Option<StandingSettings> {
+        let settings = || self.standing.clone().unwrap_or_default();
+        self.uses_standing().then(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_four_places_for_each_source() {
+        let check = |capacity, lines| {
+            let settings = StandingSettings {
+                capacity,
+                ..StandingSettings::default()
+            };
+            assert_eq!(settings.compiled().lines, lines, "{capacity}");
+        };
+        check(1024, 1024);
+        check(1025, 2048);
+        check(1_000_000, 1 << 20);
+        check(1 << 24, 1 << 24);
+    }
+
+    #[test]
+    fn what_the_datapath_reads() {
+        let defaults = StandingSettings::default();
+        let compiled = defaults.compiled();
+        let expected = Settings {
+            lines: 1 << 20,
+            first_try_lines: 1 << 19,
+            ipv6_prefix: 64,
+            visits: 3,
+            apart_ns: 60_000_000_000,
+            retry_after_ns: 200_000_000,
+            retry_within_ns: 10_000_000_000,
+            remember_ns: 2_592_000_000_000_000,
+            handshakes_prove: 1,
+            ..Settings::NONE
+        };
+        assert_eq!(compiled, expected);
+        let strict = StandingSettings {
+            visits: None,
+            proven_by: vec![Proof::List],
+            ..defaults
+        };
+        let compiled = strict.compiled();
+        assert_eq!((compiled.visits, compiled.handshakes_prove), (0, 0));
+        assert!(
+            compiled.lines > 0,
+            "or the datapath would take it for unused"
+        );
+    }
+
+    #[test]
+    fn shown_as_configured() {
+        let check = |settings: &StandingSettings, shown: &str| {
+            assert_eq!(settings.to_string(), shown);
+            let json = serde_json::to_string(settings).unwrap();
+            let read: StandingSettings = serde_json::from_str(&json).unwrap();
+            assert_eq!(read, *settings, "{json}");
+        };
+        let defaults = StandingSettings::default();
+        check(
+            &defaults,
+            "{capacity: 1000000, ipv6-prefix: 64, remember: 720h, visits: {count: 3, apart: 1m}, \
+             retry: {after: 200ms, within: 10s}, proven-by: [handshake, list]}",
+        );
+        check(
+            &StandingSettings {
+                capacity: 2048,
+                visits: None,
+                proven_by: vec![Proof::List],
+                proven: vec!["office".to_owned(), "partners".to_owned()],
+                ..defaults
+            },
+            "{capacity: 2048, ipv6-prefix: 64, remember: 720h, visits: off, \
+             retry: {after: 200ms, within: 10s}, proven-by: [list], proven: [office, partners]}",
+        );
+    }
+}

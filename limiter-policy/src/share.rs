@@ -1,0 +1,112 @@
+//! Shares of a whole, exact to the millionth.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A part of a whole in millionths, at most the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Share(u32);
+
+/// A text that is not a share.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("expected a percentage from '0%' to '100%', with at most four decimals, such as '0.5%'")]
+pub struct InvalidShare;
+
+impl Share {
+    /// The whole.
+    pub const WHOLE: Self = Self(1_000_000);
+
+    /// Returns a share of this many millionths.
+    pub(crate) const fn from_millionths(millionths: u32) -> Self {
+        Self(millionths)
+    }
+
+    /// Returns it in millionths.
+    #[must_use]
+    pub const fn millionths(self) -> u32 {
+        self.0
+    }
+}
+
+/// Formats the share as in a configuration file: `20%`, `0.5%`.
+impl fmt::Display for Share {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (percents, decimals) = (self.0 / 10_000, self.0 % 10_000);
+        if decimals == 0 {
+            return write!(formatter, "{percents}%");
+        }
+        let decimals = format!("{decimals:04}");
+        write!(formatter, "{percents}.{}%", decimals.trim_end_matches('0'))
+    }
+}
+
+impl FromStr for Share {
+    type Err = InvalidShare;
+
+    fn from_str(text: &str) -> Result<Self, InvalidShare> {
+        let number = text.strip_suffix('%').ok_or(InvalidShare)?.trim_end();
+        let (percents, decimals) = number.split_once('.').unwrap_or((number, "0"));
+        let are_digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !are_digits(percents) || !are_digits(decimals) || decimals.len() > 4 {
+            return Err(InvalidShare);
+        }
+        let millionths = format!("{percents}{decimals:0<4}");
+        let share = millionths.parse().map(Self).map_err(|_| InvalidShare)?;
+        (share <= Self::WHOLE).then_some(share).ok_or(InvalidShare)
+    }
+}
+
+impl From<Share> for String {
+    fn from(share: Share) -> Self {
+        share.to_string()
+    }
+}
+
+impl TryFrom<String> for Share {
+    type Error = InvalidShare;
+
+    fn try_from(text: String) -> Result<Self, InvalidShare> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_as_text() {
+        for (text, millionths) in [
+            ("20%", 200_000),
+            ("0%", 0),
+            ("100%", 1_000_000),
+            ("0.1 %", 1_000),
+            ("12.5%", 125_000),
+            ("0.0001%", 1),
+            ("007.50%", 75_000),
+        ] {
+            let share: Share = text.parse().unwrap();
+            assert_eq!(share, Share(millionths), "{text}");
+            assert_eq!(share.to_string().parse(), Ok(share), "{text}");
+        }
+        for text in [
+            "",
+            "%",
+            "20",
+            "0.2",
+            "-1%",
+            "100.0001%",
+            "1.00001%",
+            "1.%",
+            ".5%",
+            "1e1%",
+            "99999999999%",
+        ] {
+            assert_eq!(text.parse::<Share>(), Err(InvalidShare), "{text}");
+        }
+    }
+}

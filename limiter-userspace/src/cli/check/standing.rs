@@ -1,0 +1,248 @@
+//! What limits reserve and how sources get their standing, in `limiter check`.
+
+use std::io::{self, Write};
+
+use limiter_common::{
+    limit::{Cost, NumberOf},
+    standing::Standing,
+};
+use limiter_policy::policy::{Limit, Mode, Policy, Rate, Reserve, Step, configured_name};
+
+use crate::cli::render::{count, table};
+
+/// Fewer tokens than this do not hold what clients send together.
+const LEAST_TOKENS: u64 = 100;
+
+/// Likewise in bytes: as many full Ethernet frames.
+const LEAST_BYTES: u64 = LEAST_TOKENS * 1514;
+
+/// Warns on stderr of what standing is not used for, or not well.
+pub(super) fn warn(policy: &Policy) {
+    for warning in warnings(policy) {
+        // If stderr is gone, nobody is left to warn.
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+}
+
+fn warnings(policy: &Policy) -> Vec<String> {
+    let unused = (policy.standing.is_some() && !policy.uses_standing()).then(|| {
+        "nothing uses the section `standing`: no limit that is on has a `reserve`, a `match` with \
+         `standing` or a `ban` with `only: proven`"
+            .to_owned()
+    });
+    let limits = || policy.limits.iter();
+    let indiscriminate = limits().filter_map(without_reserve);
+    let small = limits().filter_map(too_small);
+    unused
+        .into_iter()
+        .chain(indiscriminate)
+        .chain(small)
+        .collect()
+}
+
+/// Warns of a limit on all sources together that treats them alike.
+fn without_reserve(limit: &Limit) -> Option<String> {
+    let is_total = limit.id_format.number() == Some(NumberOf::Interface);
+    let drops = limit.mode == Mode::Enforce && limit.default.is_some();
+    let is_alike = limit.reserve.is_none() && limit.matching.standing.is_empty();
+    (is_total && drops && is_alike && limit.is_first_part()).then(|| {
+        let strategy = if limit.strategy.why_no_reserve().is_some() {
+            " (and `strategy: gcra`)"
+        } else {
+            ""
+        };
+        format!(
+            "limit {} drops whoever comes when its bucket is empty, in a forged flood mostly your \
+             clients: a `reserve`{strategy}, such as {{familiar: 10%, fresh: 20%, retried: 30%, \
+             unknown: 50%}}, keeps a part for those that are known",
+            configured_name(&limit.name)
+        )
+    })
+}
+
+/// Warns of a reserve that does not hold what clients send together.
+fn too_small(limit: &Limit) -> Option<String> {
+    let reserve = limit.reserve.filter(|_| limit.mode != Mode::Off)?;
+    let overridden = limit.overrides.iter().map(|other| &other.rate);
+    let steps = limit.default.iter().chain(overridden);
+    let steps = steps.filter_map(|rate| Some((rate, reserve.smallest_step(rate.burst)?)));
+    let (rate, step) = steps.min_by_key(|(_, step)| step.tokens)?;
+    let (least, tokens, all_of) = match limit.cost {
+        Cost::Bytes => (LEAST_BYTES, "bytes", "a hundred frames"),
+        Cost::Packets | Cost::NewConnections => (LEAST_TOKENS, "tokens", "a hundred tokens"),
+    };
+    (step.tokens < least).then(|| {
+        let Step { above, below, .. } = step;
+        format!(
+            "limit {} keeps only {} of {} {tokens} from {} sources for {} ones: in a flood, what \
+             clients send together beyond that is dropped (with 50 tokens, half of a burst of \
+             100); reserve at least {all_of} more for each higher standing, or raise the burst",
+            limit.name,
+            count(step.tokens),
+            count(rate.burst),
+            below.name(),
+            above.name(),
+        )
+    })
+}
+
+/// Prints a table of what limits reserve, in tokens, and how sources get their standing; nothing if
+/// no limit uses it.
+pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
+    let reserving = policy.limits.iter();
+    let rows: Vec<_> = reserving
+        .filter_map(|limit| Some(row(limit, &limit.reserve?, limit.default)))
+        .collect();
+    if !rows.is_empty() {
+        let header = [
+            "reserved by",
+            "burst",
+            "familiar",
+            "fresh",
+            "retried",
+            "unknown",
+        ];
+        writeln!(out, "\n{}\n", table(header, [1, 2, 3, 4, 5], rows))?;
+    }
+    if let Some(standing) = policy.standing_in_use() {
+        writeln!(out, "standing: {standing}")?;
+    }
+    Ok(())
+}
+
+/// Returns what each standing must leave: tokens, or without a default what the file says.
+fn row(limit: &Limit, reserve: &Reserve, rate: Option<Rate>) -> [String; 6] {
+    let left = |standing| {
+        let reserved = reserve.from(standing);
+        rate.map_or_else(
+            || reserved.to_string(),
+            |rate| count(reserved.tokens(rate.burst)),
+        )
+    };
+    [
+        limit.name.clone(),
+        rate.map_or_else(|| "–".to_owned(), |rate| count(rate.burst)),
+        left(Standing::Familiar),
+        left(Standing::Fresh),
+        left(Standing::Retried),
+        left(Standing::Unknown),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::config;
+
+    use super::*;
+
+    fn policy(configuration: &str) -> Policy {
+        let config = config::parse(configuration, "test");
+        config.unwrap_or_else(|errors| panic!("{errors}")).policy
+    }
+
+    #[track_caller]
+    fn check(configuration: &str, expected: &[&str]) {
+        let told = warnings(&policy(configuration));
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (told, expected) in told.iter().zip(expected) {
+            assert!(told.starts_with(expected), "{told}");
+        }
+    }
+
+    fn total(burst: u64, more: &str) -> String {
+        format!(
+            "limits: {{All: {{id: total, cost: packets, burst: {burst}, count: 9, period: 1s{more}}}}}\n"
+        )
+    }
+
+    #[test]
+    fn limits_that_treat_all_sources_alike() {
+        let alike = "limit All drops whoever comes when its bucket is empty, in a forged flood mostly \
+                     your clients: a `reserve`, such as";
+        check(&total(900, ""), &[alike]);
+        check(&total(900, ", mode: observe"), &[]);
+        check(&total(900, ", reserve: {unknown: 50%}"), &[]);
+        check(&total(900, ", match: {standing: unknown}"), &[]);
+        check(
+            "limits: {All: {id: total, cost: packets, rate: '9/s', strategy: fixed-window}}",
+            &[
+                "limit All drops whoever comes when its bucket is empty, in a forged flood mostly your \
+               clients: a `reserve` (and `strategy: gcra`), such as",
+            ],
+        );
+        check(
+            "limits: {PacketsPerIPAddress: {burst: 9, count: 9, period: 1s}}",
+            &[],
+        );
+    }
+
+    #[test]
+    fn reserves_that_hold_too_little() {
+        check(
+            &total(500, ", reserve: {familiar: 10%, unknown: 50%}"),
+            &[
+                "limit All keeps only 50 of 500 tokens from familiar sources for proven ones: in a flood",
+            ],
+        );
+        check(&total(500, ", reserve: {retried: 100, unknown: 40%}"), &[]);
+        check(
+            &total(500, ", reserve: {retried: 101, unknown: 40%}"),
+            &["limit All keeps only 99 of 500 tokens from unknown sources for retried ones"],
+        );
+        let bytes = |unknown: u64| {
+            format!(
+                "limits: {{All: {{id: total, cost: bytes, burst: 900000, count: 9, period: 1s, \
+                 reserve: {{unknown: {unknown}}}}}}}\n"
+            )
+        };
+        check(&bytes(151_400), &[]);
+        check(
+            &bytes(151_399),
+            &["limit All keeps only 151 399 of 900 000 bytes from unknown sources for proven ones"],
+        );
+        // The smallest burst of all overrides counts.
+        check(
+            "limits: {PacketsPerIPAddress: {burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}}}\n\
+             overrides: {'PacketsPerIPAddress:192.0.2.1': {burst: 100, count: 9, period: 1s}}",
+            &["limit PacketsPerIPAddress keeps only 50 of 100 tokens from unknown sources"],
+        );
+    }
+
+    #[test]
+    fn a_section_that_nothing_uses() {
+        let section = "standing: {capacity: 2048}\n";
+        let unused = "nothing uses the section `standing`: no limit that is on";
+        let one = "limits: {PacketsPerIPAddress: {burst: 900, count: 9, period: 1s";
+        check(&format!("{section}{one}}}}}"), &[unused]);
+        check(
+            &format!("{section}{one}, mode: 'off', reserve: {{unknown: 50%}}}}}}"),
+            &[unused],
+        );
+        check(
+            &format!("{section}{one}, reserve: {{unknown: 50%}}}}}}"),
+            &[],
+        );
+        let ban = ", ban: {after: 9, within: 1s, for: 1m, only: proven}}}";
+        check(&format!("{section}{one}{ban}"), &[]);
+    }
+
+    #[test]
+    fn reserves_in_tokens() {
+        let policy = policy(&total(
+            2_000,
+            ", reserve: {familiar: 10%, fresh: 20%, retried: 30%, unknown: 50%}",
+        ));
+        let mut shown = Vec::new();
+        print(&mut shown, &policy).unwrap();
+        let shown = String::from_utf8(shown).unwrap();
+        let row: Vec<&str> = shown
+            .lines()
+            .find(|line| line.starts_with("All"))
+            .map(|line| line.split("  ").filter(|cell| !cell.is_empty()).collect())
+            .unwrap();
+        let row: Vec<&str> = row.iter().map(|cell| cell.trim()).collect();
+        assert_eq!(row, ["All", "2 000", "200", "400", "600", "1 000"]);
+        let settings = "standing: {capacity: 1000000, ipv6-prefix: 64, remember: 720h, ";
+        assert!(shown.contains(settings), "{shown}");
+    }
+}
