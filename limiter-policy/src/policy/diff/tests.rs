@@ -529,22 +529,30 @@ fn what_known_sources_outlive() {
         ],
         None,
     );
-    let anew = "         known        are forgotten: the table has another size, or sources another \
-                prefix";
+    let moved = "         known        move to a new table, as many as it has room for";
     check(
         |settings| settings.capacity = 1_048_577,
         &[
             "changed  standing",
             "         capacity     1000000 → 1048577",
-            anew,
+            moved,
         ],
-        Some(KnownFate::Anew),
+        Some(KnownFate::Moved),
     );
     check(
         |settings| settings.ipv6_prefix = 56,
-        &["changed  standing", "         ipv6-prefix  64 → 56", anew],
-        Some(KnownFate::Anew),
+        &["changed  standing", "         ipv6-prefix  64 → 56", moved],
+        Some(KnownFate::Moved),
     );
+    let longer = |ipv6_prefix| Policy {
+        standing: Some(StandingSettings {
+            ipv6_prefix,
+            ..StandingSettings::default()
+        }),
+        ..old.clone()
+    };
+    let fate = begun_anew(&longer(48), &longer(49)).known_sources;
+    assert_eq!(fate, Some(KnownFate::OnlyIpv4));
     let mut unused = old.clone();
     unused.limits[0].mode = Mode::Off;
     let shown = Diff::between(&old, &unused).to_string();
