@@ -11,7 +11,9 @@
 use super::Settings;
 
 /// The number of first tries in a line.
-pub const FIRST_TRIES: usize = 15;
+pub const FIRST_TRIES: usize = COUNT as usize;
+
+const COUNT: u32 = 15;
 
 const UNIT_NS: u64 = 50_000_000;
 
@@ -34,7 +36,7 @@ pub trait FirstTries {
 /// source's hash.
 #[must_use]
 #[inline(always)]
-pub const fn line_of(hash: u64, lines: u32) -> u32 {
+pub(super) const fn line_of(hash: u64, lines: u32) -> u32 {
     (hash >> 32) as u32 & lines.wrapping_sub(1)
 }
 
@@ -43,8 +45,13 @@ pub const fn line_of(hash: u64, lines: u32) -> u32 {
 ///
 /// A first try stays with its time when the source comes again too early. A retry is no first try.
 #[inline(always)]
-pub fn is_retry<F: FirstTries>(line: &F, hash: u64, settings: &Settings, now_ns: u64) -> bool {
-    let now = (now_ns / UNIT_NS) as u32 & 0xff;
+pub(super) fn is_retry<F: FirstTries>(
+    line: &F,
+    hash: u64,
+    settings: &Settings,
+    now_ns: u64,
+) -> bool {
+    let now = ((now_ns / UNIT_NS) & 0xff) as u32;
     let tag = tag(hash);
     let mut found = false;
     let mut is_retry = false;
@@ -55,7 +62,7 @@ pub fn is_retry<F: FirstTries>(line: &F, hash: u64, settings: &Settings, now_ns:
         let age_ns = if units > 0xff - AHEAD {
             0
         } else {
-            units as u64 * UNIT_NS
+            u64::from(units) * UNIT_NS
         };
         if entry != 0 && age_ns > settings.retry_within_ns {
             line.set(index, 0);
@@ -66,9 +73,11 @@ pub fn is_retry<F: FirstTries>(line: &F, hash: u64, settings: &Settings, now_ns:
         index += 1;
     }
     if !found {
-        let cursor = line.get(CURSOR) as usize % FIRST_TRIES;
-        line.set(cursor, tag << 8 | now);
-        line.set(CURSOR, cursor as u32 + 1);
+        // Not a remainder, by which the kernel's verifier would lose the bounds.
+        let cursor = line.get(CURSOR) & 15;
+        let cursor = if cursor < COUNT { cursor } else { 0 };
+        line.set(cursor as usize, tag << 8 | now);
+        line.set(CURSOR, cursor + 1);
     }
     is_retry
 }
@@ -76,6 +85,9 @@ pub fn is_retry<F: FirstTries>(line: &F, hash: u64, settings: &Settings, now_ns:
 /// Returns the bits of the hash that a first try keeps: never 0, and others than those of its line.
 #[inline(always)]
 const fn tag(hash: u64) -> u32 {
-    let tag = hash as u32 >> 8;
+    let tag = (hash >> 8 & 0xff_ffff) as u32;
     if tag == 0 { 1 } else { tag }
 }
+
+#[cfg(test)]
+mod tests;

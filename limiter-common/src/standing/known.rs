@@ -25,7 +25,7 @@ pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
 /// If the line has no room for the source, or other CPUs won all attempts, the record is returned
 /// that it would have: this packet is decided on by it.
 #[inline(always)]
-pub fn change<L: Line>(line: &L, source: SourceId, event: Event, at: &Moment<'_>) -> Record {
+pub(super) fn change<L: Line>(line: &L, source: SourceId, event: Event, at: &Moment<'_>) -> Record {
     let mut record = Record::NONE;
     for _ in 0..ATTEMPTS {
         let (way, seen) = table::read(line, source.0);

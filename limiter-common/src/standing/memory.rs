@@ -39,7 +39,13 @@ pub trait StandingMemory {
 #[must_use]
 #[inline(always)]
 pub const fn known_index(shape: &Shape, source: SourceId) -> u32 {
-    shape.hash_key.word_hash(source.0) as u32 & shape.standing.lines.wrapping_sub(1)
+    index_of(shape.hash_key.word_hash(source.0), shape.standing.lines)
+}
+
+/// Does the same by the source's hash and the number of lines.
+#[inline(always)]
+const fn index_of(hash: u64, lines: u32) -> u32 {
+    (hash & 0xffff_ffff) as u32 & lines.wrapping_sub(1)
 }
 
 /// Returns all that a record's worth depends on at a time in nanoseconds.
@@ -104,7 +110,7 @@ pub fn refused<M: StandingMemory>(
         None => false,
     };
     if is_retry {
-        let index = hash as u32 & settings.lines.wrapping_sub(1);
+        let index = index_of(hash, settings.lines);
         memory.change(shape, index, source, Event::Retry, now_ns)
     } else {
         Standing::Unknown

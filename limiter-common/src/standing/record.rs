@@ -34,6 +34,7 @@ const FRESH: u64 = 1 << 3;
 const VISITS_SHIFT: u32 = 4;
 const MOST_VISITS: u32 = 15;
 const LAST_SHIFT: u32 = 8;
+const KEPT: u64 = (1 << Tick::KEPT_BITS) - 1;
 const SINCE_SHIFT: u32 = LAST_SHIFT + Tick::KEPT_BITS;
 
 impl Record {
@@ -66,7 +67,7 @@ impl Record {
     #[must_use]
     #[inline(always)]
     pub const fn kind(self) -> Kind {
-        Kind::of_number(self.0 as u32 & 7)
+        Kind::of_number((self.0 & 7) as u32)
     }
 
     /// Returns whether the standing was gained during a shortage, or was so short before it that it
@@ -81,14 +82,14 @@ impl Record {
     #[must_use]
     #[inline(always)]
     pub const fn visits(self) -> u32 {
-        (self.0 >> VISITS_SHIFT) as u32 & MOST_VISITS
+        (self.0 >> VISITS_SHIFT & 15) as u32
     }
 
     /// Returns the kept tick of the last visit.
     #[must_use]
     #[inline(always)]
     pub const fn last(self) -> u32 {
-        Tick((self.0 >> LAST_SHIFT) as u32).kept()
+        (self.0 >> LAST_SHIFT & KEPT) as u32
     }
 
     /// Returns a kept tick: when the standing was gained; of a visited source, when it came on the
@@ -247,6 +248,7 @@ impl Record {
 
     /// Whoever vouches has the last word, until the time that they say.
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "at most LONGEST_VOUCH")]
     pub(super) const fn vouched(self, until_ns: u64, at: &Moment<'_>) -> Self {
         let ticks = (until_ns >> Tick::BITS).saturating_sub(at.now.0 as u64);
         if ticks == 0 {

@@ -32,7 +32,7 @@ impl Shortage {
     #[must_use]
     #[inline(always)]
     pub const fn renewed(self) -> Tick {
-        Tick(self.0 as u32)
+        Tick((self.0 & 0xffff_ffff) as u32)
     }
 
     /// Returns the shortage after such a refusal; itself if it says so already.
@@ -60,10 +60,87 @@ pub trait ShortageWord {
 /// Notes that a limit refused somebody for its reserve. It writes at most once a tick, whatever the
 /// number of CPUs. Where it does not, another CPU has noted the same.
 #[inline(always)]
-pub fn renew<W: ShortageWord>(word: &W, now: Tick) {
+pub(super) fn renew<W: ShortageWord>(word: &W, now: Tick) {
     let seen = word.get();
     let renewed = Shortage(seen).after_refusal(now).0;
     if renewed != seen {
         word.compare_and_swap(seen, renewed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The word for one thread, and how often it was written.
+    #[derive(Default)]
+    struct CountingWord {
+        word: Cell<u64>,
+        writes: Cell<u32>,
+    }
+
+    impl ShortageWord for CountingWord {
+        fn get(&self) -> u64 {
+            self.word.get()
+        }
+
+        fn compare_and_swap(&self, seen: u64, new: u64) -> bool {
+            assert_eq!(self.word.replace(new), seen);
+            self.writes.set(self.writes.get() + 1);
+            true
+        }
+    }
+
+    const TICK_NS: u64 = 1 << Tick::BITS;
+
+    #[test]
+    fn a_shortage_holds_for_a_minute_after_its_last_refusal() {
+        for start in [0, 1, 1 << Tick::KEPT_BITS, u32::MAX - 100] {
+            assert!(!Shortage::NONE.holds(Tick(start)));
+            let mut shortage = Shortage::NONE;
+            for now in start..start + 10 {
+                shortage = shortage.after_refusal(Tick(now));
+                assert_eq!(shortage.began(), Tick(start));
+                assert_eq!(shortage.renewed(), Tick(now));
+            }
+            assert!(shortage.holds(Tick(start)), "a CPU's clock is behind");
+            let end = start + 9 + Tick::MINUTE;
+            assert!(shortage.holds(Tick(end - 1)));
+            assert!(!shortage.holds(Tick(end)));
+            let next = shortage.after_refusal(Tick(end));
+            assert_eq!(next.began(), Tick(end));
+        }
+    }
+
+    #[test]
+    fn a_minute_is_within_a_tick_of_it() {
+        let minute = u64::from(Tick::MINUTE) * TICK_NS;
+        assert!(minute.abs_diff(60_000_000_000) < TICK_NS);
+    }
+
+    proptest! {
+        /// Refusals at any times within a tick write once; so do those of CPUs whose clocks differ.
+        #[test]
+        fn a_shortage_is_written_once_a_tick(
+            mut times in prop::collection::vec(0..200 * TICK_NS, 1..200),
+            behind_ns in 0..TICK_NS,
+        ) {
+            times.sort_unstable();
+            let word = CountingWord::default();
+            let mut ticks = 0;
+            let mut last = None;
+            for now in times {
+                let tick = Tick::of_ns(now);
+                ticks += u32::from(last.replace(tick) != Some(tick));
+                renew(&word, tick);
+                renew(&word, Tick::of_ns(now.saturating_sub(behind_ns)));
+                prop_assert_eq!(Shortage(word.get()).renewed(), tick);
+                prop_assert_eq!(word.writes.get(), ticks);
+            }
+        }
     }
 }

@@ -25,4 +25,33 @@ impl SourceId {
             Family::V6 => Self(address.high & !u64::MAX.unbounded_shr(settings.ipv6_prefix)),
         }
     }
+
+    /// Returns the source's first address.
+    #[must_use]
+    #[inline(always)]
+    pub const fn address(self) -> Address {
+        if self.0 & Self::V4 == Self::V4 {
+            Address::v4((self.0 as u32).to_be_bytes())
+        } else {
+            Address::v6(self.0.to_be_bytes(), [0; 8])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_its_first_address() {
+        let settings = Settings {
+            ipv6_prefix: 48,
+            ..Settings::NONE
+        };
+        let first = |address: Address| SourceId::new(&settings, &address).address();
+        let v4 = Address::v4([192, 0, 2, 77]);
+        assert_eq!(first(v4), v4);
+        let v6 = |last| Address::v6([0x20, 1, 0xd, 0xb8, 0, 7, 0, last], [last; 8]);
+        assert_eq!(first(v6(9)), v6(0));
+    }
 }

@@ -27,7 +27,7 @@ impl Tick {
     #[must_use]
     #[inline(always)]
     pub const fn of_ns(ns: u64) -> Self {
-        Self((ns >> Self::BITS) as u32)
+        Self((ns >> Self::BITS & 0xffff_ffff) as u32)
     }
 
     /// Returns the part of the tick that records keep.

@@ -85,6 +85,12 @@ pub enum DatapathError {
     /// Cannot wait until running programs end.
     #[error("cannot wait until the running XDP programs end: {0}")]
     GracePeriod(#[source] io::Error),
+    /// Nothing is known of sources, because no limit asks.
+    #[error(
+        "no limit uses the standing of sources, so none is known: give one a `reserve`, or \
+         `match: {{standing: […]}}`"
+    )]
+    NoStanding,
     /// Packets changed a bucket too often for userspace to change it.
     #[error("packets keep changing a bucket; it was left as it is: try again")]
     Contended,

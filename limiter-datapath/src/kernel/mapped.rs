@@ -9,12 +9,12 @@ use std::{
 
 use aya::{
     Pod,
-    maps::{Array, IterableMap as _, MapData},
+    maps::{Array, IterableMap as _, MapData, MapError},
 };
 use limiter_common::sieve::{Entry, Shard, Word};
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::DatapathError;
+use super::{DatapathError, batch};
 use crate::native::AtomicLine;
 
 /// An element of an array that the kernel program uses at the same time.
@@ -85,6 +85,12 @@ impl<T: Shared> Mapped<T> {
     /// Returns the map.
     pub(super) fn map(&self) -> &MapData {
         self.array.map()
+    }
+
+    /// Writes elements, starting with the first, to a map that no program uses yet.
+    pub(super) fn write(&self, values: &[T::Value]) -> Result<(), MapError> {
+        let indices: Vec<u32> = (0..self.count()).collect();
+        batch::update(&self.array, &indices, values)
     }
 
     /// Returns every element.

@@ -40,6 +40,7 @@ mod settings;
 mod shared;
 mod sieves;
 mod stages;
+mod standing;
 mod state;
 mod syscall;
 mod trial;
@@ -80,6 +81,7 @@ pub use self::{
     reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps, StandingMaps, StandingSizes},
     settings::{LogLevel, Settings},
     sieves::LoadedSieve,
+    standing::KnownSources,
     trial::Trial,
 };
 use crate::state::SetDebts;

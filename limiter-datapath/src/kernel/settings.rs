@@ -1,6 +1,6 @@
 //! The settings of instances.
 
-use limiter_common::table::HashKey;
+use limiter_common::{policy::Shape, standing, table::HashKey};
 use limiter_policy::{
     config::{Bans, Buckets, Config, Offenders},
     policy::{CompiledPolicy, SieveSizes},
@@ -92,6 +92,16 @@ impl Settings {
 }
 
 impl Settings {
+    /// Returns all of the shape by which sources are known, for a policy with these settings of
+    /// standing.
+    pub(super) const fn shape_of_standing(&self, standing: standing::Settings) -> Shape {
+        Shape {
+            hash_key: self.hash_key,
+            standing,
+            ..Shape::EMPTY
+        }
+    }
+
     /// Takes the sizes that a policy needs.
     #[must_use]
     pub fn sized_for(self, policy: &CompiledPolicy) -> Self {

@@ -152,7 +152,7 @@ impl State {
     /// fails before anything is written.
     pub(super) fn carry_reputation(&self, present: &Self) -> Result<(), DatapathError> {
         match (&self.reputation, &present.reputation) {
-            (Some(new), Some(old)) => new.carry(old, monotonic_now()),
+            (Some(new), Some(old)) => new.carry(old, self.settings, monotonic_now()),
             _ => Ok(()),
         }
     }
@@ -160,7 +160,7 @@ impl State {
     /// Replaces its reputations with those of another state; returns how many bans have no room.
     pub(super) fn follow_reputation(&self, present: &Self) -> Result<usize, DatapathError> {
         match (&self.reputation, &present.reputation) {
-            (Some(own), Some(present)) => own.follow(present),
+            (Some(own), Some(present)) => own.follow(present, self.settings, monotonic_now()),
             _ => Ok(0),
         }
     }

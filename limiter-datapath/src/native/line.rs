@@ -15,6 +15,13 @@ use limiter_common::{
 #[repr(transparent)]
 pub struct AtomicLine([AtomicU64; 2 * WAYS]);
 
+impl AtomicLine {
+    /// Returns its words, each as it is at some moment.
+    pub(crate) fn words(&self) -> [u64; 2 * WAYS] {
+        self.0.each_ref().map(|word| word.load(SeqCst))
+    }
+}
+
 impl Line for &AtomicLine {
     const WAYS: usize = WAYS;
 

@@ -54,6 +54,11 @@ impl MemoryStanding {
         Shortage(self.shortage.load(SeqCst))
     }
 
+    /// Returns the words of each line of known sources.
+    pub(crate) fn known_lines(&self) -> impl Iterator<Item = [u64; 2 * WAYS]> {
+        self.known.iter().map(AtomicLine::words)
+    }
+
     /// Returns every known source and its record, in no order; also what is over, and not yet
     /// replaced.
     pub fn records(&self) -> impl Iterator<Item = (SourceId, Record)> {
@@ -122,3 +127,6 @@ impl FirstTries for &FirstTryLine {
         self.0[index].store(word, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -160,6 +160,110 @@ proptest! {
         }
     }
 
+    /// What must leave a reserve, against exact rational arithmetic: over every interval that ends
+    /// with such a packet, all that is admitted ≤ burst − reserve + interval / emission interval.
+    #[test]
+    fn a_reserve_lowers_the_bound(
+        count in 1u64..60_000_000_000,
+        period_s in 1u64..100,
+        (burst, kept) in (1u64..100_000).prop_flat_map(|burst| (Just(burst), 0..=burst)),
+        uptime in 0u64..10 * 365 * 86_400 * SECOND,
+        packets in prop::collection::vec((0u64..2_000_000, 1u64..3000, any::<bool>()), 1..60),
+    ) {
+        let period = period_s * SECOND;
+        let gcra = Gcra::new(burst, count, period);
+        prop_assume!(gcra.is_some());
+        let gcra = gcra.unwrap();
+        let (per, ticks) = if gcra.ticks_per_ns == Ratio::ONE {
+            (gcra.emission_interval, 1)
+        } else {
+            (period, count)
+        };
+        let mut now = uptime;
+        let mut tat = 0;
+        let mut admitted: std::vec::Vec<(u64, u64)> = std::vec::Vec::new();
+        for (step, cost, leaves) in packets {
+            now += step;
+            let reserve = if leaves { kept } else { 0 };
+            let Ok(spend) = gcra.spend(gcra.ticks(now), cost) else {
+                continue;
+            };
+            let Ok(new) = spend.leaving(reserve * gcra.emission_interval).apply(tat) else {
+                continue;
+            };
+            tat = new;
+            admitted.push((now, cost));
+            for from in 0..admitted.len() {
+                let (first, _) = admitted[from];
+                let total: u128 = admitted[from..].iter().map(|(_, cost)| u128::from(*cost)).sum();
+                // One nanosecond more: the times themselves are truncated to it.
+                let refill = u128::from(now - first + 1) * u128::from(ticks);
+                prop_assert!(
+                    total.saturating_sub(u128::from(burst - reserve)) * u128::from(per) <= refill,
+                    "{} admitted in {} ns, {} reserved", total, now - first, reserve
+                );
+            }
+        }
+    }
+
+    /// Whoever need not leave a reserve is promised a bucket of that size: what it admits passes,
+    /// whatever those send who must leave it.
+    #[test]
+    fn a_reserve_is_a_bucket_for_those_it_is_for(
+        count in 1u64..60_000_000_000,
+        period_s in 1u64..100,
+        (burst, kept) in (1u64..100_000).prop_flat_map(|burst| (Just(burst), 1..=burst)),
+        uptime in 0u64..10 * 365 * 86_400 * SECOND,
+        packets in prop::collection::vec((0u64..2_000_000, 1u64..3000, any::<bool>()), 1..60),
+    ) {
+        let period = period_s * SECOND;
+        let gcra = Gcra::new(burst, count, period);
+        prop_assume!(gcra.is_some());
+        let gcra = gcra.unwrap();
+        let promised = Gcra::new(kept, count, period).unwrap();
+        let (mut now, mut tat, mut own) = (uptime, 0, 0);
+        for (step, cost, leaves) in packets {
+            now += step;
+            let ticks = gcra.ticks(now);
+            let Ok(spend) = gcra.spend(ticks, cost) else {
+                continue;
+            };
+            if leaves {
+                if let Ok(new) = spend.leaving(promised.burst_offset).apply(tat) {
+                    tat = new;
+                }
+            } else if let Some(new) = self::spend(&promised, ticks, Some(own), cost) {
+                own = new;
+                let passed = spend.apply(tat);
+                prop_assert!(passed.is_ok(), "{:?}", passed);
+                tat = passed.unwrap();
+            }
+        }
+    }
+
+    /// A packet waits longer for a reserve by exactly the reserve.
+    #[test]
+    fn a_reserve_prolongs_the_wait_by_itself(
+        (burst, kept) in (1u64..100_000).prop_flat_map(|burst| (Just(burst), 0..=burst)),
+        cost in 1u64..3000, debt in 0u64..200_000 * SECOND, now in SECOND..1 << 57,
+    ) {
+        let gcra = Gcra::new(burst, 1, SECOND).unwrap();
+        let tat = now + debt;
+        prop_assume!(cost <= burst);
+        let spend = gcra.spend(now, cost).unwrap();
+        let reserve = kept * SECOND;
+        let (plain, leaving) = (spend.apply(tat), spend.leaving(reserve).apply(tat));
+        match (plain, leaving) {
+            (Ok(plain), Ok(leaving)) => {
+                prop_assert_eq!(plain, leaving);
+                prop_assert!(gcra.level(now, Some(leaving)).remaining >= kept);
+            }
+            (Ok(_), Err(Wait(longer))) => prop_assert!(longer <= reserve),
+            (Err(Wait(wait)), Err(Wait(longer))) => prop_assert_eq!(longer, wait + reserve),
+            (Err(_), Ok(_)) => prop_assert!(false, "a reserve lets nothing pass"),
+        }
+    }
+
     /// A denied packet passes after the reported wait, and not a nanosecond earlier.
     #[test]
     fn retry_in_is_exact(

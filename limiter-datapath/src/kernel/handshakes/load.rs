@@ -25,11 +25,7 @@ pub(in crate::kernel) fn load(
     }
     let namespace = NetworkNamespace::current()?;
     let cookie = namespace.cookie.ok_or(HandshakesError::NoCookie)?;
-    let shape = InMap(Shape {
-        hash_key: settings.hash_key,
-        standing: shape.standing,
-        ..Shape::EMPTY
-    });
+    let shape = InMap(settings.shape_of_standing(shape.standing));
     let directory = SharedDirectory::new()?;
     let mut loader = EbpfLoader::new();
     loader

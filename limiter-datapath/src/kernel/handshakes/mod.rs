@@ -46,7 +46,7 @@ impl Handshakes {
     pub(super) fn adopt(program: OfPolicy, pins: &Pins) -> Result<Self, PinsError> {
         let mut adopted = Self::of_link(pins.handshakes()?);
         if pins.are_taken() {
-            adopted.switch(program, Some(pins));
+            drop(adopted.switch(program, Some(pins)));
         } else {
             adopted.program = adopted.seen(program);
         }

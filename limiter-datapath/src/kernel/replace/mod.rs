@@ -13,8 +13,8 @@ use std::{collections::BTreeMap, mem};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored, handshakes,
-    interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
+    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored, Settings,
+    handshakes, interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
 };
 use crate::state::SetDebts;
 
@@ -43,6 +43,11 @@ impl Prepared {
         let name_of = |interface_number| self.manifest.name_of_interface(interface_number);
         let (state, units) = (&self.state, &self.policy.units);
         Datapath::restore_into(state, units, name_of, sets, passed_ns)
+    }
+
+    /// Returns the settings of its instances.
+    pub(super) const fn settings(&self) -> Settings {
+        self.manifest.settings
     }
 
     /// Returns the reputations if their maps are new; `None`: the present ones stay.

@@ -110,13 +110,25 @@ impl ReputationMaps {
 
     /// Carries over what other maps hold, unless they are the same. If there is no room, fails
     /// before anything is written.
-    pub(super) fn carry(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
-        self.bans.carry(&from.bans, now_ns)
+    pub(super) fn carry(
+        &self,
+        from: &Self,
+        settings: Settings,
+        now_ns: u64,
+    ) -> Result<(), DatapathError> {
+        self.bans.carry(&from.bans, now_ns)?;
+        self.standing.carry(&from.standing, settings, now_ns)
     }
 
-    /// Replaces what it holds with what other maps hold, unless they are the same; returns how many
-    /// bans have no room.
-    pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
+    /// Replaces its bans with those of other maps, and adds who is known by these, unless they are
+    /// the same; returns how many bans have no room.
+    pub(super) fn follow(
+        &self,
+        from: &Self,
+        settings: Settings,
+        now_ns: u64,
+    ) -> Result<usize, DatapathError> {
+        self.standing.carry(&from.standing, settings, now_ns)?;
         self.bans.follow(&from.bans)
     }
 }

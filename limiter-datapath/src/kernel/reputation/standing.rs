@@ -5,7 +5,7 @@
 mod carry;
 mod orders;
 
-use std::{path::Path, sync::OnceLock};
+use std::path::Path;
 
 use aya::{
     EbpfLoader,
@@ -13,13 +13,14 @@ use aya::{
 };
 use limiter_common::{
     policy::Shape,
-    standing::{Record, SourceId},
+    standing::{self, Record, Shortage, SourceId},
     table::{self, WAYS},
 };
 use serde::{Deserialize, Serialize};
 
+use self::orders::Orders;
 use crate::{
-    kernel::{DatapathError, map::error, mapped::Mapped, program::Program},
+    kernel::{DatapathError, map::error, mapped::Mapped},
     native::AtomicLine,
 };
 
@@ -56,10 +57,9 @@ pub struct StandingMaps {
     /// Mapped read-only.
     known: Mapped<AtomicLine>,
     first_tries: Array<MapData, Line>,
-    shortage: Array<MapData, Line>,
+    shortage: Array<MapData, u64>,
     sizes: StandingSizes,
-    /// The program that changes what is known, once loaded.
-    orders: OnceLock<Program>,
+    orders: Orders,
 }
 
 /// A cache line.
@@ -75,7 +75,7 @@ impl StandingMaps {
             first_tries: open(FIRST_TRIES)?.try_into().map_err(error(FIRST_TRIES))?,
             shortage: open(SHORTAGE)?.try_into().map_err(error(SHORTAGE))?,
             sizes,
-            orders: OnceLock::new(),
+            orders: Orders::default(),
         })
     }
 
@@ -109,13 +109,34 @@ impl StandingMaps {
         Ok(())
     }
 
-    /// Returns every source that is known, with its record, not at one moment.
+    /// Returns every known source and its record, in no order and not at one moment; also what is
+    /// over, and not yet replaced.
     pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
-        self.known.all().iter().flat_map(|line| {
-            let entries = (0..WAYS).filter_map(move |way| table::entry(&line, way));
-            entries.map(|(source, record)| (SourceId(source), Record(record)))
-        })
+        self.known.all().iter().flat_map(in_line)
     }
+
+    /// Returns the record of a source; [`Record::NONE`]: nothing is known of it. `shape` is that of
+    /// the policy that the maps were made for.
+    #[must_use]
+    pub fn record(&self, shape: &Shape, source: SourceId) -> Record {
+        let line = self.known.get(standing::known_index(shape, source));
+        let mut found = line.into_iter().flat_map(in_line);
+        let found = found.find(|(found, _)| *found == source);
+        found.map_or(Record::NONE, |(_, record)| record)
+    }
+
+    /// Returns the latest shortage.
+    pub fn shortage(&self) -> Result<Shortage, DatapathError> {
+        let word = self.shortage.get(&0, 0).map_err(error(SHORTAGE))?;
+        Ok(Shortage(word))
+    }
+}
+
+fn in_line(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Record)> {
+    (0..WAYS)
+        .filter_map(move |way| table::entry(&line, way))
+        .map(|(source, record)| (SourceId(source), Record(record)))
+        .filter(|(_, record)| *record != Record::NONE)
 }
 
 /// Returns how many entries the named map has; `None`: it is none of these, or its size is fixed.
