@@ -91,6 +91,7 @@ fn matching(limit_index: u32) -> Match {
         tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
         destinations: vec![v4(limit_index), v6(limit_index)],
         fragments: Fragments::Ignore,
+        ..Match::default()
     }
 }
 

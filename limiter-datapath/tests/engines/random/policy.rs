@@ -119,6 +119,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     strategy,
                     matching,
                     mode,
+                    reserve: None,
                     ban: None,
                     default,
                     overrides: distinct(id_format, overrides),
@@ -198,6 +199,7 @@ fn matching() -> impl Strategy<Value = Match> {
                     tcp_flags,
                     destinations,
                     fragments,
+                    standing: Vec::new(),
                 }
             },
         )

@@ -439,23 +439,23 @@ fn lists_and_their_uses() {
 }
 
 /// Returns a reserve of so many tokens for all but unknown sources.
-fn reserve(tokens: u64) -> Option<Reserve> {
-    Some(Reserve {
+fn reserve(tokens: u64) -> Reserve {
+    Reserve {
         familiar: Reserved::NOTHING,
         fresh: Reserved::NOTHING,
         retried: Reserved::NOTHING,
         unknown: Reserved::Tokens(tokens),
-    })
+    }
 }
 
 #[test]
 fn a_reserve_leaves_the_buckets() {
     let old = Policy::from(vec![Limit {
-        reserve: reserve(10),
+        reserve: Some(reserve(10)),
         ..limit("Web")
     }]);
     let mut new = old.clone();
-    new.limits[0].reserve = reserve(12);
+    new.limits[0].reserve = Some(reserve(12));
     let diff = Diff::between(&old, &new).to_string();
     assert_eq!(
         diff,
@@ -468,7 +468,7 @@ fn a_reserve_leaves_the_buckets() {
 fn the_first_limit_that_uses_standing_begins_with_nobody() {
     check(
         |policy| {
-            policy.limits[0].reserve = reserve(10);
+            policy.limits[0].reserve = Some(reserve(10));
         },
         &[
             "changed  limit Web",
@@ -495,7 +495,7 @@ fn the_first_limit_that_uses_standing_begins_with_nobody() {
 #[test]
 fn what_known_sources_outlive() {
     let old = Policy::from(vec![Limit {
-        reserve: reserve(10),
+        reserve: Some(reserve(10)),
         ..limit("Web")
     }]);
     let check = |change: fn(&mut StandingSettings), expected: &[&str], fate| {
