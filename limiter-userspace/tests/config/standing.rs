@@ -443,6 +443,17 @@ fn bans_of_proven_sources_alone() {
         ban.to_string(),
         "{after: 9 drops, within: 10s, for: 10m, at-most: 24h, escalate: 1, only: proven}"
     );
+    let own = |standing: &str| {
+        format!(
+            "limits:\n  Own: {{id: ipAddress, cost: packets, burst: 5, count: 5, period: 1s,\n    \
+             ban: {{only: proven, after: 9, within: 10s, for: 10m}}, match: {{standing: {standing}}}}}\n"
+        )
+    };
+    check(&own("[fresh, unknown]"), &[]);
+    check(
+        &own("[retried, unknown]"),
+        &["3:5: 'only: proven' bans nobody: 'match' counts no proven or fresh sources"],
+    );
     check(
         &limited("unknown"),
         &["3:17: unknown only 'unknown', must be one of proven"],
