@@ -102,7 +102,10 @@ impl Forge {
         // Taking a word out of a sum in one's complement is adding its complement.
         let without = |offset: usize| u64::from(!frame.read(offset));
         let address: u64 = source.step_by(2).map(without).sum();
-        let rest: u64 = changing.iter().map(|offset| without(transport + offset)).sum();
+        let rest: u64 = changing
+            .iter()
+            .map(|offset| without(transport + offset))
+            .sum();
         Some(Self {
             pace,
             sent: 0,
@@ -111,7 +114,11 @@ impl Forge {
             again_after_ns,
             origin: origin as u64,
             protocol,
-            network_sum: if is_v6 { 0 } else { without(V4_CHECKSUM) + address },
+            network_sum: if is_v6 {
+                0
+            } else {
+                without(V4_CHECKSUM) + address
+            },
             transport_sum: without(transport + checksum) + address + rest,
         })
     }

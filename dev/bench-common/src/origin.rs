@@ -128,9 +128,7 @@ const fn one_of(count: u32, random: u64) -> u32 {
 #[must_use]
 #[inline(always)]
 pub const fn random(index: u64) -> u64 {
-    let mixed = index
-        .wrapping_add(1)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ mixed >> 31
@@ -148,14 +146,20 @@ mod tests {
     #[test]
     fn nobody_shares_an_address() {
         let groups = [Group::Known, Group::New, Group::Bots];
-        let members = || groups.into_iter().flat_map(|group| (0..BOTS).map(move |member| (group, member)));
+        let members = || {
+            groups
+                .into_iter()
+                .flat_map(|group| (0..BOTS).map(move |member| (group, member)))
+        };
         let v4: HashSet<_> = members().map(|(group, member)| group.v4(member)).collect();
         let v6: HashSet<_> = members().map(|(group, member)| group.v6(member)).collect();
         assert_eq!((v4.len(), v6.len()), (30_000, 30_000));
         assert!(v4.iter().all(|address| address >> 22 == V4_NETWORK >> 22));
         assert!(v6.iter().all(|half| half >> 32 == V6_NETWORK >> 32));
         // As real clients are: nearly each in a /24 of its own.
-        let ranges: HashSet<_> = (0..KNOWN).map(|member| Group::Known.v4(member) >> 8).collect();
+        let ranges: HashSet<_> = (0..KNOWN)
+            .map(|member| Group::Known.v4(member) >> 8)
+            .collect();
         assert!(ranges.len() > 90, "{}", ranges.len());
     }
 
@@ -167,7 +171,10 @@ mod tests {
                 panic!("not IPv4");
             };
             let address = Ipv4Addr::from(address);
-            assert!(!address.is_loopback() && !address.is_multicast(), "{address}");
+            assert!(
+                !address.is_loopback() && !address.is_multicast(),
+                "{address}"
+            );
             octets.insert(address.octets()[0]);
         }
         assert_eq!(octets.len(), 221);
@@ -178,11 +185,17 @@ mod tests {
     #[test]
     fn others_stay_in_their_groups() {
         let drawn = |origin: Origin| -> HashSet<_> {
-            (0..200_000).map(|index| origin.source(random(index))).collect()
+            (0..200_000)
+                .map(|index| origin.source(random(index)))
+                .collect()
         };
-        let bots: HashSet<_> = (0..BOTS).map(|bot| Source::V4(Group::Bots.v4(bot))).collect();
+        let bots: HashSet<_> = (0..BOTS)
+            .map(|bot| Source::V4(Group::Bots.v4(bot)))
+            .collect();
         assert_eq!(drawn(Origin::Bots), bots);
-        let known: HashSet<_> = (0..KNOWN).map(|one| Source::V4(Group::Known.v4(one))).collect();
+        let known: HashSet<_> = (0..KNOWN)
+            .map(|one| Source::V4(Group::Known.v4(one)))
+            .collect();
         assert_eq!(drawn(Origin::KnownV4), known);
         let halves: HashSet<_> = (0..KNOWN).map(|one| Group::Known.v6(one)).collect();
         for source in drawn(Origin::KnownV6) {
@@ -200,7 +213,10 @@ mod tests {
     #[test]
     fn each_origin_has_its_number() {
         for number in 1..=5 {
-            assert_eq!(Origin::of_number(number).map(|origin| origin as u64), Some(number));
+            assert_eq!(
+                Origin::of_number(number).map(|origin| origin as u64),
+                Some(number)
+            );
         }
         assert_eq!(Origin::of_number(0), None);
     }

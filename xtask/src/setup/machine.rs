@@ -9,7 +9,7 @@ use ebpf_build::{
 };
 use nix::unistd::geteuid;
 
-use crate::{command, emulator};
+use crate::{command, emulator, servers};
 
 /// A tool that we need besides the compiler for BPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(crate) enum Need {
     SystemdAnalyze,
     /// Boots other kernels, and provides what their machines run.
     Emulator,
+    /// The benchmark's servers, and what the limiter is compared with.
+    Servers,
 }
 
 /// Which of these are installed.
@@ -103,6 +105,15 @@ impl Machine {
             .any(|name| emulator::find(name).is_none())
         {
             machine.lacks.push(Need::Emulator);
+        }
+        machine
+    }
+
+    /// Looks for the servers of the benchmark, too.
+    pub(crate) fn look_for_servers() -> Self {
+        let mut machine = Self::look();
+        if !servers::are_there() {
+            machine.lacks.push(Need::Servers);
         }
         machine
     }

@@ -74,8 +74,12 @@ fn snmp6_value(snmp6: &str, name: &str) -> Option<u64> {
 
 /// Returns the packets that all CPUs' backlogs dropped: the second column, in hexadecimal.
 fn dropped(softnet: &str) -> u64 {
-    let columns = softnet.lines().filter_map(|line| line.split_whitespace().nth(1));
-    columns.filter_map(|column| u64::from_str_radix(column, 16).ok()).sum()
+    let columns = softnet
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1));
+    columns
+        .filter_map(|column| u64::from_str_radix(column, 16).ok())
+        .sum()
 }
 
 /// The process group, and the ticks in user and kernel mode, in what follows the name of a process
@@ -110,7 +114,9 @@ fn time_of(process: i32) -> Result<Duration> {
 
 fn of_ticks(ticks: u64) -> Result<Duration> {
     let a_second = sysconf(SysconfVar::CLK_TCK)?.context("no clock ticks")?;
-    Ok(Duration::from_millis(ticks * 1000 / u64::try_from(a_second)?))
+    Ok(Duration::from_millis(
+        ticks * 1000 / u64::try_from(a_second)?,
+    ))
 }
 
 #[cfg(test)]
@@ -126,7 +132,10 @@ mod tests {
         let snmp6 = "Ip6InReceives \t 7\nUdp6RcvbufErrors \t 8\n";
         assert_eq!(snmp6_value(snmp6, "Udp6RcvbufErrors"), Some(8));
         assert_eq!(snmp6_value(snmp6, "Udp6Other"), None);
-        assert_eq!(dropped("000000ff 0000000a 00000000\n00000001 00000010 0\n"), 26);
+        assert_eq!(
+            dropped("000000ff 0000000a 00000000\n00000001 00000010 0\n"),
+            26
+        );
     }
 
     #[test]

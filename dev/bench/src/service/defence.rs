@@ -37,7 +37,10 @@ enum Kind {
     /// The response rate limiting of another DNS server.
     Rrl,
     /// This limiter, with a configuration for each service.
-    Limiter { dns: &'static str, web: &'static str },
+    Limiter {
+        dns: &'static str,
+        web: &'static str,
+    },
     /// A program that passes a fixed list of clients.
     Ideal,
 }
@@ -113,7 +116,9 @@ impl Defence {
         let own = match self.kind {
             Kind::Meter | Kind::Synproxy => tool::missing(&["nft", "ethtool"]),
             Kind::Nothing | Kind::Rrl => tool::missing(&["ethtool"]),
-            Kind::Limiter { .. } if limiter.is_none() => Some("--limiter names no program".to_owned()),
+            Kind::Limiter { .. } if limiter.is_none() => {
+                Some("--limiter names no program".to_owned())
+            }
             Kind::Limiter { .. } | Kind::Ideal => None,
         };
         own.or_else(|| {
@@ -179,10 +184,12 @@ fn configuration(text: &str, flood: &Flood, planned: &[Planned]) -> String {
     let mut known: Vec<_> = planned
         .iter()
         .filter(|planned| planned.group == Group::Known)
-        .map(|planned| match address(planned.group, planned.member, flood.is_v6()) {
-            std::net::IpAddr::V4(address) => address.to_string(),
-            std::net::IpAddr::V6(address) => format!("\"{address}/64\""),
-        })
+        .map(
+            |planned| match address(planned.group, planned.member, flood.is_v6()) {
+                std::net::IpAddr::V4(address) => address.to_string(),
+                std::net::IpAddr::V6(address) => format!("\"{address}/64\""),
+            },
+        )
         .collect();
     known.sort_unstable();
     known.dedup();
@@ -261,7 +268,8 @@ fn load_ideal(is_v6: bool, planned: &[Planned]) -> Result<Ebpf> {
 fn key(group: Group, member: u32, is_v6: bool) -> [u32; 2] {
     if is_v6 {
         let half = group.v6(member).to_be_bytes();
-        let word = |at: usize| u32::from_ne_bytes([half[at], half[at + 1], half[at + 2], half[at + 3]]);
+        let word =
+            |at: usize| u32::from_ne_bytes([half[at], half[at + 1], half[at + 2], half[at + 3]]);
         [word(0), word(4)]
     } else {
         [group.v4(member).to_be(), 0]
@@ -334,7 +342,11 @@ mod tests {
     #[test]
     fn a_list_of_known_clients_has_each_once() {
         let text = configuration("a: KNOWN_CLIENTS", &FLOODS[0], &planned());
-        assert_eq!(text.matches("100.64.").count() + text.matches("100.65.").count(), 100, "{text}");
+        assert_eq!(
+            text.matches("100.64.").count() + text.matches("100.65.").count(),
+            100,
+            "{text}"
+        );
         assert!(!text.contains(KNOWN_CLIENTS));
     }
 }

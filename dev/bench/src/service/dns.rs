@@ -51,7 +51,14 @@ pub(super) fn query_for_tcp(id: u16) -> Vec<u8> {
 
 /// Reads an answer; `None`: it is none, or says that something went wrong.
 pub(super) fn answer(message: &[u8]) -> Option<Answer> {
-    let word = |range| Some(u16::from_be_bytes(message.get::<std::ops::Range<usize>>(range)?.try_into().ok()?));
+    let word = |range| {
+        Some(u16::from_be_bytes(
+            message
+                .get::<std::ops::Range<usize>>(range)?
+                .try_into()
+                .ok()?,
+        ))
+    };
     let flags = word(FLAGS)?;
     (flags & IS_ANSWER != 0 && flags & CODE == 0).then_some(Answer {
         id: word(ID)?,
@@ -83,7 +90,8 @@ mod tests {
     fn an_answer_has_the_id_of_its_query() {
         let mut message = query(0x1234);
         message[2] |= 0x80;
-        let answer_to = |message: &[u8]| answer(message).map(|found| (found.id, found.is_truncated));
+        let answer_to =
+            |message: &[u8]| answer(message).map(|found| (found.id, found.is_truncated));
         assert_eq!(answer_to(&message), Some((0x1234, false)));
         let length = u16::try_from(message.len()).unwrap().to_be_bytes();
         let by_tcp = [&length[..], &message].concat();

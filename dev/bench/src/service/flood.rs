@@ -126,7 +126,13 @@ pub(crate) const FLOODS: [Flood; 18] = {
         Flood::new("DNS, IPv6 /32, most", Queries, OneV6Prefix, Rate::Most),
         Flood {
             handshakes: true,
-            ..Flood::new("DNS, botnet that handshakes, most", Queries, Bots, Rate::Most).quick()
+            ..Flood::new(
+                "DNS, botnet that handshakes, most",
+                Queries,
+                Bots,
+                Rate::Most,
+            )
+            .quick()
         },
         Flood {
             again_after: Some(Duration::from_secs(1)),
@@ -143,7 +149,12 @@ pub(crate) const FLOODS: [Flood; 18] = {
         Flood::new("web, ACKs, most", Acks, AnyV4, Rate::Most),
         Flood {
             handshakes: true,
-            ..Flood::new("web, SYNs, botnet that handshakes, most", Syns, Bots, Rate::Most)
+            ..Flood::new(
+                "web, SYNs, botnet that handshakes, most",
+                Syns,
+                Bots,
+                Rate::Most,
+            )
         },
     ]
 };
@@ -183,15 +194,23 @@ mod tests {
         let (ports, number, checksum, right) = match (&packet.net, &packet.transport) {
             (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) => (
                 (udp.source_port(), udp.destination_port()),
-                udp.payload()[..2].iter().fold(0, |id, byte| id << 8 | u32::from(*byte)),
+                udp.payload()[..2]
+                    .iter()
+                    .fold(0, |id, byte| id << 8 | u32::from(*byte)),
                 udp.checksum(),
-                udp.to_header().calc_checksum_ipv4(&ip.header().to_header(), udp.payload()).unwrap(),
+                udp.to_header()
+                    .calc_checksum_ipv4(&ip.header().to_header(), udp.payload())
+                    .unwrap(),
             ),
             (Some(NetSlice::Ipv6(ip)), Some(TransportSlice::Udp(udp))) => (
                 (udp.source_port(), udp.destination_port()),
-                udp.payload()[..2].iter().fold(0, |id, byte| id << 8 | u32::from(*byte)),
+                udp.payload()[..2]
+                    .iter()
+                    .fold(0, |id, byte| id << 8 | u32::from(*byte)),
                 udp.checksum(),
-                udp.to_header().calc_checksum_ipv6(&ip.header().to_header(), udp.payload()).unwrap(),
+                udp.to_header()
+                    .calc_checksum_ipv6(&ip.header().to_header(), udp.payload())
+                    .unwrap(),
             ),
             (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Tcp(tcp))) => (
                 (tcp.source_port(), tcp.destination_port()),
@@ -203,7 +222,8 @@ mod tests {
                 (tcp.source_port(), tcp.destination_port()),
                 tcp.sequence_number(),
                 tcp.checksum(),
-                tcp.calc_checksum_ipv6(&ip.header().to_header(), &[]).unwrap(),
+                tcp.calc_checksum_ipv6(&ip.header().to_header(), &[])
+                    .unwrap(),
             ),
             other => panic!("{other:?}"),
         };
@@ -215,12 +235,18 @@ mod tests {
                 let header = ip.header();
                 let right = header.to_header().calc_header_checksum();
                 assert_eq!(header.header_checksum(), right, "{}", flood.name);
-                assert_eq!(IpAddr::from(header.destination_addr()), flood.server().unwrap());
+                assert_eq!(
+                    IpAddr::from(header.destination_addr()),
+                    flood.server().unwrap()
+                );
                 (header.source_addr().into(), ports.0, number)
             }
             Some(NetSlice::Ipv6(ip)) => {
                 let header = ip.header();
-                assert_eq!(IpAddr::from(header.destination_addr()), flood.server().unwrap());
+                assert_eq!(
+                    IpAddr::from(header.destination_addr()),
+                    flood.server().unwrap()
+                );
                 (header.source_addr().into(), ports.0, number)
             }
             other => panic!("{other:?}"),
@@ -243,7 +269,8 @@ mod tests {
             // SAFETY: likewise; the words outlive the frame, and begin at an even address.
             let frame = unsafe { bench_common::Frame::new(start, start + bytes.len()) };
             let mut forge = Forge::new(&frame, flood.origin, Pace::UNBOUNDED, 0).unwrap();
-            let (mut sources, mut ports, mut numbers) = (HashSet::new(), HashSet::new(), HashSet::new());
+            let (mut sources, mut ports, mut numbers) =
+                (HashSet::new(), HashSet::new(), HashSet::new());
             for now in 0..1000 {
                 assert!(forge.makes(&frame, now, &NoTimes));
                 // SAFETY: as above; the frame is not used at this moment.
@@ -255,7 +282,12 @@ mod tests {
                 ports.insert(port);
                 numbers.insert(number);
             }
-            assert!(sources.len() >= 100, "{}: {} sources", flood.name, sources.len());
+            assert!(
+                sources.len() >= 100,
+                "{}: {} sources",
+                flood.name,
+                sources.len()
+            );
             assert!(ports.len() > 900 && numbers.len() > 900, "{}", flood.name);
             assert_eq!(forge.sent, 1000);
         }

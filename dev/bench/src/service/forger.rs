@@ -3,7 +3,10 @@
 use std::{
     fs::File,
     os::unix::thread::JoinHandleExt as _,
-    sync::{Arc, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -22,7 +25,10 @@ use nix::{
 };
 use testbed::{CLIENT_INTERFACE, Pair};
 
-use super::{flood::{Flood, Rate}, place::CLIENTS_CPU};
+use super::{
+    flood::{Flood, Rate},
+    place::CLIENTS_CPU,
+};
 use crate::{cpu, lane::to_f64, objects};
 
 /// The frames that the kernel makes at once. It waits for nobody while it makes them.
@@ -81,7 +87,11 @@ impl Forger {
         let interface = pair
             .client
             .enter(|| Ok(if_nametoindex(CLIENT_INTERFACE)?))?;
-        let remembered = if flood.again_after.is_some() { REMEMBERED } else { 1 };
+        let remembered = if flood.again_after.is_some() {
+            REMEMBERED
+        } else {
+            1
+        };
         let mut ebpf = EbpfLoader::new()
             .override_global("INTERFACE", &interface, true)
             .override_global("FIRST_USED_MASK", &u64::from(remembered - 1), true)
@@ -136,7 +146,9 @@ impl Forger {
             unsafe { libc::pthread_kill(thread.as_pthread_t(), WAKE as libc::c_int) };
             thread::sleep(Duration::from_millis(1));
         }
-        thread.join().map_err(|_| anyhow!("the flood's thread panicked"))?
+        thread
+            .join()
+            .map_err(|_| anyhow!("the flood's thread panicked"))?
     }
 }
 
@@ -154,12 +166,19 @@ fn forge(template: &mut [u8], flood: &Flood, pace: Pace) -> Result<Forge> {
     ensure!(start % 2 == 0, "the frame starts at an odd address");
     // SAFETY: the bytes are ours until this function ends, and the address is even.
     let frame = unsafe { Frame::new(start, start + template.len()) };
-    Forge::new(&frame, flood.origin, pace, u64::try_from(again_after.as_nanos())?)
-        .context("no frame of a flood")
+    Forge::new(
+        &frame,
+        flood.origin,
+        pace,
+        u64::try_from(again_after.as_nanos())?,
+    )
+    .context("no frame of a flood")
 }
 
 fn program(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
-    let program = ebpf.program_mut("forge").context("the object has no forge")?;
+    let program = ebpf
+        .program_mut("forge")
+        .context("the object has no forge")?;
     Ok(program.try_into()?)
 }
 
@@ -167,7 +186,11 @@ fn program(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
 fn ignore(signal: Signal) -> Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
     // Without SA_RESTART, the call fails.
-    let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
+    let action = SigAction::new(
+        SigHandler::Handler(nothing),
+        SaFlags::empty(),
+        SigSet::empty(),
+    );
     // SAFETY: the handler does nothing, which is always allowed.
     unsafe { sigaction(signal, &action) }.context("cannot handle a signal")?;
     Ok(())

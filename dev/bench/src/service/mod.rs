@@ -24,6 +24,11 @@ use bench_common::{BOTS, Group};
 use serde::Serialize;
 use testbed::{Interrupt, Pair};
 
+pub(crate) use self::{
+    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
+    defence::{DEFENCES, Defence, IDEAL, LIMITER, NOTHING},
+    flood::{FLOODS, Flood},
+};
 use self::{
     clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
     counters::Counters,
@@ -31,11 +36,6 @@ use self::{
     flood::Rate,
     forger::Forger,
     server::Server,
-};
-pub(crate) use self::{
-    clients::TRIES,
-    defence::{DEFENCES, Defence, IDEAL, LIMITER, NOTHING},
-    flood::{FLOODS, Flood},
 };
 use crate::{lane::to_f64, stats::Spread};
 
@@ -117,7 +117,9 @@ impl Measurement {
     /// Returns the defences against a flood.
     fn against(&self, flood: &Flood) -> Vec<Defence> {
         let defences = self.defences.iter().copied();
-        defences.filter(|defence| defence.applies_to(flood)).collect()
+        defences
+            .filter(|defence| defence.applies_to(flood))
+            .collect()
     }
 
     /// Returns the number of runs.

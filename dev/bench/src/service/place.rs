@@ -81,7 +81,10 @@ pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
     write_sys(&pair.server, &format!("{SERVER_INTERFACE}/threaded"), "1")?;
     let new: Vec<_> = receivers().difference(&before).copied().collect();
     let [thread] = new[..] else {
-        anyhow::bail!("expected one receiving thread of {SERVER_INTERFACE}, found {}", new.len());
+        anyhow::bail!(
+            "expected one receiving thread of {SERVER_INTERFACE}, found {}",
+            new.len()
+        );
     };
     let mut set = CpuSet::new();
     set.set(SERVER_CPU)?;

@@ -19,7 +19,10 @@ use nix::{
 use tempfile::TempDir;
 use testbed::{Interrupt, Pair};
 
-use super::{dns, place::{CLIENTS_CPU, SERVER_CPU}};
+use super::{
+    dns,
+    place::{CLIENTS_CPU, SERVER_CPU},
+};
 use crate::{cpu, scenario::SERVER_V6, tool};
 
 /// How long a server may take to start.
@@ -175,10 +178,19 @@ impl Server {
     /// Starts it on the server's CPU, and waits until it answers.
     pub(super) fn start(program: Program, pair: &Pair, interrupt: &Interrupt) -> Result<Self> {
         let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
-        let path = directory.path().to_str().context("a strange temporary directory")?;
-        fs::write(directory.path().join("zone"), format!("$ORIGIN {}.\n{}", dns::ZONE, dns::RECORDS))?;
+        let path = directory
+            .path()
+            .to_str()
+            .context("a strange temporary directory")?;
+        fs::write(
+            directory.path().join("zone"),
+            format!("$ORIGIN {}.\n{}", dns::ZONE, dns::RECORDS),
+        )?;
         fs::create_dir(directory.path().join("db"))?;
-        fs::write(directory.path().join("server.conf"), program.configuration(path))?;
+        fs::write(
+            directory.path().join("server.conf"),
+            program.configuration(path),
+        )?;
         let log = File::create(directory.path().join("log"))?;
         // It inherits the CPU. Ctrl-C on the terminal ends the benchmark alone, and that ends it.
         // As the first process of a process namespace, its end is that of all its children.
@@ -206,16 +218,28 @@ impl Server {
         self.child.id()
     }
 
-    fn wait_until_up(&mut self, program: Program, pair: &Pair, interrupt: &Interrupt) -> Result<()> {
+    fn wait_until_up(
+        &mut self,
+        program: Program,
+        pair: &Pair,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         for address in ["198.18.0.1", SERVER_V6] {
             let address = SocketAddr::new(address.parse()?, program.service().port());
-            while !pair.client.enter(|| Ok(answers(program.service(), address).is_ok()))? {
+            while !pair
+                .client
+                .enter(|| Ok(answers(program.service(), address).is_ok()))?
+            {
                 interrupt.check()?;
                 let ended = self.child.try_wait()?;
                 if ended.is_some() || Instant::now() > deadline {
                     let log = fs::read_to_string(self.directory.path().join("log"))?;
-                    let what = if ended.is_some() { "ended" } else { "does not answer" };
+                    let what = if ended.is_some() {
+                        "ended"
+                    } else {
+                        "does not answer"
+                    };
                     bail!("{} {what} at {address}:\n{}", program.command(), log.trim());
                 }
                 thread::sleep(PACE);
@@ -240,7 +264,11 @@ fn answers(service: Service, server: SocketAddr) -> Result<()> {
     let mut bytes = vec![0; 4096];
     match service {
         Service::Dns => {
-            let any: IpAddr = if server.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
+            let any: IpAddr = if server.is_ipv4() {
+                [0; 4].into()
+            } else {
+                [0_u16; 8].into()
+            };
             let socket = UdpSocket::bind((any, 0))?;
             socket.set_read_timeout(Some(PACE))?;
             socket.send_to(&dns::query(1), server)?;

@@ -35,7 +35,12 @@ struct Connection {
 
 impl Connections {
     /// Begins to connect.
-    pub(in crate::service) fn open(&mut self, epoll: &Epoll, token: u64, attempt: Attempt) -> Result<()> {
+    pub(in crate::service) fn open(
+        &mut self,
+        epoll: &Epoll,
+        token: u64,
+        attempt: Attempt,
+    ) -> Result<()> {
         let socket = Socket::new(Domain::for_address(attempt.to), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
         let from = SocketAddr::new(attempt.from, 0);
@@ -50,12 +55,15 @@ impl Connections {
         }
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
         epoll.add(&socket, EpollEvent::new(flags, token))?;
-        self.0.insert(token, Connection {
-            socket,
-            attempt,
-            has_asked: false,
-            received: Vec::new(),
-        });
+        self.0.insert(
+            token,
+            Connection {
+                socket,
+                attempt,
+                has_asked: false,
+                received: Vec::new(),
+            },
+        );
         Ok(())
     }
 

@@ -22,7 +22,12 @@ use testbed::{Interrupt, Namespace};
 use super::{Attempt, Connections, Planned, Questions, address};
 use crate::{
     cpu,
-    service::{dns, flood::Flood, place::CLIENTS_CPU, server::{REQUEST, SERVED, Service}},
+    service::{
+        dns,
+        flood::Flood,
+        place::CLIENTS_CPU,
+        server::{REQUEST, SERVED, Service},
+    },
 };
 
 /// When a question is asked again, after the first time.
@@ -44,7 +49,10 @@ pub(in crate::service) fn ask(
     namespace: &Namespace,
     interrupt: &Interrupt,
 ) -> Result<Questions> {
-    ensure!(planned.len() <= usize::from(u16::MAX), "too many questions for the ids of DNS");
+    ensure!(
+        planned.len() <= usize::from(u16::MAX),
+        "too many questions for the ids of DNS"
+    );
     namespace.enter(|| {
         // Everybody on that CPU but the kernel waits for the clients, so that they are in time.
         cpu::pin(CLIENTS_CPU)?;
@@ -115,7 +123,9 @@ impl Engine {
                 request: REQUEST.to_vec(),
                 is_answer: |bytes| bytes.ends_with(SERVED),
             };
-            return self.connections.open(&self.epoll, BY_TCP | number as u64, attempt);
+            return self
+                .connections
+                .open(&self.epoll, BY_TCP | number as u64, attempt);
         }
         let token = match planned.group {
             Group::Known => u64::from(planned.member),
@@ -132,18 +142,20 @@ impl Engine {
     }
 
     fn socket(&self, from: IpAddr, token: u64) -> Result<UdpSocket> {
-        let socket = UdpSocket::bind((from, 0))
-            .with_context(|| format!("a client cannot use {from}"))?;
+        let socket =
+            UdpSocket::bind((from, 0)).with_context(|| format!("a client cannot use {from}"))?;
         socket.connect(self.server)?;
         socket.set_nonblocking(true)?;
-        self.epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, token))?;
+        self.epoll
+            .add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, token))?;
         Ok(socket)
     }
 
     fn ask_again(&mut self) -> Result<()> {
         let now = Instant::now();
         for queue in 0..AGAIN.len() {
-            while let Some((_, number, token)) = self.again[queue].pop_front_if(|next| next.0 <= now)
+            while let Some((_, number, token)) =
+                self.again[queue].pop_front_if(|next| next.0 <= now)
             {
                 if self.questions.ask_again(number) {
                     self.send(number, token)?;
@@ -209,7 +221,8 @@ impl Engine {
             request: dns::query_for_tcp(answer.id),
             is_answer: dns::is_answered_by_tcp,
         };
-        self.connections.open(&self.epoll, BY_TCP | number as u64, attempt)
+        self.connections
+            .open(&self.epoll, BY_TCP | number as u64, attempt)
     }
 }
 

@@ -9,11 +9,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bench_common::Group;
 
+use self::connections::{Attempt, Connections};
 pub(super) use self::{
-    connections::{Attempt, Connections},
     engine::{ask, shake_hands},
-    questions::{Questions, TRIES, Tally},
+    questions::Questions,
     schedule::{Planned, visits, working_day},
+};
+pub(crate) use self::{
+    questions::{TRIES, Tally},
+    schedule::{KNOWN_PER_SECOND, NEW_PER_SECOND},
 };
 
 /// Returns the address of a member of a group.

@@ -6,7 +6,7 @@ use bench_common::Group;
 use serde::Serialize;
 
 /// The tries of a question; the second comes a second after the first, the third two seconds later.
-pub(in crate::service) const TRIES: usize = 3;
+pub(crate) const TRIES: usize = 3;
 
 /// The questions of a run, each known by its number.
 #[derive(Debug, Default)]
@@ -84,7 +84,11 @@ impl Questions {
 
     /// Returns what became of a group's questions.
     pub(in crate::service) fn tally(&self, group: Group) -> Tally {
-        let of_group = || self.0.iter().filter(move |question| question.group == group);
+        let of_group = || {
+            self.0
+                .iter()
+                .filter(move |question| question.group == group)
+        };
         let mut tally = Tally {
             asked: of_group().count(),
             ..Tally::default()

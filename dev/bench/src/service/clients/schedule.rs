@@ -14,10 +14,10 @@ pub(in crate::service) struct Planned {
 }
 
 /// What each known client asks in a second.
-pub(in crate::service) const KNOWN_PER_SECOND: u32 = 10;
+pub(crate) const KNOWN_PER_SECOND: u32 = 10;
 
 /// How many new clients come in a second, with a question each.
-pub(in crate::service) const NEW_PER_SECOND: u32 = 100;
+pub(crate) const NEW_PER_SECOND: u32 = 100;
 
 /// Returns visits of all known clients: each comes `count` times, every `apart`.
 pub(in crate::service) fn visits(count: u32, apart: Duration) -> Vec<Planned> {
@@ -70,12 +70,20 @@ mod tests {
         assert!(planned.is_sorted_by_key(|planned| planned.at));
         let of = |group, member| {
             let same = move |planned: &&Planned| (planned.group, planned.member) == (group, member);
-            planned.iter().filter(same).map(|planned| planned.at).collect::<Vec<_>>()
+            planned
+                .iter()
+                .filter(same)
+                .map(|planned| planned.at)
+                .collect::<Vec<_>>()
         };
         for member in 0..KNOWN {
             let times = of(Group::Known, member);
             assert_eq!(times.len(), 20);
-            assert!(times.windows(2).all(|two| two[1] - two[0] == Duration::from_millis(100)));
+            assert!(
+                times
+                    .windows(2)
+                    .all(|two| two[1] - two[0] == Duration::from_millis(100))
+            );
         }
         for member in 0..200 {
             assert_eq!(of(Group::New, member).len(), 1);
