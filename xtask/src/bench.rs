@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.has_service() {
         setup::ensure_for_servers()?;
     } else {
-        setup::ensure()?;
+        setup::ensure_for_benchmark()?;
     }
     let mut cargo = command::cargo("build");
     cargo.args(["--package", "bench", "--release"]);

@@ -26,7 +26,7 @@ mod tool;
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use testbed::{INTERRUPTED, Interrupt};
@@ -87,6 +87,10 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 }
 
 fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
+    // Contenders that lack a command are left out, but every pair of interfaces may need this one.
+    if let Some(missing) = tool::missing(&["ethtool"]) {
+        bail!("{missing}: `cargo xtask bench` installs it");
+    }
     let machine = Machine::this();
     let plan = if arguments.quick {
         Plan::quick(arguments.only)

@@ -20,7 +20,7 @@ const TAG: usize = 4;
 /// The offset of the first tag, or else of the ethertype.
 const FIRST_TAG: usize = 12;
 
-/// The lengths of IPv6's header and of the fragment header.
+/// The length of IPv6's header, and the number of the fragment header.
 const IPV6: usize = 40;
 const FRAGMENT: u8 = 44;
 
@@ -94,13 +94,16 @@ fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
         return;
     }
     let header = FIRST_TAG + tags(data) * TAG + 2;
-    if data[header + 6] != FRAGMENT {
-        // Behind other headers; fragments without them are enough.
+    let fragment = header + IPV6;
+    let offset = |at: usize| u16::from_be_bytes([data[at + 2], data[at + 3]]) >> 3;
+    if data[header + 6] != FRAGMENT || offset(fragment) == 0 {
+        // The later fragment's header is behind others, even behind that of a first fragment, whose
+        // next header counts. Those without are enough.
         return;
     }
     for next in [0, 6, 17, FRAGMENT, 58, 59, 60, 255] {
         let mut lying = data.to_vec();
-        lying[header + IPV6] = next;
+        lying[fragment] = next;
         assert_eq!(parse(&lying), facts);
     }
 }

@@ -38,7 +38,13 @@ pub(crate) enum Need {
     SystemdAnalyze,
     /// Boots other kernels, and provides what their machines run.
     Emulator,
-    /// The benchmark's servers, and what the limiter is compared with.
+    /// The `nft` command of nftables, which the benchmark compares with.
+    Nft,
+    /// The `iptables` command, likewise.
+    Iptables,
+    /// Sets how many queues the benchmark's interfaces have.
+    Ethtool,
+    /// The servers of the benchmark.
     Servers,
 }
 
@@ -82,10 +88,7 @@ impl Machine {
             (Need::Shlibdeps, is_command(&places, "dpkg-shlibdeps")),
             (Need::SystemdAnalyze, is_command(&places, "systemd-analyze")),
         ];
-        let mut machine = Self::look();
-        let lacks = found.into_iter().filter(|(_, found)| !found);
-        machine.lacks.extend(lacks.map(|(need, _)| need));
-        machine
+        Self::look().and(&found)
     }
 
     /// Looks for the tools to check dependencies, too.
@@ -95,6 +98,17 @@ impl Machine {
             machine.lacks.push(Need::CargoDeny);
         }
         machine
+    }
+
+    /// Looks for the tools of the benchmark, too.
+    pub(crate) fn look_for_benchmark() -> Self {
+        let places = Places::of_this_process();
+        let found = [
+            (Need::Nft, is_command(&places, "nft")),
+            (Need::Iptables, is_command(&places, "iptables")),
+            (Need::Ethtool, is_command(&places, "ethtool")),
+        ];
+        Self::look().and(&found)
     }
 
     /// Looks for the tools of other kernels, too.
@@ -111,11 +125,14 @@ impl Machine {
 
     /// Looks for the servers of the benchmark, too.
     pub(crate) fn look_for_servers() -> Self {
-        let mut machine = Self::look();
-        if !servers::are_there() {
-            machine.lacks.push(Need::Servers);
-        }
-        machine
+        Self::look_for_benchmark().and(&[(Need::Servers, servers::are_there())])
+    }
+
+    /// Adds what was looked for besides, and not found.
+    fn and(mut self, found: &[(Need, bool)]) -> Self {
+        let lacks = found.iter().filter(|(_, found)| !found);
+        self.lacks.extend(lacks.map(|(need, _)| *need));
+        self
     }
 
     /// Returns whether a tool is missing.

@@ -35,6 +35,11 @@ pub(crate) fn ensure_for_dependencies() -> Result<()> {
     bring(Machine::look_for_dependencies)
 }
 
+/// Installs also what the benchmark compares with, and what it sets up interfaces with.
+pub(crate) fn ensure_for_benchmark() -> Result<()> {
+    bring(Machine::look_for_benchmark)
+}
+
 /// Installs also what booting other kernels needs.
 pub(crate) fn ensure_for_kernels() -> Result<()> {
     bring(Machine::look_for_kernels)

@@ -124,6 +124,9 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::CLibrary => &["libc6-dev"],
         Need::Shlibdeps => &["dpkg-dev"],
         Need::SystemdAnalyze => &["systemd"],
+        Need::Nft => &["nftables"],
+        Need::Iptables => &["iptables"],
+        Need::Ethtool => &["ethtool"],
         Need::BpfClippy
         | Need::CargoDeb
         | Need::CargoDeny
@@ -171,7 +174,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 13] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 14] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -199,6 +202,11 @@ mod tests {
                 debian.clone(),
                 &[Need::CargoDeb, Need::Shlibdeps, Need::SystemdAnalyze],
                 &["dpkg-dev systemd", "cargo-deb"],
+            ),
+            (
+                debian.clone(),
+                &[Need::Nft, Need::Iptables, Need::Ethtool],
+                &["ethtool iptables nftables"],
             ),
             (debian.clone(), &[Need::Emulator], &["an emulator"]),
             (debian.clone(), &[Need::Servers], &["servers"]),
