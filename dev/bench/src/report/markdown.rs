@@ -15,7 +15,7 @@ use crate::{
     plan::LARGEST,
     quality,
     results::{Figure, Results},
-    service::{KNOWN_PER_SECOND, NEW_PER_SECOND},
+    service::{DEFENCES, FLOODS, Flood, KNOWN_PER_SECOND, NEW_PER_SECOND, Service},
 };
 
 /// The authors' notes on the results, in the directory of the charts: they are copied.
@@ -204,6 +204,31 @@ fn services(results: &Results) -> Result<String> {
         }
         if !under.is_comparable {
             writeln!(text, "{}\n", service::NOT_COMPARABLE)?;
+        }
+    }
+    text += &settings(results)?;
+    Ok(text)
+}
+
+/// Returns the settings of each defence that has some, for either service.
+fn settings(results: &Results) -> Result<String> {
+    let mut text = String::new();
+    let measured = |flood: &Flood| results.services.iter().any(|under| under.flood == *flood);
+    for service in [Service::Dns, Service::Web] {
+        let of_service = |flood: &&Flood| flood.service == service && measured(flood);
+        let Some(flood) = FLOODS.iter().find(of_service) else {
+            continue;
+        };
+        for defence in DEFENCES
+            .iter()
+            .filter(|defence| defence.has_settings(service))
+        {
+            let (name, settings) = (defence.name, defence.settings(flood));
+            writeln!(
+                text,
+                "**{name}**, {}:\n\n```\n{settings}```\n",
+                service.name()
+            )?;
         }
     }
     Ok(text)

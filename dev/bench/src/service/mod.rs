@@ -28,6 +28,7 @@ pub(crate) use self::{
     clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
     defence::{DEFENCES, Defence, IDEAL, LIMITER, NOTHING},
     flood::{FLOODS, Flood},
+    server::Service,
 };
 use self::{
     clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
