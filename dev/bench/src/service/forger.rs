@@ -198,6 +198,7 @@ fn ignore(signal: Signal) -> Result<()> {
 
 fn send(ebpf: &mut Ebpf, template: &[u8], is_to_stop: &AtomicBool) -> Result<()> {
     cpu::pin(CLIENTS_CPU)?;
+    cpu::hurry(0)?;
     let program = program(ebpf)?;
     let start = Instant::now();
     while !is_to_stop.load(Ordering::Relaxed) {

@@ -11,7 +11,10 @@ use nix::{
 };
 use testbed::{CLIENT_INTERFACE, Namespace, Pair, SERVER_INTERFACE};
 
-use crate::scenario::{SERVER_V4, SERVER_V6};
+use crate::{
+    cpu,
+    scenario::{SERVER_V4, SERVER_V6},
+};
 
 /// The CPU of the flood and the clients.
 pub(super) const CLIENTS_CPU: usize = 0;
@@ -53,14 +56,13 @@ pub(super) fn new_pair() -> Result<Pair> {
          neighbour replace 198.18.0.3 lladdr 02:00:00:00:00:03 dev nowhere0 nud permanent\n\
          neighbour replace fd88::3 lladdr 02:00:00:00:00:03 dev nowhere0 nud permanent\n\
          route add default via 198.18.0.3 dev nowhere0 onlink\n\
-         -6 route add default via fd88::3 dev nowhere0 onlink\n\
+         route add default via fd88::3 dev nowhere0 onlink\n\
          route add 100.64.0.0/10 via {router_v4} dev {SERVER_INTERFACE} onlink\n\
-         -6 route add 2001:db8::/32 via {ROUTER_V6} dev {SERVER_INTERFACE} onlink\n"
+         route add 2001:db8::/32 via {ROUTER_V6} dev {SERVER_INTERFACE} onlink\n"
     ))?;
     // All addresses of the clients' networks are the client's own.
-    pair.client.ip_batch(
-        "route add local 100.64.0.0/10 dev lo\n-6 route add local 2001:db8::/32 dev lo\n",
-    )?;
+    pair.client
+        .ip_batch("route add local 100.64.0.0/10 dev lo\nroute add local 2001:db8::/32 dev lo\n")?;
     set(&pair.client, "net/ipv6/ip_nonlocal_bind", "1")?;
     // A SYN is sent again after 1 s, then after 2 more, as most systems do and kernels before 6.5.
     set_if_known(&pair.client, "net/ipv4/tcp_syn_linear_timeouts", "0")?;
@@ -90,6 +92,7 @@ pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
     set.set(SERVER_CPU)?;
     sched_setaffinity(Pid::from_raw(thread), &set)
         .with_context(|| format!("cannot keep thread {thread} on CPU {SERVER_CPU}"))?;
+    cpu::hurry(thread.try_into()?)?;
     Ok(thread)
 }
 

@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use nix::{
     sys::signal::{Signal, killpg},
-    unistd::Pid,
+    unistd::{Pid, setsid},
 };
 use tempfile::TempDir;
 use testbed::{Interrupt, Pair};
@@ -23,7 +23,11 @@ use super::{
     dns,
     place::{CLIENTS_CPU, SERVER_CPU},
 };
-use crate::{cpu, scenario::SERVER_V6, tool};
+use crate::{
+    cpu::{self, HurryingSession},
+    scenario::SERVER_V6,
+    tool,
+};
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -180,6 +184,7 @@ pub(super) const SERVED: &[u8] = b"served";
 pub(super) struct Server {
     child: Child,
     directory: TempDir,
+    _hurry: Option<HurryingSession>,
 }
 
 impl Server {
@@ -201,20 +206,26 @@ impl Server {
         )?;
         let log = File::create(directory.path().join("log"))?;
         // It inherits the CPU. Ctrl-C on the terminal ends the benchmark alone, and that ends it.
-        // As the first process of a process namespace, its end is that of all its children.
+        // As the first process of a process namespace, its end is that of all its children. In a
+        // session of its own, it has the CPU's share of one process, as the receiving thread has.
         let mut command = pair.server.command("unshare");
         command
-            .args(["--pid", "--fork", "--kill-child=KILL", program.command()])
+            .args(["--pid", "--fork", "--kill-child=KILL", "nice", "-n"])
+            .arg(cpu::HURRY.to_string())
+            .arg(program.command())
             .args(program.arguments(path))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
-            .stderr(log)
-            .process_group(0);
+            .stderr(log);
+        // SAFETY: between fork and exec there is only setsid, which neither allocates nor locks.
+        unsafe { command.pre_exec(|| Ok(setsid().map(drop)?)) };
         cpu::pin(SERVER_CPU)?;
         let child = command.spawn().context("cannot run `unshare`");
         cpu::pin(CLIENTS_CPU)?;
+        let child = child?;
         let mut server = Self {
-            child: child?,
+            _hurry: HurryingSession::of(child.id())?,
+            child,
             directory,
         };
         server.wait_until_up(program, pair, interrupt)?;
