@@ -107,7 +107,7 @@ impl Origin {
 #[expect(clippy::cast_possible_truncation, reason = "a word of the number")]
 const fn any_v4(random: u64) -> u32 {
     const OCTETS: u64 = 221;
-    let mut octet = 1 + ((random >> 56) * OCTETS >> 8);
+    let mut octet = 1 + (((random >> 56) * OCTETS) >> 8);
     if octet >= V4_FIRST_OCTET {
         octet += 1;
     }
@@ -119,9 +119,8 @@ const fn any_v4(random: u64) -> u32 {
 
 /// Returns a number below `count`, by the upper half of a random one.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "less than the count")]
 const fn one_of(count: u32, random: u64) -> u32 {
-    ((random >> 32) * count as u64 >> 32) as u32
+    (((random >> 32) * count as u64) >> 32) as u32
 }
 
 /// Returns the random number with that index (SplitMix64).

@@ -69,7 +69,7 @@ impl Sent {
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
             frames: self.frames - before.frames,
-            time: self.time - before.time,
+            time: self.time.saturating_sub(before.time),
         }
     }
 }
@@ -163,7 +163,10 @@ impl Drop for Forger {
 fn forge(template: &mut [u8], flood: &Flood, pace: Pace) -> Result<Forge> {
     let again_after = flood.again_after.unwrap_or_default();
     let start = template.as_mut_ptr().addr();
-    ensure!(start % 2 == 0, "the frame starts at an odd address");
+    ensure!(
+        start.is_multiple_of(2),
+        "the frame starts at an odd address"
+    );
     // SAFETY: the bytes are ours until this function ends, and the address is even.
     let frame = unsafe { Frame::new(start, start + template.len()) };
     Forge::new(

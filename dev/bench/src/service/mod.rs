@@ -276,9 +276,9 @@ impl Site {
     }
 }
 
-/// Fails if the known clients did not get what they asked for before the flood.
+/// Fails if the known clients did not get most of what they asked for before the flood.
 fn ensure_served(calm: &Questions) -> Result<()> {
-    const LEAST: f64 = 99.0;
+    const LEAST: f64 = 90.0;
     let answered = calm.tally(Group::Known).answered_by(TRIES);
     ensure!(
         answered >= LEAST,

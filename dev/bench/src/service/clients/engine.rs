@@ -50,7 +50,7 @@ pub(in crate::service) fn ask(
     interrupt: &Interrupt,
 ) -> Result<Questions> {
     ensure!(
-        planned.len() <= usize::from(u16::MAX),
+        u16::try_from(planned.len()).is_ok(),
         "too many questions for the ids of DNS"
     );
     namespace.enter(|| {
