@@ -66,9 +66,10 @@ pub(crate) const DEFENCES: [Defence; 6] = [
     Defence::new(IDEAL, Kind::Ideal),
 ];
 
-/// In a configuration: the interface of those in the repository, and what stands for the list of
-/// known clients.
+/// In a configuration: the interface of those in the repository, how far visits are apart there and
+/// here, where all is done in seconds, and what stands for the list of known clients.
 const INTERFACES: &str = "interfaces: [eth0]";
+const APART: [&str; 2] = ["apart: 1m", "apart: 2s"];
 const KNOWN_CLIENTS: &str = "KNOWN_CLIENTS";
 
 /// A defence at work. It is removed on drop, or with the namespace.
@@ -207,6 +208,7 @@ fn configuration(text: &str, flood: &Flood, planned: &[Planned]) -> String {
     known.sort_unstable();
     known.dedup();
     text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"))
+        .replace(APART[0], APART[1])
         .replace(KNOWN_CLIENTS, &format!("[{}]", known.join(", ")))
 }
 

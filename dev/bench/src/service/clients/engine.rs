@@ -248,7 +248,7 @@ pub(in crate::service) fn shake_hands(
     /// How many are under way at most: a server's queue takes more.
     const AT_ONCE: usize = 64;
     /// For all of them.
-    const LONGEST: Duration = Duration::from_secs(15);
+    const LONGEST: Duration = Duration::from_secs(5);
     let server = SocketAddr::new(flood.server()?, flood.service.port());
     namespace.enter(|| {
         cpu::pin(CLIENTS_CPU)?;
