@@ -56,6 +56,10 @@ pub(crate) struct Effort {
     pub(crate) clients_rounds: usize,
     /// The seconds of such a run.
     pub(crate) clients_seconds: f64,
+    /// Runs of each defence under each flood at a real server.
+    pub(crate) service_rounds: usize,
+    /// The seconds in which the clients of such a run ask.
+    pub(crate) service_seconds: f64,
 }
 
 /// A kind of measurement.
@@ -79,6 +83,8 @@ impl Plan {
             seconds: self.time.as_secs_f64(),
             clients_rounds: self.quality_rounds,
             clients_seconds: self.quality_time.as_secs_f64(),
+            service_rounds: self.service_rounds,
+            service_seconds: self.service_time.as_secs_f64(),
         }
     }
 
