@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::{built::Built, command, privileges, setup, workspace};
+use crate::{built::Built, command, privileges, run, servers::SERVERS, setup, workspace};
 
 /// What to measure, and where to write the results.
 #[derive(Args)]
@@ -24,9 +24,29 @@ pub(crate) struct Arguments {
     /// Measure only contenders whose names contain one of these; docs/benchmarks.md stays as it is.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<OsString>,
-    /// Measure only this (rates, costs, clients); docs/benchmarks.md stays as it is.
+    /// Measure only this (rates, costs, clients, service); docs/benchmarks.md stays as it is.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<OsString>,
+    /// Measure the service only under floods whose names contain one of these.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    floods: Vec<OsString>,
+    /// Measure the service this many times.
+    #[arg(long, value_name = "ROUNDS")]
+    rounds: Option<usize>,
+}
+
+impl Arguments {
+    /// Returns whether real servers are measured, which takes the servers and the limiter itself.
+    fn has_service(&self) -> bool {
+        let is_named = self.measure.iter().any(|measure| measure == "service");
+        is_named || self.measure.is_empty() && !self.quick
+    }
+
+    /// Returns whether all is measured, for the document.
+    fn is_whole(&self) -> bool {
+        let parts = [&self.only, &self.measure, &self.floods];
+        !self.quick && self.rounds.is_none() && parts.iter().all(|part| part.is_empty())
+    }
 }
 
 /// Builds the benchmark, and becomes it.
@@ -36,7 +56,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Check first: do not build in vain.
     privileges::check("the benchmark loads BPF programs and makes network namespaces")?;
-    setup::ensure_for_benchmark()?;
+    if arguments.has_service() {
+        setup::ensure_for_servers()?;
+    } else {
+        setup::ensure_for_benchmark()?;
+    }
     let mut cargo = command::cargo("build");
     cargo.args(["--package", "bench", "--release"]);
     let bench = Built::by(&mut cargo, "the benchmark")?.program("bench")?;
@@ -53,7 +77,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.measure.is_empty() {
         command.arg("--measure").args(&arguments.measure);
     }
-    if !arguments.quick && arguments.only.is_empty() && arguments.measure.is_empty() {
+    if !arguments.floods.is_empty() {
+        command.arg("--floods").args(&arguments.floods);
+    }
+    if let Some(rounds) = arguments.rounds {
+        command.args(["--rounds", &rounds.to_string()]);
+    }
+    if arguments.has_service() {
+        SERVERS.offer_to(&mut command);
+        command.arg("--limiter").arg(run::build()?);
+    }
+    if arguments.is_whole() {
         command.arg("--docs").arg(workspace::root().join("docs"));
     }
     // Returns only on failure.

@@ -16,9 +16,11 @@ mod kernels;
 mod object;
 mod privileges;
 mod run;
+mod servers;
 mod setup;
 mod test;
 mod test_results;
+mod unpacked;
 mod workspace;
 
 use std::{ffi::OsString, process::ExitCode};

@@ -25,7 +25,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     Err(error).with_context(|| format!("cannot run {}", limiter.display()))
 }
 
-fn build() -> Result<PathBuf> {
+/// Builds the daemon, and returns its path.
+pub(crate) fn build() -> Result<PathBuf> {
     let mut cargo = command::cargo("build");
     cargo.args(["--release", "--package", "limiter-userspace"]);
     Built::by(&mut cargo, "the daemon")?.program("limiter")

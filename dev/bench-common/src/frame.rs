@@ -82,15 +82,26 @@ impl Frame {
         self.write(V4_SOURCE + 2, low);
     }
 
+    /// Returns whether the frame has that many bytes.
+    #[inline(always)]
+    pub(crate) const fn has(&self, bytes: usize) -> bool {
+        self.start + bytes <= self.end
+    }
+
+    /// Writes 64 bits, under the conditions of [`Frame::write`].
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
-    fn write_long(&self, offset: usize, value: u64) {
-        let (first, second) = halves((value >> 32) as u32);
-        let (third, fourth) = halves(value as u32);
+    pub(crate) fn write_long(&self, offset: usize, value: u64) {
+        self.write_int(offset, (value >> 32) as u32);
+        self.write_int(offset + 4, value as u32);
+    }
+
+    /// Writes 32 bits, under the conditions of [`Frame::write`].
+    #[inline(always)]
+    pub(crate) fn write_int(&self, offset: usize, value: u32) {
+        let (first, second) = halves(value);
         self.write(offset, first);
         self.write(offset + 2, second);
-        self.write(offset + 4, third);
-        self.write(offset + 6, fourth);
     }
 
     /// Reads 16 bits, to which the headers are aligned: BPF's compiler splits larger or possibly
@@ -98,7 +109,7 @@ impl Frame {
     ///
     /// The caller has checked that the frame is long enough.
     #[inline(always)]
-    fn read(&self, offset: usize) -> u16 {
+    pub(crate) fn read(&self, offset: usize) -> u16 {
         // SAFETY: the bytes are the frame's, readable and aligned by `new`'s promise and the
         // even offset.
         u16::from_be(unsafe { ((self.start + offset) as *const u16).read() })
@@ -106,7 +117,7 @@ impl Frame {
 
     /// Writes 16 bits, under the same conditions.
     #[inline(always)]
-    fn write(&self, offset: usize, value: u16) {
+    pub(crate) fn write(&self, offset: usize, value: u16) {
         // SAFETY: as in `read`; they are writable too.
         unsafe { ((self.start + offset) as *mut u16).write(value.to_be()) }
     }
@@ -121,7 +132,7 @@ const fn halves(word: u32) -> (u16, u16) {
 /// Folds a sum of 16-bit words into one word, in one's complement.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the carries are folded in")]
-const fn fold(sum: u64) -> u16 {
+pub(crate) const fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16);
     let sum = (sum & 0xffff) + (sum >> 16);
     sum as u16

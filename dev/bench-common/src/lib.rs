@@ -7,10 +7,16 @@
 
 mod client;
 mod draw;
+mod forge;
 mod frame;
 mod layout;
+mod origin;
+mod pace;
 
 pub use client::{CLIENTS, Client, FIRST_PORT, LAST_PORT, client_source};
 pub use draw::{Draw, Sink};
+pub use forge::{FORGE_SENT, FORGE_WORDS, Forge, Times};
 pub use frame::Frame;
 pub use layout::{Layout, Source};
+pub use origin::{BOTS, Group, KNOWN, Origin, random};
+pub use pace::{LONGEST_BURST_NS, Pace};

@@ -14,7 +14,7 @@ use crate::drawing::{draw_source, frame};
 
 /// The interface through which the frames leave.
 #[unsafe(no_mangle)]
-static INTERFACE: Global<u32> = Global::new(0);
+pub(crate) static INTERFACE: Global<u32> = Global::new(0);
 
 /// The UDP source port of the flood.
 const FLOOD_PORT: u16 = 9;

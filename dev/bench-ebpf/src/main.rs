@@ -1,7 +1,8 @@
 //! The benchmark's programs. The daemon loads none of them.
 //!
 //! [`generator`] makes the flood, [`floors`] are the least that any program costs, [`window`] is a
-//! limiter like the public ones, and [`sink`] counts what reaches the application.
+//! limiter like the public ones, and [`sink`] counts what reaches the application. At a real server,
+//! [`forger`] makes the flood, and [`ideal`] is the best that can be in front of it.
 
 #![no_std]
 #![no_main]
@@ -9,7 +10,9 @@
 mod counted;
 mod drawing;
 mod floors;
+mod forger;
 mod generator;
+mod ideal;
 mod sink;
 mod window;
 

@@ -17,9 +17,9 @@ use crate::{
 
 const WINDOW_NS: u64 = 1_000_000_000;
 
-const ETHERNET: usize = 14;
-const TYPE_IPV4: u16 = 0x0800_u16.to_be();
-const TYPE_IPV6: u16 = 0x86dd_u16.to_be();
+pub(crate) const ETHERNET: usize = 14;
+pub(crate) const TYPE_IPV4: u16 = 0x0800_u16.to_be();
+pub(crate) const TYPE_IPV6: u16 = 0x86dd_u16.to_be();
 
 /// The packets in the current window, and the window's start.
 #[repr(C)]
@@ -87,7 +87,7 @@ fn count<K>(windows: &LruHashMap<K, Window, 1>, source: &K) -> bool {
 }
 
 #[inline(always)]
-fn load<T: Copy>(context: &XdpContext, offset: usize) -> Option<T> {
+pub(crate) fn load<T: Copy>(context: &XdpContext, offset: usize) -> Option<T> {
     let address = context.data() + offset;
     if address + size_of::<T>() > context.data_end() {
         return None;

@@ -1,4 +1,6 @@
-//! Keeps a thread on one CPU.
+//! Keeps a thread on one CPU, and lets it come first there.
+
+use std::{fs, io, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use nix::{
@@ -6,10 +8,69 @@ use nix::{
     unistd::Pid,
 };
 
+/// The nice value of who hurries: hundreds of times the share of who does not.
+pub(crate) const HURRY: i32 = -15;
+
 /// Keeps the calling thread on the CPU with that number.
 pub(crate) fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu)
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
         .with_context(|| format!("cannot stay on CPU {cpu}"))
+}
+
+/// Lets a thread run before those of other programs on the machine; 0 is the calling one. It gives
+/// way to the others that hurry.
+pub(crate) fn hurry(thread: u32) -> Result<()> {
+    // SAFETY: takes numbers only.
+    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, HURRY) };
+    if outcome == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error()).context("cannot hurry a thread")
+    }
+}
+
+/// A session that hurries as its threads do: the kernel shares a CPU among sessions first. It does so
+/// until the value is dropped.
+pub(crate) struct HurryingSession {
+    file: PathBuf,
+    before: String,
+}
+
+impl HurryingSession {
+    /// Takes the session of a process.
+    pub(crate) fn of(process: u32) -> Result<Option<Self>> {
+        let file = PathBuf::from(format!("/proc/{process}/autogroup"));
+        // Other kernels do not share CPUs among sessions.
+        let Ok(group) = fs::read_to_string(&file) else {
+            return Ok(None);
+        };
+        let before = group.split_whitespace().next_back().unwrap_or("0");
+        fs::write(&file, HURRY.to_string())
+            .with_context(|| format!("cannot set {}", file.display()))?;
+        Ok(Some(Self {
+            file,
+            before: before.to_owned(),
+        }))
+    }
+}
+
+impl Drop for HurryingSession {
+    fn drop(&mut self) {
+        // The session may have ended with its processes.
+        let _ = fs::write(&self.file, &self.before);
+    }
+}
+
+/// Lets the calling thread run before all others that are not the kernel's own.
+pub(crate) fn come_first() -> Result<()> {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the pointer is valid for the call; 0 is the calling thread.
+    let outcome = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    if outcome == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error()).context("cannot come before other threads")
+    }
 }

@@ -19,6 +19,7 @@ mod rate;
 mod report;
 mod results;
 mod scenario;
+mod service;
 mod stats;
 mod targets;
 mod tool;
@@ -35,6 +36,7 @@ use self::{
     machine::Machine,
     plan::{Measure, Plan},
     results::Results,
+    service::{DEFENCES, Measurement},
 };
 
 #[derive(Parser)]
@@ -55,6 +57,15 @@ struct Arguments {
     /// Measure only this.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<Measure>,
+    /// Measure the service only under floods whose names contain one of these.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    floods: Vec<String>,
+    /// Measure the service this many times.
+    #[arg(long, value_name = "ROUNDS")]
+    rounds: Option<usize>,
+    /// The limiter's program, for the service.
+    #[arg(long, value_name = "FILE")]
+    limiter: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -86,8 +97,11 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
     } else {
         Plan::full(arguments.only)
     };
-    let plan = plan.restricted_to(&arguments.measure);
-    let mut results = measure(&plan, machine, interrupt)?;
+    let plan = plan
+        .restricted_to(&arguments.measure)
+        .with_service_rounds(arguments.rounds);
+    let service = plan.service(&arguments.floods, arguments.limiter);
+    let mut results = measure(&plan, &service, machine, interrupt)?;
     results.quick = arguments.quick;
     results.targets = targets::judge(&results);
     report::show(&results);
@@ -101,8 +115,13 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
     Ok(())
 }
 
-fn measure(plan: &Plan, machine: Machine, interrupt: &Interrupt) -> Result<Results> {
-    let bar = progress_bar(plan)?;
+fn measure(
+    plan: &Plan,
+    service: &Measurement,
+    machine: Machine,
+    interrupt: &Interrupt,
+) -> Result<Results> {
+    let bar = progress_bar(plan, service)?;
     let step = |what: &str| {
         if bar.is_hidden() {
             eprintln!("{:>4} s  {what}", bar.elapsed().as_secs());
@@ -141,7 +160,12 @@ fn measure(plan: &Plan, machine: Machine, interrupt: &Interrupt) -> Result<Resul
         interrupt,
         step,
     )?;
+    let services = service.measure(interrupt, step)?;
     bar.finish_and_clear();
+    let missing_defences = DEFENCES
+        .iter()
+        .filter(|_| service.rounds > 0)
+        .filter_map(|defence| Some((defence.name, defence.missing(service.limiter.as_deref())?)));
     Ok(Results {
         machine,
         quick: false,
@@ -149,16 +173,18 @@ fn measure(plan: &Plan, machine: Machine, interrupt: &Interrupt) -> Result<Resul
         rates,
         costs,
         qualities,
+        services,
         footprint: footprint::measure()?,
         missing: CONTENDERS
             .iter()
             .filter_map(|contender| Some((contender.name, contender.missing()?)))
+            .chain(missing_defences)
             .collect(),
         targets: Vec::new(),
     })
 }
 
-fn progress_bar(plan: &Plan) -> Result<ProgressBar> {
+fn progress_bar(plan: &Plan, service: &Measurement) -> Result<ProgressBar> {
     let per_contender = plan.rounds + 1;
     let steps = plan
         .rates
@@ -170,7 +196,8 @@ fn progress_bar(plan: &Plan) -> Result<ProgressBar> {
             .iter()
             .map(|flood| plan.in_cost(flood).len() * per_contender)
             .sum::<usize>()
-        + plan.in_quality().len() * plan.quality_rounds;
+        + plan.in_quality().len() * plan.quality_rounds
+        + service.runs();
     let style = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}")?;
     Ok(ProgressBar::new(u64::try_from(steps)?).with_style(style))
 }

@@ -1,6 +1,6 @@
 //! What to measure, and for how long.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use bench_common::Layout::{self, V4, V6Far, V6Near};
 use clap::ValueEnum;
@@ -12,6 +12,7 @@ use crate::{
         TABLE_BANS, TABLE_LISTED, TABLE_LISTS, TABLE_RANGE, TABLE_SIEVE, WINDOW,
     },
     scenario::{LARGE, Scenario},
+    service::{DEFENCES, FLOODS, Measurement},
 };
 
 /// 1, 1 k, 64 k, 1 M and 16 M sources.
@@ -36,6 +37,10 @@ pub(crate) struct Plan {
     /// How long the clients send.
     pub(crate) quality_time: Duration,
     pub(crate) quality_rounds: usize,
+    /// Rounds with real servers; 0: they are not measured.
+    pub(crate) service_rounds: usize,
+    /// How long their clients ask.
+    pub(crate) service_time: Duration,
     quick: bool,
     only: Vec<String>,
 }
@@ -51,6 +56,10 @@ pub(crate) struct Effort {
     pub(crate) clients_rounds: usize,
     /// The seconds of such a run.
     pub(crate) clients_seconds: f64,
+    /// Runs of each defence under each flood at a real server.
+    pub(crate) service_rounds: usize,
+    /// The seconds in which the clients of such a run ask.
+    pub(crate) service_seconds: f64,
 }
 
 /// A kind of measurement.
@@ -62,6 +71,8 @@ pub(crate) enum Measure {
     Costs,
     /// Clients under the largest flood.
     Clients,
+    /// What good clients get from real servers during a flood.
+    Service,
 }
 
 impl Plan {
@@ -72,7 +83,17 @@ impl Plan {
             seconds: self.time.as_secs_f64(),
             clients_rounds: self.quality_rounds,
             clients_seconds: self.quality_time.as_secs_f64(),
+            service_rounds: self.service_rounds,
+            service_seconds: self.service_time.as_secs_f64(),
         }
+    }
+
+    /// Returns the plan with as many rounds of the service, if it is measured.
+    pub(crate) fn with_service_rounds(mut self, rounds: Option<usize>) -> Self {
+        if self.service_rounds > 0 {
+            self.service_rounds = rounds.unwrap_or(self.service_rounds);
+        }
+        self
     }
 
     /// Returns the plan with only `measures`; if empty, with all.
@@ -86,6 +107,11 @@ impl Plan {
         }
         if left_out(Measure::Clients) {
             self.quality_rounds = 0;
+        }
+        // It takes long, so a quick run has it only if it is asked for.
+        let is_named = measures.contains(&Measure::Service);
+        if left_out(Measure::Service) || self.quick && !is_named {
+            self.service_rounds = 0;
         }
         self
     }
@@ -111,6 +137,8 @@ impl Plan {
             time: Duration::from_millis(400),
             quality_time: Duration::from_secs(8),
             quality_rounds: 3,
+            service_rounds: 5,
+            service_time: Duration::from_secs(8),
             quick: false,
             only,
         }
@@ -132,6 +160,8 @@ impl Plan {
             time: Duration::from_millis(150),
             quality_time: Duration::from_secs(4),
             quality_rounds: 1,
+            service_rounds: 3,
+            service_time: Duration::from_secs(4),
             quick: true,
             only,
         }
@@ -185,13 +215,36 @@ impl Plan {
         })
     }
 
+    /// Returns the measurement with real servers, under floods whose names contain one of these; if
+    /// empty, under all.
+    pub(crate) fn service(&self, floods: &[String], limiter: Option<PathBuf>) -> Measurement {
+        let floods = FLOODS.into_iter().filter(|flood| {
+            let named = floods.iter().any(|name| flood.name.contains(name));
+            named || floods.is_empty() && (flood.quick || !self.quick)
+        });
+        let defences = DEFENCES.into_iter().filter(|defence| {
+            let named = self.is_named(defence.name);
+            named && defence.missing(limiter.as_deref()).is_none()
+        });
+        Measurement {
+            floods: floods.collect(),
+            defences: defences.collect(),
+            rounds: self.service_rounds,
+            time: self.service_time,
+            limiter,
+        }
+    }
+
+    /// Returns whether the one with that name takes part.
+    fn is_named(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part))
+    }
+
     fn contenders(&self, wanted: impl Fn(&Contender) -> bool) -> Vec<Contender> {
         CONTENDERS
             .into_iter()
             .filter(|contender| {
-                let named = self.only.is_empty()
-                    || self.only.iter().any(|name| contender.name.contains(name));
-                named && wanted(contender) && contender.missing().is_none()
+                self.is_named(contender.name) && wanted(contender) && contender.missing().is_none()
             })
             .collect()
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     contender::Found, footprint::Footprint, machine::Machine, plan::Effort, quality::Quality,
-    scenario::Scenario, stats::Spread, targets::Target,
+    scenario::Scenario, service::Under, stats::Spread, targets::Target,
 };
 
 /// A contender under a flood.
@@ -32,6 +32,8 @@ pub(crate) struct Results {
     pub(crate) costs: Vec<Figure>,
     /// Clients under the largest flood.
     pub(crate) qualities: Vec<Quality>,
+    /// Good clients of real servers.
+    pub(crate) services: Vec<Under>,
     pub(crate) footprint: Footprint,
     /// Contenders that could not take part, and why.
     pub(crate) missing: Vec<(&'static str, String)>,

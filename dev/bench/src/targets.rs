@@ -8,6 +8,7 @@ use crate::{
     lane::to_f64,
     results::Results,
     scenario::Scenario,
+    service::{IDEAL, LIMITER, NOTHING, Outcome, Under},
 };
 
 /// A target.
@@ -60,6 +61,7 @@ pub(crate) fn judge(results: &Results) -> Vec<Target> {
         clients(results),
         overrides(results),
         resources(results),
+        results.services.iter().flat_map(service).collect(),
     ]
     .concat()
 }
@@ -188,6 +190,59 @@ fn clients(results: &Results) -> Vec<Target> {
             quality.and_then(|quality| Some(quality.slow.as_ref()?.max)),
         ),
     ]
+}
+
+/// Known clients answered at the first try, in percent, and their slowest answers but one in a
+/// hundred, in milliseconds: where nobody can do better than this, the limiter must do as well.
+const ALL: f64 = 99.9;
+const PROMPT_MS: f64 = 5.0;
+
+/// Returns the targets of the limiter under a flood at a real server.
+fn service(under: &Under) -> Vec<Target> {
+    let [limiter, ideal, nothing] = [LIMITER, IDEAL, NOTHING].map(|defence| under.of(defence));
+    let first = |outcome: Option<&Outcome>| Some(outcome?.known[0].median);
+    let p99 = |outcome: Option<&Outcome>| Some(outcome?.p99_ms.median);
+    let less_than = |other| Some(first(other)? - first(limiter)?);
+    let target = |what: &str, bound, unit, measured| {
+        Target::new(
+            format!("{}: {what}", under.flood.name),
+            bound,
+            unit,
+            measured,
+        )
+    };
+    let is_possible = first(ideal).is_some_and(|answered| answered >= ALL)
+        && p99(ideal).is_some_and(|p99| p99 <= PROMPT_MS);
+    let mut targets = vec![
+        target(
+            "known, less than ideal",
+            AtMost(0.5),
+            "points",
+            less_than(ideal),
+        ),
+        target(
+            "known, less than nothing",
+            AtMost(0.5),
+            "points",
+            less_than(nothing),
+        ),
+        target(
+            "new by 2nd try",
+            AtLeast(99.0),
+            "%",
+            limiter.map(|outcome| outcome.new[1].median),
+        ),
+    ];
+    if is_possible {
+        targets.push(target(
+            "known at 1st try",
+            AtLeast(ALL),
+            "%",
+            first(limiter),
+        ));
+        targets.push(target("known, p99", AtMost(PROMPT_MS), "ms", p99(limiter)));
+    }
+    targets
 }
 
 fn overrides(results: &Results) -> Vec<Target> {

@@ -9,7 +9,7 @@ use ebpf_build::{
 };
 use nix::unistd::geteuid;
 
-use crate::{command, emulator};
+use crate::{command, emulator, servers};
 
 /// A tool that we need besides the compiler for BPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub(crate) enum Need {
     Iptables,
     /// Sets how many queues the benchmark's interfaces have.
     Ethtool,
+    /// The servers of the benchmark.
+    Servers,
 }
 
 /// Which of these are installed.
@@ -119,6 +121,11 @@ impl Machine {
             machine.lacks.push(Need::Emulator);
         }
         machine
+    }
+
+    /// Looks for the servers of the benchmark, too.
+    pub(crate) fn look_for_servers() -> Self {
+        Self::look_for_benchmark().and(&[(Need::Servers, servers::are_there())])
     }
 
     /// Adds what was looked for besides, and not found.

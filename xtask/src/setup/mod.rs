@@ -45,6 +45,11 @@ pub(crate) fn ensure_for_kernels() -> Result<()> {
     bring(Machine::look_for_kernels)
 }
 
+/// Installs also what the benchmark of the service needs.
+pub(crate) fn ensure_for_servers() -> Result<()> {
+    bring(Machine::look_for_servers)
+}
+
 fn bring(look: impl Fn() -> Machine) -> Result<()> {
     let steps = plan::plan(&look());
     if steps.is_empty() {

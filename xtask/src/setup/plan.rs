@@ -3,7 +3,7 @@
 use ebpf_build::compiler::Origin;
 
 use super::machine::{Machine, Need};
-use crate::emulator;
+use crate::{emulator, servers::SERVERS};
 
 /// Installs the compiler for BPF where the distribution has none.
 pub(super) const NIGHTLY: &str =
@@ -65,6 +65,13 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
             needs_apt: true,
         });
     }
+    if machine.lacks(Need::Servers) {
+        steps.push(Step {
+            brings: "servers".to_owned(),
+            shell: SERVERS.shell(),
+            needs_apt: true,
+        });
+    }
     if machine.lacks(Need::CargoDeb) {
         steps.push(Step::of_user("cargo-deb", CARGO_DEB));
     }
@@ -120,9 +127,12 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::Nft => &["nftables"],
         Need::Iptables => &["iptables"],
         Need::Ethtool => &["ethtool"],
-        Need::BpfClippy | Need::CargoDeb | Need::CargoDeny | Need::Components | Need::Emulator => {
-            &[]
-        }
+        Need::BpfClippy
+        | Need::CargoDeb
+        | Need::CargoDeny
+        | Need::Components
+        | Need::Emulator
+        | Need::Servers => &[],
     }
 }
 
@@ -164,7 +174,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 13] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 14] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -199,6 +209,7 @@ mod tests {
                 &["ethtool iptables nftables"],
             ),
             (debian.clone(), &[Need::Emulator], &["an emulator"]),
+            (debian.clone(), &[Need::Servers], &["servers"]),
             (debian.clone(), &[Need::CargoDeny], &["cargo-deny"]),
             (debian, &[Need::Components], &["rustfmt and clippy"]),
         ];

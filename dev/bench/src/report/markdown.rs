@@ -3,18 +3,19 @@
 use std::{fmt::Write as _, fs, io, path::Path};
 
 use anyhow::{Context as _, Result};
-use bench_common::Layout;
+use bench_common::{KNOWN, Layout};
 
 use super::{
     chart,
     grid::{self, Grid, Unit, grids},
-    method, screen,
+    method, screen, service,
 };
 use crate::{
     contender,
     plan::LARGEST,
     quality,
     results::{Figure, Results},
+    service::{DEFENCES, FLOODS, Flood, KNOWN_PER_SECOND, NEW_PER_SECOND, Service},
 };
 
 /// The authors' notes on the results, in the directory of the charts: they are copied.
@@ -32,6 +33,7 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     text += &chapter(&COSTS, &results.costs, &charts)?;
     text += &kept(results)?;
     text += &clients(results)?;
+    text += &services(results)?;
     text += &method::text(results);
     text += &contenders(results)?;
     let file = directory.join("benchmarks.md");
@@ -61,6 +63,7 @@ fn head(results: &Results) -> Result<String> {
          cargo xtask bench             # everything, as root, into this file\n\
          cargo xtask bench --quick     # in under three minutes, on the screen alone\n\
          cargo xtask bench --measure clients --only nftables table --json clients.json\n\
+         cargo xtask bench --quick --measure service --floods 300 --only ideal limiter\n\
          ```\n\n\
          It touches nothing but its own network namespaces. This is `cargo xtask bench{}`:\n\n\
          | | |\n|---|---|\n\
@@ -172,6 +175,62 @@ fn clients(results: &Results) -> Result<String> {
         quality::SLOW_SENDS_PER_MINUTE,
         table(&screen::quality(results))
     )?;
+    Ok(text)
+}
+
+/// Returns what clients get from servers; empty if it was not measured.
+fn services(results: &Results) -> Result<String> {
+    let mut text = String::new();
+    if results.services.is_empty() {
+        return Ok(text);
+    }
+    writeln!(
+        text,
+        "## What good clients get from a server\n\n\
+         NSD (for Knot's rrl, Knot) or nginx on one CPU, which also receives; the flood and the \
+         clients on another. {KNOWN} known clients, who came before, ask {KNOWN_PER_SECOND} \
+         questions a second each; {NEW_PER_SECOND} new clients a second ask one each. Who gets \
+         no answer asks again after one second, and after two more. Each figure is the percentage \
+         answered by that try, the median of the rounds; ± is half of their range, in points. \
+         Below: the time from a known client's first try to its answer; how much of the CPU the \
+         server took, and the kernel's receiving thread; what was offered, in thousands of packets \
+         a second; and of that, what the ring lost before any defence and what full sockets \
+         lost behind it, in percent. The ideal is a program that passes a fixed list of clients.\n"
+    )?;
+    for under in &results.services {
+        writeln!(text, "### {}\n", under.flood.name)?;
+        for grid in service::grids(under) {
+            writeln!(text, "{}", table(&grid))?;
+        }
+        if !under.is_comparable {
+            writeln!(text, "{}\n", service::NOT_COMPARABLE)?;
+        }
+    }
+    text += &settings(results)?;
+    Ok(text)
+}
+
+/// Returns the settings of each defence that has some, for either service.
+fn settings(results: &Results) -> Result<String> {
+    let mut text = String::new();
+    let measured = |flood: &Flood| results.services.iter().any(|under| under.flood == *flood);
+    for service in [Service::Dns, Service::Web] {
+        let of_service = |flood: &&Flood| flood.service == service && measured(flood);
+        let Some(flood) = FLOODS.iter().find(of_service) else {
+            continue;
+        };
+        for defence in DEFENCES
+            .iter()
+            .filter(|defence| defence.has_settings(service))
+        {
+            let (name, settings) = (defence.name, defence.settings(flood));
+            writeln!(
+                text,
+                "**{name}**, {}:\n\n```\n{settings}```\n",
+                service.name()
+            )?;
+        }
+    }
     Ok(text)
 }
 

@@ -5,5 +5,6 @@ mod grid;
 mod markdown;
 mod method;
 mod screen;
+mod service;
 
 pub(crate) use self::{markdown::write, screen::show};

@@ -2,7 +2,10 @@
 
 use comfy_table::{CellAlignment, Color, Table, presets};
 
-use super::grid::{self, Grid, Unit, grids};
+use super::{
+    grid::{self, Grid, Unit, grids},
+    service,
+};
 use crate::{
     results::Results,
     stats::Spread,
@@ -40,6 +43,17 @@ pub(crate) fn show(results: &Results) {
             "\nClients under a flood from 16 M sources:\n{}",
             table(&quality(results))
         );
+    }
+    if !results.services.is_empty() {
+        println!("\nWhat good clients get from a server (% of their questions, median ± spread):");
+    }
+    for under in &results.services {
+        for grid in service::grids(under) {
+            println!("\n{}\n{}", grid.title, table(&grid));
+        }
+        if !under.is_comparable {
+            println!("{}", service::NOT_COMPARABLE);
+        }
     }
     println!("\nTargets:\n{}", table(&targets(&results.targets)));
     for (contender, why) in &results.missing {
@@ -123,7 +137,7 @@ pub(super) fn targets(targets: &[Target]) -> Grid {
     }
 }
 
-fn table(grid: &Grid) -> Table {
+pub(super) fn table(grid: &Grid) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::UTF8_FULL_CONDENSED)

@@ -1,0 +1,77 @@
+//! Makes a flood at a server, at its pace: each live frame that is due gets a source and is sent on;
+//! the others are made in vain, as a way to wait.
+
+use aya_ebpf::{
+    Global,
+    bindings::xdp_action::{XDP_ABORTED, XDP_DROP},
+    btf_maps::Array,
+    helpers::{bpf_ktime_get_ns, bpf_redirect},
+    macros::{btf_map, xdp},
+    programs::XdpContext,
+};
+use bench_common::{Forge, Times};
+
+use crate::{drawing::frame, generator::INTERFACE};
+
+#[btf_map]
+static FORGE: Array<Forge, 1> = Array::new();
+
+/// When sources were first used. The loader sets the number of places, a power of two.
+#[btf_map]
+static FIRST_USED: Array<u64, 1> = Array::new();
+
+/// One less than that number.
+#[unsafe(no_mangle)]
+static FIRST_USED_MASK: Global<u64> = Global::new(0);
+
+struct FirstUsed;
+
+impl FirstUsed {
+    #[inline(always)]
+    fn place(index: u64) -> Option<*mut u64> {
+        FIRST_USED.get_ptr_mut((index & FIRST_USED_MASK.load()) as u32)
+    }
+}
+
+impl Times for FirstUsed {
+    #[inline(always)]
+    fn places(&self) -> u64 {
+        FIRST_USED_MASK.load() + 1
+    }
+
+    #[inline(always)]
+    fn at(&self, index: u64) -> u64 {
+        // SAFETY: the element stays mapped; one CPU alone uses the map.
+        Self::place(index).map_or(0, |place| unsafe { *place })
+    }
+
+    #[inline(always)]
+    fn set(&self, index: u64, now_ns: u64) {
+        if let Some(place) = Self::place(index) {
+            // SAFETY: likewise.
+            unsafe { *place = now_ns };
+        }
+    }
+}
+
+/// Sends the next packet of the flood, if it is due.
+#[xdp]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro's entry point hands the context over"
+)]
+fn forge(context: XdpContext) -> u32 {
+    let Some(forge) = FORGE.get_ptr_mut(0) else {
+        return XDP_ABORTED;
+    };
+    // SAFETY: one CPU alone sends the flood; userspace writes before, and reads words.
+    let forge = unsafe { &mut *forge };
+    // SAFETY: the helper takes no argument and may be called anywhere.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if !forge.makes(&frame(&context), now, &FirstUsed) {
+        return XDP_DROP;
+    }
+    // SAFETY: takes numbers only.
+    let action = unsafe { bpf_redirect(INTERFACE.load(), 0) };
+    u32::try_from(action).unwrap_or(XDP_ABORTED)
+}

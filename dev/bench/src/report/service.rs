@@ -1,0 +1,153 @@
+//! What good clients got from the servers, as tables of at most 80 columns.
+
+use super::grid::Grid;
+use crate::{
+    service::{Outcome, TRIES, Under},
+    stats::Spread,
+};
+
+/// What stands beside results that cannot be compared.
+pub(super) const NOT_COMPARABLE: &str =
+    "The offered rates differ by more than 5 %: these results cannot be compared.";
+
+/// Returns the tables of a flood: what clients got, and what it cost.
+pub(super) fn grids(under: &Under) -> [Grid; 2] {
+    [answers(under), costs(under)]
+}
+
+fn answers(under: &Under) -> Grid {
+    let rows = under.outcomes.iter().map(|outcome| {
+        let [first, rest @ ..] = &outcome.known;
+        let shown = rest.iter().chain(&outcome.new).map(percent);
+        [outcome.defence.to_owned(), with_spread(first)]
+            .into_iter()
+            .chain(shown)
+            .collect()
+    });
+    let tries = ["known 1st", "2nd", "3rd", "new 1st", "2nd", "3rd"];
+    const { assert!(TRIES == 3) };
+    grid(format!("{}: answered, %", under.flood.name), &tries, rows)
+}
+
+fn costs(under: &Under) -> Grid {
+    let rows = under.outcomes.iter().map(|outcome| {
+        let Outcome {
+            defence,
+            p50_ms,
+            p99_ms,
+            server_cpu,
+            receiver_cpu,
+            offered,
+            lost_in_ring,
+            lost_in_sockets,
+            ..
+        } = outcome;
+        vec![
+            (*defence).to_owned(),
+            format!("{:.2}", p50_ms.median),
+            format!("{:.2}", p99_ms.median),
+            format!("{:.0}", server_cpu.median),
+            format!("{:.0}", receiver_cpu.median),
+            format!("{:.0}", offered.median / 1e3),
+            percent(lost_in_ring),
+            percent(lost_in_sockets),
+        ]
+    });
+    let header = [
+        "p50 ms", "p99 ms", "server", "kernel", "k/s", "ring", "sockets",
+    ];
+    grid(format!("{}: what it took", under.flood.name), &header, rows)
+}
+
+fn grid(title: String, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Grid {
+    Grid {
+        title,
+        header: [""]
+            .iter()
+            .chain(header)
+            .map(|&cell| cell.to_owned())
+            .collect(),
+        rows: rows.collect(),
+    }
+}
+
+/// Formats a percentage; only what is whole is shown so.
+fn percent(spread: &Spread) -> String {
+    let rounded = (spread.median * 10.0).round() / 10.0;
+    if spread.median > 0.0 && rounded <= 0.0 {
+        "< 0.1".to_owned()
+    } else if spread.median < 100.0 && rounded >= 100.0 {
+        format!("{:.2}", (spread.median * 100.0).floor() / 100.0)
+    } else {
+        format!("{rounded:.1}")
+    }
+}
+
+/// Formats a percentage with half of the range of its runs, in points.
+fn with_spread(spread: &Spread) -> String {
+    format!(
+        "{:.2} ±{:.1}",
+        spread.median,
+        (spread.max - spread.min) / 2.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        report::screen::table,
+        service::{DEFENCES, FLOODS},
+    };
+
+    fn spread(value: f64) -> Spread {
+        Spread::new(vec![value, value - 40.0]).unwrap()
+    }
+
+    /// Returns results with the widest figures that there are.
+    fn widest() -> Vec<Under> {
+        let outcome = |defence| Outcome {
+            defence,
+            known: [(); TRIES].map(|()| spread(99.996)),
+            new: [(); TRIES].map(|()| spread(99.996)),
+            p50_ms: spread(3_000.0),
+            p99_ms: spread(3_999.99),
+            server_cpu: spread(100.0),
+            receiver_cpu: spread(100.0),
+            offered: spread(3_000_000.0),
+            lost_in_ring: spread(99.99),
+            lost_in_backlog: spread(99.99),
+            lost_in_sockets: spread(99.99),
+            runs: Vec::new(),
+        };
+        FLOODS
+            .into_iter()
+            .map(|flood| Under {
+                flood,
+                is_comparable: true,
+                outcomes: DEFENCES.map(|defence| outcome(defence.name)).into(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_table_fits_on_a_screen_of_80_columns() {
+        for under in widest() {
+            for grid in grids(&under) {
+                assert!(grid.title.chars().count() <= 80, "{}", grid.title);
+                let shown = table(&grid).to_string();
+                for line in shown.lines() {
+                    assert!(line.chars().count() <= 80, "{line}");
+                }
+                assert_eq!(shown.matches("ideal").count(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn only_all_is_shown_as_all() {
+        let shown = |value| percent(&Spread::new(vec![value]).unwrap());
+        let found = [100.0, 99.999, 99.94, 0.04, 0.0].map(shown);
+        assert_eq!(found, ["100.0", "99.99", "99.9", "< 0.1", "0.0"]);
+    }
+}

@@ -1,0 +1,169 @@
+//! What was asked, at which try it was answered, and how long that took.
+
+use std::time::{Duration, Instant};
+
+use bench_common::Group;
+use serde::Serialize;
+
+/// The tries of a question; the second comes a second after the first, the third two seconds later.
+pub(crate) const TRIES: usize = 3;
+
+/// The questions of a run, each known by its number.
+#[derive(Debug, Default)]
+pub(in crate::service) struct Questions(Vec<Question>);
+
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    group: Group,
+    asked: Instant,
+    tries: usize,
+    answered: Option<(usize, Duration)>,
+}
+
+/// What became of a group's questions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Tally {
+    pub(crate) asked: usize,
+    /// Answered at the first, second and third try.
+    pub(crate) answered: [usize; TRIES],
+    /// From the first try to the answer, in milliseconds, of those that were answered.
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+}
+
+impl Tally {
+    /// Returns the percentage answered by that try, counted from 1.
+    pub(crate) fn answered_by(&self, attempt: usize) -> f64 {
+        let answered: usize = self.answered.iter().take(attempt).sum();
+        percent(answered, self.asked)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some thousand questions")]
+fn percent(part: usize, whole: usize) -> f64 {
+    part as f64 * 100.0 / whole.max(1) as f64
+}
+
+impl Questions {
+    /// Adds a question that is asked now; returns its number.
+    pub(super) fn ask(&mut self, group: Group, now: Instant) -> usize {
+        self.0.push(Question {
+            group,
+            asked: now,
+            tries: 1,
+            answered: None,
+        });
+        self.0.len() - 1
+    }
+
+    /// Counts another try, unless it has been answered; returns whether to ask again.
+    pub(super) fn ask_again(&mut self, number: usize) -> bool {
+        let Some(question) = self.0.get_mut(number) else {
+            return false;
+        };
+        let again = question.answered.is_none() && question.tries < TRIES;
+        question.tries += usize::from(again);
+        again
+    }
+
+    /// Notes an answer. `tries` is how often it was asked by TCP, which asks again by itself; `None`:
+    /// as often as we did. Of several answers, the first counts.
+    pub(super) fn answer(&mut self, number: usize, tries: Option<usize>, now: Instant) {
+        if let Some(question) = self.0.get_mut(number)
+            && question.answered.is_none()
+        {
+            let tries = tries.unwrap_or(question.tries);
+            question.answered = Some((tries, now - question.asked));
+        }
+    }
+
+    /// Returns whether all are answered.
+    pub(super) fn is_done(&self) -> bool {
+        self.0.iter().all(|question| question.answered.is_some())
+    }
+
+    /// Returns what became of a group's questions.
+    pub(in crate::service) fn tally(&self, group: Group) -> Tally {
+        let of_group = || {
+            self.0
+                .iter()
+                .filter(move |question| question.group == group)
+        };
+        let mut tally = Tally {
+            asked: of_group().count(),
+            ..Tally::default()
+        };
+        let mut times: Vec<f64> = Vec::new();
+        for (tries, time) in of_group().filter_map(|question| question.answered) {
+            // More tries than three are as good as no answer.
+            if let Some(answered) = tally.answered.get_mut(tries - 1) {
+                *answered += 1;
+                times.push(time.as_secs_f64() * 1e3);
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        tally.p50_ms = quantile(&times, 50);
+        tally.p99_ms = quantile(&times, 99);
+        tally
+    }
+}
+
+/// Returns the smallest of sorted times that so many percent do not exceed; 0 if there is none.
+fn quantile(times: &[f64], percent: usize) -> f64 {
+    let place = (times.len() * percent).div_ceil(100).saturating_sub(1);
+    times.get(place).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_the_try_that_was_answered() {
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        let mut questions = Questions::default();
+        let [first, second, third, never] = [(); 4].map(|()| questions.ask(Group::Known, start));
+        let new = questions.ask(Group::New, start);
+        questions.answer(first, None, after(1));
+        for again in [second, third, never] {
+            assert!(questions.ask_again(again));
+        }
+        assert!(!questions.ask_again(first));
+        questions.answer(second, None, after(1001));
+        assert!(questions.ask_again(third) && questions.ask_again(never));
+        assert!(!questions.ask_again(never), "there are three tries");
+        questions.answer(third, None, after(3002));
+        // An answer comes twice.
+        questions.answer(first, None, after(3003));
+        assert!(!questions.is_done());
+
+        let tally = questions.tally(Group::Known);
+        assert_eq!((tally.asked, tally.answered), (4, [1, 1, 1]));
+        let by = [1, 2, 3].map(|attempt| tally.answered_by(attempt));
+        assert_eq!(by.map(f64::to_bits), [25.0, 50.0, 75.0].map(f64::to_bits));
+        assert!((tally.p50_ms - 1001.0).abs() < 1e-6 && (tally.p99_ms - 3002.0).abs() < 1e-6);
+
+        questions.answer(new, Some(2), after(1100));
+        assert_eq!(questions.tally(Group::New).answered, [0, 1, 0]);
+    }
+
+    #[test]
+    fn what_tcp_asked_too_often_is_not_answered() {
+        let start = Instant::now();
+        let mut questions = Questions::default();
+        let number = questions.ask(Group::New, start);
+        questions.answer(number, Some(4), start + Duration::from_secs(7));
+        assert_eq!(questions.tally(Group::New).answered, [0; 3]);
+        assert!(questions.is_done());
+    }
+
+    #[test]
+    fn quantiles_are_of_those_there_are() {
+        let times: Vec<_> = (1..=200).map(f64::from).collect();
+        let found = [50, 99].map(|percent| quantile(&times, percent).to_bits());
+        assert_eq!(found, [100.0, 198.0].map(f64::to_bits));
+        assert_eq!(quantile(&[], 99).to_bits(), 0.0_f64.to_bits());
+        assert_eq!(quantile(&[7.0], 99).to_bits(), 7.0_f64.to_bits());
+    }
+}

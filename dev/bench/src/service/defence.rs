@@ -1,0 +1,365 @@
+//! What may stand in front of a server, or in it.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::HashMap,
+    programs::{Xdp, XdpMode},
+};
+use bench_common::Group;
+use nix::net::if_::if_nametoindex;
+use testbed::{Limiter, Pair, SERVER_INTERFACE};
+
+use super::{
+    clients::{Planned, address},
+    flood::{Attack, Flood},
+    place::{CLIENTS_CPU, set},
+    server::{Program, Service},
+};
+use crate::{cpu, objects, tool};
+
+/// A defence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defence {
+    pub(crate) name: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Nothing,
+    /// nftables' limit for each source.
+    Meter,
+    /// nftables' synproxy, against SYNs.
+    Synproxy,
+    /// The response rate limiting of another DNS server.
+    Rrl,
+    /// This limiter, with a configuration for each service.
+    Limiter {
+        dns: &'static str,
+        web: &'static str,
+    },
+    /// A program that passes a fixed list of clients.
+    Ideal,
+}
+
+/// Names that the targets use.
+pub(crate) const NOTHING: &str = "nothing";
+pub(crate) const LIMITER: &str = "limiter";
+pub(crate) const IDEAL: &str = "ideal";
+
+/// All defences, in the order of the results.
+pub(crate) const DEFENCES: [Defence; 6] = [
+    Defence::new(NOTHING, Kind::Nothing),
+    Defence::new("nftables meter", Kind::Meter),
+    Defence::new("synproxy", Kind::Synproxy),
+    Defence::new("Knot's rrl", Kind::Rrl),
+    Defence::new(
+        LIMITER,
+        Kind::Limiter {
+            dns: include_str!("../../../../configs/dns-server.yaml"),
+            web: include_str!("../../../../configs/web-server.yaml"),
+        },
+    ),
+    Defence::new(IDEAL, Kind::Ideal),
+];
+
+/// In a configuration: the interface of those in the repository, how far visits are apart there and
+/// here, where all is done in seconds, and what stands for the list of known clients.
+const INTERFACES: &str = "interfaces: [eth0]";
+const APART: [&str; 2] = ["apart: 1m", "apart: 2s"];
+const KNOWN_CLIENTS: &str = "KNOWN_CLIENTS";
+
+/// A defence at work. It is removed on drop, or with the namespace.
+pub(super) enum AtWork {
+    InNamespace,
+    /// The object that keeps a program attached.
+    Program {
+        _object: Box<Ebpf>,
+    },
+    Limiter(Limiter),
+}
+
+impl AtWork {
+    /// Fails if it has ended.
+    pub(super) fn check(&mut self) -> Result<()> {
+        match self {
+            Self::Limiter(limiter) => limiter.check(),
+            Self::InNamespace | Self::Program { .. } => Ok(()),
+        }
+    }
+}
+
+impl Defence {
+    const fn new(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind }
+    }
+
+    /// Returns the server to run behind it.
+    pub(super) const fn server(&self, service: Service) -> Program {
+        match (self.kind, service) {
+            (Kind::Rrl, Service::Dns) => Program::Knot,
+            (_, Service::Dns) => Program::Nsd,
+            (_, Service::Web) => Program::Nginx,
+        }
+    }
+
+    /// Returns whether it is one against this flood.
+    pub(crate) fn applies_to(&self, flood: &Flood) -> bool {
+        match self.kind {
+            Kind::Synproxy => flood.attack == Attack::Syns,
+            Kind::Rrl => flood.service == Service::Dns,
+            _ => true,
+        }
+    }
+
+    /// Returns why it cannot take part on this machine, if so.
+    pub(crate) fn missing(&self, limiter: Option<&Path>) -> Option<String> {
+        let own = match self.kind {
+            Kind::Meter | Kind::Synproxy => tool::missing(&["nft", "ethtool"]),
+            Kind::Nothing | Kind::Rrl => tool::missing(&["ethtool"]),
+            Kind::Limiter { .. } if limiter.is_none() => {
+                Some("--limiter names no program".to_owned())
+            }
+            Kind::Limiter { .. } | Kind::Ideal => None,
+        };
+        own.or_else(|| {
+            [Service::Dns, Service::Web]
+                .into_iter()
+                .find_map(|service| self.server(service).missing())
+        })
+    }
+
+    /// Starts it on the server's end, for those who will ask.
+    pub(super) fn start(
+        &self,
+        pair: &Pair,
+        flood: &Flood,
+        planned: &[Planned],
+        limiter: Option<&Path>,
+    ) -> Result<AtWork> {
+        match self.kind {
+            Kind::Nothing | Kind::Rrl => tool::take_live_frames(&pair.server)?,
+            Kind::Meter => {
+                tool::take_live_frames(&pair.server)?;
+                tool::run(&pair.server, &["nft", "-f", "-"], &meter(flood))?;
+            }
+            Kind::Synproxy => {
+                tool::take_live_frames(&pair.server)?;
+                // As synproxy's documentation asks for.
+                set(&pair.server, "net/netfilter/nf_conntrack_tcp_loose", "0")?;
+                tool::run(&pair.server, &["nft", "-f", "-"], SYNPROXY)?;
+            }
+            Kind::Ideal => return ideal(pair, flood, planned),
+            Kind::Limiter { dns, web } => {
+                let text = match flood.service {
+                    Service::Dns => dns,
+                    Service::Web => web,
+                };
+                let limiter = limiter.context("no limiter")?;
+                let text = configuration(text, flood, planned);
+                // The daemon itself runs beside the clients.
+                cpu::pin(CLIENTS_CPU)?;
+                return Limiter::start(limiter, &pair.server, &text, &[]).map(AtWork::Limiter);
+            }
+        }
+        Ok(AtWork::InNamespace)
+    }
+
+    /// Returns whether there is something to set for a service.
+    pub(crate) const fn has_settings(&self, service: Service) -> bool {
+        match (self.kind, service) {
+            (Kind::Nothing | Kind::Ideal, _)
+            | (Kind::Rrl, Service::Web)
+            | (Kind::Synproxy, Service::Dns) => false,
+            (Kind::Meter | Kind::Synproxy | Kind::Rrl | Kind::Limiter { .. }, _) => true,
+        }
+    }
+
+    /// Returns its settings word for word; empty if it has none.
+    pub(crate) fn settings(&self, flood: &Flood) -> String {
+        match self.kind {
+            Kind::Meter => meter(flood),
+            Kind::Synproxy => SYNPROXY.to_owned(),
+            Kind::Rrl => Program::Knot.configuration("DIRECTORY"),
+            Kind::Limiter { dns, web } => match flood.service {
+                Service::Dns => dns.to_owned(),
+                Service::Web => web.to_owned(),
+            },
+            Kind::Nothing | Kind::Ideal => String::new(),
+        }
+    }
+}
+
+/// Returns the configuration for this interface and these known clients.
+fn configuration(text: &str, flood: &Flood, planned: &[Planned]) -> String {
+    let mut known: Vec<_> = planned
+        .iter()
+        .filter(|planned| planned.group == Group::Known)
+        .map(
+            |planned| match address(planned.group, planned.member, flood.is_v6()) {
+                std::net::IpAddr::V4(address) => address.to_string(),
+                std::net::IpAddr::V6(address) => format!("\"{address}/64\""),
+            },
+        )
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"))
+        .replace(APART[0], APART[1])
+        .replace(KNOWN_CLIENTS, &format!("[{}]", known.join(", ")))
+}
+
+/// Returns a limit for each source, like that of the packaged configurations: queries, or new
+/// connections.
+fn meter(flood: &Flood) -> String {
+    let (kind, key) = if flood.is_v6() {
+        ("ipv6_addr", "ip6 saddr")
+    } else {
+        ("ipv4_addr", "ip saddr")
+    };
+    let (what, rate, burst) = match flood.service {
+        Service::Dns => ("udp dport 53", 500, 2000),
+        Service::Web => ("tcp dport 80 tcp flags syn / syn,ack", 50, 300),
+    };
+    format!(
+        "table netdev bench {{
+  set sources {{ type {kind}; size 1048576; flags dynamic,timeout; timeout 10s; }}
+  chain ingress {{
+    type filter hook ingress device {SERVER_INTERFACE} priority 0;
+    {what} update @sources {{ {key} limit rate over {rate}/second burst {burst} packets }} drop
+  }}
+}}
+"
+    )
+}
+
+/// For both families.
+const SYNPROXY: &str = "table inet bench {
+  chain before {
+    type filter hook prerouting priority raw;
+    tcp dport 80 tcp flags syn notrack
+  }
+  chain input {
+    type filter hook input priority filter;
+    tcp dport 80 ct state invalid,untracked synproxy mss 1460 wscale 7 timestamp sack-perm
+    ct state invalid drop
+  }
+}
+";
+
+/// Attaches the program that passes those who will ask.
+fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
+    let mut ebpf = load_ideal(flood.is_v6(), planned)?;
+    let program: &mut Xdp = ebpf.program_mut("ideal").context("no ideal")?.try_into()?;
+    pair.server.enter(|| {
+        let index = if_nametoindex(SERVER_INTERFACE)?;
+        program.attach_to_if_index(index, XdpMode::Driver)?;
+        Ok(())
+    })?;
+    Ok(AtWork::Program {
+        _object: Box::new(ebpf),
+    })
+}
+
+fn load_ideal(is_v6: bool, planned: &[Planned]) -> Result<Ebpf> {
+    let room = u32::try_from(planned.len())? + 1;
+    let mut ebpf = EbpfLoader::new()
+        .map_max_entries("GOOD", room)
+        .load(objects::BENCH)?;
+    let map = ebpf.map_mut("GOOD").context("the object has no GOOD")?;
+    let mut good = HashMap::<_, [u32; 2], u32>::try_from(map)?;
+    for planned in planned {
+        good.insert(key(planned.group, planned.member, is_v6), 1, 0)?;
+    }
+    // The clients' router, from which the server is asked whether it is up.
+    good.insert([u32::from_ne_bytes([198, 18, 0, 2]), 0], 1, 0)?;
+    let program: &mut Xdp = ebpf.program_mut("ideal").context("no ideal")?.try_into()?;
+    program.load()?;
+    Ok(ebpf)
+}
+
+/// Returns the words that the program reads in the packet.
+fn key(group: Group, member: u32, is_v6: bool) -> [u32; 2] {
+    if is_v6 {
+        let half = group.v6(member).to_be_bytes();
+        let word =
+            |at: usize| u32::from_ne_bytes([half[at], half[at + 1], half[at + 2], half[at + 3]]);
+        [word(0), word(4)]
+    } else {
+        [group.v4(member).to_be(), 0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aya::{TestRun as _, TestRunOptions};
+    use limiter_policy::config;
+
+    use super::*;
+    use crate::service::{clients::working_day, flood::FLOODS};
+
+    const PASS: u32 = 2;
+    const DROP: u32 = 1;
+
+    fn planned() -> Vec<Planned> {
+        working_day(std::time::Duration::from_secs(1))
+    }
+
+    #[test]
+    fn the_ideal_passes_those_on_its_list_and_nobody_else() {
+        let planned = planned();
+        for is_v6 in [false, true] {
+            let ebpf = load_ideal(is_v6, &planned).unwrap();
+            let program: &Xdp = ebpf.program("ideal").unwrap().try_into().unwrap();
+            let run = |frame: &[u8]| {
+                let options = TestRunOptions {
+                    data_in: Some(frame),
+                    ..TestRunOptions::new()
+                };
+                program.test_run(options).unwrap().return_value
+            };
+            let server = if is_v6 { "fd88::1" } else { "198.18.0.1" };
+            let from = |group, member| {
+                let source = address(group, member, is_v6);
+                let frame = testbed::Frame::new(source, server.parse().unwrap());
+                run(&frame.udp(4096, 53, b"question").unwrap())
+            };
+            for planned in &planned {
+                assert_eq!(from(planned.group, planned.member), PASS, "{planned:?}");
+            }
+            for bot in 0..100 {
+                assert_eq!(from(Group::Bots, bot), DROP, "{bot}");
+                assert_eq!(from(Group::New, 1000 + bot), DROP, "{bot}");
+            }
+        }
+    }
+
+    #[test]
+    fn configurations_are_for_this_interface() {
+        let planned = planned();
+        for defence in DEFENCES {
+            let Kind::Limiter { dns, web } = defence.kind else {
+                continue;
+            };
+            for flood in FLOODS {
+                for text in [dns, web] {
+                    let text = configuration(text, &flood, &planned);
+                    let read = config::parse(&text, "bench");
+                    let read = read.unwrap_or_else(|errors| panic!("{}: {errors}", defence.name));
+                    assert!(text.contains("interfaces: [server0]"));
+                    drop(read);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_of_known_clients_has_each_once() {
+        let text = configuration("a: KNOWN_CLIENTS", &FLOODS[0], &planned());
+        assert_eq!(text.matches(", 100.").count(), 99, "{text}");
+        assert!(!text.contains(KNOWN_CLIENTS));
+    }
+}

@@ -1,0 +1,362 @@
+//! Measures what a good client gets from a real server during a flood: the service.
+//!
+//! An open loop: the flood is paced by the clock on one CPU, the kernel receives and the server
+//! answers on another, so a slow defence does not slow the flood down. Questions are asked by the
+//! clock as well, whether or not earlier ones are answered.
+
+mod clients;
+mod counters;
+mod defence;
+mod dns;
+mod flood;
+mod forger;
+mod place;
+mod server;
+
+use std::{
+    path::{Path, PathBuf},
+    process, thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use bench_common::{BOTS, Group};
+use serde::Serialize;
+use testbed::{Interrupt, Pair};
+
+pub(crate) use self::{
+    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
+    defence::{DEFENCES, Defence, IDEAL, LIMITER, NOTHING},
+    flood::{FLOODS, Flood},
+    server::Service,
+};
+use self::{
+    clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
+    counters::Counters,
+    defence::AtWork,
+    flood::Rate,
+    forger::Forger,
+    server::Server,
+};
+use crate::{cpu::HurryingSession, lane::to_f64, stats::Spread};
+
+/// How often each known client comes before the flood, and how long it stays away in between: more
+/// than the two seconds that a limiter may want, in its own coarse time.
+const VISITS: u32 = 3;
+const APART: Duration = Duration::from_millis(3_300);
+
+/// How long a flood comes before the first question, and before it is measured.
+const LEAD: Duration = Duration::from_millis(500);
+
+/// How much of the machine's fastest pace "most" is: slower receivers make it a little slower.
+const OF_FASTEST: f64 = 0.8;
+
+/// The largest difference of offered rates at which results can be compared, in percent.
+const COMPARABLE: f64 = 5.0;
+
+/// What to measure, and with what.
+#[derive(Clone, Debug)]
+pub(crate) struct Measurement {
+    pub(crate) floods: Vec<Flood>,
+    pub(crate) defences: Vec<Defence>,
+    pub(crate) rounds: usize,
+    /// How long the clients ask.
+    pub(crate) time: Duration,
+    /// The limiter's program.
+    pub(crate) limiter: Option<PathBuf>,
+}
+
+/// The results of all defences under one flood.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Under {
+    pub(crate) flood: Flood,
+    /// Whether the offered rates were nearly the same.
+    pub(crate) is_comparable: bool,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+/// The results of one defence under one flood.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) defence: &'static str,
+    /// Percentages answered by the first, second and third try.
+    pub(crate) known: [Spread; TRIES],
+    pub(crate) new: [Spread; TRIES],
+    /// Milliseconds from a known client's first try to its answer.
+    pub(crate) p50_ms: Spread,
+    pub(crate) p99_ms: Spread,
+    /// The percentage of its CPU that the server took, and the one that receiving took.
+    pub(crate) server_cpu: Spread,
+    pub(crate) receiver_cpu: Spread,
+    /// Packets that the flood made in a second.
+    pub(crate) offered: Spread,
+    /// Of what was offered, the percentage that was lost in the ring before the defence, and in
+    /// CPUs' backlogs and the server's sockets behind it.
+    pub(crate) lost_in_ring: Spread,
+    pub(crate) lost_in_backlog: Spread,
+    pub(crate) lost_in_sockets: Spread,
+    /// Every run, in order.
+    pub(crate) runs: Vec<Run>,
+}
+
+/// The results of one run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Run {
+    known: Tally,
+    new: Tally,
+    server_cpu: f64,
+    receiver_cpu: f64,
+    offered: f64,
+    lost_in_ring: f64,
+    lost_in_backlog: f64,
+    lost_in_sockets: f64,
+    /// The bots that could complete a handshake.
+    handshakes: usize,
+}
+
+impl Measurement {
+    /// Returns the defences against a flood.
+    fn against(&self, flood: &Flood) -> Vec<Defence> {
+        let defences = self.defences.iter().copied();
+        defences
+            .filter(|defence| defence.applies_to(flood))
+            .collect()
+    }
+
+    /// Returns the number of runs.
+    pub(crate) fn runs(&self) -> usize {
+        let defences = self.floods.iter().map(|flood| self.against(flood).len());
+        defences.sum::<usize>() * self.rounds
+    }
+
+    /// Measures the defences in turns, under one flood after the other.
+    pub(crate) fn measure(
+        &self,
+        interrupt: &Interrupt,
+        mut progress: impl FnMut(&str),
+    ) -> Result<Vec<Under>> {
+        if self.runs() == 0 {
+            return Ok(Vec::new());
+        }
+        place::check()?;
+        let _hurry = HurryingSession::of(process::id())?;
+        self.floods
+            .iter()
+            .map(|flood| {
+                self.under(flood, interrupt, &mut progress)
+                    .with_context(|| flood.name)
+            })
+            .collect()
+    }
+
+    fn under(
+        &self,
+        flood: &Flood,
+        interrupt: &Interrupt,
+        progress: &mut impl FnMut(&str),
+    ) -> Result<Under> {
+        let per_second = match flood.rate {
+            Rate::Most => Some(most(flood, interrupt)?),
+            Rate::None | Rate::PerSecond(_) => None,
+        };
+        let defences = self.against(flood);
+        let mut runs: Vec<Vec<Run>> = defences.iter().map(|_| Vec::new()).collect();
+        for _ in 0..self.rounds {
+            for (defence, runs) in defences.iter().zip(&mut runs) {
+                progress(&format!("{}: {}", flood.name, defence.name));
+                let run = self
+                    .run(flood, defence, per_second, interrupt)
+                    .with_context(|| defence.name)?;
+                runs.push(run);
+            }
+        }
+        let outcomes = defences
+            .iter()
+            .zip(runs)
+            .map(|(defence, runs)| Outcome::new(defence.name, runs))
+            .collect::<Result<Vec<_>>>()?;
+        let offered = outcomes.iter().map(|outcome| outcome.offered.median);
+        Ok(Under {
+            flood: *flood,
+            is_comparable: are_comparable(&offered.collect::<Vec<_>>()),
+            outcomes,
+        })
+    }
+
+    fn run(
+        &self,
+        flood: &Flood,
+        defence: &Defence,
+        per_second: Option<u64>,
+        interrupt: &Interrupt,
+    ) -> Result<Run> {
+        let planned = working_day(self.time);
+        let site = Site::new(flood, defence, &planned, self.limiter.as_deref(), interrupt)?;
+        site.run(flood, &planned, per_second, interrupt)
+    }
+}
+
+/// A server behind its defence. All of it is removed on drop.
+struct Site {
+    // In the order of their removal.
+    at_work: AtWork,
+    server: Server,
+    receiver: i32,
+    pair: Pair,
+}
+
+impl Site {
+    fn new(
+        flood: &Flood,
+        defence: &Defence,
+        planned: &[Planned],
+        limiter: Option<&Path>,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        let pair = place::new_pair()?;
+        let server = Server::start(defence.server(flood.service), &pair, interrupt)?;
+        let at_work = defence.start(&pair, flood, planned, limiter)?;
+        Ok(Self {
+            at_work,
+            server,
+            receiver: place::receive_on_thread(&pair)?,
+            pair,
+        })
+    }
+
+    fn run(
+        mut self,
+        flood: &Flood,
+        planned: &[Planned],
+        per_second: Option<u64>,
+        interrupt: &Interrupt,
+    ) -> Result<Run> {
+        let client = &self.pair.client;
+        let calm = ask(&visits(VISITS, APART), flood, client, interrupt)?;
+        ensure_served(&calm)?;
+        let handshakes = if flood.handshakes {
+            shake_hands(Group::Bots, BOTS, flood, client, interrupt)?
+        } else {
+            0
+        };
+        let forger = match flood.rate {
+            Rate::None => None,
+            Rate::PerSecond(_) | Rate::Most => Some(Forger::start(flood, &self.pair, per_second)?),
+        };
+        thread::sleep(LEAD);
+        let sent = forger.as_ref().map(Forger::sent).transpose()?;
+        let (before, start) = (self.counters()?, Instant::now());
+        let questions = ask(planned, flood, client, interrupt)?;
+        let (after, time) = (self.counters()?, start.elapsed());
+        let sent = match (&forger, sent) {
+            (Some(forger), Some(before)) => Some(forger.sent()?.since(&before)),
+            _ => None,
+        };
+        forger.map(Forger::stop).transpose()?;
+        self.at_work.check()?;
+        let counted = after.since(&before);
+        let frames = sent.map_or(counted.received + counted.ring, |sent| sent.frames);
+        let lost = |packets| to_f64(packets) * 100.0 / to_f64(frames.max(1));
+        let of_time = |used: Duration| used.as_secs_f64() * 100.0 / time.as_secs_f64();
+        Ok(Run {
+            known: questions.tally(Group::Known),
+            new: questions.tally(Group::New),
+            server_cpu: of_time(counted.server),
+            receiver_cpu: of_time(counted.receiver),
+            offered: sent.map_or(0.0, |sent| sent.rate()),
+            lost_in_ring: lost(counted.ring),
+            lost_in_backlog: lost(counted.backlog),
+            lost_in_sockets: lost(counted.sockets),
+            handshakes,
+        })
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        Counters::read(&self.pair, self.server.group(), self.receiver)
+    }
+}
+
+/// Fails if the known clients did not get most of what they asked for before the flood.
+fn ensure_served(calm: &Questions) -> Result<()> {
+    const LEAST: f64 = 90.0;
+    let answered = calm.tally(Group::Known).answered_by(TRIES);
+    ensure!(
+        answered >= LEAST,
+        "only {answered:.1} % of the questions were answered before the flood"
+    );
+    Ok(())
+}
+
+/// Returns the pace of a flood that is as fast as the machine makes it, in front of the ideal.
+fn most(flood: &Flood, interrupt: &Interrupt) -> Result<u64> {
+    const TIME: Duration = Duration::from_secs(1);
+    let ideal = DEFENCES.into_iter().find(|defence| defence.name == IDEAL);
+    let ideal = ideal.context("no ideal")?;
+    let site = Site::new(flood, &ideal, &[], None, interrupt)?;
+    let forger = Forger::start(flood, &site.pair, None)?;
+    thread::sleep(LEAD);
+    let before = forger.sent()?;
+    thread::sleep(TIME);
+    let sent = forger.sent()?.since(&before);
+    forger.stop()?;
+    ensure!(sent.frames > 0, "the flood sent nothing");
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate of some millions"
+    )]
+    Ok((sent.rate() * OF_FASTEST) as u64)
+}
+
+/// Returns whether rates differ by so little that what was measured under them can be compared.
+fn are_comparable(rates: &[f64]) -> bool {
+    let Some(spread) = Spread::new(rates.to_vec()) else {
+        return false;
+    };
+    spread.percent() <= COMPARABLE
+}
+
+impl Outcome {
+    fn new(defence: &'static str, runs: Vec<Run>) -> Result<Self> {
+        let spread = |of: &dyn Fn(&Run) -> f64| {
+            Spread::new(runs.iter().map(of).collect()).context("no rounds")
+        };
+        let known = |attempt: usize| spread(&|run| run.known.answered_by(attempt));
+        let new = |attempt: usize| spread(&|run| run.new.answered_by(attempt));
+        Ok(Self {
+            defence,
+            known: [known(1)?, known(2)?, known(3)?],
+            new: [new(1)?, new(2)?, new(3)?],
+            p50_ms: spread(&|run| run.known.p50_ms)?,
+            p99_ms: spread(&|run| run.known.p99_ms)?,
+            server_cpu: spread(&|run| run.server_cpu)?,
+            receiver_cpu: spread(&|run| run.receiver_cpu)?,
+            offered: spread(&|run| run.offered)?,
+            lost_in_ring: spread(&|run| run.lost_in_ring)?,
+            lost_in_backlog: spread(&|run| run.lost_in_backlog)?,
+            lost_in_sockets: spread(&|run| run.lost_in_sockets)?,
+            runs,
+        })
+    }
+}
+
+impl Under {
+    /// Returns a defence's results, if all can be compared.
+    pub(crate) fn of(&self, defence: &str) -> Option<&Outcome> {
+        let mut outcomes = self.outcomes.iter();
+        outcomes.find(|outcome| self.is_comparable && outcome.defence == defence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compares_what_differs_by_five_percent_at_most() {
+        assert!(are_comparable(&[100.0, 102.0, 104.9]));
+        assert!(!are_comparable(&[100.0, 100.0, 106.0]));
+        assert!(are_comparable(&[0.0, 0.0]));
+        assert!(!are_comparable(&[]));
+    }
+}

@@ -1,0 +1,141 @@
+//! Where a server is measured: two namespaces, the flood and the clients on one CPU, the server and
+//! the network stack before it on another.
+
+use std::{collections::HashSet, fs, net::Ipv4Addr, path::PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, CpuSet, sched_setaffinity, unshare},
+    unistd::Pid,
+};
+use testbed::{CLIENT_INTERFACE, Namespace, Pair, SERVER_INTERFACE};
+
+use crate::{
+    cpu,
+    scenario::{SERVER_V4, SERVER_V6},
+};
+
+/// The CPU of the flood and the clients.
+pub(super) const CLIENTS_CPU: usize = 0;
+
+/// The CPU of the server, and of the kernel's thread that receives for it.
+pub(super) const SERVER_CPU: usize = 1;
+
+/// The clients' router, as the server sees it.
+const ROUTER_V4: [u8; 4] = [198, 18, 0, 2];
+const ROUTER_V6: &str = "fd88::2";
+
+/// Fails if the machine is too small.
+pub(super) fn check() -> Result<()> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    ensure!(
+        cpus > SERVER_CPU,
+        "the service takes two CPUs, one of them for the flood, and this machine has {cpus}"
+    );
+    Ok(())
+}
+
+/// Makes the namespaces. What the server sends to clients gets there; what it sends to forged
+/// addresses is dropped as it leaves, as if it had left a network card.
+pub(super) fn new_pair() -> Result<Pair> {
+    let router = [
+        format!("{}/32", Ipv4Addr::from(ROUTER_V4)).parse()?,
+        format!("{ROUTER_V6}/128").parse()?,
+    ];
+    let server = [
+        format!("{}/32", Ipv4Addr::from(SERVER_V4)).parse()?,
+        format!("{SERVER_V6}/128").parse()?,
+    ];
+    let pair = Pair::new(&router, &server)?;
+    let router_v4 = Ipv4Addr::from(ROUTER_V4);
+    // A veth end whose other end is down drops what it should send.
+    pair.server.ip_batch(&format!(
+        "link add nowhere0 type veth peer name nowhere1\n\
+         link set nowhere0 arp off addrgenmode none up\n\
+         neighbour replace 198.18.0.3 lladdr 02:00:00:00:00:03 dev nowhere0 nud permanent\n\
+         neighbour replace fd88::3 lladdr 02:00:00:00:00:03 dev nowhere0 nud permanent\n\
+         route add default via 198.18.0.3 dev nowhere0 onlink\n\
+         route add default via fd88::3 dev nowhere0 onlink\n\
+         route add 100.64.0.0/10 via {router_v4} dev {SERVER_INTERFACE} onlink\n\
+         route add 2001:db8::/32 via {ROUTER_V6} dev {SERVER_INTERFACE} onlink\n"
+    ))?;
+    // All addresses of the clients' networks are the client's own.
+    pair.client
+        .ip_batch("route add local 100.64.0.0/10 dev lo\nroute add local 2001:db8::/32 dev lo\n")?;
+    set(&pair.client, "net/ipv6/ip_nonlocal_bind", "1")?;
+    // A SYN is sent again after 1 s, then after 2 more, as most systems do and kernels before 6.5.
+    set_if_known(&pair.client, "net/ipv4/tcp_syn_linear_timeouts", "0")?;
+    // Answers are received on the clients' CPU, though they were sent on the server's.
+    let mask = 1 << CLIENTS_CPU;
+    write_sys(
+        &pair.client,
+        &format!("{CLIENT_INTERFACE}/queues/rx-0/rps_cpus"),
+        &mask.to_string(),
+    )?;
+    Ok(pair)
+}
+
+/// Makes the server's interface receive on a thread of the kernel's, on the server's CPU; returns
+/// the thread's id. Whatever receives there, a program or GRO, must have begun.
+pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
+    let before = receivers();
+    write_sys(&pair.server, &format!("{SERVER_INTERFACE}/threaded"), "1")?;
+    let new: Vec<_> = receivers().difference(&before).copied().collect();
+    let [thread] = new[..] else {
+        anyhow::bail!(
+            "expected one receiving thread of {SERVER_INTERFACE}, found {}",
+            new.len()
+        );
+    };
+    let mut set = CpuSet::new();
+    set.set(SERVER_CPU)?;
+    sched_setaffinity(Pid::from_raw(thread), &set)
+        .with_context(|| format!("cannot keep thread {thread} on CPU {SERVER_CPU}"))?;
+    cpu::hurry(thread.try_into()?)?;
+    Ok(thread)
+}
+
+/// Returns the ids of the kernel's threads that receive for interfaces with the server's name.
+fn receivers() -> HashSet<i32> {
+    let start = format!("napi/{SERVER_INTERFACE}");
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|process| {
+            fs::read_to_string(process.path().join("comm"))
+                .is_ok_and(|name| name.starts_with(&start))
+        })
+        .filter_map(|process| process.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// Writes a setting of the network stack.
+pub(super) fn set(namespace: &Namespace, setting: &str, value: &str) -> Result<()> {
+    namespace.enter(|| {
+        let path = PathBuf::from("/proc/sys").join(setting);
+        fs::write(&path, value).with_context(|| format!("cannot set {} to {value}", path.display()))
+    })
+}
+
+/// Writes a setting that only newer kernels have.
+fn set_if_known(namespace: &Namespace, setting: &str, value: &str) -> Result<()> {
+    if PathBuf::from("/proc/sys").join(setting).exists() {
+        set(namespace, setting, value)?;
+    }
+    Ok(())
+}
+
+/// Writes a file of an interface below /sys. The mounted one shows another namespace's interfaces,
+/// so that of this one is mounted for as long as that takes, for one thread alone.
+fn write_sys(namespace: &Namespace, file: &str, value: &str) -> Result<()> {
+    namespace.enter(|| {
+        unshare(CloneFlags::CLONE_NEWNS).context("cannot make a mount namespace")?;
+        let none = None::<&str>;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
+            .context("cannot keep mounts private")?;
+        mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)
+            .context("cannot mount sysfs")?;
+        let path = PathBuf::from("/sys/class/net").join(file);
+        fs::write(&path, value).with_context(|| format!("cannot set {} to {value}", path.display()))
+    })
+}

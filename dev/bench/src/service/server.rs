@@ -1,0 +1,309 @@
+//! The real servers: NSD, Knot and nginx, each on one CPU.
+
+use std::{
+    fmt::Write as _,
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    net::{IpAddr, SocketAddr, TcpStream, UdpSocket},
+    os::unix::process::CommandExt as _,
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::{Pid, setsid},
+};
+use tempfile::TempDir;
+use testbed::{Interrupt, Pair};
+
+use super::{
+    dns,
+    place::{CLIENTS_CPU, SERVER_CPU},
+};
+use crate::{
+    cpu::{self, HurryingSession},
+    scenario::SERVER_V6,
+    tool,
+};
+
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long to wait for the answer to one try of that.
+const PACE: Duration = Duration::from_millis(100);
+
+/// What is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// DNS, over UDP and TCP.
+    Dns,
+    /// HTTP.
+    Web,
+}
+
+impl Service {
+    /// Returns the name, for people.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "DNS",
+            Self::Web => "web",
+        }
+    }
+
+    pub(crate) const fn port(self) -> u16 {
+        match self {
+            Self::Dns => 53,
+            Self::Web => 80,
+        }
+    }
+}
+
+/// A server's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    Nsd,
+    Knot,
+    Nginx,
+}
+
+impl Program {
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Nsd => "nsd",
+            Self::Knot => "knotd",
+            Self::Nginx => "nginx",
+        }
+    }
+
+    const fn service(self) -> Service {
+        match self {
+            Self::Nsd | Self::Knot => Service::Dns,
+            Self::Nginx => Service::Web,
+        }
+    }
+
+    /// Returns why it cannot run, if so.
+    pub(crate) fn missing(self) -> Option<String> {
+        tool::missing(&[self.command(), "unshare"])
+    }
+
+    /// Returns the arguments with which it stays in the foreground, configured in `directory`.
+    fn arguments(self, directory: &str) -> Vec<String> {
+        let file = format!("{directory}/server.conf");
+        let arguments = match self {
+            Self::Nsd => vec!["-d", "-c", &file],
+            Self::Knot => vec!["-c", &file],
+            Self::Nginx => vec!["-p", directory, "-e", "stderr", "-c", &file],
+        };
+        arguments.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Returns the configuration: one process that answers, and no limit of the server's own but
+    /// Knot's.
+    pub(crate) fn configuration(self, directory: &str) -> String {
+        let zone = dns::ZONE;
+        match self {
+            Self::Nsd => format!(
+                "server:
+  ip-address: 198.18.0.1
+  ip-address: {SERVER_V6}
+  server-count: 1
+  username: \"\"
+  zonesdir: {directory}
+  pidfile: {directory}/pid
+  database: \"\"
+  xfrdfile: \"\"
+  zonelistfile: {directory}/zones
+  rrl-ratelimit: 0
+remote-control:
+  control-enable: no
+zone:
+  name: {zone}
+  zonefile: zone
+"
+            ),
+            Self::Knot => format!(
+                "server:
+  listen: [198.18.0.1@53, {SERVER_V6}@53]
+  user: root:root
+  rundir: {directory}
+  udp-workers: 1
+  tcp-workers: 1
+  background-workers: 1
+database:
+  storage: {directory}/db
+mod-rrl:
+  - id: default
+    rate-limit: 200
+    slip: 2
+template:
+  - id: default
+    storage: {directory}
+    global-module: mod-rrl/default
+zone:
+  - domain: {zone}
+    file: zone
+"
+            ),
+            Self::Nginx => {
+                let mut paths = String::new();
+                for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
+                    let _ = writeln!(paths, "  {kind}_temp_path {directory}/{kind};");
+                }
+                format!(
+                    "daemon off;
+master_process off;
+error_log stderr crit;
+pid {directory}/pid;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+{paths}  server {{
+    listen 198.18.0.1:80;
+    listen [{SERVER_V6}]:80;
+    return 200 \"served\";
+  }}
+}}
+"
+                )
+            }
+        }
+    }
+}
+
+/// The HTTP request of a client, and the end of the answer.
+pub(super) const REQUEST: &[u8] =
+    b"GET / HTTP/1.1\r\nHost: www.example.test\r\nConnection: close\r\n\r\n";
+pub(super) const SERVED: &[u8] = b"served";
+
+/// A running server. It is killed on drop, with all of its processes; they also end with the thread
+/// that started it.
+pub(super) struct Server {
+    child: Child,
+    directory: TempDir,
+    _hurry: Option<HurryingSession>,
+}
+
+impl Server {
+    /// Starts it on the server's CPU, and waits until it answers.
+    pub(super) fn start(program: Program, pair: &Pair, interrupt: &Interrupt) -> Result<Self> {
+        let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
+        let path = directory
+            .path()
+            .to_str()
+            .context("a strange temporary directory")?;
+        fs::write(
+            directory.path().join("zone"),
+            format!("$ORIGIN {}.\n{}", dns::ZONE, dns::RECORDS),
+        )?;
+        fs::create_dir(directory.path().join("db"))?;
+        fs::write(
+            directory.path().join("server.conf"),
+            program.configuration(path),
+        )?;
+        let log = File::create(directory.path().join("log"))?;
+        // It inherits the CPU. Ctrl-C on the terminal ends the benchmark alone, and that ends it.
+        // As the first process of a process namespace, its end is that of all its children. In a
+        // session of its own, it has the CPU's share of one process, as the receiving thread has.
+        let mut command = pair.server.command("unshare");
+        command
+            .args(["--pid", "--fork", "--kill-child=KILL", "nice", "-n"])
+            .arg(cpu::HURRY.to_string())
+            .arg(program.command())
+            .args(program.arguments(path))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        // SAFETY: between fork and exec there is only setsid, which neither allocates nor locks.
+        unsafe { command.pre_exec(|| Ok(setsid().map(drop)?)) };
+        cpu::pin(SERVER_CPU)?;
+        let child = command.spawn().context("cannot run `unshare`");
+        cpu::pin(CLIENTS_CPU)?;
+        let child = child?;
+        let mut server = Self {
+            _hurry: HurryingSession::of(child.id())?,
+            child,
+            directory,
+        };
+        server.wait_until_up(program, pair, interrupt)?;
+        Ok(server)
+    }
+
+    /// Returns the process group of all its processes.
+    pub(super) fn group(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn wait_until_up(
+        &mut self,
+        program: Program,
+        pair: &Pair,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        for address in ["198.18.0.1", SERVER_V6] {
+            let address = SocketAddr::new(address.parse()?, program.service().port());
+            while !pair
+                .client
+                .enter(|| Ok(answers(program.service(), address).is_ok()))?
+            {
+                interrupt.check()?;
+                let ended = self.child.try_wait()?;
+                if ended.is_some() || Instant::now() > deadline {
+                    let log = fs::read_to_string(self.directory.path().join("log"))?;
+                    let what = if ended.is_some() {
+                        "ended"
+                    } else {
+                        "does not answer"
+                    };
+                    bail!("{} {what} at {address}:\n{}", program.command(), log.trim());
+                }
+                thread::sleep(PACE);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails if it has ended already.
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks once; fails without an answer.
+fn answers(service: Service, server: SocketAddr) -> Result<()> {
+    let mut bytes = vec![0; 4096];
+    match service {
+        Service::Dns => {
+            let any: IpAddr = if server.is_ipv4() {
+                [0; 4].into()
+            } else {
+                [0_u16; 8].into()
+            };
+            let socket = UdpSocket::bind((any, 0))?;
+            socket.set_read_timeout(Some(PACE))?;
+            socket.send_to(&dns::query(1), server)?;
+            let length = socket.recv(&mut bytes)?;
+            dns::answer(&bytes[..length]).context("no answer")?;
+        }
+        Service::Web => {
+            let mut stream = TcpStream::connect_timeout(&server, PACE)?;
+            stream.set_read_timeout(Some(PACE))?;
+            stream.write_all(REQUEST)?;
+            bytes.clear();
+            stream.read_to_end(&mut bytes)?;
+            if !bytes.ends_with(SERVED) {
+                bail!("no answer");
+            }
+        }
+    }
+    Ok(())
+}

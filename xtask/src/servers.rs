@@ -1,0 +1,18 @@
+//! The benchmark's servers: installed, or unpacked for it alone, so that none starts as a service.
+
+use crate::unpacked::Unpacked;
+
+pub(crate) const SERVERS: Unpacked = Unpacked {
+    directory: "bench/servers",
+    packages: "nsd knot nginx",
+};
+
+/// The programs of these packages that the benchmark starts.
+const PROGRAMS: [&str; 3] = ["nsd", "knotd", "nginx"];
+
+/// Returns whether all are there.
+pub(crate) fn are_there() -> bool {
+    PROGRAMS
+        .iter()
+        .all(|program| SERVERS.find(program).is_some())
+}

@@ -1,0 +1,111 @@
+//! Debian's packages that are unpacked below target/, for xtask alone.
+//!
+//! There they conflict with nothing, start no service, change nothing and need no removal.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use ebpf_build::Places;
+
+use crate::workspace;
+
+/// The directories of programs in Debian's packages.
+const PROGRAMS: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
+
+/// The directories of libraries.
+const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+
+/// Packages that are unpacked together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unpacked {
+    /// Their directory, below target/.
+    pub(crate) directory: &'static str,
+    /// Their names, with spaces between. What they depend on is unpacked with them, unless it is
+    /// installed.
+    pub(crate) packages: &'static str,
+}
+
+impl Unpacked {
+    fn directory(&self) -> PathBuf {
+        workspace::target_dir().join(self.directory)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.directory().join("root")
+    }
+
+    /// Returns the path of a program: the installed one, or else the unpacked one.
+    pub(crate) fn find(&self, program: &str) -> Option<PathBuf> {
+        let root = self.root();
+        Places::of_this_process().find(program).or_else(|| {
+            let mut unpacked = PROGRAMS.iter().map(|place| root.join(place).join(program));
+            unpacked.find(|file| file.is_file())
+        })
+    }
+
+    /// Returns a command for a program that was [found](Self::find), with the libraries unpacked
+    /// with it.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        if program.starts_with(self.root()) {
+            command.env(
+                "LD_LIBRARY_PATH",
+                self.before("LD_LIBRARY_PATH", &LIBRARIES),
+            );
+        }
+        command
+    }
+
+    /// Lets a command start unpacked programs by their names, where none are installed.
+    pub(crate) fn offer_to(&self, command: &mut Command) {
+        command.env("PATH", self.behind("PATH", &PROGRAMS)).env(
+            "LD_LIBRARY_PATH",
+            self.before("LD_LIBRARY_PATH", &LIBRARIES),
+        );
+    }
+
+    /// Returns the value of a variable with these directories before the others.
+    fn before(&self, variable: &str, directories: &[&str]) -> OsString {
+        let others = env::var_os(variable).unwrap_or_default();
+        join(self.places(directories).chain(split(&others)))
+    }
+
+    /// Returns the value of a variable with these directories behind the others.
+    fn behind(&self, variable: &str, directories: &[&str]) -> OsString {
+        let others = env::var_os(variable).unwrap_or_default();
+        join(split(&others).chain(self.places(directories)))
+    }
+
+    fn places(&self, directories: &[&str]) -> impl Iterator<Item = PathBuf> {
+        let root = self.root();
+        directories.iter().map(move |place| root.join(place))
+    }
+
+    /// Returns the shell command that unpacks the packages.
+    pub(crate) fn shell(&self) -> String {
+        let directory = self.directory();
+        let directory = directory.display();
+        let packages = self.packages;
+        format!(
+            "mkdir -p '{directory}/packages/partial' && \
+             apt-get -o DPkg::Lock::Timeout=300 update && \
+             apt-get -o DPkg::Lock::Timeout=300 -o APT::Sandbox::User=root \
+             -o Dir::Cache::archives='{directory}/packages' install -y --download-only \
+             --no-install-recommends {packages} && \
+             for package in '{directory}'/packages/*.deb; do \
+             dpkg-deb --extract \"$package\" '{directory}/root' || exit; done"
+        )
+    }
+}
+
+fn split(paths: &OsString) -> impl Iterator<Item = PathBuf> {
+    env::split_paths(paths).filter(|place| place.is_absolute())
+}
+
+fn join(places: impl Iterator<Item = PathBuf>) -> OsString {
+    env::join_paths(places).unwrap_or_default()
+}
