@@ -28,7 +28,7 @@ pub struct Verdict {
 
 /// In place of a standing: the decision did not depend on one. Not an `Option`, as for
 /// [`NO_LIMIT`].
-const NO_STANDING: u32 = Standing::COUNT as u32;
+const NO_STANDING: u32 = Standing::Unknown as u32 + 1;
 
 /// In place of a limit index: none. Not an `Option`, because LLVM may move its undefined half.
 pub(crate) const NO_LIMIT: u32 = u32::MAX;

@@ -62,7 +62,7 @@ where
             // Never happens.
             return Progress::Decided;
         }
-        let standing = Standing::of_number(number as u32);
+        let standing = Standing::of_number((number & 7) as u32);
         verdict.set_standing(standing);
         let matched = self
             .tables

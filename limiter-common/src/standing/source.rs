@@ -31,7 +31,7 @@ impl SourceId {
     #[inline(always)]
     pub const fn address(self) -> Address {
         if self.0 & Self::V4 == Self::V4 {
-            Address::v4((self.0 as u32).to_be_bytes())
+            Address::v4(((self.0 & 0xffff_ffff) as u32).to_be_bytes())
         } else {
             Address::v6(self.0.to_be_bytes(), [0; 8])
         }
