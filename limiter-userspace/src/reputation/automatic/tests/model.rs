@@ -74,9 +74,18 @@ impl Model {
         if self.banned[source].is_some() && counts_from.is_none() {
             return false;
         }
-        // After longer pauses only what is certain is known.
         let last_ms = self.looks.last().copied().unwrap_or_default();
-        now_ms - last_ms <= WITHIN_MS && self.since(source, begin_ms.max(counts_from)) >= AFTER
+        let certain_from = begin_ms.max(counts_from).max(self.after_pause());
+        now_ms - last_ms <= WITHIN_MS && self.since(source, certain_from) >= AFTER
+    }
+
+    /// Returns the last look after a pause longer than `within`: of the drops in that pause, the
+    /// decider knows only for some that they are in a window.
+    fn after_pause(&self) -> Option<u64> {
+        let before = [0].into_iter().chain(self.looks.iter().copied());
+        let looks = before.zip(&self.looks);
+        let late = looks.filter(|(before, look)| **look - before > WITHIN_MS);
+        late.last().map(|(_, look)| *look)
     }
 }
 
@@ -126,6 +135,19 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
         }
     }
     Ok(())
+}
+
+/// What the first look finds after a long pause stays uncertain at the next.
+#[test]
+fn a_pause_is_as_long_at_the_next_look() -> Result<(), TestCaseError> {
+    run(
+        &[
+            Step::Drops(5_000, 0, AFTER),
+            Step::Look(5_000),
+            Step::Look(0),
+        ],
+        false,
+    )
 }
 
 proptest! {
