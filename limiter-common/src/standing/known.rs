@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The maximum number of attempts to change a record while other CPUs change its line.
-const ATTEMPTS: u32 = 8;
+const ATTEMPTS: u32 = 4;
 
 const LOWEST: u64 = (1 << Tick::KEPT_BITS) - 1;
 
@@ -54,26 +54,37 @@ pub(super) fn change<L: Line>(
     record
 }
 
-/// Inserts a source that is not there into its line.
+/// Returns how much a record is worth keeping: by its rank, and among equals by how lately its
+/// source was seen. 0: nothing is known.
+#[inline(always)]
+pub(super) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
+    let rank = record.rank(at);
+    if rank == 0 {
+        return 0;
+    }
+    let unseen = at.now.since_kept(record.last());
+    (rank as u64) << Tick::KEPT_BITS | (u32::MAX - unseen) as u64 & LOWEST
+}
+
+/// Inserts a source that is not there into its line; `weight` is [`weight()`].
 #[inline(always)]
 pub(super) fn insert<L: Line>(
     line: &L,
     source: SourceId,
     record: Record,
-    at: &Moment<'_>,
+    weight: impl Fn(Record) -> u64,
 ) -> Inserted {
-    let rank = record.rank(at);
-    table::insert_by(line, &ByRank { rank, at }, source.0, record.0)
+    let rank = weight(record) >> Tick::KEPT_BITS;
+    table::insert_by(line, &ByRank { rank, weight }, source.0, record.0)
 }
 
-/// Evicts the record of the lowest rank, among equals the one that was seen longest ago; none of a
-/// higher rank than the new one's.
-struct ByRank<'a> {
-    rank: u32,
-    at: &'a Moment<'a>,
+/// Evicts the record of the least weight, but none of a higher rank than the new one's.
+struct ByRank<F> {
+    rank: u64,
+    weight: F,
 }
 
-impl Eviction for ByRank<'_> {
+impl<F: Fn(Record) -> u64> Eviction for ByRank<F> {
     const NO_ROOM: Inserted = Inserted::Unavailable;
 
     #[inline(always)]
@@ -83,16 +94,12 @@ impl Eviction for ByRank<'_> {
 
     #[inline(always)]
     fn weight_of(&self, _: u64, state: u64) -> u64 {
-        let record = Record(state);
-        let rank = record.rank(self.at);
-        if rank > self.rank {
-            return u64::MAX;
+        let weight = (self.weight)(Record(state));
+        if weight >> Tick::KEPT_BITS > self.rank {
+            u64::MAX
+        } else {
+            weight
         }
-        if rank == 0 {
-            return 0;
-        }
-        let unseen = self.at.now.since_kept(record.last());
-        u64::from(rank + 1) << Tick::KEPT_BITS | u64::from(u32::MAX - unseen) & LOWEST
     }
 
     #[inline(always)]

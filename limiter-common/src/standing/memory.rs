@@ -55,6 +55,15 @@ pub trait StandingMemory {
         after(self, shape, record, event, now_ns)
     }
 
+    /// Does [`weight()`], which a store may put into a function of its own.
+    #[inline(always)]
+    fn weight(&self, shape: &Shape, record: Record, now_ns: u64) -> u64
+    where
+        Self: Sized,
+    {
+        weight(self, shape, record, now_ns)
+    }
+
     /// Does [`insert()`], which a store may put into a function of its own.
     #[inline(always)]
     fn insert(
@@ -227,9 +236,17 @@ pub fn insert<M: StandingMemory>(
     record: Record,
     now_ns: u64,
 ) -> Inserted {
-    let at = moment(memory, shape, now_ns);
     match memory.known_line(index) {
-        Some(line) => known::insert(&line, source, record, &at),
+        Some(line) => known::insert(&line, source, record, |record| {
+            memory.weight(shape, record, now_ns)
+        }),
         None => Inserted::Unavailable,
     }
+}
+
+/// Returns how much a record is worth keeping: a line makes room by forgetting the record of the
+/// least weight.
+#[inline(always)]
+pub fn weight<M: StandingMemory>(memory: &M, shape: &Shape, record: Record, now_ns: u64) -> u64 {
+    known::weight(record, &moment(memory, shape, now_ns))
 }

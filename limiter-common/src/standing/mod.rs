@@ -23,6 +23,7 @@ pub use self::{
     known::look,
     memory::{
         StandingMemory, after, change, happened, insert, is_retry, known_index, refused, visit,
+        weight,
     },
     moment::Moment,
     order::KnowOrder,

@@ -73,6 +73,11 @@ impl StandingMemory for MapStanding {
     }
 
     #[inline(always)]
+    fn weight(&self, _shape: &Shape, record: Record, now_ns: u64) -> u64 {
+        limiter_record_weight(record.0, now_ns)
+    }
+
+    #[inline(always)]
     fn insert(
         &self,
         _shape: &Shape,
@@ -154,6 +159,19 @@ extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: 
     }
     let event = Event::of_numbers(event, value);
     standing::after(&MapStanding, shape, Record(record), event, now_ns).0
+}
+
+/// Calls [`standing::weight`] of a record. A line has four of them, and the verifier would walk
+/// what they may be together.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_record_weight(record: u64, now_ns: u64) -> u64 {
+    let shape = globals::shape();
+    // As above.
+    if !shape.uses_standing() {
+        return 0;
+    }
+    standing::weight(&MapStanding, shape, Record(record), now_ns)
 }
 
 /// Calls [`standing::insert`]; returns the number of an [`Inserted`].
