@@ -5,7 +5,7 @@ use std::{
     io::ErrorKind,
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -49,19 +49,21 @@ fn connect(namespace: &Namespace, to: &str) -> Result<()> {
     })
 }
 
-/// Waits until the datapath knows somebody; returns whom.
-fn wait(scene: &Scene) -> Result<Vec<String>> {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    loop {
-        let everybody = scene.everybody()?;
-        if !everybody.is_empty() {
-            return Ok(everybody);
-        }
-        if Instant::now() > deadline {
-            bail!("nobody is known");
+/// Looks every millisecond, for five seconds or more.
+fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    for _ in 0..5000 {
+        if let Some(found) = look()? {
+            return Ok(found);
         }
         thread::sleep(Duration::from_millis(1));
     }
+    bail!("nothing came of it");
+}
+
+/// Waits until the datapath knows somebody; returns whom.
+fn wait(scene: &Scene) -> Result<Vec<String>> {
+    wait_for(|| Ok(Some(scene.everybody()?).filter(|everybody| !everybody.is_empty())))
+        .context("nobody is known")
 }
 
 #[test]
@@ -184,15 +186,10 @@ fn a_fast_open_without_the_end_of_its_handshake_proves_nobody() -> Result<()> {
         Load::saturating(Duration::from_secs(5)).at_most(1),
         &[frame],
     )?;
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let accepted = loop {
-        match listener.accept() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
-                thread::sleep(Duration::from_millis(1));
-            }
-            accepted => break accepted?,
-        }
-    };
+    let accepted = wait_for(|| match listener.accept() {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        accepted => Ok(Some(accepted?)),
+    })?;
     assert_eq!(accepted.1.ip(), forged);
     assert_eq!(scene.everybody()?, [""; 0]);
     connect(&pair.client, "10.0.0.2")?;
