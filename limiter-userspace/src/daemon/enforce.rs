@@ -19,7 +19,7 @@ use super::{
     candidate::Candidate,
     confirm,
     error::ReloadError,
-    memory,
+    known, memory,
     messages::{log_attached, log_begun_anew, log_carried},
     shared::Daemon,
     state::Resumed,
@@ -56,6 +56,7 @@ pub(super) async fn put_in_force(
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         log_attached(attachment);
     }
+    known::warn_of_unseen(&datapath);
     let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
     drop(datapath);
     log_begun_anew(&begun_anew);

@@ -26,6 +26,9 @@ pub struct Status {
     pub offenders: Offenders,
     /// How many addresses and ranges are banned.
     pub bans: BansStatus,
+    /// Why handshakes prove nobody, though the policy says so; `None`: they do, or it does not.
+    #[serde(default)]
+    pub handshakes_unseen: Option<String>,
     /// Where everything is pinned; `None`: it ends with the daemon.
     pub pinned: Option<PathBuf>,
     /// The daemon; `None`: none is running, but what is pinned is enforced.
@@ -139,6 +142,9 @@ pub struct StateStatus {
     pub buckets: u64,
     /// How many bans it then had, including expired ones that are remembered.
     pub bans: u64,
+    /// How many known sources it then had.
+    #[serde(default)]
+    pub sources: u64,
     /// How often saving it has failed since the daemon was started.
     pub errors: u64,
     /// Why the last save failed; `None`: it succeeded.

@@ -1,0 +1,14 @@
+//! The known sources, as operators see and change them. The kernel's table is the one truth.
+
+mod change;
+mod handshakes;
+mod list;
+mod sources;
+mod tell;
+
+pub use self::change::change_known_pinned;
+pub(super) use self::{
+    change::change,
+    handshakes::{unseen, warn_of_unseen},
+    list::{list, of_address},
+};
