@@ -22,6 +22,7 @@ mod replay;
 mod reset;
 mod run;
 mod sieve;
+mod standing;
 mod stats;
 mod status;
 mod top;

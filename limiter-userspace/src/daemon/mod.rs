@@ -25,6 +25,7 @@ mod requests;
 mod service;
 mod shared;
 mod sieves;
+mod standing;
 mod starting_point;
 mod startup;
 mod state;
@@ -46,6 +47,7 @@ pub use self::{
     exporter::{BindMetrics, MetricsListener},
     options::Options,
     shared::Daemon,
+    standing::is_reserving,
 };
 use crate::logging;
 
