@@ -24,6 +24,7 @@ mod replay;
 mod reset;
 mod run;
 mod sieve;
+mod standing;
 mod stats;
 mod status;
 mod stream;

@@ -27,6 +27,7 @@ mod requests;
 mod service;
 mod shared;
 mod sieves;
+mod standing;
 mod starting_point;
 mod startup;
 mod state;
@@ -49,6 +50,7 @@ pub use self::{
     known::change_known_pinned,
     options::Options,
     shared::Daemon,
+    standing::is_reserving,
 };
 use crate::logging;
 

@@ -8,6 +8,7 @@ mod offenders;
 mod refill;
 mod reload;
 pub mod sieves;
+mod standing;
 mod status;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -33,6 +34,9 @@ pub use self::{
     },
     refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
     reload::{History, LastReload, Reloaded, SettingDiff},
+    standing::{
+        ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic, Why,
+    },
     status::{
         BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, LimitStatus,
         PolicyStatus, StateStatus, Status,

@@ -11,7 +11,7 @@ use limiter_policy::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{reload::History, sieves::SieveBrief};
+use super::{reload::History, sieves::SieveBrief, standing::StandingStatus};
 
 /// The status: what is enforced, where, and the counters.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,6 +41,8 @@ pub struct Status {
     pub lists: Vec<ListStatus>,
     /// The sieves.
     pub sieves: Vec<SieveBrief>,
+    /// What sources of each standing got; `None`: no limit uses standing.
+    pub standing: Option<StandingStatus>,
 }
 
 /// The daemon.

@@ -51,5 +51,6 @@ pub(crate) fn status() -> Status {
         limits: BTreeMap::new(),
         lists: Vec::new(),
         sieves: Vec::new(),
+        standing: None,
     }
 }
