@@ -66,9 +66,9 @@ fn kernel_and_native_know_the_same() -> Result<()> {
         let (count, apart) = (rng.u32(1..4), rng.u32(2..10));
         let policy = policy(&format!(
             "limits:
-  all: {{id: total, count: 20, period: 1s, burst: 60, reserve: {{familiar: 2, fresh: 10, \
+  all: {{id: total, cost: packets, count: 20, period: 1s, burst: 60, reserve: {{familiar: 2, fresh: 10, \
              retried: 20, unknown: 40}}}}
-  new: {{id: ipAddress, count: 1, period: 1s, burst: 9, match: {{standing: [retried, unknown]}}}}
+  new: {{id: ipAddress, cost: packets, count: 1, period: 1s, burst: 9, match: {{standing: [retried, unknown]}}}}
 standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apart}s}}}}
 "
         ))?;
@@ -108,7 +108,7 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
 fn kernel_and_native_forget_the_same() -> Result<()> {
     let rng = &mut Rng::with_seed(9);
     let policy = policy(
-        "limits: {all: {id: total, count: 9, period: 1h, burst: 9000, reserve: {unknown: 100}}}
+        "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9000, reserve: {unknown: 100}}}
 standing: {capacity: 1024}
 ",
     )?;

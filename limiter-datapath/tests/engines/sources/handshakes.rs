@@ -61,7 +61,7 @@ fn peers_that_connect_are_proven_in_either_family() -> Result<()> {
     let listener = Listener::new(&pair.server, PORT)?;
     for (to, from) in [("10.0.0.2", "10.0.0.1"), ("2001:db8:2::2", "2001:db8:1::")] {
         let scene = Scene::new(&pair.server, "")?;
-        assert!(scene.datapath.are_handshakes_noted()?);
+        assert!(scene.notes_handshakes()?);
         connect(&pair.client, to)?;
         // Over IPv4 the listener, which is of both families, writes ::ffff:10.0.0.1.
         assert_eq!(wait(&scene)?, [from]);
@@ -119,14 +119,14 @@ fn handshakes_prove_only_if_the_policy_says_so() -> Result<()> {
     let pair = pair()?;
     let _listener = Listener::new(&pair.server, PORT)?;
     let mut scene = Scene::new(&pair.server, "proven-by: [list]")?;
-    assert!(!scene.datapath.are_handshakes_noted()?);
+    assert!(!scene.notes_handshakes()?);
     connect(&pair.client, "10.0.0.2")?;
     scene.replace("proven-by: [handshake]")?;
-    assert!(scene.datapath.are_handshakes_noted()?);
+    assert!(scene.notes_handshakes()?);
     connect(&pair.client, "2001:db8:2::2")?;
     assert_eq!(wait(&scene)?, ["2001:db8:1::"]);
     scene.replace("proven-by: [list]")?;
-    assert!(!scene.datapath.are_handshakes_noted()?);
+    assert!(!scene.notes_handshakes()?);
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(scene.everybody()?, ["2001:db8:1::"]);
     Ok(())
@@ -201,7 +201,7 @@ fn a_pinned_program_goes_on_without_a_daemon_until_it_is_detached() -> Result<()
         })
     };
     let mut scene = adopt()?;
-    assert!(scene.datapath.are_handshakes_noted()?);
+    assert!(scene.notes_handshakes()?);
     assert_eq!(wait(&scene)?, ["10.0.0.1"]);
     // Another policy has the same link.
     scene.replace("visits: off")?;

@@ -40,7 +40,7 @@ fn nothing_is_known_where_no_limit_asks() -> Result<()> {
     scene.replace_by("limits: {}\n")?;
     let known = scene.datapath.known_sources();
     assert!(matches!(known, Err(DatapathError::NoStanding)));
-    assert!(!scene.datapath.are_handshakes_noted()?);
+    assert!(!scene.notes_handshakes()?);
     Ok(())
 }
 

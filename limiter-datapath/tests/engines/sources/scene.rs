@@ -14,7 +14,7 @@ use limiter_policy::{
 use testbed::{Namespace, PinDirectory};
 
 /// A limit that asks for standing, whose reserve nobody here reaches.
-const LIMIT: &str = "limits: {all: {id: total, count: 9, period: 1h, burst: 9000, reserve: \
+const LIMIT: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9000, reserve: \
                      {unknown: 1000}}}\n";
 
 /// The datapath of a namespace.
@@ -77,6 +77,12 @@ impl Scene {
             let previous = datapath.apply(prepared)?;
             Ok(datapath.settle(previous)?)
         })
+    }
+
+    /// Returns whether handshakes are noted.
+    pub(super) fn notes_handshakes(&self) -> Result<bool> {
+        let noted = self.datapath.are_handshakes_noted();
+        noted.map_err(|error| anyhow!("{error}"))
     }
 
     pub(super) fn known(&self) -> Result<KnownSources<'_>> {
