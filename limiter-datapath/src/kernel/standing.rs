@@ -98,7 +98,7 @@ impl KnownSources<'_> {
     /// Returns the standing of a prefix, by lists and by the record of its source; of one with
     /// several sources nothing is known.
     #[must_use]
-    pub fn standing_of(&self, prefix: &BanKey, at: &Moment<'_>) -> Standing {
+    pub fn standing_of_prefix(&self, prefix: &BanKey, at: &Moment<'_>) -> Standing {
         standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 

@@ -85,7 +85,7 @@ fn read(
         Request::Known(query) => Answer::told(known::list(datapath, query).map(Answer::Known)),
         Request::KnownSource { address } => {
             let told = known::of_address(datapath, *address);
-            Answer::told(told.map(Box::new).map(Answer::KnownSource))
+            Answer::told(told.map(Answer::KnownSource))
         }
         Request::Sieves { name } => {
             let list = sieves::list(datapath, name.as_deref(), measured);
@@ -175,7 +175,6 @@ fn status(
             ipv4,
             ipv6,
         },
-        handshakes_unseen: known::unseen(datapath),
         pinned: datapath.pins().map(|pins| pins.directory().to_owned()),
         daemon: daemon.map(Daemon::status),
         reasons,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
-use jiff::Timestamp;
-use limiter_common::standing::Standing;
 use serde::{Deserialize, Serialize};
+
+use super::{ShortageStatus, StandingExplanation};
 
 /// The most sources that a prefix may have to be vouched for.
 pub const MAX_SOURCES: u64 = 65_536;
@@ -95,78 +95,12 @@ pub struct KnownList {
     pub standings: BTreeMap<String, u64>,
     /// For how many of them somebody vouches.
     pub vouched: u64,
-    /// The shortage, if there is one.
+    /// The present shortage; `None`: there is none.
     pub shortage: Option<ShortageStatus>,
-    /// Why handshakes prove nobody, though the policy says so; `None`: they do, or it does not.
-    pub handshakes_unseen: Option<String>,
+    /// Why handshakes prove nobody, though they should; `None`: they do as configured.
+    pub handshakes_error: Option<String>,
     /// The sources whose standing is the youngest, the youngest first.
-    pub newest: Vec<SourceStatus>,
-}
-
-/// A shortage: a limit refused somebody for its reserve within the last minute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShortageStatus {
-    /// When it began.
-    pub since: Timestamp,
-    /// How long ago that was, in nanoseconds.
-    pub lasts_ns: u64,
-}
-
-/// What is known of a source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceStatus {
-    /// The address or, in IPv6, the prefix that is one source.
-    pub source: IpNet,
-    /// Its standing now.
-    pub standing: Standing,
-    /// How it got what is known of it; `None`: nothing is known.
-    pub by: Option<KnownBy>,
-    /// The list that proves it.
-    pub list: Option<String>,
-    /// When it got its standing; `None`: nobody knows.
-    pub since: Option<Timestamp>,
-    /// How long ago that was, in nanoseconds.
-    pub since_ns: Option<u64>,
-    /// Until when it has its standing, whether it comes or not; `None`: as long as it comes.
-    pub until: Option<Timestamp>,
-    /// Nanoseconds until then.
-    pub ends_in_ns: Option<u64>,
-    /// When it last came; `None`: nobody knows.
-    pub last_visit: Option<Timestamp>,
-    /// How long ago that was, in nanoseconds.
-    pub last_visit_ns: Option<u64>,
-    /// On how many separate occasions it came, at most 15, as far as they were counted.
-    pub visits: u32,
-}
-
-/// How a source got what is known of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KnownBy {
-    /// It is on a list that proves.
-    List,
-    /// Somebody vouches for it.
-    Operator,
-    /// It completed a TCP handshake with this host.
-    Handshake,
-    /// It came on separate occasions.
-    Visits,
-    /// It came again after it was refused.
-    Retry,
-}
-
-impl KnownBy {
-    /// Returns the name in output.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::List => "list",
-            Self::Operator => "operator",
-            Self::Handshake => "handshake",
-            Self::Visits => "visits",
-            Self::Retry => "retry",
-        }
-    }
+    pub newest: Vec<StandingExplanation>,
 }
 
 /// Selects what to return of the known sources.

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     bans::{BanChanges, BansChanged, BansPage, BansQuery},
-    known::{KnownChanged, KnownChanges, KnownList, KnownQuery, SourceStatus},
+    known::{KnownChanged, KnownChanges, KnownList, KnownQuery},
     sieves::SieveStatus,
 };
 pub use self::{
@@ -35,7 +35,8 @@ pub use self::{
     refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
     reload::{History, LastReload, Reloaded, SettingDiff},
     standing::{
-        ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic, Why,
+        ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic,
+        Why,
     },
     status::{
         BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, LimitStatus,
@@ -168,7 +169,7 @@ pub enum Answer {
     /// To [`Request::Known`].
     Known(KnownList),
     /// To [`Request::KnownSource`].
-    KnownSource(Box<SourceStatus>),
+    KnownSource(StandingExplanation),
     /// To [`Request::ChangeKnown`].
     KnownChanged(KnownChanged),
     /// To [`Request::Sieves`].

@@ -26,9 +26,6 @@ pub struct Status {
     pub offenders: Offenders,
     /// How many addresses and ranges are banned.
     pub bans: BansStatus,
-    /// Why handshakes prove nobody, though the policy says so; `None`: they do, or it does not.
-    #[serde(default)]
-    pub handshakes_unseen: Option<String>,
     /// Where everything is pinned; `None`: it ends with the daemon.
     pub pinned: Option<PathBuf>,
     /// The daemon; `None`: none is running, but what is pinned is enforced.

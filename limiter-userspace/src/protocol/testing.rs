@@ -39,7 +39,6 @@ pub(crate) fn status() -> Status {
             ipv4: 0,
             ipv6: 0,
         },
-        handshakes_unseen: None,
         pinned: None,
         daemon: Some(DaemonStatus {
             metrics: Metrics::default().listen,

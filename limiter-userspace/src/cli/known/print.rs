@@ -10,24 +10,19 @@ use limiter_common::standing::Standing;
 use limiter_policy::text::short;
 
 use crate::{
-    cli::render::{ago, count, counted, duration, table},
-    protocol::known::{KnownBy, KnownList, SourceStatus},
+    cli::{
+        render::{ago, count, counted, duration, table},
+        standing::{because, shortage_line},
+    },
+    protocol::{StandingExplanation, Why, known::KnownList},
 };
 
 /// Prints how many sources are known, and the newest.
 pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
-    if let Some(why) = &list.handshakes_unseen {
-        writeln!(out, "HANDSHAKES NOT SEEN: {why}")?;
+    if let Some(error) = &list.handshakes_error {
+        writeln!(out, "HANDSHAKES PROVE NOBODY: {error}")?;
     }
-    match &list.shortage {
-        Some(shortage) => writeln!(
-            out,
-            "SHORTAGE since {:.0}, for {}",
-            shortage.since,
-            duration(shortage.lasts_ns)
-        )?,
-        None => writeln!(out, "no shortage")?,
-    }
+    writeln!(out, "{}", shortage_line(list.shortage.as_ref()))?;
     let total: u64 = list.standings.values().sum();
     let vouched = match list.vouched {
         0 => String::new(),
@@ -50,18 +45,19 @@ pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
     if list.newest.is_empty() {
         return Ok(());
     }
-    let header = ["newest", "standing", "by", "since", "last visit"];
+    let header = ["newest", "standing", "by", "gained", "last seen"];
     let rows = list.newest.iter().map(|source| {
+        let gained = match (source.ends_in_ns, source.gained_ago_ns) {
+            (Some(left), _) => format!("{} left", duration(left)),
+            (None, Some(ns)) => ago(ns),
+            (None, None) => "–".to_owned(),
+        };
         [
             short(source.source),
             source.standing.name().to_owned(),
-            source.by.map_or("–", KnownBy::name).to_owned(),
-            match (source.ends_in_ns, source.since_ns) {
-                (Some(left), _) => format!("{} left", duration(left)),
-                (None, Some(since)) => ago(since),
-                (None, None) => "–".to_owned(),
-            },
-            source.last_visit_ns.map_or_else(|| "–".to_owned(), ago),
+            by(source.why).to_owned(),
+            gained,
+            source.last_visit_ago_ns.map_or_else(|| "–".to_owned(), ago),
         ]
     });
     writeln!(out, "\n{}", table(header, [], rows))
@@ -71,57 +67,45 @@ pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
 pub(super) fn source(
     out: &mut impl Write,
     address: IpAddr,
-    source: &SourceStatus,
+    source: &StandingExplanation,
 ) -> io::Result<()> {
     let whom = if source.source == IpNet::from(address) {
         address.to_string()
     } else {
         format!("{}, the source of {address},", source.source)
     };
-    writeln!(out, "{whom} is {}: {}", source.standing.name(), why(source))?;
+    writeln!(
+        out,
+        "{whom} is {}:\n  {}",
+        source.standing.name(),
+        because(source)
+    )?;
     let times = [
-        ("since", source.since, source.since_ns.map(ago)),
-        (
-            "until",
-            source.until,
-            source.ends_in_ns.map(|ns| format!("in {}", duration(ns))),
-        ),
-        (
-            "last visit",
-            source.last_visit,
-            source.last_visit_ns.map(ago),
-        ),
+        ("gained", source.gained_ago_ns.map(ago)),
+        ("last seen", source.last_visit_ago_ns.map(ago)),
+        ("ends in", source.ends_in_ns.map(duration)),
     ];
-    for (what, time, distance) in times {
-        if let (Some(time), Some(distance)) = (time, distance) {
-            writeln!(out, "  {what:<10}  {time:.0} ({distance})")?;
+    for (what, time) in times {
+        if let Some(time) = time {
+            writeln!(out, "  {what} {time}")?;
         }
     }
-    if source.visits > 0 {
-        writeln!(out, "  {:<10}  {}", "occasions", source.visits)?;
+    if let Some(shortage) = &source.shortage {
+        writeln!(out, "{}", shortage_line(Some(shortage)))?;
     }
     Ok(())
 }
 
-/// Says why a source has its standing.
-fn why(source: &SourceStatus) -> String {
-    let list = source.list.as_deref().unwrap_or_default();
-    let why = match (source.by, source.standing) {
-        (None, _) => "nothing is known of it",
-        (Some(KnownBy::List), _) => return format!("it is on the list {list}"),
-        (Some(KnownBy::Operator), _) => "somebody vouches for it",
-        (Some(KnownBy::Handshake), Standing::Fresh) => {
-            "it completed a handshake during a shortage, or just before it"
-        }
-        (Some(KnownBy::Handshake), _) => "it completed a handshake",
-        (Some(KnownBy::Visits), Standing::Unknown) => "it came, on too few occasions yet",
-        (Some(KnownBy::Visits), Standing::Fresh) => {
-            "it came on enough occasions only during a shortage, or just before it"
-        }
-        (Some(KnownBy::Visits), _) => "it came on enough occasions",
-        (Some(KnownBy::Retry), _) => "it came again after it was refused",
-    };
-    why.to_owned()
+/// Returns by what a source got what is known of it.
+const fn by(why: Why) -> &'static str {
+    match why {
+        Why::List => "list",
+        Why::Vouched => "operator",
+        Why::Handshake => "handshake",
+        Why::Visits => "visits",
+        Why::Retry => "retry",
+        Why::Nothing => "–",
+    }
 }
 
 #[cfg(test)]

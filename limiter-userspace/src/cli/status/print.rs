@@ -87,9 +87,6 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         status.policy.loaded_at,
     )?;
     print_daemon(out, status)?;
-    if let Some(why) = &status.handshakes_unseen {
-        writeln!(out, "HANDSHAKES NOT SEEN: {why}")?;
-    }
     let scope = match status.buckets.settings.scope {
         Scope::Host => "",
         Scope::Interface => " on each interface",

@@ -2,16 +2,15 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, net::IpAddr};
 
-use limiter_common::standing::{Kind, Record, SourceId, Standing};
-use limiter_datapath::kernel::{Datapath, DatapathError};
+use limiter_common::standing::{Kind, Moment, Record, SourceId, Standing, Tick};
+use limiter_datapath::kernel::{Datapath, DatapathError, SourceStanding};
 
-use super::{
-    handshakes::unseen,
-    tell::{Teller, listed},
-};
 use crate::{
-    daemon::listed::proven_by,
-    protocol::known::{KnownList, KnownQuery, MAX_SHOWN, SourceStatus},
+    daemon::standing::{explain, shortage},
+    protocol::{
+        StandingExplanation,
+        known::{KnownList, KnownQuery, MAX_SHOWN},
+    },
 };
 
 /// Counts the known sources, and describes the newest. Reads the whole table.
@@ -20,33 +19,40 @@ pub(in crate::daemon) fn list(
     query: &KnownQuery,
 ) -> Result<KnownList, DatapathError> {
     let known = datapath.known_sources()?;
-    let teller = Teller::new(known.moment()?);
+    let at = known.moment()?;
     let mut counts = [0; Standing::COUNT];
     let mut vouched = 0;
     let mut newest = Newest::new(query.limit.min(MAX_SHOWN));
     for (source, record) in known.all() {
         // What is over stays in the table until it is replaced.
-        if record.rank(&teller.at) == 0 {
+        let record = record.current(&at);
+        if record == Record::NONE {
             continue;
         }
-        counts[record.standing(&teller.at) as usize] += 1;
+        counts[record.standing(&at) as usize] += 1;
         vouched += u64::from(record.kind() == Kind::Vouched);
-        newest.add(teller.age(record), source, record);
+        newest.add(age(record, &at), source, record);
     }
     let standings = Standing::ALL.iter().zip(counts);
-    let settings = datapath.manifest().policy.standing.as_ref();
+    let settings = datapath.manifest().policy.standing_in_use();
+    let settings = settings.ok_or(DatapathError::NoStanding)?;
+    let told = newest.into_sorted().map(|(source, record)| {
+        let standing = SourceStanding::of_record(source, record, &at);
+        StandingExplanation {
+            // The list has it.
+            shortage: None,
+            ..explain(&standing, settings.ipv6_prefix)
+        }
+    });
     Ok(KnownList {
-        capacity: settings.map_or(known.settings().lines, |settings| settings.capacity),
+        capacity: settings.capacity,
         standings: standings
             .map(|(standing, count)| (standing.name().to_owned(), count))
             .collect(),
         vouched,
-        shortage: teller.shortage(),
-        handshakes_unseen: unseen(datapath),
-        newest: newest
-            .into_sorted()
-            .map(|(source, record)| teller.tell(source, record))
-            .collect(),
+        shortage: shortage(at.shortage, at.now),
+        handshakes_error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
+        newest: told.collect(),
     })
 }
 
@@ -54,17 +60,22 @@ pub(in crate::daemon) fn list(
 pub(in crate::daemon) fn of_address(
     datapath: &Datapath,
     address: IpAddr,
-) -> Result<SourceStatus, DatapathError> {
-    let known = datapath.known_sources()?;
-    let teller = Teller::new(known.moment()?);
-    let source = known.source(address);
-    let told = teller.tell(source, known.record(source));
-    Ok(
-        match proven_by(&datapath.manifest().policy, address.into()) {
-            Some(list) => listed(list, told, address),
-            None => told,
-        },
-    )
+) -> Result<StandingExplanation, DatapathError> {
+    let settings = datapath.manifest().policy.standing_in_use();
+    let standing = datapath.standing_of(address)?.zip(settings);
+    let (standing, settings) = standing.ok_or(DatapathError::NoStanding)?;
+    Ok(explain(&standing, settings.ipv6_prefix))
+}
+
+/// Returns for how many ticks a record has said what it says. One that somebody vouches for does
+/// not tell: since its last visit.
+const fn age(record: Record, at: &Moment<'_>) -> u32 {
+    let since = match record.kind() {
+        Kind::Nothing | Kind::Vouched => record.last(),
+        Kind::Retried => Tick(record.since().wrapping_sub(Record::RETRIED)).kept(),
+        Kind::Visited | Kind::Familiar | Kind::Proven => record.since(),
+    };
+    at.now.since_kept(since)
 }
 
 /// The youngest of many records, in bounded memory.

@@ -4,11 +4,10 @@ mod change;
 mod handshakes;
 mod list;
 mod sources;
-mod tell;
 
 pub use self::change::change_known_pinned;
 pub(super) use self::{
     change::change,
-    handshakes::{unseen, warn_of_unseen},
+    handshakes::warn_of_unseen,
     list::{list, of_address},
 };

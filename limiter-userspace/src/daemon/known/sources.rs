@@ -4,25 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use limiter_common::{
-    address::{Address, Family},
+    address::Address,
     standing::{Settings, SourceId},
 };
 
-/// Returns how many bits of an address are one source.
-const fn source_length(settings: &Settings, family: Family) -> u32 {
-    match family {
-        Family::V4 => 32,
-        Family::V6 => settings.ipv6_prefix,
-    }
-}
-
-/// Returns a source as a prefix.
-pub(super) fn prefix_of(settings: &Settings, source: SourceId) -> IpNet {
-    let address = source.address();
-    let length = source_length(settings, address.family);
-    let length = u8::try_from(length).unwrap_or(u8::MAX);
-    IpNet::new_assert(address.into(), length)
-}
+use crate::daemon::standing::prefix_of;
 
 /// The sources of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +25,17 @@ pub(super) struct Sources {
 impl Sources {
     /// Finds the sources of a prefix.
     pub(super) fn of(settings: &Settings, prefix: IpNet) -> Self {
-        let address = Address::from(prefix.addr());
-        let length = source_length(settings, address.family);
-        let source = SourceId::new(settings, &address);
+        let source = SourceId::new(settings, &Address::from(prefix.addr()));
+        // At most 64.
+        let ipv6_prefix = u8::try_from(settings.ipv6_prefix).unwrap_or(64);
+        let whole = prefix_of(source, ipv6_prefix);
+        let length = u32::from(whole.prefix_len());
         let prefix_length = u32::from(prefix.prefix_len());
         Self {
-            first: source.address().into(),
+            first: whole.addr(),
             shift: u32::from(prefix.max_prefix_len()) - length,
             log_count: length.saturating_sub(prefix_length),
-            part_of: (prefix_length > length).then(|| prefix_of(settings, source)),
+            part_of: (prefix_length > length).then_some(whole),
         }
     }
 

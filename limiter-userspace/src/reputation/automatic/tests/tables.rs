@@ -1,12 +1,13 @@
 //! Cases worked out by hand.
 
-use std::net::IpAddr;
+use std::{convert::Infallible, net::IpAddr};
 
 use limiter_common::{
     address::Address,
     ban::BanKey,
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
+    standing::Standing,
 };
 use limiter_policy::policy::{AutomaticBan, Mode};
 
@@ -108,9 +109,9 @@ fn interfaces_add_up() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 60);
     let twice = scene.recorded();
-    let look = scene
-        .decider
-        .look(ns(1_000), [twice.clone(), twice].concat());
+    let twice = [twice.clone(), twice].concat();
+    let unknown = |_: &BanKey| Ok::<_, Infallible>(Standing::Unknown);
+    let Ok(look) = scene.decider.look(ns(1_000), twice, unknown);
     assert_eq!(look.offences[0].drops, 120);
 }
 
