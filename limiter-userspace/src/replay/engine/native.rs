@@ -6,6 +6,7 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
+    standing::{Event, SourceId},
 };
 use limiter_datapath::native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
@@ -85,6 +86,18 @@ impl Engine for NativeEngine {
 
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {
         self.reputation.bans.insert(key, ban.until_ns);
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        policy: &CompiledPolicy,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let standing = &self.reputation.standing;
+        standing.happened(&policy.shape, source, event, now_ns);
         Ok(())
     }
 
