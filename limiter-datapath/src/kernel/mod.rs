@@ -63,7 +63,6 @@ use limiter_policy::{config::Scope, lists::ListRecord, policy::CompiledPolicy};
 
 #[cfg(feature = "testing")]
 pub use self::instance::VerifierCost;
-use self::{handshakes::Handshakes, state::State};
 pub use self::{
     attach::Attachment,
     buckets::{BucketMaps, Restored},
@@ -87,6 +86,7 @@ pub use self::{
     standing::KnownSources,
     trial::Trial,
 };
+use self::{handshakes::Handshakes, state::State};
 use crate::state::SetDebts;
 
 /// The running datapath. Dropping it detaches every program, unless it is pinned.

@@ -8,7 +8,9 @@ use limiter_common::{
     standing::{Event, Moment, Record, Settings, Shortage, SourceId, Standing, Tick},
 };
 
-use super::{Datapath, DatapathError, ReputationMaps, StandingMaps, monotonic_now, replace::Prepared};
+use super::{
+    Datapath, DatapathError, ReputationMaps, StandingMaps, monotonic_now, replace::Prepared,
+};
 
 /// What is known of sources, as long as the policy stays in force.
 #[derive(Clone, Copy)]
@@ -90,7 +92,8 @@ impl KnownSources<'_> {
     /// it is to be forgotten. Returns its record after it: [`Record::NONE`] if there is no room for
     /// the source, because all others in its line are of a higher rank.
     pub fn note(&self, source: SourceId, event: Event) -> Result<Record, DatapathError> {
-        self.maps.note(&self.shape, source, event, monotonic_now())?;
+        self.maps
+            .note(&self.shape, source, event, monotonic_now())?;
         Ok(self.record(source))
     }
 }

@@ -55,7 +55,9 @@ impl StandingMemory for MapStanding {
         now_ns: u64,
     ) -> Standing {
         let (event, value) = event.to_numbers();
-        Standing::of_number(limiter_change_standing(index, source.0, event, value, now_ns))
+        Standing::of_number(limiter_change_standing(
+            index, source.0, event, value, now_ns,
+        ))
     }
 }
 

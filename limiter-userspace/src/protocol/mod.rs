@@ -33,7 +33,8 @@ pub use self::{
     refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
     reload::{History, LastReload, Reloaded, SettingDiff},
     standing::{
-        ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic, Why,
+        ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic,
+        Why,
     },
     status::{
         BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, LimitStatus,

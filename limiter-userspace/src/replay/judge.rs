@@ -195,7 +195,9 @@ impl Replay {
             && let Some(client) = self.handshakes.look(&frame, &facts, action == Action::Pass)
         {
             let source = SourceId::new(&self.policy.shape.standing, &client);
-            let noted = self.engine.note(&self.policy, source, Event::Handshake, now);
+            let noted = self
+                .engine
+                .note(&self.policy, source, Event::Handshake, now);
             noted.map_err(engine_error)?;
         }
         // No limit charges a source that a list excludes or blocks.

@@ -76,7 +76,8 @@ fn check_any(matching: &str, expected: &[(usize, &str)]) {
 
 #[test]
 fn matches_of_the_wrong_form() {
-    let fields = "protocol, destination-port, source-port, tcp-flags, destination, fragments or standing";
+    let fields =
+        "protocol, destination-port, source-port, tcp-flags, destination, fragments or standing";
     check_any(
         "{}",
         &[(1, "an empty match selects every packet: leave 'match' out")],

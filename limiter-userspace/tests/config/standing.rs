@@ -61,16 +61,26 @@ fn every_field() {
     let strict = strict.standing.unwrap();
     assert_eq!(strict.visits, None);
     assert_eq!(strict.proven_by, [Proof::Handshake]);
-    assert_eq!((strict.retry.after_ns, strict.retry.within_ns), (SECOND / 5, SECOND));
+    assert_eq!(
+        (strict.retry.after_ns, strict.retry.within_ns),
+        (SECOND / 5, SECOND)
+    );
 }
 
 #[test]
 fn what_is_shown_can_be_read_again() {
     let settings = "{capacity: 1024, ipv6-prefix: 16, remember: 1m, visits: {count: 1, apart: 2s}, \
                     retry: {after: 50ms, within: 51ms}, proven-by: [list]}";
-    let shown = |settings: &str| read(&format!("standing: {settings}\n{LIMIT}")).standing.unwrap();
+    let shown = |settings: &str| {
+        read(&format!("standing: {settings}\n{LIMIT}"))
+            .standing
+            .unwrap()
+    };
     assert_eq!(shown(settings).to_string(), settings);
-    assert_eq!(shown(&StandingSettings::default().to_string()), StandingSettings::default());
+    assert_eq!(
+        shown(&StandingSettings::default().to_string()),
+        StandingSettings::default()
+    );
 }
 
 #[test]
@@ -81,7 +91,9 @@ fn wrong_numbers() {
     for capacity in ["1023", "16777217", "0"] {
         check(
             &format!("{{capacity: {capacity}}}"),
-            &[&format!("1:22: invalid capacity '{capacity}', must be from 1024 to 16777216")],
+            &[&format!(
+                "1:22: invalid capacity '{capacity}', must be from 1024 to 16777216"
+            )],
         );
     }
     check("{capacity: 16777216}", &[]);
@@ -118,13 +130,17 @@ fn wrong_numbers() {
     );
     check(
         "{remember: 2w}",
-        &["1:22: invalid remember '2w', unknown unit 'w', must be one of ns, us, ms, s, m, h (a \
-           day is 24h)"],
+        &[
+            "1:22: invalid remember '2w', unknown unit 'w', must be one of ns, us, ms, s, m, h (a \
+           day is 24h)",
+        ],
     );
     check(
         "[handshake]",
-        &["1:11: expected a map with capacity, ipv6-prefix, remember, visits, retry, proven-by, \
-           proven, found a list"],
+        &[
+            "1:11: expected a map with capacity, ipv6-prefix, remember, visits, retry, proven-by, \
+           proven, found a list",
+        ],
     );
     check(
         "{capactiy: 2048}",
@@ -159,13 +175,17 @@ fn times_that_contradict_each_other() {
     );
     check(
         "{remember: 1h, visits: {apart: 60m}}",
-        &["1:42: invalid apart '1h', must be below 'remember', 1h: a source would be forgotten \
-           before its second visit"],
+        &[
+            "1:42: invalid apart '1h', must be below 'remember', 1h: a source would be forgotten \
+           before its second visit",
+        ],
     );
     check(
         "{remember: 1m}",
-        &["1:22: invalid remember '1m', must be above 'apart' of 'visits', 1m: a source would be \
-           forgotten before its second visit"],
+        &[
+            "1:22: invalid remember '1m', must be above 'apart' of 'visits', 1m: a source would be \
+           forgotten before its second visit",
+        ],
     );
     check("{remember: 1m, visits: off}", &[]);
 }
@@ -185,7 +205,9 @@ fn wrong_proofs() {
         &["1:23: no proofs: name at least one"],
     );
     check(
-        &format!("standing: {{proven: ofice}}\nlists: [{{name: office, cidr: 192.0.2.1}}]\n{LIMIT}"),
+        &format!(
+            "standing: {{proven: ofice}}\nlists: [{{name: office, cidr: 192.0.2.1}}]\n{LIMIT}"
+        ),
         &["1:20: unknown list 'ofice', did you mean 'office'?"],
     );
     check(
@@ -232,11 +254,14 @@ fn wrong_reserves() {
     let map = "expected a map, such as {familiar: 10%, unknown: 50%}";
     check("50%", &[&format!("3:14: {map}, found the text '50%'")]);
     for nothing in ["{}", "{unknown: 0}", "{familiar: 0%, unknown: 0}"] {
-        check(nothing, &[&format!("3:5: 'reserve' reserves nothing: {map}")]);
+        check(
+            nothing,
+            &[&format!("3:5: 'reserve' reserves nothing: {map}")],
+        );
     }
     check(
         "{unknwon: 50%}",
-        &["3:15: unknown field 'unknwon', did you mean 'unknown'?",],
+        &["3:15: unknown field 'unknwon', did you mean 'unknown'?"],
     );
     check(
         "{proven: 10%, unknown: 50%}",
@@ -306,7 +331,9 @@ fn reserves_of_other_limits() {
         ));
         check(
             &yaml,
-            &[&format!("2:24: 'reserve' is not for strategy {strategy}: {why}")],
+            &[&format!(
+                "2:24: 'reserve' is not for strategy {strategy}: {why}"
+            )],
         );
     }
     let bytes = |unknown: u64| {
@@ -375,10 +402,16 @@ fn matches_by_standing() {
         assert!(policy.uses_standing());
         policy.limits[0].matching.standing.clone()
     };
-    assert_eq!(counted("[unknown, retried]"), [Standing::Retried, Standing::Unknown]);
+    assert_eq!(
+        counted("[unknown, retried]"),
+        [Standing::Retried, Standing::Unknown]
+    );
     assert_eq!(counted("proven"), [Standing::Proven]);
     let check = |standing: &str, expected: &[&str]| {
-        check(&total(&format!("match: {{standing: {standing}}}")), expected);
+        check(
+            &total(&format!("match: {{standing: {standing}}}")),
+            expected,
+        );
     };
     check(
         "[unknow]",

@@ -82,8 +82,7 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
     });
     // The server's own answer has a source that nobody knows either.
     ensure!(told["by_standing"] == expected, "{told:#}");
-    let known_by =
-        json!({"assumed_prefixes": 0, "handshakes": 1, "handshakes_without_answer": 0});
+    let known_by = json!({"assumed_prefixes": 0, "handshakes": 1, "handshakes_without_answer": 0});
     ensure!(told["known_by"] == known_by, "{told:#}");
 
     let kernel = replay(CONFIG, &capture, false, &["--json", "--engine", "kernel"])?;
@@ -106,7 +105,10 @@ fn a_capture_without_answers_says_what_it_assumes() -> Result<()> {
     let replayed = replay(CONFIG, &capture(false)?, false, &["--json"])?;
     let told = summary(&replayed)?;
     ensure!(told["by_standing"]["proven"]["passed"] == 1, "{told:#}");
-    ensure!(told["known_by"]["handshakes_without_answer"] == 1, "{told:#}");
+    ensure!(
+        told["known_by"]["handshakes_without_answer"] == 1,
+        "{told:#}"
+    );
     let text = replay(CONFIG, &capture(false)?, false, &[])?.stdout;
     let said = "the capture lacks the servers' answers to 1 of them";
     ensure!(text.contains(said), "{text}");

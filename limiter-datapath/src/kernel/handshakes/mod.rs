@@ -94,9 +94,7 @@ impl Handshakes {
             pins.remove_handshakes()?;
         }
         if let Some(link) = &self.link {
-            return link
-                .replace(None, program)
-                .map_err(HandshakesError::Attach);
+            return link.replace(None, program).map_err(HandshakesError::Attach);
         }
         let cgroup = cgroup::open_root()?;
         let link = Link::to_cgroup(program, &cgroup).map_err(HandshakesError::Attach)?;

@@ -217,9 +217,7 @@ impl<W: Write> Output<'_, W> {
         sieves: &SievesAt,
         known: KnownBy,
     ) -> anyhow::Result<()> {
-        let Self {
-            policy, summary, ..
-        } = &self;
+        let (policy, summary) = (self.policy, &self.summary);
         if self.json {
             json::summary(&mut self.writer, policy, summary, bans, sieves, known)?;
         } else {

@@ -45,11 +45,7 @@ pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result
         .filter_map(|prefix| {
             let is_long = prefix.addr().is_ipv6() && prefix.prefix_len() > settings.ipv6_prefix;
             let wider = || ipnet::IpNet::new(prefix.addr(), settings.ipv6_prefix);
-            if is_long {
-                wider().ok()
-            } else {
-                Some(*prefix)
-            }
+            if is_long { wider().ok() } else { Some(*prefix) }
         })
         .collect();
     let list = List::new(ASSUMED.to_owned(), &sources);
@@ -147,8 +143,15 @@ mod tests {
         let (policy, known) = assume("192.0.2.7\n# ours\n2001:db8:1:2::3\n", RESERVING).unwrap();
         assert_eq!(known, 2);
         let standing = policy.standing.unwrap();
-        assert_eq!((standing.ipv6_prefix, &*standing.proven), (48, &[ASSUMED.to_owned()][..]));
-        let prefixes: Vec<_> = policy.lists[0].prefixes.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (standing.ipv6_prefix, &*standing.proven),
+            (48, &[ASSUMED.to_owned()][..])
+        );
+        let prefixes: Vec<_> = policy.lists[0]
+            .prefixes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(prefixes, ["192.0.2.7/32", "2001:db8:1::/48"]);
 
         let fails = |text, limits, expected: &str| {
@@ -169,7 +172,9 @@ mod tests {
         let counts = |completed, assumed| HandshakeCounts { completed, assumed };
         assert_eq!(
             assumptions(Assumed { known: 0 }, counts(3, 0)),
-            ["standing is judged from this capture alone: nobody was known before; 3 handshakes completed"]
+            [
+                "standing is judged from this capture alone: nobody was known before; 3 handshakes completed"
+            ]
         );
         let lines = assumptions(Assumed { known: 2 }, counts(1, 1));
         assert_eq!(
