@@ -28,6 +28,7 @@ mod trial;
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{
     decide::{Stage, Verdict},
+    limit::MAX_LIMITS,
     policy::Tables as _,
     reason::{Action, Reason},
 };
@@ -77,7 +78,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
         return finish(context, frame.length(), &verdict);
     };
     // The entry charges nothing, whatever the strategies of the limits are.
-    match stages::pipeline::<false>().enter(&frame, workspace) {
+    match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
         Some(verdict) => finish(context, frame.length(), &verdict),
         None => match Stage::first(tables::MapTables.shape()) {
             Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.length()),

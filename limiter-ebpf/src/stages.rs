@@ -11,12 +11,13 @@ use aya_ebpf::{
 };
 use limiter_common::{
     decide::{Pipeline, Progress, STAGE_COUNT, Stage, Verdict},
+    limit::MAX_LIMITS,
     policy::Tables as _,
     reason::Reason,
 };
 
 use crate::{
-    buckets::{self, MapBuckets},
+    buckets::{self, IN_ANY, MapBuckets},
     clock::KernelClock,
     finish,
     offenders::MapOffenders,
@@ -33,14 +34,20 @@ static STAGES: ProgramArray<STAGE_COUNT> = ProgramArray::new();
 #[btf_map]
 static STAGES_LINEAR: ProgramArray<STAGE_COUNT> = ProgramArray::new();
 
-/// Returns the pipeline; with `WINDOWS`, limits may have other strategies than GCRA.
+/// Returns the pipeline over buckets as [`MapBuckets`] describes them.
 #[inline(always)]
-pub(crate) const fn pipeline<const WINDOWS: bool>()
--> Pipeline<'static, KernelClock, MapTables, MapBuckets<WINDOWS>, MapOffenders, MapReputation> {
+pub(crate) const fn pipeline<const WINDOWS: bool, const INLINE: u32>() -> Pipeline<
+    'static,
+    KernelClock,
+    MapTables,
+    MapBuckets<WINDOWS, IN_ANY, INLINE>,
+    MapOffenders,
+    MapReputation,
+> {
     Pipeline {
         clock: &KernelClock,
         tables: &MapTables,
-        buckets: &MapBuckets::<WINDOWS>,
+        buckets: &MapBuckets::<WINDOWS, IN_ANY, INLINE>,
         offenders: &MapOffenders,
         reputation: &MapReputation,
     }
@@ -81,12 +88,15 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
             &Verdict::without_limits(Reason::BucketUnavailable),
         );
     };
-    // Most policies have only limits of GCRA: the code of other strategies is not verified then.
-    // Only such limits reserve, and the others are not asked for standing.
-    let progress = if MapTables.shape().windows == 0 || stage == Stage::Standing {
-        pipeline::<false>().run(stage, workspace)
+    let progress = if stage == Stage::Standing {
+        // Only limits of GCRA reserve, and most policies have few that do.
+        pipeline::<false, 16>().run(stage, workspace)
+    } else if MapTables.shape().windows == 0 {
+        // Most policies have no others: the code of other strategies is not verified then.
+        pipeline::<false, MAX_LIMITS>().run(stage, workspace)
     } else {
-        pipeline::<true>().run(stage, workspace)
+        // The verifier walks all strategies for each limit that is prepared inline.
+        pipeline::<true, 1>().run(stage, workspace)
     };
     let next = match progress {
         Progress::Decided => None,

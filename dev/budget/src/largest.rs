@@ -4,11 +4,12 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
     limit::{BUILT_IN, Cost, IdFormat, LimitId, MAX_LIMITS},
     sieve::MAX_SIEVES,
+    standing::Standing,
     strategy::{Strategy, moving_window},
 };
 use limiter_policy::policy::{
     Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock, Policy,
-    PressureOf, Rate, Sieve, TcpFlags,
+    PressureOf, Rate, Reserve, Reserved, Sieve, TcpFlags,
 };
 
 /// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
@@ -17,8 +18,8 @@ use limiter_policy::policy::{
 const OVERRIDES: u32 = 64;
 
 /// Returns a policy with as many limits as possible, of every kind, half of them observing. Each
-/// has all that a limit can match on, a default, and overrides for its own ids in both families.
-/// They take `strategies` in turn, each in both modes.
+/// has all that a limit can match on, a default, overrides for its own ids in both families, and a
+/// reserve if its strategy can keep one. They take `strategies` in turn, each in both modes.
 #[must_use]
 pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     let kinds = BUILT_IN.iter().cycle();
@@ -45,6 +46,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                 matching: matching(limit_index),
                 overrides: overrides(limit_index, rate(strategy)),
                 ip_rep: Some(sieve(0).name),
+                reserve: strategy.why_no_reserve().is_none().then_some(RESERVE),
                 strategy,
                 ..Limit::of_built_in(kind, Some(rate(strategy)))
             })
@@ -91,8 +93,17 @@ fn matching(limit_index: u32) -> Match {
         tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
         destinations: vec![v4(limit_index), v6(limit_index)],
         fragments: Fragments::Ignore,
+        standing: Standing::ALL[limit_index as usize % Standing::COUNT..].to_vec(),
     }
 }
+
+/// Of [`RATE`].
+const RESERVE: Reserve = Reserve {
+    familiar: Reserved::Tokens(1_000),
+    fresh: Reserved::Tokens(2_000),
+    retried: Reserved::Tokens(3_000),
+    unknown: Reserved::Tokens(5_000),
+};
 
 /// Not a whole number of nanoseconds per token, so counted in ticks.
 const RATE: Rate = Rate {

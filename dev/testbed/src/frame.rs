@@ -61,11 +61,23 @@ impl Frame {
 
     /// Returns the frame with a TCP segment that asks for a new connection.
     pub fn tcp_syn(&self, source: u16, destination: u16, sequence: u32) -> Result<Vec<u8>> {
+        self.tcp_fast_open(source, destination, sequence, &[])
+    }
+
+    /// Returns the frame with a TCP segment that asks for a new connection and brings its first
+    /// data.
+    pub fn tcp_fast_open(
+        &self,
+        source: u16,
+        destination: u16,
+        sequence: u32,
+        payload: &[u8],
+    ) -> Result<Vec<u8>> {
         let mut frame = self.link_layer()?;
         self.ip()?
             .tcp(source, destination, sequence, WINDOW)
             .syn()
-            .write(&mut frame, &[])
+            .write(&mut frame, payload)
             .context("cannot build a TCP segment")?;
         Ok(frame)
     }

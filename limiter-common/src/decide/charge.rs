@@ -102,19 +102,19 @@ impl<Location> Plan<Location> {
         self.seen != self.next
     }
 
-    /// Returns whether the packet, which the last decision refused, had passed without the reserve.
-    /// The limit must reserve.
+    /// Makes the packet, which the decision lets pass, leave the reserve; returns whether it still
+    /// passes. The limit must reserve, and so be of GCRA, whose states are TATs.
     #[inline(always)]
-    pub(super) const fn is_refused_for_reserve(&self) -> bool {
-        let wait = self.spend.gcra().decide(self.seen).wait;
-        self.is_for_reserve(wait)
+    pub(super) const fn leave_reserve(&mut self) -> bool {
+        self.spend = self.spend.leaving(self.reserve);
+        self.next <= self.spend.gcra().latest
     }
 
-    /// Returns whether a packet that must wait that long, in ticks, had passed without the reserve:
+    /// Returns whether the packet, which the last decision refused, had passed without the reserve:
     /// the latest allowed TAT is earlier by the reserve, and so the wait is longer by it.
     #[inline(always)]
-    pub(super) const fn is_for_reserve(&self, wait: u64) -> bool {
-        wait <= self.reserve
+    pub(super) const fn is_refused_for_reserve(&self) -> bool {
+        self.spend.gcra().decide(self.seen).wait <= self.reserve
     }
 
     /// Decides on the bucket in that state.

@@ -2,7 +2,7 @@
 
 use super::{
     Account, Charge, Intent, Outline, Verdict, Workspace, account,
-    strictest::{NEVER, RESERVED, over},
+    strictest::{NEVER, over},
 };
 use crate::{
     bucket::{Swap, Updated},
@@ -230,15 +230,10 @@ pub fn prepare<T: Tables, B: Outline>(
         plan.spend.set_gcra(&spend.gcra());
     }
     plan.now_ns = packet.now;
-    let reserves = contains(tables.shape().reserving, limit_index);
-    if reserves {
-        plan.spend = plan.spend.leaving(plan.reserve);
-    }
     let seen = buckets.find(&key, parameters.unit, search, location);
     match plan.decide(buckets, location, seen).wait {
         0 => 0,
         strategy::NEVER => NEVER,
-        ticks if reserves && plan.is_for_reserve(ticks) => RESERVED,
         // Looked up again, so that their address takes no stack through all of the above.
         ticks => match parameters_of(tables, &packet.class, limit_index) {
             Some(parameters) => over(parameters.ns(ticks)),

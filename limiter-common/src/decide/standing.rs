@@ -4,7 +4,7 @@
 use super::{
     Outline, Pipeline, Progress, Workspace,
     charging::{bit, contains, limit_indices},
-    strictest::NEVER,
+    strictest::{NEVER, RESERVED},
 };
 use crate::{
     clock::Clock,
@@ -56,6 +56,13 @@ where
             Some(standing) => standing,
             None => self.standing_of(packet),
         };
+        // The verifier would walk the rest once for each way to know it.
+        let number = self.tables.opaque(standing as u64);
+        if number >= Standing::COUNT as u64 {
+            // Never happens.
+            return Progress::Decided;
+        }
+        let standing = Standing::of_number(number as u32);
         verdict.set_standing(standing);
         let matched = self
             .tables
@@ -124,31 +131,50 @@ where
     ) {
         let shape = self.tables.shape();
         workspace.refused = 0;
-        workspace.asked = 0;
         workspace.strictest.strictness = 0;
         // A store that leaves the look-up of a single bucket to its update must not do so here.
         workspace.search.single = 0;
-        let limits = matched & shape.reserving;
+        self.note_reserves(workspace, standing, matched & shape.reserving);
+        let limits = self.tables.opaque(workspace.asked) & shape.reserving;
         for limit_index in limit_indices(self.tables) {
             if !contains(limits, limit_index) {
                 continue;
             }
-            let class = &workspace.packet.class;
-            let reserve = reserve_of(self.tables, class, limit_index, standing);
-            workspace.charge(limit_index).plan.reserve = reserve;
-            if reserve == 0 {
-                continue;
-            }
             let strictness = self.buckets.prepare(self.tables, workspace, limit_index);
-            match self.tables.opaque(strictness) {
-                0 => workspace.asked |= bit(limit_index),
-                // That is no shortage, and the stage that charges says so.
-                NEVER => {}
-                strictness => {
-                    workspace.refused |= bit(limit_index);
-                    if !contains(shape.observing, limit_index) {
-                        workspace.strictest.consider(limit_index, strictness);
-                    }
+            let strictness = match self.tables.opaque(strictness) {
+                0 if workspace.charge(limit_index).plan.leave_reserve() => continue,
+                0 => RESERVED,
+                strictness => strictness,
+            };
+            workspace.asked &= !bit(limit_index);
+            // What never fits is no shortage; the stage that charges says so.
+            if strictness != NEVER {
+                workspace.refused |= bit(limit_index);
+                if !contains(shape.observing, limit_index) {
+                    workspace.strictest.consider(limit_index, strictness);
+                }
+            }
+        }
+    }
+
+    /// Notes what each of `limits` reserves, and which of them are to be asked: those that reserve
+    /// something. It is a loop of its own, because the verifier walks each round of two loops once,
+    /// and the rounds of one loop once for each path through both.
+    #[inline(always)]
+    fn note_reserves(
+        &self,
+        workspace: &mut Workspace<B::Location>,
+        standing: Standing,
+        limits: u64,
+    ) {
+        workspace.asked = 0;
+        for limit_index in limit_indices(self.tables) {
+            if contains(limits, limit_index) {
+                let class = &workspace.packet.class;
+                let reserve = reserve_of(self.tables, class, limit_index, standing);
+                workspace.charge(limit_index).plan.reserve = reserve;
+                if reserve != 0 {
+                    workspace.asked |= bit(limit_index);
                 }
             }
         }

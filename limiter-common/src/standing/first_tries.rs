@@ -2,8 +2,10 @@
 //!
 //! A line of 64 bytes has 15 first tries, each with 24 bits of its source's hash and its time as
 //! eight bits of 50 ms, and then the place of the next one, which replaces the oldest. At a million
-//! first tries a second, 32 MiB recognise a retry after three seconds with 99.86 %. Eight bits of
-//! time repeat after 12.8 s; what is older than a retry may be is removed when its line is used.
+//! first tries a second, 32 MiB recognise a retry after three seconds with 99.86 %.
+//!
+//! Eight bits of time repeat after 12.8 s. So a line also says when it was last used: whatever was
+//! too old for a retry then is gone, and the age of all else is exact.
 //!
 //! CPUs that use a line at the same time may lose one of two first tries. Nothing worse happens, so
 //! a line has no lock.
@@ -17,11 +19,16 @@ const COUNT: u32 = 15;
 
 const UNIT_NS: u64 = 50_000_000;
 
-/// A first try recorded in this many units from now on was recorded by a CPU whose clock is ahead.
+/// The units by which the clock of another CPU may be ahead.
 const AHEAD: u32 = 8;
 
-/// The place of the next first try in a line.
+/// The last word of a line: 4 bits for the place of the next first try, 28 bits for when the line
+/// was last used, which repeat after five months.
 const CURSOR: usize = FIRST_TRIES;
+
+const PLACE_BITS: u32 = 4;
+const PLACE: u32 = (1 << PLACE_BITS) - 1;
+const USED: u32 = u32::MAX >> PLACE_BITS;
 
 /// A line of [`FIRST_TRIES`] and a cursor in memory that all CPUs share. `index` must be at most
 /// [`FIRST_TRIES`].
@@ -51,19 +58,20 @@ pub(super) fn is_retry<F: FirstTries>(
     settings: &Settings,
     now_ns: u64,
 ) -> bool {
-    let now = ((now_ns / UNIT_NS) & 0xff) as u32;
+    let now = ((now_ns / UNIT_NS) & 0xffff_ffff) as u32 & USED;
+    let cursor = line.get(CURSOR);
+    let used = cursor >> PLACE_BITS;
+    let unused = now.wrapping_sub(used) & USED;
+    let unused = if unused > USED - AHEAD { 0 } else { unused };
     let tag = tag(hash);
     let mut found = false;
     let mut is_retry = false;
     let mut index = 0;
     while index < FIRST_TRIES {
         let entry = line.get(index);
-        let units = now.wrapping_sub(entry) & 0xff;
-        let age_ns = if units > 0xff - AHEAD {
-            0
-        } else {
-            u64::from(units) * UNIT_NS
-        };
+        let units = used.wrapping_sub(entry) & 0xff;
+        let units = if units > 0xff - AHEAD { 0 } else { units };
+        let age_ns = u64::from(units + unused) * UNIT_NS;
         if entry != 0 && age_ns > settings.retry_within_ns {
             line.set(index, 0);
         } else if entry >> 8 == tag {
@@ -72,12 +80,16 @@ pub(super) fn is_retry<F: FirstTries>(
         }
         index += 1;
     }
+    let mut place = cursor & PLACE;
     if !found {
         // Not a remainder, by which the kernel's verifier would lose the bounds.
-        let cursor = line.get(CURSOR) & 15;
-        let cursor = if cursor < COUNT { cursor } else { 0 };
-        line.set(cursor as usize, tag << 8 | now);
-        line.set(CURSOR, cursor + 1);
+        place = if place < COUNT { place } else { 0 };
+        line.set(place as usize, tag << 8 | now & 0xff);
+        place += 1;
+    }
+    let cursor_now = used.wrapping_add(unused) << PLACE_BITS | place;
+    if cursor_now != cursor {
+        line.set(CURSOR, cursor_now);
     }
     is_retry
 }

@@ -3,7 +3,7 @@
 //! It is made of the lines of the [table of buckets](crate::table): a source stands in the clear in
 //! place of the fingerprint, so that it can be listed, and its record in place of the state.
 
-use super::{Event, Moment, Record, SourceId, Tick};
+use super::{Moment, Record, SourceId, Tick};
 use crate::{
     bucket::Swap,
     table::{self, Eviction, Inserted, Line, WhenFull},
@@ -20,35 +20,50 @@ pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
     Record(table::read(line, source.0).1)
 }
 
-/// Changes the record of a source in its line as an event does; returns what it is then.
+/// Changes the record of a source in its line to what `after` makes of it; returns what it is then.
+/// `insert` is [`insert()`], for a source that is not there.
 ///
 /// If the line has no room for the source, or other CPUs won all attempts, the record is returned
 /// that it would have: this packet is decided on by it.
 #[inline(always)]
-pub(super) fn change<L: Line>(line: &L, source: SourceId, event: Event, at: &Moment<'_>) -> Record {
+pub(super) fn change<L: Line>(
+    line: &L,
+    source: SourceId,
+    after: impl Fn(Record) -> Record,
+    insert: impl Fn(Record) -> Inserted,
+) -> Record {
     let mut record = Record::NONE;
     for _ in 0..ATTEMPTS {
         let (way, seen) = table::read(line, source.0);
-        record = Record(seen).after(event, at);
+        record = after(Record(seen));
         if record.0 == seen {
             break;
         }
-        if way < L::WAYS {
-            match table::swap_in_line(line, way, source.0, seen, record.0) {
-                Swap::Changed => {}
-                // Misplaced: the way became another source's, which had the very same record, and
-                // another CPU has changed it since.
-                Swap::Stored | Swap::Misplaced | Swap::Unavailable | Swap::Untracked => break,
-            }
+        let swap = if way < L::WAYS {
+            table::swap_in_line(line, way, source.0, seen, record.0)
         } else {
-            let rank = record.rank(at);
-            match table::insert_by(line, &ByRank { rank, at }, source.0, record.0) {
-                Inserted::Changed | Inserted::Exists => {}
-                Inserted::Stored | Inserted::Unavailable | Inserted::Untracked => break,
-            }
+            insert(record).or_exchange(|| false)
+        };
+        match swap {
+            Swap::Changed => {}
+            // Misplaced: the way became another source's, which had the very same record, and
+            // another CPU has changed it since.
+            Swap::Stored | Swap::Misplaced | Swap::Unavailable | Swap::Untracked => break,
         }
     }
     record
+}
+
+/// Inserts a source that is not there into its line.
+#[inline(always)]
+pub(super) fn insert<L: Line>(
+    line: &L,
+    source: SourceId,
+    record: Record,
+    at: &Moment<'_>,
+) -> Inserted {
+    let rank = record.rank(at);
+    table::insert_by(line, &ByRank { rank, at }, source.0, record.0)
 }
 
 /// Evicts the record of the lowest rank, among equals the one that was seen longest ago; none of a

@@ -4,7 +4,10 @@ use super::{
     Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
     first_tries, known, shortage,
 };
-use crate::{policy::Shape, table::Line};
+use crate::{
+    policy::Shape,
+    table::{Inserted, Line},
+};
 
 /// The memory of a store of standings, which all CPUs share.
 pub trait StandingMemory {
@@ -32,6 +35,31 @@ pub trait StandingMemory {
         Self: Sized,
     {
         change(self, shape, index, source, event, now_ns)
+    }
+
+    /// Does [`after()`], which a store may put into a function of its own.
+    #[inline(always)]
+    fn after(&self, shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record
+    where
+        Self: Sized,
+    {
+        after(self, shape, record, event, now_ns)
+    }
+
+    /// Does [`insert()`], which a store may put into a function of its own.
+    #[inline(always)]
+    fn insert(
+        &self,
+        shape: &Shape,
+        index: u32,
+        source: SourceId,
+        record: Record,
+        now_ns: u64,
+    ) -> Inserted
+    where
+        Self: Sized,
+    {
+        insert(self, shape, index, source, record, now_ns)
     }
 }
 
@@ -145,10 +173,43 @@ pub fn change<M: StandingMemory>(
     event: Event,
     now_ns: u64,
 ) -> Standing {
-    let at = moment(memory, shape, now_ns);
     let record = match memory.known_line(index) {
-        Some(line) => known::change(&line, source, event, &at),
+        Some(line) => known::change(
+            &line,
+            source,
+            |record| memory.after(shape, record, event, now_ns),
+            |record| memory.insert(shape, index, source, record, now_ns),
+        ),
         None => Record::NONE,
     };
-    record.standing(&at)
+    record.standing(&moment(memory, shape, now_ns))
+}
+
+/// Returns what an event makes of a record.
+#[inline(always)]
+pub fn after<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    record: Record,
+    event: Event,
+    now_ns: u64,
+) -> Record {
+    record.after(event, &moment(memory, shape, now_ns))
+}
+
+/// Inserts a source that is not there into its line.
+#[inline(always)]
+pub fn insert<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    index: u32,
+    source: SourceId,
+    record: Record,
+    now_ns: u64,
+) -> Inserted {
+    let at = moment(memory, shape, now_ns);
+    match memory.known_line(index) {
+        Some(line) => known::insert(&line, source, record, &at),
+        None => Inserted::Unavailable,
+    }
 }

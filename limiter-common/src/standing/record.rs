@@ -100,6 +100,19 @@ impl Record {
         (self.0 >> SINCE_SHIFT) as u32
     }
 
+    /// Returns the record by another clock, which shows `to` when this one shows `from`: so it can
+    /// be kept by the clock of the day, and recalled after a restart.
+    #[must_use]
+    pub const fn by_clock(self, from: Tick, to: Tick) -> Self {
+        let ahead = to.0.wrapping_sub(from.0);
+        let last = Tick(self.last().wrapping_add(ahead));
+        let since = Tick(self.since().wrapping_add(ahead));
+        if matches!(self.kind(), Kind::Nothing) {
+            return Self::NONE;
+        }
+        Self::new(self.kind(), self.is_fresh(), self.visits(), last, since)
+    }
+
     /// Returns what the record is worth.
     #[must_use]
     #[inline(always)]

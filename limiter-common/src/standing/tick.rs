@@ -2,7 +2,7 @@
 
 /// A time in ticks, by the clock of the decisions.
 ///
-/// Times are compared modulo their bits. CPUs' clocks may differ a little: a time up to
+/// Times are compared modulo their bits. Clocks may differ, above all those of CPUs: a time up to
 /// [`Tick::AHEAD`] ticks ahead of now is now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
@@ -15,8 +15,8 @@ impl Tick {
     /// The bits of ticks that records keep: they repeat after nine years.
     pub const KEPT_BITS: u32 = 28;
 
-    /// The ticks by which a clock may be ahead of another.
-    pub const AHEAD: u32 = 64;
+    /// The ticks, an hour and more, by which a clock may be ahead of another.
+    pub const AHEAD: u32 = 1 << 12;
 
     /// The ticks of a minute, the length of a shortage after its last refusal.
     pub const MINUTE: u32 = 56;

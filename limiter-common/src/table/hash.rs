@@ -150,10 +150,23 @@ impl HashKey {
 mod tests {
     extern crate std;
 
-    use std::collections::HashMap;
+    use std::{
+        collections::HashMap,
+        hash::{DefaultHasher, Hasher as _},
+    };
 
     use super::*;
     use crate::{address::Address, strategy::moving_window::STAMPS};
+
+    /// The standard library's hasher is the same function, with a key of zeros.
+    #[test]
+    fn a_words_hash_is_siphash() {
+        for word in [0, 1, 0xffff_ffff_c000_0201, u64::MAX] {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&word.to_le_bytes());
+            assert_eq!(HashKey::default().word_hash(word), hasher.finish());
+        }
+    }
 
     /// This holds even in the smallest tables, so that a log's parts do not evict each other.
     #[test]

@@ -15,7 +15,8 @@ pub const WAYS: usize = 4;
 /// The fingerprint of no bucket.
 pub const EMPTY: u64 = 0;
 
-/// In place of a state: another CPU is inserting a bucket there. No TAT is as large.
+/// In place of a state: another CPU is inserting a bucket there. No TAT is as large, and no
+/// [record](crate::standing::Record) is all ones.
 pub const LOCKED: u64 = NO_STATE;
 
 /// A line in memory that all CPUs share. `way` must be below [`Line::WAYS`].

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use limiter_common::{
     decide::account,
     reason::{Action, Reason},
+    standing::Standing,
     strategy::{Parameters, Strategy as Rule},
 };
 use limiter_policy::{
@@ -89,7 +90,7 @@ fn send(
     for (step, frame) in frames {
         *now += step;
         let verdict = engines.verdict(*now, frame);
-        let matched = meant(policy, engines.tables(), frame);
+        let matched = meant(policy, engines.tables(), frame, verdict.standing());
         match verdict.action(engines.tables()) {
             Action::Pass => seen.passed += u64::from(matched != 0),
             Action::Drop => seen.dropped += u64::from(matched != 0),
@@ -109,8 +110,14 @@ fn send(
     }
 }
 
-/// Returns the limits that count a frame by the model, which must agree with the tables on rates.
-fn meant(policy: &Policy, tables: &CompiledPolicy, frame: &[u8]) -> u64 {
+/// Returns the limits that count a frame of a source of that standing by the model, which must
+/// agree with the tables on rates.
+fn meant(
+    policy: &Policy,
+    tables: &CompiledPolicy,
+    frame: &[u8],
+    standing: Option<Standing>,
+) -> u64 {
     let Some(packet) = classified(tables, frame) else {
         return 0;
     };
@@ -119,7 +126,10 @@ fn meant(policy: &Policy, tables: &CompiledPolicy, frame: &[u8]) -> u64 {
         let Some(rate) = model::rate(policy, limit, &packet.facts) else {
             continue;
         };
-        meant |= 1 << limit_index;
+        let of_standing = &limit.matching.standing;
+        if of_standing.is_empty() || standing.is_some_and(|one| of_standing.contains(&one)) {
+            meant |= 1 << limit_index;
+        }
         let account = account(tables, &packet, limit_index).expect("a limit with that index");
         let parameters = Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
         // The policy compiler has numbered the units.

@@ -1,6 +1,9 @@
 //! Both engines over one policy.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+};
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -18,7 +21,7 @@ use limiter_common::{
         Reason::{self},
     },
     sieve::{Pressure, SieveTraffic},
-    standing::Standing,
+    standing::{Event, Record, SourceId, Standing},
     strategy::moving_window::{Cursor, STAMPS},
     table::HashKey,
     unit::KnownUnits as _,
@@ -174,6 +177,42 @@ impl Engines {
         kernel
     }
 
+    /// Notes an event of a source in both, `offset_ns` after [`START`]; returns its standing after
+    /// it, on which they must agree.
+    pub(crate) fn note(
+        &self,
+        offset_ns: u64,
+        source: IpAddr,
+        event: Event,
+    ) -> Result<Standing, DatapathError> {
+        let (shape, now) = (&self.tables.shape, START + offset_ns);
+        let source = SourceId::new(&shape.standing, &source.into());
+        let kernel = self.trial.reputation().standing();
+        let kernel = kernel.note(shape, source, event, now)?;
+        let native = &self.reputation.standing;
+        let native = native.happened(shape, source, event, now);
+        assert_eq!(kernel, native, "{event:?} of {source:?} at {now}");
+        Ok(kernel)
+    }
+
+    /// Checks that the same is known of all sources, and of the latest shortage; returns how many
+    /// are known.
+    pub(crate) fn assert_same_standing(&self) -> Result<usize, DatapathError> {
+        let kernel = self.trial.reputation().standing();
+        let native = &self.reputation.standing;
+        assert_eq!(kernel.shortage()?, native.shortage());
+        let in_order = |mut known: Vec<(SourceId, Record)>| {
+            known.sort_unstable_by_key(|(source, _)| source.0);
+            known
+        };
+        let known = in_order(native.records().collect());
+        assert_eq!(in_order(kernel.all().collect()), known);
+        for (source, record) in &known {
+            assert_eq!(kernel.record(&self.tables.shape, *source), *record);
+        }
+        Ok(known.len())
+    }
+
     /// Puts a frame through both, `offset_ns` after [`START`]; returns the reason.
     pub(crate) fn judge(&mut self, offset_ns: u64, frame: &[u8]) -> Reason {
         self.verdict(offset_ns, frame).reason
@@ -219,10 +258,12 @@ impl Engines {
             .entry(verdict.reason)
             .or_default()
             .add(length);
-        // A source that a list blocks for a limit is no offender; one that a sieve drops is, even
-        // for no limit.
+        // A source that a list blocks for a limit is no offender, nor one that gives way; one that
+        // a sieve drops is, even for no limit.
         let by_sieve = verdict.reason.is_of_sieve();
-        let by_budget = verdict.denied_by().is_some() && !verdict.reason.is_of_list();
+        let by_budget = verdict.denied_by().is_some()
+            && !verdict.reason.is_of_list()
+            && verdict.reason != Reason::Reserved;
         self.refused += u64::from(by_sieve || by_budget);
         let action = verdict.action(&self.tables);
         for (limit_index, limit) in (0..).zip(&self.tables.limits) {

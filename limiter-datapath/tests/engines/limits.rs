@@ -36,6 +36,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         strategy: Strategy::Gcra,
         matching: Match::default(),
         mode: Mode::Enforce,
+        reserve: None,
         ban: None,
         default: Some(rate(burst)),
         overrides: Vec::new(),

@@ -23,6 +23,7 @@ mod random;
 mod refill;
 mod restore;
 mod sieve;
+mod sources;
 mod stages;
 mod standing;
 mod strategies;

@@ -17,7 +17,7 @@ fn loads_with_bpftool() -> Result<()> {
     let script = r#"
         set -e
         mount -t bpf none "$2"
-        bpftool prog load "$1" "$2/limiter" type xdp
+        bpftool prog load "$1" "$2/limiter"
         bpftool --json prog show pinned "$2/limiter"
     "#;
     let output = Command::new("unshare")

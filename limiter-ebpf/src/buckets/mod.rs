@@ -11,6 +11,7 @@ use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
     bucket::{self, BucketStore, Decide, Decided, Ending, Search, Swap, Updated},
     decide::{self, Charge, Intent, Outline, Plan, Workspace},
+    limit::MAX_LIMITS,
     owner::BucketKey,
     policy::Tables,
     table::TableLocation,
@@ -43,15 +44,21 @@ pub(crate) struct BucketLocation {
 }
 
 /// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may
-/// have other strategies than GCRA.
+/// have other strategies than GCRA. `INLINE`: the number of limits, by their indices, that are
+/// prepared without a call, for each of which the verifier walks the code once.
 #[derive(Clone, Copy)]
-pub(crate) struct MapBuckets<const WINDOWS: bool, const STORE: u32 = IN_ANY>;
+pub(crate) struct MapBuckets<
+    const WINDOWS: bool,
+    const STORE: u32 = IN_ANY,
+    const INLINE: u32 = MAX_LIMITS,
+>;
 
-const IN_ANY: u32 = 0;
+/// The store that the policy's shape selects.
+pub(crate) const IN_ANY: u32 = 0;
 const IN_TABLE: u32 = 1;
 const IN_HASH: u32 = 2;
 
-impl<const WINDOWS: bool, const STORE: u32> MapBuckets<WINDOWS, STORE> {
+impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> MapBuckets<WINDOWS, STORE, INLINE> {
     #[inline(always)]
     fn in_table() -> bool {
         match STORE {
@@ -62,7 +69,9 @@ impl<const WINDOWS: bool, const STORE: u32> MapBuckets<WINDOWS, STORE> {
     }
 }
 
-impl<const WINDOWS: bool, const STORE: u32> BucketStore for MapBuckets<WINDOWS, STORE> {
+impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketStore
+    for MapBuckets<WINDOWS, STORE, INLINE>
+{
     type Location = BucketLocation;
 
     #[inline(always)]
@@ -138,7 +147,9 @@ impl<const WINDOWS: bool, const STORE: u32> BucketStore for MapBuckets<WINDOWS, 
     }
 }
 
-impl<const WINDOWS: bool, const STORE: u32> Outline for MapBuckets<WINDOWS, STORE> {
+impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
+    for MapBuckets<WINDOWS, STORE, INLINE>
+{
     const WINDOWS: bool = WINDOWS;
 
     #[inline(always)]
@@ -148,7 +159,7 @@ impl<const WINDOWS: bool, const STORE: u32> Outline for MapBuckets<WINDOWS, STOR
         workspace: &mut Workspace<BucketLocation>,
         limit_index: u32,
     ) -> u64 {
-        if WINDOWS && limit_index >= PREPARED_INLINE {
+        if limit_index >= INLINE {
             limiter_prepare(workspace, limit_index)
         } else {
             decide::prepare(self, tables, workspace, limit_index)
@@ -186,20 +197,22 @@ impl<const WINDOWS: bool, const STORE: u32> Outline for MapBuckets<WINDOWS, STOR
     }
 }
 
-/// The number of limits that the stages prepare without a call under policies with windows. The
-/// verifier walks all strategies once for each of them.
-const PREPARED_INLINE: u32 = 1;
-
-/// Does [`Outline::prepare`] with windows for the other limits.
+/// Does [`Outline::prepare`] for limits that are not prepared inline.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_index: u32) -> u64 {
+    let shape = globals::shape();
     // SAFETY: as in `limiter_retry`.
-    match unsafe { workspace.as_mut() } {
-        Some(workspace) if globals::shape().windows != 0 => {
-            decide::prepare(&MapBuckets::<true>, &MapTables, workspace, limit_index)
-        }
-        _ => 0,
+    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+        return 0;
+    };
+    if shape.windows != 0 {
+        decide::prepare(&MapBuckets::<true>, &MapTables, workspace, limit_index)
+    } else if shape.reserving != 0 {
+        decide::prepare(&MapBuckets::<false>, &MapTables, workspace, limit_index)
+    } else {
+        // Older verifiers walk this function even if nothing calls it.
+        0
     }
 }
 

@@ -11,9 +11,10 @@ use limiter_common::{
     clock::Clock as _,
     policy::Shape,
     standing::{
-        self, Event, FirstTries, ShortageWord, SourceId, Standing, StandingMemory, StandingStore,
+        self, Event, FirstTries, Record, ShortageWord, SourceId, Standing, StandingMemory,
+        StandingStore,
     },
-    table::{Line, WAYS},
+    table::{Inserted, Line, WAYS},
 };
 
 use crate::{buckets::MapLine, clock::KernelClock, globals};
@@ -58,6 +59,24 @@ impl StandingMemory for MapStanding {
         Standing::of_number(limiter_change_standing(
             index, source.0, event, value, now_ns,
         ))
+    }
+
+    #[inline(always)]
+    fn after(&self, _shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record {
+        let (event, value) = event.to_numbers();
+        Record(limiter_record_after(record.0, event, value, now_ns))
+    }
+
+    #[inline(always)]
+    fn insert(
+        &self,
+        _shape: &Shape,
+        index: u32,
+        source: SourceId,
+        record: Record,
+        now_ns: u64,
+    ) -> Inserted {
+        Inserted::of_number(limiter_insert_source(index, source.0, record.0, now_ns))
     }
 }
 
@@ -114,6 +133,35 @@ extern "C" fn limiter_change_standing(
     }
     let event = Event::of_numbers(event, value);
     standing::change(&MapStanding, shape, index, SourceId(source), event, now_ns) as u32
+}
+
+/// Calls [`standing::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
+/// an event.
+///
+/// With it and the one below, a round of attempts to change a record is a short path.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: u64) -> u64 {
+    let shape = globals::shape();
+    // As above.
+    if !shape.uses_standing() {
+        return record;
+    }
+    let event = Event::of_numbers(event, value);
+    standing::after(&MapStanding, shape, Record(record), event, now_ns).0
+}
+
+/// Calls [`standing::insert`]; returns the number of an [`Inserted`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns: u64) -> u32 {
+    let shape = globals::shape();
+    // As above.
+    if !shape.uses_standing() {
+        return Inserted::Unavailable as u32;
+    }
+    let (source, record) = (SourceId(source), Record(record));
+    standing::insert(&MapStanding, shape, index, source, record, now_ns) as u32
 }
 
 /// Calls [`standing::refused`]; takes and returns the number of a [`Standing`].

@@ -48,7 +48,7 @@ impl OneLine {
 
 #[test]
 fn a_retry_comes_in_time() {
-    // Times repeat after 12.8 s, and the tries begin at each part of that.
+    // The kept times repeat after 12.8 s, and the tries begin at each part of that.
     for start in (0..30 * SECOND).step_by(50_000_000) {
         for (after_ms, expected) in [
             (0, false),
@@ -59,6 +59,9 @@ fn a_retry_comes_in_time() {
             (10_000, true),
             (10_050, false),
             (12_350, false),
+            (13_000, false),
+            (20_000, false),
+            (100_000, false),
         ] {
             let line = OneLine::default();
             assert!(!line.is_retry(1, start));
@@ -80,6 +83,22 @@ fn a_first_try_keeps_its_time_and_a_late_one_is_a_first_try() {
     assert!(line.is_retry(1, 12 * SECOND));
 }
 
+/// Others use the line meanwhile, often or seldom.
+#[test]
+fn ages_are_exact_however_a_line_is_used() {
+    for step_ms in [50, 700, 2_450, 3_000, 7_000, 12_700, 13_000] {
+        let line = OneLine::default();
+        assert!(!line.is_retry(1, SECOND));
+        let uses = (1..10).map(|use_| SECOND + use_ * step_ms * MS);
+        for (other, now) in (2..).zip(uses) {
+            assert!(!line.is_retry(other, now));
+        }
+        let after = 9 * step_ms * MS;
+        let expected = (200 * MS..=10 * SECOND).contains(&after);
+        assert_eq!(line.is_retry(1, SECOND + after), expected, "{step_ms}");
+    }
+}
+
 #[test]
 fn a_clock_ahead_makes_no_retry() {
     for start in (SECOND..30 * SECOND).step_by(50_000_000) {
@@ -88,6 +107,16 @@ fn a_clock_ahead_makes_no_retry() {
         assert!(!line.is_retry(1, start - 50 * MS));
         assert!(line.is_retry(1, start + SECOND), "it has not been replaced");
     }
+}
+
+#[test]
+fn a_clock_set_back_makes_no_retry() {
+    let line = OneLine::default();
+    assert!(!line.is_retry(1, 100 * SECOND));
+    assert!(!line.is_retry(1, 90 * SECOND));
+    assert!(!line.is_retry(2, 90 * SECOND));
+    assert!(line.is_retry(1, 91 * SECOND));
+    assert!(line.is_retry(2, 91 * SECOND));
 }
 
 #[test]

@@ -283,6 +283,28 @@ fn a_recalled_record_yields_to_a_better_one() {
     }
 }
 
+/// A host restarts: its clock starts again, while that of the day goes on.
+#[test]
+fn a_record_outlives_a_restart() {
+    const RESTART: u64 = 2 * DAY;
+    let day = |now: u64| tick(1_700_000_000 + now);
+    let mut before = World::at_tick(1_000);
+    before.after(Event::Handshake);
+    before.wait(5 * DAY);
+    let kept = before.record.by_clock(tick(before.now), day(before.now));
+    // By the clock of the day it is two days later when the host's own shows 7.
+    let mut after = World::at_tick(7);
+    let record = kept.by_clock(day(before.now + RESTART), tick(after.now));
+    after.after(Event::Recall { record });
+    assert_eq!(after.standing(), Standing::Proven);
+    let unseen = tick(after.now).since_kept(after.record.last());
+    assert_eq!(u64::from(unseen), 5 * DAY + RESTART);
+    after.wait(REMEMBERED - 5 * DAY - RESTART);
+    assert_eq!(after.standing(), Standing::Proven);
+    assert_eq!(after.wait(1).standing(), Standing::Unknown);
+    assert_eq!(Record::NONE.by_clock(tick(1), tick(2)), Record::NONE);
+}
+
 #[test]
 fn nobody_is_familiar_or_proven_where_the_settings_say_so() {
     let settings = Settings {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use aya::programs::{TestRun, TestRunOptions, Xdp};
+use aya::programs::{Program, TestRun, TestRunOptions, Xdp};
 
 use limiter_common::decide::Stage;
 use limiter_policy::policy::CompiledPolicy;
@@ -12,8 +12,8 @@ use super::{Clocking, Instance};
 use crate::kernel::{
     DatapathError, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _,
-    object::PROGRAM_ORDER,
-    stages::{self, Frames},
+    object::{PROGRAM_HANDSHAKES, PROGRAM_KNOW, PROGRAM_ORDER},
+    stages::Frames,
 };
 
 /// What a program costs the kernel's verifier.
@@ -31,7 +31,8 @@ pub struct VerifierCost {
 
 impl Instance {
     /// Returns the names of the programs in an object: the entry and the stages, for frames in any
-    /// number of pieces and for frames of one piece, and the program that carries out orders.
+    /// number of pieces and for frames of one piece, those that carry out orders, and the one that
+    /// notes handshakes.
     #[must_use]
     pub fn programs() -> Vec<String> {
         let mut programs = Vec::new();
@@ -39,7 +40,7 @@ impl Instance {
             programs.push(frames.entry().to_owned());
             programs.extend(Stage::ALL.iter().map(|stage| frames.program(*stage)));
         }
-        programs.push(PROGRAM_ORDER.to_owned());
+        programs.extend([PROGRAM_ORDER, PROGRAM_KNOW, PROGRAM_HANDSHAKES].map(str::to_owned));
         programs
     }
 
@@ -52,9 +53,16 @@ impl Instance {
     ) -> Result<VerifierCost, DatapathError> {
         let object = settings.log.object();
         let mut instance = Self::prepare(object, policy, 0, settings, Clocking::Kernel, None)?;
-        let program = stages::program(&mut instance.ebpf, program)?;
+        let program = instance
+            .ebpf
+            .program_mut(program)
+            .ok_or_else(|| DatapathError::NoProgram(program.to_owned()))?;
         let start = monotonic_now();
-        program.load().map_err(DatapathError::Verify)?;
+        let loaded = match &mut *program {
+            Program::SockOps(program) => program.load(),
+            program => <&mut Xdp>::try_from(program).and_then(Xdp::load),
+        };
+        loaded.map_err(DatapathError::Verify)?;
         let time = Duration::from_nanos(monotonic_now() - start);
         let info = program.info().map_err(DatapathError::Verify)?;
         Ok(VerifierCost {

@@ -66,12 +66,6 @@ impl Store {
         self.refused(source, standing, now)
     }
 
-    fn make_familiar(&self, source: SourceId, now: u64) {
-        for occasion in 0..3 {
-            self.visit(source, now + occasion * MINUTE);
-        }
-    }
-
     fn records(&self) -> HashMap<SourceId, Record> {
         let records: Vec<_> = self.memory.records().collect();
         let count = records.len();
@@ -155,12 +149,14 @@ fn a_policy_without_standing_knows_nobody() {
 #[test]
 fn no_flood_pushes_out_who_is_known_from_before() {
     let store = Store::new(64);
-    let (proven, familiar) = (0..60, 60..120);
-    for number in proven.clone() {
-        store.happened(source(number), Event::Handshake, NOW);
-    }
-    for number in familiar.clone() {
-        store.make_familiar(source(number), NOW);
+    let (proven, familiar) = (0..30, 30..60);
+    for occasion in 0..3 {
+        for number in proven.clone() {
+            store.happened(source(number), Event::Handshake, NOW + occasion * MINUTE);
+        }
+        for number in familiar.clone() {
+            store.visit(source(number), NOW + occasion * MINUTE);
+        }
     }
     let known = store.records();
     let start = NOW + 10 * MINUTE;
@@ -191,11 +187,11 @@ fn no_flood_pushes_out_who_is_known_from_before() {
             still += 1;
         }
     }
-    assert!(still > 100, "{still}");
+    assert!(still > 55, "{still}");
     let fresh = store.records().into_values();
     let at = store.moment(now);
     let fresh = fresh.filter(|record| record.standing(&at) == Standing::Fresh);
-    assert!(fresh.count() > 50, "the botnet has the rest");
+    assert!(fresh.count() > 100, "the botnet has the rest");
 }
 
 #[test]
@@ -206,10 +202,7 @@ fn a_table_a_quarter_full_has_room() {
         store.happened(source(number), Event::Handshake, NOW);
     }
     let known = store.records().len();
-    assert!(
-        known as f64 >= f64::from(count) * 0.995,
-        "{known} of {count}"
-    );
+    assert!(known * 1_000 >= count as usize * 995, "{known} of {count}");
 }
 
 /// Two threads insert the same three sources into one line, which has room for them and for one that
@@ -345,7 +338,7 @@ proptest! {
     fn a_table_with_room_is_a_map(
         steps in prop::collection::vec((waits(), 0..6_u32, steps()), 1..100),
     ) {
-        let store = Store::new(1 << 12);
+        let store = Store::new(1 << 6);
         let mut map = HashMap::<SourceId, Record>::new();
         let mut now = NOW;
         for (wait, number, step) in steps {

@@ -6,10 +6,12 @@ use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     reason::Action,
+    standing::Standing,
     strategy::{Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_policy::policy::{
-    Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
+    Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, Reserve,
+    Reserved, TcpFlags,
 };
 use proptest::{collection::vec, option, prelude::*};
 
@@ -108,9 +110,10 @@ fn limit() -> impl Strategy<Value = Limit> {
         mode,
         option::weighted(0.9, rate()),
         vec((prefix(), SUBSCRIBERS, rate()), 0..4),
+        option::weighted(0.3, reserve()),
     )
         .prop_map(
-            |(id_format, cost, strategy, matching, mode, default, overrides)| {
+            |(id_format, cost, strategy, matching, mode, default, overrides, reserve)| {
                 countable(Limit {
                     name: String::new(),
                     id: LimitId(0),
@@ -119,6 +122,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     strategy,
                     matching,
                     mode,
+                    reserve,
                     ban: None,
                     default,
                     overrides: distinct(id_format, overrides),
@@ -131,8 +135,27 @@ fn limit() -> impl Strategy<Value = Limit> {
         )
 }
 
-/// Gives the limit rates that its strategy can count; a moving window counts no bytes.
+/// What must be left of a bucket, for each standing at least as much as for the one above.
+fn reserve() -> impl Strategy<Value = Reserve> {
+    // At most what the smallest burst holds.
+    prop::array::uniform4(0u64..40).prop_map(|mut tokens| {
+        tokens.sort_unstable();
+        let [familiar, fresh, retried, unknown] = tokens.map(Reserved::Tokens);
+        Reserve {
+            familiar,
+            fresh,
+            retried,
+            unknown,
+        }
+    })
+}
+
+/// Gives the limit rates that its strategy can count; a moving window counts no bytes, and only
+/// GCRA keeps reserves.
 fn countable(mut limit: Limit) -> Limit {
+    if limit.strategy.why_no_reserve().is_some() {
+        limit.reserve = None;
+    }
     if limit.strategy == Rule::MovingWindow && limit.cost == Cost::Bytes {
         limit.cost = Cost::Packets;
     }
@@ -188,9 +211,18 @@ fn matching() -> impl Strategy<Value = Match> {
         option::weighted(0.2, flags),
         rarely(vec(prefix(), 1..4)),
         fragments,
+        option::weighted(0.1, prop::sample::subsequence(Standing::ALL.to_vec(), 1..4)),
     )
         .prop_map(
-            |(protocols, source_ports, destination_ports, tcp_flags, destinations, fragments)| {
+            |(
+                protocols,
+                source_ports,
+                destination_ports,
+                tcp_flags,
+                destinations,
+                fragments,
+                standing,
+            )| {
                 Match {
                     protocols,
                     source_ports,
@@ -198,6 +230,7 @@ fn matching() -> impl Strategy<Value = Match> {
                     tcp_flags,
                     destinations,
                     fragments,
+                    standing: standing.unwrap_or_default(),
                 }
             },
         )

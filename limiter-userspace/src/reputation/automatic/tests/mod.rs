@@ -32,6 +32,7 @@ pub(super) fn terms(after: u64, range_after: Option<u32>) -> AutomaticBan {
         escalate: Escalation::NONE,
         range_after,
         site_after: range_after,
+        only: None,
         mode: BanMode::Enforce,
     }
 }

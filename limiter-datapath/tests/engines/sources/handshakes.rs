@@ -1,0 +1,238 @@
+//! Who completes a TCP handshake with the host is proven, and nobody else.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use limiter_common::standing::{Kind, Standing};
+use limiter_datapath::kernel::{Adopted, Datapath, Pins};
+use testbed::{CLIENT_INTERFACE, Frame, Listener, Load, Namespace, Pair, PinDirectory, RawSender};
+
+use super::scene::Scene;
+
+const PORT: u16 = 7;
+
+/// A pair of namespaces in both families. The server answers any IPv4 source through the client,
+/// which leaves answers to others alone.
+fn pair() -> Result<Pair> {
+    let parse = |addresses: [&str; 2]| -> Result<Vec<_>> {
+        Ok(addresses
+            .map(str::parse)
+            .into_iter()
+            .collect::<Result<_, _>>()?)
+    };
+    let pair = Pair::new(
+        &parse(["10.0.0.1/24", "2001:db8:1::1/64"])?,
+        &parse(["10.0.0.2/24", "2001:db8:2::2/64"])?,
+    )?;
+    pair.server
+        .ip(&["route", "add", "default", "via", "10.0.0.1"])?;
+    Ok(pair)
+}
+
+/// Connects from a namespace to an address, and closes the connection.
+fn connect(namespace: &Namespace, to: &str) -> Result<()> {
+    let to: IpAddr = to.parse()?;
+    namespace.enter(|| {
+        match TcpStream::connect_timeout(&SocketAddr::from((to, PORT)), Duration::from_secs(5)) {
+            // The testbed's listener resets what it has accepted.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
+            connected => connected
+                .with_context(|| format!("cannot connect to {to}"))
+                .map(drop),
+        }
+    })
+}
+
+/// Waits until the datapath knows somebody; returns whom.
+fn wait(scene: &Scene) -> Result<Vec<String>> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let everybody = scene.everybody()?;
+        if !everybody.is_empty() {
+            return Ok(everybody);
+        }
+        if Instant::now() > deadline {
+            bail!("nobody is known");
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn peers_that_connect_are_proven_in_either_family() -> Result<()> {
+    let pair = pair()?;
+    let listener = Listener::new(&pair.server, PORT)?;
+    for (to, from) in [("10.0.0.2", "10.0.0.1"), ("2001:db8:2::2", "2001:db8:1::")] {
+        let scene = Scene::new(&pair.server, "")?;
+        assert!(scene.notes_handshakes()?);
+        connect(&pair.client, to)?;
+        // Over IPv4 the listener, which is of both families, writes ::ffff:10.0.0.1.
+        assert_eq!(wait(&scene)?, [from]);
+        let (record, standing) = scene.of(from)?;
+        assert_eq!((record.kind(), standing), (Kind::Proven, Standing::Proven));
+    }
+    drop(listener);
+    let scene = Scene::new(&pair.server, "")?;
+    let only_v4 = pair
+        .server
+        .enter(|| Ok(TcpListener::bind(("10.0.0.2", PORT))?))?;
+    connect(&pair.client, "10.0.0.2")?;
+    assert_eq!(wait(&scene)?, ["10.0.0.1"]);
+    drop(only_v4);
+    Ok(())
+}
+
+#[test]
+fn peers_that_the_host_connects_to_are_proven() -> Result<()> {
+    let pair = pair()?;
+    let _listener = Listener::new(&pair.client, PORT)?;
+    for (to, source) in [("10.0.0.1", "10.0.0.1"), ("2001:db8:1::1", "2001:db8:1::")] {
+        let scene = Scene::new(&pair.server, "")?;
+        connect(&pair.server, to)?;
+        assert_eq!(wait(&scene)?, [source]);
+        assert_eq!(scene.of(to)?.1, Standing::Proven);
+    }
+    // Who does not answer, or refuses, is not.
+    let scene = Scene::new(&pair.server, "")?;
+    assert!(connect(&pair.server, "10.0.0.77").is_err());
+    drop(_listener);
+    assert!(connect(&pair.server, "10.0.0.1").is_err());
+    assert_eq!(scene.everybody()?, [""; 0]);
+    Ok(())
+}
+
+#[test]
+fn the_host_itself_and_other_namespaces_prove_nobody() -> Result<()> {
+    let pair = pair()?;
+    let _listener = Listener::new(&pair.server, PORT)?;
+    let (of_server, of_neither) = (
+        Scene::new(&pair.server, "")?,
+        Scene::new(&Namespace::new()?, "")?,
+    );
+    connect(&pair.server, "10.0.0.2")?;
+    connect(&pair.server, "127.0.0.1")?;
+    connect(&pair.server, "2001:db8:2::2")?;
+    // The last one is noted when those before it would be.
+    connect(&pair.client, "10.0.0.2")?;
+    assert_eq!(wait(&of_server)?, ["10.0.0.1"]);
+    assert_eq!(of_neither.everybody()?, [""; 0]);
+    Ok(())
+}
+
+#[test]
+fn handshakes_prove_only_if_the_policy_says_so() -> Result<()> {
+    let pair = pair()?;
+    let _listener = Listener::new(&pair.server, PORT)?;
+    let mut scene = Scene::new(&pair.server, "proven-by: [list]")?;
+    assert!(!scene.notes_handshakes()?);
+    connect(&pair.client, "10.0.0.2")?;
+    scene.replace("proven-by: [handshake]")?;
+    assert!(scene.notes_handshakes()?);
+    connect(&pair.client, "2001:db8:2::2")?;
+    assert_eq!(wait(&scene)?, ["2001:db8:1::"]);
+    scene.replace("proven-by: [list]")?;
+    assert!(!scene.notes_handshakes()?);
+    connect(&pair.client, "10.0.0.2")?;
+    assert_eq!(scene.everybody()?, ["2001:db8:1::"]);
+    Ok(())
+}
+
+/// Forged SYNs, so many that the kernel answers with cookies.
+#[test]
+fn a_flood_of_syns_proves_nobody() -> Result<()> {
+    let pair = pair()?;
+    let _listener = Listener::new(&pair.server, PORT)?;
+    let scene = Scene::new(&pair.server, "")?;
+    let frames = (0..4096_u32).map(|number| {
+        let source = IpAddr::from((0x0a07_0000 + number).to_be_bytes());
+        Frame::new(source, "10.0.0.2".parse()?).tcp_syn(1000, PORT, number)
+    });
+    let frames = frames.collect::<Result<Vec<_>>>()?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&frames)?;
+    // A real client gets through, by a cookie or not.
+    connect(&pair.client, "10.0.0.2")?;
+    assert_eq!(wait(&scene)?, ["10.0.0.1"]);
+    Ok(())
+}
+
+/// The kernel makes a connection of a SYN with data, and the listener accepts it, before anybody
+/// has seen whether its source is forged.
+#[test]
+fn a_fast_open_without_the_end_of_its_handshake_proves_nobody() -> Result<()> {
+    let pair = pair()?;
+    // Fast opens for all listeners, without a cookie.
+    let server = pair.server.clone();
+    server.enter(|| Ok(fs::write("/proc/sys/net/ipv4/tcp_fastopen", "1539")?))?;
+    let listener = server.enter(|| Ok(TcpListener::bind(("0.0.0.0", PORT))?))?;
+    listener.set_nonblocking(true)?;
+    let scene = Scene::new(&pair.server, "")?;
+    let forged: IpAddr = "10.7.0.7".parse()?;
+    let frame = Frame::new(forged, "10.0.0.2".parse()?).tcp_fast_open(1000, PORT, 1, b"x")?;
+    let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+    sender.send(
+        Load::saturating(Duration::from_secs(5)).at_most(1),
+        &[frame],
+    )?;
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let accepted = loop {
+        match listener.accept() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            accepted => break accepted?,
+        }
+    };
+    assert_eq!(accepted.1.ip(), forged);
+    assert_eq!(scene.everybody()?, [""; 0]);
+    connect(&pair.client, "10.0.0.2")?;
+    assert_eq!(wait(&scene)?, ["10.0.0.1"]);
+    Ok(())
+}
+
+#[test]
+fn a_pinned_program_goes_on_without_a_daemon_until_it_is_detached() -> Result<()> {
+    let pair = pair()?;
+    let _listener = Listener::new(&pair.server, PORT)?;
+    let directory = PinDirectory::new()?;
+    drop(Scene::with_pins(&pair.server, "", Some(&directory))?);
+    connect(&pair.client, "10.0.0.2")?;
+    let adopt = || {
+        let adopted = pair
+            .server
+            .enter(|| Ok(Datapath::adopt(Pins::take(&directory.path())?)?))?;
+        let Adopted::Datapath(datapath, None) = adopted else {
+            bail!("no settled policy is pinned");
+        };
+        Ok(Scene {
+            namespace: pair.server.clone(),
+            datapath: *datapath,
+        })
+    };
+    let mut scene = adopt()?;
+    assert!(scene.notes_handshakes()?);
+    assert_eq!(wait(&scene)?, ["10.0.0.1"]);
+    // Another policy has the same link.
+    scene.replace("visits: off")?;
+    connect(&pair.client, "2001:db8:2::2")?;
+    assert_eq!(scene.everybody()?, ["10.0.0.1", "2001:db8:1::"]);
+    drop(scene);
+    let mut scene = adopt()?;
+    scene.replace("visits: off, proven-by: [list]")?;
+    let pinned = |files: Vec<std::path::PathBuf>| {
+        let names = files.iter().filter_map(|path| path.file_name());
+        names.filter(|name| *name == "handshakes").count()
+    };
+    assert_eq!(pinned(directory.files()?), 0);
+    scene.replace("visits: off")?;
+    // The link's, and the policy's program.
+    assert_eq!(pinned(directory.files()?), 2);
+    scene.datapath.detach()?;
+    assert!(!directory.path().exists());
+    Ok(())
+}

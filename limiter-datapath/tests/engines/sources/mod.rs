@@ -1,0 +1,6 @@
+//! Who is known: the same to both engines, by handshakes, and to userspace.
+
+mod differential;
+mod handshakes;
+mod known;
+mod scene;
