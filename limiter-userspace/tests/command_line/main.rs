@@ -36,6 +36,7 @@ mod service;
 mod sessions;
 mod several_rates;
 mod sieve;
+mod standing;
 mod starved;
 mod state;
 mod strategies;

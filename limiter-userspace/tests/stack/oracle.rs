@@ -255,6 +255,7 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             matching,
             mode: Mode::Enforce,
             ban: None,
+            reserve: None,
             default: Some(PLENTY),
             overrides: Vec::new(),
             exclude: Vec::new(),

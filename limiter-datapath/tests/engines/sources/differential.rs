@@ -39,11 +39,11 @@ fn source(rng: &mut Rng, of_each: u32) -> IpAddr {
 /// Returns a time between two packets: within a burst, until a retry, between two visits, or longer
 /// than a shortage.
 fn pause(rng: &mut Rng) -> u64 {
-    match rng.u32(..40) {
+    match rng.u32(..400) {
         0 => rng.u64(..200) * SECOND,
-        1..4 => rng.u64(..15) * SECOND,
-        4..12 => rng.u64(..1_500) * MS,
-        _ => rng.u64(..20) * MS,
+        1..10 => rng.u64(..15) * SECOND,
+        10..30 => rng.u64(..1_500) * MS,
+        _ => rng.u64(..10) * MS,
     }
 }
 
@@ -76,7 +76,7 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
         let mut offset = 0;
         for _ in 0..STEPS {
             offset += pause(rng);
-            let from = source(rng, 30);
+            let from = source(rng, 60);
             if rng.u32(..20) == 0 {
                 let standing = engines.note(offset, from, event(rng, START + offset))?;
                 *seen.entry(standing.name()).or_default() += 1;
@@ -97,8 +97,18 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
         assert!(engines.assert_same_standing()? > 10);
         engines.assert_same_state();
     }
-    for what in ["proven", "familiar", "fresh", "retried", "unknown", "for a reserve"] {
-        assert!(seen.get(what).is_some_and(|times| *times > 50), "{what}: {seen:?}");
+    for what in [
+        "proven",
+        "familiar",
+        "fresh",
+        "retried",
+        "unknown",
+        "for a reserve",
+    ] {
+        assert!(
+            seen.get(what).is_some_and(|times| *times > 50),
+            "{what}: {seen:?}"
+        );
     }
     Ok(())
 }

@@ -37,7 +37,9 @@ fn operators_vouch_and_forget() -> Result<()> {
 fn nothing_is_known_where_no_limit_asks() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "")?;
     vouch(&scene, "192.0.2.1")?;
-    scene.replace_by("limits: {}\n")?;
+    scene.replace_by(
+        "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\n",
+    )?;
     let known = scene.datapath.known_sources();
     assert!(matches!(known, Err(DatapathError::NoStanding)));
     assert!(!scene.notes_handshakes()?);
@@ -58,7 +60,11 @@ fn a_reload_keeps_who_is_known() -> Result<()> {
         "ipv6-prefix: 56, capacity: 2000",
     ] {
         scene.replace(standing)?;
-        assert_eq!(scene.everybody()?, ["192.0.2.1", "2001:db8:0:aa00::"], "{standing}");
+        assert_eq!(
+            scene.everybody()?,
+            ["192.0.2.1", "2001:db8:0:aa00::"],
+            "{standing}"
+        );
         for address in addresses {
             assert_eq!(scene.of(address)?.1, Standing::Proven, "{standing}");
         }

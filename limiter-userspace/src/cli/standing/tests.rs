@@ -101,7 +101,9 @@ fn what_a_standing_changes() {
     explanation.limits[0].remaining = 999;
     assert_eq!(
         of_limit(&explanation),
-        ["PacketsPerIPAddress: unknown sources must leave 1 000, 999 are left: a packet passes in 1 s"]
+        [
+            "PacketsPerIPAddress: unknown sources must leave 1 000, 999 are left: a packet passes in 1 s"
+        ]
     );
     explanation.limits[0].reserve = Some(ReserveExplanation {
         tokens: 0,

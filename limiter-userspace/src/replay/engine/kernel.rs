@@ -7,7 +7,7 @@ use limiter_common::{
     owner::BucketKey,
     packet::Frame as _,
     sieve::{Pressure, SieveTraffic},
-    standing::Standing,
+    standing::{Event, SourceId, Standing},
 };
 use limiter_datapath::{
     kernel::{Trial, preflight::longest_test_frame},
@@ -96,6 +96,18 @@ impl Engine for KernelEngine {
 
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {
         Ok(self.trial.reputation_mut().bans().insert(key, *ban)?)
+    }
+
+    fn note(
+        &mut self,
+        policy: &CompiledPolicy,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let standing = self.trial.reputation().standing();
+        standing.note(&policy.shape, source, event, now_ns)?;
+        Ok(())
     }
 
     fn unban(&mut self, key: &BanKey) -> Result<(), EngineError> {

@@ -6,7 +6,7 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
-    standing::Standing,
+    standing::{Event, SourceId, Standing},
 };
 use limiter_datapath::native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
@@ -96,6 +96,18 @@ impl Engine for NativeEngine {
 
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {
         self.reputation.bans.insert(key, ban.until_ns);
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        policy: &CompiledPolicy,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let standing = &self.reputation.standing;
+        standing.happened(&policy.shape, source, event, now_ns);
         Ok(())
     }
 

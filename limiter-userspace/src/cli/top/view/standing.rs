@@ -65,6 +65,8 @@ fn titles(standing: &StandingRates, palette: &Palette) -> Line<'static> {
 }
 
 fn numbers(rates: &[StandingRate], number: impl Fn(&StandingRate) -> Option<f64>) -> String {
-    let numbers = rates.iter().map(|one| format!("{:>COLUMN$}", rate(number(one))));
+    let numbers = rates
+        .iter()
+        .map(|one| format!("{:>COLUMN$}", rate(number(one))));
     numbers.collect()
 }

@@ -70,18 +70,21 @@ fn a_usual_terminal() {
 fn what_each_standing_gets() {
     let mut model = model(&[]);
     let at = |second: u64, shortage: Option<ShortageStatus>| {
-        let of_each = Standing::ALL.into_iter().zip(1..).map(|(standing, number)| {
-            let packets = |factor: u64| Traffic {
-                packets: factor * number * second,
-                bytes: 0,
-            };
-            let traffic = LimitTraffic {
-                passed: packets(1_000),
-                dropped: packets(100_000),
-                would_drop: packets(50_000),
-            };
-            StandingTraffic::new(standing, &traffic)
-        });
+        let of_each = Standing::ALL
+            .into_iter()
+            .zip(1..)
+            .map(|(standing, number)| {
+                let packets = |factor: u64| Traffic {
+                    packets: factor * number * second,
+                    bytes: 0,
+                };
+                let traffic = LimitTraffic {
+                    passed: packets(1_000),
+                    dropped: packets(100_000),
+                    would_drop: packets(50_000),
+                };
+                StandingTraffic::new(standing, &traffic)
+            });
         let mut snapshot = snapshot(second, [0, 0], []);
         snapshot.status.standing = Some(StandingStatus {
             shortage,
