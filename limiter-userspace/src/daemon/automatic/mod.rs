@@ -165,7 +165,7 @@ impl Watcher {
         let standing = |prefix: &BanKey| {
             let datapath = daemon.datapath();
             let known = datapath.known_sources()?;
-            Ok(known.standing_of_prefix(prefix, &known.moment()?))
+            Ok::<_, DatapathError>(known.standing_of_prefix(prefix, &known.moment()?))
         };
         let look = self.decider.look(now_ns, recorded.offenders, standing)?;
         for (limit, delayed) in &look.delayed {

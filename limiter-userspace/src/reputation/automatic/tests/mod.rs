@@ -121,6 +121,17 @@ impl Scene {
         look
     }
 
+    /// Looks at these offenders.
+    pub(super) fn look_at(
+        &mut self,
+        at_ms: u64,
+        recorded: impl IntoIterator<Item = (OffenderKey, Offender)>,
+    ) -> DueBans {
+        let unknown = |_: &BanKey| Ok::<_, Infallible>(Standing::Unknown);
+        let Ok(look) = self.decider.look(ns(at_ms), recorded, unknown);
+        look
+    }
+
     /// Looks, and bans all offenders for a minute; returns the limit, the prefix, how many drops,
     /// and of how many members, of each.
     pub(super) fn bans(&mut self, at_ms: u64) -> Vec<(u16, String, u64, u64)> {

@@ -1,13 +1,12 @@
 //! Cases worked out by hand.
 
-use std::{convert::Infallible, net::IpAddr};
+use std::net::IpAddr;
 
 use limiter_common::{
     address::Address,
     ban::BanKey,
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
-    standing::Standing,
 };
 use limiter_policy::policy::{AutomaticBan, Mode};
 
@@ -109,9 +108,7 @@ fn interfaces_add_up() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 60);
     let twice = scene.recorded();
-    let twice = [twice.clone(), twice].concat();
-    let unknown = |_: &BanKey| Ok::<_, Infallible>(Standing::Unknown);
-    let Ok(look) = scene.decider.look(ns(1_000), twice, unknown);
+    let look = scene.look_at(1_000, [twice.clone(), twice].concat());
     assert_eq!(look.offences[0].drops, 120);
 }
 
@@ -348,7 +345,7 @@ fn what_sieves_drop_bans_nobody() {
         (key, offender)
     };
     let both = [by(Dropper::Budget), by(Dropper::Sieve), by(Dropper::Sieve)];
-    assert!(scene.decider.look(ns(1_000), both).offences.is_empty());
+    assert!(scene.look_at(1_000, both).offences.is_empty());
     // As many drops by the limit itself do.
     let more = (
         by(Dropper::Budget).0,
@@ -357,12 +354,5 @@ fn what_sieves_drop_bans_nobody() {
             ..both[0].1
         },
     );
-    assert_eq!(
-        scene
-            .decider
-            .look(ns(2_000), [more, both[1]])
-            .offences
-            .len(),
-        1
-    );
+    assert_eq!(scene.look_at(2_000, [more, both[1]]).offences.len(), 1);
 }
