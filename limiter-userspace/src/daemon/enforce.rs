@@ -19,7 +19,7 @@ use super::{
     candidate::Candidate,
     confirm,
     error::ReloadError,
-    known, memory,
+    memory,
     messages::{log_attached, log_begun_anew, log_carried},
     shared::Daemon,
     state::Resumed,
@@ -56,7 +56,12 @@ pub(super) async fn put_in_force(
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         log_attached(attachment);
     }
-    known::warn_of_unseen(&datapath);
+    if let Err(error) = datapath.are_handshakes_noted() {
+        warn!(
+            "handshakes prove nobody: {error}; sources still get a standing by their visits and \
+             retries, by lists and by operators"
+        );
+    }
     let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
     drop(datapath);
     log_begun_anew(&begun_anew);
