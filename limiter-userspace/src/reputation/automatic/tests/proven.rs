@@ -56,6 +56,7 @@ fn only_those_who_are_or_were_proven_are_banned() {
     scene.drops(1_500, 1, "10.0.0.5", 20);
     let look = scene.look_by(2_000, of);
     assert!(look.offences.is_empty() && look.unproven.is_empty());
+    scene.look_by(11_500, of);
     scene.drops(12_000, 1, "10.0.0.5", 20);
     let look = scene.look_by(12_500, |_| Standing::Proven);
     assert_eq!(banned(&look), ["10.0.0.5"]);
