@@ -107,17 +107,17 @@ fn know(
         )));
     }
     let until_ns = monotonic_now().saturating_add(for_ns);
-    let (mut made, mut without_room) = (0, 0);
-    for address in sources.addresses() {
-        let source = known.source(address);
-        if source == SourceId::NONE {
-            continue;
-        }
-        match known.note(source, Event::Vouch { until_ns })?.kind() {
-            Kind::Vouched => made += 1,
-            _ => without_room += 1,
-        }
+    let all = || {
+        let all = sources.addresses().map(|address| known.source(address));
+        all.filter(|source| *source != SourceId::NONE)
+    };
+    for source in all() {
+        known.note(source, Event::Vouch { until_ns })?;
     }
+    // Afterwards: in a full line one that is vouched for makes room for another.
+    let is_vouched = |source: &SourceId| known.record(*source).kind() == Kind::Vouched;
+    let made = all().filter(is_vouched).count() as u64;
+    let without_room = all().count() as u64 - made;
     if made + without_room == 0 {
         return Ok(refused("no packet has such a source".to_owned()));
     }
