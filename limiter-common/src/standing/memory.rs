@@ -37,6 +37,15 @@ pub trait StandingMemory {
         change(self, shape, index, source, event, now_ns)
     }
 
+    /// Does [`is_retry()`], which a store may put into a function of its own.
+    #[inline(always)]
+    fn is_retry(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) -> bool
+    where
+        Self: Sized,
+    {
+        is_retry(self, shape, source, standing, now_ns)
+    }
+
     /// Does [`after()`], which a store may put into a function of its own.
     #[inline(always)]
     fn after(&self, shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record
@@ -124,24 +133,35 @@ pub fn refused<M: StandingMemory>(
     standing: Standing,
     now_ns: u64,
 ) -> Standing {
+    if memory.is_retry(shape, source, standing, now_ns) {
+        let index = known_index(shape, source);
+        memory.change(shape, index, source, Event::Retry, now_ns)
+    } else {
+        standing
+    }
+}
+
+/// Notes the shortage in which a source of that standing was refused; returns whether it was
+/// unknown and this is its retry.
+#[inline(always)]
+pub fn is_retry<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    source: SourceId,
+    standing: Standing,
+    now_ns: u64,
+) -> bool {
     if let Some(word) = memory.shortage_word() {
         shortage::renew(&word, Tick::of_ns(now_ns));
     }
     if !matches!(standing, Standing::Unknown) || source == SourceId::NONE {
-        return standing;
+        return false;
     }
     let settings = &shape.standing;
     let hash = shape.hash_key.word_hash(source.0);
-    let is_retry = match memory.first_try_line(first_tries::line_of(hash, settings.first_try_lines))
-    {
+    match memory.first_try_line(first_tries::line_of(hash, settings.first_try_lines)) {
         Some(line) => first_tries::is_retry(&line, hash, settings, now_ns),
         None => false,
-    };
-    if is_retry {
-        let index = index_of(hash, settings.lines);
-        memory.change(shape, index, source, Event::Retry, now_ns)
-    } else {
-        Standing::Unknown
     }
 }
 

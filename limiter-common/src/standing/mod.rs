@@ -21,7 +21,9 @@ pub use self::{
     event::Event,
     first_tries::{FIRST_TRIES, FirstTries},
     known::look,
-    memory::{StandingMemory, after, change, happened, insert, known_index, refused, visit},
+    memory::{
+        StandingMemory, after, change, happened, insert, is_retry, known_index, refused, visit,
+    },
     moment::Moment,
     order::KnowOrder,
     record::{Kind, Record},

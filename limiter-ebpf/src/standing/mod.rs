@@ -62,6 +62,11 @@ impl StandingMemory for MapStanding {
     }
 
     #[inline(always)]
+    fn is_retry(&self, _: &Shape, source: SourceId, standing: Standing, now_ns: u64) -> bool {
+        limiter_is_retry(source.0, standing as u32, now_ns) == 1
+    }
+
+    #[inline(always)]
     fn after(&self, _shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record {
         let (event, value) = event.to_numbers();
         Record(limiter_record_after(record.0, event, value, now_ns))
@@ -89,12 +94,12 @@ impl StandingStore for MapStanding {
     #[inline(always)]
     fn refused(
         &self,
-        _shape: &Shape,
+        shape: &Shape,
         source: SourceId,
         standing: Standing,
         now_ns: u64,
     ) -> Standing {
-        Standing::of_number(limiter_refused(source.0, standing as u32, now_ns))
+        standing::refused(self, shape, source, standing, now_ns)
     }
 }
 
@@ -164,15 +169,23 @@ extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns
     standing::insert(&MapStanding, shape, index, source, record, now_ns) as u32
 }
 
-/// Calls [`standing::refused`]; takes and returns the number of a [`Standing`].
+/// Calls [`standing::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What follows
+/// a retry is called from the stage: deeper, it would take more stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_refused(source: u64, standing: u32, now_ns: u64) -> u32 {
+extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {
     let shape = globals::shape();
     // As above.
     if !shape.uses_standing() {
-        return Standing::Unknown as u32;
+        return 0;
     }
     let standing = Standing::of_number(standing);
-    standing::refused(&MapStanding, shape, SourceId(source), standing, now_ns) as u32
+    let source = SourceId(source);
+    u32::from(standing::is_retry(
+        &MapStanding,
+        shape,
+        source,
+        standing,
+        now_ns,
+    ))
 }

@@ -56,6 +56,12 @@ pub(super) async fn put_in_force(
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         log_attached(attachment);
     }
+    if let Err(error) = datapath.are_handshakes_noted() {
+        warn!(
+            "handshakes prove nobody: {error}; sources still get a standing by their visits and \
+             retries, by lists and by operators"
+        );
+    }
     let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
     drop(datapath);
     log_begun_anew(&begun_anew);
