@@ -82,7 +82,7 @@ fn read(
             Answer::told(offenders::list(datapath, query).map(Answer::Offenders))
         }
         Request::Bans(query) => Answer::told(bans::page(datapath, query).map(Answer::Bans)),
-        Request::Known(query) => Answer::told(known::list(datapath, query).map(Answer::Known)),
+        Request::Known(query) => Answer::told(known::list(datapath, *query).map(Answer::Known)),
         Request::KnownSource { address } => {
             let told = known::of_address(datapath, *address);
             Answer::told(told.map(Answer::KnownSource))

@@ -112,7 +112,8 @@ fn a_source_may_be_a_shorter_prefix_by_now() {
     let saved = SavedSources::new(known.into_iter(), &at);
     let restored = |ipv6_prefix| {
         let settings = settings(ipv6_prefix);
-        let restored = saved.restore(0, &moment(&settings, DAY_NS));
+        let at = moment(&settings, DAY_NS);
+        let restored = saved.restore(0, &at);
         restored.map(|(source, _)| source).collect::<Vec<_>>()
     };
     let of_48 = settings(48);

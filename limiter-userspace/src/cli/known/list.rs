@@ -45,27 +45,24 @@ fn shown(text: &str) -> Result<usize, String> {
 
 pub(in crate::cli) fn known(args: &KnownArgs) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    match args.address {
-        Some(address) => {
-            let request = Request::KnownSource { address };
-            let Answer::KnownSource(source) = args.read.ask(&request)? else {
-                bail!("the daemon gave an unexpected answer");
-            };
-            if args.output.json {
-                return print_json(&source);
-            }
-            print::source(&mut out, address, &source)?;
+    if let Some(address) = args.address {
+        let request = Request::KnownSource { address };
+        let Answer::KnownSource(source) = args.read.ask(&request)? else {
+            bail!("the daemon gave an unexpected answer");
+        };
+        if args.output.json {
+            return print_json(&source);
         }
-        None => {
-            let query = KnownQuery { limit: args.limit };
-            let Answer::Known(list) = args.read.ask(&Request::Known(query))? else {
-                bail!("the daemon gave an unexpected answer");
-            };
-            if args.output.json {
-                return print_json(&list);
-            }
-            print::list(&mut out, &list)?;
+        print::source(&mut out, address, &source)?;
+    } else {
+        let query = KnownQuery { limit: args.limit };
+        let Answer::Known(list) = args.read.ask(&Request::Known(query))? else {
+            bail!("the daemon gave an unexpected answer");
+        };
+        if args.output.json {
+            return print_json(&list);
         }
+        print::list(&mut out, &list)?;
     }
     Ok(out.flush()?)
 }

@@ -71,7 +71,7 @@ pub(super) fn apply<A: Applier>(
     thread::spawn(move || read(&mut io::stdin().lock(), &Sink(sender)));
     let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}")?);
     let mut applying = Applying { applier, bar };
-    let applied = applying.apply_all(&items);
+    let outcome = applying.apply_all(&items);
     applying.bar.finish_and_clear();
     let applier = applying.applier;
     if json {
@@ -83,7 +83,7 @@ pub(super) fn apply<A: Applier>(
             writeln!(out, "{notice}")?;
         }
     }
-    applied?;
+    outcome?;
     if !applier.is_complete() {
         bail!("not everything was applied");
     }

@@ -16,7 +16,7 @@ use crate::{
 /// Counts the known sources, and describes the newest. Reads the whole table.
 pub(in crate::daemon) fn list(
     datapath: &Datapath,
-    query: &KnownQuery,
+    query: KnownQuery,
 ) -> Result<KnownList, DatapathError> {
     let known = datapath.known_sources()?;
     let at = known.moment()?;
