@@ -1,6 +1,10 @@
 //! Counters as the kernel stores them: one set per CPU, summed by the reader.
 
-use crate::{limit::MAX_LIMIT_IDS, reason::REASON_COUNT};
+use crate::{
+    limit::{LimitId, MAX_LIMIT_IDS},
+    reason::REASON_COUNT,
+    standing::Standing,
+};
 
 /// The maximum number of interfaces of one daemon: each has its own block of reason counters.
 pub const MAX_INTERFACES: u32 = 64;
@@ -10,6 +14,17 @@ pub const REASON_COUNTERS: u32 = MAX_INTERFACES * REASON_COUNT;
 
 /// The number of limit counters: one for each interned id.
 pub const LIMIT_COUNTERS: u32 = MAX_LIMIT_IDS;
+
+/// The number of counters of what sources of each standing got of limits that reserve: a block of
+/// [`Standing::COUNT`] for each interned id.
+pub const STANDING_COUNTERS: u32 = MAX_LIMIT_IDS * Standing::COUNT as u32;
+
+/// Returns the index of the counter of what sources of that standing got of a limit.
+#[must_use]
+#[inline(always)]
+pub const fn standing_counter(limit: LimitId, standing: Standing) -> u32 {
+    limit.0 as u32 * Standing::COUNT as u32 + standing as u32
+}
 
 /// The number of counters of the bucket store.
 pub const STORE_COUNTERS: u32 = 1;

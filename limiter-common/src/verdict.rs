@@ -2,7 +2,7 @@
 
 use crate::{
     bucket::Updated,
-    policy::Tables,
+    policy::{Shape, Tables},
     reason::{Action, Reason},
     standing::Standing,
 };
@@ -92,6 +92,18 @@ impl Verdict {
             Some(Standing::of_number(self.standing))
         } else {
             None
+        }
+    }
+
+    /// Returns the standing of the source, by which the limit with that index counts the packet
+    /// besides; `None`: it does not, because it reserves nothing or nobody asked.
+    #[must_use]
+    #[inline(always)]
+    pub const fn counted_standing(&self, shape: &Shape, limit_index: u32) -> Option<Standing> {
+        if shape.reserving & 1 << (limit_index & 63) == 0 {
+            None
+        } else {
+            self.standing()
         }
     }
 

@@ -155,22 +155,62 @@ impl Facts {
 /// The reason if the frame is not IP or is malformed.
 #[inline(always)]
 pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
-    facts.length = frame.length() as u64;
-    let mut tags = 0;
-    let network = ethernet::parse(frame, &mut tags)?;
-    let frame = &frame.without_first(tags);
     let mut payload = Payload {
         offset: ethernet::HEADER,
         ..Payload::NONE
     };
-    match network {
-        ethernet::Network::Ipv4 => ipv4::parse(frame, facts, &mut payload)?,
-        ethernet::Network::Ipv6 => ipv6::parse(frame, facts, &mut payload)?,
-    }
-    facts.protocol = payload.protocol;
+    let frame = &parse_network(frame, facts, &mut payload)?;
     if payload.later_fragment {
         Ok(())
     } else {
         transport::parse(frame, payload, facts)
     }
+}
+
+/// Does the part of [`parse`] before the transport header; returns the frame without its tags.
+#[inline(always)]
+fn parse_network<F: Frame>(
+    frame: &F,
+    facts: &mut Facts,
+    payload: &mut Payload,
+) -> Result<F, Reason> {
+    facts.length = frame.length() as u64;
+    let mut tags = 0;
+    let network = ethernet::parse(frame, &mut tags)?;
+    let frame = frame.without_first(tags);
+    match network {
+        ethernet::Network::Ipv4 => ipv4::parse(&frame, facts, payload)?,
+        ethernet::Network::Ipv6 => ipv6::parse(&frame, facts, payload)?,
+    }
+    facts.protocol = payload.protocol;
+    Ok(frame)
+}
+
+/// The numbers of a TCP segment (RFC 9293).
+#[cfg(not(target_arch = "bpf"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpNumbers {
+    /// The sequence number.
+    pub sequence: u32,
+    /// The acknowledgement number.
+    pub acknowledged: u32,
+}
+
+/// Returns the numbers of a frame's TCP segment; `None`: it has none, or they are missing.
+#[cfg(not(target_arch = "bpf"))]
+pub fn tcp_numbers<F: Frame>(frame: &F) -> Option<TcpNumbers> {
+    let mut payload = Payload {
+        offset: ethernet::HEADER,
+        ..Payload::NONE
+    };
+    let mut facts = Facts::NONE;
+    let frame = parse_network(frame, &mut facts, &mut payload).ok()?;
+    if payload.later_fragment || payload.protocol != PROTOCOL_TCP {
+        return None;
+    }
+    let number = |offset| frame.load(offset).map(u32::from_be_bytes);
+    Some(TcpNumbers {
+        sequence: number(payload.offset + 4)?,
+        acknowledged: number(payload.offset + 8)?,
+    })
 }

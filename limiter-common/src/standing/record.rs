@@ -145,8 +145,9 @@ impl Record {
     }
 
     /// Returns the record without what is over: nothing, if the source did not come for long.
+    #[must_use]
     #[inline(always)]
-    const fn current(self, at: &Moment<'_>) -> Self {
+    pub const fn current(self, at: &Moment<'_>) -> Self {
         let kind = self.kind();
         match kind {
             Kind::Nothing => return Self::NONE,

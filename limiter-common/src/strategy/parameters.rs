@@ -151,6 +151,19 @@ impl Parameters {
         }
     }
 
+    /// Returns how long, in nanoseconds, a packet of one token must wait at the time `now_ns` until
+    /// it leaves `reserve` ticks in a bucket of GCRA in that state; 0: it passes now.
+    #[must_use]
+    pub fn wait_leaving(&self, now_ns: u64, state: Option<u64>, reserve: u64) -> u64 {
+        match self.spend_gcra(now_ns, 1) {
+            Ok(spend) => {
+                let decision = spend.leaving(reserve).apply(state.unwrap_or(0));
+                self.gcra.ns_rounded_up(decision.wait)
+            }
+            Err(LargerThanBudget) => NEVER,
+        }
+    }
+
     /// Returns what gives `cost` tokens back at the time `now_ns`, by [`Spend::refunded`]: for
     /// operators, not for packets.
     #[must_use]

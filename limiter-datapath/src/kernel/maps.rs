@@ -6,10 +6,11 @@ use aya::{
 };
 use limiter_common::{
     bucket::Bucket,
-    counters::{LimitTraffic, Traffic},
+    counters::{LimitTraffic, Traffic, standing_counter},
     limit::LimitId,
     owner::BucketKey,
     reason::{REASON_COUNT, Reason},
+    standing::Standing,
 };
 use limiter_policy::policy::Units;
 
@@ -25,12 +26,14 @@ use super::{
 
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
+const STANDING_TRAFFIC: &str = "STANDING_TRAFFIC";
 
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
     buckets: BucketMaps,
     reason_traffic: PerCpuArray<MapData, InMap<Traffic>>,
     limit_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
+    standing_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
     offenders: OffenderMaps,
 }
 
@@ -42,6 +45,7 @@ impl NamedMaps for SharedMaps {
         STORE_COUNTS,
         REASON_TRAFFIC,
         LIMIT_TRAFFIC,
+        STANDING_TRAFFIC,
         OFFENDERS,
         RECORDING,
     ];
@@ -66,6 +70,9 @@ impl NamedMaps for SharedMaps {
             limit_traffic: open(LIMIT_TRAFFIC)?
                 .try_into()
                 .map_err(error(LIMIT_TRAFFIC))?,
+            standing_traffic: open(STANDING_TRAFFIC)?
+                .try_into()
+                .map_err(error(STANDING_TRAFFIC))?,
             offenders: OffenderMaps::new(open)?,
         })
     }
@@ -76,6 +83,7 @@ impl NamedMaps for SharedMaps {
         maps.extend([
             (REASON_TRAFFIC, self.reason_traffic.map()),
             (LIMIT_TRAFFIC, self.limit_traffic.map()),
+            (STANDING_TRAFFIC, self.standing_traffic.map()),
             offenders,
             recording,
         ]);
@@ -162,6 +170,13 @@ impl SharedMaps {
     ) -> Result<(), DatapathError> {
         let index = limit.0.into();
         clear(&mut self.limit_traffic, index).map_err(error(LIMIT_TRAFFIC))?;
+        for standing in Standing::ALL {
+            clear(
+                &mut self.standing_traffic,
+                standing_counter(limit, standing),
+            )
+            .map_err(error(STANDING_TRAFFIC))?;
+        }
         self.offenders.forget_limit(limit)?;
         self.buckets
             .reset_all(Some(limit), units, monotonic_now())?;
@@ -171,5 +186,15 @@ impl SharedMaps {
     /// Returns the traffic that all CPUs counted for a limit.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         sum(&self.limit_traffic, limit.0.into()).map_err(error(LIMIT_TRAFFIC))
+    }
+
+    /// Returns what sources of that standing got of a limit that reserves, by all CPUs' counts.
+    pub fn standing_traffic(
+        &self,
+        limit: LimitId,
+        standing: Standing,
+    ) -> Result<LimitTraffic, DatapathError> {
+        sum(&self.standing_traffic, standing_counter(limit, standing))
+            .map_err(error(STANDING_TRAFFIC))
     }
 }

@@ -36,6 +36,7 @@ mod program;
 mod refill;
 mod replace;
 mod reputation;
+mod reserved;
 mod settings;
 mod shared;
 mod sieves;
@@ -55,6 +56,7 @@ use limiter_common::{
     packet::Facts,
     policy::{Class, LimitEntry, classify, parameters_of},
     reason::Reason,
+    standing::Standing,
     strategy::{Level, Parameters},
 };
 use limiter_policy::{config::Scope, lists::ListRecord, policy::CompiledPolicy};
@@ -78,6 +80,7 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps, StandingMaps, StandingSizes},
+    reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
     sieves::LoadedSieve,
     standing::KnownSources,
@@ -237,6 +240,15 @@ impl Datapath {
         self.state.limit_traffic(limit)
     }
 
+    /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in the
+    /// order of [`Standing::ALL`].
+    pub fn standing_traffic(
+        &self,
+        limit: LimitId,
+    ) -> Result<[LimitTraffic; Standing::COUNT], DatapathError> {
+        self.state.standing_traffic(limit)
+    }
+
     /// Returns the level of every limit that applies to an address. Charges nothing.
     pub fn limit_buckets(&self, source: IpAddr) -> Result<Vec<LimitBucket>, DatapathError> {
         self.limit_buckets_of(source, |_| true)
@@ -283,18 +295,28 @@ impl Datapath {
         parameters: &Parameters,
         now_ns: u64,
     ) -> Result<Level, DatapathError> {
-        let state = |key: &BucketKey, unit| -> Result<_, DatapathError> {
-            let bucket = match self.state.of(interface) {
-                Some(maps) => maps.bucket(key)?,
-                None => None,
-            };
-            Ok(bucket.map(|bucket| self.policy.units.state(bucket, unit, now_ns)))
-        };
+        let state = |key: &BucketKey, unit| self.state_of_bucket(interface, key, unit, now_ns);
         let log = parameters.log(|number| {
             let stamp = state(&key.of_part(number), parameters.stamp_unit);
             stamp.map(Option::unwrap_or_default)
         })?;
         Ok(parameters.level(now_ns, state(key, parameters.unit)?, &log))
+    }
+
+    /// Returns a bucket's state in a unit at the time `now_ns`, for packets from the interface with
+    /// that number; `None`: it is missing.
+    fn state_of_bucket(
+        &self,
+        interface: u32,
+        key: &BucketKey,
+        unit: u32,
+        now_ns: u64,
+    ) -> Result<Option<u64>, DatapathError> {
+        let bucket = match self.state.of(interface) {
+            Some(maps) => maps.bucket(key)?,
+            None => None,
+        };
+        Ok(bucket.map(|bucket| self.policy.units.state(bucket, unit, now_ns)))
     }
 
     /// Returns the buckets of a limit that packets from `source` may be charged to, each with the

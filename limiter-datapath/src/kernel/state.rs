@@ -7,6 +7,7 @@ use limiter_common::{
     limit::LimitId,
     reason::Reason,
     sieve::{SieveTraffic, pressure_of_limit},
+    standing::Standing,
     unit::Unit,
 };
 use limiter_policy::{
@@ -325,6 +326,21 @@ impl State {
             total += maps.limit_traffic(limit)?;
         }
         Ok(total)
+    }
+
+    /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in the
+    /// order of [`Standing::ALL`].
+    pub(super) fn standing_traffic(
+        &self,
+        limit: LimitId,
+    ) -> Result<[LimitTraffic; Standing::COUNT], DatapathError> {
+        let mut totals = [LimitTraffic::default(); Standing::COUNT];
+        for maps in self.sets() {
+            for (total, standing) in totals.iter_mut().zip(Standing::ALL) {
+                *total += maps.standing_traffic(limit, standing)?;
+            }
+        }
+        Ok(totals)
     }
 
     /// Returns how many buckets were forgotten in debt for want of room.

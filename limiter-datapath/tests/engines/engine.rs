@@ -74,6 +74,8 @@ pub(crate) struct Engines {
     /// What the verdicts so far must have counted, by reason and by the limit's interned id.
     by_reason: HashMap<Reason, Traffic>,
     by_limit: BTreeMap<u16, LimitTraffic>,
+    /// What sources of each standing got of limits that reserve.
+    by_standing: BTreeMap<(u16, usize), LimitTraffic>,
     /// How many packets a bucket or a sieve refused.
     refused: u64,
     trial: Trial,
@@ -107,6 +109,7 @@ impl Engines {
         Ok(Self {
             trial,
             by_limit: BTreeMap::new(),
+            by_standing: BTreeMap::new(),
             refused: 0,
             tables,
             buckets: MemoryBuckets::default(),
@@ -265,14 +268,21 @@ impl Engines {
         let action = verdict.action(&self.tables);
         for (limit_index, limit) in (0..).zip(&self.tables.limits) {
             let bit = 1 << limit_index;
-            let limit = self.by_limit.entry(limit.id).or_default();
+            let mut got = LimitTraffic::default();
             match action {
                 Action::Drop if verdict.denied_by() == Some(limit_index) => {
-                    limit.dropped.add(length);
+                    got.dropped.add(length);
                 }
-                Action::Pass if verdict.would_drop & bit != 0 => limit.would_drop.add(length),
-                Action::Pass if verdict.matched & bit != 0 => limit.passed.add(length),
+                Action::Pass if verdict.would_drop & bit != 0 => got.would_drop.add(length),
+                Action::Pass if verdict.matched & bit != 0 => got.passed.add(length),
                 _ => {}
+            }
+            *self.by_limit.entry(limit.id).or_default() += got;
+            if self.tables.shape.reserving & bit != 0
+                && let Some(standing) = verdict.standing()
+            {
+                let by_standing = self.by_standing.entry((limit.id, standing as usize));
+                *by_standing.or_default() += got;
             }
         }
     }
@@ -309,6 +319,16 @@ impl Engines {
         for (id, native) in &self.by_limit {
             let kernel = maps.limit_traffic(LimitId(*id)).expect("a readable map");
             assert_eq!(kernel, *native, "limit {id}");
+            for (number, standing) in Standing::ALL.into_iter().enumerate() {
+                let kernel = maps.standing_traffic(LimitId(*id), standing);
+                let native = self.by_standing.get(&(*id, number)).copied();
+                assert_eq!(
+                    kernel.expect("a readable map"),
+                    native.unwrap_or_default(),
+                    "limit {id}, {}",
+                    standing.name()
+                );
+            }
         }
         let recorded = maps.offenders().read().expect("a readable map");
         assert_eq!(

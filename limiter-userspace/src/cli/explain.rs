@@ -15,7 +15,7 @@ use super::{
     lists::consequences,
     output::print_json,
     render::{ago, at_least, count, duration, table_without},
-    sieve,
+    sieve, standing,
 };
 use crate::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request, dropper};
 
@@ -120,6 +120,13 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 /// Prints what is known apart from the limits.
 fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
+    let standing = standing::explained(explanation);
+    if !standing.is_empty() {
+        writeln!(out)?;
+    }
+    for line in standing {
+        writeln!(out, "{line}")?;
+    }
     if !explanation.sieves.is_empty() {
         writeln!(out)?;
     }

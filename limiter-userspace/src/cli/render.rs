@@ -43,7 +43,7 @@ pub(super) fn table_without<const N: usize, const R: usize>(
 pub(super) fn counted(number: usize, thing: &str) -> String {
     let plural = match number {
         1 => "",
-        _ if thing.ends_with('s') => "es",
+        _ if thing.ends_with(['s', 'x']) => "es",
         _ => "s",
     };
     format!("{} {thing}{plural}", count(number as u64))
@@ -152,6 +152,7 @@ mod tests {
         assert_eq!(percent(97.272_727), "97.3 %");
         assert_eq!(counted(1, "address"), "1 address");
         assert_eq!(counted(2, "address"), "2 addresses");
+        assert_eq!(counted(2, "prefix"), "2 prefixes");
         assert_eq!(counted(2, "override"), "2 overrides");
     }
 

@@ -4,18 +4,18 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use limiter_common::{counters::LimitTraffic, reason::Reason};
 use limiter_datapath::kernel::{
-    Attachment, Datapath, DatapathError, LimitBucket, Present, wall_clock_now,
+    Attachment, Datapath, DatapathError, LimitBucket, Present, SourceStanding, wall_clock_now,
 };
 use limiter_policy::{lists::Extents, policy::Limit};
 use tokio::task::spawn_blocking;
 
 use super::{
-    bans, confirm,
+    bans, confirm, known,
     named::{NamedBucket, bucket_named},
     offenders, refill,
     requests::Accept,
     shared::Daemon,
-    sieves,
+    sieves, standing,
 };
 use crate::{
     protocol::{
@@ -41,6 +41,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
         Request::Detach => Answer::Detaching,
         Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
         Request::LiftBans => bans::lift_all(&daemon).await,
+        Request::ChangeKnown(changes) => known::change(&daemon, changes).await,
         request => {
             // Large maps take long to read, and a change of the policy may hold the lock.
             let answer = spawn_blocking(move || {
@@ -81,6 +82,11 @@ fn read(
             Answer::told(offenders::list(datapath, query).map(Answer::Offenders))
         }
         Request::Bans(query) => Answer::told(bans::page(datapath, query).map(Answer::Bans)),
+        Request::Known(query) => Answer::told(known::list(datapath, *query).map(Answer::Known)),
+        Request::KnownSource { address } => {
+            let told = known::of_address(datapath, *address);
+            Answer::told(told.map(Answer::KnownSource))
+        }
         Request::Sieves { name } => {
             let list = sieves::list(datapath, name.as_deref(), measured);
             Answer::told(list.map(Answer::Sieves))
@@ -95,7 +101,8 @@ fn read(
         | Request::Confirm
         | Request::Detach
         | Request::ChangeBans(_)
-        | Request::LiftBans => {
+        | Request::LiftBans
+        | Request::ChangeKnown(_) => {
             Answer::Error("only a daemon can do that: start one with `limiter run`".to_owned())
         }
     }
@@ -174,6 +181,7 @@ fn status(
         limits,
         lists: manifest.list_statuses(wall_clock_now()),
         sieves: sieves::brief(datapath, measured)?,
+        standing: standing::status(datapath)?,
     })
 }
 
@@ -209,18 +217,31 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
 
 fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
-    let limit_buckets = if lists.listing == Extents::default() {
-        datapath.limit_buckets(address)?
+    let (standing, limit_buckets) = if lists.listing == Extents::default() {
+        let standing = datapath.standing_of(address)?;
+        (standing, datapath.limit_buckets(address)?)
     } else {
-        // An excluded or blocked address spends nothing.
-        Vec::new()
+        // An excluded or blocked address spends nothing, and nobody asks for its standing.
+        (None, Vec::new())
     };
-    let limits = limit_buckets
-        .iter()
-        .filter_map(|limit_bucket| explain_limit(datapath, address, limit_bucket));
+    let mut limits = Vec::new();
+    for limit_bucket in &limit_buckets {
+        let Some(mut limit) = explain_limit(datapath, address, limit_bucket) else {
+            continue;
+        };
+        if let Some(SourceStanding { standing, .. }) = standing {
+            limit.other_standing = !datapath.counts(limit_bucket, standing);
+            limit.reserve = standing::reserve(datapath, address, limit_bucket, standing)?;
+        }
+        limits.push(limit);
+    }
+    let settings = datapath.manifest().policy.standing_in_use();
+    let standing = standing.zip(settings);
     Ok(Explanation {
         address,
-        limits: limits.collect(),
+        standing: standing
+            .map(|(standing, settings)| standing::explain(&standing, settings.ipv6_prefix)),
+        limits,
         lists,
         bans: bans::of_address(datapath, address)?,
         last_drop: offenders::last_drop(datapath, address)?,
@@ -249,6 +270,8 @@ fn explain_limit(
         mode: limit.mode.name().to_owned(),
         strategy: limit.strategy.name().to_owned(),
         matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
+        other_standing: false,
+        reserve: None,
         source,
         burst: limit.strategy.has_burst().then_some(rate.burst),
         count: rate.count,

@@ -12,6 +12,8 @@ mod exporter;
 mod feeds;
 mod guard;
 pub mod incidents;
+mod known;
+mod listed;
 mod memory;
 mod messages;
 mod named;
@@ -25,6 +27,7 @@ mod requests;
 mod service;
 mod shared;
 mod sieves;
+mod standing;
 mod starting_point;
 mod startup;
 mod state;
@@ -44,8 +47,10 @@ pub use self::{
     bans::{BanCounts, BansDone, change_pinned, lift_pinned},
     error::{DaemonError, ReloadError, StartupError},
     exporter::{BindMetrics, MetricsListener},
+    known::change_known_pinned,
     options::Options,
     shared::Daemon,
+    standing::is_reserving,
 };
 use crate::logging;
 

@@ -22,7 +22,7 @@ use prometheus_client::{
 };
 
 use self::labelled::{Labelled, counters};
-use super::sieves;
+use super::{sieves, standing::Standings};
 use crate::{
     daemon::Daemon,
     protocol::{History, StateStatus},
@@ -120,6 +120,9 @@ impl Collector for DaemonCollector {
         sieves::limit_info(&manifest.policy, &mut encoder)?;
         let briefs = self.read(self.daemon.sieves(datapath))?;
         sieves::sieves(&briefs, &mut encoder)?;
+        if let Some(standings) = self.read(Standings::read(datapath))? {
+            standings.encode(&mut encoder)?;
+        }
         reloads(&self.daemon.history(), &mut encoder)?;
         if let Some(status) = self.daemon.state_status() {
             state(&status, &mut encoder)?;

@@ -7,6 +7,7 @@ mod lists;
 mod scrape;
 mod server;
 mod sieves;
+mod standing;
 
 use std::{
     io,

@@ -5,7 +5,11 @@ use std::net::IpAddr;
 use limiter_policy::lists::Findings;
 use serde::{Deserialize, Serialize};
 
-use super::{bans::BanStatus, sieves::SieveExplanation};
+use super::{
+    bans::BanStatus,
+    sieves::SieveExplanation,
+    standing::{ReserveExplanation, StandingExplanation},
+};
 
 /// The limits that apply to an address, and what its buckets hold.
 #[derive(Debug, Serialize, Deserialize)]
@@ -14,6 +18,8 @@ pub struct Explanation {
     pub address: IpAddr,
     /// The lists that contain it, and what they do.
     pub lists: Findings,
+    /// Its standing; `None`: no limit uses standing, or lists decide on the address alone.
+    pub standing: Option<StandingExplanation>,
     /// The limits that apply, in the order of their ids.
     pub limits: Vec<LimitExplanation>,
     /// The bans that contain it, the widest first.
@@ -58,6 +64,12 @@ pub struct LimitExplanation {
     /// Which of the address's packets it counts, as `limiter check` shows it; `None`: all.
     #[serde(rename = "match")]
     pub matching: Option<String>,
+    /// Whether it counts only sources of other standings than the address has now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other_standing: bool,
+    /// What it reserves from the address; `None`: nothing from anybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<ReserveExplanation>,
     /// `default`, or `override` and its id.
     pub source: String,
     /// Tokens that a full bucket holds; `None`: it is a window, which holds `count`.

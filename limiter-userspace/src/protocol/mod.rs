@@ -3,10 +3,12 @@
 
 pub mod bans;
 mod explanation;
+pub mod known;
 mod offenders;
 mod refill;
 mod reload;
 pub mod sieves;
+mod standing;
 mod status;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     bans::{BanChanges, BansChanged, BansPage, BansQuery},
+    known::{KnownChanged, KnownChanges, KnownList, KnownQuery},
     sieves::SieveStatus,
 };
 pub use self::{
@@ -31,6 +34,10 @@ pub use self::{
     },
     refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
     reload::{History, LastReload, Reloaded, SettingDiff},
+    standing::{
+        ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic,
+        Why,
+    },
     status::{
         BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, LimitStatus,
         PolicyStatus, StateStatus, Status,
@@ -42,6 +49,9 @@ pub const VERSION: u32 = 1;
 
 /// The longest request that the daemon reads, in bytes.
 pub const MAX_REQUEST: u64 = 1 << 20;
+
+/// The most changes in a request: even bans with the longest reasons fit into the longest request.
+pub const MAX_CHANGES: usize = 1_000;
 
 /// The longest answer that the command line reads, in bytes: a policy of a million overrides
 /// takes about 100 MB.
@@ -86,6 +96,15 @@ pub enum Request {
     ChangeBans(BanChanges),
     /// Lift all bans.
     LiftBans,
+    /// Get how many sources are known, and the newest.
+    Known(KnownQuery),
+    /// Get what is known of the source of an address.
+    KnownSource {
+        /// The address.
+        address: IpAddr,
+    },
+    /// Vouch for sources, or forget them.
+    ChangeKnown(KnownChanges),
     /// Refill buckets.
     Reset(ResetQuery),
     /// Give tokens back.
@@ -147,6 +166,12 @@ pub enum Answer {
         /// How many were in force.
         lifted: u64,
     },
+    /// To [`Request::Known`].
+    Known(KnownList),
+    /// To [`Request::KnownSource`].
+    KnownSource(StandingExplanation),
+    /// To [`Request::ChangeKnown`].
+    KnownChanged(KnownChanged),
     /// To [`Request::Sieves`].
     Sieves(Vec<SieveStatus>),
     /// To [`Request::Policy`].

@@ -11,7 +11,7 @@ use limiter_policy::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{reload::History, sieves::SieveBrief};
+use super::{reload::History, sieves::SieveBrief, standing::StandingStatus};
 
 /// The status: what is enforced, where, and the counters.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub struct Status {
     pub lists: Vec<ListStatus>,
     /// The sieves.
     pub sieves: Vec<SieveBrief>,
+    /// What sources of each standing got; `None`: no limit uses standing.
+    pub standing: Option<StandingStatus>,
 }
 
 /// The daemon.
@@ -139,6 +141,9 @@ pub struct StateStatus {
     pub buckets: u64,
     /// How many bans it then had, including expired ones that are remembered.
     pub bans: u64,
+    /// How many known sources it then had.
+    #[serde(default)]
+    pub sources: u64,
     /// How often saving it has failed since the daemon was started.
     pub errors: u64,
     /// Why the last save failed; `None`: it succeeded.

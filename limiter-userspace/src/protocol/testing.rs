@@ -50,5 +50,6 @@ pub(crate) fn status() -> Status {
         limits: BTreeMap::new(),
         lists: Vec::new(),
         sieves: Vec::new(),
+        standing: None,
     }
 }

@@ -11,6 +11,7 @@ use limiter_common::{
     policy::classify,
     reason::Action,
     sieve::SieveTraffic,
+    standing::{Event, SourceId},
     strategy::Report,
 };
 use limiter_policy::policy::{CompiledPolicy, Policy};
@@ -20,6 +21,7 @@ use super::{
     bans::{AutomaticBans, ReplayedBans},
     capture::Packet,
     engine::{Engine, EngineError},
+    handshakes::{HandshakeCounts, Handshakes},
     pressure::{Pressures, UnderPressure},
 };
 use crate::{protocol::sieves::SieveListStatus, reputation::sieve_lists::lists};
@@ -113,6 +115,7 @@ pub struct Replay {
     /// Whether to report the strictest limit also for packets that pass.
     report_passed: bool,
     pressures: Pressures,
+    handshakes: Handshakes,
     /// The latest time of the engine's clock, in nanoseconds.
     latest_ns: u64,
     first_ns: Option<i128>,
@@ -144,6 +147,7 @@ impl Replay {
             policy: tables,
             bans: AutomaticBans::new(policy, FIRST),
             pressures: Pressures::new(policy),
+            handshakes: Handshakes::default(),
             latest_ns: 0,
             engine,
             report_passed,
@@ -162,7 +166,8 @@ impl Replay {
         let engine_error = |error: EngineError| ReplayError::Engine(number, Box::new(error));
 
         if let Some(bans) = &mut self.bans {
-            bans.advance(&mut *self.engine, now).map_err(engine_error)?;
+            bans.advance(&mut *self.engine, &self.policy, now)
+                .map_err(engine_error)?;
         }
         self.latest_ns = self.latest_ns.max(now);
         self.pressures
@@ -187,6 +192,15 @@ impl Replay {
             bans.dropped();
         }
         let action = verdict.action(&self.policy);
+        if self.policy.shape.standing.handshakes_prove != 0
+            && let Some(client) = self.handshakes.look(&frame, &facts, action == Action::Pass)
+        {
+            let source = SourceId::new(&self.policy.shape.standing, &client);
+            let noted = self
+                .engine
+                .note(&self.policy, source, Event::Handshake, now);
+            noted.map_err(engine_error)?;
+        }
         // No limit charges a source that a list excludes or blocks.
         let asked = !verdict.reason.is_of_list();
         let strictest = if asked && (self.report_passed || action == Action::Drop) {
@@ -222,9 +236,15 @@ impl Replay {
     /// Fails if the engine does.
     pub fn finish(&mut self) -> Result<Option<ReplayedBans<'_>>, EngineError> {
         if let Some(bans) = &mut self.bans {
-            bans.look(&mut *self.engine)?;
+            bans.look(&mut *self.engine, &self.policy)?;
         }
         Ok(self.bans.as_ref().map(AutomaticBans::made))
+    }
+
+    /// Returns how many handshakes clients completed; none are counted if they prove nobody.
+    #[must_use]
+    pub const fn handshakes(&self) -> HandshakeCounts {
+        self.handshakes.counts()
     }
 
     /// Returns the state of the policy's sieves that are on.

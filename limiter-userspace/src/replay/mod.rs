@@ -9,6 +9,7 @@ mod bans;
 pub mod capture;
 pub mod engine;
 mod frame;
+mod handshakes;
 mod judge;
 mod pressure;
 mod sources;
@@ -19,6 +20,7 @@ mod usage;
 pub use self::{
     bans::{ReplayedBan, ReplayedBans},
     frame::CapturedFrame,
+    handshakes::HandshakeCounts,
     judge::{Judged, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, limit_indices},
     pressure::UnderPressure,
     sources::{DroppedSource, Sources},

@@ -6,6 +6,7 @@ use limiter_common::{
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     reason::{Action, REASON_COUNT, Reason},
+    standing::Standing,
 };
 
 use super::{Judged, judge::limit_indices};
@@ -15,6 +16,7 @@ use super::{Judged, judge::limit_indices};
 pub struct Summary {
     reasons: [Traffic; REASON_COUNT as usize],
     limits: Vec<LimitTraffic>,
+    standings: [LimitTraffic; Standing::COUNT],
     passed: Traffic,
     dropped: Traffic,
     /// Packets that are truncated in the capture.
@@ -30,6 +32,7 @@ impl Summary {
         Self {
             reasons: [Traffic::default(); REASON_COUNT as usize],
             limits: vec![LimitTraffic::default(); limits],
+            standings: [LimitTraffic::default(); Standing::COUNT],
             passed: Traffic::default(),
             dropped: Traffic::default(),
             cut: 0,
@@ -49,6 +52,13 @@ impl Summary {
             would_drop,
             ..
         } = packet.verdict;
+        if let Some(standing) = packet.verdict.standing() {
+            let traffic = &mut self.standings[standing as usize];
+            match packet.action {
+                Action::Pass => traffic.passed.add(packet.length),
+                Action::Drop => traffic.dropped.add(packet.length),
+            }
+        }
         match packet.action {
             Action::Pass => {
                 self.passed.add(packet.length);
@@ -80,6 +90,13 @@ impl Summary {
     #[must_use]
     pub fn limits(&self) -> &[LimitTraffic] {
         &self.limits
+    }
+
+    /// Returns the packets of sources of each standing that passed and were dropped, in the order of
+    /// [`Standing::ALL`], as far as anybody asked for their standing.
+    #[must_use]
+    pub const fn standings(&self) -> &[LimitTraffic; Standing::COUNT] {
+        &self.standings
     }
 
     /// Returns the packets that passed or were dropped.

@@ -27,12 +27,13 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI of the table below.
 const TABLE_OF: u32 = 3;
 
-const SHAPES: [Shape<'static>; 16] = [
+const SHAPES: [Shape<'static>; 17] = [
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
     shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1472, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
+    shape("STANDING_TRAFFIC", MapType::PerCpuArray, 4, 48, 1280, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
     shape("TABLE", MapType::Array, 4, 64, 1024, BPF_F_MMAPABLE),
     shape("UNITS", MapType::Array, 4, 48, 65536, BPF_F_RDONLY_PROG),

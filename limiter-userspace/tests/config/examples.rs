@@ -35,11 +35,11 @@ fn the_example_configurations_load() {
             );
         }
     }
-    assert_eq!(loaded, 8);
+    assert_eq!(loaded, 9);
 }
 
 /// Fails if an example would slow down the host's own downloads: limits of sources may only count
-/// packets to ports below 1024, which Linux does not choose for its own connections.
+/// packets to ports below 32768, which Linux does not choose for its own connections unless told to.
 fn assert_spares_answers(config: &Config, path: &Path) {
     const TCP_AND_UDP: [u8; 2] = [6, 17];
     for limit in &config.policy.limits {
@@ -55,7 +55,7 @@ fn assert_spares_answers(config: &Config, path: &Path) {
         if is_of_sources && counts_answers && has_ports && !are_new {
             let ports = &matching.destination_ports;
             assert!(
-                !ports.is_empty() && ports.iter().all(|ports| *ports.end() < 1024),
+                !ports.is_empty() && ports.iter().all(|ports| *ports.end() < 32_768),
                 "{}: {} counts answers",
                 path.display(),
                 limit.name
@@ -86,6 +86,25 @@ const NAMED: [&str; 5] = [
     "lists-drop.json",
     "lists-tor-exits.txt",
 ];
+
+#[test]
+fn the_examples_for_servers_know_their_clients() {
+    for name in ["dns-server", "web-server", "game-server"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../configs/{name}.yaml"));
+        let config = config::load(&path, Timestamp::UNIX_EPOCH).unwrap();
+        let limits = || config.policy.limits.iter();
+        let shared = limits().filter(|limit| limit.reserve.is_some());
+        assert!(shared.count() > 0, "{name}");
+        for limit in limits().filter(|limit| limit.reserve.is_none()) {
+            // Nobody else drops whoever comes when everybody's bucket is empty.
+            assert!(
+                !matches!(limit.id_format, IdFormat::Total),
+                "{name}: {}",
+                limit.name
+            );
+        }
+    }
+}
 
 #[test]
 fn the_default_configuration_is_the_demonstration_s() {

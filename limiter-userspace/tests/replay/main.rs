@@ -9,6 +9,7 @@ mod plain;
 mod rules;
 mod sieves;
 mod spoilt;
+mod standing;
 mod strategies;
 mod told;
 mod worked_example;

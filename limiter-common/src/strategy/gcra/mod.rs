@@ -186,7 +186,7 @@ impl Gcra {
     }
 
     /// Converts ticks to a sufficient wait in nanoseconds: a tick may be shorter than a nanosecond.
-    const fn ns_rounded_up(&self, ticks: u64) -> u64 {
+    pub(in crate::strategy) const fn ns_rounded_up(&self, ticks: u64) -> u64 {
         let ns = self.ns(ticks);
         if self.ticks(ns) < ticks { ns + 1 } else { ns }
     }

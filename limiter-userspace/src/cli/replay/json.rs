@@ -2,11 +2,14 @@
 
 use std::io::Write;
 
-use limiter_common::reason::{Action, Reason};
+use limiter_common::{
+    reason::{Action, Reason},
+    standing::Standing,
+};
 use limiter_policy::policy::{Mode, Policy, owner_id};
 use serde::{Serialize, Serializer};
 
-use super::{SievesAt, bans::Bans, sieves::SieveEnd};
+use super::{KnownBy, SievesAt, bans::Bans, sieves::SieveEnd};
 use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
 
 /// The id of a limit's bucket if all sources share one.
@@ -23,6 +26,9 @@ struct Packet<'a> {
     remaining: Option<u64>,
     retry_in_ns: Option<u64>,
     reset_in_ns: Option<u64>,
+    /// The standing of its source, if anybody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<Standing>,
     /// The observing limits that would have dropped it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     would_drop: Vec<&'a str>,
@@ -45,6 +51,7 @@ pub(super) fn packet(out: &mut impl Write, policy: &Policy, packet: &Judged) -> 
         remaining: strictest.map(|strictest| strictest.report.remaining),
         retry_in_ns: strictest.and_then(|strictest| strictest.report.retry_in_ns),
         reset_in_ns: strictest.map(|strictest| strictest.report.reset_in_ns),
+        standing: packet.verdict.standing(),
         would_drop: limit_indices(packet.verdict.would_drop)
             .filter_map(name)
             .collect(),
@@ -67,6 +74,12 @@ struct Counts<'a> {
     /// Present if limits ban.
     #[serde(skip_serializing_if = "Option::is_none")]
     bans: Option<Bans<'a>>,
+    /// Present if limits use standing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_standing: Option<ByStanding<'a>>,
+    /// What the standings rest on; likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known_by: Option<Proofs>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sieves: Vec<SieveEnd<'a>>,
     /// If there are sieves.
@@ -86,6 +99,36 @@ impl Serialize for ByReason<'_> {
 
 /// All limits in the order of their ids.
 struct ByLimit<'a>(&'a Policy, &'a Summary);
+
+/// Every standing, from the highest to the lowest.
+struct ByStanding<'a>(&'a Summary);
+
+#[derive(Serialize)]
+struct StandingCounts {
+    passed: u64,
+    dropped: u64,
+}
+
+impl Serialize for ByStanding<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let standings = Standing::ALL.iter().zip(self.0.standings());
+        serializer.collect_map(standings.map(|(standing, traffic)| {
+            let counts = StandingCounts {
+                passed: traffic.passed.packets,
+                dropped: traffic.dropped.packets,
+            };
+            (standing.name(), counts)
+        }))
+    }
+}
+
+#[derive(Serialize)]
+struct Proofs {
+    assumed_prefixes: usize,
+    handshakes: u64,
+    /// Those of which the capture lacks the servers' answers.
+    handshakes_without_answer: u64,
+}
 
 #[derive(Serialize)]
 struct LimitCounts {
@@ -116,7 +159,9 @@ pub(super) fn summary(
     summary: &Summary,
     bans: Option<ReplayedBans<'_>>,
     at: &SievesAt,
+    known: KnownBy,
 ) -> anyhow::Result<()> {
+    let uses_standing = policy.uses_standing();
     let (passed, dropped) = (
         summary.of(Action::Pass).packets,
         summary.of(Action::Drop).packets,
@@ -129,6 +174,12 @@ pub(super) fn summary(
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
             bans: bans.map(|bans| Bans::new(policy, bans)),
+            by_standing: uses_standing.then_some(ByStanding(summary)),
+            known_by: uses_standing.then_some(Proofs {
+                assumed_prefixes: known.assumed.known,
+                handshakes: known.handshakes.completed,
+                handshakes_without_answer: known.handshakes.assumed,
+            }),
             sieves: at
                 .sieves
                 .iter()

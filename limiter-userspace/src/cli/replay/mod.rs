@@ -6,6 +6,7 @@ mod open;
 mod plot;
 mod print;
 mod sieves;
+mod standing;
 
 use std::{
     fs::File,
@@ -21,9 +22,10 @@ use limiter_policy::{
     policy::{CompiledPolicy, Policy},
 };
 
+use self::standing::Assumed;
 use super::args::OutputArgs;
 use crate::replay::{
-    Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
+    HandshakeCounts, Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
     capture::Capture,
     engine::{Engine, KernelEngine, NativeEngine},
 };
@@ -48,6 +50,10 @@ pub(super) struct ReplayArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_CPUS))]
     cpus: Option<u32>,
 
+    /// Take the addresses and prefixes of a file, one a line, for proven from the start
+    #[arg(long, value_name = "FILE")]
+    assume_known: Option<PathBuf>,
+
     #[command(flatten)]
     output: OutputArgs,
 
@@ -66,7 +72,8 @@ enum EngineChoice {
 }
 
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
-    let config = config::load(&args.config, wall_clock_now())?;
+    let mut config = config::load(&args.config, wall_clock_now())?;
+    let assumed = standing::assume(&mut config.policy, args.assume_known.as_deref())?;
     let cpus = args.cpus.unwrap_or_else(possible_cpus);
     let tables = CompiledPolicy::new(&config.policy, cpus)?;
     let reader = open::capture(&args.capture)?;
@@ -100,11 +107,16 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     // Removes the progress bar before the summary is printed.
     drop(capture);
     let sieves = replay.sieves(&config.policy)?;
+    let handshakes = replay.handshakes();
     let (bans, end) = match replay.finish() {
         Ok(bans) => (bans, end),
         Err(error) => (None, end.and(Err(error.into()))),
     };
-    out.finish(&args.capture, bans, &SievesAt { cpus, sieves })?;
+    let known = KnownBy {
+        assumed,
+        handshakes,
+    };
+    out.finish(&args.capture, bans, &SievesAt { cpus, sieves }, known)?;
     end
 }
 
@@ -147,6 +159,13 @@ fn engine(
 struct SievesAt {
     cpus: u32,
     sieves: Vec<SieveReplay>,
+}
+
+/// By what sources are known, besides their visits and retries.
+#[derive(Clone, Copy)]
+struct KnownBy {
+    assumed: Assumed,
+    handshakes: HandshakeCounts,
 }
 
 /// Where the packets' verdicts go.
@@ -196,11 +215,14 @@ impl<W: Write> Output<'_, W> {
         capture: &Path,
         bans: Option<ReplayedBans<'_>>,
         sieves: &SievesAt,
+        known: KnownBy,
     ) -> anyhow::Result<()> {
+        let (policy, summary) = (self.policy, &self.summary);
         if self.json {
-            json::summary(&mut self.writer, self.policy, &self.summary, bans, sieves)?;
+            json::summary(&mut self.writer, policy, summary, bans, sieves, known)?;
         } else {
-            print::summary(&mut self.writer, self.policy, &self.summary, &self.sources)?;
+            print::summary(&mut self.writer, policy, summary, &self.sources)?;
+            standing::print(&mut self.writer, policy, summary, known)?;
             if let Some(bans) = bans {
                 bans::print(&mut self.writer, self.policy, bans)?;
             }

@@ -8,10 +8,10 @@ use limiter_policy::{config::Scope, lists::ListStatus};
 use super::super::{
     lists::troubles,
     render::{count, counted, duration, table},
-    sieve,
+    sieve, standing,
     traffic::{LimitRow, limits_table, malformed_action},
 };
-use crate::protocol::{GuardStatus, InterfaceStatus, StateStatus, Status};
+use crate::protocol::{GuardStatus, InterfaceStatus, StandingStatus, StateStatus, Status};
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
     let name = &interface.name;
@@ -127,6 +127,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         writeln!(out, "{}\n", limits_table(&limits))?;
     }
 
+    if let Some(standing) = &status.standing {
+        print_standing(out, standing)?;
+    }
+
     let malformed = malformed_action(&status.policy);
     // In the order of the table of reasons, without those that never occurred.
     let reasons = Reason::ALL.iter().filter_map(|reason| {
@@ -167,6 +171,18 @@ fn print_list(out: &mut impl Write, list: &ListStatus) -> anyhow::Result<()> {
     for line in troubles(list) {
         writeln!(out, "  {line}")?;
     }
+    Ok(())
+}
+
+fn print_standing(out: &mut impl Write, status: &StandingStatus) -> anyhow::Result<()> {
+    writeln!(out, "{}", standing::shortage_line(status.shortage.as_ref()))?;
+    if let Some(error) = &status.handshakes_error {
+        writeln!(out, "HANDSHAKES PROVE NOBODY: {error}")?;
+    }
+    if !status.limits.is_empty() {
+        writeln!(out, "{}", standing::traffic_table(status))?;
+    }
+    writeln!(out)?;
     Ok(())
 }
 

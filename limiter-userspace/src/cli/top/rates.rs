@@ -1,19 +1,25 @@
 //! Computes rates from counts.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     net::IpAddr,
     time::{Duration, Instant},
 };
 
 use ipnet::IpNet;
-use limiter_common::reason::{Action, Reason};
+use limiter_common::{
+    reason::{Action, Reason},
+    standing::Standing,
+};
 use serde::Serialize;
 
 use super::snapshot::Snapshot;
 use crate::{
     cli::traffic::malformed_action,
-    protocol::{Grouping, InterfaceStatus, OffenderStatus, Status},
+    protocol::{
+        Grouping, InterfaceStatus, OffenderStatus, ShortageStatus, StandingStatus, StandingTraffic,
+        Status,
+    },
 };
 
 /// The counts of a snapshot and how fast they rise.
@@ -26,6 +32,8 @@ pub(super) struct Sample {
     pub(super) passed_packets_per_second: Option<f64>,
     /// Packets that were dropped for any reason, per second; `None`: not known yet.
     pub(super) dropped_packets_per_second: Option<f64>,
+    /// What sources of each standing get; `None`: no limit uses standing.
+    pub(super) standing: Option<StandingRates>,
     /// Whether the offenders' drops are lower bounds.
     pub(super) lower_bound: bool,
     /// How many offenders are remembered in all.
@@ -50,6 +58,26 @@ pub(super) struct Row {
     pub(super) addresses: Option<IpNet>,
 }
 
+/// What sources of each standing get of the limits that reserve.
+#[derive(Debug, Serialize)]
+pub(super) struct StandingRates {
+    /// The present shortage; `None`: there is none.
+    pub(super) shortage: Option<ShortageStatus>,
+    /// From the highest standing to the lowest, by limit.
+    pub(super) limits: BTreeMap<String, Vec<StandingRate>>,
+}
+
+/// What sources of a standing get of a limit.
+#[derive(Debug, Serialize)]
+pub(super) struct StandingRate {
+    pub(super) standing: Standing,
+    /// Packets that passed, per second; `None`: not known yet.
+    pub(super) passed_packets_per_second: Option<f64>,
+    /// Packets that the limit dropped, or would have if it enforced, per second; `None`: not known
+    /// yet.
+    pub(super) refused_packets_per_second: Option<f64>,
+}
+
 /// Remembers the previous counts.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
@@ -65,6 +93,16 @@ impl Rates {
             elapsed: now.at.saturating_duration_since(before.at),
         });
         let total = |count: fn(&Counts) -> u64| since.as_ref()?.total(&now, count);
+        let standing = |status: StandingStatus| StandingRates {
+            shortage: status.shortage,
+            limits: (status.limits.into_iter())
+                .map(|(limit, traffic)| {
+                    let rate = |traffic| StandingRate::new(&limit, traffic, since.as_ref());
+                    let rates = traffic.iter().map(rate).collect();
+                    (limit, rates)
+                })
+                .collect(),
+        };
         let row = |offender: OffenderStatus| Row {
             drops_per_second: since.as_ref().and_then(|since| since.drops(&offender)),
             addresses: addresses(&offender.id),
@@ -74,6 +112,7 @@ impl Rates {
             passed_packets_per_second: total(|counts| counts.passed),
             dropped_packets_per_second: total(|counts| counts.dropped),
             interfaces: snapshot.status.interfaces,
+            standing: snapshot.status.standing.map(standing),
             by: snapshot.by,
             lower_bound: snapshot.list.lower_bound,
             remembered: snapshot.list.remembered,
@@ -96,19 +135,61 @@ struct Counts {
     dropped: u64,
     /// Drops by limit and id.
     drops: HashMap<(String, String), u64>,
+    /// Packets that passed and that were refused, by limit and number of a standing.
+    standings: HashMap<(String, u32), [u64; 2]>,
 }
 
 impl Counts {
     fn of(snapshot: &Snapshot) -> Self {
         let drops = snapshot.list.offenders.iter();
         let drops = drops.map(|offender| (key(offender), offender.drops));
+        let limits = snapshot.status.standing.iter();
+        let limits = limits.flat_map(|standing| &standing.limits);
+        let standings = limits.flat_map(|(limit, traffic)| {
+            let of_each = traffic.iter();
+            of_each.map(|traffic| ((limit.clone(), traffic.standing as u32), outcomes(traffic)))
+        });
         Self {
             at: snapshot.at,
             passed: packets(&snapshot.status, Action::Pass),
             dropped: packets(&snapshot.status, Action::Drop),
             drops: drops.collect(),
+            standings: standings.collect(),
         }
     }
+}
+
+impl StandingRate {
+    fn new(limit: &str, traffic: &StandingTraffic, since: Option<&Since<'_>>) -> Self {
+        let standing = traffic.standing;
+        let rates = since.and_then(|since| {
+            let key = (limit.to_owned(), standing as u32);
+            let before = since.before.standings.get(&key)?;
+            let mut pairs = outcomes(traffic).into_iter().zip(before);
+            let mut rate = || {
+                let (now, before) = pairs.next()?;
+                since.per_second(now.checked_sub(*before)?)
+            };
+            Some([rate(), rate()])
+        });
+        let [passed, refused] = rates.unwrap_or_default();
+        Self {
+            standing,
+            passed_packets_per_second: passed,
+            refused_packets_per_second: refused,
+        }
+    }
+}
+
+/// Returns how many packets passed and how many were refused.
+const fn outcomes(traffic: &StandingTraffic) -> [u64; 2] {
+    let StandingTraffic {
+        passed_packets,
+        dropped_packets,
+        would_drop_packets,
+        ..
+    } = traffic;
+    [*passed_packets, *dropped_packets + *would_drop_packets]
 }
 
 /// The time between two snapshots. A count that fell has restarted meanwhile: the daemon was

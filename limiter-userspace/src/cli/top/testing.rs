@@ -78,10 +78,11 @@ pub(super) fn model(arguments: &[&str]) -> Model {
 }
 
 /// Explains an address that its only limit dropped.
-pub(super) fn explanation(address: &str) -> Explanation {
+pub(in crate::cli) fn explanation(address: &str) -> Explanation {
     Explanation {
         address: address.parse().unwrap(),
         lists: Findings::default(),
+        standing: None,
         limits: vec![LimitExplanation {
             limit: "PacketsPerIPAddress".to_owned(),
             id: address.to_owned(),
@@ -89,6 +90,8 @@ pub(super) fn explanation(address: &str) -> Explanation {
             mode: "enforce".to_owned(),
             strategy: "gcra".to_owned(),
             matching: None,
+            other_standing: false,
+            reserve: None,
             source: "default".to_owned(),
             burst: Some(2000),
             count: 1000,

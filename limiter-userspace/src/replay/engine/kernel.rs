@@ -7,6 +7,7 @@ use limiter_common::{
     owner::BucketKey,
     packet::Frame as _,
     sieve::{Pressure, SieveTraffic},
+    standing::{Event, SourceId, Standing},
 };
 use limiter_datapath::{
     kernel::{Trial, preflight::longest_test_frame},
@@ -84,8 +85,29 @@ impl Engine for KernelEngine {
         Ok(self.trial.maps().offenders().read()?.offenders)
     }
 
+    fn standing_of(
+        &self,
+        _policy: &CompiledPolicy,
+        prefix: &BanKey,
+        now_ns: u64,
+    ) -> Result<Standing, EngineError> {
+        Ok(self.trial.standing_of(prefix, now_ns)?)
+    }
+
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {
         Ok(self.trial.reputation_mut().bans().insert(key, *ban)?)
+    }
+
+    fn note(
+        &mut self,
+        policy: &CompiledPolicy,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let standing = self.trial.reputation().standing();
+        standing.note(&policy.shape, source, event, now_ns)?;
+        Ok(())
     }
 
     fn unban(&mut self, key: &BanKey) -> Result<(), EngineError> {

@@ -6,6 +6,7 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
+    standing::{Event, SourceId, Standing},
 };
 use limiter_datapath::native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
@@ -83,8 +84,30 @@ impl Engine for NativeEngine {
         Ok(offenders.map(MemoryOffenders::list).unwrap_or_default())
     }
 
+    fn standing_of(
+        &self,
+        policy: &CompiledPolicy,
+        prefix: &BanKey,
+        now_ns: u64,
+    ) -> Result<Standing, EngineError> {
+        let standing = &self.reputation.standing;
+        Ok(standing.standing_of(policy, prefix, now_ns))
+    }
+
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {
         self.reputation.bans.insert(key, ban.until_ns);
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        policy: &CompiledPolicy,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let standing = &self.reputation.standing;
+        standing.happened(&policy.shape, source, event, now_ns);
         Ok(())
     }
 

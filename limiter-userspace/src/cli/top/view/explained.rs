@@ -9,6 +9,7 @@ use crate::{
     cli::{
         explain::{last_drop_lines, summary},
         render::{count, duration},
+        standing,
     },
     protocol::{Explanation, LimitExplanation},
 };
@@ -31,6 +32,7 @@ pub(super) fn lines<'e>(
     for said in summary(explanation) {
         lines.push(Line::raw(format!("{address}: {said}")));
     }
+    lines.extend(standing::explained(explanation).into_iter().map(Line::raw));
     for limit in &explanation.limits {
         lines.extend(limit_lines(limit, palette));
     }

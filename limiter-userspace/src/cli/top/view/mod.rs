@@ -4,6 +4,7 @@ mod explained;
 mod offenders;
 mod page;
 mod palette;
+mod standing;
 mod totals;
 
 use ratatui::{
@@ -39,9 +40,12 @@ impl View {
     /// Fills the frame; what does not fit is cut.
     pub(super) fn draw(&self, frame: &mut Frame, model: &Model) {
         let sparkline = if frame.area().height < ROOMY { 0 } else { 3 };
-        let [head, drops, body, choices, hints] = Layout::vertical([
+        let standing = standing::lines(model, frame.area().height, &self.palette);
+        let standing_height = u16::try_from(standing.len()).unwrap_or(u16::MAX);
+        let [head, drops, standings, body, choices, hints] = Layout::vertical([
             Constraint::Length(2),
             Constraint::Length(sparkline),
+            Constraint::Length(standing_height),
             Constraint::Fill(1),
             Constraint::Length(1),
             Constraint::Length(1),
@@ -49,6 +53,7 @@ impl View {
         .areas(frame.area());
         totals::draw_head(frame, head, model, &self.palette);
         totals::draw_sparkline(frame, drops, model, &self.palette);
+        frame.render_widget(Paragraph::new(standing), standings);
         match &model.page {
             Page::Table | Page::Filter => offenders::draw(frame, body, model, &self.palette),
             Page::Help => page::draw(frame, body, " help ", help()),

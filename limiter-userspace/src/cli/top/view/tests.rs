@@ -1,3 +1,7 @@
+use limiter_common::{
+    counters::{LimitTraffic, Traffic},
+    standing::Standing,
+};
 use ratatui::{Terminal, backend::TestBackend, buffer::Cell, style::Color};
 
 use super::{
@@ -7,7 +11,7 @@ use super::{
     },
     *,
 };
-use crate::protocol::Grouping;
+use crate::protocol::{Grouping, ShortageStatus, StandingStatus, StandingTraffic};
 
 /// The lines of a screen of this size, without trailing spaces.
 fn screen(model: &Model, (width, height): (u16, u16)) -> Vec<String> {
@@ -60,6 +64,56 @@ fn a_usual_terminal() {
     );
     assert_eq!(lines[22], "by address · 2 remembered");
     assert_eq!(lines[23], HINTS);
+}
+
+#[test]
+fn what_each_standing_gets() {
+    let mut model = model(&[]);
+    let at = |second: u64, shortage: Option<ShortageStatus>| {
+        let of_each = Standing::ALL
+            .into_iter()
+            .zip(1..)
+            .map(|(standing, number)| {
+                let packets = |factor: u64| Traffic {
+                    packets: factor * number * second,
+                    bytes: 0,
+                };
+                let traffic = LimitTraffic {
+                    passed: packets(1_000),
+                    dropped: packets(100_000),
+                    would_drop: packets(50_000),
+                };
+                StandingTraffic::new(standing, &traffic)
+            });
+        let mut snapshot = snapshot(second, [0, 0], []);
+        snapshot.status.standing = Some(StandingStatus {
+            shortage,
+            handshakes_error: None,
+            limits: [("AllPacketsToThisServer".to_owned(), of_each.collect())].into(),
+        });
+        snapshot
+    };
+    model.take(at(1, None));
+    let lines = screen(&model, (80, 24));
+    assert!(lines[5].starts_with("no shortage  "), "{lines:#?}");
+    assert!(lines[6].ends_with("         –"), "{lines:#?}");
+    let shortage = ShortageStatus {
+        began_ago_ns: 120_000_000_000,
+        last_refused_ago_ns: 0,
+    };
+    model.take(at(3, Some(shortage)));
+    let lines = screen(&model, (80, 24));
+    assert_eq!(
+        lines[5..9],
+        [
+            "SHORTAGE for 2 min                proven  familiar     fresh   retried   unknown",
+            "AllPacketsToThisSer   passed/s     1 000     2 000     3 000     4 000     5 000",
+            "                     refused/s   150 000   300 000   450 000   600 000   750 000",
+            "Nobody is dropped.",
+        ]
+    );
+    // Without room for it, the offenders come first.
+    assert_eq!(screen(&model, (80, 17))[5], "Nobody is dropped.");
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! The standing of an address under the policy in force, and what limits reserve from it.
+
+use std::net::IpAddr;
+
+use limiter_common::{
+    address::Address,
+    decide::reserve_of,
+    policy::{Class, classify},
+    standing::{Kind, Moment, Record, Shortage, SourceId, Standing, Tick},
+};
+
+use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
+
+/// The standing of a source, and why it has it.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceStanding {
+    /// The source.
+    pub source: SourceId,
+    /// Its standing.
+    pub standing: Standing,
+    /// Whether it is on a list of proven sources: then its record does not matter.
+    pub is_listed: bool,
+    /// What holds of its record; [`Record::NONE`]: nothing is known of it.
+    pub record: Record,
+    /// The latest shortage.
+    pub shortage: Shortage,
+    /// The time of all that.
+    pub now: Tick,
+}
+
+/// What a limit reserves from a source, and what that means now.
+#[derive(Clone, Copy, Debug)]
+pub struct ReservedLevel {
+    /// The tokens that a packet must leave in the bucket.
+    pub tokens: u64,
+    /// Nanoseconds until a packet of one token passes; 0: it passes now.
+    pub retry_in_ns: u64,
+}
+
+impl SourceStanding {
+    /// Returns the standing of a source that no list proves.
+    #[must_use]
+    pub const fn of_record(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
+        let record = record.current(at);
+        Self {
+            source,
+            standing: record.standing(at),
+            is_listed: false,
+            record,
+            shortage: at.shortage,
+            now: at.now,
+        }
+    }
+
+    /// Returns the nanoseconds since a tick that the record keeps.
+    #[must_use]
+    pub const fn ns_since(&self, kept: u32) -> u64 {
+        (self.now.since_kept(kept) as u64) << Tick::BITS
+    }
+
+    /// Returns the nanoseconds until a tick that the record keeps.
+    #[must_use]
+    pub const fn ns_until(&self, kept: u32) -> u64 {
+        (kept.wrapping_sub(self.now.kept()) as u64 & ((1 << Tick::KEPT_BITS) - 1)) << Tick::BITS
+    }
+
+    /// Returns whether the standing ends at the tick [`Record::since`], instead of having begun
+    /// then.
+    #[must_use]
+    pub const fn has_end(&self) -> bool {
+        matches!(self.record.kind(), Kind::Retried | Kind::Vouched)
+    }
+}
+
+impl Datapath {
+    /// Returns the standing of an address; `None`: the policy in force uses none.
+    pub fn standing_of(&self, address: IpAddr) -> Result<Option<SourceStanding>, DatapathError> {
+        let known = match self.known_sources() {
+            Ok(known) => known,
+            Err(DatapathError::NoStanding) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let at = known.moment()?;
+        let source = known.source(address);
+        let by_record = SourceStanding::of_record(source, known.record(source), &at);
+        let class = classify(&self.policy, &Address::from(address));
+        Ok(Some(if class.is_some_and(Class::is_proven) {
+            SourceStanding {
+                standing: Standing::Proven,
+                is_listed: true,
+                ..by_record
+            }
+        } else {
+            by_record
+        }))
+    }
+
+    /// Returns whether the limit of a bucket counts packets of sources of a standing.
+    #[must_use]
+    pub const fn counts(&self, limit_bucket: &LimitBucket, standing: Standing) -> bool {
+        let counting = self.policy.shape.of_standing(standing);
+        counting & (1 << (limit_bucket.limit_index & 63)) != 0
+    }
+
+    /// Returns what the limit of a bucket, which is that of an address, reserves from sources of a
+    /// standing; `None`: it reserves nothing from anybody.
+    pub fn reserved(
+        &self,
+        address: IpAddr,
+        limit_bucket: &LimitBucket,
+        standing: Standing,
+    ) -> Result<Option<ReservedLevel>, DatapathError> {
+        let LimitBucket {
+            limit_index,
+            interface,
+            key,
+            parameters,
+            ..
+        } = limit_bucket;
+        if self.policy.shape.reserving & (1 << (limit_index & 63)) == 0 {
+            return Ok(None);
+        }
+        let Some(class) = classify(&self.policy, &Address::from(address)) else {
+            return Ok(None);
+        };
+        let reserve = reserve_of(&self.policy, class, *limit_index, standing);
+        let now_ns = monotonic_now();
+        let state = self.state_of_bucket(*interface, key, parameters.unit, now_ns)?;
+        Ok(Some(ReservedLevel {
+            // It is a whole number of them.
+            tokens: reserve / parameters.gcra.emission_interval.max(1),
+            retry_in_ns: parameters.wait_leaving(now_ns, state, reserve),
+        }))
+    }
+}

@@ -1,0 +1,187 @@
+//! Who is known in a replay, and what sources of each standing got.
+
+use std::{fs, io::Write, path::Path};
+
+use anyhow::{anyhow, bail};
+use limiter_common::standing::Standing;
+use limiter_policy::{
+    lists::{Format, parse},
+    policy::{List, Policy},
+};
+
+use super::{
+    super::render::{count, counted, table},
+    KnownBy,
+};
+use crate::replay::{HandshakeCounts, Summary};
+
+/// The name of the list of those who are assumed to be known: no configuration can use it.
+const ASSUMED: &str = "--assume-known";
+
+/// What is assumed of sources.
+#[derive(Clone, Copy)]
+pub(super) struct Assumed {
+    /// How many prefixes are assumed to be proven.
+    pub(super) known: usize,
+}
+
+/// Has a policy take the sources of a file for proven, as if somebody had vouched for them.
+pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumed> {
+    let Some(file) = file else {
+        return Ok(Assumed { known: 0 });
+    };
+    let Some(mut settings) = policy.standing_in_use() else {
+        bail!("nobody need be known: no limit uses standing");
+    };
+    let named = file.display();
+    let bytes = fs::read(file).map_err(|error| anyhow!("cannot read {named}: {error}"))?;
+    let content =
+        parse(&bytes, Format::Plain).map_err(|error| anyhow!("cannot use {named}: {error}"))?;
+    if let Some(bad) = content.first_bad.first() {
+        bail!("{named}, line {}: {}", bad.line, bad.message);
+    }
+    // Whoever vouches for an address vouches for its source.
+    let sources: Vec<_> = (content.prefixes.iter())
+        .filter_map(|prefix| {
+            let is_long = prefix.addr().is_ipv6() && prefix.prefix_len() > settings.ipv6_prefix;
+            let wider = || ipnet::IpNet::new(prefix.addr(), settings.ipv6_prefix);
+            if is_long { wider().ok() } else { Some(*prefix) }
+        })
+        .collect();
+    let list = List::new(ASSUMED.to_owned(), &sources);
+    let known = list.prefixes.len();
+    policy.lists.push(list);
+    settings.proven.push(ASSUMED.to_owned());
+    policy.standing = Some(settings);
+    Ok(Assumed { known })
+}
+
+/// Prints a row for each standing, and what was assumed; nothing if no limit uses standing.
+pub(super) fn print(
+    out: &mut impl Write,
+    policy: &Policy,
+    summary: &Summary,
+    known: KnownBy,
+) -> anyhow::Result<()> {
+    if !policy.uses_standing() {
+        return Ok(());
+    }
+    let header = [
+        "standing",
+        "passed packets",
+        "bytes",
+        "dropped packets",
+        "bytes",
+    ];
+    let rows = Standing::ALL.iter().zip(summary.standings());
+    let rows = rows.map(|(standing, traffic)| {
+        [
+            standing.name().to_owned(),
+            count(traffic.passed.packets),
+            count(traffic.passed.bytes),
+            count(traffic.dropped.packets),
+            count(traffic.dropped.bytes),
+        ]
+    });
+    writeln!(out, "\n{}\n", table(header, [1, 2, 3, 4], rows))?;
+    for line in assumptions(known.assumed, known.handshakes) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Says what the standings rest on.
+fn assumptions(assumed: Assumed, handshakes: HandshakeCounts) -> Vec<String> {
+    let before = match assumed.known {
+        0 => "nobody was known before".to_owned(),
+        known => format!(
+            "{} of {ASSUMED} {} known before",
+            counted(known, "prefix"),
+            if known == 1 { "was" } else { "were" }
+        ),
+    };
+    let HandshakeCounts { completed, assumed } = handshakes;
+    let number = usize::try_from(completed).unwrap_or(usize::MAX);
+    let mut lines = vec![format!(
+        "standing is judged from this capture alone: {before}; {} completed",
+        counted(number, "handshake"),
+    )];
+    if assumed > 0 {
+        lines.push(format!(
+            "the capture lacks the servers' answers to {} of them: an ACK that continues the \
+             client's SYN was taken for proof, which a forger could send as well",
+            count(assumed),
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::config;
+
+    use super::*;
+
+    fn policy(limits: &str) -> Policy {
+        let config = config::parse(limits, "test");
+        config.unwrap_or_else(|errors| panic!("{errors}")).policy
+    }
+
+    const RESERVING: &str = "standing: {ipv6-prefix: 48}\nlimits: {All: {id: total, cost: packets, \
+                             burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}}}";
+
+    #[test]
+    fn a_file_of_known_sources() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("known.txt");
+        let assume = |text: &str, limits: &str| {
+            fs::write(&file, text).unwrap();
+            let mut policy = policy(limits);
+            let assumed = assume(&mut policy, Some(&file))?;
+            anyhow::Ok((policy, assumed.known))
+        };
+        let (policy, known) = assume("192.0.2.7\n# ours\n2001:db8:1:2::3\n", RESERVING).unwrap();
+        assert_eq!(known, 2);
+        let standing = policy.standing.unwrap();
+        assert_eq!(
+            (standing.ipv6_prefix, &*standing.proven),
+            (48, &[ASSUMED.to_owned()][..])
+        );
+        let prefixes: Vec<_> = policy.lists[0]
+            .prefixes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(prefixes, ["192.0.2.7/32", "2001:db8:1::/48"]);
+
+        let fails = |text, limits, expected: &str| {
+            let error = assume(text, limits).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        fails("192.0.2.7\nnobody\n", RESERVING, "line 2");
+        fails("", RESERVING, "it is empty");
+        fails(
+            "192.0.2.7",
+            "limits: {PacketsPerIPAddress: {burst: 9, count: 9, period: 1s}}",
+            "no limit uses standing",
+        );
+    }
+
+    #[test]
+    fn what_is_assumed_is_said() {
+        let counts = |completed, assumed| HandshakeCounts { completed, assumed };
+        assert_eq!(
+            assumptions(Assumed { known: 0 }, counts(3, 0)),
+            [
+                "standing is judged from this capture alone: nobody was known before; 3 handshakes completed"
+            ]
+        );
+        let lines = assumptions(Assumed { known: 2 }, counts(1, 1));
+        assert_eq!(
+            lines[0],
+            "standing is judged from this capture alone: 2 prefixes of --assume-known \
+             were known before; 1 handshake completed"
+        );
+        assert!(lines[1].starts_with("the capture lacks the servers' answers to 1 of them"));
+    }
+}

@@ -1,0 +1,123 @@
+//! Formats what sources of each standing got, and what is known of one.
+
+use limiter_common::standing::Standing;
+use limiter_policy::text::short;
+
+use super::render::{ago, count, counted, duration, table_without};
+use crate::protocol::{
+    Explanation, LimitExplanation, ShortageStatus, StandingExplanation, StandingStatus, Why,
+};
+
+/// Says whether there is a shortage.
+pub(super) fn shortage_line(shortage: Option<&ShortageStatus>) -> String {
+    match shortage {
+        None => "no shortage: nobody is refused for what limits reserve".to_owned(),
+        Some(shortage) => format!(
+            "SHORTAGE for {}: packets are refused for what limits reserve, last {}",
+            duration(shortage.began_ago_ns),
+            ago(shortage.last_refused_ago_ns),
+        ),
+    }
+}
+
+/// Lays out what each standing got of each limit that reserves, in packets.
+pub(super) fn traffic_table(status: &StandingStatus) -> String {
+    const WOULD_DROP: usize = 4;
+    let header = ["limit", "standing", "passed", "dropped", "would drop"];
+    let all = || status.limits.values().flatten();
+    let hidden: &[usize] = if all().all(|traffic| traffic.would_drop_packets == 0) {
+        &[WOULD_DROP]
+    } else {
+        &[]
+    };
+    let rows = status.limits.iter().flat_map(|(limit, traffic)| {
+        traffic.iter().map(|traffic| {
+            [
+                limit.clone(),
+                traffic.standing.name().to_owned(),
+                count(traffic.passed_packets),
+                count(traffic.dropped_packets),
+                count(traffic.would_drop_packets),
+            ]
+        })
+    });
+    table_without(hidden, header, [2, 3, 4], rows)
+}
+
+/// Says what the standing of an address is, and what it changes.
+pub(super) fn explained(explanation: &Explanation) -> Vec<String> {
+    let Some(standing) = &explanation.standing else {
+        return Vec::new();
+    };
+    let mut lines = vec![standing_line(standing)];
+    if let Some(shortage) = &standing.shortage {
+        lines.push(shortage_line(Some(shortage)));
+    }
+    let limits = explanation.limits.iter();
+    lines.extend(limits.filter_map(|limit| change_line(limit, standing.standing)));
+    lines
+}
+
+/// Says why a source has its standing.
+pub(super) fn because(explanation: &StandingExplanation) -> String {
+    let StandingExplanation { standing, why, .. } = explanation;
+    let occasions = || counted(explanation.visits as usize, "occasion");
+    let because = match why {
+        Why::List => "it is on a list of proven sources".to_owned(),
+        Why::Vouched => "somebody vouches for it".to_owned(),
+        Why::Handshake => "it completed a TCP handshake".to_owned(),
+        Why::Visits if *standing == Standing::Unknown => {
+            format!("it came on {} so far", occasions())
+        }
+        Why::Visits => format!("it came on {}", occasions()),
+        Why::Retry => "it came again after it was refused".to_owned(),
+        Why::Nothing => "nothing is known of it".to_owned(),
+    };
+    if explanation.fresh {
+        return format!("{because}, during a shortage or shortly before it");
+    }
+    because
+}
+
+fn standing_line(explanation: &StandingExplanation) -> String {
+    let StandingExplanation {
+        source, standing, ..
+    } = explanation;
+    let because = because(explanation);
+    let mut line = format!("{} is {}: {because}", short(*source), standing.name());
+    for (what, ns) in [
+        ("gained", explanation.gained_ago_ns),
+        ("last seen", explanation.last_visit_ago_ns),
+    ] {
+        if let Some(ns) = ns {
+            line.push_str(&format!(", {what} {}", ago(ns)));
+        }
+    }
+    if let Some(ns) = explanation.ends_in_ns {
+        line.push_str(&format!(", for {} more", duration(ns)));
+    }
+    line
+}
+
+/// Says what a standing changes at a limit; `None`: nothing.
+fn change_line(limit: &LimitExplanation, standing: Standing) -> Option<String> {
+    let (name, standing) = (&limit.limit, standing.name());
+    if limit.other_standing {
+        return Some(format!("{name} does not count {standing} sources"));
+    }
+    let reserve = limit.reserve.as_ref()?;
+    let left = count(limit.remaining);
+    let must = match reserve.tokens {
+        0 => format!("{standing} sources may use the whole bucket"),
+        tokens => format!("{standing} sources must leave {}", count(tokens)),
+    };
+    let now = if reserve.passes {
+        "a packet passes now".to_owned()
+    } else {
+        format!("a packet passes in {}", duration(reserve.retry_in_ns))
+    };
+    Some(format!("{name}: {must}, {left} are left: {now}"))
+}
+
+#[cfg(test)]
+mod tests;

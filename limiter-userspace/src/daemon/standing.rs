@@ -1,0 +1,111 @@
+//! The standing of sources: what each got, and what is known of an address.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use limiter_common::{
+    address::Family,
+    standing::{Kind, Shortage, SourceId, Standing, Tick},
+};
+use limiter_datapath::kernel::{
+    Datapath, DatapathError, LimitBucket, SourceStanding, monotonic_now,
+};
+use limiter_policy::policy::{Limit, Mode};
+
+use crate::protocol::{
+    ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic, Why,
+};
+
+/// Returns what each standing got; `None`: the policy in force uses none.
+pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, DatapathError> {
+    let known = match datapath.known_sources() {
+        Ok(known) => known,
+        Err(DatapathError::NoStanding) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let limits = datapath.manifest().policy.limits.iter();
+    let limits = limits.filter(|limit| is_reserving(limit)).map(|limit| {
+        let traffic = datapath.standing_traffic(limit.id)?;
+        let of_each = Standing::ALL.into_iter().zip(&traffic);
+        let of_each = of_each.map(|(standing, traffic)| StandingTraffic::new(standing, traffic));
+        Ok((limit.name.clone(), of_each.collect()))
+    });
+    Ok(Some(StandingStatus {
+        shortage: shortage(known.shortage()?, Tick::of_ns(monotonic_now())),
+        handshakes_error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
+        limits: limits.collect::<Result<_, DatapathError>>()?,
+    }))
+}
+
+/// Returns whether a limit counts what sources of each standing get of it.
+pub fn is_reserving(limit: &Limit) -> bool {
+    limit.mode != Mode::Off && limit.reserve.is_some()
+}
+
+/// Explains the standing of an address.
+pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExplanation {
+    let SourceStanding {
+        source,
+        record,
+        now,
+        ..
+    } = standing;
+    let why = match record.kind() {
+        _ if standing.is_listed => Why::List,
+        Kind::Nothing => Why::Nothing,
+        Kind::Visited | Kind::Familiar => Why::Visits,
+        Kind::Retried => Why::Retry,
+        Kind::Proven => Why::Handshake,
+        Kind::Vouched => Why::Vouched,
+    };
+    let is_noted = !matches!(why, Why::List | Why::Nothing);
+    let (has_end, visited) = (standing.has_end(), record.kind() == Kind::Visited);
+    StandingExplanation {
+        source: prefix_of(*source, ipv6_prefix),
+        standing: standing.standing,
+        why,
+        fresh: standing.standing == Standing::Fresh,
+        visits: record.visits(),
+        gained_ago_ns: (is_noted && !has_end && !visited)
+            .then(|| standing.ns_since(record.since())),
+        ends_in_ns: (is_noted && has_end).then(|| standing.ns_until(record.since())),
+        last_visit_ago_ns: is_noted.then(|| standing.ns_since(record.last())),
+        shortage: shortage(standing.shortage, *now),
+    }
+}
+
+/// Explains what the limit of a bucket, which is that of an address, reserves from it; `None`:
+/// nothing from anybody.
+pub(super) fn reserve(
+    datapath: &Datapath,
+    address: IpAddr,
+    limit_bucket: &LimitBucket,
+    standing: Standing,
+) -> Result<Option<ReserveExplanation>, DatapathError> {
+    let reserved = datapath.reserved(address, limit_bucket, standing)?;
+    Ok(reserved.map(|reserved| ReserveExplanation {
+        tokens: reserved.tokens,
+        passes: reserved.retry_in_ns == 0,
+        retry_in_ns: reserved.retry_in_ns,
+    }))
+}
+
+/// Returns a source as a prefix.
+pub(super) fn prefix_of(source: SourceId, ipv6_prefix: u8) -> IpNet {
+    let first = source.address();
+    let length = match first.family {
+        Family::V4 => 32,
+        Family::V6 => ipv6_prefix,
+    };
+    // It is never too long for its address.
+    IpNet::new_assert(IpAddr::from(first), length)
+}
+
+/// Tells the present shortage; `None`: there is none.
+pub(super) fn shortage(shortage: Shortage, now: Tick) -> Option<ShortageStatus> {
+    let ago = |tick| u64::from(now.since(tick)) << Tick::BITS;
+    shortage.holds(now).then(|| ShortageStatus {
+        began_ago_ns: ago(shortage.began()),
+        last_refused_ago_ns: ago(shortage.renewed()),
+    })
+}

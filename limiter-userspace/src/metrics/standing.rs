@@ -1,0 +1,120 @@
+//! The metrics of the standing of sources.
+
+use std::fmt;
+
+use limiter_common::{
+    counters::{LimitTraffic, Traffic},
+    reason::Action,
+    standing::{Standing, Tick},
+};
+use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+use crate::daemon::is_reserving;
+
+/// What the metrics tell.
+pub(super) struct Standings {
+    /// What sources of each standing got of each limit that reserves.
+    limits: Vec<(String, [LimitTraffic; Standing::COUNT])>,
+    /// How many sources have each standing.
+    known: [u64; Standing::COUNT],
+    is_short: bool,
+    are_handshakes_noted: bool,
+}
+
+impl Standings {
+    /// Reads them; `None`: the policy in force uses no standing.
+    pub(super) fn read(datapath: &Datapath) -> Result<Option<Self>, DatapathError> {
+        let sources = match datapath.known_sources() {
+            Ok(sources) => sources,
+            Err(DatapathError::NoStanding) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let limits = datapath.manifest().policy.limits.iter();
+        let limits = limits.filter(|limit| is_reserving(limit)).map(|limit| {
+            let traffic = datapath.standing_traffic(limit.id)?;
+            Ok((limit.name.clone(), traffic))
+        });
+        Ok(Some(Self {
+            limits: limits.collect::<Result<_, DatapathError>>()?,
+            known: sources.count()?,
+            is_short: sources.shortage()?.holds(Tick::of_ns(monotonic_now())),
+            are_handshakes_noted: datapath.are_handshakes_noted().is_ok(),
+        }))
+    }
+
+    /// Encodes them.
+    pub(super) fn encode(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        self.traffic(
+            encoder,
+            "limiter_standing_packets",
+            "Packets of sources of each standing that each limit with reserves passed, dropped, or \
+             would have dropped if it enforced",
+            |traffic| traffic.packets,
+        )?;
+        self.traffic(
+            encoder,
+            "limiter_standing_bytes",
+            "Bytes of those packets, from the Ethernet header on",
+            |traffic| traffic.bytes,
+        )?;
+        let mut family = encoder.encode_descriptor(
+            "limiter_known_sources",
+            "Sources in the table of known sources by standing; those that came too seldom are \
+             unknown",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (standing, number) in Standing::ALL.iter().zip(self.known) {
+            let labels = [("standing", standing.name())];
+            let number = i64::try_from(number).unwrap_or(i64::MAX);
+            ConstGauge::new(number).encode(family.encode_family(&labels)?)?;
+        }
+        for (name, help, is_so) in [
+            (
+                "limiter_shortage",
+                "1: within the last minute a limit refused a packet for what it reserves",
+                self.is_short,
+            ),
+            (
+                "limiter_handshakes_noted",
+                "1: handshakes prove sources, or need not; 0: they should, but cannot",
+                self.are_handshakes_noted,
+            ),
+        ] {
+            let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(i64::from(is_so)).encode(descriptor)?;
+        }
+        Ok(())
+    }
+
+    fn traffic(
+        &self,
+        encoder: &mut DescriptorEncoder,
+        name: &str,
+        help: &str,
+        number: impl Fn(&Traffic) -> u64,
+    ) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (limit, of_each) in &self.limits {
+            for (standing, traffic) in Standing::ALL.iter().zip(of_each) {
+                for (decision, traffic) in [
+                    (Action::Pass.name(), &traffic.passed),
+                    (Action::Drop.name(), &traffic.dropped),
+                    ("would_drop", &traffic.would_drop),
+                ] {
+                    let labels = [
+                        ("limit", limit.as_str()),
+                        ("standing", standing.name()),
+                        ("decision", decision),
+                    ];
+                    ConstCounter::new(number(traffic)).encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Judges by the frames of a capture who completed a TCP handshake.
+//!
+//! The kernel knows it of its own connections; a capture shows only packets. A client completes a
+//! handshake by acknowledging the number that the server chose, which a forger cannot know. Where
+//! the capture lacks the servers' answers, an ACK that continues the client's own SYN must do: a
+//! forger could send that as well.
+
+use std::collections::{HashMap, VecDeque};
+
+use limiter_common::{
+    address::Address,
+    packet::{self, FLAG_ACK, FLAG_SYN, Facts, PROTOCOL_TCP, TcpNumbers},
+};
+
+use super::CapturedFrame;
+
+/// How many connections may be half open at once; of more, the oldest are forgotten.
+const HALF_OPEN: usize = 1 << 18;
+
+/// RST: the connection is refused.
+const FLAG_RST: u8 = 0x04;
+
+/// The handshakes of a capture.
+#[derive(Debug, Default)]
+pub(super) struct Handshakes {
+    half_open: HashMap<Connection, HalfOpen>,
+    /// Those that were opened, in their order; also some that are half open no more.
+    opened: VecDeque<Connection>,
+    counts: HandshakeCounts,
+    /// Whether a server's answer has been seen.
+    has_answers: bool,
+}
+
+/// How many handshakes clients completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandshakeCounts {
+    /// All of them.
+    pub completed: u64,
+    /// Of these, those whose answer by the server the capture lacks.
+    pub assumed: u64,
+}
+
+/// A connection, by its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Connection {
+    client: (u64, u64, u16),
+    server: (u64, u64, u16),
+}
+
+/// The numbers of a handshake that is not completed.
+#[derive(Clone, Copy, Debug)]
+struct HalfOpen {
+    of_client: u32,
+    /// `None`: the server's answer has not been seen.
+    of_server: Option<u32>,
+}
+
+impl Handshakes {
+    /// Looks at a packet, which reached its destination if it `passed`; returns the client if it has
+    /// completed a handshake.
+    pub(super) fn look(
+        &mut self,
+        frame: &CapturedFrame<'_>,
+        facts: &Facts,
+        passed: bool,
+    ) -> Option<Address> {
+        if facts.protocol != PROTOCOL_TCP {
+            return None;
+        }
+        let numbers = packet::tcp_numbers(frame)?;
+        let flags = facts.tcp_flags;
+        let source = (facts.source.high, facts.source.low, facts.source_port);
+        let destination = (
+            facts.destination_high,
+            facts.destination_low,
+            facts.destination_port,
+        );
+        let from_client = Connection {
+            client: source,
+            server: destination,
+        };
+        if flags & FLAG_RST != 0 {
+            self.half_open.remove(&from_client);
+            return None;
+        }
+        match (flags & FLAG_SYN != 0, flags & FLAG_ACK != 0) {
+            (true, false) if passed => self.open(from_client, numbers.sequence),
+            (true, true) => self.answer(
+                Connection {
+                    client: destination,
+                    server: source,
+                },
+                numbers,
+            ),
+            (false, true) if passed && self.completes(from_client, numbers) => {
+                return Some(facts.source);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    pub(super) const fn counts(&self) -> HandshakeCounts {
+        self.counts
+    }
+
+    fn open(&mut self, connection: Connection, of_client: u32) {
+        let half_open = HalfOpen {
+            of_client,
+            of_server: None,
+        };
+        if self.half_open.insert(connection, half_open).is_some() {
+            return;
+        }
+        self.opened.push_back(connection);
+        if self.opened.len() > HALF_OPEN
+            && let Some(oldest) = self.opened.pop_front()
+        {
+            self.half_open.remove(&oldest);
+        }
+    }
+
+    fn answer(&mut self, connection: Connection, numbers: TcpNumbers) {
+        self.has_answers = true;
+        if let Some(half_open) = self.half_open.get_mut(&connection)
+            && numbers.acknowledged == half_open.of_client.wrapping_add(1)
+        {
+            half_open.of_server = Some(numbers.sequence);
+        }
+    }
+
+    fn completes(&mut self, connection: Connection, numbers: TcpNumbers) -> bool {
+        let Some(half_open) = self.half_open.get(&connection) else {
+            return false;
+        };
+        let continues = numbers.sequence == half_open.of_client.wrapping_add(1);
+        let acknowledges = match half_open.of_server {
+            Some(of_server) => numbers.acknowledged == of_server.wrapping_add(1),
+            None => !self.has_answers,
+        };
+        let completes = continues && acknowledges;
+        if completes {
+            self.counts.completed += 1;
+            self.counts.assumed += u64::from(half_open.of_server.is_none());
+            self.half_open.remove(&connection);
+        }
+        completes
+    }
+}
+
+#[cfg(test)]
+mod tests;
