@@ -29,10 +29,6 @@ impl SourceId {
     /// Returns the source's first address.
     #[must_use]
     #[inline(always)]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "an IPv4 address is the lower half"
-    )]
     pub const fn address(self) -> Address {
         if self.0 & Self::V4 == Self::V4 {
             Address::v4(((self.0 & 0xffff_ffff) as u32).to_be_bytes())
