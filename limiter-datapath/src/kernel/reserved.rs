@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use limiter_common::{
     address::Address,
     decide::reserve_of,
-    policy::classify,
+    policy::{Class, classify},
     standing::{Kind, Record, Shortage, SourceId, Standing, Tick},
 };
 
@@ -70,7 +70,7 @@ impl Datapath {
         let source = known.source(address);
         let record = known.record(source).current(&at);
         let class = classify(&self.policy, &Address::from(address));
-        let is_listed = class.is_some_and(|class| class.is_proven());
+        let is_listed = class.is_some_and(Class::is_proven);
         Ok(Some(SourceStanding {
             source,
             standing: if is_listed {

@@ -131,7 +131,7 @@ pub enum Answer {
     /// To [`Request::Status`].
     Status(Box<Status>),
     /// To [`Request::Explain`].
-    Explanation(Explanation),
+    Explanation(Box<Explanation>),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
     /// To [`Request::Lists`].
