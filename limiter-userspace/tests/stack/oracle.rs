@@ -254,6 +254,7 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             strategy: Strategy::Gcra,
             matching,
             mode: Mode::Enforce,
+            reserve: None,
             ban: None,
             reserve: None,
             default: Some(PLENTY),
