@@ -3,6 +3,7 @@
 
 pub mod kernel;
 pub mod native;
+mod standing_of;
 pub mod state;
 
 /// The log target of this crate's events.

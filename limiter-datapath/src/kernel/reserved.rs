@@ -6,7 +6,7 @@ use limiter_common::{
     address::Address,
     decide::reserve_of,
     policy::{Class, classify},
-    standing::{Kind, Record, Shortage, SourceId, Standing, Tick},
+    standing::{Kind, Moment, Record, Shortage, SourceId, Standing, Tick},
 };
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
@@ -38,6 +38,20 @@ pub struct ReservedLevel {
 }
 
 impl SourceStanding {
+    /// Returns the standing of a source that no list proves.
+    #[must_use]
+    pub const fn of_record(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
+        let record = record.current(at);
+        Self {
+            source,
+            standing: record.standing(at),
+            is_listed: false,
+            record,
+            shortage: at.shortage,
+            now: at.now,
+        }
+    }
+
     /// Returns the nanoseconds since a tick that the record keeps.
     #[must_use]
     pub const fn ns_since(&self, kept: u32) -> u64 {
@@ -68,20 +82,16 @@ impl Datapath {
         };
         let at = known.moment()?;
         let source = known.source(address);
-        let record = known.record(source).current(&at);
+        let by_record = SourceStanding::of_record(source, known.record(source), &at);
         let class = classify(&self.policy, &Address::from(address));
-        let is_listed = class.is_some_and(Class::is_proven);
-        Ok(Some(SourceStanding {
-            source,
-            standing: if is_listed {
-                Standing::Proven
-            } else {
-                record.standing(&at)
-            },
-            is_listed,
-            record,
-            shortage: at.shortage,
-            now: at.now,
+        Ok(Some(if class.is_some_and(Class::is_proven) {
+            SourceStanding {
+                standing: Standing::Proven,
+                is_listed: true,
+                ..by_record
+            }
+        } else {
+            by_record
         }))
     }
 

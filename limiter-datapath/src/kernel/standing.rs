@@ -1,22 +1,28 @@
 //! What is known of sources under the policy in force.
 
+mod saved;
+
 use std::net::IpAddr;
 
 use limiter_common::{
     address::Address,
+    ban::BanKey,
     policy::Shape,
     standing::{Event, Moment, Record, Settings, Shortage, SourceId, Standing, Tick},
 };
+use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     Datapath, DatapathError, ReputationMaps, StandingMaps, monotonic_now, replace::Prepared,
 };
+use crate::standing_of::standing_of;
 
 /// What is known of sources, as long as the policy stays in force.
 #[derive(Clone, Copy)]
 pub struct KnownSources<'d> {
     maps: &'d StandingMaps,
     shape: Shape,
+    policy: &'d CompiledPolicy,
 }
 
 impl Datapath {
@@ -32,6 +38,7 @@ impl Datapath {
             Some(maps) if self.policy.shape.uses_standing() => Ok(KnownSources {
                 maps,
                 shape: self.settings().shape_of_standing(settings),
+                policy: &self.policy,
             }),
             _ => Err(DatapathError::NoStanding),
         }
@@ -86,6 +93,13 @@ impl KnownSources<'_> {
     #[must_use]
     pub fn record(&self, source: SourceId) -> Record {
         self.maps.record(&self.shape, source)
+    }
+
+    /// Returns the standing of a prefix, by lists and by the record of its source; of one with
+    /// several sources nothing is known.
+    #[must_use]
+    pub fn standing_of_prefix(&self, prefix: &BanKey, at: &Moment<'_>) -> Standing {
+        standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 
     /// Has the kernel note an event of a source now, such as that somebody vouches for it, or that

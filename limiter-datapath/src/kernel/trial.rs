@@ -4,7 +4,11 @@
 #[cfg(feature = "testing")]
 mod testing;
 
-use limiter_common::decide::Verdict;
+use limiter_common::{
+    ban::BanKey,
+    decide::Verdict,
+    standing::{Moment, Standing, Tick},
+};
 use limiter_policy::{
     config::{Buckets, Offenders},
     policy::CompiledPolicy,
@@ -14,6 +18,7 @@ use super::{
     Clocking, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
     named::NamedMaps as _, shared::SharedDirectory,
 };
+use crate::standing_of::standing_of;
 
 /// An instance that reports its verdict on each frame.
 pub struct Trial {
@@ -75,6 +80,19 @@ impl Trial {
         } else {
             Err(DatapathError::NoVerdict)
         }
+    }
+
+    /// Returns the standing of a prefix at a time of the program's clock, in nanoseconds; of one
+    /// with several sources nothing is known.
+    pub fn standing_of(&self, prefix: &BanKey, now_ns: u64) -> Result<Standing, DatapathError> {
+        let (maps, shape) = (self.reputation.standing(), &self.policy.shape);
+        let at = Moment {
+            settings: &shape.standing,
+            shortage: maps.shortage()?,
+            now: Tick::of_ns(now_ns),
+        };
+        let record = |source| maps.record(shape, source);
+        Ok(standing_of(&self.policy, prefix, &at, record))
     }
 
     /// Returns the buckets, counters and offenders.

@@ -9,15 +9,18 @@ use std::{
 };
 
 use limiter_common::{
+    ban::BanKey,
     policy::Shape,
     standing::{
-        self, Event, FIRST_TRIES, FirstTries, Record, Settings, Shortage, ShortageWord, SourceId,
-        Standing, StandingMemory, StandingStore,
+        self, Event, FIRST_TRIES, FirstTries, Moment, Record, Settings, Shortage, ShortageWord,
+        SourceId, Standing, StandingMemory, StandingStore, Tick,
     },
     table::{self, Line, WAYS},
 };
+use limiter_policy::policy::CompiledPolicy;
 
 use super::AtomicLine;
+use crate::standing_of::standing_of;
 
 /// The table of known sources, the memory of first tries and the shortage. Several threads may use
 /// it at once.
@@ -52,6 +55,24 @@ impl MemoryStanding {
     #[must_use]
     pub fn shortage(&self) -> Shortage {
         Shortage(self.shortage.load(SeqCst))
+    }
+
+    /// Returns the standing of a prefix under a policy at a time in nanoseconds; of one with several
+    /// sources nothing is known.
+    #[must_use]
+    pub fn standing_of(&self, policy: &CompiledPolicy, prefix: &BanKey, now_ns: u64) -> Standing {
+        let shape = &policy.shape;
+        let at = Moment {
+            settings: &shape.standing,
+            shortage: self.shortage(),
+            now: Tick::of_ns(now_ns),
+        };
+        standing_of(policy, prefix, &at, |source| {
+            let line = self
+                .known
+                .get(standing::known_index(shape, source) as usize);
+            line.map_or(Record::NONE, |line| standing::look(&line, source))
+        })
     }
 
     /// Returns the words of each line of known sources.

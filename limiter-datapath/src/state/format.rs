@@ -8,30 +8,36 @@
 //! | … | the sections, in the [postcard format](https://postcard.jamesmunns.com/wire-format) |
 //! | 4 | CRC-32 of everything before |
 //!
-//! The sections are the names with the time, the debts, the bans, and the sieves. Nothing in the
-//! bytes tells where a value ends, so a reader cannot skip unknown ones: it reads only one
-//! version.
+//! The sections are the names with the time, the debts, the bans, the sieves, and the known
+//! sources. Nothing in the bytes tells where a value ends, so a reader cannot skip unknown ones: it
+//! reads only versions that it knows. Version 3 has no known sources.
 
 use jiff::Timestamp;
 use limiter_policy::policy::{Names, Sieve};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{SavedBan, SavedSieve, SetDebts, Snapshot};
+use super::{SavedBan, SavedSieve, SavedSources, SetDebts, Snapshot, known};
 
 const MAGIC: [u8; 8] = *b"limiter\0";
 
-/// The version that is written and read. Raise it whenever a section changes.
-const VERSION: u32 = 3;
+/// The version that is written. Raise it whenever a section changes.
+const VERSION: u32 = 4;
+
+/// The version before there were known sources, which is read, too.
+const WITHOUT_SOURCES: u32 = 3;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;
 
 const CHECKSUM: usize = 4;
 
-/// The size limit in bytes: all buckets of the largest table in debt, and the most bans and sieve
-/// addresses, each with the most bytes.
-pub(super) const MAX_BYTES: u64 =
-    64 * 1024 * 1024 * 25 + 4 * 1024 * 1024 * 136 + 3 * Sieve::MOST_ENTRIES * 32 + 1024 * 1024;
+/// The size limit in bytes: all buckets of the largest table in debt, and the most bans, sieve
+/// addresses and known sources, each with the most bytes.
+pub(super) const MAX_BYTES: u64 = 64 * 1024 * 1024 * 25
+    + 4 * 1024 * 1024 * 136
+    + 3 * Sieve::MOST_ENTRIES * 32
+    + known::MOST as u64 * 20
+    + 1024 * 1024;
 
 /// Why bytes are not a snapshot.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -40,7 +46,9 @@ pub enum FormatError {
     #[error("it is not a state file of the limiter")]
     Foreign,
     /// Another release wrote them.
-    #[error("its version is {0}, but this limiter reads only version {VERSION}")]
+    #[error(
+        "its version is {0}, but this limiter reads only versions {WITHOUT_SOURCES} and {VERSION}"
+    )]
     Version(u32),
     /// They are more or fewer than they say.
     #[error("it has {found} bytes instead of {expected}")]
@@ -76,6 +84,7 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, postcard::Error> {
     bytes = postcard::to_extend(&snapshot.sets, bytes)?;
     bytes = postcard::to_extend(&snapshot.bans, bytes)?;
     bytes = postcard::to_extend(&snapshot.sieves, bytes)?;
+    bytes = postcard::to_extend(&snapshot.known, bytes)?;
     let length = (bytes.len() - HEADER) as u64;
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -96,7 +105,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let (version, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let (length, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let version = u32::from_le_bytes(*version);
-    if version != VERSION {
+    if ![WITHOUT_SOURCES, VERSION].contains(&version) {
         return Err(FormatError::Version(version));
     }
     let expected = u64::from_le_bytes(*length).saturating_add(least as u64);
@@ -116,6 +125,10 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let (bans, sections) = postcard::take_from_bytes::<Vec<SavedBan>>(sections).map_err(content)?;
     let (sieves, sections) =
         postcard::take_from_bytes::<Vec<SavedSieve>>(sections).map_err(content)?;
+    let (known, sections) = match version {
+        WITHOUT_SOURCES => (SavedSources::default(), sections),
+        _ => postcard::take_from_bytes(sections).map_err(content)?,
+    };
     if !sections.is_empty() {
         let more = match sections.len() {
             1 => "1 byte".to_owned(),
@@ -129,5 +142,6 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
         sets,
         bans,
         sieves,
+        known,
     })
 }

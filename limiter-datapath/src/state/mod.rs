@@ -1,4 +1,4 @@
-//! What outlives the daemon and a reboot: debts, bans, and the contents of sieves.
+//! What outlives the daemon and a reboot: debts, bans, the contents of sieves, and known sources.
 //!
 //! A [`Snapshot`] holds the buckets in debt, and is restored into buckets of any store and size as
 //! far as possible; the datapath does both. This module defines the snapshot, its bytes, and its
@@ -8,6 +8,7 @@ mod bans;
 mod debts;
 mod file;
 mod format;
+mod known;
 mod sieves;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,6 +19,7 @@ pub use self::{
     debts::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
     file::{LoadError, Reason, SaveError, StateFile},
     format::FormatError,
+    known::{SavedSource, SavedSources},
     sieves::SavedSieve,
 };
 
@@ -34,6 +36,8 @@ pub struct Snapshot {
     pub bans: Vec<SavedBan>,
     /// The contents of sieves.
     pub sieves: Vec<SavedSieve>,
+    /// The known sources.
+    pub known: SavedSources,
 }
 
 impl Snapshot {

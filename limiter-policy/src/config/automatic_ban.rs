@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use limiter_common::{address::Family, limit::IdFormat};
+use limiter_common::{address::Family, limit::IdFormat, standing::Standing};
 
 use super::{
     Offenders,
@@ -147,6 +147,26 @@ pub(super) fn read<'n>(
         only,
         mode: mode?,
     })
+}
+
+/// Notes a ban of proven sources alone by a limit that counts none of them.
+pub(super) fn check_counted(
+    reader: &mut Reader<'_, '_>,
+    name: Name<'_>,
+    ban: &AutomaticBan,
+    counted: &[Standing],
+) {
+    let may_be_banned = [Standing::Proven, Standing::Fresh];
+    let bans_none = !counted.is_empty() && !counted.iter().any(|one| may_be_banned.contains(one));
+    if let Some(only) = ban.only
+        && bans_none
+    {
+        let message = format!(
+            "'{ONLY}: {}' bans nobody: 'match' counts no proven or fresh sources",
+            only.name()
+        );
+        reader.error(name.at, message);
+    }
 }
 
 /// Notes limits with a ban if no offenders are recorded.

@@ -172,6 +172,7 @@ pub(super) fn read<'n>(
     let block = list_names::read_field(reader, &fields, BLOCK);
     let ban = fields.named(BAN).and_then(|(name, node)| {
         let ban = automatic_ban::read(reader, name, node, id_format)?;
+        automatic_ban::check_counted(reader, name, &ban, &matching.standing);
         Some((ban, reader.place(name.at)))
     });
     let strategy = strategy::read(reader, &fields, cost);

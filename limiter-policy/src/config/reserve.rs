@@ -47,6 +47,12 @@ pub(super) fn read<'n>(
     if let Some((name, _)) = given.named(Standing::Proven.name()) {
         let message = "'proven' cannot be held back: proven sources may use all of a bucket";
         reader.error(name.at, message);
+        return None;
+    }
+    // What is misspelt was meant to reserve something.
+    let is_misspelt = |name: &str| given.get(name).is_none() && !given.is_missing(name);
+    if known.into_iter().any(is_misspelt) {
+        return None;
     }
     let mut above = Some(Reserved::NOTHING);
     let [familiar, fresh, retried, unknown] = known.map(|name| {

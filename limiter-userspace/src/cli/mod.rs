@@ -8,10 +8,12 @@ mod confirm;
 mod conversation;
 mod detach;
 mod explain;
+mod known;
 mod lists;
 pub mod manual;
 mod offenders;
 mod output;
+mod parse;
 mod pinned;
 mod refill;
 mod refund;
@@ -25,6 +27,7 @@ mod sieve;
 mod standing;
 mod stats;
 mod status;
+mod stream;
 mod top;
 mod traffic;
 
@@ -61,6 +64,12 @@ enum Command {
     Unban(bans::unban::UnbanArgs),
     /// Show who is banned, by whom, why, and until when
     Bans(bans::list::BansArgs),
+    /// Vouch for addresses or prefixes: their sources are proven, for 30 days by default
+    Know(known::know::KnowArgs),
+    /// Forget sources, so that they are unknown until they earn a standing again
+    Forget(known::forget::ForgetArgs),
+    /// Show how many sources are known, by standing, and the newest, or one
+    Known(known::list::KnownArgs),
     /// Show the sieves: their busiest addresses, their pressure and which lists they reject
     Sieve(sieve::SieveArgs),
     /// Show every counter on its own line, also under the names of Traffic Server's plugin
@@ -97,6 +106,9 @@ impl Cli {
             Command::Ban(args) => bans::ban::ban(&args),
             Command::Unban(args) => bans::unban::unban(&args),
             Command::Bans(args) => bans::list::bans(&args),
+            Command::Know(args) => known::know::know(&args),
+            Command::Forget(args) => known::forget::forget(&args),
+            Command::Known(args) => known::list::known(&args),
             Command::Sieve(args) => sieve::sieve(&args),
             Command::Stats(args) => stats::stats(&args),
             Command::Reload(args) => reload::reload(&args),

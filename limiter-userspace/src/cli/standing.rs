@@ -58,13 +58,9 @@ pub(super) fn explained(explanation: &Explanation) -> Vec<String> {
     lines
 }
 
-fn standing_line(explanation: &StandingExplanation) -> String {
-    let StandingExplanation {
-        source,
-        standing,
-        why,
-        ..
-    } = explanation;
+/// Says why a source has its standing.
+pub(super) fn because(explanation: &StandingExplanation) -> String {
+    let StandingExplanation { standing, why, .. } = explanation;
     let occasions = || counted(explanation.visits as usize, "occasion");
     let because = match why {
         Why::List => "it is on a list of proven sources".to_owned(),
@@ -77,10 +73,18 @@ fn standing_line(explanation: &StandingExplanation) -> String {
         Why::Retry => "it came again after it was refused".to_owned(),
         Why::Nothing => "nothing is known of it".to_owned(),
     };
-    let mut line = format!("{} is {}: {because}", short(*source), standing.name());
     if explanation.fresh {
-        line.push_str(", during a shortage or shortly before it");
+        return format!("{because}, during a shortage or shortly before it");
     }
+    because
+}
+
+fn standing_line(explanation: &StandingExplanation) -> String {
+    let StandingExplanation {
+        source, standing, ..
+    } = explanation;
+    let because = because(explanation);
+    let mut line = format!("{} is {}: {because}", short(*source), standing.name());
     for (what, ns) in [
         ("gained", explanation.gained_ago_ns),
         ("last seen", explanation.last_visit_ago_ns),

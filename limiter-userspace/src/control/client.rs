@@ -19,10 +19,13 @@ const LONG_PATIENCE: Duration = Duration::from_mins(2);
 
 const fn patience(request: &Request) -> Duration {
     match request {
-        // A long configuration on a slow machine, or half a million bans, takes time.
-        Request::Reload | Request::AcceptList { .. } | Request::Confirm | Request::LiftBans => {
-            LONG_PATIENCE
-        }
+        // A long configuration on a slow machine, half a million bans, or as many sources take
+        // time.
+        Request::Reload
+        | Request::AcceptList { .. }
+        | Request::Confirm
+        | Request::LiftBans
+        | Request::ChangeKnown(_) => LONG_PATIENCE,
         _ => PATIENCE,
     }
 }

@@ -10,7 +10,7 @@ use limiter_policy::{lists::Extents, policy::Limit};
 use tokio::task::spawn_blocking;
 
 use super::{
-    bans, confirm,
+    bans, confirm, known,
     named::{NamedBucket, bucket_named},
     offenders, refill,
     requests::Accept,
@@ -41,6 +41,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
         Request::Detach => Answer::Detaching,
         Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
         Request::LiftBans => bans::lift_all(&daemon).await,
+        Request::ChangeKnown(changes) => known::change(&daemon, changes).await,
         request => {
             // Large maps take long to read, and a change of the policy may hold the lock.
             let answer = spawn_blocking(move || {
@@ -82,6 +83,11 @@ fn read(
             Answer::told(offenders::list(datapath, query).map(Answer::Offenders))
         }
         Request::Bans(query) => Answer::told(bans::page(datapath, query).map(Answer::Bans)),
+        Request::Known(query) => Answer::told(known::list(datapath, *query).map(Answer::Known)),
+        Request::KnownSource { address } => {
+            let told = known::of_address(datapath, *address);
+            Answer::told(told.map(Answer::KnownSource))
+        }
         Request::Sieves { name } => {
             let list = sieves::list(datapath, name.as_deref(), measured);
             Answer::told(list.map(Answer::Sieves))
@@ -96,7 +102,8 @@ fn read(
         | Request::Confirm
         | Request::Detach
         | Request::ChangeBans(_)
-        | Request::LiftBans => {
+        | Request::LiftBans
+        | Request::ChangeKnown(_) => {
             Answer::Error("only a daemon can do that: start one with `limiter run`".to_owned())
         }
     }

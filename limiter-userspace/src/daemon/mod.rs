@@ -12,6 +12,8 @@ mod exporter;
 mod feeds;
 mod guard;
 pub mod incidents;
+mod known;
+mod listed;
 mod memory;
 mod messages;
 mod named;
@@ -45,6 +47,7 @@ pub use self::{
     bans::{BanCounts, BansDone, change_pinned, lift_pinned},
     error::{DaemonError, ReloadError, StartupError},
     exporter::{BindMetrics, MetricsListener},
+    known::change_known_pinned,
     options::Options,
     shared::Daemon,
     standing::is_reserving,

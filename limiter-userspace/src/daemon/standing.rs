@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    standing::{Kind, Shortage, Standing, Tick},
+    standing::{Kind, Shortage, SourceId, Standing, Tick},
 };
 use limiter_datapath::kernel::{
     Datapath, DatapathError, LimitBucket, SourceStanding, monotonic_now,
@@ -51,11 +51,6 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         now,
         ..
     } = standing;
-    let first = source.address();
-    let length = match first.family {
-        Family::V4 => 32,
-        Family::V6 => ipv6_prefix,
-    };
     let why = match record.kind() {
         _ if standing.is_listed => Why::List,
         Kind::Nothing => Why::Nothing,
@@ -67,8 +62,7 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
     let is_noted = !matches!(why, Why::List | Why::Nothing);
     let (has_end, visited) = (standing.has_end(), record.kind() == Kind::Visited);
     StandingExplanation {
-        // A prefix of an address is never too long for it.
-        source: IpNet::new_assert(IpAddr::from(first), length),
+        source: prefix_of(*source, ipv6_prefix),
         standing: standing.standing,
         why,
         fresh: standing.standing == Standing::Fresh,
@@ -97,7 +91,19 @@ pub(super) fn reserve(
     }))
 }
 
-fn shortage(shortage: Shortage, now: Tick) -> Option<ShortageStatus> {
+/// Returns a source as a prefix.
+pub(super) fn prefix_of(source: SourceId, ipv6_prefix: u8) -> IpNet {
+    let first = source.address();
+    let length = match first.family {
+        Family::V4 => 32,
+        Family::V6 => ipv6_prefix,
+    };
+    // It is never too long for its address.
+    IpNet::new_assert(IpAddr::from(first), length)
+}
+
+/// Tells the present shortage; `None`: there is none.
+pub(super) fn shortage(shortage: Shortage, now: Tick) -> Option<ShortageStatus> {
     let ago = |tick| u64::from(now.since(tick)) << Tick::BITS;
     shortage.holds(now).then(|| ShortageStatus {
         began_ago_ns: ago(shortage.began()),

@@ -10,13 +10,10 @@ use thiserror::Error;
 
 use crate::guard::Session;
 
-/// The most changes in a request: even with the longest reasons they fit into the longest request.
-pub const MAX_CHANGES: usize = 1_000;
-
 /// Bans to make or lift, in this order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BanChanges {
-    /// At most [`MAX_CHANGES`].
+    /// At most [`MAX_CHANGES`](super::MAX_CHANGES).
     pub changes: Vec<BanChange>,
     /// Whether to ban even addresses that this machine needs to stay reachable, and excluded ones.
     pub force: bool,

@@ -3,6 +3,7 @@
 
 pub mod bans;
 mod explanation;
+pub mod known;
 mod offenders;
 mod refill;
 mod reload;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     bans::{BanChanges, BansChanged, BansPage, BansQuery},
+    known::{KnownChanged, KnownChanges, KnownList, KnownQuery},
     sieves::SieveStatus,
 };
 pub use self::{
@@ -47,6 +49,9 @@ pub const VERSION: u32 = 1;
 
 /// The longest request that the daemon reads, in bytes.
 pub const MAX_REQUEST: u64 = 1 << 20;
+
+/// The most changes in a request: even bans with the longest reasons fit into the longest request.
+pub const MAX_CHANGES: usize = 1_000;
 
 /// The longest answer that the command line reads, in bytes: a policy of a million overrides
 /// takes about 100 MB.
@@ -91,6 +96,15 @@ pub enum Request {
     ChangeBans(BanChanges),
     /// Lift all bans.
     LiftBans,
+    /// Get how many sources are known, and the newest.
+    Known(KnownQuery),
+    /// Get what is known of the source of an address.
+    KnownSource {
+        /// The address.
+        address: IpAddr,
+    },
+    /// Vouch for sources, or forget them.
+    ChangeKnown(KnownChanges),
     /// Refill buckets.
     Reset(ResetQuery),
     /// Give tokens back.
@@ -152,6 +166,12 @@ pub enum Answer {
         /// How many were in force.
         lifted: u64,
     },
+    /// To [`Request::Known`].
+    Known(KnownList),
+    /// To [`Request::KnownSource`].
+    KnownSource(StandingExplanation),
+    /// To [`Request::ChangeKnown`].
+    KnownChanged(KnownChanged),
     /// To [`Request::Sieves`].
     Sieves(Vec<SieveStatus>),
     /// To [`Request::Policy`].

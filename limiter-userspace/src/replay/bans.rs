@@ -8,7 +8,7 @@ use limiter_common::{
     limit::LimitId,
 };
 use limiter_policy::policy::{
-    AutomaticBan, BanMode, Policy,
+    AutomaticBan, BanMode, CompiledPolicy, Policy,
     bans::{forgotten_at, prefix_of},
 };
 
@@ -99,10 +99,11 @@ impl AutomaticBans {
     pub(super) fn advance(
         &mut self,
         engine: &mut dyn Engine,
+        tables: &CompiledPolicy,
         now_ns: u64,
     ) -> Result<(), EngineError> {
         while self.is_news && self.next_ns <= now_ns {
-            self.look(engine)?;
+            self.look(engine, tables)?;
             self.next_ns += self.interval_ns;
         }
         if let Some(late_ns) = now_ns.checked_sub(self.next_ns) {
@@ -114,12 +115,18 @@ impl AutomaticBans {
     }
 
     /// Makes the next look.
-    pub(super) fn look(&mut self, engine: &mut dyn Engine) -> Result<(), EngineError> {
+    pub(super) fn look(
+        &mut self,
+        engine: &mut dyn Engine,
+        tables: &CompiledPolicy,
+    ) -> Result<(), EngineError> {
         if !self.is_news {
             return Ok(());
         }
-        let DueBans { offences, delayed } = self.decider.look(self.next_ns, engine.offenders()?);
-        self.is_news = !delayed.is_empty();
+        let now_ns = self.next_ns;
+        let standing = |prefix: &BanKey| engine.standing_of(tables, prefix, now_ns);
+        let DueBans { offences, .. } = self.decider.look(now_ns, engine.offenders()?, standing)?;
+        self.is_news = self.decider.is_unfinished();
         for offence in offences {
             self.ban(engine, &offence)?;
         }

@@ -166,7 +166,8 @@ impl Replay {
         let engine_error = |error: EngineError| ReplayError::Engine(number, Box::new(error));
 
         if let Some(bans) = &mut self.bans {
-            bans.advance(&mut *self.engine, now).map_err(engine_error)?;
+            bans.advance(&mut *self.engine, &self.policy, now)
+                .map_err(engine_error)?;
         }
         self.latest_ns = self.latest_ns.max(now);
         self.pressures
@@ -235,7 +236,7 @@ impl Replay {
     /// Fails if the engine does.
     pub fn finish(&mut self) -> Result<Option<ReplayedBans<'_>>, EngineError> {
         if let Some(bans) = &mut self.bans {
-            bans.look(&mut *self.engine)?;
+            bans.look(&mut *self.engine, &self.policy)?;
         }
         Ok(self.bans.as_ref().map(AutomaticBans::made))
     }

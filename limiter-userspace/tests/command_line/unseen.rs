@@ -15,7 +15,7 @@ use crate::{
 const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
 /// Every command that asks what is enforced, or changes it.
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 17] = [
     &["status"],
     &["status", "--json"],
     &["detach"],
@@ -27,6 +27,9 @@ const COMMANDS: [&[&str]; 14] = [
     &["bans"],
     &["ban", "192.0.2.1"],
     &["unban", "192.0.2.1"],
+    &["know", "192.0.2.1"],
+    &["forget", "192.0.2.1"],
+    &["known"],
     &["sieve"],
     &["stats", "--flat"],
     &["reset", "--all"],

@@ -9,7 +9,7 @@ use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, text};
 
 #[test]
 fn wrong_usage_is_exit_code_2() -> Result<()> {
-    let rows: [&[&str]; 13] = [
+    let rows: [&[&str]; 21] = [
         &[],
         &["frobnicate"],
         &["run"],
@@ -23,6 +23,14 @@ fn wrong_usage_is_exit_code_2() -> Result<()> {
         &["top", "--count", "3"],
         &["completions", "tcsh"],
         &["explain", "not-an-address"],
+        &["know"],
+        &["know", "192.0.2.1/24"],
+        &["know", "192.0.2.1", "--for", "1s"],
+        &["know", "192.0.2.1", "--stdin"],
+        &["forget"],
+        &["known", "192.0.2.0/24"],
+        &["known", "--limit", "100001"],
+        &["known", "192.0.2.1", "--limit", "3"],
     ];
     for arguments in rows {
         let output = Command::new(BINARY).args(arguments).output()?;

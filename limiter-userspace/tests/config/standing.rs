@@ -107,18 +107,18 @@ fn wrong_numbers() {
     );
     check(
         "{visits: {count: 0}}",
-        &["1:27: invalid count '0', must be from 1 to 15"],
+        &["1:28: invalid count '0', must be from 1 to 15"],
     );
     check(
         "{visits: {count: 16, apart: 1999ms}}",
         &[
-            "1:27: invalid count '16', must be from 1 to 15",
-            "1:38: invalid apart '1999ms', must be from 2s to 8760h",
+            "1:28: invalid count '16', must be from 1 to 15",
+            "1:39: invalid apart '1999ms', must be from 2s to 8760h",
         ],
     );
     check(
         "{visits: 3}",
-        &["1:19: expected a map, such as {count: 3, apart: 1m}, or 'off', found the number '3'"],
+        &["1:20: expected a map, such as {count: 3, apart: 1m}, or 'off', found the number '3'"],
     );
     check(
         "{remember: 59s}",
@@ -299,7 +299,7 @@ fn wrong_reserves() {
     check(
         "{fresh: 20%, retried: 10%, unknown: 399}",
         &[
-            "3:35: invalid retried '10%', must be at least that of fresh, 20%: a lower standing \
+            "3:36: invalid retried '10%', must be at least that of fresh, 20%: a lower standing \
              leaves at least as much",
         ],
     );
@@ -327,7 +327,7 @@ fn reserves_of_other_limits() {
         ),
     ] {
         let yaml = own(&format!(
-            "reserve: {{unknown: 50%}}, cost: packets, rate: 100/s, strategy: {strategy}"
+            "reserve: {{unknown: 50%}}, cost: packets, rate: 100/second, strategy: {strategy}"
         ));
         check(
             &yaml,
@@ -389,7 +389,7 @@ fn overrides_fit_the_reserve() {
              reserve: {{unknown: 1}}}}\n"
         ),
         &[
-            "3:67: 'reserve' belongs to the limit: there, a percentage is of each override's own \
+            "3:69: 'reserve' belongs to the limit: there, a percentage is of each override's own \
              burst",
         ],
     );
@@ -442,6 +442,17 @@ fn bans_of_proven_sources_alone() {
     assert_eq!(
         ban.to_string(),
         "{after: 9 drops, within: 10s, for: 10m, at-most: 24h, escalate: 1, only: proven}"
+    );
+    let own = |standing: &str| {
+        format!(
+            "limits:\n  Own: {{id: ipAddress, cost: packets, burst: 5, count: 5, period: 1s,\n    \
+             ban: {{only: proven, after: 9, within: 10s, for: 10m}}, match: {{standing: {standing}}}}}\n"
+        )
+    };
+    check(&own("[fresh, unknown]"), &[]);
+    check(
+        &own("[retried, unknown]"),
+        &["3:5: 'only: proven' bans nobody: 'match' counts no proven or fresh sources"],
     );
     check(
         &limited("unknown"),

@@ -222,6 +222,7 @@ impl LimitInput {
                 ModeInput::Observe => Mode::Observe,
                 ModeInput::Off => Mode::Off,
             },
+            reserve: None,
             ban: None,
             default: self.default.map(|rate| rate.rate(strategy)),
             overrides: overrides
@@ -256,6 +257,7 @@ impl MatchInput {
             } else {
                 Fragments::Count
             },
+            ..Match::default()
         }
     }
 }

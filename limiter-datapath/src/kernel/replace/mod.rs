@@ -50,6 +50,11 @@ impl Prepared {
         self.manifest.settings
     }
 
+    /// Returns the compiled policy.
+    pub(super) const fn policy(&self) -> &CompiledPolicy {
+        &self.policy
+    }
+
     /// Returns the reputations if their maps are new; `None`: the present ones stay.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {

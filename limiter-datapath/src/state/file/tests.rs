@@ -6,6 +6,7 @@ use limiter_common::{
     limit::{Cost, LimitId},
     owner::BucketKey,
     sieve::ListedSource,
+    standing::{self, Event, Record, Settings, Shortage, SourceId, Tick},
     strategy::{Parameters, Strategy},
     table::HashKey,
     unit::Unit,
@@ -17,7 +18,8 @@ use super::*;
 use crate::{
     native::{ShardLists, SieveSnapshot},
     state::{
-        Debts, HashDebt, Moment, SavedBan, SavedSieve, SetDebts, StoredDebts, TableDebt, TableDebts,
+        Debts, HashDebt, Moment, SavedBan, SavedSieve, SavedSources, SetDebts, StoredDebts,
+        TableDebt, TableDebts,
     },
 };
 
@@ -96,7 +98,26 @@ fn snapshot(stored: StoredDebts) -> Snapshot {
         }],
         bans: vec![ban()],
         sieves: vec![sieve()],
+        known: known(),
     }
+}
+
+/// A proven source, whose record has the longest encoding.
+fn known() -> SavedSources {
+    let settings = Settings {
+        remember_ns: u64::MAX,
+        handshakes_prove: 1,
+        ..Settings::NONE
+    };
+    let at = standing::Moment {
+        settings: &settings,
+        shortage: Shortage::NONE,
+        now: Tick::of_ns(1 << 40),
+    };
+    let record = Record::NONE.after(Event::Handshake, &at);
+    let source = "192.0.2.1".parse::<std::net::IpAddr>().unwrap().into();
+    let source = SourceId::new(&settings, &source);
+    SavedSources::new([(source, record)].into_iter(), &at)
 }
 
 fn ban() -> SavedBan {
@@ -180,6 +201,25 @@ fn what_is_saved_is_loaded() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// An earlier release's file says nothing of known sources.
+#[test]
+fn a_file_without_known_sources_is_loaded() {
+    let (_directory, file) = place();
+    let without = Snapshot {
+        known: SavedSources::default(),
+        ..of_table()
+    };
+    let mut bytes = format::encode(&without).unwrap();
+    // A prefix length of 0 and no sources, before the checksum.
+    bytes.truncate(bytes.len() - 6);
+    bytes[8] = 3;
+    let length = (bytes.len() - 20) as u64;
+    bytes[12..20].copy_from_slice(&length.to_le_bytes());
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    fs::write(file.path(), bytes).unwrap();
+    assert_eq!(file.load().unwrap(), Some(without));
+}
+
 #[test]
 fn whatever_a_daemon_left_unfinished_is_no_hindrance() {
     let (directory, file) = place();
@@ -254,12 +294,12 @@ fn strange_files() {
         refused(b"limits: {}\n"),
         "it is not a state file of the limiter"
     );
-    for version in [0, 1, 2, 4] {
+    for version in [0, 1, 2, 5] {
         let mut other = format::encode(&of_table()).unwrap();
         other[8] = version;
         assert_eq!(
             refused(&other),
-            format!("its version is {version}, but this limiter reads only version 3")
+            format!("its version is {version}, but this limiter reads only versions 3 and 4")
         );
     }
     let mut endless = format::encode(&of_table()).unwrap();

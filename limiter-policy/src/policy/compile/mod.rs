@@ -114,9 +114,9 @@ impl CompiledPolicy {
 
         let mut classes = Classes::new(limit_sets, Sets::new(&policy.limits), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
-        let (classes, rated, mut sets) = classes.into_tables();
-        let reserves = standing::reserves(&policy.limits, &rated);
-        let mut parameters: Vec<Parameters> = rated
+        let (classes, of_limits, mut sets) = classes.into_tables();
+        let reserves = standing::reserves(&policy.limits, &of_limits);
+        let mut parameters: Vec<Parameters> = of_limits
             .into_iter()
             .map(|(_, parameters)| parameters)
             .collect();

@@ -8,7 +8,7 @@ use crate::policy::{Limit, Policy};
 pub struct BegunAnew {
     /// The names of the limits whose strategy changes: the new one cannot use the old one's states.
     pub limits: Vec<String>,
-    /// What happens to the known sources; `None`: they stay, or there were none.
+    /// What happens to the known sources; `None`: all stay, or there were none.
     pub known_sources: Option<KnownFate>,
 }
 
@@ -23,6 +23,6 @@ pub fn begun_anew(old: &Policy, new: &Policy) -> BegunAnew {
     let fate = KnownFate::of(before.as_ref(), after.as_ref());
     BegunAnew {
         limits: limits.collect(),
-        known_sources: fate.filter(|fate| fate.forgets()),
+        known_sources: fate.filter(|fate| fate.may_forget()),
     }
 }

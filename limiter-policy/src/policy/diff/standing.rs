@@ -24,8 +24,10 @@ pub struct StandingDiff {
 pub enum KnownFate {
     /// They stay.
     Kept,
-    /// They are forgotten: the table has another size, or a source is another prefix.
-    Anew,
+    /// They move to a new table: it has another size, or a shorter prefix is one source.
+    Moved,
+    /// Those of IPv4 move to a new table; of IPv6, a longer prefix is one source.
+    OnlyIpv4,
     /// There were none: nothing used standing.
     Begun,
     /// They are forgotten: nothing uses standing any more.
@@ -43,14 +45,15 @@ impl KnownFate {
             (None, Some(_)) => Self::Begun,
             (Some(_), None) => Self::Forgotten,
             (Some(old), Some(new)) if old.has_table_of(new) => Self::Kept,
-            (Some(_), Some(_)) => Self::Anew,
+            (Some(old), Some(new)) if old.ipv6_prefix < new.ipv6_prefix => Self::OnlyIpv4,
+            (Some(_), Some(_)) => Self::Moved,
         })
     }
 
-    /// Returns whether standing that sources had is lost.
+    /// Returns whether sources may lose the standing that they had.
     #[must_use]
-    pub const fn forgets(self) -> bool {
-        matches!(self, Self::Anew | Self::Forgotten)
+    pub const fn may_forget(self) -> bool {
+        matches!(self, Self::Moved | Self::OnlyIpv4 | Self::Forgotten)
     }
 
     /// Says what happens to them.
@@ -58,7 +61,11 @@ impl KnownFate {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Kept => "stay as they are",
-            Self::Anew => "are forgotten: the table has another size, or sources another prefix",
+            Self::Moved => "move to a new table, as many as it has room for",
+            Self::OnlyIpv4 => {
+                "of IPv4 move to a new table; those of IPv6 are forgotten: their prefixes are too \
+                 short"
+            }
             Self::Begun => "begin with nobody",
             Self::Forgotten => "are forgotten: no limit uses standing any more",
         }

@@ -439,23 +439,23 @@ fn lists_and_their_uses() {
 }
 
 /// Returns a reserve of so many tokens for all but unknown sources.
-fn reserve(tokens: u64) -> Option<Reserve> {
-    Some(Reserve {
+fn reserve(tokens: u64) -> Reserve {
+    Reserve {
         familiar: Reserved::NOTHING,
         fresh: Reserved::NOTHING,
         retried: Reserved::NOTHING,
         unknown: Reserved::Tokens(tokens),
-    })
+    }
 }
 
 #[test]
 fn a_reserve_leaves_the_buckets() {
     let old = Policy::from(vec![Limit {
-        reserve: reserve(10),
+        reserve: Some(reserve(10)),
         ..limit("Web")
     }]);
     let mut new = old.clone();
-    new.limits[0].reserve = reserve(12);
+    new.limits[0].reserve = Some(reserve(12));
     let diff = Diff::between(&old, &new).to_string();
     assert_eq!(
         diff,
@@ -468,7 +468,7 @@ fn a_reserve_leaves_the_buckets() {
 fn the_first_limit_that_uses_standing_begins_with_nobody() {
     check(
         |policy| {
-            policy.limits[0].reserve = reserve(10);
+            policy.limits[0].reserve = Some(reserve(10));
         },
         &[
             "changed  limit Web",
@@ -495,7 +495,7 @@ fn the_first_limit_that_uses_standing_begins_with_nobody() {
 #[test]
 fn what_known_sources_outlive() {
     let old = Policy::from(vec![Limit {
-        reserve: reserve(10),
+        reserve: Some(reserve(10)),
         ..limit("Web")
     }]);
     let check = |change: fn(&mut StandingSettings), expected: &[&str], fate| {
@@ -529,22 +529,30 @@ fn what_known_sources_outlive() {
         ],
         None,
     );
-    let anew = "         known        are forgotten: the table has another size, or sources another \
-                prefix";
+    let moved = "         known        move to a new table, as many as it has room for";
     check(
         |settings| settings.capacity = 1_048_577,
         &[
             "changed  standing",
             "         capacity     1000000 → 1048577",
-            anew,
+            moved,
         ],
-        Some(KnownFate::Anew),
+        Some(KnownFate::Moved),
     );
     check(
         |settings| settings.ipv6_prefix = 56,
-        &["changed  standing", "         ipv6-prefix  64 → 56", anew],
-        Some(KnownFate::Anew),
+        &["changed  standing", "         ipv6-prefix  64 → 56", moved],
+        Some(KnownFate::Moved),
     );
+    let longer = |ipv6_prefix| Policy {
+        standing: Some(StandingSettings {
+            ipv6_prefix,
+            ..StandingSettings::default()
+        }),
+        ..old.clone()
+    };
+    let fate = begun_anew(&longer(48), &longer(49)).known_sources;
+    assert_eq!(fate, Some(KnownFate::OnlyIpv4));
     let mut unused = old.clone();
     unused.limits[0].mode = Mode::Off;
     let shown = Diff::between(&old, &unused).to_string();

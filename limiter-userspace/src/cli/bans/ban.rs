@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use limiter_policy::text::short;
 use serde_json::json;
 
-use super::{change::change, parse, stream, terms::Terms};
+use super::{ENDS_WITH_DAEMON, change::change, parse, stream, terms::Terms};
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
@@ -85,10 +85,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
             }
         }
         if changed.ends_with_daemon {
-            writeln!(
-                out,
-                "bans end with the daemon: it has neither pins (run --pin) nor a state file"
-            )?;
+            writeln!(out, "{ENDS_WITH_DAEMON}")?;
         }
     }
     let refused = args.prefixes.iter().zip(&changed.outcomes);

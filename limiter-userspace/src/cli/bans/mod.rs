@@ -7,3 +7,6 @@ mod parse;
 mod stream;
 mod terms;
 pub(super) mod unban;
+
+const ENDS_WITH_DAEMON: &str =
+    "bans end with the daemon: it has neither pins (run --pin) nor a state file";

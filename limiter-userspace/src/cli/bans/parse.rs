@@ -1,16 +1,10 @@
 //! Parses the parts of a ban from the command line or a stream.
 
 use ipnet::IpNet;
-use limiter_policy::{config::duration, prefix::Written};
+use limiter_policy::config::duration;
 
+pub(super) use crate::cli::parse::prefix;
 use crate::protocol::bans::BanReason;
-
-/// Parses an address or a prefix.
-pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
-    const EXPECTED: &str = "an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
-    let prefix = Written::parse(text).and_then(Written::prefix);
-    prefix.map_err(|error| error.why(EXPECTED))
-}
 
 /// Parses an address or a prefix that may be banned.
 pub(super) fn bannable(text: &str) -> Result<IpNet, String> {

@@ -164,7 +164,7 @@ mod tests {
         check(&total(900, ", reserve: {unknown: 50%}"), &[]);
         check(&total(900, ", match: {standing: unknown}"), &[]);
         check(
-            "limits: {All: {id: total, cost: packets, rate: '9/s', strategy: fixed-window}}",
+            "limits: {All: {id: total, cost: packets, rate: 9/second, strategy: fixed-window}}",
             &[
                 "limit All drops whoever comes when its bucket is empty, in a forged flood mostly your \
                clients: a `reserve` (and `strategy: gcra`), such as",
@@ -198,7 +198,9 @@ mod tests {
         check(&bytes(151_400), &[]);
         check(
             &bytes(151_399),
-            &["limit All keeps only 151 399 of 900 000 bytes from unknown sources for proven ones"],
+            &[
+                "limit All keeps only 151 399 of 900 000 bytes from unknown sources for retried ones",
+            ],
         );
         // The smallest burst of all overrides counts.
         check(

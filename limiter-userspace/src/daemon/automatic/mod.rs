@@ -7,16 +7,17 @@
 mod apply;
 mod event;
 mod outcomes;
+mod unproven;
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
-use limiter_common::limit::LimitId;
+use limiter_common::{ban::BanKey, limit::LimitId};
 use limiter_datapath::kernel::{DatapathError, monotonic_now};
 use tokio::task::{JoinError, spawn_blocking};
 use tracing::{error, warn};
 
-use self::event::Lines;
 pub use self::outcomes::{Outcome, Outcomes};
+use self::{event::Lines, unproven::Unproven};
 use super::{
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
     shared::Daemon,
@@ -60,6 +61,7 @@ struct Watcher {
     /// Each limit's drops.
     dropped: BTreeMap<LimitId, u64>,
     lines: Lines,
+    unproven: Unproven,
 }
 
 impl Watcher {
@@ -160,9 +162,21 @@ impl Watcher {
         self.dropped = dropped;
         let recorded = datapath.offenders()?;
         drop(datapath);
-        let look = self.decider.look(now_ns, recorded.offenders);
+        let standing = |prefix: &BanKey| {
+            let datapath = daemon.datapath();
+            let known = datapath.known_sources()?;
+            Ok::<_, DatapathError>(known.standing_of_prefix(prefix, &known.moment()?))
+        };
+        let look = self.decider.look(now_ns, recorded.offenders, standing)?;
         for (limit, delayed) in &look.delayed {
             daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
+        }
+        for (limit, number) in &look.unproven {
+            daemon.automatic.add(*limit, Outcome::NotProven, *number);
+        }
+        self.unproven.add(&look.unproven);
+        if let Some(due) = self.unproven.due(now_ns) {
+            unproven::log(&daemon.datapath().manifest().policy, &due);
         }
         Ok(look)
     }

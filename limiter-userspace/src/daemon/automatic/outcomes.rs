@@ -20,16 +20,19 @@ pub enum Outcome {
     Delayed,
     /// The guard cannot tell whether it may be banned; each look counts again.
     HeldBack,
+    /// The limit bans only proven sources, and it was not.
+    NotProven,
 }
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Banned,
         Self::WouldBan,
         Self::Refused,
         Self::Delayed,
         Self::HeldBack,
+        Self::NotProven,
     ];
 
     /// Its name in metrics.
@@ -41,6 +44,7 @@ impl Outcome {
             Self::Refused => "refused",
             Self::Delayed => "delayed",
             Self::HeldBack => "held_back",
+            Self::NotProven => "not_proven",
         }
     }
 }

@@ -10,9 +10,12 @@ use limiter_common::{
     limit::LimitId,
 };
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now};
-use limiter_policy::policy::{List, Names, Policy, bans::prefix_of};
+use limiter_policy::policy::{Names, Policy, bans::prefix_of};
 
-use crate::protocol::bans::{BanStatus, BansPage, BansQuery};
+use crate::{
+    daemon::listed::list_of_all,
+    protocol::bans::{BanStatus, BansPage, BansQuery},
+};
 
 /// Returns some of the bans that hold.
 pub(in crate::daemon) fn page(
@@ -100,12 +103,7 @@ pub(super) fn covering(
 /// Returns the list that excludes all of a prefix, so that none of its packets is ever dropped.
 /// `None`: no list does.
 pub(super) fn excluded_by(policy: &Policy, prefix: IpNet) -> Option<String> {
-    let mut lists = policy.exclude.iter().filter_map(|name| policy.list(name));
-    let has = |list: &&List| {
-        let listed = list.prefix_of(prefix.network());
-        listed.is_some_and(|listed| listed.contains(&prefix))
-    };
-    lists.find(has).map(|list| list.name.clone())
+    list_of_all(policy, &policy.exclude, prefix)
 }
 
 const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {

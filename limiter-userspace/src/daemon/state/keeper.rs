@@ -19,7 +19,7 @@ use crate::protocol::StateStatus;
 /// How often to save; no more than that is lost if the daemon is killed or the power fails.
 pub(super) const INTERVAL: Duration = Duration::from_mins(1);
 
-/// Saves what buckets owe and who is banned, and records the outcome.
+/// Saves what buckets owe, who is banned and who is known, and records the outcome.
 pub(in crate::daemon) struct StateKeeper {
     file: StateFile,
     /// Why the content of the file was not restored, if the file still has its name: nothing is
@@ -54,6 +54,7 @@ impl StateKeeper {
                 saved_at: None,
                 buckets: 0,
                 bans: 0,
+                sources: 0,
                 errors: 0,
                 error: None,
             }),
@@ -121,6 +122,7 @@ impl StateKeeper {
                 status.saved_at = Some(snapshot.saved_at);
                 status.buckets = snapshot.count();
                 status.bans = snapshot.bans.len() as u64;
+                status.sources = snapshot.known.sources.len() as u64;
                 status.error = None;
             }
             Err(error) => {

@@ -54,5 +54,6 @@ fn capture(daemon: &Daemon) -> Result<Snapshot, DatapathError> {
         sets: datapath.capture()?,
         bans: bans::save(&datapath)?,
         sieves: datapath.capture_sieves(),
+        known: datapath.capture_known()?,
     })
 }

@@ -1,5 +1,5 @@
 //! Resumes where the daemon before ended: with its limits' ids, its units, the secret of its table,
-//! what buckets owed, and who was banned.
+//! what buckets owed, who was banned, and who was known.
 
 use limiter_datapath::{
     kernel::{DatapathError, Prepared, Settings, wall_clock_now},
@@ -11,7 +11,7 @@ use super::keeper::StateKeeper;
 use crate::daemon::{bans, candidate::Inherited, messages::warn_of_lost};
 
 /// What holds if there is nothing to resume from.
-const BEGINS_ANEW: &str = "every bucket begins full, and nobody is banned";
+const BEGINS_ANEW: &str = "every bucket begins full, and nobody is banned or known";
 
 /// The state to resume from.
 pub(in crate::daemon) struct Resumed(Snapshot);
@@ -52,7 +52,7 @@ impl Resumed {
         }
     }
 
-    /// Restores what buckets owed, less the time that has passed, and the bans.
+    /// Restores what buckets owed, less the time that has passed, the bans, and the known sources.
     pub(in crate::daemon) fn restore(&self, prepared: &Prepared) -> Result<(), DatapathError> {
         let Self(snapshot) = self;
         let restored = prepared.restore(&snapshot.sets, snapshot.age_ns(wall_clock_now()))?;
@@ -62,6 +62,14 @@ impl Resumed {
         );
         warn_of_lost(restored.lost);
         prepared.restore_sieves(&snapshot.sieves, snapshot.age_ns(wall_clock_now()));
+        let passed_ns = snapshot.age_ns(wall_clock_now());
+        let sources = prepared.restore_saved_sources(&snapshot.known, passed_ns)?;
+        if sources > 0 {
+            info!(
+                sources,
+                "the saved sources are known again (sources: {sources})"
+            );
+        }
         bans::restore(prepared, &snapshot.bans)
     }
 }

@@ -7,7 +7,7 @@ use limiter_common::{
     owner::BucketKey,
     packet::Frame as _,
     sieve::{Pressure, SieveTraffic},
-    standing::{Event, SourceId},
+    standing::{Event, SourceId, Standing},
 };
 use limiter_datapath::{
     kernel::{Trial, preflight::longest_test_frame},
@@ -83,6 +83,15 @@ impl Engine for KernelEngine {
 
     fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError> {
         Ok(self.trial.maps().offenders().read()?.offenders)
+    }
+
+    fn standing_of(
+        &self,
+        _policy: &CompiledPolicy,
+        prefix: &BanKey,
+        now_ns: u64,
+    ) -> Result<Standing, EngineError> {
+        Ok(self.trial.standing_of(prefix, now_ns)?)
     }
 
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {

@@ -9,7 +9,7 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
-    standing::{Event, SourceId},
+    standing::{Event, SourceId, Standing},
 };
 use limiter_datapath::{kernel::DatapathError, native::SieveMemory};
 use limiter_policy::policy::CompiledPolicy;
@@ -42,6 +42,15 @@ pub trait Engine {
 
     /// Returns the offenders in no order, if they are recorded.
     fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError>;
+
+    /// Returns the standing of a prefix at a time of the engine's clock, in nanoseconds; of one with
+    /// several sources nothing is known.
+    fn standing_of(
+        &self,
+        policy: &CompiledPolicy,
+        prefix: &BanKey,
+        now_ns: u64,
+    ) -> Result<Standing, EngineError>;
 
     /// Bans a prefix and replaces any ban that it has.
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError>;

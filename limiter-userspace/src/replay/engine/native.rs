@@ -6,7 +6,7 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
-    standing::{Event, SourceId},
+    standing::{Event, SourceId, Standing},
 };
 use limiter_datapath::native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
@@ -82,6 +82,16 @@ impl Engine for NativeEngine {
     fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError> {
         let offenders = self.offenders.as_ref();
         Ok(offenders.map(MemoryOffenders::list).unwrap_or_default())
+    }
+
+    fn standing_of(
+        &self,
+        policy: &CompiledPolicy,
+        prefix: &BanKey,
+        now_ns: u64,
+    ) -> Result<Standing, EngineError> {
+        let standing = &self.reputation.standing;
+        Ok(standing.standing_of(policy, prefix, now_ns))
     }
 
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {

@@ -31,9 +31,10 @@ use limiter_common::{
     ban::BanKey,
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
+    standing::Standing,
     strategy::gcra::Gcra,
 };
-use limiter_policy::policy::{AutomaticBan, Mode, Policy};
+use limiter_policy::policy::{AutomaticBan, BanOnly, Mode, Policy};
 
 pub use self::offence::Offence;
 use self::{
@@ -73,6 +74,8 @@ pub struct DueBans {
     pub offences: Vec<Offence>,
     /// How many more each limit would ban, but for [`BANS_PER_SECOND`].
     pub delayed: BTreeMap<LimitId, u64>,
+    /// How many more each limit would ban, but that it bans [only proven ones](BanOnly::Proven).
+    pub unproven: BTreeMap<LimitId, u64>,
 }
 
 /// Decides whom to ban; by default nobody. Times are in nanoseconds of the decision's clock.
@@ -163,11 +166,13 @@ impl Decider {
     }
 
     /// Looks at the offenders. The same key may come several times, from several interfaces.
-    pub fn look(
+    /// `standing` returns the standing that a prefix has now.
+    pub fn look<E>(
         &mut self,
         now_ns: u64,
         offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
-    ) -> DueBans {
+        standing: impl Fn(&BanKey) -> Result<Standing, E>,
+    ) -> Result<DueBans, E> {
         self.add(now_ns, offenders);
         self.members.end(now_ns);
         let mut offences = self.offences(now_ns);
@@ -178,15 +183,33 @@ impl Decider {
             (Reverse(offence.drops), limit, order)
         });
         let mut look = DueBans::default();
+        self.is_unfinished = false;
         for offence in offences {
-            if BUDGET.take(now_ns, &mut self.full_again_ns) {
+            let may_be_banned = if self.is_only_for_proven(&offence) {
+                let standing = standing(&offence.prefix());
+                // Whoever is not asked for now is found again.
+                self.is_unfinished |= standing.is_err();
+                is_proven(standing?)
+            } else {
+                true
+            };
+            // First, so that a flood of forged sources takes no budget.
+            if !may_be_banned {
+                *look.unproven.entry(offence.limit()).or_default() += 1;
+                self.refused(&offence, now_ns.saturating_add(REFUSED_NS));
+            } else if BUDGET.take(now_ns, &mut self.full_again_ns) {
                 look.offences.push(offence);
             } else {
                 *look.delayed.entry(offence.limit()).or_default() += 1;
             }
         }
-        self.is_unfinished = !look.delayed.is_empty();
-        look
+        self.is_unfinished |= !look.delayed.is_empty();
+        Ok(look)
+    }
+
+    fn is_only_for_proven(&self, offence: &Offence) -> bool {
+        let terms = self.terms(offence.limit());
+        terms.is_some_and(|terms| terms.only == Some(BanOnly::Proven))
     }
 
     /// Notes that a source found by the last look is banned until `until_ns`. Returns the banned
@@ -378,6 +401,11 @@ impl Decider {
         });
         sites
     }
+}
+
+/// Whether a source's return path was seen to work, at any time.
+const fn is_proven(standing: Standing) -> bool {
+    matches!(standing, Standing::Proven | Standing::Fresh)
 }
 
 /// Returns the length of a slice of the window.

@@ -1,31 +1,18 @@
 //! Bans read from a stream.
 
-use std::{
-    fmt::Write as _,
-    io::Write as _,
-    process::{Child, Command, Output, Stdio},
-};
+use std::{fmt::Write as _, io::Write as _, process::Output};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use testbed::Limiter;
 
 use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, start, told};
-use crate::{GOOD, pinned::Pinned, text, wait_for};
-
-fn spawn(command: &mut Command) -> Result<Child> {
-    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    Ok(piped.stderr(Stdio::piped()).spawn()?)
-}
-
-/// Runs a command that reads `input`.
-fn feed(command: &mut Command, input: &str) -> Result<Output> {
-    let mut child = spawn(command)?;
-    let mut stdin = child.stdin.take().context("a pipe")?;
-    stdin.write_all(input.as_bytes())?;
-    drop(stdin);
-    Ok(child.wait_with_output()?)
-}
+use crate::{
+    GOOD,
+    pinned::Pinned,
+    streams::{feed, spawn},
+    text, wait_for,
+};
 
 fn stream(limiter: &Limiter, input: &str) -> Result<Output> {
     feed(&mut limiter.command(&["ban", "--stdin"]), input)

@@ -8,9 +8,11 @@ use std::io::BufRead;
 use limiter_policy::config::duration::{self, InvalidDuration};
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::item::{Ended, Item, ItemNumber, Sink};
 use crate::{
-    cli::bans::{parse, terms::Terms},
+    cli::{
+        bans::{parse, terms::Terms},
+        stream::item::{Ended, Item, ItemNumber, Sink},
+    },
     protocol::bans::{BanChange, BanReason, BanRequest},
 };
 
@@ -60,7 +62,11 @@ enum Action {
     Del,
 }
 
-pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Result<(), Ended> {
+pub(super) fn read(
+    input: &mut impl BufRead,
+    terms: &Terms,
+    sink: &Sink<BanChange>,
+) -> Result<(), Ended> {
     let mut reader = Reader {
         terms,
         sink,
@@ -85,7 +91,7 @@ pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Resu
 
 struct Reader<'s> {
     terms: &'s Terms,
-    sink: &'s Sink,
+    sink: &'s Sink<BanChange>,
     /// How many decisions were read so far.
     number: u64,
 }

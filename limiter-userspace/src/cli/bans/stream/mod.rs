@@ -1,39 +1,27 @@
-//! `limiter ban --stdin`: applies bans as they arrive, on a pipe that may stay open for years. What
-//! has arrived is applied at once, up to a thousand changes together.
+//! `limiter ban --stdin`: applies bans as they arrive.
 
 mod counts;
 mod crowdsec;
-mod item;
-mod lines;
+mod line;
 
-use std::{
-    io::{self, BufRead, Write as _},
-    sync::mpsc::{Receiver, sync_channel},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::BufRead;
 
-use anyhow::bail;
-use indicatif::{ProgressBar, ProgressStyle};
-use limiter_policy::text::{one_line, short};
+use limiter_policy::text::short;
 
-use self::{
-    counts::Counts,
-    item::{Item, ItemNumber, Sink},
-};
-use super::{change::change, terms::Terms};
+use self::counts::Counts;
+use super::{ENDS_WITH_DAEMON, change::change, terms::Terms};
 use crate::{
-    cli::{args::ReadArgs, output::print_json},
+    cli::{
+        args::ReadArgs,
+        stream::{
+            self, Applier,
+            item::{Item, Sink},
+            lines,
+        },
+    },
     guard::Session,
-    protocol::bans::{BanChange, BanChanges, BanOutcome, MAX_CHANGES},
+    protocol::bans::{BanChange, BanChanges, BanOutcome},
 };
-
-/// How long to wait for more changes: at a thousand lines a second, a request per line costs the
-/// daemon ten times as much as a request per twenty lines.
-const GATHER: Duration = Duration::from_millis(20);
-
-/// How many items may be read ahead.
-const AHEAD: usize = 4 * MAX_CHANGES;
 
 /// Applies what arrives on stdin until it ends.
 pub(super) fn stream(
@@ -42,43 +30,21 @@ pub(super) fn stream(
     force: bool,
     json: bool,
 ) -> anyhow::Result<()> {
-    let (sender, items) = sync_channel(AHEAD);
     let terms = terms.clone();
-    // In a thread of its own, so that this one can apply changes while that one waits for more.
-    thread::spawn(move || read_all(&mut io::stdin().lock(), &terms, &Sink(sender)));
-    let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}")?);
-    let mut applying = Applying {
+    let applier = BanApplier {
         read,
         force,
         session: Session::own(),
-        bar,
         counts: Counts::default(),
         ends_with_daemon: false,
     };
-    let applied = applying.apply_all(&items);
-    applying.bar.finish_and_clear();
-    let counts = applying.counts;
-    if json {
-        print_json(&counts)?;
-    } else {
-        let mut out = io::stdout();
-        writeln!(out, "{counts}")?;
-        if applying.ends_with_daemon {
-            writeln!(
-                out,
-                "bans end with the daemon: it has neither pins (run --pin) nor a state file"
-            )?;
-        }
-    }
-    applied?;
-    if counts.refused + counts.bad > 0 {
-        bail!("not everything was applied");
-    }
-    Ok(())
+    stream::apply(applier, json, move |input, sink| {
+        read_all(input, &terms, sink);
+    })
 }
 
 /// Reads CrowdSec decisions if the input begins with a bracket or brace, lines otherwise.
-fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink) {
+fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink<BanChange>) {
     let is_json = loop {
         match input.fill_buf() {
             Ok(buffer) => match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
@@ -100,63 +66,24 @@ fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink) {
     let _ = if is_json {
         crowdsec::read(input, terms, sink)
     } else {
-        lines::read(input, terms, sink)
+        lines::read(input, |line| line::parse(line, terms), sink)
     };
 }
 
-/// Applies the items of the stream.
-struct Applying<'r> {
+/// Makes and lifts bans.
+struct BanApplier<'r> {
     read: &'r ReadArgs,
     force: bool,
     session: Option<Session>,
-    bar: ProgressBar,
     counts: Counts,
     ends_with_daemon: bool,
 }
 
-impl Applying<'_> {
-    fn apply_all(&mut self, items: &Receiver<Item>) -> anyhow::Result<()> {
-        while let Ok(first) = items.recv() {
-            let deadline = Instant::now() + GATHER;
-            let (mut item_numbers, mut changes) = (Vec::new(), Vec::new());
-            let mut broken = None;
-            let mut gathered = 0;
-            let mut item = Some(first);
-            while let Some(now) = item {
-                gathered += 1;
-                match now {
-                    Item::Change(item_number, change) => {
-                        item_numbers.push(item_number);
-                        changes.push(change);
-                    }
-                    Item::Bad(item_number, error) => {
-                        self.counts.bad += 1;
-                        self.say(&format!("{item_number}: {error}"));
-                    }
-                    Item::Skipped => self.counts.skipped += 1,
-                    Item::Broken(error) => broken = Some(error),
-                }
-                let left = deadline.saturating_duration_since(Instant::now());
-                item = (gathered < MAX_CHANGES)
-                    .then(|| items.recv_timeout(left).ok())
-                    .flatten();
-            }
-            if !changes.is_empty() {
-                self.apply(&item_numbers, changes)?;
-            }
-            if let Some(error) = broken {
-                bail!("cannot read stdin any further: {error}");
-            }
-            self.bar.set_message(self.counts.to_string());
-        }
-        Ok(())
-    }
+impl Applier for BanApplier<'_> {
+    type Change = BanChange;
+    type Counts = Counts;
 
-    fn apply(
-        &mut self,
-        item_numbers: &[ItemNumber],
-        changes: Vec<BanChange>,
-    ) -> anyhow::Result<()> {
+    fn apply(&mut self, changes: Vec<BanChange>) -> anyhow::Result<Vec<(usize, String)>> {
         let wanted = BanChanges {
             changes,
             force: self.force,
@@ -165,24 +92,34 @@ impl Applying<'_> {
         };
         let answer = change(self.read, &wanted)?;
         self.ends_with_daemon = answer.ends_with_daemon;
-        for ((item_number, change), outcome) in item_numbers
-            .iter()
-            .zip(&wanted.changes)
-            .zip(answer.outcomes)
-        {
-            if let BanOutcome::Refused { reason } = &outcome {
-                let prefix = short(change.prefix());
-                self.say(&format!("{item_number}: {prefix} is not banned: {reason}"));
-            }
+        let mut refused = Vec::new();
+        for (index, (change, outcome)) in wanted.changes.iter().zip(answer.outcomes).enumerate() {
             self.counts.add(&outcome);
+            if let BanOutcome::Refused { reason } = outcome {
+                let prefix = short(change.prefix());
+                refused.push((index, format!("{prefix} is not banned: {reason}")));
+            }
         }
-        Ok(())
+        Ok(refused)
     }
 
-    fn say(&self, line: &str) {
-        // The line may quote arbitrary text from the stream. If stderr is gone, nobody is left to
-        // tell.
-        self.bar
-            .suspend(|| _ = writeln!(io::stderr(), "{}", one_line(line)));
+    fn count_bad(&mut self) {
+        self.counts.bad += 1;
+    }
+
+    fn count_skipped(&mut self) {
+        self.counts.skipped += 1;
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn is_complete(&self) -> bool {
+        self.counts.refused + self.counts.bad == 0
+    }
+
+    fn notice(&self) -> Option<&'static str> {
+        self.ends_with_daemon.then_some(ENDS_WITH_DAEMON)
     }
 }

@@ -1,16 +1,18 @@
 //! Hand-computed cases, and random ones beside a naive model.
 
 mod model;
+mod proven;
 mod ranges;
 mod tables;
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, convert::Infallible, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::{
     ban::BanKey,
     limit::{BUILT_IN, LimitId},
     offender::{Dropper, Offender, OffenderKey},
+    standing::Standing,
 };
 use limiter_policy::policy::{AutomaticBan, BanMode, Escalation, Limit, Policy};
 
@@ -104,8 +106,30 @@ impl Scene {
     }
 
     pub(super) fn look(&mut self, at_ms: u64) -> DueBans {
+        self.look_by(at_ms, |_| Standing::Unknown)
+    }
+
+    /// Looks at offenders of these standings.
+    pub(super) fn look_by(
+        &mut self,
+        at_ms: u64,
+        standing: impl Fn(&BanKey) -> Standing,
+    ) -> DueBans {
         let recorded = self.recorded();
-        self.decider.look(ns(at_ms), recorded)
+        let standing = |prefix: &BanKey| Ok::<_, Infallible>(standing(prefix));
+        let Ok(look) = self.decider.look(ns(at_ms), recorded, standing);
+        look
+    }
+
+    /// Looks at these offenders.
+    pub(super) fn look_at(
+        &mut self,
+        at_ms: u64,
+        recorded: impl IntoIterator<Item = (OffenderKey, Offender)>,
+    ) -> DueBans {
+        let unknown = |_: &BanKey| Ok::<_, Infallible>(Standing::Unknown);
+        let Ok(look) = self.decider.look(ns(at_ms), recorded, unknown);
+        look
     }
 
     /// Looks, and bans all offenders for a minute; returns the limit, the prefix, how many drops,

@@ -108,9 +108,7 @@ fn interfaces_add_up() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 60);
     let twice = scene.recorded();
-    let look = scene
-        .decider
-        .look(ns(1_000), [twice.clone(), twice].concat());
+    let look = scene.look_at(1_000, [twice.clone(), twice].concat());
     assert_eq!(look.offences[0].drops, 120);
 }
 
@@ -347,7 +345,7 @@ fn what_sieves_drop_bans_nobody() {
         (key, offender)
     };
     let both = [by(Dropper::Budget), by(Dropper::Sieve), by(Dropper::Sieve)];
-    assert!(scene.decider.look(ns(1_000), both).offences.is_empty());
+    assert!(scene.look_at(1_000, both).offences.is_empty());
     // As many drops by the limit itself do.
     let more = (
         by(Dropper::Budget).0,
@@ -356,12 +354,5 @@ fn what_sieves_drop_bans_nobody() {
             ..both[0].1
         },
     );
-    assert_eq!(
-        scene
-            .decider
-            .look(ns(2_000), [more, both[1]])
-            .offences
-            .len(),
-        1
-    );
+    assert_eq!(scene.look_at(2_000, [more, both[1]]).offences.len(), 1);
 }

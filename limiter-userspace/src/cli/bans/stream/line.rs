@@ -1,56 +1,16 @@
-//! Reads lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban
-//! ADDRESS|PREFIX` lifts a ban. A line that starts with `#` is a comment.
+//! Parses lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban
+//! ADDRESS|PREFIX` lifts a ban.
 
-use std::io::{BufRead, Read as _};
-
-use super::item::{Ended, Item, ItemNumber, Sink};
 use crate::{
-    cli::bans::{parse, terms::Terms},
+    cli::{
+        bans::{parse, terms::Terms},
+        stream::lines::word,
+    },
     protocol::bans::{BanChange, BanRequest},
 };
 
-/// The longest line, in bytes.
-const LONGEST: u64 = 4_096;
-
-pub(super) fn read(input: &mut impl BufRead, terms: &Terms, sink: &Sink) -> Result<(), Ended> {
-    let mut bytes = Vec::new();
-    for number in 1.. {
-        bytes.clear();
-        let line = input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes);
-        match line {
-            Ok(0) => break,
-            Ok(_) => {}
-            Err(error) => return sink.put(Item::Broken(error.to_string())),
-        }
-        let item_number = ItemNumber::Line(number);
-        if bytes.last() != Some(&b'\n') && bytes.len() as u64 == LONGEST {
-            sink.put(Item::Bad(
-                item_number,
-                format!("longer than {LONGEST} bytes"),
-            ))?;
-            if let Err(error) = input.skip_until(b'\n') {
-                return sink.put(Item::Broken(error.to_string()));
-            }
-            continue;
-        }
-        let parsed = match str::from_utf8(&bytes) {
-            Ok(text) => parse(text.trim(), terms),
-            Err(_) => Err("not valid UTF-8".to_owned()),
-        };
-        match parsed {
-            Ok(None) => {}
-            Ok(Some(change)) => sink.put(Item::Change(item_number, change))?,
-            Err(error) => sink.put(Item::Bad(item_number, error))?,
-        }
-    }
-    Ok(())
-}
-
-/// Parses a line; `None` if it is empty or a comment.
-fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
-    if line.is_empty() || line.starts_with('#') {
-        return Ok(None);
-    }
+/// Parses a line that is neither empty nor a comment.
+pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
     let (whom, rest) = word(line);
     let lifted = match whom.strip_prefix('-') {
         Some(whom) => Some((whom, rest)),
@@ -60,7 +20,7 @@ fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
     if let Some((whom, rest)) = lifted {
         let prefix = parse::streamed(whom)?;
         return if rest.is_empty() {
-            Ok(Some(BanChange::Unban(prefix)))
+            Ok(BanChange::Unban(prefix))
         } else {
             Err(format!(
                 "nothing may follow the address to unban, but '{rest}' does"
@@ -83,19 +43,11 @@ fn parse(line: &str, terms: &Terms) -> Result<Option<BanChange>, String> {
     } else {
         parse::reason(reason)?
     };
-    Ok(Some(BanChange::Ban(BanRequest {
+    Ok(BanChange::Ban(BanRequest {
         prefix,
         for_ns,
         reason,
-    })))
-}
-
-/// Splits off the first word.
-fn word(text: &str) -> (&str, &str) {
-    match text.split_once(char::is_whitespace) {
-        Some((word, rest)) => (word, rest.trim_start()),
-        None => (text, ""),
-    }
+    }))
 }
 
 #[cfg(test)]
@@ -113,17 +65,15 @@ mod tests {
     #[test]
     fn lines() {
         let ban = |prefix: &str, for_ns, reason: &str| {
-            Ok(Some(BanChange::Ban(BanRequest {
+            Ok(BanChange::Ban(BanRequest {
                 prefix: prefix.parse().unwrap(),
                 for_ns,
                 reason: BanReason::try_from(reason.to_owned()).unwrap(),
-            })))
+            }))
         };
-        let unban = |prefix: &str| Ok(Some(BanChange::Unban(prefix.parse().unwrap())));
+        let unban = |prefix: &str| Ok(BanChange::Unban(prefix.parse().unwrap()));
         let error = |text: &str| Err(text.to_owned());
         let rows = [
-            ("", Ok(None)),
-            ("# 192.0.2.1", Ok(None)),
             ("192.0.2.1", ban("192.0.2.1/32", Some(60), "the stream's")),
             (
                 "192.0.2.1 10s",

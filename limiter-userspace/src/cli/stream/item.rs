@@ -2,15 +2,13 @@
 
 use std::{fmt, sync::mpsc::SyncSender};
 
-use crate::protocol::bans::BanChange;
-
-/// An item of the stream.
-pub(super) enum Item {
-    /// A ban to make or to lift, and the line or decision that asked for it.
-    Change(ItemNumber, BanChange),
+/// An item of a stream of changes.
+pub(in crate::cli) enum Item<C> {
+    /// A change, and the line or decision that asked for it.
+    Change(ItemNumber, C),
     /// A line or decision that cannot be applied, and why.
     Bad(ItemNumber, String),
-    /// A decision that is not a ban of an address or a range.
+    /// A decision that asks for no change.
     Skipped,
     /// The stream cannot be read further.
     Broken(String),
@@ -18,7 +16,7 @@ pub(super) enum Item {
 
 /// A position in the stream, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ItemNumber {
+pub(in crate::cli) enum ItemNumber {
     Line(u64),
     Decision(u64),
 }
@@ -33,13 +31,13 @@ impl fmt::Display for ItemNumber {
 }
 
 /// The receiver is gone.
-pub(super) struct Ended;
+pub(in crate::cli) struct Ended;
 
 /// Sends items to the thread that applies them.
-pub(super) struct Sink(pub(super) SyncSender<Item>);
+pub(in crate::cli) struct Sink<C>(pub(in crate::cli) SyncSender<Item<C>>);
 
-impl Sink {
-    pub(super) fn put(&self, item: Item) -> Result<(), Ended> {
+impl<C> Sink<C> {
+    pub(in crate::cli) fn put(&self, item: Item<C>) -> Result<(), Ended> {
         self.0.send(item).map_err(|_| Ended)
     }
 }

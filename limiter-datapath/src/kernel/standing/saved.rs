@@ -1,0 +1,44 @@
+//! Saves what is known of sources, and restores it.
+
+use limiter_common::standing::{Moment, Shortage, Tick};
+
+use crate::{
+    kernel::{Datapath, DatapathError, monotonic_now, replace::Prepared},
+    state::SavedSources,
+};
+
+impl Datapath {
+    /// Captures the sources that are proven, familiar or vouched for; none if the policy in force
+    /// does not ask.
+    pub fn capture_known(&self) -> Result<SavedSources, DatapathError> {
+        match self.known_sources() {
+            Ok(known) => Ok(SavedSources::new(known.all(), &known.moment()?)),
+            Err(DatapathError::NoStanding) => Ok(SavedSources::default()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Prepared {
+    /// Restores what was known `passed_ns` ago into new maps, as far as there is room. Returns how
+    /// many sources are still known; 0 if the policy does not ask.
+    pub fn restore_saved_sources(
+        &self,
+        saved: &SavedSources,
+        passed_ns: u64,
+    ) -> Result<usize, DatapathError> {
+        let shape = &self.policy().shape;
+        if !shape.uses_standing() {
+            return Ok(0);
+        }
+        let at = Moment {
+            settings: &shape.standing,
+            shortage: Shortage::NONE,
+            now: Tick::of_ns(monotonic_now()),
+        };
+        let known: Vec<_> = saved.restore(passed_ns, &at).collect();
+        let count = known.len();
+        self.restore_known(known.into_iter())?;
+        Ok(count)
+    }
+}

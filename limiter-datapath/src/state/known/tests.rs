@@ -1,0 +1,129 @@
+use std::net::IpAddr;
+
+use limiter_common::standing::{Event, Kind, Shortage};
+
+use super::*;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const DAY_NS: u64 = 86_400 * SECOND_NS;
+const MONTH_NS: u64 = 30 * DAY_NS;
+
+fn settings(ipv6_prefix: u32) -> Settings {
+    Settings {
+        ipv6_prefix,
+        visits: 3,
+        apart_ns: 60 * SECOND_NS,
+        remember_ns: MONTH_NS,
+        handshakes_prove: 1,
+        ..Settings::NONE
+    }
+}
+
+fn moment(settings: &Settings, now_ns: u64) -> Moment<'_> {
+    Moment {
+        settings,
+        shortage: Shortage::NONE,
+        now: Tick::of_ns(now_ns),
+    }
+}
+
+fn source(settings: &Settings, address: &str) -> SourceId {
+    let address: IpAddr = address.parse().unwrap();
+    SourceId::new(settings, &address.into())
+}
+
+/// A reboot: two days pass, after which the kernel's clock shows 40 seconds.
+#[test]
+fn what_was_known_goes_on_after_a_reboot() {
+    let settings = settings(64);
+    let at = moment(&settings, 20 * DAY_NS);
+    let proven = Record::NONE.after(Event::Handshake, &at);
+    let vouch = |ns: u64| Event::Vouch {
+        until_ns: 20 * DAY_NS + ns,
+    };
+    let known = [
+        ("192.0.2.1", proven),
+        ("2001:db8::", Record::NONE.after(vouch(3 * DAY_NS), &at)),
+        ("192.0.2.2", Record::NONE.after(vouch(DAY_NS), &at)),
+        ("192.0.2.3", Record::NONE.after(Event::Visit, &at)),
+        ("192.0.2.4", Record::NONE.after(Event::Retry, &at)),
+    ];
+    let known = known.map(|(address, record)| (source(&settings, address), record));
+    let saved = SavedSources::new(known.into_iter(), &at);
+    assert_eq!(saved.sources.len(), 3, "visits and retries are not saved");
+
+    let after = moment(&settings, 40 * SECOND_NS);
+    let restored: Vec<_> = saved.restore(2 * DAY_NS, &after).collect();
+    let kinds = restored.iter().map(|(source, record)| {
+        let address: IpAddr = source.address().into();
+        (address.to_string(), record.kind())
+    });
+    let expected = [("192.0.2.1", Kind::Proven), ("2001:db8::", Kind::Vouched)];
+    assert!(kinds.eq(expected.map(|(address, kind)| (address.to_owned(), kind))));
+    // The vouch has a day left, the other one is over.
+    let later = |ns| moment(&settings, 40 * SECOND_NS + ns);
+    let vouched = restored[1].1;
+    assert_eq!(
+        vouched.standing(&later(DAY_NS - 9 * SECOND_NS)),
+        Standing::Proven
+    );
+    assert_eq!(
+        vouched.standing(&later(DAY_NS + 9 * SECOND_NS)),
+        Standing::Unknown
+    );
+    // Who did not come for a month is unknown, the time before the reboot included.
+    let first = restored[0].1;
+    assert_eq!(
+        first.standing(&later(28 * DAY_NS - 9 * SECOND_NS)),
+        Standing::Proven
+    );
+    assert_eq!(
+        first.standing(&later(28 * DAY_NS + 9 * SECOND_NS)),
+        Standing::Unknown
+    );
+    // A clock that was set ten years forward forgets everybody.
+    assert_eq!(saved.restore(3_650 * DAY_NS, &after).count(), 0);
+}
+
+#[test]
+fn a_restart_in_a_flood_makes_nobody_senior() {
+    let settings = settings(64);
+    let before = moment(&settings, DAY_NS);
+    let late = Record::NONE.after(Event::Handshake, &before);
+    let at = Moment {
+        shortage: Shortage::NONE.after_refusal(Tick::of_ns(DAY_NS + 30 * SECOND_NS)),
+        ..moment(&settings, DAY_NS + 31 * SECOND_NS)
+    };
+    assert_eq!(late.standing(&at), Standing::Fresh);
+    assert!(!late.is_fresh(), "only as long as the shortage lasts");
+    let known = [(source(&settings, "192.0.2.1"), late)];
+    let saved = SavedSources::new(known.into_iter(), &at);
+    let after = moment(&settings, 40 * SECOND_NS);
+    let (_, restored) = saved.restore(0, &after).next().unwrap();
+    assert_eq!(restored.standing(&after), Standing::Fresh);
+}
+
+#[test]
+fn a_source_may_be_a_shorter_prefix_by_now() {
+    let of_64 = settings(64);
+    let at = moment(&of_64, DAY_NS);
+    let record = Record::NONE.after(Event::Handshake, &at);
+    let known = ["2001:db8:1:2::", "192.0.2.1"].map(|one| (source(&of_64, one), record));
+    let saved = SavedSources::new(known.into_iter(), &at);
+    let restored = |ipv6_prefix| {
+        let settings = settings(ipv6_prefix);
+        let at = moment(&settings, DAY_NS);
+        let restored = saved.restore(0, &at);
+        restored.map(|(source, _)| source).collect::<Vec<_>>()
+    };
+    let of_48 = settings(48);
+    let expected = ["2001:db8:1::", "192.0.2.1"].map(|one| source(&of_48, one));
+    assert_eq!(restored(48), expected);
+    // Of what was a /48, nothing is known of its /64s.
+    let wide = SavedSources {
+        ipv6_prefix: 48,
+        ..saved.clone()
+    };
+    let restored = wide.restore(0, &at).map(|(source, _)| source);
+    assert!(restored.eq([source(&of_64, "192.0.2.1")]));
+}

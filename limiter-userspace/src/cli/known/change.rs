@@ -1,0 +1,48 @@
+//! Changes what is known through the daemon or, if none runs, in the pinned maps.
+
+use anyhow::bail;
+use limiter_datapath::kernel::Datapath;
+use limiter_policy::text::short;
+
+use crate::{
+    cli::args::ReadArgs,
+    daemon,
+    protocol::{
+        Answer, Request,
+        known::{KnownChange, KnownChanged, KnownChanges, KnownOutcome},
+    },
+};
+
+/// Vouches for sources and forgets them.
+pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<KnownChanged> {
+    let pinned = |datapath: &Datapath| Ok(daemon::change_known_pinned(datapath, wanted));
+    match read.change(&Request::ChangeKnown(wanted.clone()), pinned)? {
+        Answer::KnownChanged(changed) if changed.outcomes.len() == wanted.changes.len() => {
+            Ok(changed)
+        }
+        _ => bail!("the daemon gave an unexpected answer"),
+    }
+}
+
+/// Says what of a change was not done; `None`: all of it was.
+pub(super) fn undone(change: &KnownChange, outcome: &KnownOutcome) -> Option<String> {
+    let prefix = short(change.prefix());
+    match outcome {
+        KnownOutcome::Refused { reason } => Some(format!("{prefix} is not vouched for: {reason}")),
+        KnownOutcome::Known {
+            sources,
+            without_room,
+            ..
+        } if *without_room > 0 => {
+            let whom = match (sources, without_room) {
+                (0, 1) => "it".to_owned(),
+                _ => format!("{without_room} of its sources"),
+            };
+            Some(format!(
+                "{prefix}: there is no room for {whom} beside others that are vouched for; raise \
+                 `standing: {{capacity: …}}`"
+            ))
+        }
+        _ => None,
+    }
+}

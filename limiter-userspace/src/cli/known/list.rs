@@ -1,0 +1,68 @@
+//! `limiter known`.
+
+use std::{
+    io::{self, BufWriter, Write as _},
+    net::IpAddr,
+};
+
+use anyhow::bail;
+use clap::Args;
+
+use super::print;
+use crate::{
+    cli::{
+        args::{OutputArgs, ReadArgs},
+        output::print_json,
+    },
+    protocol::{
+        Answer, Request,
+        known::{KnownQuery, MAX_SHOWN},
+    },
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct KnownArgs {
+    /// Show what is known of the source of this address
+    #[arg(value_name = "ADDRESS", conflicts_with = "limit")]
+    address: Option<IpAddr>,
+
+    /// Show at most this many of the newest, up to 100000
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = shown)]
+    limit: usize,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+fn shown(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number| *number <= MAX_SHOWN);
+    number.ok_or_else(|| format!("expected a number from 0 to {MAX_SHOWN}"))
+}
+
+pub(in crate::cli) fn known(args: &KnownArgs) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    if let Some(address) = args.address {
+        let request = Request::KnownSource { address };
+        let Answer::KnownSource(source) = args.read.ask(&request)? else {
+            bail!("the daemon gave an unexpected answer");
+        };
+        if args.output.json {
+            return print_json(&source);
+        }
+        print::source(&mut out, address, &source)?;
+    } else {
+        let query = KnownQuery { limit: args.limit };
+        let Answer::Known(list) = args.read.ask(&Request::Known(query))? else {
+            bail!("the daemon gave an unexpected answer");
+        };
+        if args.output.json {
+            return print_json(&list);
+        }
+        print::list(&mut out, &list)?;
+    }
+    Ok(out.flush()?)
+}

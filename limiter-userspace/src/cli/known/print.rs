@@ -1,0 +1,112 @@
+//! What is known of sources, as text.
+
+use std::{
+    io::{self, Write},
+    net::IpAddr,
+};
+
+use ipnet::IpNet;
+use limiter_common::standing::Standing;
+use limiter_policy::text::short;
+
+use crate::{
+    cli::{
+        render::{ago, count, counted, duration, table},
+        standing::{because, shortage_line},
+    },
+    protocol::{StandingExplanation, Why, known::KnownList},
+};
+
+/// Prints how many sources are known, and the newest.
+pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
+    if let Some(error) = &list.handshakes_error {
+        writeln!(out, "HANDSHAKES PROVE NOBODY: {error}")?;
+    }
+    writeln!(out, "{}", shortage_line(list.shortage.as_ref()))?;
+    let total: u64 = list.standings.values().sum();
+    let vouched = match list.vouched {
+        0 => String::new(),
+        vouched => format!(", {} of them vouched for", count(vouched)),
+    };
+    writeln!(
+        out,
+        "{} of up to {}{vouched}\n",
+        counted(usize::try_from(total).unwrap_or(usize::MAX), "known source"),
+        count(list.capacity.into()),
+    )?;
+    let rows = Standing::ALL.iter().map(|standing| {
+        let number = list.standings.get(standing.name()).copied();
+        [
+            standing.name().to_owned(),
+            count(number.unwrap_or_default()),
+        ]
+    });
+    writeln!(out, "{}", table(["standing", "sources"], [1], rows))?;
+    if list.newest.is_empty() {
+        return Ok(());
+    }
+    let header = ["newest", "standing", "by", "gained", "last seen"];
+    let rows = list.newest.iter().map(|source| {
+        let gained = match (source.ends_in_ns, source.gained_ago_ns) {
+            (Some(left), _) => format!("{} left", duration(left)),
+            (None, Some(ns)) => ago(ns),
+            (None, None) => "–".to_owned(),
+        };
+        [
+            short(source.source),
+            source.standing.name().to_owned(),
+            by(source.why).to_owned(),
+            gained,
+            source.last_visit_ago_ns.map_or_else(|| "–".to_owned(), ago),
+        ]
+    });
+    writeln!(out, "\n{}", table(header, [], rows))
+}
+
+/// Prints what is known of the source of an address.
+pub(super) fn source(
+    out: &mut impl Write,
+    address: IpAddr,
+    source: &StandingExplanation,
+) -> io::Result<()> {
+    let whom = if source.source == IpNet::from(address) {
+        address.to_string()
+    } else {
+        format!("{}, the source of {address},", source.source)
+    };
+    writeln!(
+        out,
+        "{whom} is {}:\n  {}",
+        source.standing.name(),
+        because(source)
+    )?;
+    let times = [
+        ("gained", source.gained_ago_ns.map(ago)),
+        ("last seen", source.last_visit_ago_ns.map(ago)),
+        ("ends in", source.ends_in_ns.map(duration)),
+    ];
+    for (what, time) in times {
+        if let Some(time) = time {
+            writeln!(out, "  {what} {time}")?;
+        }
+    }
+    if let Some(shortage) = &source.shortage {
+        writeln!(out, "{}", shortage_line(Some(shortage)))?;
+    }
+    Ok(())
+}
+
+/// Returns by what a source got what is known of it.
+const fn by(why: Why) -> &'static str {
+    match why {
+        Why::List => "list",
+        Why::Vouched => "operator",
+        Why::Handshake => "handshake",
+        Why::Visits => "visits",
+        Why::Retry => "retry",
+        Why::Nothing => "–",
+    }
+}
+
+#[cfg(test)]
+mod tests;

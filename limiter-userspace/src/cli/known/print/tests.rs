@@ -1,0 +1,119 @@
+use super::*;
+use crate::protocol::ShortageStatus;
+
+const MINUTE_NS: u64 = 60_000_000_000;
+const DAY_NS: u64 = 1_440 * MINUTE_NS;
+
+fn proven(source: &str) -> StandingExplanation {
+    StandingExplanation {
+        source: source.parse().unwrap(),
+        standing: Standing::Proven,
+        why: Why::Handshake,
+        fresh: false,
+        visits: 0,
+        gained_ago_ns: Some(3 * DAY_NS),
+        ends_in_ns: None,
+        last_visit_ago_ns: Some(61_500_000_000),
+        shortage: None,
+    }
+}
+
+fn text(print: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut bytes = Vec::new();
+    print(&mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_newest_in_eighty_columns() {
+    let vouched = StandingExplanation {
+        why: Why::Vouched,
+        gained_ago_ns: None,
+        ends_in_ns: Some(719 * DAY_NS / 24),
+        ..proven("ffff:ffff:ffff:ffff::/64")
+    };
+    let list = KnownList {
+        capacity: 1_000_000,
+        standings: [("proven".to_owned(), 12_000), ("unknown".to_owned(), 3)].into(),
+        vouched: 1,
+        shortage: Some(ShortageStatus {
+            began_ago_ns: 3 * MINUTE_NS,
+            last_refused_ago_ns: 30_000_000_000,
+        }),
+        handshakes_error: None,
+        newest: vec![vouched, proven("192.0.2.1/32")],
+    };
+    let told = text(|out| super::list(out, &list));
+    assert_eq!(
+        told,
+        "\
+SHORTAGE for 3 min: packets are refused for what limits reserve, last 30 s ago
+12 003 known sources of up to 1 000 000, 1 of them vouched for
+
+standing  sources
+proven     12 000
+familiar        0
+fresh           0
+retried         0
+unknown         3
+
+newest                    standing  by         gained          last seen
+ffff:ffff:ffff:ffff::/64  proven    operator   29.9 days left  1.02 min ago
+192.0.2.1                 proven    handshake  3 days ago      1.02 min ago
+"
+    );
+    assert!(told.lines().all(|line| line.chars().count() <= 80));
+    let calm = KnownList {
+        shortage: None,
+        vouched: 0,
+        newest: Vec::new(),
+        handshakes_error: Some("why".to_owned()),
+        ..list
+    };
+    let told = text(|out| super::list(out, &calm));
+    let begins = "HANDSHAKES PROVE NOBODY: why\n\
+                  no shortage: nobody is refused for what limits reserve\n\
+                  12 003 known sources of up to 1 000 000\n";
+    assert!(told.starts_with(begins), "{told}");
+    assert!(!told.contains("newest"), "{told}");
+}
+
+#[test]
+fn one_source() {
+    let told = |address: &str, told: &StandingExplanation| {
+        text(|out| source(out, address.parse().unwrap(), told))
+    };
+    assert_eq!(
+        told("192.0.2.1", &proven("192.0.2.1/32")),
+        "\
+192.0.2.1 is proven:
+  it completed a TCP handshake
+  gained 3 days ago
+  last seen 1.02 min ago
+"
+    );
+    let vouched = StandingExplanation {
+        why: Why::Vouched,
+        gained_ago_ns: None,
+        last_visit_ago_ns: None,
+        ends_in_ns: Some(DAY_NS / 2),
+        ..proven("2001:db8::/64")
+    };
+    assert_eq!(
+        told("2001:db8::7", &vouched),
+        "\
+2001:db8::/64, the source of 2001:db8::7, is proven:
+  somebody vouches for it
+  ends in 12 h
+"
+    );
+    let nothing = StandingExplanation {
+        standing: Standing::Unknown,
+        why: Why::Nothing,
+        ends_in_ns: None,
+        ..vouched
+    };
+    let expected =
+        "2001:db8::/64, the source of 2001:db8::7, is unknown:\n  nothing is known of it\n";
+    assert_eq!(told("2001:db8::7", &nothing), expected);
+}

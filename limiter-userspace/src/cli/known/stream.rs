@@ -1,0 +1,156 @@
+//! `limiter know --stdin`: vouches for sources as they arrive.
+
+use std::fmt;
+
+use ipnet::IpNet;
+use limiter_policy::text::count;
+use serde::Serialize;
+
+use super::{
+    ENDS_WITH_DAEMON,
+    change::{change, undone},
+    parse,
+};
+use crate::{
+    cli::{
+        args::ReadArgs,
+        stream::{self, Applier, lines},
+    },
+    protocol::known::{KnownChange, KnownChanges, KnownOutcome},
+};
+
+/// Applies what arrives on stdin until it ends.
+pub(super) fn stream(read: &ReadArgs, for_ns: u64, json: bool) -> anyhow::Result<()> {
+    let applier = KnownApplier {
+        read,
+        counts: Counts::default(),
+        ends_with_daemon: false,
+    };
+    stream::apply(applier, json, move |input, sink| {
+        // If the receiver is gone, nobody is left to tell.
+        let _ = lines::read(input, |line| parse::line(line, for_ns), sink);
+    })
+}
+
+/// The number of sources or lines with each result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Counts {
+    /// Sources that are vouched for.
+    known: u64,
+    /// Sources that are forgotten.
+    forgotten: u64,
+    /// Lines that were refused, or for whose sources there was not room.
+    refused: u64,
+    /// Lines that could not be parsed.
+    bad: u64,
+}
+
+/// `known 12, forgotten 3, refused 0, bad 0`.
+impl fmt::Display for Counts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "known {}, forgotten {}, refused {}, bad {}",
+            count(self.known),
+            count(self.forgotten),
+            count(self.refused),
+            count(self.bad)
+        )
+    }
+}
+
+/// Vouches for sources and forgets them.
+struct KnownApplier<'r> {
+    read: &'r ReadArgs,
+    counts: Counts,
+    ends_with_daemon: bool,
+}
+
+impl Applier for KnownApplier<'_> {
+    type Change = KnownChange;
+    type Counts = Counts;
+
+    /// A source takes about as long as the rest of a change by a 64th.
+    fn weight(change: &KnownChange) -> usize {
+        1 + (most_sources(change.prefix()) >> 6)
+    }
+
+    fn apply(&mut self, changes: Vec<KnownChange>) -> anyhow::Result<Vec<(usize, String)>> {
+        let wanted = KnownChanges {
+            changes,
+            together: false,
+        };
+        let answer = change(self.read, &wanted)?;
+        self.ends_with_daemon = answer.ends_with_daemon;
+        let mut refused = Vec::new();
+        for (index, (change, outcome)) in wanted.changes.iter().zip(&answer.outcomes).enumerate() {
+            match outcome {
+                KnownOutcome::Known { sources, .. } => self.counts.known += sources,
+                KnownOutcome::Forgotten { sources, .. } => self.counts.forgotten += sources,
+                KnownOutcome::Refused { .. } => {}
+            }
+            if let Some(undone) = undone(change, outcome) {
+                self.counts.refused += 1;
+                refused.push((index, undone));
+            }
+        }
+        Ok(refused)
+    }
+
+    fn count_bad(&mut self) {
+        self.counts.bad += 1;
+    }
+
+    /// Every line asks for a change.
+    fn count_skipped(&mut self) {}
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn is_complete(&self) -> bool {
+        self.counts.refused + self.counts.bad == 0
+    }
+
+    fn notice(&self) -> Option<&'static str> {
+        self.ends_with_daemon.then_some(ENDS_WITH_DAEMON)
+    }
+}
+
+/// Returns how many sources a prefix has at most that may be vouched for.
+const fn most_sources(prefix: IpNet) -> usize {
+    let length = match prefix {
+        IpNet::V4(prefix) => 32 - prefix.prefix_len(),
+        IpNet::V6(prefix) => 64_u8.saturating_sub(prefix.prefix_len()),
+    };
+    if length < 16 { 1 << length } else { 1 << 16 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_prefixes_weigh_more() {
+        let weight = |prefix: &str| {
+            let prefix = prefix.parse().unwrap();
+            KnownApplier::weight(&KnownChange::Know { prefix, for_ns: 1 })
+        };
+        assert_eq!(weight("192.0.2.1/32"), 1);
+        assert_eq!(weight("2001:db8::1/128"), 1);
+        assert_eq!(weight("192.0.2.0/24"), 5);
+        assert_eq!(weight("198.18.0.0/16"), 1_025);
+        assert_eq!(weight("::/0"), 1_025);
+    }
+
+    #[test]
+    fn totals() {
+        let counts = Counts {
+            known: 1_200,
+            bad: 3,
+            ..Counts::default()
+        };
+        let expected = "known 1 200, forgotten 0, refused 0, bad 3";
+        assert_eq!(counts.to_string(), expected);
+    }
+}

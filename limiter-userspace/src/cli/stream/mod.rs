@@ -1,0 +1,152 @@
+//! Applies changes as they arrive on stdin, on a pipe that may stay open for years. What has
+//! arrived is applied at once, up to a thousand changes together.
+
+pub(super) mod item;
+pub(super) mod lines;
+
+use std::{
+    fmt::Display,
+    io::{self, StdinLock, Write as _},
+    sync::mpsc::{Receiver, sync_channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::bail;
+use indicatif::{ProgressBar, ProgressStyle};
+use limiter_policy::text::one_line;
+use serde::Serialize;
+
+use self::item::{Item, ItemNumber, Sink};
+use super::output::print_json;
+use crate::protocol::MAX_CHANGES;
+
+/// How long to wait for more changes: at a thousand lines a second, a request per line costs the
+/// daemon ten times as much as a request per twenty lines.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// How many items may be read ahead.
+const AHEAD: usize = 4 * MAX_CHANGES;
+
+/// Applies changes, and counts what becomes of them.
+pub(super) trait Applier {
+    /// A change.
+    type Change: Send + 'static;
+
+    /// The number of changes with each result.
+    type Counts: Display + Serialize;
+
+    /// Returns how many changes this one is worth, if applying it takes longer than others.
+    fn weight(_change: &Self::Change) -> usize {
+        1
+    }
+
+    /// Applies changes. Returns those that were refused, by their index, and why.
+    fn apply(&mut self, changes: Vec<Self::Change>) -> anyhow::Result<Vec<(usize, String)>>;
+
+    /// Counts an item that cannot be applied.
+    fn count_bad(&mut self);
+
+    /// Counts an item that asks for no change.
+    fn count_skipped(&mut self);
+
+    /// Returns what was counted.
+    fn counts(&self) -> &Self::Counts;
+
+    /// Whether everything was applied.
+    fn is_complete(&self) -> bool;
+
+    /// Returns what else to tell at the end.
+    fn notice(&self) -> Option<&'static str>;
+}
+
+/// Applies what `read` finds on stdin until that ends.
+pub(super) fn apply<A: Applier>(
+    applier: A,
+    json: bool,
+    read: impl FnOnce(&mut StdinLock<'_>, &Sink<A::Change>) + Send + 'static,
+) -> anyhow::Result<()> {
+    let (sender, items) = sync_channel(AHEAD);
+    // In a thread of its own, so that this one can apply changes while that one waits for more.
+    thread::spawn(move || read(&mut io::stdin().lock(), &Sink(sender)));
+    let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}")?);
+    let mut applying = Applying { applier, bar };
+    let outcome = applying.apply_all(&items);
+    applying.bar.finish_and_clear();
+    let applier = applying.applier;
+    if json {
+        print_json(applier.counts())?;
+    } else {
+        let mut out = io::stdout();
+        writeln!(out, "{}", applier.counts())?;
+        if let Some(notice) = applier.notice() {
+            writeln!(out, "{notice}")?;
+        }
+    }
+    outcome?;
+    if !applier.is_complete() {
+        bail!("not everything was applied");
+    }
+    Ok(())
+}
+
+/// Applies the items of the stream.
+struct Applying<A> {
+    applier: A,
+    bar: ProgressBar,
+}
+
+impl<A: Applier> Applying<A> {
+    fn apply_all(&mut self, items: &Receiver<Item<A::Change>>) -> anyhow::Result<()> {
+        while let Ok(first) = items.recv() {
+            let deadline = Instant::now() + GATHER;
+            let (mut item_numbers, mut changes) = (Vec::new(), Vec::new());
+            let mut broken = None;
+            let mut gathered = 0;
+            let mut item = Some(first);
+            while let Some(now) = item {
+                match now {
+                    Item::Change(item_number, change) => {
+                        gathered += A::weight(&change);
+                        item_numbers.push(item_number);
+                        changes.push(change);
+                    }
+                    Item::Bad(item_number, error) => {
+                        gathered += 1;
+                        self.applier.count_bad();
+                        self.say(item_number, &error);
+                    }
+                    Item::Skipped => {
+                        gathered += 1;
+                        self.applier.count_skipped();
+                    }
+                    Item::Broken(error) => broken = Some(error),
+                }
+                let left = deadline.saturating_duration_since(Instant::now());
+                item = (gathered < MAX_CHANGES)
+                    .then(|| items.recv_timeout(left).ok())
+                    .flatten();
+            }
+            if !changes.is_empty() {
+                for (index, refusal) in self.applier.apply(changes)? {
+                    if let Some(item_number) = item_numbers.get(index) {
+                        self.say(*item_number, &refusal);
+                    }
+                }
+            }
+            if let Some(error) = broken {
+                bail!("cannot read stdin any further: {error}");
+            }
+            self.bar.set_message(self.applier.counts().to_string());
+        }
+        Ok(())
+    }
+
+    fn say(&self, item_number: ItemNumber, what: &str) {
+        let line = format!("{item_number}: {what}");
+        // The line may quote arbitrary text from the stream. If stderr is gone, nobody is left to
+        // tell.
+        self.bar
+            .suspend(|| _ = writeln!(io::stderr(), "{}", one_line(&line)));
+    }
+}

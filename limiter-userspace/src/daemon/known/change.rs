@@ -1,0 +1,155 @@
+//! Vouches for sources and forgets them on request.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use ipnet::IpNet;
+use limiter_common::standing::{Event, Kind, Record, SourceId};
+use limiter_datapath::kernel::{Datapath, DatapathError, KnownSources, monotonic_now};
+use limiter_policy::text::{count, short};
+use tokio::task::spawn_blocking;
+use tracing::info;
+
+use super::sources::Sources;
+use crate::{
+    daemon::{listed::proven_by, shared::Daemon},
+    protocol::{
+        Answer,
+        known::{KnownChange, KnownChanged, KnownChanges, KnownOutcome, MAX_SOURCES},
+    },
+};
+
+/// Vouches for sources and forgets them.
+pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges) -> Answer {
+    let daemon = Arc::clone(daemon);
+    let changed = spawn_blocking(move || {
+        let ends_with_daemon = daemon.state.is_none() && daemon.datapath().pins().is_none();
+        let changes = wanted.changes.iter();
+        // A change of the policy may come in between.
+        let outcomes = changes.map(|change| one(&daemon.datapath(), change));
+        let outcomes = outcomes.collect::<Result<Vec<_>, _>>()?;
+        if wanted.together {
+            log(&wanted.changes, &outcomes);
+        }
+        Ok::<_, DatapathError>(KnownChanged {
+            outcomes,
+            ends_with_daemon,
+        })
+    });
+    match changed.await {
+        Ok(changed) => Answer::told(changed.map(Answer::KnownChanged)),
+        Err(error) => Answer::Error(format!("changing known sources has failed: {error}")),
+    }
+}
+
+/// Does the same in what is pinned, while no daemon runs.
+#[must_use]
+pub fn change_known_pinned(datapath: &Datapath, wanted: &KnownChanges) -> Answer {
+    let changes = wanted.changes.iter();
+    let outcomes = changes.map(|change| one(datapath, change));
+    let outcomes = outcomes.collect::<Result<Vec<_>, _>>();
+    Answer::told(outcomes.map(|outcomes| {
+        Answer::KnownChanged(KnownChanged {
+            outcomes,
+            ends_with_daemon: false,
+        })
+    }))
+}
+
+/// Logs what was asked for by hand; a stream would log too much.
+fn log(changes: &[KnownChange], outcomes: &[KnownOutcome]) {
+    for (change, outcome) in changes.iter().zip(outcomes) {
+        let prefix = short(change.prefix());
+        match (change, outcome) {
+            (KnownChange::Know { for_ns, .. }, KnownOutcome::Known { sources, .. }) => {
+                let length = Duration::from_nanos(*for_ns);
+                info!(
+                    prefix,
+                    sources, "{prefix} is vouched for, for {length:?} (sources: {sources})"
+                );
+            }
+            (_, KnownOutcome::Forgotten { sources, .. }) if *sources > 0 => {
+                info!(
+                    prefix,
+                    sources, "{prefix} is forgotten (sources: {sources})"
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn one(datapath: &Datapath, change: &KnownChange) -> Result<KnownOutcome, DatapathError> {
+    let known = datapath.known_sources()?;
+    let sources = Sources::of(known.settings(), change.prefix());
+    match change {
+        KnownChange::Know { for_ns, .. } => know(known, sources, *for_ns),
+        KnownChange::Forget(prefix) => Ok(KnownOutcome::Forgotten {
+            sources: forget(known, sources, *prefix)?,
+            part_of: sources.part_of,
+            proven_by: proven_by(&datapath.manifest().policy, *prefix),
+        }),
+    }
+}
+
+fn know(
+    known: KnownSources<'_>,
+    sources: Sources,
+    for_ns: u64,
+) -> Result<KnownOutcome, DatapathError> {
+    // A fuller table would have little room for others.
+    let most = MAX_SOURCES.min(known.settings().lines.into());
+    if sources.count() > most {
+        return Ok(refused(format!(
+            "it has {} sources, and a prefix of more than {} cannot be vouched for: put it in a \
+             list that proves (`standing: {{proven: [LIST]}}`)",
+            count(sources.count()),
+            count(most)
+        )));
+    }
+    let until_ns = monotonic_now().saturating_add(for_ns);
+    let all = || {
+        let all = sources.addresses().map(|address| known.source(address));
+        all.filter(|source| *source != SourceId::NONE)
+    };
+    for source in all() {
+        known.note(source, Event::Vouch { until_ns })?;
+    }
+    // Afterwards: in a full line one that is vouched for makes room for another.
+    let is_vouched = |source: &SourceId| known.record(*source).kind() == Kind::Vouched;
+    let made = all().filter(is_vouched).count() as u64;
+    let without_room = all().count() as u64 - made;
+    if made + without_room == 0 {
+        return Ok(refused("no packet has such a source".to_owned()));
+    }
+    Ok(KnownOutcome::Known {
+        sources: made,
+        without_room,
+        part_of: sources.part_of,
+    })
+}
+
+const fn refused(reason: String) -> KnownOutcome {
+    KnownOutcome::Refused { reason }
+}
+
+/// Forgets the sources of a prefix; returns of how many something was known.
+fn forget(known: KnownSources<'_>, sources: Sources, prefix: IpNet) -> Result<u64, DatapathError> {
+    let found: Vec<SourceId> = if sources.count() == 1 {
+        let all = sources.addresses().map(|address| known.source(address));
+        all.filter(|source| known.record(*source) != Record::NONE)
+            .collect()
+    } else {
+        let all = known.all().map(|(source, _)| source);
+        all.filter(|source| prefix.contains(&IpAddr::from(source.address())))
+            .collect()
+    };
+    let at = known.moment()?;
+    let mut forgotten = 0;
+    for source in found {
+        // What was over is not news.
+        let was_known = known.record(source).rank(&at) > 0;
+        known.note(source, Event::Forget)?;
+        forgotten += u64::from(was_known);
+    }
+    Ok(forgotten)
+}

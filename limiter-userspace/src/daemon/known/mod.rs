@@ -1,0 +1,11 @@
+//! The known sources, as operators see and change them. The kernel's table is the one truth.
+
+mod change;
+mod list;
+mod sources;
+
+pub use self::change::change_known_pinned;
+pub(super) use self::{
+    change::change,
+    list::{list, of_address},
+};

@@ -1,0 +1,107 @@
+//! Limits that ban only proven sources.
+
+use limiter_policy::policy::{AutomaticBan, BanOnly};
+
+use super::*;
+
+fn only_proven(range_after: Option<u32>) -> AutomaticBan {
+    AutomaticBan {
+        only: Some(BanOnly::Proven),
+        ..terms(10, range_after)
+    }
+}
+
+fn banned(look: &DueBans) -> Vec<String> {
+    let offences = look.offences.iter();
+    offences.map(|offence| shown(&offence.prefix())).collect()
+}
+
+#[test]
+fn only_those_who_are_or_were_proven_are_banned() {
+    let standings = [
+        ("10.0.0.1", Standing::Proven),
+        ("10.0.0.2", Standing::Familiar),
+        ("10.0.0.3", Standing::Fresh),
+        ("10.0.0.4", Standing::Retried),
+        ("10.0.0.5", Standing::Unknown),
+    ];
+    let of = |prefix: &BanKey| {
+        let mut all = standings.iter();
+        let found = all.find(|(address, _)| *address == shown(prefix));
+        found.map_or(Standing::Unknown, |(_, standing)| *standing)
+    };
+    let mut scene = Scene::new(&[only_proven(None), terms(10, None)]);
+    for (address, _) in standings {
+        scene.drops(0, 1, address, 20);
+        scene.drops(0, 2, address, 20);
+    }
+    let look = scene.look_by(1_000, of);
+    let by = |limit: u16| {
+        let offences = look.offences.iter();
+        offences
+            .filter(move |one| one.subject.limit == limit)
+            .count()
+    };
+    assert_eq!(
+        (by(1), by(2)),
+        (2, 5),
+        "the other limit asks for nobody's standing"
+    );
+    assert_eq!(look.unproven, [(LimitId(1), 3)].into());
+    for offence in &look.offences {
+        scene.decider.banned(offence, ns(60_000));
+    }
+
+    // They are looked for again ten seconds later, if they go on; one has proven himself by then.
+    scene.drops(1_500, 1, "10.0.0.5", 20);
+    let look = scene.look_by(2_000, of);
+    assert!(look.offences.is_empty() && look.unproven.is_empty());
+    scene.look_by(11_500, of);
+    scene.drops(12_000, 1, "10.0.0.5", 20);
+    let look = scene.look_by(12_500, |_| Standing::Proven);
+    assert_eq!(banned(&look), ["10.0.0.5"]);
+}
+
+/// Those who can be forged at will keep nobody else from being banned.
+#[test]
+fn a_flood_of_unproven_sources_takes_no_budget() {
+    let mut scene = Scene::new(&[only_proven(None)]);
+    for source in 0..3_000 {
+        let address = format!("10.0.{}.{}", source / 250, source % 250);
+        scene.drops(0, 1, &address, 1_000);
+    }
+    scene.drops(0, 1, "192.0.2.1", 10);
+    let is_real = |prefix: &BanKey| match shown(prefix).as_str() {
+        "192.0.2.1" => Standing::Proven,
+        _ => Standing::Unknown,
+    };
+    let look = scene.look_by(1_000, is_real);
+    assert_eq!(banned(&look), ["192.0.2.1"]);
+    assert_eq!(look.unproven, [(LimitId(1), 3_000)].into());
+    assert!(look.delayed.is_empty());
+}
+
+/// Of a range that is not proven as a whole, the proven ones are banned by themselves.
+#[test]
+fn a_range_that_is_not_proven_is_taken_apart() {
+    let mut scene = Scene::new(&[only_proven(Some(2))]);
+    for address in ["2001:db8::1", "2001:db8::2"] {
+        scene.drops(0, 1, address, 10);
+    }
+    let is_first = |prefix: &BanKey| match shown(prefix).as_str() {
+        "2001:db8::1" => Standing::Proven,
+        _ => Standing::Unknown,
+    };
+    let look = scene.look_by(1_000, is_first);
+    assert!(look.offences.is_empty());
+    assert!(scene.decider.is_unfinished());
+    let look = scene.look_by(1_500, is_first);
+    assert_eq!(banned(&look), ["2001:db8::1"]);
+
+    let mut scene = Scene::new(&[only_proven(Some(2))]);
+    for address in ["2001:db8::1", "2001:db8::2"] {
+        scene.drops(0, 1, address, 10);
+    }
+    let look = scene.look_by(1_000, |_| Standing::Proven);
+    assert_eq!(banned(&look), ["2001:db8::/64"]);
+}

@@ -1,0 +1,55 @@
+//! `limiter know`, `forget` and `known`, as users see them.
+
+mod bans;
+mod changed;
+mod kept;
+mod refused;
+mod stream;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use testbed::{Limiter, Pair, SERVER_INTERFACE};
+
+use crate::{BINARY, pair};
+
+/// A limit whose reserve nobody here reaches; nobody is proven but by operators and the list.
+const CONFIGURATION: &str = "\
+lists: [{name: office, cidr: 10.77.9.0/24}]
+standing: {capacity: 4096, proven: office, proven-by: list}
+limits: {All: {id: total, cost: packets, burst: 9000, count: 1, period: 1h, reserve: {unknown: 50%}}}
+";
+
+/// Starts a limiter that neither pins nor has a state file.
+fn start(configuration: &str) -> Result<(Pair, Limiter)> {
+    let pair = pair()?;
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+    let limiter = Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)?;
+    Ok((pair, limiter))
+}
+
+/// Returns the standing of an address and why it has it, by `limiter known` and `limiter explain`,
+/// which must agree.
+fn standing(limiter: &Limiter, address: &str) -> Result<(String, String)> {
+    let known: Value = serde_json::from_str(&limiter.show(&["known", address, "--json"])?)?;
+    let explained = &limiter.explain(address)?["standing"];
+    let word = |told: &Value, field: &str| {
+        let word = told[field].as_str().map(ToOwned::to_owned);
+        word.with_context(|| format!("no {field} in {told}"))
+    };
+    let by_known = (word(&known, "standing")?, word(&known, "why")?);
+    let by_explain = (word(explained, "standing")?, word(explained, "why")?);
+    assert_eq!(by_known, by_explain, "{address}");
+    Ok(by_known)
+}
+
+fn is_vouched(limiter: &Limiter, address: &str) -> Result<bool> {
+    Ok(standing(limiter, address)? == ("proven".to_owned(), "vouched".to_owned()))
+}
+
+/// Returns how many sources are proven.
+fn proven(json: &str) -> Result<u64> {
+    let list: Value = serde_json::from_str(json)?;
+    list["standings"]["proven"].as_u64().context("a number")
+}
