@@ -202,8 +202,8 @@ fn only_proven_sources_are_banned_where_the_limit_says_so() -> Result<()> {
     );
     let streams = ["10.0.0.1", "10.0.0.2"].map(|source| stream(source, 0, 1_500, 100));
     let streams = streams.into_iter().collect::<Result<Vec<_>>>()?;
-    let replayed = replayed(&config, &streams, &[])?;
-    let expected = [(600, "10.0.0.2/32".to_owned(), 2, 1)];
+    let replayed = replayed(&config, &streams, &["--json"])?;
+    let expected = [(600, "10.0.0.2".to_owned(), 2, 1)];
     assert_eq!(bans(&summary(&replayed)?)?, expected);
     Ok(())
 }
