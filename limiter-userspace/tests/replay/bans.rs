@@ -192,3 +192,18 @@ ban       by                   mode             at  for  times  reason
     );
     Ok(())
 }
+
+/// Of two sources that send the same, only the one that a list proves is banned.
+#[test]
+fn only_proven_sources_are_banned_where_the_limit_says_so() -> Result<()> {
+    let only = CONFIG.replace("range-after: 4", "range-after: 4, only: proven");
+    let config = format!(
+        "lists: [{{name: ours, cidr: 10.0.0.2}}]\nstanding: {{proven: ours, proven-by: list}}\n{only}"
+    );
+    let streams = ["10.0.0.1", "10.0.0.2"].map(|source| stream(source, 0, 1_500, 100));
+    let streams = streams.into_iter().collect::<Result<Vec<_>>>()?;
+    let replayed = replayed(&config, &streams, &["--json"])?;
+    let expected = [(600, "10.0.0.2".to_owned(), 2, 1)];
+    assert_eq!(bans(&summary(&replayed)?)?, expected);
+    Ok(())
+}

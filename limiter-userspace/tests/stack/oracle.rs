@@ -256,7 +256,6 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             mode: Mode::Enforce,
             reserve: None,
             ban: None,
-            reserve: None,
             default: Some(PLENTY),
             overrides: Vec::new(),
             exclude: Vec::new(),
