@@ -15,15 +15,29 @@ pub const REASON_COUNTERS: u32 = MAX_INTERFACES * REASON_COUNT;
 /// The number of limit counters: one for each interned id.
 pub const LIMIT_COUNTERS: u32 = MAX_LIMIT_IDS;
 
+const STANDINGS: u32 = Standing::Unknown as u32 + 1;
+
 /// The number of counters of what sources of each standing got of limits that reserve: a block of
 /// [`Standing::COUNT`] for each interned id.
-pub const STANDING_COUNTERS: u32 = MAX_LIMIT_IDS * Standing::COUNT as u32;
+pub const STANDING_COUNTERS: u32 = MAX_LIMIT_IDS * STANDINGS;
 
 /// Returns the index of the counter of what sources of that standing got of a limit.
 #[must_use]
 #[inline(always)]
 pub const fn standing_counter(limit: LimitId, standing: Standing) -> u32 {
-    limit.0 as u32 * Standing::COUNT as u32 + standing as u32
+    limit.0 as u32 * STANDINGS + standing as u32
+}
+
+/// Does the same by the number of a standing: the verifier would walk what follows once for each
+/// standing. `None`: no standing has that number.
+#[must_use]
+#[inline(always)]
+pub const fn numbered_standing_counter(limit: LimitId, standing: u32) -> Option<u32> {
+    if standing < STANDINGS {
+        Some(limit.0 as u32 * STANDINGS + standing)
+    } else {
+        None
+    }
 }
 
 /// The number of counters of the bucket store.

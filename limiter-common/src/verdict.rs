@@ -2,7 +2,7 @@
 
 use crate::{
     bucket::Updated,
-    policy::{Shape, Tables},
+    policy::Tables,
     reason::{Action, Reason},
     standing::Standing,
 };
@@ -95,16 +95,11 @@ impl Verdict {
         }
     }
 
-    /// Returns the standing of the source, by which the limit with that index counts the packet
-    /// besides; `None`: it does not, because it reserves nothing or nobody asked.
+    /// Returns the number of the source's standing; that of no standing if nobody asked for it.
     #[must_use]
     #[inline(always)]
-    pub const fn counted_standing(&self, shape: &Shape, limit_index: u32) -> Option<Standing> {
-        if shape.reserving & 1 << (limit_index & 63) == 0 {
-            None
-        } else {
-            self.standing()
-        }
+    pub const fn standing_number(&self) -> u32 {
+        self.standing
     }
 
     /// Notes the standing of the source.

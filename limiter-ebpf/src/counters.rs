@@ -3,7 +3,8 @@
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
     counters::{
-        LIMIT_COUNTERS, LimitTraffic, REASON_COUNTERS, STANDING_COUNTERS, Traffic, standing_counter,
+        LIMIT_COUNTERS, LimitTraffic, REASON_COUNTERS, STANDING_COUNTERS, Traffic,
+        numbered_standing_counter,
     },
     decide::Verdict,
     limit::{LimitId, MAX_LIMITS},
@@ -35,45 +36,92 @@ pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
         unsafe { (*counter).add(length) };
     }
     match action {
+        Action::Pass if shape.reserving == 0 => {
+            count_passed::<false>(length, verdict.matched, verdict.would_drop, 0);
+        }
         Action::Pass => {
-            for limit_index in 0..MAX_LIMITS {
-                if limit_index >= shape.limit_count {
-                    break;
-                }
-                let bit = 1u64 << (limit_index & 63);
-                if verdict.matched & bit != 0 {
-                    of_limit(limit_index, verdict, |traffic| {
-                        if verdict.would_drop & bit == 0 {
-                            traffic.passed.add(length);
-                        } else {
-                            traffic.would_drop.add(length);
-                        }
-                    });
-                }
-            }
+            let standing = verdict.standing_number();
+            limiter_count_passed(length, verdict.matched, verdict.would_drop, standing);
         }
         Action::Drop => {
             if let Some(limit_index) = verdict.denied_by() {
-                of_limit(limit_index, verdict, |traffic| traffic.dropped.add(length));
+                of_limit(limit_index, |traffic| traffic.dropped.add(length));
+                if shape.reserving & 1 << (limit_index & 63) != 0 {
+                    of_standing(limit_index, verdict.standing_number(), |traffic| {
+                        traffic.dropped.add(length);
+                    });
+                }
             }
         }
     }
 }
 
-/// Changes the counters of the limit with that index in the policy: all of a verdict, and if the
-/// limit reserves, those of the source's standing.
+/// Counts a packet that passed, under a policy with limits that reserve.
+///
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_count_passed(
+    length: u64,
+    matched: u64,
+    would_drop: u64,
+    standing: u32,
+) -> u32 {
+    // Older verifiers walk this function even if no limit reserves.
+    if MapTables.shape().reserving != 0 {
+        count_passed::<true>(length, matched, would_drop, standing);
+    }
+    0
+}
+
+/// Counts a packet that passed under the limits in `matched`; with `RESERVING`, under those that
+/// reserve also by the number of its source's standing.
 #[inline(always)]
-fn of_limit(limit_index: u32, verdict: &Verdict, change: impl Fn(&mut LimitTraffic)) {
-    let Some(limit) = MapTables.limit(limit_index) else {
-        return;
-    };
-    if let Some(counter) = LIMIT_TRAFFIC.get_ptr_mut(u32::from(limit.id)) {
+fn count_passed<const RESERVING: bool>(length: u64, matched: u64, would_drop: u64, standing: u32) {
+    let shape = MapTables.shape();
+    for limit_index in 0..MAX_LIMITS {
+        if limit_index >= shape.limit_count {
+            break;
+        }
+        let bit = 1u64 << (limit_index & 63);
+        if matched & bit == 0 {
+            continue;
+        }
+        let add = |traffic: &mut LimitTraffic| passed(traffic, length, would_drop & bit != 0);
+        of_limit(limit_index, add);
+        if RESERVING && shape.reserving & bit != 0 {
+            of_standing(limit_index, standing, add);
+        }
+    }
+}
+
+/// Counts a packet that passed; `would_drop`: only because the limit does no more than observe.
+#[inline(always)]
+fn passed(traffic: &mut LimitTraffic, length: u64, would_drop: bool) {
+    if would_drop {
+        traffic.would_drop.add(length);
+    } else {
+        traffic.passed.add(length);
+    }
+}
+
+/// Changes the counters of the limit with that index in the policy.
+#[inline(always)]
+fn of_limit(limit_index: u32, change: impl FnOnce(&mut LimitTraffic)) {
+    if let Some(limit) = MapTables.limit(limit_index)
+        && let Some(counter) = LIMIT_TRAFFIC.get_ptr_mut(u32::from(limit.id))
+    {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         change(unsafe { &mut *counter });
     }
-    if let Some(standing) = verdict.counted_standing(MapTables.shape(), limit_index)
-        && let Some(counter) =
-            STANDING_TRAFFIC.get_ptr_mut(standing_counter(LimitId(limit.id), standing))
+}
+
+/// Changes the counters of what sources of the standing of that number got of that limit.
+#[inline(always)]
+fn of_standing(limit_index: u32, standing: u32, change: impl FnOnce(&mut LimitTraffic)) {
+    if let Some(limit) = MapTables.limit(limit_index)
+        && let Some(index) = numbered_standing_counter(LimitId(limit.id), standing)
+        && let Some(counter) = STANDING_TRAFFIC.get_ptr_mut(index)
     {
         // SAFETY: as above.
         change(unsafe { &mut *counter });

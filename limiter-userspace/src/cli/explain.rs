@@ -53,7 +53,7 @@ pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanat
     let Answer::Explanation(explanation) = read.ask(&Request::Explain { address })? else {
         bail!("the daemon gave an unexpected answer");
     };
-    Ok(explanation)
+    Ok(*explanation)
 }
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {

@@ -90,11 +90,11 @@ fn standing_line(explanation: &StandingExplanation) -> String {
         ("last seen", explanation.last_visit_ago_ns),
     ] {
         if let Some(ns) = ns {
-            line.push_str(&format!(", {what} {}", ago(ns)));
+            line.extend([", ", what, " ", &ago(ns)]);
         }
     }
     if let Some(ns) = explanation.ends_in_ns {
-        line.push_str(&format!(", for {} more", duration(ns)));
+        line.extend([", for ", &duration(ns), " more"]);
     }
     line
 }

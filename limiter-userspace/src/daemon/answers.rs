@@ -72,7 +72,8 @@ fn read(
             Answer::told(status.map(Box::new).map(Answer::Status))
         }
         Request::Explain { address } => {
-            Answer::told(explain(datapath, *address).map(Answer::Explanation))
+            let explanation = explain(datapath, *address).map(Box::new);
+            Answer::told(explanation.map(Answer::Explanation))
         }
         Request::Lists => Answer::Lists(datapath.manifest().list_statuses(wall_clock_now())),
         Request::TestLists { asked } => {

@@ -38,6 +38,7 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
 }
 
 /// Returns whether a limit counts what sources of each standing get of it.
+#[must_use]
 pub fn is_reserving(limit: &Limit) -> bool {
     limit.mode != Mode::Off && limit.reserve.is_some()
 }

@@ -145,7 +145,7 @@ pub enum Answer {
     /// To [`Request::Status`].
     Status(Box<Status>),
     /// To [`Request::Explain`].
-    Explanation(Explanation),
+    Explanation(Box<Explanation>),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
     /// To [`Request::Lists`].

@@ -24,18 +24,18 @@ fn unknown() -> StandingExplanation {
 }
 
 #[track_caller]
-fn check(standing: StandingExplanation, expected: &str) {
-    assert_eq!(standing_line(&standing), expected);
+fn check(standing: &StandingExplanation, expected: &str) {
+    assert_eq!(standing_line(standing), expected);
 }
 
 #[test]
 fn why_a_source_has_its_standing() {
     check(
-        unknown(),
+        &unknown(),
         "192.0.2.7 is unknown: it came on 1 occasion so far, last seen 5 s ago",
     );
     check(
-        StandingExplanation {
+        &StandingExplanation {
             why: Why::Nothing,
             last_visit_ago_ns: None,
             ..unknown()
@@ -43,7 +43,7 @@ fn why_a_source_has_its_standing() {
         "192.0.2.7 is unknown: nothing is known of it",
     );
     check(
-        StandingExplanation {
+        &StandingExplanation {
             source: "2001:db8::/64".parse().unwrap(),
             standing: Standing::Familiar,
             visits: 3,
@@ -53,7 +53,7 @@ fn why_a_source_has_its_standing() {
         "2001:db8::/64 is familiar: it came on 3 occasions, gained 1 min ago, last seen 5 s ago",
     );
     check(
-        StandingExplanation {
+        &StandingExplanation {
             standing: Standing::Fresh,
             why: Why::Handshake,
             fresh: true,
@@ -64,7 +64,7 @@ fn why_a_source_has_its_standing() {
          gained 9 s ago, last seen 5 s ago",
     );
     check(
-        StandingExplanation {
+        &StandingExplanation {
             standing: Standing::Proven,
             why: Why::Vouched,
             ends_in_ns: Some(86_400 * SECOND_NS),
@@ -73,7 +73,7 @@ fn why_a_source_has_its_standing() {
         "192.0.2.7 is proven: somebody vouches for it, last seen 5 s ago, for 1 days more",
     );
     check(
-        StandingExplanation {
+        &StandingExplanation {
             standing: Standing::Proven,
             why: Why::List,
             last_visit_ago_ns: None,

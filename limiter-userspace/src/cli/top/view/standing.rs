@@ -54,19 +54,14 @@ fn titles(standing: &StandingRates, palette: &Palette) -> Line<'static> {
         }
         None => ("no shortage".to_owned(), palette.aside),
     };
-    let names: String = Standing::ALL
-        .iter()
-        .map(|standing| format!("{:>COLUMN$}", standing.name()))
-        .collect();
+    let names = Standing::ALL.map(|standing| format!("{:>COLUMN$}", standing.name()));
     Line::from(vec![
         Span::styled(format!("{said:<NAMES$}"), style),
-        Span::styled(names, palette.heading),
+        Span::styled(names.concat(), palette.heading),
     ])
 }
 
 fn numbers(rates: &[StandingRate], number: impl Fn(&StandingRate) -> Option<f64>) -> String {
-    let numbers = rates
-        .iter()
-        .map(|one| format!("{:>COLUMN$}", rate(number(one))));
-    numbers.collect()
+    let cell = |one: &StandingRate| format!("{:>COLUMN$}", rate(number(one)));
+    rates.iter().map(cell).collect::<Vec<_>>().concat()
 }
