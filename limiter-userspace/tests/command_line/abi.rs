@@ -16,7 +16,7 @@ struct Shape<'n> {
     key: u32,
     /// Bytes, for one CPU.
     value: u32,
-    /// The configuration sets those of `BUCKETS`, `TABLE` and `OFFENDERS`.
+    /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN` and `FIRST_TRIES`.
     entries: u32,
     flags: u32,
 }
@@ -27,7 +27,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI of the table below.
 const TABLE_OF: u32 = 3;
 
-const SHAPES: [Shape<'static>; 17] = [
+const SHAPES: [Shape<'static>; 20] = [
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
@@ -54,7 +54,10 @@ const SHAPES: [Shape<'static>; 17] = [
         3,
         BPF_F_MMAPABLE | BPF_F_RDONLY_PROG,
     ),
+    shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
+    shape("KNOWN", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),
+    shape("SHORTAGE", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_ENTRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_SHARDS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
