@@ -5,6 +5,7 @@ mod changed;
 mod kept;
 mod refused;
 mod stream;
+mod unseen;
 
 use std::path::Path;
 
