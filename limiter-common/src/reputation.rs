@@ -27,6 +27,9 @@ impl StandingStore for () {
     }
 
     #[inline(always)]
+    fn renew_shortage(&self, _now_ns: u64) {}
+
+    #[inline(always)]
     fn refused(
         &self,
         _shape: &Shape,

@@ -114,10 +114,9 @@ where
         if workspace.charge(limit_index).plan.is_refused_for_reserve() {
             workspace.verdict.reason = Reason::Reserved;
         }
-        if let Some(standing) = workspace.verdict.standing() {
-            // The packet is dropped even if its source has another standing from now on.
-            self.note_refused(&workspace.packet, standing);
-        }
+        // Its source's first try is not noted: only if another CPU was faster does a packet come so
+        // far that must leave a reserve.
+        self.reputation.renew_shortage(workspace.packet.now);
     }
 
     /// Asks the limits of `matched` that reserve something for others than sources of that

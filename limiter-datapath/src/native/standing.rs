@@ -97,6 +97,10 @@ impl StandingStore for MemoryStanding {
         standing::visit(self, shape, source, now_ns)
     }
 
+    fn renew_shortage(&self, now_ns: u64) {
+        standing::renew_shortage(self, now_ns);
+    }
+
     fn refused(
         &self,
         shape: &Shape,

@@ -39,6 +39,11 @@ impl StandingStore for MapReputation {
     }
 
     #[inline(always)]
+    fn renew_shortage(&self, now_ns: u64) {
+        MapStanding.renew_shortage(now_ns);
+    }
+
+    #[inline(always)]
     fn refused(
         &self,
         shape: &Shape,

@@ -97,6 +97,11 @@ impl StandingStore for MapStanding {
     }
 
     #[inline(always)]
+    fn renew_shortage(&self, now_ns: u64) {
+        standing::renew_shortage(self, now_ns);
+    }
+
+    #[inline(always)]
     fn refused(
         &self,
         shape: &Shape,

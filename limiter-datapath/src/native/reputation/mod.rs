@@ -33,6 +33,10 @@ impl StandingStore for MemoryReputation {
         self.standing.visit(shape, source, now_ns)
     }
 
+    fn renew_shortage(&self, now_ns: u64) {
+        self.standing.renew_shortage(now_ns);
+    }
+
     fn refused(
         &self,
         shape: &Shape,

@@ -34,6 +34,10 @@ impl StandingStore for Known {
         self.0.visit(shape, source, now_ns)
     }
 
+    fn renew_shortage(&self, now_ns: u64) {
+        self.0.renew_shortage(now_ns);
+    }
+
     fn refused(
         &self,
         shape: &Shape,
