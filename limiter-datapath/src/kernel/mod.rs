@@ -76,7 +76,7 @@ pub use self::{
     maps::SharedMaps,
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
-    pins::{Manifest, Pins},
+    pins::{Manifest, Pins, PinsError},
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps, StandingMaps, StandingSizes},

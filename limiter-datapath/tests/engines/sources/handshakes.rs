@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use limiter_common::standing::{Kind, Standing};
-use limiter_datapath::kernel::{Adopted, Datapath, Pins};
+use limiter_datapath::kernel::{Adopted, Datapath, Pins, PinsError};
 use testbed::{CLIENT_INTERFACE, Frame, Listener, Load, Namespace, Pair, PinDirectory, RawSender};
 
 use super::scene::Scene;
@@ -205,9 +205,12 @@ fn a_pinned_program_goes_on_without_a_daemon_until_it_is_detached() -> Result<()
     drop(Scene::with_pins(&pair.server, "", Some(&directory))?);
     connect(&pair.client, "10.0.0.2")?;
     let adopt = || {
-        let adopted = pair
-            .server
-            .enter(|| Ok(Datapath::adopt(Pins::take(&directory.path())?)?))?;
+        // A command that another test starts at this moment has the lock until it runs.
+        let pins = wait_for(|| match Pins::take(&directory.path()) {
+            Err(PinsError::InUse(_)) => Ok(None),
+            pins => Ok(Some(pins?)),
+        })?;
+        let adopted = pair.server.enter(|| Ok(Datapath::adopt(pins)?))?;
         let Adopted::Datapath(datapath, None) = adopted else {
             bail!("no settled policy is pinned");
         };
